@@ -76,7 +76,7 @@ fn as_verified(folder: &Path, whole: &Read, format: Format) -> Result<(), String
     holds(whole.error.is_none() || !is_whole, || {
         format!("verified whole, and reading fails: {}", words(whole))
     })?;
-    let next = verified.summary.next_sequence;
+    let next = verified.next_sequence;
     let is_summed = summed.as_ref().is_ok_and(|summed| *summed == next);
     holds(is_summed || !is_whole, || {
         format!("verified whole up to {next}, and its summary is {summed:?}")

@@ -47,7 +47,8 @@ pub fn seed() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wrote::buffer::Pool;
+    use wrote::Ioengine;
+    use wrote::engine::{Buffer, Engine, Options};
 
     #[test]
     fn buffers_take_no_more_than_is_announced_however_small_they_are() {
@@ -57,12 +58,14 @@ mod tests {
                 if u64::from(iodepth) * bs_bytes > 1 << 28 {
                     continue; // More than a small machine maps.
                 }
-                let pool = Pool::new(buffers(bs_bytes, iodepth), bs_bytes as usize).unwrap();
-                let buffers = [pool.lease(), pool.lease()];
-                let place = |buffer: &wrote::buffer::Buffer| buffer.as_ptr() as u64;
-                let [first, second] = buffers.each_ref().map(|buffer| buffer.as_ref().map(place));
+                let options = Options::new(Ioengine::Null, iodepth, bs_bytes as usize)
+                    .buffers(buffers(bs_bytes, iodepth));
+                let mut engine = Engine::open(&options).unwrap();
+                let leased = [engine.lease().ok(), engine.lease().ok()];
+                let place = |buffer: &Buffer| buffer.as_ptr() as u64;
+                let [first, second] = leased.each_ref().map(|buffer| buffer.as_ref().map(place));
                 let each_bytes = first.zip(second).map_or(bs_bytes, |(a, b)| a.abs_diff(b));
-                let bytes = each_bytes * u64::from(pool.count());
+                let bytes = each_bytes * u64::from(engine.buffers());
                 assert!(bytes <= buffers_bytes(bs_bytes, iodepth), "{bs_bytes} x {iodepth}");
                 assert!(bytes <= (1 << 20) + u64::from(iodepth) * (bs_bytes + 65536));
                 assert!(bytes > (1 << 20) / 2, "{bs_bytes} x {iodepth}");

@@ -26,8 +26,7 @@ use crate::worker::sequence::{Next, Sequence};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use wrote::buffer::Buffer;
-use wrote::engine::{Completion, Engine, FileId, Op};
+use wrote::engine::{Buffer, Completion, Engine, FileId, Op};
 use wrote_machine::usage::Usage;
 use wrote_result::{Error, Stop};
 
@@ -162,7 +161,7 @@ impl<'a> Worker<'a> {
         let rw = spec.rw;
         let mut data = rw.write.then(|| Data::new(0, seed()));
         let mut buffers = Vec::new();
-        while engine.pool().free() > 0 {
+        while engine.buffers_free() > 0 {
             let mut buffer = engine.lease()?;
             match &mut data {
                 Some(data) => data.fill(&mut buffer),

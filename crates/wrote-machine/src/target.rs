@@ -1,15 +1,12 @@
 //! The target of a run: the file system and device under its path, for the result.
 
 use std::fs::File;
-use wrote::device::{Backing, BlockDevice, Target};
+use wrote::device::{BlockDevice, Target};
 use wrote_result::document as result;
 
 /// Returns the block device below the target.
 pub fn device_of(target: &Target) -> Option<&BlockDevice> {
-    match &target.backing {
-        Backing::Block(device) => Some(device),
-        Backing::None { .. } => None,
-    }
+    target.device.as_ref().ok()
 }
 
 /// Describes a target for the result, with the alignments of `file`, which lies there.
@@ -25,10 +22,7 @@ pub fn shown_target(target: &Target, file: Option<&File>) -> result::Target {
         dio_memory_align_bytes: alignment.map(|alignment| alignment.memory_bytes),
         has_journal: target.has_journal,
         device: device_of(target).map(shown),
-        no_device_because: match &target.backing {
-            Backing::None { because } => Some(because.clone()),
-            Backing::Block(_) => None,
-        },
+        no_device_because: target.device.as_ref().err().cloned(),
         limits: Vec::new(),
     }
 }

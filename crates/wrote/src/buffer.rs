@@ -18,7 +18,7 @@ mod mapping;
 ///
 /// It is mapped once, so that it can be registered with a ring once. Clones share the region.
 #[derive(Clone)]
-pub struct Pool(RegionHandle);
+pub(crate) struct Pool(RegionHandle);
 
 struct Region {
     mapping: Mapping,
@@ -237,7 +237,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// A leased piece of a [`Pool`], aligned to pages. Dropping it returns it to its pool.
+/// A leased buffer of an [`Engine`](crate::Engine), aligned to pages. Dropping it returns it.
 pub struct Buffer {
     region: RegionHandle,
     index: u32,
@@ -245,8 +245,8 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Sets the length that is used, from the buffer's start. Panics when `len` is more than the
-    /// pool's [`Pool::buffer_bytes`].
+    /// Sets the length that is used, from the buffer's start. Panics when `len` is more than
+    /// [`Buffer::capacity`].
     #[inline]
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= self.region.buffer_bytes, "{len} bytes do not fit into the buffer");

@@ -21,4 +21,4 @@ pub use copied::Copied;
 pub use file::copy;
 pub use options::{CopyOptions, Method, Reflink};
 pub use stdio::{copy_in, copy_out};
-pub use tree::{FOLDERS_DEEP_MAX, TreeCopied, copy_tree};
+pub use tree::{FOLDERS_DEEP_MAX, copy_tree};

@@ -16,7 +16,7 @@ mod target;
 pub(crate) use align::alignment_told;
 pub use align::{Alignment, alignment};
 pub use counters::Counters;
-pub use target::{Backing, BlockDevice, Target};
+pub use target::{BlockDevice, Target};
 
 use crate::error::{Action, Error, Tried};
 use block::SYS;
@@ -32,12 +32,12 @@ use std::path::{Path, PathBuf};
 /// cannot be read.
 ///
 /// ```
-/// use wrote::device::{Backing, examine};
+/// use wrote::device::examine;
 ///
 /// # fn main() -> Result<(), wrote::Error> {
 /// let target = examine(".")?;
 /// println!("{}, {} bytes free", target.filesystem, target.free_bytes);
-/// if let Backing::Block(device) = &target.backing {
+/// if let Ok(device) = &target.device {
 ///     println!("{}: its cache is {}", device.name, device.write_cache);
 /// }
 /// if target.in_memory || !target.flushes_reach_device() {
@@ -59,7 +59,7 @@ pub fn examine(path: impl AsRef<Path>) -> Result<Target, Error> {
     let space = rustix::fs::statvfs(&path).tried(named, Action::Examine)?;
     let mounts = mounts::read()?;
     let mount = mounts::find(&mounts, &place).cloned().unwrap_or_else(|| Mount::unseen(&place));
-    let (backing, in_memory) = backing(&mount, &place, &mounts, Path::new(SYS));
+    let (device, in_memory) = device_below(&mount, &place, &mounts, Path::new(SYS));
     Ok(Target {
         path,
         mount_options: mount.all_options(),
@@ -69,19 +69,15 @@ pub fn examine(path: impl AsRef<Path>) -> Result<Target, Error> {
         free_bytes: space.f_bavail.saturating_mul(space.f_frsize),
         read_only: space.f_flag.contains(StatVfsMountFlags::RDONLY),
         in_memory,
-        has_journal: has_journal(&backing, Path::new(SYS)),
-        backing,
+        has_journal: has_journal(device.as_ref().ok(), Path::new(SYS)),
+        device,
     })
 }
 
 /// Returns the block device that `path` itself is, or that holds it; `None` where there is none, or
 /// more than one.
 pub fn device_at(path: impl AsRef<Path>) -> Option<BlockDevice> {
-    let path = path.as_ref();
-    match examine(path).ok()?.backing {
-        Backing::Block(device) => Some(device),
-        Backing::None { .. } => None,
-    }
+    examine(path).ok()?.device.ok()
 }
 
 /// Describes a block device by itself: no file system, every block in its own place, nothing free.
@@ -97,41 +93,43 @@ fn bare(path: PathBuf, (major, minor): (u32, u32), sys: &Path) -> Target {
         read_only: false,
         in_memory: block::is_memory(sys, &device),
         has_journal: None,
-        backing: Backing::Block(device),
+        device: Ok(device),
     }
 }
 
 /// Tells whether the ext4 on this device keeps a journal, by the folder of that device in `/sys`.
-fn has_journal(backing: &Backing, sys: &Path) -> Option<bool> {
-    let Backing::Block(device) = backing else { return None };
-    let path = sys.join("fs/ext4").join(&device.name).join("journal_task");
+fn has_journal(device: Option<&BlockDevice>, sys: &Path) -> Option<bool> {
+    let path = sys.join("fs/ext4").join(&device?.name).join("journal_task");
     std::fs::read_to_string(path).ok().map(|task| task.trim() != "<none>")
 }
 
-/// Returns the device below a mount, and whether writes there stay in memory.
-fn backing(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> (Backing, bool) {
+/// The device below a mount, or the reason why there is none; and whether writes there stay in
+/// memory.
+type Below = (Result<BlockDevice, String>, bool);
+
+fn device_below(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> Below {
     if mount.filesystem == "overlay" {
-        return overlay_backing(mount, mounts, sys);
+        return device_below_overlay(mount, mounts, sys);
     }
     if keeps_in_memory(&mount.filesystem) {
         let because = format!("{} keeps files in memory: no block device", mount.filesystem);
-        return (Backing::None { because }, true);
+        return (Err(because), true);
     }
     let (major, minor) = match device_of(mount, place, sys) {
         Ok(device) => device,
-        Err(because) => return (Backing::None { because }, false),
+        Err(because) => return (Err(because), false),
     };
     let device = block::describe(sys, major, minor);
     let in_memory = block::is_memory(sys, &device)
         || block::loop_file(sys, major, minor)
             .and_then(|file| mounts::longest(mounts, &file))
             .is_some_and(|below| keeps_in_memory(&below.filesystem));
-    (Backing::Block(device), in_memory)
+    (Ok(device), in_memory)
 }
 
 /// Returns the same of an overlay, which writes into its upper folder.
-fn overlay_backing(mount: &Mount, mounts: &[Mount], sys: &Path) -> (Backing, bool) {
-    let nothing = |because: String| (Backing::None { because }, false);
+fn device_below_overlay(mount: &Mount, mounts: &[Mount], sys: &Path) -> Below {
+    let nothing = |because: String| (Err(because), false);
     let Some(upper) = mount.upper_folder() else {
         return nothing("overlay without an upper folder: nothing can be written".into());
     };
@@ -144,11 +142,11 @@ fn overlay_backing(mount: &Mount, mounts: &[Mount], sys: &Path) -> (Backing, boo
     else {
         return nothing(unseen());
     };
-    let (mut backing, in_memory) = backing(below, &place, mounts, sys);
-    if let Backing::None { because } = &mut backing {
+    let (mut device, in_memory) = device_below(below, &place, mounts, sys);
+    if let Err(because) = &mut device {
         *because = format!("overlay: upper folder {}: {because}", upper.display());
     }
-    (backing, in_memory)
+    (device, in_memory)
 }
 
 /// Returns the number of the file system's block device, or the reason why there is none.
@@ -189,11 +187,8 @@ mod tests {
         Location { path: "/m".into(), mount_id: Some(40), device }
     }
 
-    fn because(backing: Backing) -> String {
-        match backing {
-            Backing::None { because } => because,
-            Backing::Block(device) => panic!("unexpected device {device:?}"),
-        }
+    fn because(device: Result<BlockDevice, String>) -> String {
+        device.unwrap_err()
     }
 
     #[test]
@@ -214,12 +209,13 @@ mod tests {
     #[test]
     fn memory_fuse_and_network_file_systems_have_no_block_device() {
         let sys = Sys::new();
-        let tmpfs = backing(&mount("tmpfs", "none", "rw"), &place((0, 40)), &[], sys.path());
+        let tmpfs = device_below(&mount("tmpfs", "none", "rw"), &place((0, 40)), &[], sys.path());
         assert!(tmpfs.1);
         assert_eq!(because(tmpfs.0), "tmpfs keeps files in memory: no block device");
         for (filesystem, source) in [("fuse.strange", "/dev/sda"), ("nfs4", "host:/export")] {
             sys.disk("sda", (8, 0), 1000);
-            let found = backing(&mount(filesystem, source, "rw"), &place((0, 40)), &[], sys.path());
+            let found =
+                device_below(&mount(filesystem, source, "rw"), &place((0, 40)), &[], sys.path());
             assert!(!found.1);
             assert_eq!(
                 because(found.0),
@@ -233,8 +229,8 @@ mod tests {
         let sys = Sys::new();
         sys.disk("wrotetest7", (8, 0), 1000);
         let btrfs = mount("btrfs", "/dev/wrotetest7", "rw");
-        let (found, in_memory) = backing(&btrfs, &place((0, 40)), &[], sys.path());
-        let Backing::Block(device) = found else { panic!("{found:?}") };
+        let (found, in_memory) = device_below(&btrfs, &place((0, 40)), &[], sys.path());
+        let device = found.unwrap();
         assert_eq!((device.name.as_str(), device.major, device.minor), ("wrotetest7", 8, 0));
         assert!(!in_memory);
     }
@@ -248,7 +244,7 @@ mod tests {
         sys.folder("fs/btrfs/0f-a1/devices/wrotetest7");
         sys.folder("fs/btrfs/0f-a1/devices/wrotetest8");
         let btrfs = mount("btrfs", "/dev/wrotetest7", "rw");
-        let (found, _) = backing(&btrfs, &place((0, 40)), &[], sys.path());
+        let (found, _) = device_below(&btrfs, &place((0, 40)), &[], sys.path());
         assert_eq!(because(found), "btrfs spreads over 2 block devices: wrotetest7, wrotetest8");
     }
 
@@ -257,8 +253,8 @@ mod tests {
         let sys = Sys::new();
         sys.disk("vda", (254, 0), 1000);
         let root = mount("ext4", "/dev/root", "rw");
-        let (found, _) = backing(&root, &place((254, 0)), &[], sys.path());
-        let Backing::Block(device) = found else { panic!("{found:?}") };
+        let (found, _) = device_below(&root, &place((254, 0)), &[], sys.path());
+        let device = found.unwrap();
         assert_eq!(device.name, "vda");
     }
 
@@ -266,11 +262,11 @@ mod tests {
     fn an_overlay_whose_upper_folder_is_the_hosts_says_so() {
         let sys = Sys::new();
         let overlay = mount("overlay", "overlay", "rw,upperdir=/not/here/diff,workdir=/w");
-        let (found, in_memory) = backing(&overlay, &place((0, 40)), &[], sys.path());
+        let (found, in_memory) = device_below(&overlay, &place((0, 40)), &[], sys.path());
         assert!(!in_memory);
         assert_eq!(because(found), "overlay: upper folder /not/here/diff cannot be seen from here");
         let read_only = mount("overlay", "overlay", "ro,lowerdir=/l");
-        let (found, _) = backing(&read_only, &place((0, 40)), &[], sys.path());
+        let (found, _) = device_below(&read_only, &place((0, 40)), &[], sys.path());
         assert_eq!(because(found), "overlay without an upper folder: nothing can be written");
     }
 
@@ -282,38 +278,31 @@ mod tests {
         sys.file("devices/loop0/loop/backing_file", "/shm/image\n");
         let ext4 = mount("ext4", "/dev/zram0", "rw");
         let mounts = mounts::parse(b"1 0 8:1 / / rw - ext4 x rw\n2 1 0:5 / /shm rw - tmpfs x rw\n");
-        assert!(backing(&ext4, &place((253, 0)), &mounts, sys.path()).1);
-        assert!(backing(&ext4, &place((7, 0)), &mounts, sys.path()).1);
+        assert!(device_below(&ext4, &place((253, 0)), &mounts, sys.path()).1);
+        assert!(device_below(&ext4, &place((7, 0)), &mounts, sys.path()).1);
         sys.file("devices/loop0/loop/backing_file", "/data/image\n");
-        assert!(!backing(&ext4, &place((7, 0)), &mounts, sys.path()).1);
+        assert!(!device_below(&ext4, &place((7, 0)), &mounts, sys.path()).1);
     }
 
     #[test]
     fn ext4_says_whether_it_keeps_a_journal_and_other_file_systems_say_nothing() {
         let sys = Sys::new();
         sys.disk("vda", (254, 0), 1000);
-        let backing = Backing::Block(block::describe(sys.path(), 254, 0));
-        assert_eq!(has_journal(&backing, sys.path()), None);
+        let device = block::describe(sys.path(), 254, 0);
+        assert_eq!(has_journal(Some(&device), sys.path()), None);
         sys.file("fs/ext4/vda/journal_task", "<none>\n");
-        assert_eq!(has_journal(&backing, sys.path()), Some(false));
+        assert_eq!(has_journal(Some(&device), sys.path()), Some(false));
         sys.file("fs/ext4/vda/journal_task", "165\n");
-        assert_eq!(has_journal(&backing, sys.path()), Some(true));
-        assert_eq!(has_journal(&Backing::default(), sys.path()), None);
+        assert_eq!(has_journal(Some(&device), sys.path()), Some(true));
+        assert_eq!(has_journal(None, sys.path()), None);
     }
 
     #[test]
     fn only_known_file_systems_write_in_place_and_flush_as_they_are_mounted() {
         let target = |filesystem: &str, options: &[&str]| Target {
-            path: "/m".into(),
-            mount_point: "/m".into(),
             filesystem: filesystem.into(),
             mount_options: options.iter().map(|&option| option.to_owned()).collect(),
-            capacity_bytes: 1,
-            free_bytes: 1,
-            read_only: false,
-            in_memory: false,
-            has_journal: None,
-            backing: Backing::None { because: String::new() },
+            ..Target::default()
         };
         assert!(target("ext4", &["rw", "relatime"]).writes_in_place());
         assert!(target("xfs", &["rw"]).writes_in_place());

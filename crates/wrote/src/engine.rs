@@ -61,14 +61,14 @@ pub(crate) use options::Callers;
 pub use options::{FileOptions, Ioengine, Options};
 #[cfg(any(feature = "sim", test))]
 pub use sim::{Fault, Sim};
-pub use sqpoll::Sqpoll;
 pub(crate) use wait::Wait;
 #[cfg(not(any(feature = "sim", test)))]
 pub(crate) use without_sim::Sim;
 
 use crate::Error;
 use crate::budget::Allowance;
-use crate::buffer::{Buffer, Pool};
+pub use crate::buffer::Buffer;
+use crate::buffer::Pool;
 use crate::error::errno_of;
 use crate::fork::Process;
 use backend::{Backend, Kernel};
@@ -302,9 +302,23 @@ impl Engine {
         }
     }
 
-    /// The engine's buffers.
-    pub fn pool(&self) -> &Pool {
+    pub(crate) fn pool(&self) -> &Pool {
         &self.pool
+    }
+
+    /// The number of the engine's buffers, leased or not.
+    pub fn buffers(&self) -> u32 {
+        self.pool.count()
+    }
+
+    /// The buffers that are free.
+    pub fn buffers_free(&self) -> usize {
+        self.pool.free()
+    }
+
+    /// The length of a buffer.
+    pub fn buffer_bytes(&self) -> usize {
+        self.pool.buffer_bytes()
     }
 
     /// The settings in effect, and each step down from those requested.

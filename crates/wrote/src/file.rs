@@ -67,7 +67,7 @@ mod span;
 mod thread;
 
 pub use buffer::DiskBuffer;
-pub use bytes::{ReadBytes, ReadPiece};
+pub use bytes::ReadBytes;
 pub use calibrate::{Calibration, Durable, calibrate};
 pub use disk::Disk;
 pub use operation::{Operation, Output};

@@ -19,7 +19,7 @@
 //! | write or read many blocks at the device's speed, with my own loop | [`Engine`] |
 //! | append records from many threads, and know when each is durable | [`Log`] |
 //! | read the records of a log, and follow it, blocking or awaited | [`LogReader`], [`LogStream`] |
-//! | know what an acknowledged write survives | [`Survives`], [`Acknowledged`] |
+//! | know what an acknowledged write survives | [`Survives`], [`device::Target::survives`] |
 //! | know the file system, device and alignment below a path | [`device::examine`] |
 //! | prove that my code stands a failing disk | [`Sim`] |
 //!
@@ -91,7 +91,7 @@ compile_error!(
 #[cfg(any(feature = "tokio", feature = "futures-io"))]
 pub mod asynchronous;
 mod budget;
-pub mod buffer;
+mod buffer;
 mod cached;
 #[cfg(feature = "copy")]
 pub mod copy;
@@ -117,7 +117,7 @@ pub mod writer;
 pub use asynchronous::{AsyncReader, AsyncWriter};
 pub use cached::cached_bytes;
 #[cfg(feature = "copy")]
-pub use copy::{Copied, CopyOptions, Reflink, TreeCopied, copy, copy_in, copy_out, copy_tree};
+pub use copy::{Copied, CopyOptions, Reflink, copy, copy_in, copy_out, copy_tree};
 #[cfg(any(feature = "sim", test))]
 pub use engine::Sim;
 #[cfg(not(any(feature = "sim", test)))]
@@ -130,8 +130,8 @@ pub use file::{Calibration, DirectFile, Disk, DiskBuffer, Durable, Operation, Re
 pub use log::{Format, Log, LogOptions, LogReader, LogStream, Record, Ticket};
 pub use names::{rename, sync_folder};
 #[cfg(any(feature = "copy", feature = "log"))]
-pub use progress::{Progress, Watch};
+pub use progress::Progress;
 pub use reader::{Reader, ReaderOptions};
 pub use save::{read, write, write_many, write_new, write_unflushed};
-pub use sync::{Acknowledged, Survives, SyncPolicy};
+pub use sync::{Survives, SyncPolicy};
 pub use writer::{Writer, WriterOptions, Written};

@@ -46,14 +46,13 @@ mod wait;
 mod walk;
 mod watch;
 
-pub use damage::{Damage, Garbage};
+pub use damage::Damage;
 pub use format::Format;
 pub use handle::Log;
 pub use interrupt::until;
 pub use options::{LogOptions, Prepare};
-pub use reader::{LentRecord, LogReader, Record};
-pub use recovery::Recovered;
-pub use rescue::{LogSummary, Repaired, SegmentSummary, Verified, repair, summary, verify};
+pub use reader::{LogReader, Record};
+pub use rescue::{LogSummary, SegmentSummary, repair, summary, verify};
 /// For `wrote-store`, which keeps sealed segments elsewhere. Not a promise.
 #[doc(hidden)]
 pub use sealed::{

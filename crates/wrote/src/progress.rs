@@ -21,8 +21,8 @@ impl Progress {
 }
 
 /// A callback that receives the progress, and may stop the work, which then fails with
-/// [`Error::Interrupted`].
-pub type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+/// [`Error::Interrupted`]. The documentation shows the function itself.
+pub(crate) type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 pub(crate) struct Watcher<'w> {
     watch: Watch<'w>,

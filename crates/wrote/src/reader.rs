@@ -8,7 +8,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use bytes::ReaderBytes;
+use bytes::ReaderBytes;
 pub use options::ReaderOptions;
 
 use crate::{Effective, Error};
@@ -117,8 +117,9 @@ impl Reader {
     }
 
     /// Returns an iterator over the bytes that follow. It is faster than that of [`Read::bytes`],
-    /// and yields the same. An error stands at its place; the next call tries again.
-    pub fn bytes(self) -> ReaderBytes {
+    /// and yields the same. An error stands at its place; the next call tries again. It turns back
+    /// into the reader, which continues behind the last byte that was returned.
+    pub fn bytes(self) -> impl Iterator<Item = io::Result<u8>> + Into<Reader> + Send + fmt::Debug {
         ReaderBytes::new(self)
     }
 

@@ -12,7 +12,6 @@ use crate::scenarios::sustained;
 use crate::scratch::Scratch;
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote::Acknowledged;
 use wrote_jobs::buffers::seed;
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::Evidence;
@@ -225,11 +224,7 @@ impl Plan for SuitsPlan {
         run.iops = done.transactions as f64 / run.elapsed_s;
         run.iodepth_reached = job.clients;
         run.max_rss_bytes = Some(Usage::now().max_rss_bytes);
-        let survives = Acknowledged::new()
-            .flushed(job.is_durable())
-            .flush_reaches_device(site.target.flushes_reach_device())
-            .in_memory(site.target.in_memory)
-            .survives();
+        let survives = site.target.survives(wrote::Survives::of_write(job.is_durable(), false));
         let beside = neighbour.map_or(String::new(), |of| format!(", beside {}", of.as_str()));
         let settings = settings(job);
         let program = self.program(turn.row);

@@ -1,8 +1,8 @@
 //! The work of every program: its arguments, and the file that it must leave.
 
 use super::Request;
+use wrote::Survives;
 use wrote::device::Target;
-use wrote::{Acknowledged, Survives};
 use wrote_result::langs::Cache;
 use wrote_result::units;
 
@@ -266,13 +266,8 @@ impl Table {
     /// Returns what the bytes survive then (M3); `None` for reads. A save replaces a text whose
     /// name is durable already, so the file's own sync is enough.
     pub(super) fn survives(&self, target: &Target) -> Option<Survives> {
-        let written = Acknowledged::new()
-            .flushed(self.task == Task::SaveSync)
-            .flush_reaches_device(target.flushes_reach_device())
-            .direct(false)
-            .settled_blocks(false)
-            .in_memory(target.in_memory);
-        (self.task != Task::BytesRead).then(|| written.survives())
+        let written = Survives::of_write(self.task == Task::SaveSync, false);
+        (self.task != Task::BytesRead).then(|| target.survives(written))
     }
 }
 

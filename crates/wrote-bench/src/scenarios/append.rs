@@ -14,7 +14,7 @@ pub use message::{Append, AppendAs};
 
 use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;
-use wrote::{Acknowledged, Format, Survives, SyncPolicy};
+use wrote::{Format, Survives, SyncPolicy};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
 use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings};
@@ -125,7 +125,7 @@ impl Scenario for Append {
             scenario: NAME,
             row: strategy.name,
             way: strategy.words,
-            survives: Some(strategy.acknowledged(true, false)),
+            survives: Some(strategy.acknowledged()),
         };
         STRATEGIES.iter().map(listed).collect()
     }
@@ -144,8 +144,8 @@ impl Scenario for Append {
 }
 
 impl Strategy {
-    /// The level that an acknowledged message survives (M3).
-    fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
+    /// The level that an acknowledged message survives on a disk that flushes reach (M3).
+    fn acknowledged(&self) -> Survives {
         let flushed = match self.kind {
             // A tokio file has taken the bytes into a buffer of its own, and a thread that writes
             // it may not even have begun (tokio::fs::File, "flush").
@@ -154,14 +154,7 @@ impl Strategy {
             FlumeWriters { .. } | Rendezvous => false,
             Log(Promise { sync, .. }) => sync == SyncPolicy::Always,
         };
-        let settled_blocks = false;
-        Acknowledged::new()
-            .flushed(flushed)
-            .flush_reaches_device(flush_reaches_device)
-            .direct(false)
-            .settled_blocks(settled_blocks)
-            .in_memory(in_memory)
-            .survives()
+        Survives::of_write(flushed, false)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::scenario::{Call, Listed, Plan as _, Site};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Survives;
-use wrote::device::{Backing, Target};
+use wrote::device::Target;
 use wrote_jobs::jobs::Permissions;
 use wrote_jobs::rate;
 use wrote_jobs::rate::Rate;
@@ -213,7 +213,7 @@ pub(super) const READ: Rw = Rw { read: true, write: false, random: false };
 pub(super) const WRITE: Rw = Rw { read: false, write: true, random: false };
 
 pub(super) fn can_poll(target: &Target) -> bool {
-    matches!(&target.backing, Backing::Block(device) if device.io_poll)
+    target.device.as_ref().is_ok_and(|device| device.io_poll)
 }
 
 /// A size as a part of a name: `512k`, `2m`.
@@ -316,7 +316,7 @@ mod tests {
         (device.io_poll, device.nr_requests) = (io_poll, 1023);
         device.transfer_bytes_max = 1 << 20;
         let mut target = place(1 << 40, 1 << 39);
-        target.backing = Backing::Block(device);
+        target.device = Ok(device);
         target
     }
 

@@ -14,7 +14,7 @@ use plan::Plan;
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote::{Acknowledged, Ioengine, Survives};
+use wrote::{Ioengine, Survives};
 use wrote_jobs::buffers::seed;
 use wrote_jobs::findings::Evidence;
 use wrote_jobs::rate::Rate;
@@ -263,13 +263,7 @@ impl Way {
 
     /// Returns what a write survives on a disk without a fallback.
     pub(crate) fn survives_at_best(&self) -> Survives {
-        Acknowledged::new()
-            .flushed(self.flush != Flush::None)
-            .flush_reaches_device(true)
-            .direct(self.direct)
-            .settled_blocks(self.blocks == Written)
-            .in_memory(false)
-            .survives()
+        Survives::of_write(self.flush != Flush::None, self.direct && self.blocks == Written)
     }
 }
 

@@ -10,8 +10,8 @@ pub use plan::Latency;
 
 use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;
+use wrote::Survives;
 use wrote::device::Target;
-use wrote::{Acknowledged, Survives};
 use wrote_jobs::findings::Evidence;
 use wrote_jobs::rate::Rate;
 use wrote_result::Error;
@@ -101,7 +101,7 @@ impl Scenario for Latency {
                 scenario: NAME,
                 row: way.listed[state as usize],
                 way: way.words[state as usize],
-                survives: Some(way.kind.acknowledged(state, true, false)),
+                survives: Some(way.kind.acknowledged(state)),
             })
         };
         State::ALL.into_iter().flat_map(of).collect()
@@ -200,16 +200,11 @@ impl Kind {
     }
 
     /// The promise of a text that its way reported as saved. Where the folder of a new file is
-    /// not flushed, its content may survive and its name need not (fsync(2)).
-    fn acknowledged(self, state: State, flush_reaches_device: bool, in_memory: bool) -> Survives {
+    /// not flushed, its content may survive and its name need not (fsync(2)). The disk is one that
+    /// flushes reach.
+    fn acknowledged(self, state: State) -> Survives {
         let name_is_there = state == State::Existing || self.syncs_folder(state);
-        Acknowledged::new()
-            .flushed(self.sync() != Flush::None && name_is_there)
-            .flush_reaches_device(flush_reaches_device)
-            .direct(false)
-            .settled_blocks(false)
-            .in_memory(in_memory)
-            .survives()
+        Survives::of_write(self.sync() != Flush::None && name_is_there, false)
     }
 
     /// The states that a crash in the middle may leave: every one that no manual page or standard
@@ -279,8 +274,7 @@ impl SaveRow {
 
     /// The level that a text survives once its way reports it as saved (M3).
     pub(crate) fn survives(&self, target: &Target) -> Survives {
-        let reaches = target.flushes_reach_device();
-        self.way.kind.acknowledged(self.state, reaches, target.in_memory)
+        target.survives(self.way.kind.acknowledged(self.state))
     }
 }
 

@@ -14,7 +14,7 @@ pub use settings::{Serve, ServerUrl};
 use crate::scenario::{self, Call, Listed, Scenario};
 use clients::{Frame, Protocol};
 use plan::Plan;
-use wrote::{Acknowledged, Survives};
+use wrote::Survives;
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
 use wrote_result::document::Finding;
@@ -92,7 +92,7 @@ impl Scenario for Serve {
             scenario: NAME,
             row: door.name,
             way: door.words,
-            survives: Some(door.acknowledged(true, false)),
+            survives: Some(door.acknowledged()),
         };
         DOORS.iter().map(listed).collect()
     }
@@ -114,18 +114,8 @@ impl Scenario for Serve {
 impl Door {
     /// The level that a message survives when our own server has acknowledged it (M3). A message
     /// without an answer is acknowledged when the kernel has taken it.
-    fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
-        if !self.protocol.answers() {
-            return Survives::Nothing;
-        }
-        let (flushed, settled_blocks) = (true, false);
-        Acknowledged::new()
-            .flushed(flushed)
-            .flush_reaches_device(flush_reaches_device)
-            .direct(false)
-            .settled_blocks(settled_blocks)
-            .in_memory(in_memory)
-            .survives()
+    fn acknowledged(&self) -> Survives {
+        if self.protocol.answers() { Survives::PowerLoss } else { Survives::Nothing }
     }
 }
 

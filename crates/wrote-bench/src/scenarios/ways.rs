@@ -12,7 +12,7 @@ mod write;
 pub(crate) use write::Done;
 
 use crate::scenario::{self, Call, Listed, Scenario};
-use wrote::{Acknowledged, CopyOptions, Survives};
+use wrote::{CopyOptions, Survives};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
 use wrote_result::document::{
@@ -108,7 +108,7 @@ impl Scenario for Ways {
 
     fn catalogue(&self) -> Vec<Listed> {
         let listed = |way: &Way| {
-            let survives = Some(way.acknowledged(true, false));
+            let survives = Some(way.acknowledged());
             Listed { scenario: NAME, row: way.name, way: way.words, survives }
         };
         WAYS.iter().map(listed).collect()
@@ -211,14 +211,9 @@ impl Way {
         (self.workload == CHUNK).then(|| Cell { title, side, head: head.into() })
     }
 
-    /// The level that the file survives once its way returns (M3).
-    pub(crate) fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
+    /// The level that the file survives once its way returns, on a disk that flushes reach (M3).
+    pub(crate) fn acknowledged(&self) -> Survives {
         // Every way makes a new file: its blocks are not settled.
-        Acknowledged::new()
-            .flushed(self.kind.sync() != Flush::None)
-            .flush_reaches_device(flush_reaches_device)
-            .direct(self.kind == Dd { direct: true })
-            .in_memory(in_memory)
-            .survives()
+        Survives::of_write(self.kind.sync() != Flush::None, false)
     }
 }

@@ -11,12 +11,12 @@ use crate::stderr::say;
 use plan::{Item, Kind};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Instant;
 use told::Done;
-use wrote::copy::TreeCopied;
-use wrote::{Action, Watch};
+use wrote::{Action, Progress};
 use wrote_result::units::counted;
 use wrote_result::{Error, Stop};
 
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
         say(&format!("wrote: note: {}: {why}", path.display()));
     }
     if !arguments.quiet && done.has_any() {
-        say(&done.line(elapsed, told::survives(&arguments.to, !arguments.no_sync, &done)));
+        say(&done.line(elapsed, told::survives(&arguments.to, !arguments.no_sync)));
     }
     check_all_copied(&done)
 }
@@ -49,34 +49,29 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
 fn copy_all(
     items: &[Item],
     arguments: &CopyArgs,
-    watch: Watch,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     done: &mut Done,
 ) -> Result<(), Error> {
     if let [Item { from, to, kind }] = items {
         let options = arguments.options().watch(watch).merge(*kind == Kind::Contents);
         let copied = match kind {
-            Kind::File => options.copy(from, to).map(|copied| done.add(&copied)),
-            Kind::Folder | Kind::Contents => {
-                options.copy_tree(from, to).map(|copied| done.add_tree(copied))
-            }
-            Kind::In => options.copy_in(input(from)?, to).map(|copied| done.add(&copied)),
+            Kind::File => options.copy(from, to),
+            Kind::Folder | Kind::Contents => options.copy_tree(from, to),
+            Kind::In => options.copy_in(input(from)?, to),
             Kind::Out => {
                 done.to_stdout = true;
-                options.copy_out(from, output(to)?).map(|copied| done.add(&copied))
+                options.copy_out(from, output(to)?)
             }
         };
-        return copied.map_err(|error| complaint(error, arguments));
+        return copied.map(|copied| done.add(copied)).map_err(|error| complaint(error, arguments));
     }
     // The cost of making a ring is paid once.
     let disk = arguments.disk().map_err(|error| of_library(&error))?;
     for Item { from, to, kind } in items {
         let options = arguments.options().on(&disk).watch(watch).merge(*kind == Kind::Contents);
-        let copied = if *kind == Kind::File {
-            options.copy(from, to).map(|copied| done.add(&copied))
-        } else {
-            options.copy_tree(from, to).map(|copied| done.add_tree(copied))
-        };
-        match copied.map_err(|error| complaint(error, arguments)) {
+        let copied =
+            if *kind == Kind::File { options.copy(from, to) } else { options.copy_tree(from, to) };
+        match copied.map(|copied| done.add(copied)).map_err(|error| complaint(error, arguments)) {
             Err(error) if !arguments.strict && !matches!(error, Error::Interrupted) => {
                 done.add_failed(error.to_string());
             }

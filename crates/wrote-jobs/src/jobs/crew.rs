@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wrote::FileOptions;
-use wrote::engine::{Engine, Options, Sqpoll};
+use wrote::engine::{Engine, Options};
 use wrote_result::document::Fallback;
 use wrote_result::{Error, Stop};
 
@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 pub struct Jobs<'a> {
     pub specs: &'a [&'a JobSpec],
     pub ready: Vec<Ready>,
-    pub sqpolls: Vec<Option<Sqpoll>>,
+    pub engines: Vec<Options>,
     pub progress: &'a [Progress],
     pub stop: &'a Stop,
     pub failed: &'a AtomicBool,
@@ -36,18 +36,27 @@ pub struct Jobs<'a> {
     pub ended: &'a [AtomicBool],
 }
 
-/// Returns the kernel thread of each job that wants one. Jobs on the same CPU share it.
-pub fn sqpolls(specs: &[&JobSpec]) -> Vec<Option<Sqpoll>> {
-    let mut shared: Vec<Sqpoll> = Vec::new();
+/// Returns the options of each job's engine. Jobs that want a kernel thread on the same CPU share
+/// it.
+pub fn engine_options(specs: &[&JobSpec]) -> Vec<Options> {
+    let mut served: Vec<(Option<u32>, Options)> = Vec::new();
     let mut of = |spec: &&JobSpec| {
+        let bs_bytes = most_bytes(spec);
+        let options = Options::new(spec.ioengine, spec.iodepth, bs_bytes as usize)
+            .buffers(buffers(bs_bytes, spec.iodepth))
+            .registered_buffers(spec.fixedbufs)
+            .registered_files(spec.registerfiles)
+            .iopoll(spec.hipri);
+        if !spec.sqthread_poll {
+            return options;
+        }
         let cpu = spec.sqthread_poll_cpu;
-        let known = shared.iter().find(|sqpoll| sqpoll.cpu() == cpu).cloned();
-        let sqpoll = known.unwrap_or_else(|| {
-            let new = Sqpoll::new(SQPOLL_IDLE_MS, cpu);
-            shared.push(new.clone());
-            new
-        });
-        spec.sqthread_poll.then_some(sqpoll)
+        if let Some((_, other)) = served.iter().find(|(known, _)| *known == cpu) {
+            return options.sqpoll_of(other);
+        }
+        let options = options.sqpoll(SQPOLL_IDLE_MS, cpu);
+        served.push((cpu, options.clone()));
+        options
     };
     specs.iter().map(&mut of).collect()
 }
@@ -91,14 +100,7 @@ fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
 impl<'a> Jobs<'a> {
     fn worker(&self, number: usize) -> Result<(Worker<'a>, Sequence), Error> {
         let spec = self.specs[number];
-        let bs_bytes = most_bytes(spec);
-        let options = Options::new(spec.ioengine, spec.iodepth, bs_bytes as usize)
-            .buffers(buffers(bs_bytes, spec.iodepth))
-            .registered_buffers(spec.fixedbufs)
-            .registered_files(spec.registerfiles)
-            .iopoll(spec.hipri)
-            .sqpoll(self.sqpolls[number].clone());
-        let mut engine = Engine::open(&options)?;
+        let mut engine = Engine::open(&self.engines[number])?;
         let options = FileOptions::new()
             .write(spec.rw.write)
             .direct(spec.direct)

@@ -1,7 +1,7 @@
 //! The run of one group: makes its files ready, runs its jobs at once, and adds up their reports.
 
 use super::check::overlaps;
-use super::crew::{Jobs, sequence, sqpolls};
+use super::crew::{Jobs, engine_options, sequence};
 use super::files::Files;
 use super::files::Made;
 use super::{GroupReport, Held, Permissions, Watcher, span};
@@ -47,9 +47,9 @@ pub fn run_group(
     let progress: Vec<Progress> = specs.iter().map(|_| Progress::default()).collect();
     let failed = AtomicBool::new(false);
     let ended: Vec<AtomicBool> = specs.iter().map(|_| AtomicBool::new(false)).collect();
-    let sqpolls = sqpolls(specs);
+    let engines = engine_options(specs);
     let (progress, failed, ended) = (&progress[..], &failed, &ended[..]);
-    let crew = Jobs { specs, ready, sqpolls, progress, stop, failed, ended };
+    let crew = Jobs { specs, ready, engines, progress, stop, failed, ended };
     let begin = Instant::now();
     let watcher = RefCell::new(watcher);
     let mut watch = || {

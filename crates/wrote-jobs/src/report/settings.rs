@@ -4,7 +4,7 @@ use super::known::Known;
 use crate::jobs::{JobReport, NEW_BLOCKS};
 use crate::spec::{BlockShare, BlockSizes, Fallocate, JobSpec, SyncEach};
 use std::time::Duration;
-use wrote::{Acknowledged, Ioengine, Survives};
+use wrote::{Ioengine, Survives};
 use wrote_result::document::{Blocks, Direction, Fallback, Flush, Settings, SettingsPair};
 
 /// Returns the settings of the jobs of one row: they differ in files and shares of a rate.
@@ -147,13 +147,8 @@ pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
             let target = known.before.target(file);
             // A block device has no file system that could put a block elsewhere.
             let in_place = target.writes_in_place() || target.filesystem == "none";
-            Acknowledged::new()
-                .flushed(flushed)
-                .flush_reaches_device(target.flushes_reach_device())
-                .direct(job.direct)
-                .settled_blocks(known.is_settled(file, spec) && in_place)
-                .in_memory(target.in_memory)
-                .survives()
+            let in_place = in_place && job.direct && known.is_settled(file, spec);
+            target.survives(Survives::of_write(flushed, in_place))
         };
         spec.files.iter().map(of_file).min().unwrap_or(Survives::Nothing)
     };

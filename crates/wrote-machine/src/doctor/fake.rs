@@ -5,7 +5,7 @@ use super::stack::Stack;
 use super::world::Root;
 use super::world::World;
 use fixtures::Tree;
-use wrote::device::{Backing, BlockDevice};
+use wrote::device::BlockDevice;
 use wrote_result::doctor::{Check, State};
 
 /// The imitated root.
@@ -45,21 +45,21 @@ impl Fake {
 
     /// Returns the world as seen from a folder on an ext4 on this device.
     pub fn world(&self, device: &str) -> World {
-        let mut world = self.world_on(Backing::Block(block_device(device)));
+        let mut world = self.world_on(Ok(block_device(device)));
         world.stack = Stack::of(&world.root, device);
         world
     }
 
     /// Returns the world as seen from a folder on no block device.
     pub fn world_without_device(&self) -> World {
-        self.world_on(Backing::None { because: "strange has none".into() })
+        self.world_on(Err("strange has none".into()))
     }
 
-    fn world_on(&self, backing: Backing) -> World {
+    fn world_on(&self, device: Result<BlockDevice, String>) -> World {
         let mut target = crate::sample::place(100_000_000_000, 50_000_000_000);
         (target.path, target.mount_point) = ("/mnt/data".into(), "/mnt/data".into());
         target.mount_options = vec!["rw".into(), "relatime".into()];
-        target.backing = backing;
+        target.device = device;
         World {
             root: Root::new(self.0.path()),
             target,

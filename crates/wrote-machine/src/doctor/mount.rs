@@ -3,7 +3,6 @@
 use super::shell::quoted;
 use super::trim::is_discard;
 use super::world::World;
-use wrote::device::Backing;
 use wrote_result::doctor::{Change, Check, Evidence};
 
 /// ext4's default, and that of ext3 (ext4(5)).
@@ -50,7 +49,7 @@ pub(super) fn in_memory(world: &World) -> Option<Check> {
 }
 
 pub(super) fn no_device(world: &World) -> Option<Check> {
-    let Backing::None { because } = &world.target.backing else { return None };
+    let Err(because) = &world.target.device else { return None };
     (!world.target.in_memory).then(|| {
         let text = "cannot inspect the underlying disk";
         let check = Check::unknown(text, because.clone());
@@ -60,7 +59,7 @@ pub(super) fn no_device(world: &World) -> Option<Check> {
 }
 
 pub(super) fn read_only(world: &World) -> Option<Check> {
-    let Backing::Block(device) = &world.target.backing else { return None };
+    let Ok(device) = &world.target.device else { return None };
     let name = device.name.replace('/', "!");
     let disk = world.root.see(&format!("sys/class/block/{name}/ro"));
     let disk_is = disk.as_ref().and_then(Evidence::number) == Some(1);
@@ -85,7 +84,7 @@ pub(super) fn read_only(world: &World) -> Option<Check> {
 }
 
 pub(super) fn errors(world: &World) -> Option<Check> {
-    let Backing::Block(device) = &world.target.backing else { return None };
+    let Ok(device) = &world.target.device else { return None };
     let name = device.name.replace('/', "!");
     let found =
         world.root.see(&format!("sys/fs/{}/{name}/errors_count", world.target.filesystem))?;

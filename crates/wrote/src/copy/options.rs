@@ -119,7 +119,7 @@ impl<'w> CopyOptions<'w> {
     }
 
     /// Sets whether the copy of a folder continues where an entry vanishes or cannot be read:
-    /// [`TreeCopied::failed`](super::TreeCopied::failed) lists these. By default such an entry is
+    /// [`Copied::failed`](super::Copied::failed) lists these. By default such an entry is
     /// an error, and nothing is left of a new folder.
     pub const fn keep_going(mut self, keep_going: bool) -> CopyOptions<'w> {
         self.settings.keep_going = keep_going;

@@ -1,7 +1,8 @@
 //! Copies from a stream to a file and from a file to a stream: the `-` of `wrote copy`.
 
+use super::copied::Filled;
 use super::filler::Filler;
-use super::options::{CopyOptions, CopySettings, Method, engine_for, engine_options, open_engine};
+use super::options::{CopyOptions, CopySettings, engine_for, engine_options, open_engine};
 use super::pipe::Pipe;
 use super::place::Place;
 use super::source::{Source, identity};
@@ -109,8 +110,7 @@ fn copy_out_watched(
     }
     if let Some(stream) = source.as_stream(&engine)? {
         let bytes = pour_all(&mut engine, Pipe::named(stream.as_fd(), from.into()), pipe, watch)?;
-        let (method, effective) = (Method::Cached, engine.effective().clone());
-        return Ok(Copied { bytes, method, elapsed: began.elapsed(), checksum: None, effective });
+        return Ok(Filled::into_stream(bytes).copied(&engine, began));
     }
     let sizes = PieceSizes::new(&engine, &[source.file], source.len, settings.bs_bytes)?;
     let mut progress = Watcher::new(watch, Some(source.len));
@@ -124,8 +124,7 @@ fn copy_out_watched(
         left -= len;
     }
     // The stream is no file, or was opened by its owner.
-    let (bytes, method, effective) = (source.len, Method::Cached, engine.effective().clone());
-    Ok(Copied { bytes, method, elapsed: began.elapsed(), checksum: None, effective })
+    Ok(Filled::into_stream(source.len).copied(&engine, began))
 }
 
 /// Copies a stream to its end, and returns its length.

@@ -5,6 +5,7 @@ mod small;
 mod walk;
 mod workers;
 
+use super::copied::Copied;
 use super::file;
 use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_options, open_engine};
 use super::source::SMALL_BYTES_MAX;
@@ -27,7 +28,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, lchown, symlink};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use walk::{EntryKind, TreeStep, TreeWalk};
 use workers::Workers;
 
@@ -39,37 +40,6 @@ const ENDS_MAX: usize = 64;
 
 /// Permissions of a folder while it is filled: no other user puts anything into it.
 const MODE_PRIVATE: u32 = 0o700;
-
-/// The result of a copy of a folder.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct TreeCopied {
-    /// Ordinary files that were copied.
-    pub files: u64,
-    /// Folders that were made.
-    pub folders: u64,
-    /// Symbolic links that were made.
-    pub links: u64,
-    /// Bytes of the files, holes included.
-    pub bytes: u64,
-    /// Each way by which a file's bytes were copied.
-    pub methods: Vec<Method>,
-    /// Whether the copies were read back and compared.
-    pub verified: bool,
-    /// The first hundred pipes, sockets and devices, which are not copied.
-    pub left_out: Vec<PathBuf>,
-    /// The number of pipes, sockets and devices.
-    pub left_out_count: u64,
-    /// The first hundred errors about entries that could not be read, with
-    /// [`CopyOptions::keep_going`].
-    pub failed: Vec<Error>,
-    /// The number of entries that could not be read.
-    pub failed_count: u64,
-    /// The time until the copy was as safe as requested.
-    pub elapsed: Duration,
-    /// The settings in effect.
-    pub effective: Effective,
-}
 
 /// Copies the folder `from` with its contents to `to`, where it appears when it is whole.
 ///
@@ -103,17 +73,13 @@ pub struct TreeCopied {
 /// made, where `to` exists and is no folder, or is in `from`, or where a file of the one is a
 /// folder of the other. [`Error::Interrupted`] when the watcher of [`CopyOptions::watch`] asks to
 /// stop.
-pub fn copy_tree(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<TreeCopied, Error> {
+pub fn copy_tree(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Copied, Error> {
     CopyOptions::new().copy_tree(from, to)
 }
 
 impl CopyOptions<'_> {
     /// Copies a folder with its contents, as the function [`copy_tree`] does.
-    pub fn copy_tree(
-        self,
-        from: impl AsRef<Path>,
-        to: impl AsRef<Path>,
-    ) -> Result<TreeCopied, Error> {
+    pub fn copy_tree(self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Copied, Error> {
         let (from, to) = (from.as_ref(), to.as_ref());
         self.run(|settings, watch| {
             // The engine gets all buffers, as for long files. Small files need none of them, so
@@ -145,7 +111,7 @@ fn copy_through(
     to: &Path,
     settings: &CopySettings,
     watch: Watch,
-) -> Result<TreeCopied, Error> {
+) -> Result<Copied, Error> {
     let began = Instant::now();
     let place = engine.locate(to)?;
     match place.found {
@@ -158,7 +124,7 @@ fn copy_through(
     let merges = place.found == Found::Folder;
     let bytes = measure(from, merges.then_some(&place.path), settings, watch)?;
     let effective = engine.effective().clone();
-    let copied = TreeCopied { verified: settings.verify, effective, ..TreeCopied::default() };
+    let copied = Copied { verified: settings.verify, effective, ..Copied::default() };
     let total = if settings.verify { bytes.saturating_mul(2) } else { bytes };
     let (from, to) = (from.to_owned(), place.path);
     let (workers, staged, ends) = (workers_for(settings), None, VecDeque::new());
@@ -273,7 +239,7 @@ struct Tree<'a, 'w> {
     /// Bytes to do. With `verify` each counts twice.
     total: u64,
     done: u64,
-    copied: TreeCopied,
+    copied: Copied,
     /// The new folder that is being built, if there is one.
     staged: Option<StagedFolder>,
     /// The threads for small files in such a folder; `None` where every file goes the general way.
@@ -472,7 +438,7 @@ impl Tree<'_, '_> {
         for (SmallJob { from, to, .. }, result) in results {
             let copied = match result {
                 Ok(Some(SmallCopied { bytes, method, fallback })) => {
-                    self.count(bytes, method, fallback);
+                    self.count(bytes, &[method], fallback);
                     Ok(())
                 }
                 Ok(None) => self.copy_file(&from, &to),
@@ -506,19 +472,26 @@ impl Tree<'_, '_> {
             let bytes_done = done.saturating_add(progress.bytes_done).min(total);
             watch(Progress { bytes_done, bytes_total: Some(total) })
         })?;
-        self.count(copied.bytes, copied.method, copied.effective.fallbacks);
+        self.count(copied.bytes, &copied.methods, copied.effective.fallbacks);
         Ok(())
     }
 
-    fn count(&mut self, bytes: u64, method: Method, fallbacks: impl IntoIterator<Item = Fallback>) {
+    fn count(
+        &mut self,
+        bytes: u64,
+        methods: &[Method],
+        fallbacks: impl IntoIterator<Item = Fallback>,
+    ) {
         let copied = &mut self.copied;
         for fallback in fallbacks {
             if !copied.effective.fallbacks.contains(&fallback) {
                 copied.effective.fallbacks.push(fallback);
             }
         }
-        if !copied.methods.contains(&method) {
-            copied.methods.push(method);
+        for method in methods {
+            if !copied.methods.contains(method) {
+                copied.methods.push(*method);
+            }
         }
         copied.files += 1;
         copied.bytes += bytes;

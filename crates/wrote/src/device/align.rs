@@ -1,6 +1,6 @@
 //! The alignment of direct I/O on a file.
 
-use super::target::{Backing, Target};
+use super::target::Target;
 use rustix::fs::{AtFlags, StatxFlags};
 use std::fs::File;
 
@@ -50,12 +50,12 @@ pub(crate) fn alignment_told(file: &File) -> Option<Option<Alignment>> {
 
 fn presumed_bytes(file: &File, target: &Target) -> u32 {
     let page_bytes = rustix::param::page_size() as u32;
-    match &target.backing {
-        Backing::None { .. } => page_bytes,
-        Backing::Block(device) if matches!(target.filesystem.as_str(), "btrfs" | "overlay") => {
+    match &target.device {
+        Err(_) => page_bytes,
+        Ok(device) if matches!(target.filesystem.as_str(), "btrfs" | "overlay") => {
             let block = rustix::fs::fstatvfs(file).ok().and_then(|fs| fs.f_bsize.try_into().ok());
             block.unwrap_or(page_bytes).max(device.logical_block_bytes)
         }
-        Backing::Block(device) => device.logical_block_bytes,
+        Ok(device) => device.logical_block_bytes,
     }
 }

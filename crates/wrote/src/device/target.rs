@@ -1,9 +1,10 @@
 //! The description of the storage below a path.
 
+use crate::Survives;
 use std::path::PathBuf;
 
 /// The storage below a path.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Target {
     /// The path, absolute and without symbolic links.
@@ -30,8 +31,9 @@ pub struct Target {
     /// Whether ext4 keeps a journal here (`journal_task` in `/sys/fs/ext4/DEVICE`). `None` on other
     /// file systems, and where `/sys` does not say.
     pub has_journal: Option<bool>,
-    /// The block device below.
-    pub backing: Backing,
+    /// The block device on which the file system, or the upper folder of an overlay, lies. Where
+    /// there is none, more than one, or none that is visible: the reason, ready to be shown.
+    pub device: Result<BlockDevice, String>,
 }
 
 impl Target {
@@ -59,27 +61,39 @@ impl Target {
         !self.mounted_with("nobarrier") && !self.mounted_with("barrier=0")
     }
 
+    /// Returns what a write survives here that would survive `level` on a disk that flushes reach:
+    /// a crash of the process where files lie in memory, since a flush adds nothing there; no power
+    /// loss where flushes do not reach the device.
+    pub fn survives(&self, level: Survives) -> Survives {
+        if self.in_memory {
+            level.min(Survives::ProcessCrash)
+        } else if !self.flushes_reach_device() {
+            level.min(Survives::OsCrash)
+        } else {
+            level
+        }
+    }
+
     fn mounted_with(&self, option: &str) -> bool {
         self.mount_options.iter().any(|known| known == option)
     }
 }
 
-/// The block device below a file system, if there is one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Backing {
-    /// The file system, or the upper folder of an overlay, lies on this device.
-    Block(BlockDevice),
-    /// There is no block device, more than one, or none that is visible.
-    None {
-        /// The reason, ready to be shown.
-        because: String,
-    },
-}
-
-impl Default for Backing {
-    /// No device is known.
-    fn default() -> Backing {
-        Backing::None { because: String::new() }
+impl Default for Target {
+    /// Nothing is known.
+    fn default() -> Target {
+        Target {
+            path: PathBuf::new(),
+            mount_point: PathBuf::new(),
+            filesystem: String::new(),
+            mount_options: Vec::new(),
+            capacity_bytes: 0,
+            free_bytes: 0,
+            read_only: false,
+            in_memory: false,
+            has_journal: None,
+            device: Err(String::new()),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Options of an engine, and of a file that it opens.
 
-use super::Sqpoll;
+use super::sqpoll::Sqpoll;
 
 /// The way by which operations reach the kernel, in fio's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -104,10 +104,21 @@ impl Options {
         Options { registered_files, ..self }
     }
 
-    /// Has a kernel thread take operations from the ring: submitting then needs no system call. It
-    /// spends a CPU.
-    pub fn sqpoll(self, sqpoll: Option<Sqpoll>) -> Options {
-        Options { sqpoll, ..self }
+    /// Has a kernel thread take operations from the ring (`IORING_SETUP_SQPOLL`,
+    /// `io_uring_setup(2)`; for ordinary users since Linux 5.13): submitting then needs no system
+    /// call. The thread spends a CPU. It sleeps after `idle_ms` without work (0 is the kernel's
+    /// default of a second), and is bound to `cpu` if that is given.
+    ///
+    /// Engines opened with these options or clones of them share one thread
+    /// (`IORING_SETUP_ATTACH_WQ`, Linux 5.6). A thread of several rings takes at most 8 operations
+    /// of each in turn (`io_uring/sqpoll.c`), which slows small transfers but not large ones.
+    pub fn sqpoll(self, idle_ms: u32, cpu: Option<u32>) -> Options {
+        Options { sqpoll: Some(Sqpoll::new(idle_ms, cpu)), ..self }
+    }
+
+    /// Has the kernel thread of `other` options take operations from the ring, if they have one.
+    pub fn sqpoll_of(self, other: &Options) -> Options {
+        Options { sqpoll: other.sqpoll.clone(), ..self }
     }
 
     /// Sets whether completions are found by polling the device instead of by its interrupts, for

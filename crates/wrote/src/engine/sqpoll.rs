@@ -1,17 +1,11 @@
-//! A kernel thread that takes operations from rings, shared by all engines with clones of one
-//! option.
+//! A kernel thread that takes operations from rings, shared by the engines whose options share it.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, Weak};
 
-/// Requests a kernel thread that takes operations from the ring (`IORING_SETUP_SQPOLL`,
-/// `io_uring_setup(2)`; for ordinary users since Linux 5.13).
-///
-/// Engines opened with clones of one `Sqpoll` share one thread (`IORING_SETUP_ATTACH_WQ`, Linux
-/// 5.6), which spends one CPU for all of them. A thread of several rings takes at most 8 operations
-/// of each in turn (`io_uring/sqpoll.c`), which slows small transfers but not large ones.
+/// A kernel thread that is requested; each clone means the same thread.
 #[derive(Clone, Debug)]
-pub struct Sqpoll(Arc<KernelThread>);
+pub(crate) struct Sqpoll(Arc<KernelThread>);
 
 #[derive(Debug)]
 struct KernelThread {
@@ -22,20 +16,8 @@ struct KernelThread {
 }
 
 impl Sqpoll {
-    /// The thread sleeps after `idle_ms` without work (0 is the kernel's default of a second). With
-    /// `cpu` it is bound to that CPU.
-    pub fn new(idle_ms: u32, cpu: Option<u32>) -> Sqpoll {
+    pub(super) fn new(idle_ms: u32, cpu: Option<u32>) -> Sqpoll {
         Sqpoll(Arc::new(KernelThread { idle_ms, cpu, rings: Mutex::new(Vec::new()) }))
-    }
-
-    /// Milliseconds without work until the thread sleeps.
-    pub fn idle_ms(&self) -> u32 {
-        self.0.idle_ms
-    }
-
-    /// The CPU that the thread is bound to.
-    pub fn cpu(&self) -> Option<u32> {
-        self.0.cpu
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::buffer::DiskBuffer;
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::{Deref, Range};
 
 /// Bytes that were read. They lie in one or several buffers of the engine's pool; dropping this
@@ -32,7 +33,7 @@ pub struct ReadBytes {
 
 /// The part of [`ReadBytes`] that lies in one buffer; never empty.
 #[derive(Debug)]
-pub struct ReadPiece {
+pub(super) struct ReadPiece {
     pub(super) buffer: DiskBuffer,
     pub(super) range: Range<usize>,
 }
@@ -69,7 +70,9 @@ impl ReadBytes {
 
     /// Splits the bytes by their buffers, in order. A piece is an owner for `Bytes::from_owner` of
     /// the crate `bytes`, and for others like it.
-    pub fn into_pieces(self) -> impl Iterator<Item = ReadPiece> {
+    pub fn into_pieces(
+        self,
+    ) -> impl Iterator<Item = impl AsRef<[u8]> + Send + Sync + fmt::Debug + 'static> {
         self.pieces.into_iter()
     }
 
@@ -171,7 +174,7 @@ mod tests {
         let mut pieces = in_pieces(&pool, &[b"ab", b"c"]).into_pieces();
         let first = pieces.next().unwrap();
         assert_eq!((first.as_ref(), pool.free()), (&b"ab"[..], 2));
-        assert_eq!(pieces.next().unwrap()[..], *b"c");
+        assert_eq!(pieces.next().unwrap().as_ref(), b"c");
         assert_eq!(pool.free(), 3);
         drop(first);
         assert_eq!(pool.free(), 4);

@@ -1,5 +1,4 @@
-//! Damage: a place at which a log cannot be read, in a report and as an error; and garbage, which
-//! loses nothing.
+//! Damage: a place at which a log cannot be read, in a summary and as an error.
 
 use crate::Error;
 use crate::engine::folder_of;
@@ -19,18 +18,6 @@ pub struct Damage {
     pub records: Option<u64>,
     /// The damage in words.
     pub because: String,
-}
-
-/// Bytes behind the last record of a segment that the log goes on after. Readers pass over them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Garbage {
-    /// The segment.
-    pub path: PathBuf,
-    /// The end of the last record, or of the padding behind it.
-    pub offset_bytes: u64,
-    /// The bytes from there up to the last one that is not zero.
-    pub bytes: u64,
 }
 
 impl Damage {

@@ -7,7 +7,6 @@ use super::format::Format;
 use super::input::LogFiles;
 use super::lock::Lock;
 use super::reader::LogReader;
-use super::recovery::Recovered;
 use super::state::{Goal, Terms};
 use super::stats::LogStats;
 use super::stream::LogStream;
@@ -475,12 +474,7 @@ impl Log {
         self.0.driver.state.format()
     }
 
-    /// Returns the findings of the opening.
-    pub fn recovered(&self) -> &Recovered {
-        &self.0.driver.state.terms.recovered
-    }
-
-    /// Returns the log's figures so far.
+    /// Returns the findings of the opening, and the log's figures so far.
     pub fn stats(&self) -> LogStats {
         self.0.driver.state.stats()
     }

@@ -17,9 +17,7 @@ use super::state::{LogState, Promise, Terms};
 use crate::engine::{Callers, Folder, Options, folder_of};
 use crate::error::Tried;
 use crate::file::calibrate;
-use crate::{
-    Acknowledged, Action, Disk, Durable, Engine, Error, FileOptions, Ioengine, SyncPolicy, device,
-};
+use crate::{Action, Disk, Durable, Engine, Error, FileOptions, Ioengine, SyncPolicy, device};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -71,15 +69,8 @@ impl LogOptions {
     fn open_simulated(&self, disk: &Disk, folder: &Path) -> Result<Log, Error> {
         let options = within_bounds(self);
         let files = LogFiles::new(engine_for(&options, folder)?);
-        let driver = assemble(files, &options, folder, |direct| {
-            let promise = Promise::new(
-                Acknowledged::new()
-                    .flushed(false)
-                    .flush_reaches_device(true)
-                    .direct(direct)
-                    .settled_blocks(false)
-                    .in_memory(false),
-            );
+        let driver = assemble(files, &options, folder, |_| {
+            let promise = Promise::new(&device::Target::default(), false);
             Ok((promise, options.durable.unwrap_or_default()))
         })?;
         Ok(Log::without_thread(driver, disk))
@@ -108,14 +99,8 @@ fn on_disk(options: &LogOptions, held: Folder) -> Result<LogDriver, Error> {
     let by_target = target.copies_on_write().then_some(Prepare::Allocate);
     let options = &LogOptions { prepare: options.prepare.or(by_target), ..options.clone() };
     assemble(files, options, held.path(), |direct| {
-        let promise = Promise::new(
-            Acknowledged::new()
-                .flushed(false)
-                .flush_reaches_device(target.flushes_reach_device())
-                .direct(direct)
-                .settled_blocks(options.prepare == Some(Prepare::Write) && target.writes_in_place())
-                .in_memory(target.in_memory),
-        );
+        let settled = options.prepare == Some(Prepare::Write) && target.writes_in_place();
+        let promise = Promise::new(&target, direct && settled);
         let durable = match options.durable {
             Some(durable) => durable,
             None if options.sync == SyncPolicy::Always && options.format == Format::Framed => {

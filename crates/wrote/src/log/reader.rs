@@ -26,29 +26,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// One record of a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One record of a log: with its own bytes, or with those of a reader ([`LogReader::next_lent`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Record {
+pub struct Record<B = Vec<u8>> {
     /// Its place in the log: 0 for the first record ever, and one more for each later one.
     pub sequence: u64,
     /// The appended bytes.
-    pub bytes: Vec<u8>,
+    pub bytes: B,
     /// When the log handed the batch with this record to the disk, by its writer's clock; the
     /// records of a batch have one time. `None` in the format of lines, and where a repair wrote
     /// the record anew.
-    pub written_at: Option<SystemTime>,
-}
-
-/// One record of a log, in the reader's own memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LentRecord<'a> {
-    /// Its place in the log, as [`Record::sequence`].
-    pub sequence: u64,
-    /// The appended bytes.
-    pub bytes: &'a [u8],
-    /// When it was written, as [`Record::written_at`].
     pub written_at: Option<SystemTime>,
 }
 
@@ -235,10 +223,10 @@ impl LogReader {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn next_lent(&mut self) -> Result<Option<LentRecord<'_>>, Error> {
+    pub fn next_lent(&mut self) -> Result<Option<Record<&[u8]>>, Error> {
         let sequence = self.find_next(None)?;
         let written_at = self.written_at();
-        Ok(sequence.map(|sequence| LentRecord { sequence, bytes: self.record(), written_at }))
+        Ok(sequence.map(|sequence| Record { sequence, bytes: self.record(), written_at }))
     }
 
     /// Appends the next record's bytes to `bytes` and returns its sequence, which saves an

@@ -15,8 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// The findings of an opening.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Recovered {
+pub(super) struct Recovered {
     /// Records in the log, with the places that were passed over.
     pub records: u64,
     /// Whether the log had been closed.

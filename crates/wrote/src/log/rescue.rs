@@ -4,8 +4,8 @@ pub(super) mod end;
 mod framed;
 mod lines;
 mod pass_over;
+mod progress;
 mod rebuild;
-mod report;
 pub(super) mod rest;
 mod salvage;
 mod seed;
@@ -14,7 +14,6 @@ mod summary;
 mod tests;
 mod valid;
 
-pub use report::{Repaired, Verified};
 pub use summary::{LogSummary, SegmentSummary, summary};
 
 use super::damage::Damage;
@@ -22,9 +21,9 @@ use super::format::Format;
 use super::input::LogFiles;
 use super::lock::Lock;
 use super::names;
+use crate::Error;
 use crate::engine::Folder;
-use crate::progress::unwatched;
-use crate::{Error, Watch};
+use crate::progress::{Watch, unwatched};
 use std::path::Path;
 
 /// Reads every byte of the log in `folder` and reports damage. `watch` receives the progress, and
@@ -58,13 +57,12 @@ use std::path::Path;
 /// # Ok(())
 /// # }
 /// ```
-pub fn verify(folder: impl AsRef<Path>, watch: Option<Watch>) -> Result<Verified, Error> {
+pub fn verify(folder: impl AsRef<Path>, watch: Option<Watch>) -> Result<LogSummary, Error> {
     let folder = &Folder::open(folder.as_ref())?;
     let mut unwatched = unwatched;
     let watch = watch.unwrap_or(&mut unwatched);
     let first = read_all(folder, watch)?;
-    let is_clean = first.damage.is_empty() && first.garbage.is_empty();
-    if is_clean || first.summary.writer.is_none() {
+    if first.is_clean() || first.writer.is_none() {
         return Ok(first);
     }
     let mut second = read_all(folder, watch)?;
@@ -74,7 +72,7 @@ pub fn verify(folder: impl AsRef<Path>, watch: Option<Watch>) -> Result<Verified
     Ok(second)
 }
 
-fn read_all(folder: &Folder, watch: Watch) -> Result<Verified, Error> {
+fn read_all(folder: &Folder, watch: Watch) -> Result<LogSummary, Error> {
     let (files, folder) = (LogFiles::open_in(folder)?, folder.path());
     match names::format_of_log(&files, folder)? {
         Some(Format::Lines) => lines::verify(&files, folder, watch),
@@ -92,7 +90,7 @@ fn read_all(folder: &Folder, watch: Watch) -> Result<Verified, Error> {
 ///
 /// Fails with [`Error::Refused`] if the folder has no log, or the log is open for writing. A power
 /// loss at any moment leaves a log that can be repaired.
-pub fn repair(folder: impl AsRef<Path>) -> Result<Repaired, Error> {
+pub fn repair(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     let (held, folder) = (Folder::open(folder.as_ref())?, folder.as_ref());
     let format = names::format_of_log(&LogFiles::open_in(&held)?, folder)?;
     let lock = Lock::take(&held)?;

@@ -8,9 +8,10 @@ use super::recovery::Recovered;
 use super::stats::LogStats;
 use super::wait::{Frontier, Gate, wake};
 use super::watch::{Bell, Bells};
+use crate::device::Target;
 use crate::engine::Folder;
 use crate::fork::Process;
-use crate::{Acknowledged, Durable, Error, Survives, SyncPolicy};
+use crate::{Durable, Error, Survives, SyncPolicy};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -118,8 +119,9 @@ pub(super) struct Promise {
 }
 
 impl Promise {
-    pub(super) fn new(acknowledged: Acknowledged) -> Promise {
-        let with = |flushed| acknowledged.flushed(flushed).survives();
+    /// Promises for a log on this target, whose writes are `in_place` or not.
+    pub(super) fn new(target: &Target, in_place: bool) -> Promise {
+        let with = |flushed| target.survives(Survives::of_write(flushed, in_place));
         Promise { written: with(false), durable: with(true) }
     }
 }
@@ -349,7 +351,12 @@ impl LogState {
     }
 
     pub(super) fn stats(&self) -> LogStats {
+        let Recovered { records, closed, torn_bytes, kept_aside } = self.terms.recovered.clone();
         LogStats {
+            found_records: records,
+            found_closed: closed,
+            torn_bytes,
+            kept_aside,
             next_sequence: self.next_sequence(),
             written_sequence: self.written.done(),
             durable_sequence: self.durable.done(),

@@ -2,12 +2,22 @@
 
 use super::options::Prepare;
 use crate::Durable;
+use std::path::PathBuf;
 use std::time::Duration;
 
-/// Figures of a log since it was opened.
+/// The findings of a log's opening, and its figures since.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LogStats {
+    /// Records that the opening found, with the places that were passed over.
+    pub found_records: u64,
+    /// Whether the opening found that the log had been closed.
+    pub found_closed: bool,
+    /// Bytes that the opening found behind the last whole record, of a write that a crash
+    /// interrupted.
+    pub torn_bytes: u64,
+    /// The files that keep these bytes.
+    pub kept_aside: Vec<PathBuf>,
     /// The sequence of the first record that is there.
     pub first_sequence: u64,
     /// The sequence that the next record gets.

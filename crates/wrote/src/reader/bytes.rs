@@ -9,7 +9,7 @@ use std::io;
 /// It has the places of the next byte and of the buffer's end itself. Code that fills the buffer
 /// never sees them, so a loop keeps them in registers: a byte costs half of what the iterator of
 /// [`io::Read::bytes`] takes.
-pub struct ReaderBytes {
+pub(super) struct ReaderBytes {
     next: *const u8,
     end: *const u8,
     /// In a box, since the iterator's own place must not be known to code that fills the buffer.
@@ -23,11 +23,12 @@ impl ReaderBytes {
     pub(super) fn new(reader: Reader) -> ReaderBytes {
         ReaderBytes { next: reader.next, end: reader.end, reader: Box::new(reader) }
     }
+}
 
-    /// Returns the reader, which continues behind the last byte that was returned.
-    pub fn into_inner(self) -> Reader {
-        let mut reader = self.reader;
-        reader.next = self.next;
+impl From<ReaderBytes> for Reader {
+    fn from(bytes: ReaderBytes) -> Reader {
+        let mut reader = bytes.reader;
+        reader.next = bytes.next;
         *reader
     }
 }

@@ -112,7 +112,7 @@ fn run(reader: &mut Reader, steps: &[Step], content: &[u8]) {
             Step::OwnBytes(count) => {
                 let mut bytes = std::mem::replace(reader, Reader::from(null())).bytes();
                 let found: Vec<u8> = bytes.by_ref().take(count).map(Result::unwrap).collect();
-                *reader = bytes.into_inner();
+                *reader = bytes.into();
                 assert_eq!(found, rest[..count.min(rest.len())]);
                 found.len()
             }

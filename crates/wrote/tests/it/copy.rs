@@ -64,7 +64,7 @@ fn files_of_any_length_arrive_byte_for_byte_from_the_cache_and_from_the_disk() {
             .unwrap();
         assert!(fs::read(&to).unwrap() == bytes, "{len} bytes");
         assert_eq!(copied.bytes, len as u64);
-        assert!(matches!(copied.method, Method::Direct | Method::Cached));
+        assert!(matches!(copied.methods[..], [Method::Direct | Method::Cached]));
         assert_eq!(Some(told.bytes_done), told.bytes_total);
         let checksum = verify.then(|| xxhash_rust::xxh3::xxh3_128(&bytes));
         assert_eq!(copied.checksum, checksum);
@@ -473,7 +473,7 @@ fn blocks_are_shared_where_the_file_system_can() {
             for verify in [false, true] {
                 let options = PIECES.reflink(reflink).verify(verify).replace(true);
                 let copied = options.copy(place("from"), place("to")).unwrap();
-                assert_eq!(copied.method, method, "{fs_name}");
+                assert_eq!(copied.methods, [method], "{fs_name}");
                 assert_eq!(copied.checksum.is_some(), verify);
                 assert!(fs::read(place("to")).unwrap() == bytes, "{fs_name} {reflink:?}");
             }
@@ -492,7 +492,7 @@ fn blocks_that_can_not_be_shared_are_copied_or_an_error_as_was_asked() {
     assert!(error.to_string().contains(told), "{error}");
     assert_eq!(names(mounted.path()), ["from", "lost+found"]);
     let copied = PIECES.reflink(Reflink::Auto).copy(&from, &to).unwrap();
-    assert_eq!(copied.method, Method::Cached, "a short file");
+    assert_eq!(copied.methods, [Method::Cached], "a short file");
     assert!(copied.effective.fallbacks.iter().any(|step| step.wanted == "reflink"), "W6");
     assert_eq!(fs::read(&to).unwrap(), b"bytes");
 }

@@ -138,7 +138,7 @@ fn a_copy_is_whole_and_survives_a_power_loss() {
         let sim = disk(1, mode);
         let copied = copy(&sim, mode).unwrap();
         assert_eq!(copied.bytes, LEN as u64, "{mode:?}");
-        assert!(matches!(copied.method, Method::Direct | Method::Cached), "{mode:?}");
+        assert!(matches!(copied.methods[..], [Method::Direct | Method::Cached]), "{mode:?}");
         assert_eq!(copied.checksum.is_some(), mode.verify);
         assert_eq!(sim.contents(target()), Some(content()), "{mode:?}");
         assert_eq!(sim.names(), names(mode, true));

@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use wrote::device::{Alignment, Backing, BlockDevice, Target, alignment, examine};
+use wrote::device::{Alignment, BlockDevice, Target, alignment, examine};
 
 const MIB: u64 = 1 << 20;
 
@@ -77,7 +77,7 @@ fn a_file_and_a_folder_below_are_where_their_file_system_is() {
     for (asked, found) in [(&folder, &folder), (&file, &file), (&link, &file)] {
         let target = examine(asked).unwrap();
         assert_eq!(&target.path, found);
-        assert_eq!((&target.mount_point, &target.backing), (&top.mount_point, &top.backing));
+        assert_eq!((&target.mount_point, &target.device), (&top.mount_point, &top.device));
     }
 }
 
@@ -271,17 +271,11 @@ fn direct_transfers_work_as_aligned(mounted: &Mounted) {
 }
 
 fn block(target: &Target) -> &BlockDevice {
-    match &target.backing {
-        Backing::Block(device) => device,
-        Backing::None { because } => panic!("no device: {because}"),
-    }
+    target.device.as_ref().unwrap()
 }
 
 fn because(target: &Target) -> String {
-    match &target.backing {
-        Backing::None { because } => because.clone(),
-        Backing::Block(device) => panic!("unexpected device {device:?}"),
-    }
+    target.device.clone().unwrap_err()
 }
 
 fn rdev(node: &Path) -> (u32, u32) {

@@ -4,7 +4,7 @@ use crate::folder;
 use fixtures::{Mounted, or_skip, skip};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use wrote::engine::{Completion, Engine, FileId, Op, Options, Sqpoll};
+use wrote::engine::{Completion, Engine, FileId, Op, Options};
 use wrote::{Error, FileOptions, Ioengine};
 
 /// Every way to the kernel. A refused one is replaced by its fallback.
@@ -53,11 +53,14 @@ fn options(rung: Rung) -> Options {
         _ => Ioengine::IoUring,
     };
     let registered = !matches!(rung, Rung::PlainUring);
-    Options::new(ioengine, 8, BUFFER_BYTES)
+    let options = Options::new(ioengine, 8, BUFFER_BYTES)
         .registered_buffers(registered)
         .registered_files(registered)
-        .sqpoll(matches!(rung, Rung::Sqpoll | Rung::PolledSqpoll).then(|| Sqpoll::new(100, None)))
-        .iopoll(matches!(rung, Rung::Polled | Rung::PolledSqpoll))
+        .iopoll(matches!(rung, Rung::Polled | Rung::PolledSqpoll));
+    match rung {
+        Rung::Sqpoll | Rung::PolledSqpoll => options.sqpoll(100, None),
+        _ => options,
+    }
 }
 
 fn engine(rung: Rung) -> Engine {
@@ -318,7 +321,7 @@ fn a_caller_that_panics_at_a_completion_loses_none_of_the_others() {
         assert!(panicked.is_err());
         let mut completions = Vec::new();
         engine.reap(usize::MAX, &mut completions).unwrap();
-        assert_eq!((completions.len(), engine.pool().free()), (7, 8), "{rung:?}");
+        assert_eq!((completions.len(), engine.buffers_free()), (7, 8), "{rung:?}");
     }
 }
 
@@ -347,7 +350,7 @@ fn writing_to_a_file_opened_for_reading_fails_with_the_kernels_words() {
         let completion = one(&mut engine, Op::Write { file, offset: 0, buffer, durable: false });
         let error = completion.result.unwrap_err();
         assert!(error.to_string().contains("write at byte 0: Bad file descriptor"), "{error}");
-        assert_eq!(engine.pool().free(), 8, "the buffer is free again");
+        assert_eq!(engine.buffers_free(), 8, "the buffer is free again");
     }
 }
 

@@ -78,7 +78,7 @@ fn at_every_operation(fault: Fault, check: impl Fn(&Sim, Vec<Completion>)) {
                 let mut engine = engine(&sim);
                 let file = open(&sim, &mut engine, direct);
                 check(&sim, write_and_flush(&mut engine, file, durable));
-                assert_eq!(engine.pool().free(), DEPTH as usize, "W5: every buffer came back");
+                assert_eq!(engine.buffers_free(), DEPTH as usize, "W5: every buffer came back");
             }
         }
     }

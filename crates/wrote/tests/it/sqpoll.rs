@@ -3,7 +3,7 @@
 
 use fixtures::skip_here;
 use std::path::Path;
-use wrote::engine::{Engine, Op, Options, Sqpoll};
+use wrote::engine::{Engine, Op, Options};
 use wrote::{FileOptions, Ioengine};
 
 const BUFFER_BYTES: usize = 4096;
@@ -54,8 +54,7 @@ fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
     }
     let folder = fixtures::folder();
     let path = |number: usize| folder.path().join(number.to_string());
-    let by =
-        |cpu| Options::new(Ioengine::IoUring, 8, BUFFER_BYTES).sqpoll(Some(Sqpoll::new(1000, cpu)));
+    let by = |cpu| Options::new(Ioengine::IoUring, 8, BUFFER_BYTES).sqpoll(1000, cpu);
     let options = by(None);
     let mut engines: Vec<Engine> = (0..3).map(|_| Engine::open(&options).unwrap()).collect();
     if let Some(because) = engines.iter().find_map(|engine| refused(engine, &engines[0])) {

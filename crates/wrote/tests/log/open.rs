@@ -145,8 +145,8 @@ fn after_it_was_closed_a_log_takes_nothing_and_opened_again_it_goes_on() {
         for opening in 0..4 {
             let log = small(format).open(&folder).unwrap();
             assert_eq!(log.stats().next_sequence, opening * 50);
-            assert_eq!(log.recovered().records, opening * 50, "{format:?}");
-            assert_eq!(log.recovered().torn_bytes, 0);
+            assert_eq!(log.stats().found_records, opening * 50, "{format:?}");
+            assert_eq!(log.stats().torn_bytes, 0);
             for number in opening * 50..(opening + 1) * 50 {
                 assert_eq!(log.append(&record(number)).unwrap().sequence(), number);
             }
@@ -392,7 +392,7 @@ fn two_logs_whose_folders_swap_names_each_go_on_in_their_own() {
         assert_eq!(read(&other).last().unwrap(), &(kept - 1, record(kept - 1)), "{format}");
         assert!(read(&other)[0].0 > 0, "{format}");
         for path in [&one, &other] {
-            assert_eq!(options.open(path).unwrap().recovered().torn_bytes, 0);
+            assert_eq!(options.open(path).unwrap().stats().torn_bytes, 0);
         }
     }
 }

@@ -46,7 +46,7 @@ fn a_recycled_segment_holds_its_own_records_and_no_others() {
         log.close().unwrap();
         assert!(read(&folder) == expected, "closed, in life {life}");
         let verified = verify(&folder, None).unwrap();
-        assert!(verified.summary.closed && verified.garbage.is_empty(), "{verified:?}");
+        assert!(verified.closed && verified.garbage.is_empty(), "{verified:?}");
         let segments = segments(&folder, Format::Framed);
         assert!(segments.iter().any(|path| kind(path) == RECYCLED), "{segments:?}");
         let names = fs::read_dir(&folder).unwrap().count();
@@ -146,7 +146,7 @@ fn damage_in_a_recycled_segment_is_repaired_and_costs_one_record() {
     assert_eq!(kind(damaged), 2, "a file of its own");
     let verified = verify(&folder, None).unwrap();
     assert!(verified.damage.is_empty() && verified.garbage.is_empty(), "{verified:?}");
-    assert_eq!((verified.records, verified.summary.first_sequence), (2000 - first - 1, first));
+    assert_eq!((verified.records, verified.first_sequence), (2000 - first - 1, first));
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn of_a_sealed_segment_that_is_emptied_zeroed_or_removed_only_its_own_records_ar
         for way in 0..3 {
             let (_folder, path) = folder();
             make(&path, sync, is_closed);
-            let whole = verify(&path, None).unwrap().summary.segments;
+            let whole = verify(&path, None).unwrap().segments;
             let Some(place) = (whole.len() - 1).checked_sub(1 + way % 2) else { continue };
             let file = &whole[place].path;
             match way {

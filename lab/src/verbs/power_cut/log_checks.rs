@@ -6,7 +6,7 @@ use crate::verbs::power_cut::said::{Line, Report};
 use crate::verbs::power_cut::subject::{Reporter, unsaid};
 use std::io;
 use std::path::Path;
-use wrote::log::Recovered;
+use wrote::log::LogStats;
 use wrote::{Error, Log};
 
 /// Counts temporary files in the log's folder. `examine` returns the state of the records without a
@@ -30,8 +30,8 @@ pub fn check(
 
 /// Returns the findings of an opening; an error in words for a file that it kept aside and that is
 /// not there.
-pub fn recovered(log: &Log) -> Result<Recovered, String> {
-    let recovered = log.recovered().clone();
+pub fn recovered(log: &Log) -> Result<LogStats, String> {
+    let recovered = log.stats();
     match recovered.kept_aside.iter().find(|path| !path.exists()) {
         Some(lost) => Err(format!("{} was to be kept aside, and is not there", lost.display())),
         None => Ok(recovered),
@@ -54,8 +54,8 @@ pub fn opened_after_close(
         return Err(format!("going on: {damage:?}"));
     }
     let log = open().map_err(words)?;
-    let recovered = log.recovered();
-    if recovered.torn_bytes > 0 || recovered.closed != has_mark {
+    let recovered = log.stats();
+    if recovered.torn_bytes > 0 || recovered.found_closed != has_mark {
         return Err(format!("after it was closed: {recovered:?}"));
     }
     Ok(log)

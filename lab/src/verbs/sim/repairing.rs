@@ -72,7 +72,7 @@ fn bring_back(disk: &Disk, folder: &Path) -> Result<(), Trouble> {
         let options = FileOptions::new().create_new(true).write(true);
         let file = engine.open_file(Path::new(FOLDER).join(name), &options)?;
         let mut offset = 0;
-        for piece in contents.chunks(engine.pool().buffer_bytes()) {
+        for piece in contents.chunks(engine.buffer_bytes()) {
             let mut buffer = engine.lease()?;
             buffer.set_len(piece.len());
             buffer.copy_from_slice(piece);

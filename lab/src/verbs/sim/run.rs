@@ -282,7 +282,7 @@ impl Run {
                 || has_misread
                 || has_failed
                 || self.disk.rotten() > 0 && is_not_seen;
-            holds(is_hidden || log.recovered().torn_bytes > 0, || {
+            holds(is_hidden || log.stats().torn_bytes > 0, || {
                 format!("the log continues at {next}, {promised} were promised, nothing is torn")
             })?;
             self.tally.shortened += 1;
@@ -375,12 +375,12 @@ impl Run {
     }
 
     fn look_at_what_was_cut_off(&mut self, log: &Log) -> Result<(), Trouble> {
-        let recovered = log.recovered();
+        let recovered = log.stats();
         self.tally.torn += u64::from(recovered.torn_bytes > 0);
         holds(recovered.torn_bytes > 0 || recovered.kept_aside.is_empty(), || {
             format!("nothing was torn, and {:?} were kept", recovered.kept_aside)
         })?;
-        holds(recovered.torn_bytes == 0 || !recovered.closed, || {
+        holds(recovered.torn_bytes == 0 || !recovered.found_closed, || {
             "a log that was closed is torn".to_owned()
         })?;
         for (path, kept) in &self.model.kept_aside {

@@ -108,13 +108,12 @@ impl scenario::Plan for Plan {
         let (way, count) = (&self.ways[turn.row], self.counts[turn.row]);
         let run = Files { drain: self.drain(way), ..Files::new(self, site) }.run(way, count)?;
         let asked = way.asked(self, count, run.run.bytes);
-        let reaches = site.target.flushes_reach_device();
         let row = Row {
             name: way.name(),
             workload: NAME.into(),
             way: way.words(),
             view: Some(View::Messages),
-            survives: Some(way.strategy.acknowledged(reaches, site.target.in_memory).into()),
+            survives: Some(site.target.survives(way.strategy.acknowledged()).into()),
             ..Row::default()
         };
         let mut run = run.row(row, asked);

@@ -219,7 +219,6 @@ fn only_what_was_waited_for_until_durable_survives_a_power_loss() {
             "append/log-written" => Survives::ProcessCrash,
             _ => Survives::Nothing,
         };
-        assert_eq!(strategy.acknowledged(true, false), expected, "{}", strategy.name);
-        assert!(strategy.acknowledged(true, true) <= Survives::ProcessCrash, "{}", strategy.name);
+        assert_eq!(strategy.acknowledged(), expected, "{}", strategy.name);
     }
 }

@@ -522,7 +522,7 @@ mod tests {
         let mut disk = target(1 << 40, 1 << 39);
         let mut device = wrote::device::BlockDevice::default();
         device.logical_block_bytes = 512;
-        disk.backing = wrote::device::Backing::Block(device);
+        disk.device = Ok(device);
         let plan = |only: &str| {
             let asked = Asked { stream_bs_bytes: Some(3000), only: vec![only.into()], ..request() };
             asked.plan(&disk, |_, call| Plan::new(call, None))
@@ -538,7 +538,7 @@ mod tests {
             let mut drive = target(1 << 40, 1 << 39);
             let mut device = wrote::device::BlockDevice::default();
             (device.name, device.capacity_bytes) = ("nvme0n1".into(), bytes);
-            drive.backing = wrote::device::Backing::Block(device);
+            drive.device = Ok(device);
             drive
         };
         let most = |only: &[&str], wear, bytes| {
@@ -559,7 +559,7 @@ mod tests {
         assert!(most(&[], None, 1 << 40) > 9.0);
         // A loop device has no flash of its own.
         let mut looped = drive(4 << 30);
-        if let wrote::device::Backing::Block(device) = &mut looped.backing {
+        if let Ok(device) = &mut looped.device {
             device.name = "loop0".into();
         }
         assert_eq!(Wear::Normal.bytes_max(&looped), 10_000_000_000);

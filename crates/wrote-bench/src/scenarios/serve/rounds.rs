@@ -89,9 +89,8 @@ impl scenario::Plan for Plan {
             other => other,
         };
         let run = Files::new(self, site).run(way, count, None).map_err(failed)?;
-        let reaches = site.target.flushes_reach_device();
         let survives = match self.urls.is_empty() {
-            true => way.door.acknowledged(reaches, site.target.in_memory),
+            true => site.target.survives(way.door.acknowledged()),
             // Its promises are not known here.
             false => Survives::Nothing,
         };

@@ -86,14 +86,13 @@ impl scenario::Plan for Plan {
         let (source, output) = (source(site), output(site));
         let way = self.ways[turn.row];
         let run = Files { site, source, output, sizes: self.sizes }.run(way)?;
-        let reaches = site.target.flushes_reach_device();
         let row = Row {
             name: way.name.into(),
             workload: way.workload.into(),
             way: way.words.into(),
             view: Some(View::Files),
             cell: way.cell(),
-            survives: Some(way.acknowledged(reaches, site.target.in_memory).into()),
+            survives: Some(site.target.survives(way.acknowledged()).into()),
             ..Row::default()
         };
         Ok(run.row(row, way.asked(self.sizes.of(way))))

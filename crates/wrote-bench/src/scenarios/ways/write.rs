@@ -152,6 +152,6 @@ pub(super) fn copy(task: &Task) -> Result<Done, Error> {
         true => Error::Interrupted,
         false => error.into(),
     })?;
-    let direct = copied.method == Method::Direct;
+    let direct = copied.methods == [Method::Direct];
     Ok(Done { effective: copied.effective, direct })
 }

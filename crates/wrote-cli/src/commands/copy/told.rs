@@ -1,13 +1,12 @@
 //! The report of a copy, in one line.
 
-use super::TreeCopied;
 use crate::commands::promised;
 use crate::library::of_library;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::copy::Method;
 use wrote::engine::Fallback;
-use wrote::{Acknowledged, Copied, Survives, device};
+use wrote::{Copied, Survives, device};
 use wrote_result::units::{self, counted};
 
 /// With fewer bytes the rate would measure everything but the copying.
@@ -34,19 +33,12 @@ pub(super) struct Done {
 }
 
 impl Done {
-    pub(super) fn add(&mut self, copied: &Copied) {
-        self.files += 1;
-        self.bytes += copied.bytes;
-        self.checksum = copied.checksum;
-        self.verified |= copied.checksum.is_some();
-        self.add_way(&[copied.method], &copied.effective.fallbacks);
-    }
-
-    pub(super) fn add_tree(&mut self, copied: TreeCopied) {
+    pub(super) fn add(&mut self, copied: Copied) {
         self.files += copied.files;
         self.folders += copied.folders;
         self.links += copied.links;
         self.bytes += copied.bytes;
+        self.checksum = copied.checksum.or(self.checksum);
         self.left_out_count += copied.left_out_count;
         self.left_out.extend(copied.left_out);
         self.failed_count += copied.failed_count;
@@ -147,15 +139,9 @@ const EXPECTED: [&str; 3] = ["reflink", "copy_file_range", "allocated space"];
 
 /// Returns the level that the copies survive: a power loss, if they were flushed as asked and the
 /// file system passes flushes on.
-pub(super) fn survives(to: &Path, is_durable: bool, done: &Done) -> Survives {
-    let target = device::examine(to).ok();
-    let acknowledged = Acknowledged::new()
-        .flushed(is_durable)
-        .flush_reaches_device(target.as_ref().is_none_or(device::Target::flushes_reach_device))
-        .direct(!done.methods.contains(&Method::Cached))
-        .settled_blocks(false)
-        .in_memory(target.is_some_and(|target| target.in_memory));
-    acknowledged.survives()
+pub(super) fn survives(to: &Path, is_durable: bool) -> Survives {
+    let level = Survives::of_write(is_durable, false);
+    device::examine(to).map_or(level, |target| target.survives(level))
 }
 
 #[cfg(test)]

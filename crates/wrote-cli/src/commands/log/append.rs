@@ -21,8 +21,7 @@ const LOG_BUFFER_UNIT_BYTES: usize = 64 << 10;
 
 pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
     let log = open(arguments)?;
-    let recovered = log.recovered();
-    for path in recovered.kept_aside.iter().filter(|_| !arguments.quiet) {
+    for path in log.stats().kept_aside.iter().filter(|_| !arguments.quiet) {
         say(&format!("wrote: note: the end of an interrupted write is kept in {}", path.display()));
     }
     let mut appended = Appended::new(arguments.record_max);

@@ -8,8 +8,9 @@ use crate::output;
 use crate::progress::CopyReporter;
 use serde::Serialize;
 use std::io::{self, Write};
-use std::path::Path;
-use wrote::log::{Damage, Garbage, Repaired, Verified, repair, verify};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use wrote::log::{Damage, LogSummary, repair, verify};
 use wrote_report::{plain, write_json};
 use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
@@ -30,14 +31,14 @@ pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
 }
 
 /// Reads the log with a bar that is gone from the screen when this returns.
-fn read(folder: &Path, quiet: bool, stop: &Stop) -> Result<Verified, Error> {
+fn read(folder: &Path, quiet: bool, stop: &Stop) -> Result<LogSummary, Error> {
     let mut reporter = CopyReporter::new(quiet);
     let mut watch = |progress| reporter.progress_until(stop, progress);
     verify(folder, Some(&mut watch)).map_err(|error| crate::library::of_library(&error))
 }
 
 /// Fails on damage, whose places were reported. Garbage alone loses nothing.
-fn complain(folder: &Path, verified: &Verified) -> Result<(), Error> {
+fn complain(folder: &Path, verified: &LogSummary) -> Result<(), Error> {
     let shown = folder.display();
     let places = |count: usize| counted(count as u64, "place");
     match (verified.damage.len(), verified.garbage.len()) {
@@ -87,7 +88,7 @@ struct JsonDamage {
 }
 
 impl JsonVerified {
-    fn of(folder: &Path, verified: &Verified) -> JsonVerified {
+    fn of(folder: &Path, verified: &LogSummary) -> JsonVerified {
         let damage = verified.damage.iter().map(|damage| JsonDamage {
             path: damage.path.to_string_lossy().into_owned(),
             offset_bytes: damage.offset_bytes,
@@ -95,10 +96,10 @@ impl JsonVerified {
             records: damage.records,
             because: damage.because.clone(),
         });
-        let garbage = verified.garbage.iter().map(|garbage| JsonGarbage {
-            path: garbage.path.to_string_lossy().into_owned(),
-            offset_bytes: garbage.offset_bytes,
-            bytes: garbage.bytes,
+        let garbage = verified.garbage.iter().map(|(path, place)| JsonGarbage {
+            path: path.to_string_lossy().into_owned(),
+            offset_bytes: place.start,
+            bytes: place.end - place.start,
         });
         JsonVerified {
             whole: verified.damage.is_empty() && verified.garbage.is_empty(),
@@ -107,27 +108,27 @@ impl JsonVerified {
             torn_bytes: verified.torn_bytes,
             damage: damage.collect(),
             garbage: garbage.collect(),
-            log: JsonSummary::of(folder, &verified.summary),
+            log: JsonSummary::of(folder, verified),
         }
     }
 }
 
-fn write_text(verified: &Verified, quiet: bool, out: &mut dyn Write) -> io::Result<()> {
+fn write_text(verified: &LogSummary, quiet: bool, out: &mut dyn Write) -> io::Result<()> {
     write_damage(&verified.damage, out)?;
     write_garbage(&verified.garbage, out)?;
     if quiet {
         return Ok(());
     }
     let records = counted(verified.records, "record");
-    let segments = counted(verified.summary.segments.len() as u64, "segment");
+    let segments = counted(verified.segments.len() as u64, "segment");
     let bytes = units::bytes(verified.record_bytes);
     if verified.damage.is_empty() && verified.garbage.is_empty() {
         writeln!(out, "{records} in {segments}, {bytes}, whole")?;
     } else {
         writeln!(out, "whole besides: {records} in {segments}, {bytes}")?;
     }
-    write_gaps(&verified.summary.gaps, out)?;
-    match (verified.torn_bytes, verified.summary.writer) {
+    write_gaps(&verified.gaps, out)?;
+    match (verified.torn_bytes, verified.writer) {
         (0, _) => Ok(()),
         (torn, Some(process)) => {
             let torn = units::bytes(torn);
@@ -155,10 +156,10 @@ fn write_damage(damage: &[Damage], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn write_garbage(garbage: &[Garbage], out: &mut dyn Write) -> io::Result<()> {
-    for Garbage { path, offset_bytes, bytes, .. } in garbage {
-        let (path, bytes) = (plain(&path.to_string_lossy()), units::bytes(*bytes));
-        writeln!(out, "{path}: garbage from byte {offset_bytes} on: {bytes}; no record is lost")?;
+fn write_garbage(garbage: &[(PathBuf, Range<u64>)], out: &mut dyn Write) -> io::Result<()> {
+    for (path, Range { start, end }) in garbage {
+        let (path, bytes) = (plain(&path.to_string_lossy()), units::bytes(end - start));
+        writeln!(out, "{path}: garbage from byte {start} on: {bytes}; no record is lost")?;
     }
     Ok(())
 }
@@ -175,7 +176,7 @@ pub(super) fn run_repair(arguments: &LogRepairArgs, stop: &Stop) -> Result<(), E
     output::to_stdout(|out| write_repaired(&repaired, out))
 }
 
-fn write_repaired(repaired: &Repaired, out: &mut dyn Write) -> io::Result<()> {
+fn write_repaired(repaired: &LogSummary, out: &mut dyn Write) -> io::Result<()> {
     write_damage(&repaired.damage, out)?;
     write_garbage(&repaired.garbage, out)?;
     for path in &repaired.kept_aside {

@@ -653,7 +653,7 @@ mod tests {
             }
             log.close().unwrap();
             let before = sim.operations();
-            assert!(small().on(&sim.disk()).open(folder()).unwrap().recovered().closed);
+            assert!(small().on(&sim.disk()).open(folder()).unwrap().stats().found_closed);
             sim.operations() - before
         };
         assert_eq!(operations(false), operations(true));
@@ -677,7 +677,7 @@ mod tests {
             }
             let seen = read(&sim, 0).0.len();
             let log = options.on(&sim.disk()).open(folder()).unwrap();
-            let recovered = log.recovered().records as usize;
+            let recovered = log.stats().found_records as usize;
             lost += usize::from(recovered < seen);
             sim.restart();
             drop(log);

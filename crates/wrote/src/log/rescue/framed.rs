@@ -4,40 +4,33 @@ use super::super::chain;
 use super::super::format::Format;
 use super::super::input::LogFiles;
 use super::super::record::Frame;
-use super::report::{Verified, VerifyProgress};
+use super::progress::VerifyProgress;
 use super::salvage::{Event, Tail, salvage};
 use super::summary::{LogSummary, SegmentSummary};
-use crate::{Error, Watch};
+use crate::Error;
+use crate::progress::Watch;
 use std::path::Path;
 
-pub(super) fn verify(files: &LogFiles, folder: &Path, watch: Watch) -> Result<Verified, Error> {
+pub(super) fn verify(files: &LogFiles, folder: &Path, watch: Watch) -> Result<LogSummary, Error> {
     let segments = chain::segments(files, folder)?;
     let all_bytes = segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = VerifyProgress::new(all_bytes, watch);
-    let mut verified = Verified {
-        summary: LogSummary::empty(files, Format::Framed),
-        records: 0,
-        record_bytes: 0,
-        torn_bytes: 0,
-        damage: Vec::new(),
-        garbage: Vec::new(),
-    };
-    let tail = salvage(files, folder, &mut |event| verified.take(event, &mut progress))?;
+    let mut found = LogSummary::empty(files, Format::Framed);
+    let tail = salvage(files, folder, &mut |event| found.take(event, &mut progress))?;
     let Tail { next_sequence, closed, torn_bytes } = tail;
-    let summary = &mut verified.summary;
-    summary.first_sequence =
-        summary.segments.first().map_or(next_sequence, |segment| segment.first_sequence);
-    (summary.next_sequence, summary.closed, verified.torn_bytes) =
-        (next_sequence, closed, torn_bytes);
+    found.first_sequence =
+        found.segments.first().map_or(next_sequence, |segment| segment.first_sequence);
+    (found.next_sequence, found.closed, found.torn_bytes) = (next_sequence, closed, torn_bytes);
     progress.finish_file(0)?;
-    Ok(verified)
+    found.count();
+    Ok(found)
 }
 
-impl Verified {
+impl LogSummary {
     fn take(&mut self, event: Event, progress: &mut VerifyProgress) -> Result<(), Error> {
         match event {
             Event::Begin { path, header, file_bytes } => {
-                self.summary.segments.push(SegmentSummary {
+                self.segments.push(SegmentSummary {
                     path: path.to_owned(),
                     file_bytes,
                     used_bytes: 0,
@@ -49,15 +42,14 @@ impl Verified {
                 progress.at(offset)?;
                 match frame {
                     Frame::Data(bytes) => {
-                        self.records += 1;
                         self.record_bytes += bytes.len() as u64;
                         self.segment().records += 1;
                     }
-                    Frame::Skipped(_) => self.summary.note_gap(sequence),
+                    Frame::Skipped(_) => self.note_gap(sequence),
                 }
             }
             Event::Lost(damage) => self.damage.push(damage.clone()),
-            Event::Garbage(garbage) => self.garbage.push(garbage),
+            Event::Garbage(path, place) => self.garbage.push((path, place)),
             Event::End { used_bytes } => {
                 let segment = self.segment();
                 segment.used_bytes = used_bytes;
@@ -68,6 +60,6 @@ impl Verified {
     }
 
     fn segment(&mut self) -> &mut SegmentSummary {
-        self.summary.segments.last_mut().expect("a segment was begun")
+        self.segments.last_mut().expect("a segment was begun")
     }
 }

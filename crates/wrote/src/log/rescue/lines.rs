@@ -1,17 +1,17 @@
 //! Verification and repair of a log of lines.
 
-use super::super::damage::{Damage, Garbage};
+use super::super::damage::Damage;
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::lines::{self, LineCount};
 use super::super::{aside, names};
+use super::progress::VerifyProgress;
 use super::rebuild::keep_damaged;
-use super::report::{Repaired, Verified, VerifyProgress};
-use super::summary::{self, SegmentSummary};
+use super::summary::{self, LogSummary, SegmentSummary};
 use crate::metadata::{Metadata, mode_at_first};
-use crate::progress::unwatched;
+use crate::progress::{Watch, unwatched};
 use crate::staged::{StagedFile, complete};
-use crate::{Engine, Error, FileId, FileOptions, Watch};
+use crate::{Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
 
 /// The lines of a whole file, with the lines behind a damaged one.
@@ -25,12 +25,10 @@ struct Survey {
     bad: Option<(u64, u64)>,
 }
 
-pub(super) fn verify(files: &LogFiles, folder: &Path, watch: Watch) -> Result<Verified, Error> {
+pub(super) fn verify(files: &LogFiles, folder: &Path, watch: Watch) -> Result<LogSummary, Error> {
     let mut summary = summary::unchecked_lines(files, folder)?;
     let all_bytes = summary.segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = VerifyProgress::new(all_bytes, watch);
-    let (mut records, mut record_bytes, mut torn_bytes) = (0, 0, 0);
-    let (mut damage, mut garbage) = (Vec::new(), Vec::new());
     for index in 0..summary.segments.len() {
         let next = summary.segments.get(index + 1).map(|next| next.first_sequence);
         let segment = &mut summary.segments[index];
@@ -40,27 +38,27 @@ pub(super) fn verify(files: &LogFiles, folder: &Path, watch: Watch) -> Result<Ve
             let expected = next - segment.first_sequence;
             match found.bad {
                 Some((offset_bytes, _)) if (found.clean, found.lines) == (expected, expected) => {
-                    let (path, bytes) = (segment.path.clone(), segment.file_bytes - offset_bytes);
-                    garbage.push(Garbage { path, offset_bytes, bytes });
+                    let place = offset_bytes..segment.file_bytes;
+                    summary.garbage.push((segment.path.clone(), place));
                 }
-                _ => damage.extend(damage_of(segment, &found, next)),
+                _ => summary.damage.extend(damage_of(segment, &found, next)),
             }
             segment.records = found.clean;
-            record_bytes += found.clean_bytes;
+            summary.record_bytes += found.clean_bytes;
         } else {
             let LineCount { count, end } = lines::read(&mut input)?;
             // It may have grown since.
             segment.file_bytes = input.len_bytes;
             (segment.records, segment.used_bytes) = (count, end);
-            record_bytes += end - count;
+            summary.record_bytes += end - count;
             // Only the last file is not flushed, so a crash tears no other.
-            torn_bytes = segment.file_bytes - end;
+            summary.torn_bytes = segment.file_bytes - end;
             summary.next_sequence = segment.first_sequence + count;
         }
-        records += segment.records;
         progress.finish_file(segment.file_bytes)?;
     }
-    Ok(Verified { summary, records, record_bytes, torn_bytes, damage, garbage })
+    summary.count();
+    Ok(summary)
 }
 
 /// Opens a file; `None` if retention has removed it, so that no line of it counts.
@@ -136,22 +134,24 @@ fn too_many(segment: &SegmentSummary, sequence: u64, next: u64) -> Damage {
     Damage::new(&segment.path, segment.file_bytes, sequence, None, because)
 }
 
-pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<Repaired, Error> {
-    let Verified { damage, garbage, summary, records, .. } = verify(files, folder, &mut unwatched)?;
-    if let Some(damage) = damage.iter().find(|damage| damage.records.is_none()) {
+pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
+    let mut found = verify(files, folder, &mut unwatched)?;
+    if let Some(damage) = found.damage.iter().find(|damage| damage.records.is_none()) {
         let because = format!("{}: the log's own lines are unknown", damage.because);
         return Err(Error::Refused { path: damage.path.clone(), because });
     }
-    let mut repaired = Repaired { damage, garbage, kept_aside: Vec::new(), records };
-    let damaged = repaired.paths();
-    for pair in summary.segments.windows(2) {
-        let expected = pair[1].first_sequence - pair[0].first_sequence;
-        if damaged.contains(&pair[0].path) {
-            repaired.kept_aside.push(rebuild(files, &pair[0].path, expected)?);
-            repaired.records += expected - pair[0].records;
+    let damaged = found.to_repair();
+    for index in 1..found.segments.len() {
+        let next = found.segments[index].first_sequence;
+        let segment = &mut found.segments[index - 1];
+        if damaged.contains(&segment.path) {
+            let expected = next - segment.first_sequence;
+            found.kept_aside.push(rebuild(files, &segment.path, expected)?);
+            segment.records = expected;
         }
     }
-    Ok(repaired)
+    found.count();
+    Ok(found)
 }
 
 /// Rewrites a file with `expected` lines: the whole ones, and empty ones in place of lost ones.

@@ -5,11 +5,13 @@ use super::super::batch::{self, BatchHeader};
 use super::super::input::{Input, LogFiles};
 use super::super::record::{self, Frame};
 use super::super::segment::{self, SegmentHeader, new_log_id};
-use super::report::Repaired;
+use super::framed::verify;
 use super::salvage::{Event, salvage};
+use super::summary::LogSummary;
 use crate::engine::Found;
 use crate::engine::folder_of;
 use crate::metadata::{Inherited, Metadata, mode_at_first};
+use crate::progress::unwatched;
 use crate::staged::{StagedFile, complete};
 use crate::{Engine, Error, FileOptions};
 use std::collections::HashSet;
@@ -18,20 +20,11 @@ use std::path::{Path, PathBuf};
 /// About the bytes of a rewritten batch.
 const BATCH_BYTES: usize = 256 << 10;
 
-pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<Repaired, Error> {
-    let mut repaired = Repaired::default();
-    salvage(files, folder, &mut |event| {
-        match event {
-            Event::Lost(damage) => repaired.damage.push(damage.clone()),
-            Event::Garbage(garbage) => repaired.garbage.push(garbage),
-            Event::Frame { frame: Frame::Data(_), .. } => repaired.records += 1,
-            _ => {}
-        }
-        Ok(())
-    })?;
-    let damaged = repaired.paths();
+pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
+    let mut found = verify(files, folder, &mut unwatched)?;
+    let damaged = found.to_repair();
     if damaged.is_empty() {
-        return Ok(repaired);
+        return Ok(found);
     }
     let mut writer = Rebuilder {
         // Its own, since the salvage has reads in flight.
@@ -46,8 +39,8 @@ pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<Repaired, Error>
         begun.staged.abandon(&mut writer.files.engine());
     }
     rewritten?;
-    repaired.kept_aside = writer.kept_aside;
-    Ok(repaired)
+    found.kept_aside = writer.kept_aside;
+    Ok(found)
 }
 
 /// Rewrites the damaged segments while a salvage passes over the log.
@@ -87,7 +80,7 @@ impl Rebuilder {
             Event::Lost(damage) => {
                 (0..damage.records.unwrap_or(0)).try_for_each(|_| self.append(Frame::Skipped(0)))
             }
-            Event::Garbage(_) => Ok(()),
+            Event::Garbage(..) => Ok(()),
             Event::End { .. } => self.finish(),
         }
     }

@@ -6,7 +6,7 @@
 //! then, or is lost.
 
 use super::super::chain::{self, SegmentHead};
-use super::super::damage::{Damage, Garbage};
+use super::super::damage::Damage;
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::names;
@@ -16,7 +16,8 @@ use super::super::walk::{Identity, Walk, WalkStep};
 use super::pass_over::pass_over;
 use super::rest::{self, Rest};
 use crate::Error;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// The block of an unknown segment, and the largest block that a damaged header is believed.
 const BLOCK_BYTES: u32 = 4096;
@@ -38,7 +39,8 @@ pub(super) enum Event<'a> {
         frame: Frame<'a>,
     },
     Lost(&'a Damage),
-    Garbage(Garbage),
+    /// Bytes behind the last record of a segment that the log goes on after.
+    Garbage(PathBuf, Range<u64>),
     /// The end of the segment, at the end of its last valid part.
     End {
         used_bytes: u64,
@@ -383,8 +385,7 @@ impl Salvage<'_> {
             }
             // In a damaged segment it may be the mark of a closed log, and a repair drops it.
             if is_more && !self.is_damaged {
-                let (offset_bytes, bytes) = (end, rest.end - end);
-                (self.sink)(Event::Garbage(Garbage { path, offset_bytes, bytes }))?;
+                (self.sink)(Event::Garbage(path, end..rest.end))?;
             }
             return Ok(Some(SegmentEnd::LogContinues));
         }

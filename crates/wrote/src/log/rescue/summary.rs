@@ -1,6 +1,8 @@
-//! Summaries: the segments of a log and its end, found without reading every record.
+//! Summaries: the segments of a log, its end and its damage; and a summary that is found without
+//! reading every record.
 
 use super::super::chain::{self, SegmentHead};
+use super::super::damage::Damage;
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::lines;
@@ -13,10 +15,14 @@ use super::end::{LogEnd, end};
 use super::rest;
 use crate::Error;
 use crate::engine::Folder;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The segments of a log, and where it ends.
+/// The segments of a log, where it ends, and its damage.
+///
+/// [`summary`] finds the segments and the end. [`verify`](super::super::verify) reads every byte,
+/// and so finds the damage. [`repair`](super::super::repair) returns what it found and repaired.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LogSummary {
@@ -24,6 +30,10 @@ pub struct LogSummary {
     pub format: Format,
     /// Its segments in order.
     pub segments: Vec<SegmentSummary>,
+    /// The records, as those of the segments. After a repair these are the records that are left.
+    pub records: u64,
+    /// The bytes of these records; 0 of a [`summary`].
+    pub record_bytes: u64,
     /// The sequence of the first record that is there.
     pub first_sequence: u64,
     /// The sequence that the next record gets.
@@ -35,6 +45,16 @@ pub struct LogSummary {
     /// The sequences without a record. [`summary`] finds those of segments that a repair wrote,
     /// [`verify`](super::super::verify) all: also places whose producer panicked.
     pub gaps: Vec<Range<u64>>,
+    /// Bytes behind the last whole record that are not zero: a write that a crash interrupted. The
+    /// next opening for writing keeps them aside. 0 of a [`summary`].
+    pub torn_bytes: u64,
+    /// The damage; empty if every record is whole, and of a [`summary`].
+    pub damage: Vec<Damage>,
+    /// Garbage, which is no damage, since readers pass over it: the segment, and the range from the
+    /// end of its last record to the last byte that is not zero. Empty of a [`summary`].
+    pub garbage: Vec<(PathBuf, Range<u64>)>,
+    /// Copies of the damaged files, beside the log, which a repair made.
+    pub kept_aside: Vec<PathBuf>,
 }
 
 /// The figures of a segment.
@@ -108,6 +128,7 @@ fn examine_framed(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> 
         });
     }
     summary.first_sequence = summary.segments[0].first_sequence;
+    summary.count();
     Ok(summary)
 }
 
@@ -163,6 +184,7 @@ fn lines_with(
             let segment = SegmentSummary { path, file_bytes, used_bytes, first_sequence, records };
             summary.segments.push(segment);
         }
+        summary.count();
         Ok(Some(summary))
     })
 }
@@ -172,12 +194,34 @@ impl LogSummary {
         LogSummary {
             format,
             segments: Vec::new(),
+            records: 0,
+            record_bytes: 0,
             first_sequence: 0,
             next_sequence: 0,
             closed: false,
             writer: files.held.as_ref().and_then(Lock::holder),
             gaps: Vec::new(),
+            torn_bytes: 0,
+            damage: Vec::new(),
+            garbage: Vec::new(),
+            kept_aside: Vec::new(),
         }
+    }
+
+    /// Adds up the records of the segments.
+    pub(super) fn count(&mut self) {
+        self.records = self.segments.iter().map(|segment| segment.records).sum();
+    }
+
+    /// Whether every record is whole, and no garbage is behind any.
+    pub(super) fn is_clean(&self) -> bool {
+        self.damage.is_empty() && self.garbage.is_empty()
+    }
+
+    /// Returns the files that a repair writes anew.
+    pub(super) fn to_repair(&self) -> HashSet<PathBuf> {
+        let damaged = self.damage.iter().map(|damage| &damage.path);
+        damaged.chain(self.garbage.iter().map(|(path, _)| path)).cloned().collect()
     }
 
     fn read_gaps(
