@@ -17,7 +17,7 @@ const BYTES_MAX: &[(&str, usize)] = &[
     ("docs/choosing.md", 3_500),
     ("docs/copy.md", 2_500),
     ("docs/doctor.md", 10_500),
-    ("docs/durability.md", 15_000),
+    ("docs/durability.md", 14_500),
     ("docs/findings.md", 22_000),
     ("docs/fio.md", 15_500),
     ("docs/fit.md", 12_000),
@@ -34,7 +34,7 @@ const BYTES_MAX: &[(&str, usize)] = &[
     ("docs/results.md", 16_500),
     ("docs/scale.md", 3_500),
     ("docs/scenarios.md", 12_000),
-    ("docs/serve.md", 22_500),
+    ("docs/serve.md", 21_000),
     ("docs/trace.md", 9_000),
 ];
 
