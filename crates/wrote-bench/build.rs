@@ -1,4 +1,4 @@
-//! Builds again when a language's folder changes: cargo does not watch embedded files by itself.
+//! Rebuilds when a language's folder changes, because cargo does not watch embedded files.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

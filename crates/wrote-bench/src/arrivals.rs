@@ -1,17 +1,17 @@
-//! When each message is due, where a run is held to a rate (M5).
+//! Schedules messages at a given rate (M5).
 
 use std::time::{Duration, Instant};
 use wrote_jobs::pace::{Pace, nap};
 use wrote_jobs::rate::Rate;
 use wrote_result::Stop;
 
-/// The last part before a message is due is not slept: a sleeper wakes up later than it asked to
-/// (`PR_SET_TIMERSLACK`, prctl(2): by 50 us and more), and that would be counted as latency.
+/// Waits busily for the last part, because sleeps overrun (by 50 us and more: `PR_SET_TIMERSLACK`,
+/// prctl(2)), and that would count as latency.
 const AWAKE: Duration = Duration::from_micros(200);
-/// tokio's timers count milliseconds (tokio::time::sleep).
+/// tokio's timers have a resolution of a millisecond (tokio::time::sleep).
 const AWAKE_TASK: Duration = Duration::from_millis(2);
 
-/// When the messages of one who hands them over are due.
+/// Arrival times of one producer's messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arrivals {
     pace: Pace,
@@ -25,14 +25,14 @@ impl Arrivals {
         Arrivals::seeded(rate, number, producers, number.into())
     }
 
-    /// The same in the order of a seed.
+    /// Like [`Arrivals::new`], in the order given by a seed.
     pub(crate) fn seeded(rate: Option<Rate>, number: u32, producers: u32, seed: u64) -> Arrivals {
         let pace = rate.map(|rate| Pace::share(rate, number, producers, seed));
         Arrivals { pace: pace.unwrap_or_default(), start: None }
     }
 
     /// Waits until the next message (`bytes` long) is due and returns that time; `None` without a
-    /// rate, and when the user asked to stop.
+    /// rate, or when the user asked to stop.
     pub(crate) fn wait(&mut self, bytes: usize, stop: &Stop) -> Option<Instant> {
         let due = self.due(bytes)?;
         while let Some(left) = time_until(due) {
@@ -47,7 +47,7 @@ impl Arrivals {
         Some(due)
     }
 
-    /// The same for a task.
+    /// Like [`Arrivals::wait`], for a task.
     pub(crate) async fn wait_async(&mut self, bytes: usize, stop: &Stop) -> Option<Instant> {
         let due = self.due(bytes)?;
         while let Some(left) = time_until(due) {
@@ -62,7 +62,7 @@ impl Arrivals {
         Some(due)
     }
 
-    /// When the next message is due; the clock starts with the first.
+    /// Returns when the next message is due. The clock starts with the first.
     pub(crate) fn due(&mut self, bytes: usize) -> Option<Instant> {
         if !self.pace.holds() {
             return None;
@@ -74,7 +74,7 @@ impl Arrivals {
     }
 }
 
-/// How long it is until then; nothing where it is past.
+/// Returns the time until then; `None` if it has passed.
 fn time_until(due: Instant) -> Option<Duration> {
     due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
 }
@@ -92,7 +92,7 @@ mod tests {
         let stop = Stop::new();
         let first = arrivals.wait(500, &stop).unwrap();
         std::thread::sleep(Duration::from_millis(5));
-        // M5: what waited for a slow one before it counts from its own time.
+        // M5: a message delayed by a slow one counts from its own due time.
         let second = arrivals.wait(500, &stop).unwrap();
         assert_eq!(second - first, Duration::from_millis(1));
         assert_eq!(arrivals.wait(500, &stop).unwrap() - first, Duration::from_millis(2));
@@ -109,7 +109,7 @@ mod tests {
         let (mut arrivals, stop) = (Arrivals::new(Some(rate), 0, 1), Stop::new());
         assert!(arrivals.wait(1_000_000, &stop).is_some());
         stop.request();
-        // It would be eleven days.
+        // It would take eleven days.
         assert_eq!(arrivals.wait(1_000_000, &stop), None);
     }
 }

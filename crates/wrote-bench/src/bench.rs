@@ -1,4 +1,4 @@
-//! The main job: from a request to the result document.
+//! Runs a benchmark from a request to the result document.
 
 use crate::budget::SinceStart;
 use crate::progress::{Announcement, Observer, Ticker};
@@ -27,14 +27,14 @@ const GENERATOR_BS_BYTES_MAX: u64 = 16 << 20;
 
 /// Measures the scenarios of the registry, and reports findings and advice.
 ///
-/// Rows run in turn, every second round backwards (M8). Files lie in a folder below
+/// Rows run in turn, every second round backwards (M8). Files are created in a folder below
 /// [`Request::path`], which is removed at the end, on an error, and when `stop` is raised.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] when the request makes no sense, [`Error::Interrupted`] when `stop` was raised
-/// before any row had a run, else [`Error::Failed`]. Raised later, the result is of the runs until
-/// then, and says so by the finding `interrupted`.
+/// [`Error::Usage`] for an invalid request, [`Error::Interrupted`] if `stop` is raised before any
+/// row had a run, else [`Error::Failed`]. If `stop` is raised later, the result covers the runs so
+/// far and has the finding `interrupted`.
 pub fn bench(
     request: &Request,
     stop: &Stop,
@@ -72,7 +72,7 @@ pub fn bench_by(
     bench_at(&request.scenarios.all(), request, &OnceLock::new(), peers, stop, observer)
 }
 
-/// Returns all that was measured before the user asked to stop, if anything was.
+/// Returns the measurements made before the user asked to stop, if any.
 fn until_interrupted(
     all: impl Iterator<Item = Result<Measured, Error>>,
     peers: &dyn Peers,
@@ -93,7 +93,7 @@ fn until_interrupted(
     Ok(measured)
 }
 
-/// Refuses a scenario that one process measures alone.
+/// Refuses scenarios that only a single process can measure.
 fn refuse_ranks(scenarios: &[&dyn Scenario], planned: &[Box<dyn Plan>]) -> Result<(), Error> {
     let is_planned = |name| planned.iter().any(|plan| plan.scope().name == name);
     let mut alone = scenarios.iter().filter(|scenario| !scenario.takes_ranks());
@@ -106,7 +106,7 @@ fn refuse_ranks(scenarios: &[&dyn Scenario], planned: &[Box<dyn Plan>]) -> Resul
     }
 }
 
-/// As [`bench_of`]. The first calibration fills `speed`; later ones of the disk use it.
+/// Like [`bench_of`]. The first calibration fills `speed`, which later ones on this disk use.
 pub(crate) fn bench_at(
     scenarios: &[&dyn Scenario],
     request: &Request,
@@ -232,11 +232,11 @@ pub(crate) fn bench_at(
     })
 }
 
-/// Announces a benchmark and makes nothing: the announced folder is the request's.
+/// Announces a benchmark without creating anything; the announced folder is the request's.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] and [`Error::Failed`] as [`fn@bench`], where planning meets them.
+/// [`Error::Usage`] and [`Error::Failed`] like [`fn@bench`], as far as planning detects them.
 pub(crate) fn outlook(request: &Request, peers: &dyn Peers) -> Result<Announcement, Error> {
     scratch::check_folder(&request.path)?;
     let target = device::examine(&request.path)?;
@@ -244,7 +244,7 @@ pub(crate) fn outlook(request: &Request, peers: &dyn Peers) -> Result<Announceme
     Ok(announcement(request.path.clone(), &planned, request, peers.ranks()))
 }
 
-/// Plans what the request names, in the order of the registry.
+/// Plans the requested scenarios, in the order of the registry.
 pub(crate) fn plan(
     scenarios: &[&dyn Scenario],
     request: &Request,
@@ -281,7 +281,7 @@ fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Box<dyn Pla
     Ok(planned)
 }
 
-/// Makes the trial run where a plan's amounts follow from it. Returns the bytes written.
+/// Makes the trial run if a plan's amounts depend on it. Returns the bytes written.
 fn try_out(planned: &mut [Box<dyn Plan>], site: &Site, request: &Request) -> Result<u64, Error> {
     if !planned.iter().any(|plan| plan.wants_trial()) {
         return Ok(0);
@@ -305,7 +305,7 @@ fn announcement(
         planned.iter().fold(trial_bytes, |sum, of| sum.saturating_add(of.written_bytes_max()));
     Announcement {
         folder,
-        // One after the other: each removes its files.
+        // Scenarios run one after another, and each removes its files.
         space_bytes_max: planned.iter().map(|of| of.space_bytes_max()).max().unwrap_or(0) * ranks,
         written_bytes: expected.map(|bytes| bytes * ranks),
         written_bytes_max: most.saturating_mul(ranks),
@@ -314,7 +314,7 @@ fn announcement(
     }
 }
 
-/// Reports the folders that killed runs left, and the command that removes them.
+/// Reports folders left by killed runs, and the command that removes them.
 pub fn report_leftovers(folder: &Path, observer: &mut dyn Observer) -> Vec<String> {
     let dead = scratch::leftovers(folder).into_iter().filter(|left| !left.alive);
     dead.map(|left| {

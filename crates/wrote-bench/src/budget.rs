@@ -1,4 +1,4 @@
-//! The runs that fit into the time of a measurement.
+//! Fits runs into the time of a measurement.
 
 use crate::rounds::Turn;
 use crate::scenario::Plan;
@@ -8,22 +8,23 @@ use std::time::{Duration, Instant};
 use wrote_jobs::findings::Shortened;
 use wrote_result::units;
 
-/// The fewest runs of a row with an interval. Student's t has two degrees of freedom then; with one
-/// its interval reaches a dozen standard errors: too wide to distinguish anything (M8).
+/// The fewest runs of a row with an interval. Student's t then has two degrees of freedom. With
+/// only one, the interval would span a dozen standard errors, too wide to distinguish anything
+/// (M8).
 pub const RUNS_MIN: u32 = 3;
-/// The part of the time that is kept for its end: files are removed, and the result is made and
-/// printed. It is three seconds of sixty.
+/// The fraction of the time reserved for removing files and printing the result: three seconds of
+/// sixty.
 const AFTER_PART: u32 = 20;
-/// Runs are made smaller by at least this factor: less would be due again after the next run.
+/// Runs are shrunk by at least this factor, as a smaller one would soon need another.
 const SHRINK_MIN: f64 = 1.25;
 
-/// The time since the program's start. Tests have clocks of their own.
+/// The time since the program's start. Tests have their own clocks.
 pub trait Clock: Debug {
     /// Returns the time since the program's start.
     fn elapsed(&self) -> Duration;
 }
 
-/// The clock of the machine, given the program's start.
+/// The machine's clock, given the program's start.
 #[derive(Clone, Copy, Debug)]
 pub struct SinceStart(pub Instant);
 
@@ -33,42 +34,42 @@ impl Clock for SinceStart {
     }
 }
 
-/// The order of a plan's runs, bounded by the plan's time.
+/// Orders a plan's runs within its time limit.
 ///
-/// Where the time is short, rounds are given up first, down to [`RUNS_MIN`]. Then runs are made
-/// smaller, and at last rows are left out, the least important ones first.
+/// If time is short, it first drops rounds, down to [`RUNS_MIN`], then shrinks runs, and finally
+/// leaves out the least important rows.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     rounds: u32,
     within: Option<Duration>,
     rows: Vec<RowTime>,
-    /// The run that is made now or next, and those behind it.
+    /// The current or next run, and those after it.
     order: VecDeque<Turn>,
     /// The last round that has begun.
     begun: Option<u32>,
-    /// The factor by which runs were made smaller.
+    /// The factor by which runs were shrunk.
     shrunk: f64,
 }
 
-/// The runs of a row, and the time that they take.
+/// A row's runs and their times.
 #[derive(Debug)]
 struct RowTime {
     rank: usize,
     runs: u32,
-    /// The whole time of its last run, and of the one before.
+    /// The total times of its last two runs.
     took: [Duration; 2],
     is_left_out: bool,
 }
 
 impl RowTime {
-    /// Returns the expected time of a run: a single fast run promises nothing.
+    /// Returns the expected time of the next run. A single fast run guarantees nothing.
     fn next(&self) -> Duration {
         self.took[0].max(self.took[1])
     }
 }
 
 impl Schedule {
-    /// Plans `rounds` rounds of the plan's rows.
+    /// Plans `rounds` rounds.
     pub fn new(plan: &dyn Plan, rounds: u32) -> Schedule {
         let row = |row| {
             let took = [plan.foreseen(row); 2];
@@ -79,7 +80,7 @@ impl Schedule {
         Schedule { rounds, within: plan.within(), rows, order, begun: None, shrunk: 1.0 }
     }
 
-    /// Returns the run to make at the time `now`, or `None` where all that fit are made.
+    /// Returns the next run at time `now`; `None` when all runs that fit are done.
     pub fn next(&mut self, plan: &mut dyn Plan, now: Duration) -> Option<Turn> {
         if let Some(until) = self.within.map(|within| within - within / AFTER_PART) {
             self.fit(plan, until.saturating_sub(now));
@@ -94,7 +95,7 @@ impl Schedule {
         Some(turn)
     }
 
-    /// Records that the run took `took`, its files made, flushed and removed.
+    /// Records that the run took `took`, including creating, flushing and removing its files.
     pub fn is_over(&mut self, took: Duration) {
         let Some(turn) = self.order.pop_front() else { return };
         let row = &mut self.rows[turn.row];
@@ -102,28 +103,28 @@ impl Schedule {
         row.runs += 1;
     }
 
-    /// Removes the run that would be made now.
+    /// Skips the current run.
     pub fn skip(&mut self) {
         self.order.pop_front();
     }
 
-    /// Returns the run that is made now, and those behind it.
+    /// Returns the current run and those after it.
     pub fn ahead(&mut self) -> &[Turn] {
         self.order.make_contiguous()
     }
 
-    /// Returns the time of all runs ahead, where the plan's time is limited.
+    /// Returns the time of all remaining runs, if the plan's time is limited.
     pub fn time_left(&self) -> Option<Duration> {
         let time = || self.order.iter().map(|turn| self.rows[turn.row].next()).sum();
         self.within.map(|_| time())
     }
 
-    /// Whether the row was given up: it has no run that counts.
+    /// Returns whether the row was left out, having no run that counts.
     pub fn is_left_out(&self, row: usize) -> bool {
         self.rows[row].is_left_out
     }
 
-    /// Where the time was too short for every row, takes back those that had a run: one run is more
+    /// If the time was too short for every row, restores those that had a run: one run is better
     /// than no answer.
     pub fn end(&mut self) {
         if self.rows.iter().all(|row| row.is_left_out) {
@@ -131,7 +132,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the rows that were given up, each with the reason.
+    /// Returns the rows that were left out, with reasons.
     pub fn left_out(&self) -> impl Iterator<Item = (usize, String)> {
         let within = self.within.unwrap_or_default().as_secs_f64();
         let reason = move |row: &RowTime| {
@@ -142,8 +143,7 @@ impl Schedule {
         rows.map(move |(number, row)| (number, reason(row)))
     }
 
-    /// Returns the parts that the time was too short for, at the end. Rows that were left out are
-    /// not among them.
+    /// Returns what was shortened for lack of time, except rows that were left out.
     pub fn shortened(&self) -> Option<Shortened> {
         let runs = self.rows.iter().filter(|row| !row.is_left_out).map(|row| row.runs);
         let runs_min = runs.min().unwrap_or(self.rounds);
@@ -153,8 +153,8 @@ impl Schedule {
         self.within.filter(|_| is_short).map(of)
     }
 
-    /// Returns the time that must be left before this run. The least number of runs is made
-    /// wherever it is planned, since [`Schedule::fit`] has found the time for it.
+    /// Returns the time needed for this run to be made. The minimum rounds are always made once
+    /// planned, because [`Schedule::fit`] has reserved their time.
     fn takes(&self, turn: Turn) -> Duration {
         if turn.round < self.least() {
             return Duration::ZERO;
@@ -162,7 +162,7 @@ impl Schedule {
         let is_first = self.begun != Some(turn.round);
         let of_round = self.order.iter().filter(|other| is_first && other.round == turn.round);
         let whole: Duration = of_round.map(|other| self.rows[other.row].next()).sum();
-        // Rows that come after all others have their least rounds still ahead.
+        // Rows that come last still have their minimum rounds ahead.
         whole.max(self.rows[turn.row].next()) + self.needs()
     }
 
@@ -170,7 +170,7 @@ impl Schedule {
         RUNS_MIN.min(self.rounds)
     }
 
-    /// Makes runs smaller or leaves rows out until the least number of rounds fits into `left`.
+    /// Shrinks runs or leaves out rows until the minimum rounds fit into `left`.
     fn fit(&mut self, plan: &mut dyn Plan, left: Duration) {
         while self.needs() > left {
             let wanted = self.needs().as_secs_f64() / left.as_secs_f64().max(0.1);
@@ -186,13 +186,13 @@ impl Schedule {
         }
     }
 
-    /// Returns the time of the least number of rounds.
+    /// Returns the time of the minimum rounds.
     fn needs(&self) -> Duration {
         let rows = self.rows.iter().filter(|row| !row.is_left_out);
         rows.map(|row| row.next() * self.least().saturating_sub(row.runs)).sum()
     }
 
-    /// Keeps the most important rows that fit into `left`, and leaves the others out.
+    /// Keeps the most important rows that fit into `left`.
     fn leave_out(&mut self, mut left: Duration) {
         let least = self.least();
         let mut rows: Vec<&mut RowTime> =

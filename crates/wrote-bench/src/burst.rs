@@ -1,5 +1,5 @@
-//! Bursts: bytes that a disk with a token bucket takes faster than what lasts, found in the course
-//! of a run, and used up before the next one.
+//! Bursts: the amount that a disk with a token bucket writes faster than its sustained rate.
+//! Detects them within a run, and uses them up before the next.
 
 use crate::scenario::Site;
 use crate::scenarios::ladder::Sizes;
@@ -9,31 +9,32 @@ use wrote_jobs::jobs::{Mark, Permissions, Watcher};
 use wrote_result::Error;
 use wrote_result::document::Limit;
 
-/// The parts of a run's second half, each of which must be as fast as all of it.
+/// The second half of a run is split into this many parts, each of which must be as fast as the
+/// whole half.
 const PARTS: u64 = 5;
 const PART_MIN: f64 = 0.85;
-/// A burst is at least this factor faster than what lasts, and this share of the run's bytes.
+/// The minimum ratio of burst speed to sustained speed, and the minimum share of the run's bytes.
 const FASTER_MIN: f64 = 1.5;
 const SHARE_MIN: f64 = 0.05;
-/// A shorter run has no course: a single slow write would be a fall.
+/// In a shorter run, a single slow write would look like a drop.
 const LASTS_NS_MIN: u64 = 100_000_000;
-/// The slice of time by which the kernel counts the bytes of a control group.
+/// The kernel's throttling slice for control groups.
 const SLICE_S: f64 = 0.1;
-/// A short stream that a limit holds back reaches this share of it.
+/// A short stream under a limit reaches between these multiples of it.
 const NEAR: std::ops::RangeInclusive<f64> = 0.7..=2.5;
-/// More than this is not written before each run only to be thrown away.
+/// The most bytes that may be written and discarded before each run.
 const DRAINED_BYTES_MAX: u64 = 128 << 20;
-/// Bursts are left out as long as this share of all bytes, as its inverse, uses them up.
+/// Bursts are used up only if that takes at most this fraction (as an inverse) of all bytes.
 pub(crate) const DRAINED_SHARE: u64 = 4;
-/// The bytes written before a run, as a multiple of the burst: then the rate is the one that lasts.
+/// The bytes written before a run, as a multiple of the burst, so that the run sees the sustained
+/// rate.
 const DRAINED_TIMES: f64 = 1.25;
-/// Few writes in flight: none is left to slow the run that follows.
+/// Few writes in flight, so that none remains to slow the next run.
 const DRAIN_IODEPTH: u32 = 4;
 
-/// Finds a burst in the course of a stream: its bytes come fast at first, and evenly from its
-/// middle on.
+/// Detects a burst within a stream: fast at first, and steady from its middle on.
 ///
-/// A disk whose speed wanders has no even second half, and a slow start is no burst.
+/// A disk with fluctuating speed has no steady second half, and a slow start is not a burst.
 pub(crate) fn find(marks: &[Mark]) -> Option<Burst> {
     let last = marks.last().filter(|last| last.end_ns >= LASTS_NS_MIN)?;
     let middle = marks.iter().find(|mark| mark.end_ns >= last.end_ns / 2)?;
@@ -50,7 +51,7 @@ pub(crate) fn find(marks: &[Mark]) -> Option<Burst> {
         let share = speed(at(part), at(part + 1)) / lasts;
         (PART_MIN..=1.0 / PART_MIN).contains(&share)
     });
-    // How far the run is ahead of one at the speed that lasts.
+    // How far the run is ahead of one at the sustained rate.
     let bytes = last.end_bytes as f64 - lasts * last.end_ns as f64;
     let is_burst = bytes > SHARE_MIN * last.end_bytes as f64;
     let is_first = |mark: &&Mark| mark.end_bytes as f64 >= bytes / 2.0;
@@ -62,8 +63,8 @@ pub(crate) fn find(marks: &[Mark]) -> Option<Burst> {
     })
 }
 
-/// Returns the burst of a control group that limits the device, where a stream came near to the
-/// limit: the kernel lets through what is due in two of its slices at once (`blk-throttle`).
+/// Returns the burst of a control group's limit on the device, if the stream came near that limit:
+/// the kernel lets two of its slices through at once (`blk-throttle`).
 pub(crate) fn of_limit(limits: &[Limit], bytes_per_s: f64) -> Option<Burst> {
     let of_writes = limits.iter().filter(|limit| limit.of == "write_bytes_per_s");
     let most = of_writes.map(|limit| limit.most).min_by(f64::total_cmp)?;
@@ -75,24 +76,24 @@ pub(crate) fn of_limit(limits: &[Limit], bytes_per_s: f64) -> Option<Burst> {
     })
 }
 
-/// Returns the bytes that use up a burst.
+/// Returns how many bytes use up a burst.
 fn drained_bytes(burst_bytes: u64) -> u64 {
     (burst_bytes as f64 * DRAINED_TIMES) as u64
 }
 
-/// Returns the stream that uses up a burst which is left out.
+/// Returns the stream that uses up a burst.
 pub(crate) fn drain(burst: Option<Burst>, bs_bytes: u64) -> Option<Sizes> {
     let burst = burst.filter(|burst| burst.is_left_out)?;
     let size_bytes = drained_bytes(burst.bytes).next_multiple_of(bs_bytes);
     Some(Sizes { bs_bytes, size_bytes, iodepth: DRAIN_IODEPTH, numjobs: 1, rate: None })
 }
 
-/// Uses up the burst right before the clock of a run begins.
+/// Uses up the burst right before a run's clock starts.
 pub(crate) struct Drain<'a> {
     pub site: &'a Site<'a>,
-    /// The file that takes the bytes. It is written over each time.
+    /// The file to write, overwritten each time.
     pub file: PathBuf,
-    /// A stream of as many bytes.
+    /// The sizes of the stream.
     pub sizes: Sizes,
 }
 
@@ -111,7 +112,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A disk that takes `burst` bytes at `first` bytes per second, then `lasts`, for `ms` in all.
+    /// Simulates a disk that writes `burst` bytes at `first` bytes per second, then at `lasts`, for
+    /// `ms` in all.
     fn marks(burst: f64, first: f64, lasts: f64, ms: u64) -> Vec<Mark> {
         let at = |ms: u64| {
             let time_s = ms as f64 / 1e3;
@@ -126,7 +128,7 @@ mod tests {
         for (bytes, first, lasts) in [(12.5e6, 2e9, 125e6), (50e6, 1e9, 125e6), (1e6, 50e6, 10e6)] {
             let burst = find(&marks(bytes, first, lasts, 250)).unwrap();
             assert!((burst.bytes_per_s / lasts - 1.0).abs() < 0.03, "{burst:?}");
-            // The rest of them comes at the speed that lasts anyhow.
+            // The rest of them would be written at the sustained rate anyway.
             let ahead = bytes * (1.0 - lasts / first);
             assert!((burst.bytes as f64 / ahead - 1.0).abs() < 0.1, "{burst:?}: {ahead}");
             assert!(burst.is_left_out, "{burst:?}");
@@ -140,7 +142,7 @@ mod tests {
         let limits = [limit("read_bytes_per_s", 50e6), limit("write_bytes_per_s", 125e6)];
         let burst = of_limit(&limits, 170e6).unwrap();
         assert_eq!((burst.bytes, burst.bytes_per_s, burst.is_left_out), (25_000_000, 125e6, true));
-        // The disk is slower than its limit, or the limit does not hold it.
+        // The disk is slower than the limit, or the limit does not apply.
         assert_eq!(of_limit(&limits, 60e6), None);
         assert_eq!(of_limit(&limits, 1e9), None);
         assert_eq!(of_limit(&limits[..1], 50e6), None);
@@ -150,14 +152,14 @@ mod tests {
     fn a_steady_a_slowly_starting_and_a_wandering_disk_have_no_burst() {
         assert_eq!(find(&marks(0.0, 1e9, 1e9, 250)), None);
         assert_eq!(find(&marks(5e6, 50e6, 500e6, 250)), None);
-        // Faster by half for a moment, and then by turns fast and slow.
+        // Faster by half for a moment, then alternating.
         let mut bytes = 0;
         let wander = (1..=50).map(|n| {
             bytes += if n < 10 || n % 16 < 6 { 5_000_000 } else { 2_000_000 };
             Mark { end_bytes: bytes, end_ns: n * 5 * MS }
         });
         assert_eq!(find(&wander.collect::<Vec<_>>()), None);
-        // Too short to have a course, and nothing at all.
+        // Too short, and empty.
         assert_eq!(find(&marks(12.5e6, 2e9, 125e6, 60)), None);
         assert_eq!(find(&[]), None);
     }

@@ -1,5 +1,5 @@
-//! A supervised child process: watched, limited, and ended with all processes that it started.
-//! Every child of a measurement is started here.
+//! A supervised child process: watched, limited, and killed with all its descendants. Starts every
+//! child of a measurement.
 
 mod keeper;
 
@@ -19,41 +19,41 @@ use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// The longest wait for a program's file that is busy: other threads' children reach their `execve`
+/// The longest wait while a program's file is busy. Other threads' children reach their `execve`
 /// long before.
 const BUSY_MAX: Duration = Duration::from_secs(10);
-/// The size of one read of a pipe: a pipe's default capacity (pipe(7)).
+/// The default capacity of a pipe (pipe(7)).
 const PIPE_BYTES: usize = 64 << 10;
-/// The most reads of a pipe after the child's end: the largest pipe of an ordinary user
-/// (`/proc/sys/fs/pipe-max-size`), and a bound where another process still writes into it.
+/// The most reads of a pipe after the child has ended: covers the largest pipe of an ordinary user
+/// (`/proc/sys/fs/pipe-max-size`), and bounds the loop if another process keeps writing.
 const READS_AFTER_END: usize = (1 << 20) / PIPE_BYTES + 1;
 
 /// The limits of a child.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The time limit; a child that exceeds it is ended.
+    /// After this time the child is killed.
     pub timeout: Duration,
-    /// The bytes of standard output that are kept, from its start. The rest is read and discarded.
+    /// The bytes of standard output to keep, from its start. The rest is discarded.
     pub stdout_bytes_max: usize,
-    /// The bytes of standard error that are kept, up to its end.
+    /// The bytes of standard error to keep, from its end.
     pub stderr_bytes_max: usize,
-    /// Whether its group ends where this process is killed. A shell sees to that, which takes a
-    /// millisecond to start and counts among the children of this process.
+    /// Kills the group if this process is killed. This is done by a shell, which takes a
+    /// millisecond to start and counts as a child of this process.
     pub is_kept: bool,
 }
 
-/// The end of a child.
+/// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It ended by itself, or by a signal that was not ours.
+    /// It exited, or was killed by a signal that we did not send.
     Exited(ExitStatus),
     /// It exceeded its time limit.
     TimedOut,
 }
 
 impl End {
-    /// Describes the failure, to follow a program's name: `ended with exit code 3`, `was ended by
-    /// SIGSEGV`; `None` for exit code 0. The caller knows the time limit.
+    /// Describes the failure, to follow the program's name: `ended with exit code 3`, `was ended by
+    /// SIGSEGV`; `None` for exit code 0. For a timeout the caller adds the limit.
     pub fn failure(self) -> Option<String> {
         match self {
             End::TimedOut => Some("took too long and was ended".into()),
@@ -66,11 +66,11 @@ impl End {
     }
 }
 
-/// Names a signal: `SIGSEGV`, or `signal 40` where it has no name.
+/// Returns a signal's name: `SIGSEGV`, or `signal 40` if it has none.
 fn signal_name(signal: Option<i32>) -> String {
     let number = signal.unwrap_or_default();
     match Signal::from_named_raw(number) {
-        // Rustix has longer names than signal(7) for these.
+        // Rustix uses longer names than signal(7) for these.
         Some(Signal::ABORT) => "SIGABRT".into(),
         Some(Signal::ALARM) => "SIGALRM".into(),
         // Its debug form is `"Signal::SEGV"`.
@@ -79,18 +79,18 @@ fn signal_name(signal: Option<i32>) -> String {
     }
 }
 
-/// A child that has ended.
+/// The result of a child.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Its end.
+    /// How it ended.
     pub status: End,
     /// The first bytes of its standard output.
     pub stdout: Vec<u8>,
-    /// All bytes of its standard output, with those that were not kept.
+    /// The length of its whole standard output.
     pub stdout_total_bytes: u64,
     /// The last bytes of its standard error.
     pub stderr: Vec<u8>,
-    /// The time from its start to its end, by our clock.
+    /// The time from start to end, in seconds.
     pub elapsed_s: f64,
 }
 
@@ -100,17 +100,17 @@ impl Outcome {
     }
 }
 
-/// Runs `command` to its end, in a process group of its own and with an empty standard input. Calls
-/// `look` with its process id every few milliseconds while it runs.
+/// Runs `command` to its end, in its own process group and with empty standard input. Calls `look`
+/// with its process ID every few milliseconds.
 ///
-/// When this returns or panics, the child was waited for and its whole group was sent SIGKILL,
-/// after its own exit too: no background process of the group stays. A process in a session of its
-/// own gets no such signal and may still hold the pipes; this does not wait for it.
+/// On return or panic, the child has been waited for and its whole group was sent SIGKILL, so no
+/// background process of the group remains. A process in another session gets no signal and may
+/// still hold the pipes; this function does not wait for it.
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`] when `stop` is raised, before or meanwhile; [`Error::Failed`] when the
-/// child cannot be started or watched.
+/// [`Error::Interrupted`] if `stop` is raised; [`Error::Failed`] if the child can't be started or
+/// watched.
 pub fn supervise(
     command: &mut Command,
     limits: Limits,
@@ -156,9 +156,8 @@ pub fn supervise(
     })
 }
 
-/// Starts the child. A program that was just written is busy (`ETXTBSY`, execve(2)) while a child
-/// of another thread, before its own `execve`, holds our file descriptors. This waits for that
-/// child.
+/// Starts the child. A newly written program is busy (`ETXTBSY`, execve(2)) while another thread's
+/// child, not yet past its `execve`, holds our file descriptors. This waits for that child.
 fn spawn(command: &mut Command) -> io::Result<Child> {
     let started = Instant::now();
     loop {
@@ -174,47 +173,45 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     }
 }
 
-/// The child with its process group; its drop ends the group.
+/// The child and its process group, which is killed on drop.
 #[derive(Debug)]
 pub(crate) struct Group {
     child: Child,
     id: Pid,
-    /// Reports the child's end at once; absent before Linux 5.3.
+    /// Signals the child's exit at once; `None` before Linux 5.3.
     pidfd: Option<OwnedFd>,
     keeper: Option<Keeper>,
     ended: bool,
 }
 
 impl Group {
-    /// Starts a child in a process group of its own, which `keeper` ends with this process.
+    /// Starts a child in its own process group, which `keeper` kills if this process dies.
     pub(crate) fn start(command: &mut Command, mut keeper: Option<Keeper>) -> io::Result<Group> {
         let child = spawn(command.process_group(0))?;
         let id = Pid::from_child(&child);
         if let Some(keeper) = &mut keeper {
             keeper.keep(id);
         }
-        // Before the child is waited for, the id is still its own.
+        // Until the child is waited for, its ID can't be reused.
         let pidfd = pidfd_open(id, PidfdFlags::empty()).ok();
         Ok(Group { child, id, pidfd, keeper, ended: false })
     }
 
-    /// The child with its pipes.
     pub(crate) fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// The number of the child.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Asks the child to end (SIGTERM). The rest of its group is not asked.
+    /// Asks the child, but not the rest of its group, to end (SIGTERM).
     pub(crate) fn ask_to_end(&self) -> io::Result<()> {
         Ok(kill_process(self.id, Signal::TERM)?)
     }
 
-    /// Returns whether the child has ended. It stays a zombie, so that no other group can have its
-    /// id, and [`Group::end`] ends this group.
+    /// Returns whether the child has ended. It stays a zombie so that its ID can't be reused before
+    /// [`Group::end`].
     pub(crate) fn leader_ended(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match waitid(WaitId::Pid(self.id), options) {
@@ -224,7 +221,8 @@ impl Group {
         }
     }
 
-    /// Waits until the child ends, prints (and reads one piece of that), or `pause` is over.
+    /// Waits until the child ends, prints something (of which one piece is read), or `pause` is
+    /// over.
     fn wait_or_read(&self, pipes: &mut [&mut Pipe; 2], pause: Duration) {
         let until = Instant::now() + pause;
         loop {
@@ -247,7 +245,7 @@ impl Group {
         let all: Vec<_> = open.chain([self.pidfd.as_ref().map(AsFd::as_fd)]).collect();
         let fds = all.iter().flatten();
         let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        // A signal ends the wait early; the caller repeats it.
+        // A signal may end the wait early; the caller repeats it.
         if poll(&mut fds, Some(&pause)).is_err() {
             return Events::default();
         }
@@ -257,12 +255,12 @@ impl Group {
         Events { pipes: [next(), next()], end: next() }
     }
 
-    /// Ends the rest of the group, and waits for the child.
+    /// Kills the rest of the group, and waits for the child.
     pub(crate) fn end(&mut self) -> io::Result<ExitStatus> {
         self.ended = true;
-        // It must not know the id once that may be another group's.
+        // It must forget the ID before another group can get it.
         self.keeper = None;
-        // Both fail only without a process to end. The child may have joined another group.
+        // Both fail only if no process is left. The child may have joined another group.
         let _ = kill_process_group(self.id, Signal::KILL);
         let _ = self.child.kill();
         self.child.wait()
@@ -272,7 +270,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if !self.ended {
-            // The caller already reports an error or a panic.
+            // The caller is already reporting an error or panic.
             let _ = self.end();
         }
     }
@@ -284,14 +282,14 @@ struct Events {
     end: bool,
 }
 
-/// The kept bytes of a pipe: its first or its last.
+/// Selects the bytes of a pipe to keep: the first or the last.
 #[derive(Clone, Copy)]
 enum Keep {
     First(usize),
     Last(usize),
 }
 
-/// Our end of a pipe from the child. Neither side blocks on it.
+/// Our end of a pipe from the child, in non-blocking mode.
 struct Pipe {
     /// `None` after the last byte.
     source: Option<File>,
@@ -310,7 +308,7 @@ impl Pipe {
         Ok(Pipe { source, keep, kept: Vec::new(), total_bytes: 0, piece: vec![0; PIPE_BYTES] })
     }
 
-    /// Reads one piece. Returns whether more may be at hand.
+    /// Reads one piece. Returns whether more may be available.
     fn read(&mut self) -> bool {
         let Some(source) = &mut self.source else {
             return false;
@@ -339,7 +337,7 @@ impl Pipe {
             }
             Keep::Last(max) => {
                 self.kept.extend_from_slice(&self.piece[..count]);
-                // Rarely, because it moves the kept bytes.
+                // Not each time, because it moves the kept bytes.
                 if self.kept.len() > 2 * max + PIPE_BYTES {
                     self.kept.drain(..self.kept.len() - max);
                 }

@@ -1,27 +1,27 @@
-//! The best of rows, and why it is the best.
+//! Chooses the best row, with reasons.
 
 use wrote_result::document::{Blocks, Flush, Ioengine, Row, Settings, View, fastest};
 use wrote_result::units::{block_size, rate, seconds, significant};
 
-/// A row that can't be told apart from the fastest is preferred to it only from this part of the
-/// fastest's median on: two runs that differ much can't tell anything apart.
+/// A row with no measurable difference from the fastest may be preferred only if its median reaches
+/// this fraction of the fastest's: two very noisy rows show no difference either.
 const NEAR_SHARE: f64 = 0.5;
-/// CPU costs that differ by less than this factor are the same.
+/// CPU costs that differ by less than this factor count as equal.
 const SAME_COST: f64 = 1.1;
 
-/// The row to use, and those that it was chosen from.
+/// The chosen row, and its alternatives.
 pub(crate) struct Choice<'a> {
     pub row: &'a Row,
     fastest: &'a Row,
-    /// Those that can't be told apart from the fastest.
+    /// Rows with no measurable difference from the fastest.
     tied: Vec<&'a Row>,
-    /// The fastest of those that can, or of all others where intervals say nothing.
+    /// The fastest row that is measurably slower; without intervals, the fastest other row.
     next: Option<&'a Row>,
 }
 
 impl<'a> Choice<'a> {
-    /// The fastest of `rows`; or, of those that can't be told apart from it, the one that asks
-    /// least of a programmer, and of two such the one that costs less CPU.
+    /// Chooses the fastest of `rows`. Among those with no measurable difference from it, prefers
+    /// the least effort, then the least CPU.
     pub(crate) fn of(rows: impl Iterator<Item = &'a Row>) -> Option<Choice<'a>> {
         let rows: Vec<&Row> = rows.filter(|row| row.throughput() > 0.0).collect();
         let fastest = fastest(rows.iter().copied())?;
@@ -38,7 +38,7 @@ impl<'a> Choice<'a> {
         Some(Choice { row, fastest, tied, next })
     }
 
-    /// Why this row: its speed and cost, its ties, and by how much it leads.
+    /// Explains the choice: speed, cost, ties and lead.
     pub(crate) fn reason(&self, speed: fn(&Row) -> String) -> String {
         let row = self.row;
         let cost = seconds(row.cpu_s_per_gb());
@@ -74,8 +74,8 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// How much a way asks of a programmer, first things first: what must be got right, then the number
-/// of flushes. `write()` with one flush at the end comes first.
+/// Returns the effort that a way requires of a programmer: first its pitfalls, then its flushes.
+/// `write()` with one flush at the end comes first.
 pub(crate) fn effort(row: &Row) -> (u32, u32) {
     let flushes = match settings(row).sync {
         sync if sync.is_seldom() => 0,
@@ -85,7 +85,7 @@ pub(crate) fn effort(row: &Row) -> (u32, u32) {
     (complexity(row), flushes)
 }
 
-/// How many things a program must get right to write so; 0 for whole files.
+/// Returns how many things a program must get right; 0 for whole files.
 pub(crate) fn complexity(row: &Row) -> u32 {
     let settings = settings(row);
     if row.view() == View::Files {
@@ -114,12 +114,12 @@ pub(crate) fn records(row: &Row) -> String {
     format!("{} records/s of {}", per_s(row), block_size(settings(row).bs_bytes))
 }
 
-/// Operations a second: the median over the runs.
+/// Returns operations per second, as the median over the runs.
 pub(crate) fn per_s(row: &Row) -> String {
     significant(row.iops())
 }
 
-/// The lines of a function in the text of examples, without what makes a function of them.
+/// Returns a function's body from the text of an example.
 pub(crate) fn body_of(examples: &str, function: &str) -> String {
     let begins = [format!("pub fn {function}("), format!("pub async fn {function}(")];
     let is_begin = |line: &str| begins.iter().any(|begin| line.starts_with(begin));

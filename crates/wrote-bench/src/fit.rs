@@ -1,4 +1,5 @@
-//! Whether a disk suits programs: each program's pattern is run, and its published rules judged.
+//! Tests whether a disk suits programs: runs each program's pattern, and judges its published
+//! rules.
 
 mod neighbour;
 mod programs;
@@ -18,32 +19,31 @@ use std::time::Duration;
 use wrote_result::document::{Document, Fit, FitRule, FitVerdict, Row, Source};
 use wrote_result::{Error, Stop};
 
-/// The question of whether a disk suits programs.
+/// A request to test whether a disk suits programs.
 #[derive(Clone, Debug)]
 pub struct FitRequest {
     /// The programs.
     pub programs: Vec<Program>,
-    /// The folder to write in. A run makes a folder of its own below it.
+    /// The folder in which runs create their folder.
     pub path: PathBuf,
     /// The time of all runs.
     pub time: Duration,
     /// Runs of each pattern, alone and beside each neighbour.
     pub runs: u32,
-    /// Writes for this time first, and before each run: the drive's cache and a volume's credit are
-    /// used up.
+    /// Time to write first, and before each run, to use up the drive's cache and a volume's credit.
     pub sustained: Option<Duration>,
-    /// The other work on the disk.
+    /// Other work on the disk.
     pub neighbours: Vec<Neighbour>,
-    /// The folder in which the neighbours work; `path` where `None`.
+    /// The neighbours' folder; `path` if `None`.
     pub neighbour_path: Option<PathBuf>,
     /// The command line, for the result.
     pub command: Vec<String>,
-    /// The commit that the program was built from, for the result.
+    /// The commit of this program, for the result.
     pub commit: Option<String>,
 }
 
 impl FitRequest {
-    /// The runs of each pattern by default.
+    /// The default number of runs per pattern.
     pub const RUNS: u32 = 8;
 }
 
@@ -51,7 +51,7 @@ impl FitRequest {
 ///
 /// # Errors
 ///
-/// As [`fn@crate::bench`].
+/// Like [`fn@crate::bench`].
 pub fn fit(
     request: &FitRequest,
     stop: &Stop,
@@ -69,8 +69,8 @@ pub fn fit(
     Ok(document)
 }
 
-/// Judges a program's rules by the rows that were measured. Patterns without a published rule have
-/// their figures.
+/// Judges a program's rules by its rows. Patterns without a published rule are reported without
+/// verdict.
 fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row]) -> Fit {
     let mut rules = Vec::new();
     for pattern in &program.patterns {

@@ -1,9 +1,9 @@
-//! The cost of each language's own I/O: the same work by a small program in each, in turn.
+//! Compares the I/O of languages: the same work by a small program in each, in turn.
 //!
-//! [`catalogue`] holds the languages: a folder of `langs/` each, embedded in this library.
-//! [`langs`] finds the installed ones, builds each program into a cache folder, and runs the
-//! workloads, all programs in turn (M8), beside the drive's own rate. `langs/README.md` defines the
-//! work of a program.
+//! [`catalogue`] holds the languages, each in a folder of `langs/` embedded in this library.
+//! [`langs`] finds the installed ones, builds the programs into a cache folder, and runs the
+//! workloads, all programs in turn (M8), beside the drive's own rate. `langs/README.md` defines a
+//! program's work.
 
 mod answer;
 mod build;
@@ -29,40 +29,40 @@ use std::time::{Duration, Instant};
 /// Options of a comparison of languages.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The folders to measure, one after the other; each is a column of the tables.
+    /// The folders to measure, one after another; each is a column of the tables.
     pub paths: Vec<PathBuf>,
-    /// Ids of languages or of their variants to run; all where empty.
+    /// The languages or variants to run, by ID; all if empty.
     pub only: Vec<String>,
-    /// The workloads to run; all where empty.
+    /// The workloads to run; all if empty.
     pub workloads: Vec<Kind>,
-    /// Folders of the user's own languages, besides the embedded ones.
+    /// Folders of the user's languages, in addition to the embedded ones.
     pub add: Vec<PathBuf>,
-    /// Bytes of the file that is written and read one byte at a time. `None`: as many as each
-    /// language moves in its share of the time, [`Request::SIZE_BYTES`] at most.
+    /// The size of the file that is written and read byte by byte. `None` uses as much as each
+    /// language processes in its share of the time, at most [`Request::SIZE_BYTES`].
     pub size_bytes: Option<u64>,
-    /// Runs of `bytes` and `lines` by each program; of several, the first is dropped.
+    /// Runs of `bytes` and `lines` per program; the first is dropped if there are several.
     pub runs: u32,
-    /// The number of saves of each text. `None`: as many as fit into a language's share of the
-    /// time, [`Request::SAVES`] at most.
+    /// The number of saves of each text. `None` uses as many as fit into a language's share of the
+    /// time, at most [`Request::SAVES`].
     pub saves: Option<u32>,
-    /// The number of appended lines. `None`: as many as fit into a language's share of the time,
-    /// [`Request::LINES`] at most.
+    /// The number of appended lines. `None` uses as many as fit into a language's share of the
+    /// time, at most [`Request::LINES`].
     pub lines: Option<u64>,
-    /// The time of each place, from the start of the program, where amounts are left to it.
+    /// The time for each place from the program's start, if amounts depend on it.
     pub within: Duration,
-    /// The start of the program; the call where `None`.
+    /// The program's start; the time of the call if `None`.
     pub began: Option<Instant>,
-    /// Whether to read also with the file dropped from the page cache.
+    /// Whether to also read with the file dropped from the page cache.
     pub drop_caches: bool,
-    /// The time limit of one run; a program that exceeds it is ended.
+    /// The time limit of one run; a program that exceeds it is killed.
     pub timeout: Duration,
-    /// The program `wrote` itself, for its own rows; `None` leaves them out.
+    /// The path of `wrote`, for its own rows; `None` omits them.
     pub wrote: Option<PathBuf>,
-    /// The folder in which programs are built, and where later runs find them.
+    /// The folder in which programs are built and reused by later runs.
     pub cache: PathBuf,
     /// The command line, for the result.
     pub command: Vec<String>,
-    /// The commit that the program was built from, for the result.
+    /// The commit of this program, for the result.
     pub commit: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl Request {
     pub const SAVES: u32 = 1000;
     /// A million lines.
     pub const LINES: u64 = 1_000_000;
-    /// Longer than the slowest language takes for 256 million bytes on a slow machine.
+    /// Longer than the slowest language needs for 256 million bytes on a slow machine.
     pub const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
     pub(crate) fn size_bytes_max(&self) -> u64 {
@@ -92,7 +92,7 @@ impl Request {
         self.lines.unwrap_or(Request::LINES)
     }
 
-    /// Requests the whole comparison in `paths`, with programs built below `cache`.
+    /// Returns a request for the whole comparison in `paths`, with programs built below `cache`.
     pub fn new(paths: Vec<PathBuf>, cache: PathBuf) -> Request {
         Request {
             paths,

@@ -1,4 +1,4 @@
-//! One run of a row whose clock is the scenario's own.
+//! A run of a row that is timed by the scenario itself.
 
 use hdrhistogram::Histogram;
 use std::fs::File;
@@ -9,21 +9,21 @@ use wrote_result::Error;
 use wrote_result::document::{Fallback, Row, Run, Settings, SettingsPair};
 use wrote_result::stats;
 
-/// The outcome of one run whose clock is the scenario's own.
+/// The result of one run that is timed by the scenario.
 pub struct OneRun {
     /// The figures of the run.
     pub run: Run,
-    /// The latency of each operation; empty where the run is one operation.
+    /// The latency of each operation; empty if the run is one operation.
     pub latencies: Histogram<u64>,
-    /// The settings in effect, with the depth that was reached.
+    /// The settings in effect, with the depth reached.
     pub effective: Settings,
     /// Each setting that was not honoured, with the reason.
     pub fallbacks: Vec<Fallback>,
 }
 
 impl OneRun {
-    /// Returns the row that the run makes. `row` has its name, words, view and level, and the
-    /// settings that were `asked`.
+    /// Converts the run to a row. `row` provides its name, words, view and level; `asked` are the
+    /// requested settings.
     pub fn row(self, row: Row, asked: Settings) -> Repeated {
         let OneRun { run, latencies, effective, mut fallbacks } = self;
         fallbacks.sort();
@@ -37,11 +37,11 @@ impl OneRun {
 
 /// Removes files and flushes their folder.
 ///
-/// The file system then has let go of them: the next run measures its own writes alone.
+/// Afterwards the file system has released them, and the next run measures only its own writes.
 ///
 /// # Errors
 ///
-/// [`Error::Failed`] names the file that stays.
+/// [`Error::Failed`] names the file that could not be removed.
 pub fn clear(files: &[PathBuf], folder: &Path) -> Result<(), Error> {
     for file in files {
         match std::fs::remove_file(file) {
@@ -51,7 +51,7 @@ pub fn clear(files: &[PathBuf], folder: &Path) -> Result<(), Error> {
             _ => {}
         }
     }
-    // A folder that can't be flushed (some FUSE) has nothing to let go of.
+    // A folder that can't be flushed (some FUSE) has nothing to release.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! The known name that a wrong one is most likely a slip of.
+//! Suggests the known name that a user probably meant.
 
-/// The similarity of two names (1 is equal) from which one is taken for a slip of the other.
+/// The minimum similarity of two names (1 is equal) for a suggestion.
 const SIMILARITY_MIN: f64 = 0.6;
 
-/// Returns the most similar of the `known` names, if any is similar.
+/// Returns the most similar of the `known` names, if any is similar enough.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let alike = |other: &&str| strsim::normalized_damerau_levenshtein(name, other);
     let near = known.max_by(|a, b| alike(a).total_cmp(&alike(b)))?;

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote_result::document::{Answer, Row};
 
-/// The plan of a measurement, told before its first byte.
+/// The plan of a measurement, announced before its first byte.
 #[derive(Clone, Debug)]
 pub struct Announcement {
-    /// The folder that the run made for its files.
+    /// The folder that the run created for its files.
     pub folder: PathBuf,
-    /// The most bytes that lie in that folder at any time.
+    /// The most bytes in that folder at any time.
     pub space_bytes_max: u64,
-    /// The expected bytes written in all; `None` where they depend on the disk alone.
+    /// The expected bytes written in total; `None` if they depend only on the disk.
     pub written_bytes: Option<u64>,
-    /// The most bytes written in all; `u64::MAX` where only time bounds them.
+    /// The most bytes written in total; `u64::MAX` if limited only by time.
     pub written_bytes_max: u64,
     /// The number of runs.
     pub runs: u32,
@@ -24,13 +24,13 @@ pub struct Announcement {
 /// The state of a measurement.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    /// The row that is measured now.
+    /// The row being measured.
     pub row: String,
-    /// Runs that are finished.
+    /// Completed runs.
     pub runs_done: u32,
-    /// The share of the current run that is done, from 0 to 1. Short runs report 0 until they end.
+    /// The completed fraction of the current run, from 0 to 1. Short runs report 0 until they end.
     pub fraction: f64,
-    /// Runs in all.
+    /// Total runs.
     pub runs: u32,
     /// The estimated time of the remaining runs.
     pub left: Duration,
@@ -44,14 +44,14 @@ pub trait Observer {
     fn progress(&mut self, _progress: &Progress) {}
     /// Receives the answers so far and their rows, after each round.
     fn answers(&mut self, _answers: &[Answer], _rows: &[Row]) {}
-    /// Receives a remark that is no part of the result, such as a folder that a killed run left.
+    /// Receives a remark that is not part of the result, such as a folder left by a killed run.
     fn note(&mut self, _text: &str) {}
 }
 
 /// An observer that ignores every event.
 impl Observer for () {}
 
-/// Returns the answers that rows give.
+/// Computes the answers from rows.
 pub type Answering<'a> = &'a dyn Fn(&[Row]) -> Vec<Answer>;
 
 /// Counts runs, and reports progress before each run and after the last.
@@ -63,38 +63,38 @@ pub struct Ticker<'a> {
     begun: u32,
     run_began: Instant,
     estimated: Duration,
-    /// A better estimate: the run that it reaches to, and when that run ends.
+    /// A better estimate: up to which run it reaches, and when that run ends.
     foreseen: Option<(u32, Instant)>,
 }
 
 impl<'a> Ticker<'a> {
-    /// A ticker for `runs` runs of `estimated` in all.
+    /// Creates a ticker for `runs` runs, estimated to take `estimated` in all.
     pub fn new(observer: &'a mut dyn Observer, runs: u32, estimated: Duration) -> Ticker<'a> {
         let began = Instant::now();
         let (answering, foreseen, run_began) = (None, None, began);
         Ticker { observer, answering, began, runs, begun: 0, run_began, estimated, foreseen }
     }
 
-    /// Has the answers reported after each round.
+    /// Enables reporting the answers after each round.
     pub fn answering(self, answers: Answering<'a>) -> Ticker<'a> {
         Ticker { answering: Some(answers), ..self }
     }
 
-    /// Reports the answers that these rows give: all runs until now.
+    /// Reports the answers from these rows, which cover all runs so far.
     pub fn so_far(&mut self, rows: impl FnOnce() -> Vec<Row>) {
         let Some(answering) = &self.answering else { return };
         let rows = rows();
         self.observer.answers(&answering(&rows), &rows);
     }
 
-    /// Counts a run of `row` that begins now.
+    /// Counts a run of `row` that starts now.
     pub fn tick(&mut self, row: &str) {
         self.report(row);
         self.begun += 1;
         self.run_began = Instant::now();
     }
 
-    /// Reports the share of the current run that is done, from 0 to 1.
+    /// Reports the completed fraction of the current run, from 0 to 1.
     pub fn within(&mut self, row: &str, fraction: f64) {
         let fraction = fraction.clamp(0.0, 1.0);
         let (runs, runs_done) = (self.runs, self.begun.saturating_sub(1));
@@ -113,7 +113,7 @@ impl<'a> Ticker<'a> {
         self.observer.progress(&Progress { row: row.into(), runs_done, runs, fraction, left });
     }
 
-    /// Sets the estimate of the next `runs` runs, which need not resemble the runs before.
+    /// Sets the estimate of the next `runs` runs, which may differ from earlier ones.
     pub fn foresee(&mut self, runs: u32, time: Duration) {
         self.foreseen = Some((self.begun + runs, Instant::now() + time));
     }
@@ -123,8 +123,7 @@ impl<'a> Ticker<'a> {
         self.runs = self.runs.saturating_sub(runs);
     }
 
-    /// Sets the number of runs ahead, and the mean time of those that are not foreseen, where both
-    /// are known better than when they were announced.
+    /// Updates the number of remaining runs, and the mean time of those that are not foreseen.
     pub fn expect(&mut self, runs: u32, each: Duration) {
         self.runs = self.begun + runs;
         self.estimated = each * self.runs;

@@ -1,4 +1,4 @@
-//! The request of a benchmark: the settings that every scenario shares, and those of each.
+//! A benchmark request: common settings, and those of each scenario.
 
 use crate::scenarios::Scenarios;
 use crate::trial;
@@ -11,58 +11,59 @@ use wrote_result::Error;
 use wrote_result::document::RankFiles;
 
 const BS_BYTES_MAX: u64 = 1 << 30;
-/// The most bytes that a measurement writes unless the request names an amount.
+/// The most bytes that a measurement writes unless the request specifies an amount.
 const WEAR_BYTES: u64 = 10_000_000_000;
-/// The block size of a stream by default. The cost of a call does not show, and a latency is known.
+/// The default block size of a stream. The cost of a call is negligible, and latency is still
+/// meaningful.
 pub const STREAM_BS_BYTES: u64 = 512 << 10;
 
-/// The request of a benchmark.
+/// A benchmark request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The folder to write in. A run makes a folder of its own below it.
+    /// The folder in which runs create their folder.
     pub path: PathBuf,
-    /// Names of scenarios, workloads or rows to measure; the ladder where empty.
+    /// Scenarios, workloads or rows to measure, by name; the ladder if empty.
     pub only: Vec<String>,
-    /// Leaves the test files where they are.
+    /// Keeps the test files.
     pub keep: bool,
-    /// The start of the program, from which its time is counted; the call where `None`.
+    /// The program's start; the time of the call if `None`.
     pub began: Option<Instant>,
-    /// The settings that every scenario shares.
+    /// Settings common to all scenarios.
     pub common: Common,
-    /// The settings of several ranks.
+    /// Settings for several ranks.
     pub ranks: RankSettings,
     /// The settings of each scenario.
     pub scenarios: Scenarios,
     /// The command line, for the result.
     pub command: Vec<String>,
-    /// The commit that the program was built from, for the result.
+    /// The commit of this program, for the result.
     pub commit: Option<String>,
 }
 
 impl Request {
-    /// The default benchmark of `path`.
+    /// Returns the default benchmark of `path`.
     pub fn new(path: PathBuf) -> Request {
         Request { path, ..Request::default() }
     }
 }
 
-/// The settings of a measurement by several ranks. They mean nothing to one alone.
+/// Settings for several ranks. Ignored with a single one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RankSettings {
-    /// The files of the ranks.
+    /// Whether ranks share files.
     pub files: RankFiles,
-    /// Ranks read what others wrote: those of another node, where there is one.
+    /// Reads what another rank wrote, on another node if there is one.
     pub reorder: bool,
-    /// Each rank was given a path of its own.
+    /// Each rank was given its own path.
     pub own_paths: bool,
 }
 
-/// How much of a drive's life a measurement may use: the most bytes that it writes.
+/// How much drive wear a measurement may cause: the most bytes that it writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wear {
     /// A tenth of `Normal`.
     Low,
-    /// 10 GB, or 1 % of the drive where that is less.
+    /// 10 GB, or 1 % of the drive if that is less.
     #[default]
     Normal,
 }
@@ -70,8 +71,8 @@ pub enum Wear {
 impl Wear {
     /// Returns the most bytes that a measurement writes to the disk of `target`.
     ///
-    /// A hundredth of the drive is the limit of drives alone. The size of a loop device or of a
-    /// disk in memory says nothing about wear.
+    /// The 1 % limit applies only to drives. The size of a loop device or memory disk is unrelated
+    /// to wear.
     pub fn bytes_max(self, target: &Target) -> u64 {
         let is_drive = |name: &str| !["loop", "ram", "zram"].iter().any(|of| name.starts_with(of));
         let drive = device_of(target).filter(|device| is_drive(&device.name));
@@ -84,29 +85,30 @@ impl Wear {
     }
 }
 
-/// The settings that every scenario shares. A scenario chooses what is `None`.
+/// Settings common to all scenarios. A scenario chooses those that are `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Common {
     /// File bytes of one run, over all its threads.
     pub size_bytes: Option<u64>,
-    /// The time at which a run is cut off.
+    /// The time after which a run is ended.
     pub time: Option<Duration>,
     /// Runs of each row.
     pub runs: Option<u32>,
-    /// Bytes of one write of a stream.
+    /// The length of a write in a stream.
     pub stream_bs_bytes: Option<u64>,
-    /// Bytes of one small write.
+    /// The length of a small write.
     pub small_bs_bytes: Option<u64>,
-    /// Writes in flight at once through io_uring.
+    /// Concurrent writes through io_uring.
     pub iodepth: Option<u32>,
-    /// Threads, each with a file of its own.
+    /// Threads, each with its own file.
     pub numjobs: Option<u32>,
-    /// The rate of every workload (M5). Without it the next operation begins when one is
+    /// The rate of every workload (M5). Without it, each operation starts when the previous one is
     /// acknowledged.
     pub rate: Option<Rate>,
-    /// The limit of the bytes written in all; [`Wear::Normal`] where the request names no amount.
+    /// The limit of total bytes written; by default [`Wear::Normal`], unless the request specifies
+    /// an amount.
     pub wear: Option<Wear>,
-    /// The scenarios that share that limit; 0 counts as 1.
+    /// The number of scenarios that share that limit; 0 counts as 1.
     pub wear_parts: u32,
 }
 
@@ -118,7 +120,7 @@ impl Common {
     /// The most threads.
     pub const NUMJOBS_MAX: u32 = 256;
 
-    /// Whether the request names an amount: of bytes, time, runs, or a rate.
+    /// Returns whether the request specifies an amount: bytes, time, runs, or a rate.
     pub(crate) fn has_amount(&self) -> bool {
         self.size_bytes.is_some()
             || self.time.is_some()
@@ -126,8 +128,8 @@ impl Common {
             || self.rate.is_some()
     }
 
-    /// Returns the most bytes that a scenario writes; `u64::MAX` where the request names an amount
-    /// and no limit.
+    /// Returns the most bytes that a scenario writes; `u64::MAX` if the request specifies an amount
+    /// but no limit.
     pub(crate) fn written_bytes_max(&self, target: &Target) -> u64 {
         match self.wear {
             None if self.has_amount() => u64::MAX,
@@ -139,11 +141,11 @@ impl Common {
         }
     }
 
-    /// Refuses a block size that a direct write to the disk of `target` cannot have.
+    /// Refuses a block size that is invalid for direct writes to the disk of `target`.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] with the unit that the disk asks for.
+    /// [`Error::Usage`] with the disk's required unit.
     pub(crate) fn check_direct(bs_bytes: u64, target: &Target) -> Result<(), Error> {
         let unit = device_of(target).map_or(1, |device| u64::from(device.logical_block_bytes));
         if bs_bytes.is_multiple_of(unit.max(1)) {
@@ -152,11 +154,11 @@ impl Common {
         Err(Error::Usage(format!("--bs {bs_bytes}: must be a multiple of {unit} on this disk")))
     }
 
-    /// Refuses values beyond their limits, in one line.
+    /// Refuses values beyond their limits.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] names the first such value.
+    /// [`Error::Usage`] names the first such value, in one line.
     pub fn check(&self) -> Result<(), Error> {
         let limits = [
             ("numjobs", self.numjobs.map(u64::from), Common::NUMJOBS_MAX.into()),
@@ -175,7 +177,7 @@ impl Common {
     }
 }
 
-/// Refuses 0 and more than `most`.
+/// Refuses 0 and values above `most`.
 ///
 /// # Errors
 ///

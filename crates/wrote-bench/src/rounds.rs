@@ -1,4 +1,4 @@
-//! The loop that runs rows in turn (M8). Every scenario is measured by it.
+//! The loop that runs rows in turn (M8). Every scenario uses it.
 
 use crate::budget::Schedule;
 use crate::progress::Ticker;
@@ -11,7 +11,7 @@ use wrote_machine::target::device_of;
 use wrote_result::Error;
 use wrote_result::document::{Row, Scenario};
 
-/// Runs of each row by default: enough for an interval, few enough for a minute.
+/// The default number of runs per row: enough for an interval, few enough for a minute.
 pub const RUNS: u32 = 5;
 
 /// One run of one row.
@@ -23,10 +23,10 @@ pub struct Turn {
     pub round: u32,
 }
 
-/// The order of the runs of `rows` rows in `rounds` rounds.
+/// Returns the order of the runs of `rows` rows in `rounds` rounds.
 ///
-/// Every second round runs backwards. No row then always follows the same other row, and a steady
-/// drift falls on all rows alike (M8).
+/// Every second round runs backwards. Thus no row always follows the same other row, and a steady
+/// drift affects all rows alike (M8).
 pub fn in_turn(rows: usize, rounds: u32) -> Vec<Turn> {
     let of_round = |round: u32| {
         (0..rows).map(move |row| Turn {
@@ -38,20 +38,20 @@ pub fn in_turn(rows: usize, rounds: u32) -> Vec<Turn> {
 }
 
 impl dyn Plan + '_ {
-    /// Prepares, runs the rows in turn (M8), and adds up their runs.
+    /// Prepares, runs the rows in turn (M8), and combines their runs.
     ///
-    /// A run's files are removed after it, and shared files at the end. With [`Site::keep`] the
-    /// files of the last run that makes files stay, and the shared ones. Where the plan has a
-    /// limited time ([`Plan::within`]), less is measured so that it keeps to it.
+    /// A run's files are removed after it, and shared files at the end. With [`Site::keep`], the
+    /// shared files and those of the last run that creates files stay. If the plan has a time limit
+    /// ([`Plan::within`]), measures less to meet it.
     ///
     /// # Errors
     ///
-    /// [`Error::Interrupted`] when the user asked to stop before any row had a run, else
+    /// [`Error::Interrupted`] if the user asked to stop before any row had a run, else
     /// [`Error::Failed`].
     pub fn measure(&mut self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
         let measured = run_all(self, site, ticker);
         if measured.is_err() {
-            // The first error is the one to report; what stays goes with the folder.
+            // Report the first error; what remains is removed with the folder.
             let files = self.shared_files(site);
             let _ = self.finish(site).and_then(|()| site.clear(&files));
         }
@@ -73,11 +73,11 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     }
     let mut schedule = Schedule::new(plan, rounds);
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
-    // With `keep`, the row whose files are still there: its run may have been the last.
+    // With `keep`, the row whose files still exist, as its run may have been the last.
     let mut kept: Option<usize> = None;
     let mut told = rounds * names.len() as u32;
     let mut is_interrupted = false;
-    // Every rank decides by rank 0's time, and so as every other one.
+    // All ranks decide by rank 0's time, and therefore alike.
     while let Some(turn) = schedule.next(plan, now) {
         is_interrupted = site.stop.is_requested();
         if is_interrupted {
@@ -149,7 +149,7 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     Ok(Measured { scenario, written_bytes, left_out, shortened, burst, is_interrupted })
 }
 
-/// Refuses ranks that would measure different rows. Returns the time of rank 0.
+/// Refuses ranks that would measure different rows. Returns rank 0's time.
 fn begin(site: &Site, names: &[String]) -> Result<Duration, Error> {
     let places = site.peers.places();
     let mine = (names.to_vec(), site.clock.elapsed());
@@ -170,7 +170,7 @@ fn begin(site: &Site, names: &[String]) -> Result<Duration, Error> {
     })
 }
 
-/// Makes one run, by all ranks at once. On rank 0 its rows are those of all ranks.
+/// Makes one run on all ranks. On rank 0 it returns the combined rows.
 fn run_together(
     plan: &mut dyn Plan,
     turn: Turn,
@@ -191,7 +191,7 @@ fn run_together(
     }
 }
 
-/// Returns the time of rank 0, and the time of the rank that took longest.
+/// Returns rank 0's time, and the time of the slowest rank.
 fn agreed(site: &Site, took: Duration) -> Result<(Duration, Duration), Error> {
     site.peers.agree("the time", (site.clock.elapsed(), took), |all| {
         let longest = all.iter().map(|(_, took)| *took).max().unwrap_or_default();

@@ -20,7 +20,7 @@ use wrote_jobs::rate::Rate;
 use wrote_result::document::{self, Process, Row};
 use wrote_result::{Error, Stop};
 
-/// The settings of a request in one flat list.
+/// A request's settings in one flat list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     pub path: PathBuf,
@@ -88,7 +88,7 @@ impl Asked {
         }
     }
 
-    /// Checks what every scenario shares, and plans by the rest.
+    /// Checks the common settings, and plans the rest.
     pub(crate) fn plan<T>(
         &self,
         target: &Target,
@@ -99,13 +99,13 @@ impl Asked {
         plan(&scenarios, &Call { only: &only, common: &common, target })
     }
 
-    /// Every measurement that the registry plans.
+    /// Returns every measurement that the registry plans.
     pub(crate) fn planned(&self) -> Vec<Box<dyn Plan>> {
         let target = device::examine(&self.path).unwrap();
         crate::bench::plan(&self.request().scenarios.all(), &self.request(), &target).unwrap()
     }
 
-    /// Measures the one scenario that it names in `scratch`, with or without its files left there.
+    /// Measures the one requested scenario in `scratch`, optionally keeping its files.
     pub(crate) fn measured(
         &self,
         scratch: &Scratch,
@@ -115,7 +115,7 @@ impl Asked {
         self.observed(&mut (), scratch, stop, keep)
     }
 
-    /// As [`Asked::measured`], with an observer.
+    /// Like [`Asked::measured`], with an observer.
     pub(crate) fn observed(
         &self,
         observer: &mut dyn Observer,
@@ -137,13 +137,13 @@ impl Asked {
     }
 }
 
-/// A request for these scenarios or rows.
+/// Returns a request for these scenarios or rows.
 pub(crate) fn asked(only: &[&str]) -> Asked {
     let only = only.iter().map(|name| name.to_string()).collect();
     Asked { only, ..Asked::new("/data".into()) }
 }
 
-/// A row of the scenario `latency`, half of whose saves took so long. `name` is as in results:
+/// Returns a row of the scenario `latency` with this median. `name` is as in results:
 /// `latency/new-500/fs-write`.
 pub(crate) fn saved(name: &str, p50_ns: u64) -> Row {
     let throughput = 500.0 * 1e9 / p50_ns as f64;

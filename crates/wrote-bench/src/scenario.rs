@@ -1,4 +1,4 @@
-//! A scenario: a question about a disk, with the rows that answer it.
+//! A scenario: a question about a disk, with rows that answer it.
 
 use crate::budget::Clock;
 use crate::measured::clear;
@@ -21,71 +21,70 @@ use wrote_machine::target::device_of;
 use wrote_result::document::{Advice, Answer, Finding, Knee, RankFiles, Row};
 use wrote_result::{Error, Stop};
 
-/// A scenario, with its own settings. The registry (`scenarios.rs`) has two lines for each.
+/// A scenario with its settings. To add one, add two lines to the registry (`scenarios.rs`).
 pub trait Scenario {
     /// The name in results and in `--only`.
     fn name(&self) -> &'static str;
-    /// The rows that a request may name.
+    /// Returns the rows that a request may name.
     fn catalogue(&self) -> Vec<Listed>;
-    /// Whether `name` is the scenario, one of its workloads, or one of its rows.
+    /// Returns whether `name` is the scenario, one of its workloads, or one of its rows.
     fn knows(&self, name: &str) -> bool {
         name == self.name() || self.catalogue().iter().any(|listed| listed.is_called(name))
     }
-    /// Whether its operations can be due at a rate (M5).
+    /// Returns whether its operations support a rate (M5).
     fn takes_rate(&self) -> bool {
         true
     }
-    /// Whether several ranks can measure it together.
+    /// Returns whether several ranks can measure it together.
     fn takes_ranks(&self) -> bool {
         true
     }
-    /// Whether it is asked to measure in place of every other scenario.
+    /// Returns whether it was requested to run instead of all other scenarios.
     fn is_alone(&self) -> bool {
         false
     }
-    /// Checks the settings and plans the rows that the call names: one measurement, several, or
-    /// none.
+    /// Checks the settings and plans the requested rows: one measurement, several, or none.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] where a setting makes no sense, [`Error::Failed`] where the disk has no
-    /// room.
+    /// [`Error::Usage`] for an invalid setting, [`Error::Failed`] if the disk has no room.
     fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Plan>>, Error>;
-    /// Findings on its own rows.
+    /// Returns findings on its own rows.
     fn findings(&self, _: &Evidence) -> Vec<Finding> {
         Vec::new()
     }
-    /// How to write here, by its own rows.
+    /// Returns advice on writing, from its own rows.
     fn advice(&self, _: &Evidence) -> Vec<Advice> {
         Vec::new()
     }
-    /// The figures that a reader came for.
+    /// Returns the headline figures.
     fn answers(&self, _: &Evidence) -> Vec<Answer> {
         Vec::new()
     }
 }
 
-/// A row that can be named.
+/// A row that can be requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// The scenario: `ladder`.
     pub scenario: &'static str,
-    /// The row: `stream/direct-io_uring`. Rows that differ in a number have one entry: `peak/read`.
+    /// The row: `stream/direct-io_uring`. Rows that differ only in a number have one entry:
+    /// `peak/read`.
     pub row: &'static str,
     /// The way of writing, in words.
     pub way: &'static str,
-    /// The level that a write survives where nothing falls back; `None` for reads.
+    /// The level that a write survives without fallbacks; `None` for reads.
     pub survives: Option<wrote::Survives>,
 }
 
 impl Listed {
-    /// Whether `name` is the row or a workload of it: the text before a `/` of its name.
+    /// Returns whether `name` is the row or its workload (the part before a `/`).
     pub fn is_called(&self, name: &str) -> bool {
         is_below(self.row, name)
     }
 }
 
-/// Whether `row` is `name`, or begins with it and a `/`.
+/// Returns whether `row` is `name`, or starts with `name` and a `/`.
 pub(crate) fn is_below(row: &str, name: &str) -> bool {
     row.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -93,65 +92,65 @@ pub(crate) fn is_below(row: &str, name: &str) -> bool {
 /// The input of [`Scenario::plan`].
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The names of the request.
+    /// The requested names.
     pub only: &'a [String],
-    /// The settings that every scenario shares. They are checked.
+    /// The validated common settings.
     pub common: &'a Common,
     /// The disk under the path.
     pub target: &'a Target,
 }
 
 impl Call<'_> {
-    /// Whether the request names this row, its workload or its scenario.
+    /// Returns whether the request names this row, its workload or its scenario.
     pub fn names(&self, scenario: &str, row: &str) -> bool {
         self.only.iter().any(|name| name == scenario || is_below(row, name))
     }
 }
 
-/// The place and the bounds of a measurement.
+/// Where and within which limits to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
-    /// The scenario that is measured; its files are named after it.
+    /// The scenario; its files are named after it.
     pub scenario: &'static str,
     /// The disk under the path.
     pub target: &'a Target,
-    /// The folder that the run made for its files.
+    /// The run's folder for its files.
     pub scratch: &'a Scratch,
     /// Raised when the user asks to stop.
     pub stop: &'a Stop,
     /// The time since the program's start.
     pub clock: &'a dyn Clock,
-    /// Leaves the last test files where they are.
+    /// Keeps the last test files.
     pub keep: bool,
-    /// The speed of the disk. The first trial run fills it, and later ones use it.
+    /// The speed of the disk, filled by the first trial run.
     pub speed: &'a OnceLock<Trial>,
     /// The processes that measure together.
     pub peers: &'a dyn Peers,
-    /// The timed parts of the run, which all ranks begin together; `None` alone, and outside of
+    /// Synchronizes timed parts of the run across ranks; `None` for a single rank, and outside of
     /// runs.
     pub together: Option<&'a Together<'a>>,
-    /// The settings of several ranks.
+    /// Settings for several ranks.
     pub ranks: RankSettings,
 }
 
 impl<'a> Site<'a> {
-    /// The block device below, where there is one.
+    /// Returns the underlying block device, if any.
     pub fn device(&self) -> Option<&'a BlockDevice> {
         device_of(self.target)
     }
 
-    /// The path of a file of this scenario. Two scenarios never share one, nor do two ranks.
+    /// Returns the path of a file of this scenario, unique per scenario and rank.
     pub fn file(&self, part: &str, number: u32) -> PathBuf {
         self.scratch.file(self.scenario, part, number)
     }
 
-    /// Whether all ranks use the files of [`Site::job_files`].
+    /// Returns whether all ranks share the files of [`Site::job_files`].
     fn shares_files(&self) -> bool {
         self.ranks.files != RankFiles::PerRank && self.peers.are_many()
     }
 
-    /// The paths of `count` files that jobs of this scenario use: those of this rank, or those that
-    /// all ranks share.
+    /// Returns the paths of `count` files for this scenario's jobs: private to this rank, or shared
+    /// by all.
     pub fn job_files(&self, part: &str, count: u32) -> Vec<PathBuf> {
         match self.shares_files() {
             true => (0..count).map(|n| self.scratch.shared_file(self.scenario, part, n)).collect(),
@@ -159,11 +158,11 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Removes files, and flushes their folder. Of those that ranks share, rank 0 removes them.
+    /// Removes files, and flushes their folder. Rank 0 removes shared files.
     ///
     /// # Errors
     ///
-    /// As [`clear`].
+    /// Like [`clear`].
     pub fn clear(&self, files: &[PathBuf]) -> Result<(), Error> {
         let is_others = |path: &PathBuf| {
             let is_shared = self.shares_files() && !self.peers.is_first();
@@ -173,8 +172,8 @@ impl<'a> Site<'a> {
         clear(&files, self.scratch.path())
     }
 
-    /// The jobs as this rank runs them, with the files that they need. Timed reads may be of what
-    /// another rank wrote.
+    /// Returns the jobs as this rank runs them, with their files. Timed reads may read what another
+    /// rank wrote.
     fn placed(
         &self,
         jobs: &[JobSpec],
@@ -190,26 +189,26 @@ impl<'a> Site<'a> {
         let files = if shares { self.ranks.files } else { RankFiles::PerRank };
         let regions = Regions { peers: self.peers, files, shift };
         let name = |path: &Path, rank| self.scratch.of_rank(path, rank);
-        // They go with the other files of the run.
+        // They are removed with the other files of the run.
         regions.prepare(jobs, name, self.stop)?.keep();
-        // The run made the shared file, and each rank writes to a region of its own.
+        // The run created the shared file, and each rank writes to its own region.
         let overwrite = permissions.overwrite || shares;
         Ok((regions.place(jobs, name)?, Permissions { overwrite, ..permissions }))
     }
 
-    /// The disk before the jobs of a run; the blocks of the files `settled` were written and
-    /// flushed.
+    /// Returns the disk's state before the jobs of a run. The blocks of the files `settled` are
+    /// written and flushed.
     pub fn before(&self, settled: &[PathBuf], files: &[PathBuf]) -> Before {
         let counts = self.device().is_some_and(BlockDevice::counts);
         let settled = settled.iter().cloned().collect();
         Before::new(files[0].clone(), self.target.clone(), settled, counts)
     }
 
-    /// Runs jobs at once on files that the run made, below a folder of its own.
+    /// Runs jobs concurrently on the run's own files.
     ///
     /// # Errors
     ///
-    /// As [`jobs::run`].
+    /// Like [`jobs::run`].
     pub fn run_jobs(
         &self,
         jobs: &[JobSpec],
@@ -218,11 +217,11 @@ impl<'a> Site<'a> {
         self.run_jobs_watched(jobs, permissions, &mut ())
     }
 
-    /// As [`Site::run_jobs`], with a watcher of its progress.
+    /// Like [`Site::run_jobs`], with a progress watcher.
     ///
     /// # Errors
     ///
-    /// As [`jobs::run`].
+    /// Like [`jobs::run`].
     pub fn run_jobs_watched(
         &self,
         jobs: &[JobSpec],
@@ -238,7 +237,7 @@ impl<'a> Site<'a> {
         Ok(group)
     }
 
-    /// The timer of a run's timed parts.
+    /// Returns the timer for a run's timed parts.
     pub fn timer(&self) -> Timer<'a> {
         Timer::new(self.device(), self.together)
     }
@@ -248,22 +247,23 @@ impl<'a> Site<'a> {
         Site { together: None, ..*self }
     }
 
-    /// Returns the least of all ranks' values: sizes that follow from a speed are alike on all.
+    /// Returns the minimum of all ranks' values, so that sizes derived from a speed are the same on
+    /// all.
     ///
     /// # Errors
     ///
-    /// As [`Peers::meet`].
+    /// Like [`Peers::meet`].
     pub fn least(&self, value: f64) -> Result<f64, Error> {
         self.peers.least("a trial run", value)
     }
 
-    /// The paths of `count` files of this scenario.
+    /// Returns the paths of `count` files of this scenario.
     pub fn files(&self, part: &str, count: u32) -> Vec<PathBuf> {
         (0..count).map(|number| self.file(part, number)).collect()
     }
 }
 
-/// Has the jobs of all ranks begin together.
+/// Starts the jobs of all ranks together.
 struct InStep<'a> {
     watcher: &'a mut dyn Watcher,
     together: Option<&'a Together<'a>>,
@@ -293,114 +293,116 @@ impl Watcher for InStep<'_> {
 pub struct Measured {
     /// The scenario with its rows.
     pub scenario: wrote_result::document::Scenario,
-    /// File bytes written in all.
+    /// Total file bytes written.
     pub written_bytes: u64,
-    /// Rows that were named and not measured, with the reason.
+    /// Requested rows that were not measured, with reasons.
     pub left_out: Vec<(String, String)>,
-    /// The parts that the time was too short for.
+    /// The parts that were shortened for lack of time.
     pub shortened: Option<Shortened>,
-    /// The bytes that the disk takes faster than what lasts.
+    /// The bytes that the disk writes faster than its sustained rate.
     pub burst: Option<Burst>,
-    /// The user ended it: rows have fewer runs, or are missing.
+    /// The user stopped it: rows have fewer runs or are missing.
     pub is_interrupted: bool,
 }
 
-/// The scenario that rows belong to, and the runs of each row.
+/// The scenario of a plan's rows, and the runs per row.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// The scenario's name.
     pub name: &'static str,
     /// The question that the rows answer.
     pub question: String,
-    /// Runs of each row.
+    /// Runs per row.
     pub runs: u32,
 }
 
-/// The rows of a scenario, and how one run of a row is made. The module `rounds` owns the loop
+/// The rows of a scenario, and how to make one run of a row. The module `rounds` has the loop
 /// around it.
 pub trait Plan {
-    /// The scenario that the rows belong to, and the runs of each row.
+    /// Returns the scenario of the rows, and the runs per row.
     fn scope(&self) -> Scope;
-    /// The names of the rows, in order.
+    /// Returns the rows' names, in order.
     fn rows(&self) -> Vec<String>;
-    /// Runs that [`Plan::prepare`] counts by itself.
+    /// Returns the number of runs counted in [`Plan::prepare`].
     fn runs_before(&self) -> u32 {
         0
     }
-    /// The number of all runs.
+    /// Returns the total number of runs.
     fn runs_total(&self) -> u32 {
         self.runs_before() + self.scope().runs * self.rows().len() as u32
     }
-    /// The most bytes that lie in the folder at any time.
+    /// Returns the most bytes in the folder at any time.
     fn space_bytes_max(&self) -> u64;
-    /// The most bytes written in all; `u64::MAX` where only time bounds them.
+    /// Returns the most bytes written in total; `u64::MAX` if limited only by time.
     fn written_bytes_max(&self) -> u64;
-    /// Whether amounts or times depend on the speed of the disk, which a trial run measures.
+    /// Returns whether amounts or times depend on the disk's speed, measured by a trial run.
     fn wants_trial(&self) -> bool {
         false
     }
-    /// Learns the speed of the disk, before [`Plan::estimate`] and [`Plan::prepare`].
+    /// Receives the disk's speed, before [`Plan::estimate`] and [`Plan::prepare`].
     fn learn(&mut self, _: Trial) {}
-    /// The expected bytes written in all; `None` where they depend on the disk alone.
+    /// Returns the expected bytes written in total; `None` if they depend only on the disk.
     fn written_bytes(&self) -> Option<u64> {
         Some(self.written_bytes_max())
     }
-    /// The estimated time of all runs.
+    /// Estimates the time of all runs.
     fn estimate(&self) -> Duration;
-    /// The order of `rounds` rounds: in turn (M8). Runs that spoil the runs of another row come
-    /// after those, again in turn.
+    /// Returns the order of `rounds` rounds: in turn (M8). Runs that would disturb another row's
+    /// runs come after those, again in turn.
     fn order(&self, rounds: u32) -> Vec<Turn> {
         in_turn(self.rows().len(), rounds)
     }
 
-    /// Makes what all runs share, and measures what sizes depend on. Returns the bytes written.
+    /// Creates what all runs share, and measures what sizes depend on. Returns the bytes written.
     fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
         Ok(0)
     }
-    /// Rows that the request names and this machine cannot measure, with the reason.
+    /// Returns requested rows that this machine can't measure, with reasons.
     fn left_out(&self) -> Vec<(String, String)> {
         Vec::new()
     }
-    /// The time of the runs that are left, where the plan knows better than their mean.
+    /// Estimates the time of the remaining runs, if the plan knows better than their mean.
     fn time_left(&self, _: &[Turn]) -> Option<Duration> {
         None
     }
-    /// The time from the program's start in which all must be over; `None` without a limit.
+    /// Returns the time limit, counted from the program's start; `None` if unlimited.
     ///
-    /// A plan with a limit gives [`Plan::foreseen`], [`Plan::rank`] and [`Plan::shrink`].
+    /// A plan with a limit implements [`Plan::foreseen`], [`Plan::rank`] and [`Plan::shrink`].
     fn within(&self) -> Option<Duration> {
         None
     }
-    /// The expected time of a run of this row, its files made, flushed and removed.
+    /// Returns the expected time of this row's run, including creating, flushing and removing its
+    /// files.
     fn foreseen(&self, _row: usize) -> Duration {
         Duration::ZERO
     }
-    /// Whether the run that is due at the time `now` is not worth making: its row has failed, or
-    /// another row needs the time more. All ranks decide alike.
+    /// Returns whether to skip the run due at `now`, because its row has failed, or another row
+    /// needs the time more. All ranks decide alike.
     fn gives_up(&mut self, _turn: Turn, _now: Duration) -> bool {
         false
     }
-    /// The importance of a row, 0 the greatest: where the time is short, others are left out first.
+    /// Returns the importance of a row, 0 being the highest. Less important rows are left out first
+    /// if time is short.
     fn rank(&self, row: usize) -> usize {
         row
     }
-    /// Makes all runs from now on shorter by about `factor`. Returns `false` where they are as
-    /// short as a figure allows.
+    /// Shortens all further runs by about `factor`. Returns `false` if they are as short as
+    /// meaningful figures allow.
     fn shrink(&mut self, _factor: f64) -> bool {
         false
     }
-    /// Returns a run of all ranks with what follows from the rows of all of them.
+    /// Adds figures derived from the rows of all ranks to a combined run.
     fn summed(&self, run: Repeated) -> Result<Repeated, Error> {
         Ok(run)
     }
-    /// Makes one timed run, and returns its row: two where it reads and writes. The files of the
-    /// run stay. Several ranks make it at once, each with as many timed parts as the others.
+    /// Makes one timed run and returns its row, or two if it reads and writes. The run's files
+    /// stay. Several ranks run it at once, each with the same number of timed parts.
     fn run(&mut self, turn: Turn, site: &Site, ticker: &mut Ticker) -> Result<Repeated, Error>;
-    /// Whether its rows are jobs on [`Site::job_files`], which ranks may share.
+    /// Returns whether its rows are jobs on [`Site::job_files`], which ranks may share.
     fn shares_files(&self) -> bool {
         false
     }
-    /// Whether [`Plan::clear`] removes files of this row.
+    /// Returns whether [`Plan::clear`] removes files of this row.
     fn makes_files(&self, _row: usize) -> bool {
         false
     }
@@ -408,20 +410,20 @@ pub trait Plan {
     fn clear(&mut self, _row: usize, _: &Site) -> Result<(), Error> {
         Ok(())
     }
-    /// The files that all runs share. The loop removes them at the end.
+    /// Returns the files that all runs share. The loop removes them at the end.
     fn shared_files(&self, _: &Site) -> Vec<PathBuf> {
         Vec::new()
     }
-    /// Lets go of whatever the plan holds beside its files, and removes files that no other call
-    /// names, unless the site keeps them.
+    /// Releases other resources of the plan, and removes files that no other method covers, unless
+    /// the site keeps them.
     fn finish(&mut self, _: &Site) -> Result<(), Error> {
         Ok(())
     }
-    /// The bytes that the disk took faster than what lasts.
+    /// Returns the bytes that the disk wrote faster than its sustained rate.
     fn burst(&self) -> Option<Burst> {
         None
     }
-    /// The bend, where the rows are a curve.
+    /// Returns the knee, if the rows form a curve.
     fn knee(&self, _: &[Row]) -> Option<Knee> {
         None
     }

@@ -1,4 +1,4 @@
-//! The registry of scenarios: a line for each, in the order in which they are measured.
+//! The registry of scenarios: one line each, in the order of measurement.
 
 pub(crate) mod append;
 mod grid;
@@ -24,7 +24,7 @@ use wrote_result::Error;
 use wrote_result::document::Finding;
 use wrote_result::finding;
 
-// The modules are declared above, not here: rustfmt doesn't reach a module that a macro declares.
+// The modules are declared above, because rustfmt ignores modules declared by a macro.
 macro_rules! registry {
     ($($room:ident::$scenario:ident,)*) => {
         $(
@@ -43,7 +43,7 @@ macro_rules! registry {
         }
 
         impl Scenarios {
-            /// Every scenario, in the order in which they are measured.
+            /// Returns every scenario, in the order of measurement.
             pub fn all(&self) -> Vec<&dyn Scenario> {
                 vec![$(&self.$room),*]
             }
@@ -61,16 +61,16 @@ registry! {
     rand::Rand,
     load::Load,
     meta::Meta,
-    // Last: it leaves the device's cache full.
+    // Last, because it leaves the device's cache full.
     sustained::Long,
 }
 
-/// Every row that a request may name, in the order in which they are measured.
+/// Returns every row that a request may name, in the order of measurement.
 pub fn catalogue() -> Vec<Listed> {
     Scenarios::default().all().iter().flat_map(|scenario| scenario.catalogue()).collect()
 }
 
-/// Refuses a name that no scenario knows, with the nearest name that one does.
+/// Refuses an unknown name, suggesting the most similar one.
 pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Result<(), Error> {
     let is_known = |name: &&String| scenarios.iter().any(|scenario| scenario.knows(name));
     let Some(unknown) = only.iter().find(|name| !is_known(name)) else { return Ok(()) };
@@ -83,7 +83,7 @@ pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Resul
     )))
 }
 
-/// The name of a scenario, workload or row that `name` is most likely a slip of.
+/// Returns the scenario, workload or row that `name` was probably meant to be.
 fn nearest(name: &str, scenarios: &[&dyn Scenario]) -> Option<&'static str> {
     let of_row = |listed: Listed| {
         let row = listed.row;
@@ -95,7 +95,7 @@ fn nearest(name: &str, scenarios: &[&dyn Scenario]) -> Option<&'static str> {
     names::nearest(name, known.into_iter())
 }
 
-/// The findings on a benchmark: on any rows, and on those of its scenarios.
+/// Returns the findings on a benchmark: general ones, and those of its scenarios.
 pub(crate) fn findings(scenarios: &[&dyn Scenario], evidence: &Evidence) -> Vec<Finding> {
     let mut found = findings::find(evidence);
     found.extend(scenarios.iter().flat_map(|scenario| scenario.findings(evidence)));

@@ -1,4 +1,4 @@
-//! The one folder that a run makes for its files, and removes: `.wrote-XXXXXX`.
+//! A run's folder for its files, which it creates and removes: `.wrote-XXXXXX`.
 
 mod leftover;
 mod lock;
@@ -14,31 +14,31 @@ use std::path::{Path, PathBuf};
 use wrote_jobs::peers::Peers;
 use wrote_result::Error;
 
-/// The first part of a run's folder name; six random letters and digits follow.
+/// The prefix of a run's folder; six random letters and digits follow.
 const PREFIX: &str = ".wrote-";
 
-/// The folder of a run, and the lock in it that tells a living run from a dead one.
+/// The folder of a run, with a lock that shows whether the run is alive.
 ///
-/// Dropping it removes the folder with all that the run made in it, and nothing else: only files of
-/// the names that a run gives (`lock`, and `ways-output-0.data` and its like), no folder below but
-/// one of a log's files (`append-log-0.data`), never through a symbolic link.
+/// Dropping it removes the folder with everything that the run created in it, and nothing else:
+/// only files with names that a run uses (`lock`, `ways-output-0.data` and the like) and folders of
+/// a log's files (`append-log-0.data`), never through a symbolic link.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
     folder: remove::Open,
-    /// Held for as long as the run lives; `None` once the folder is removed or given away.
+    /// Held while the run lives; `None` once the folder is removed or given away.
     lock: Option<File>,
-    /// Of several ranks that use the folder: this one. `None` alone.
+    /// This rank, if several use the folder; `None` for a single one.
     rank: Option<u32>,
-    /// Whether this process made the folder, and so removes it.
+    /// Whether this process created the folder and therefore removes it.
     is_maker: bool,
 }
 
 impl Scratch {
-    /// Makes a new folder in `parent`, which only its owner may enter, and locks it.
+    /// Creates a new folder in `parent` that only its owner may enter, and locks it.
     ///
-    /// The errors are one line. [`Error::Usage`]: there is no such folder, or it is a file or a
-    /// device. [`Error::Failed`]: it can't be written to.
+    /// Errors are one line. [`Error::Usage`]: there is no such folder, or it is a file or device.
+    /// [`Error::Failed`]: it is not writable.
     pub fn make(parent: &Path) -> Result<Scratch, Error> {
         check_folder(parent)?;
         let folder = tempfile::Builder::new()
@@ -47,10 +47,10 @@ impl Scratch {
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(parent)
             .map_err(|error| not_made(parent, &error))?;
-        // Its own way of removing would take everything in the folder, other programs' files too.
+        // tempfile would remove everything in the folder, including other programs' files.
         let path = folder.keep();
         let folder = remove::Open::at(&path).map_err(|error| {
-            // It is new, and so empty.
+            // It is new, and therefore empty.
             let _ = std::fs::remove_dir(&path);
             not_made(parent, &error)
         })?;
@@ -63,12 +63,12 @@ impl Scratch {
         }
     }
 
-    /// Makes one folder for all ranks, or one on each of their disks. Rank 0 makes it, and each
-    /// other rank uses that folder where it is there, else makes one of that name.
+    /// Creates one folder for all ranks, or one on each of their disks. Rank 0 creates it; each
+    /// other rank uses it if present, else creates one with the same name.
     ///
     /// # Errors
     ///
-    /// Those of [`Scratch::make`] and of [`Peers::meet`].
+    /// Those of [`Scratch::make`] and [`Peers::meet`].
     pub fn make_for(parent: &Path, peers: &dyn Peers) -> Result<Scratch, Error> {
         if !peers.are_many() {
             return Scratch::make(parent);
@@ -87,7 +87,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Opens the folder of another rank, or makes it where it is not there.
+    /// Opens another rank's folder, or creates it if absent.
     fn join(parent: &Path, name: &str) -> Result<Scratch, Error> {
         check_folder(parent)?;
         let failed = |error: io::Error| not_made(parent, &error);
@@ -98,7 +98,7 @@ impl Scratch {
             other => other.map(|()| true).map_err(failed)?,
         };
         let folder = remove::Open::at(&path).map_err(failed)?;
-        // The lock is held by the rank that made the folder.
+        // The rank that created the folder holds the lock.
         let lock = match is_new {
             true => lock::make(&path).map_err(failed)?,
             false => File::open(&path).map_err(failed)?,
@@ -106,7 +106,7 @@ impl Scratch {
         Ok(Scratch { path, folder, lock: Some(lock), rank: None, is_maker: is_new })
     }
 
-    /// Removes what this rank made, and leaves the folder to the rank that made it.
+    /// Removes what this rank created, and leaves the folder to the rank that created it.
     pub fn leave(mut self) {
         if let Some(rank) = self.rank.filter(|_| !self.is_maker) {
             self.folder.remove_of(rank);
@@ -114,10 +114,10 @@ impl Scratch {
         }
     }
 
-    /// Ends the work of all ranks in the folder: where it went wrong, `result` is the error of the
-    /// group. A rank that did not make the folder removes its files; the one that did waits until
-    /// all others have, and removes the folder. Asked to stop, each rank removes all that it finds,
-    /// since the others may be gone.
+    /// Ends the work of all ranks in the folder. On failure, `result` is the group's error. A rank
+    /// that did not create the folder removes its files; the creator waits for all others and
+    /// removes the folder. If asked to stop, each rank removes everything that it finds, because
+    /// the others may be gone.
     pub fn end_for<T>(self, peers: &dyn Peers, result: Result<T, Error>) -> Result<T, Error> {
         if !peers.are_many() {
             return result.and_then(|done| self.remove().map(|()| done));
@@ -133,7 +133,7 @@ impl Scratch {
                 Ok(done)
             }
             Err(Error::Interrupted) => Err(Error::Interrupted),
-            // Rank 0, and whichever misses it.
+            // Rank 0, and any rank that can't reach it.
             Err(error) if peers.tells() => {
                 peers.part();
                 Err(error)
@@ -146,13 +146,13 @@ impl Scratch {
         }
     }
 
-    /// The folder.
+    /// Returns the folder's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path of a scenario's file, or of its log's folder: `ways-source-0.data`. Only files of
-    /// such names are removed, and of such folders only a log's files.
+    /// Returns the path of a scenario's file or log folder: `ways-source-0.data`. Only files with
+    /// such names are removed, and in such folders only a log's files.
     pub fn file(&self, scenario: &str, part: &str, number: u32) -> PathBuf {
         match self.rank {
             Some(rank) => self.file_of(rank, scenario, part, number),
@@ -160,18 +160,18 @@ impl Scratch {
         }
     }
 
-    /// The path of a file of this rank: `ways-source-rank3-0.data`.
+    /// Returns the path of this rank's file: `ways-source-rank3-0.data`.
     pub fn file_of(&self, rank: u32, scenario: &str, part: &str, number: u32) -> PathBuf {
         self.path.join(format!("{scenario}-{part}-rank{rank}-{number}.data"))
     }
 
-    /// Whether a path of [`Scratch::file`] is that of one rank.
+    /// Returns whether a path of [`Scratch::file`] belongs to one rank.
     pub fn is_of_rank(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| self.rank.is_some_and(|rank| name.contains(&mark(rank))))
     }
 
-    /// The path of another rank's file, given that of this rank.
+    /// Returns the path of another rank's file, given this rank's.
     pub fn of_rank(&self, path: &Path, other: u32) -> PathBuf {
         match (self.rank, path.file_name().and_then(|name| name.to_str())) {
             (Some(rank), Some(name)) => {
@@ -181,7 +181,7 @@ impl Scratch {
         }
     }
 
-    /// The path of a file that all ranks use.
+    /// Returns the path of a file that all ranks use.
     pub fn shared_file(&self, scenario: &str, part: &str, number: u32) -> PathBuf {
         self.path.join(format!("{scenario}-{part}-{number}.data"))
     }
@@ -193,28 +193,28 @@ impl Scratch {
             .map_err(|error| Error::Failed(format!("{}: can't be removed: {error}", log.display())))
     }
 
-    /// The file that is locked: a file of the run's that is there from the start.
+    /// Returns the locked file, which exists from the start.
     pub fn lock_file(&self) -> PathBuf {
         self.path.join(lock::NAME)
     }
 
-    /// Removes the folder. What the run did not make is left where it is, and the error names it.
+    /// Removes the folder. Anything that the run did not create stays, and the error names it.
     pub fn remove(mut self) -> Result<(), Error> {
         self.remove_once()
     }
 
-    /// Leaves the folder and its files to the user, and says where. It is no longer a run's: the
-    /// lock goes, so that no later run takes it for a leftover.
+    /// Leaves the folder and its files to the user, and returns its path. It loses its lock file,
+    /// so that no later run takes it for a leftover.
     pub fn keep(mut self) -> PathBuf {
         if self.lock.take().is_some() {
-            // At worst the folder is taken for a leftover of a run that was killed.
+            // At worst the folder is taken for the leftover of a killed run.
             let _ = std::fs::remove_file(self.path.join(lock::NAME));
         }
         std::mem::take(&mut self.path)
     }
 
     fn remove_once(&mut self) -> Result<(), Error> {
-        // Held until the lock file is gone, so that no `wrote clean` removes it at the same time.
+        // Held until the lock file is gone, so that no `wrote clean` removes it concurrently.
         match self.lock.take() {
             Some(lock) => self.folder.remove(lock),
             None => Ok(()),
@@ -224,12 +224,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // No caller is left for an error; the rest is found as a leftover.
+        // There is no caller to report an error to; the rest is found as a leftover.
         let _ = self.remove_once();
     }
 }
 
-/// Refuses what is not a folder, with the reason.
+/// Refuses anything but a folder, with the reason.
 pub fn check_folder(parent: &Path) -> Result<(), Error> {
     let shown = parent.display();
     let metadata = std::fs::metadata(parent).map_err(|error| match error.kind() {
@@ -250,19 +250,19 @@ pub fn check_folder(parent: &Path) -> Result<(), Error> {
     Err(Error::Usage(format!("{shown}: {because}")))
 }
 
-/// The part of a file's name that says whose it is.
+/// Returns the part of a file name that identifies its rank.
 fn mark(rank: u32) -> String {
     format!("-rank{rank}-")
 }
 
-/// Returns an error's words without the path that tempfile adds: it is not the user's.
+/// Returns an error without the path added by tempfile, which means nothing to the user.
 fn without_path(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" at path ").next().unwrap_or(&text).to_owned()
 }
 
 fn not_made(parent: &Path, error: &io::Error) -> Error {
-    // By its kind: tempfile's errors hide their number behind the path.
+    // By kind, because tempfile's errors hide their number behind the path.
     let because = match error.kind() {
         io::ErrorKind::PermissionDenied => "is not writable for this user".into(),
         io::ErrorKind::ReadOnlyFilesystem => "is on a read-only file system".into(),
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     fn a_parent_in_which_nothing_can_be_made_is_a_failure() {
-        // No folder can be made in sysfs, not even by root.
+        // Not even root can create folders in sysfs.
         assert!(matches!(refused(Path::new("/sys")), Error::Failed(_)));
         for (errno, because) in [
             (Errno::ACCESS, "/data: is not writable for this user"),

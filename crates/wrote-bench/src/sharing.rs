@@ -1,4 +1,4 @@
-//! The room on a disk that ranks share, and its device.
+//! Disk space shared between ranks, and their device.
 
 use crate::request::Request;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use wrote_machine::space;
 use wrote_machine::target::device_of;
 use wrote_result::Error;
 
-/// Returns the disk as a rank may use it: the same room for each rank, so that all plan alike.
+/// Returns the disk with the space that a rank may use, the same for each, so that all plan alike.
 ///
-/// The room of a disk is divided between the ranks that use it. Where no block device tells disks
-/// apart, as on network storage, all ranks are taken to use one.
+/// A disk's space is divided between the ranks that use it. If no block device identifies disks, as
+/// on network storage, all ranks are assumed to share one.
 ///
 /// # Errors
 ///
-/// As [`Peers::meet`].
+/// Like [`Peers::meet`].
 pub fn share(target: &Target, peers: &dyn Peers) -> Result<Target, Error> {
     if !peers.are_many() {
         return Ok(target.clone());
@@ -43,13 +43,13 @@ pub fn share(target: &Target, peers: &dyn Peers) -> Result<Target, Error> {
         });
         Ok(least.unwrap_or((all[0].3.clone(), 0, 0)))
     })?;
-    // The path is that of the least room: a refusal names it.
+    // The path with the least space, for error messages.
     let mut shared = target.clone();
     (shared.path, shared.capacity_bytes, shared.free_bytes) = (path, capacity_bytes, free_bytes);
     Ok(shared)
 }
 
-/// Returns what the findings need to know of several ranks; on rank 0 alone.
+/// Returns the information about ranks that findings need; only on rank 0.
 pub(crate) fn of(
     target: &Target,
     request: &Request,

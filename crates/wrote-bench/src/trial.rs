@@ -1,4 +1,4 @@
-//! The trial run: the speed of the disk, from which sizes, times and the announcement follow.
+//! The trial run: measures the disk's speed, which determines sizes, times and the announcement.
 
 use crate::burst;
 use crate::measured;
@@ -15,7 +15,7 @@ use wrote_jobs::spec::JobSpec;
 use wrote_machine::{space, watch};
 use wrote_result::Error;
 
-/// The most time of each of the trial's parts, a last flush not counted.
+/// The maximum time of each part of the trial, without a final flush.
 pub(crate) const TIME: Duration = Duration::from_millis(250);
 const BYTES_MAX: u64 = 256 << 20;
 /// The most bytes of a trial that are written once more.
@@ -24,18 +24,18 @@ const AGAIN_BYTES_MAX: u64 = 64 << 20;
 const COMPARED_MIN: Duration = Duration::from_millis(50);
 /// Writes in flight: enough to keep most devices busy.
 const IODEPTH: u32 = 8;
-/// The small writes whose median time counts, each with its flush.
+/// The number of small flushed writes, of which the median counts.
 const SAVES: usize = 5;
 const SAVE_BYTES: usize = 4 << 10;
 
-/// The speed of a disk, by a short trial run.
+/// The speed of a disk, measured by a short trial run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
-    /// Of a direct stream, its flush counted.
+    /// The speed of a direct stream, including its flush.
     pub bytes_per_s: f64,
     /// The time of one small write with its flush.
     pub flush: Duration,
-    /// The bytes that the disk takes faster than that, if it does.
+    /// The bytes that the disk writes faster than its sustained rate, if any.
     pub burst: Option<Burst>,
     /// The rates of new blocks and of written ones.
     pub first_touch: Option<FirstTouch>,
@@ -58,12 +58,12 @@ fn stream_bytes_max(common: &Common) -> u64 {
 }
 
 impl Trial {
-    /// Measures the disk, unless that was done before. Returns the bytes written, too. All ranks
-    /// learn the speed of the slowest.
+    /// Measures the disk, unless already done. Also returns the bytes written. All ranks use the
+    /// slowest speed.
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] where a write or a flush failed.
+    /// [`Error::Failed`] if a write or flush failed.
     pub(crate) fn of(site: &Site, common: &Common) -> Result<(Trial, u64), Error> {
         if let Some(trial) = site.speed.get() {
             return Ok((*trial, 0));
@@ -111,8 +111,7 @@ struct Stream {
 /// Measures a stream. The flush at its end shows the device's speed where the file system refuses
 /// direct I/O. Its first part is then written once more, over the same blocks.
 ///
-/// On a disk whose first write takes as long as a trial, that write is the trial: a whole queue
-/// might take a minute.
+/// If the first write takes as long as a trial, it is the trial: a full queue might take a minute.
 fn stream(site: &Site, common: &Common) -> Result<Stream, Error> {
     let bs_bytes = common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
     let bytes = stream_bytes_max(common).min(space::room_bytes(site.target) / 2);

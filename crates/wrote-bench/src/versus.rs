@@ -14,17 +14,17 @@ use wrote_result::compare::{Allowed, Comparison, compare_allowing};
 use wrote_result::document::{Document, Latency, Row, Run};
 use wrote_result::{Error, Stop, histogram, stats};
 
-/// Measures `old` and `new` in turn, and compares the two results.
+/// Measures `old` and `new` in turn, and compares the results.
 ///
-/// Each round is a whole benchmark of one run of each row; the rounds go A B, B A, A B, so that a
-/// steady drift falls on both alike and none is always the one that comes after (M8). There are as
-/// many as `old` asks for runs, five by default. The sizes that a side's first calibration chose
-/// are those of all its runs. The comparison has both results in it.
+/// Each round is a whole benchmark with one run of each row. The rounds alternate A B, B A, A B, so
+/// that a steady drift affects both alike (M8). There are as many as `old` requests runs, five by
+/// default. All runs of a side use the sizes of its first calibration. The comparison contains both
+/// results.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] when either side makes no sense, before anything is measured; else as
-/// [`crate::bench()`], and [`Error::Failed`] where the two have no row in common.
+/// [`Error::Usage`] if either request is invalid, before anything is measured; else as
+/// [`crate::bench()`], and [`Error::Failed`] if the two have no row in common.
 pub fn versus(
     old: &Request,
     new: &Request,
@@ -45,7 +45,7 @@ pub fn versus(
             let scenarios = request.scenarios.all();
             let (speed, turns) = (&speeds[side], &mut turns);
             let document = bench::bench_at(&scenarios, request, speed, peers, stop, turns)?;
-            // A part of a side is no side.
+            // An incomplete side can't be compared.
             stop.check()?;
             documents[side].push(document);
             turns.is_over(side);
@@ -57,10 +57,10 @@ pub fn versus(
     Ok(comparison)
 }
 
-/// The request of one round of a side: one run of each row.
+/// Returns the request of one round of a side: one run of each row.
 fn one_run(request: &Request, rounds: u32) -> Request {
     let latency = request.scenarios.latency.divided(rounds);
-    // Two sides of five rounds are ten benchmarks, each of a tenth of the usual bytes.
+    // Two sides of five rounds are ten benchmarks, each with a tenth of the usual bytes.
     let usual = Common { runs: None, ..request.common.clone() };
     let wear = request.common.wear.or((!usual.has_amount()).then_some(Wear::Low));
     Request {
@@ -70,8 +70,8 @@ fn one_run(request: &Request, rounds: u32) -> Request {
     }
 }
 
-/// One result of all rounds, which are never none. The findings are those of the rounds, each told
-/// once; there is no advice, since one round's alone would be a guess.
+/// Merges the results of all rounds, of which there is at least one. Findings are those of the
+/// rounds without duplicates. There is no advice, as that of a single round would be unreliable.
 fn merged(documents: Vec<Document>) -> Document {
     let mut documents = documents.into_iter();
     let mut all = documents.next().expect("there is a round");
@@ -125,8 +125,8 @@ fn together_as_text(one: Option<&str>, other: Option<&str>) -> Option<String> {
     histogram::together(one?, other?)
 }
 
-/// Of latencies whose histograms are gone: the least, the greatest, the mean, the sum and the count
-/// are those of all operations; a percentile is the median of the runs' own.
+/// Combines latencies without histograms: minimum, maximum, mean, sum and count are exact; a
+/// percentile is the median of the runs' percentiles.
 fn together(runs: &[Latency]) -> Latency {
     let median = |figure: fn(&Latency) -> u64| {
         let figures: Vec<f64> = runs.iter().map(|run| figure(run) as f64).collect();
@@ -148,15 +148,15 @@ fn together(runs: &[Latency]) -> Latency {
     }
 }
 
-/// The turns of both sides, as one observer sees them.
+/// Presents the turns of both sides to one observer.
 struct Turns<'a> {
     observer: &'a mut dyn Observer,
-    /// Of each side: what one round of it will do.
+    /// The announcement of one round of each side.
     outlooks: [Announcement; 2],
     rounds: u32,
     began: Instant,
     runs: u32,
-    /// Runs of the turns that are over.
+    /// Runs of completed turns.
     runs_before: u32,
     announced: bool,
     told: BTreeSet<String>,
@@ -177,12 +177,13 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// The benchmark of a side is over: the next one counts on, as if nothing had been left out.
+    /// Handles the end of a side's benchmark: the next one continues the count as if nothing had
+    /// been left out.
     fn is_over(&mut self, side: usize) {
         self.runs_before += self.outlooks[side].runs;
     }
 
-    /// All that both sides will do, of which one round's folder is the first.
+    /// Returns the announcement for both sides; the folder is the first round's.
     fn all(&self, first: &Announcement) -> Announcement {
         let [a, b] = &self.outlooks;
         let rounds = u64::from(self.rounds);
@@ -207,7 +208,7 @@ impl<'a> Turns<'a> {
 }
 
 impl Observer for Turns<'_> {
-    /// Once, before the first byte of all.
+    /// Called once, before the first byte.
     fn announce(&mut self, announcement: &Announcement) {
         if !std::mem::replace(&mut self.announced, true) {
             let all = self.all(announcement);
@@ -219,13 +220,13 @@ impl Observer for Turns<'_> {
         let (runs, runs_done) = (self.runs, self.runs_before + progress.runs_done);
         let left = self.left(runs_done);
         let progress = Progress { runs_done, runs, left, ..progress.clone() };
-        // At the end of each turn there is no row; only at the end of all is that worth a word.
+        // At the end of each turn there is no row; that is reported only after the last.
         if !progress.row.is_empty() || runs_done >= runs {
             self.observer.progress(&progress);
         }
     }
 
-    /// Reports a remark once, though every round makes it.
+    /// Reports a remark only once, though every round makes it.
     fn note(&mut self, text: &str) {
         if self.told.insert(text.to_owned()) {
             self.observer.note(text);

@@ -16,7 +16,7 @@ const COLUMNS_MAX: usize = 100;
 /// Words for people without a role.
 const BANNED: [&str; 3] = ["nobody", "somebody", "whoever"];
 /// Folders whose comments were not read for phrases yet.
-const UNREAD: [&str; 2] = ["crates/wrote/", "crates/wrote-bench/"];
+const UNREAD: [&str; 1] = ["crates/wrote/"];
 /// First words that hide the subject of a doc comment in a clause.
 const CLAUSES: [&str; 5] = ["what", "who", "whoever", "which", "that"];
 

@@ -1,23 +1,23 @@
-//! A shell that ends a process group when this process dies, also by a SIGKILL.
+//! A shell that kills a process group when this process dies, even by SIGKILL.
 
 use rustix::process::Pid;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Says that it is ready, learns the group, and reads on. Standard input ends when no process holds
-/// its other end: then this process is gone.
+/// Reports that it is ready, reads the group, and waits for the end of its input, which comes when
+/// this process has ended.
 const SCRIPT: &str = r#"echo; read -r group && { read -r _; kill -s KILL -- "-$group"; }"#;
 
-/// A signal at the parent's death (`PR_SET_PDEATHSIG`) reaches a child alone, and not the processes
-/// that the child started.
+/// The parent-death signal (`PR_SET_PDEATHSIG`) would reach only the child, not its descendants.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     shell: Child,
 }
 
 impl Keeper {
-    /// Starts the shell, and returns when it waits: it takes no time from what is measured.
+    /// Starts the shell and waits until it is ready, so that its start is not part of what is
+    /// measured.
     pub(crate) fn start() -> io::Result<Keeper> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", SCRIPT]).process_group(0);
@@ -29,7 +29,7 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Tells it the group. A shell that has died keeps nothing.
+    /// Sends it the group. A shell that has died does nothing.
     pub(super) fn keep(&mut self, group: Pid) {
         if let Some(input) = &mut self.shell.stdin {
             let _ = writeln!(input, "{group}");
@@ -38,7 +38,7 @@ impl Keeper {
 }
 
 impl Drop for Keeper {
-    /// Ends the shell, and the group stays: its id may soon be that of another.
+    /// Ends the shell without killing the group, whose ID may soon be reused.
     fn drop(&mut self) {
         let _ = self.shell.kill();
         let _ = self.shell.wait();

@@ -1,10 +1,10 @@
-//! Tests with children of every kind, above all bad ones.
+//! Tests with well-behaved and misbehaving children.
 
 use super::*;
 use rustix::process::test_kill_process;
 use std::path::Path;
 
-/// Longer than any ending child here lives on the busiest machine.
+/// Longer than any terminating child here runs on the busiest machine.
 const LONG: Duration = Duration::from_secs(100);
 /// For children that never end by themselves.
 const SHORT: Duration = Duration::from_millis(200);
@@ -31,7 +31,7 @@ fn succeeded(outcome: &Outcome) -> bool {
     outcome.status.failure().is_none()
 }
 
-/// Waits for the process to be gone, or to be a zombie that another process must wait for.
+/// Waits until the process is gone, or a zombie that another process must wait for.
 fn wait_until_gone(pid: &str) {
     let started = Instant::now();
     let id = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
@@ -130,7 +130,7 @@ fn a_grandchild_that_holds_the_output_is_ended_with_the_child() {
 #[test]
 fn a_grandchild_is_ended_at_the_limit_too() {
     let outcome = run("sleep 1000 & echo $!; wait", SHORT);
-    // Without an `echo` there is no process to look for.
+    // Without `echo` there is no process to look for.
     assert_eq!(outcome.status, End::TimedOut);
     if !outcome.stdout.is_empty() {
         wait_until_gone(text(&outcome.stdout));

@@ -11,40 +11,40 @@ use wrote_jobs::spec::{Fallocate, JobSpec, Rw};
 use wrote_jobs::steps::{Running, Steps};
 use wrote_result::{Error, Stop};
 
-/// The bytes of a neighbour's files.
+/// The size of a neighbour's files.
 pub(super) const FILE_BYTES: u64 = 256 << 20;
-/// The files that are removed, of a byte each.
+/// The number of one-byte files to remove.
 const REMOVED_FILES: u32 = if cfg!(test) { 100 } else { 100_000 };
-/// A neighbour works so long before the pattern begins: its first bytes reach the disk.
+/// A neighbour's head start, so that its first bytes reach the disk.
 const AHEAD: Duration = Duration::from_millis(300);
-/// The end of a neighbour that is not stopped.
+/// The time limit of a neighbour that is not stopped.
 const RUNTIME: Duration = Duration::from_secs(3600);
-/// The class of `ioprio_set(2)` whose I/O waits for all other.
+/// The I/O priority class of `ioprio_set(2)` that waits for all other I/O.
 const IDLE_CLASS: libc::c_long = 3 << 13;
 
 /// A kind of other work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbour {
-    /// Writes through the page cache, and flushes each 256 MiB, as a copy does.
+    /// Writes through the page cache, flushing every 256 MiB like a copy.
     Copy,
-    /// A copy of the idle class of I/O priority.
+    /// A copy with idle I/O priority.
     CopyIdle,
-    /// A copy that begins to write out each 8 MiB (`sync_file_range`).
+    /// A copy that starts writeback every 8 MiB (`sync_file_range`).
     CopyPaced,
-    /// A copy that drops its pages as they are written (`RWF_DONTCACHE`).
+    /// A copy that drops its pages once written (`RWF_DONTCACHE`).
     Dontcache,
-    /// Writes 4 KiB and flushes, again and again.
+    /// Writes 4 KiB and flushes, repeatedly.
     Sync,
-    /// Writes 1 MiB directly, 8 at once.
+    /// Direct writes of 1 MiB, 8 in flight.
     Direct,
     /// Removes 100,000 files.
     Unlink,
-    /// Reads 1 MiB directly, 8 at once.
+    /// Direct reads of 1 MiB, 8 in flight.
     Reads,
 }
 
 impl Neighbour {
-    /// Each with its name on the command line and in rows, and what it does.
+    /// All neighbours: name on the command line and in rows, and description.
     pub const ALL: [(&str, &str, Neighbour); 8] = [
         ("copy", "1 MiB writes through the page cache, flushed each 256 MiB", Neighbour::Copy),
         ("copy-idle", "a copy with the idle class of I/O priority (ionice)", Neighbour::CopyIdle),
@@ -56,12 +56,12 @@ impl Neighbour {
         ("reads", "1 MiB direct reads, 8 in flight", Neighbour::Reads),
     ];
 
-    /// Its name on the command line and in rows.
+    /// Returns its name on the command line and in rows.
     pub fn as_str(self) -> &'static str {
         Neighbour::ALL.iter().find(|(_, _, of)| *of == self).map_or("", |(name, ..)| name)
     }
 
-    /// The calls of those that write.
+    /// Returns the calls of neighbours that write.
     fn steps(self) -> Option<Steps> {
         let copy = r#"{ call = "write", file = "copy", bytes = "1MiB" }"#;
         let flush = r#"{ transactions = 256, steps = [{ call = "fsync", file = "copy" }] }"#;
@@ -88,7 +88,7 @@ impl Neighbour {
         Some(toml::from_str(&text).expect("a neighbour is a job of steps"))
     }
 
-    /// Works until it is told to stop. `files` is the path of its files, by their numbers.
+    /// Works until stopped. `files` maps file numbers to paths.
     fn work(
         self,
         files: &dyn Fn(u32) -> PathBuf,
@@ -124,7 +124,7 @@ impl Neighbour {
         jobs::run(&[job], permissions, stop, &mut Begins(begun)).map(|_| ())
     }
 
-    /// Does `work` while the neighbour works on `files`, which are gone afterwards.
+    /// Runs `work` while the neighbour works on `files`, which are removed afterwards.
     pub(super) fn beside<T>(
         self,
         files: &(dyn Fn(u32) -> PathBuf + Sync),
@@ -149,8 +149,8 @@ impl Neighbour {
     }
 }
 
-/// Makes the files in a folder of their own, and removes them: at once from when it has begun,
-/// whether or not it is told to stop.
+/// Creates files in a separate folder and removes them as fast as possible, whether or not it is
+/// stopped.
 fn unlink(folder: &Path, stop: &Stop, begun: &Sender<()>) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::Failed(format!("{}: {error}", folder.display()));
     fs::create_dir(folder).map_err(failed)?;
@@ -174,7 +174,7 @@ fn remove(file: &Path) -> Result<(), Error> {
     fs::remove_file(file).map_err(|error| Error::Failed(format!("{}: {error}", file.display())))
 }
 
-/// Tells when the neighbour's file is ready.
+/// Signals that the neighbour's file is ready.
 struct Begins(Sender<()>);
 
 impl Watcher for Begins {

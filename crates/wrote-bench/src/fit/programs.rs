@@ -1,4 +1,4 @@
-//! Programs as data: how each writes, and what its makers and operators ask of a disk.
+//! Programs as data: how each writes, and what its makers and operators require of a disk.
 
 use crate::names;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use wrote_jobs::steps::Steps;
 use wrote_result::Error;
 use wrote_result::document::FitRule;
 
-/// Each program's file. A program is added by its line here, its file, and its chapter.
+/// Each program's file. To add a program, add a line here, its file, and its chapter.
 const FILES: [(&str, &str); 16] = [
     ("ceph", include_str!("../../programs/ceph.toml")),
     ("cockroachdb", include_str!("../../programs/cockroachdb.toml")),
@@ -31,11 +31,11 @@ const FILES: [(&str, &str); 16] = [
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// Its name, as it is asked for: lower-case letters, digits and hyphens.
+    /// Its name for the command line: lower-case letters, digits and hyphens.
     pub name: String,
-    /// The version that the patterns were taken from.
+    /// The version that the patterns are based on.
     pub version: String,
-    /// The program in a few words.
+    /// A short description.
     pub about: String,
     /// How it writes.
     #[serde(rename = "pattern")]
@@ -48,7 +48,7 @@ pub struct Program {
     pub text: String,
 }
 
-/// One way in which a program writes.
+/// One of a program's write patterns.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pattern {
@@ -56,7 +56,7 @@ pub struct Pattern {
     pub name: String,
     /// Its name in tables: `WAL commit`.
     pub label: String,
-    /// The source of each part: a file and function of the program, or a trace of it.
+    /// The source of each part: a file and function of the program, or a trace.
     pub source: Vec<String>,
     /// The calls.
     pub job: Steps,
@@ -66,17 +66,17 @@ pub struct Pattern {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// The pattern that it judges.
+    /// The pattern to judge.
     pub pattern: String,
-    /// The rule in a few words: `WAL fdatasync P99 < 10 ms`.
+    /// A short description: `WAL fdatasync P99 < 10 ms`.
     pub name: String,
-    /// The figure that it judges ([`FitRule::FIGURES`]).
+    /// The figure to judge ([`FitRule::FIGURES`]).
     pub of: String,
-    /// The limit from above.
+    /// The upper limit.
     pub most: Option<f64>,
-    /// The limit from below.
+    /// The lower limit.
     pub least: Option<f64>,
-    /// The limit is for each CPU of the machine.
+    /// Multiplies the limit by the number of CPUs.
     #[serde(default)]
     pub per_cpu: bool,
     /// The publisher, with a version.
@@ -86,7 +86,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The rule, before it is judged.
+    /// Returns the rule before it is judged.
     pub(super) fn asked(&self) -> FitRule {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let (times, name) = match self.per_cpu {
@@ -105,7 +105,7 @@ impl Rule {
     }
 }
 
-/// Returns all programs that are known.
+/// Returns all built-in programs.
 pub fn all() -> Vec<Program> {
     let parsed = |(name, text): &(&str, &str)| {
         parse(text).unwrap_or_else(|fault| panic!("programs/{name}.toml: {fault}"))
@@ -113,11 +113,11 @@ pub fn all() -> Vec<Program> {
     FILES.iter().map(parsed).collect()
 }
 
-/// Returns the program of this name, or of a file, whose name has a `/` or ends in `.toml`.
+/// Returns the program of this name, or from a file if the name contains `/` or ends in `.toml`.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] with the nearest name, or with the fault of the file.
+/// [`Error::Usage`] with the most similar name, or the fault in the file.
 pub fn find(name: &str) -> Result<Program, Error> {
     if name.contains('/') || name.ends_with(".toml") {
         return read(Path::new(name));
@@ -132,7 +132,7 @@ pub fn find(name: &str) -> Result<Program, Error> {
     Err(Error::Usage(format!("{name:?}: there is no such program; {hint}")))
 }
 
-/// Reads a program of the user's.
+/// Reads a user's program.
 ///
 /// # Errors
 ///

@@ -30,18 +30,17 @@ use wrote_result::{Error, units};
 const NAME: &str = "fit";
 /// The shortest and the longest run.
 const RUN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
-/// The shortest run on a device with a limit: the kernel lets through what is due in two of its
-/// slices, 0.2 s, at once.
+/// The shortest run on a device with a limit: the kernel lets two of its slices (0.2 s) through at
+/// once.
 const LIMITED_RUN: Duration = Duration::from_secs(1);
-/// A run takes this many times as long as the steps beside are apart.
+/// The length of a run, as a multiple of the interval of concurrent steps.
 const BESIDE_TIMES: f64 = 2.2;
-/// The file whose bytes use up a burst before each run.
+/// The size of the file that uses up a burst before each run.
 const DRAIN_BYTES: u64 = 1 << 30;
 
-/// The scenario.
 pub(super) struct Suits(pub FitRequest);
 
-/// The name of a pattern's row, alone or beside a neighbour: `etcd/wal`, `etcd/wal+copy`.
+/// Returns the name of a pattern's row, alone or beside a neighbour: `etcd/wal`, `etcd/wal+copy`.
 pub(super) fn row_name(
     program: &Program,
     pattern: &Pattern,
@@ -98,9 +97,9 @@ struct SuitsPlan {
     request: FitRequest,
     /// The shortest run.
     run_min: Duration,
-    /// Each row's program, pattern, and neighbour.
+    /// Each row's program, pattern and neighbour.
     rows: Vec<(usize, usize, Option<Neighbour>)>,
-    /// The folder of the neighbours, where it is another one.
+    /// The neighbours' folder, if it is a different one.
     elsewhere: Option<Scratch>,
 }
 
@@ -137,15 +136,15 @@ impl SuitsPlan {
         (self.request.time / runs.max(1)).clamp(self.run_min, RUN[1])
     }
 
-    /// The time of a run of this row: steps beside come twice at least.
+    /// Returns the time of a row's run, in which concurrent steps occur at least twice.
     fn time_of(&self, row: usize) -> Duration {
         let beside = self.pattern(row).job.beside.iter().filter_map(|every| every.interval_s);
         let least_s = beside.fold(0.0, f64::max) * BESIDE_TIMES;
         self.time().max(Duration::from_secs_f64(least_s))
     }
 
-    /// Writes for as long as a run takes, right before it: a drive's cache and a volume's credit
-    /// stay used up. Returns the bytes.
+    /// Writes right before a run for as long as the run takes, to keep a drive's cache and a
+    /// volume's credit used up. Returns the bytes written.
     fn drain(&self, site: &Site) -> Result<u64, Error> {
         if self.request.sustained.is_none() {
             return Ok(0);
@@ -183,7 +182,7 @@ impl Plan for SuitsPlan {
         self.jobs().map(Steps::space_bytes).max().unwrap_or(0) + beside + drain
     }
 
-    /// Runs are bounded by time: the disk decides.
+    /// Runs are limited by time, so the amount depends on the disk.
     fn written_bytes_max(&self) -> u64 {
         u64::MAX
     }
@@ -228,7 +227,7 @@ impl Plan for SuitsPlan {
         let beside = neighbour.map_or(String::new(), |of| format!(", beside {}", of.as_str()));
         let settings = settings(job);
         let program = self.program(turn.row);
-        // Many programs stand in one table.
+        // One table can contain many programs.
         let (workload, of_program) = match self.request.programs.len() {
             1 => (program.name.clone(), String::new()),
             _ => ("programs".into(), format!("{}: ", program.name)),
@@ -273,7 +272,7 @@ impl Plan for SuitsPlan {
     }
 }
 
-/// The settings of a job of steps, as near as one operation describes them.
+/// Returns the settings of a job of steps, as far as one operation can describe them.
 fn settings(job: &Steps) -> Settings {
     let is = |file: fn(&FileSpec) -> bool| job.files.iter().any(file);
     let flushes = |step: fn(&Step) -> bool| job.each.iter().any(step);

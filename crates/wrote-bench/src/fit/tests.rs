@@ -1,4 +1,4 @@
-//! Programs as data, and the scenario on this machine's disk.
+//! Program files, and the scenario on this machine's disk.
 
 use super::{FitRequest, Neighbour, Program, all, find, fit};
 use fixtures::folder;
@@ -21,7 +21,7 @@ fn an_unknown_program_is_answered_with_the_near_one() {
     assert!(refused.ends_with("did you mean 'sqlite'?"), "{refused}");
 }
 
-/// A program of one pattern, a log whose records are flushed.
+/// A program with one pattern: a log with flushed records.
 const MINE: &str = r#"
     name = "mine"
     version = "1"
@@ -67,7 +67,7 @@ fn own(text: &str, folder: &Path) -> Result<Program, Error> {
 fn a_users_file_is_measured_and_judged_and_a_live_folder_stays_as_it_is() {
     let place = folder();
     let program = own(MINE, place.path()).unwrap();
-    // W7: a folder in use, with a file of the pattern's own name.
+    // W7: a folder in use, with a file of the pattern's name.
     std::fs::write(place.path().join("wal"), "theirs").unwrap();
     let document = fit(&request(program, place.path()), &Stop::new(), &mut ()).unwrap();
     let judged = &document.fit.as_ref().unwrap()[0];
@@ -147,12 +147,12 @@ fn a_file_that_makes_no_sense_is_refused_with_its_fault() {
     assert!(refused("pattern = \"wal\"", "pattern = \"log\"").contains("no pattern \"log\""));
 }
 
-/// Runs so many transactions of a program's pattern.
+/// Runs this many transactions of a program's pattern.
 fn counts(program: &str, pattern: &str, transactions: u64) -> Counts {
     let place = folder();
     let program = find(program).unwrap();
     let pattern = program.patterns.iter().find(|of| of.name == pattern).unwrap();
-    // The thread beside makes its calls by time.
+    // The concurrent thread's calls depend on time.
     let job = Steps { beside: Vec::new(), ..pattern.job.clone() };
     let path = |name: &str, set: u32| place.path().join(format!("{name}{set}"));
     let running = Running::new(&job, &path, 1).unwrap();
@@ -162,7 +162,7 @@ fn counts(program: &str, pattern: &str, transactions: u64) -> Counts {
 #[test]
 fn a_pattern_makes_as_many_calls_as_a_trace_of_the_program_has() {
     let near = |ours: u64, traced: u64| ours.abs_diff(traced) * 20 <= traced;
-    // The traces are in each program's file.
+    // The traces are quoted in each program's file.
     for (program, pattern, transactions, writes, flushes) in [
         ("sqlite", "rollback-full", 1000, 10_032, 4004),
         ("sqlite", "wal-full", 1000, 2160, 1012),

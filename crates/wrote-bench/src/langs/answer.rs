@@ -1,33 +1,33 @@
-//! A program's report of its run: one line of JSON, and the checks that make it credible.
+//! Parses and checks a program's report of its run: one line of JSON.
 
 use super::message::shown;
 use super::workload::{Table, Task};
 use serde::Deserialize;
 use wrote_result::units;
 
-/// The most characters shown of a line that is no answer.
+/// The most characters shown of an invalid line.
 pub(super) const SHOWN_CHARS_MAX: usize = 60;
-/// A program's clock may run ahead of ours by this share: clocks are steered by no more than 0.05 %
-/// (adjtimex(2)), and a program may have chosen one that is not steered.
+/// A program's clock may run faster than ours by this fraction: clocks are adjusted by at most 0.05
+/// % (adjtimex(2)), and a program may use an unadjusted one.
 const CLOCK_SHARE_MAX: f64 = 0.01;
-/// A program's clock may also be ahead by this time, where its steps are coarse.
+/// A program's clock may also be ahead by this time, if it is coarse.
 const CLOCK_S_MAX: f64 = 0.001;
-/// The rate of copying through memory that no core reaches.
+/// A memory copy rate that no core reaches.
 const BYTES_PER_S_MAX: f64 = 1e12;
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Answer {
-    /// Each timing, by the program's own monotonic clock: COUNT of them, or one for `lines`.
+    /// Each timing, by the program's monotonic clock: COUNT of them, or one for `lines`.
     pub elapsed_ns: Vec<u64>,
-    /// File bytes of one timing.
+    /// The file bytes of one timing.
     pub bytes: u64,
-    /// The sum of all bytes read in one timing; only for `bytes-read`.
+    /// The sum of all bytes read in one timing, for `bytes-read` only.
     pub sum: Option<u64>,
 }
 
-/// Returns the most bytes that an answer about `table` takes.
+/// Returns the maximum length of an answer for `table`.
 pub(super) fn bytes_max(table: &Table) -> usize {
-    // A number of nanoseconds has at most 20 digits, a comma and a space.
+    // A number of nanoseconds has at most 20 digits, plus comma and space.
     4096 + 24 * usize::try_from(table.timings()).unwrap_or(usize::MAX / 32)
 }
 
@@ -49,7 +49,7 @@ fn no_answer(line: &str) -> String {
     format!("printed something that is not an answer: {}", shown(line, SHOWN_CHARS_MAX))
 }
 
-/// Checks the answer of a process that lived for `process_s`; the error is one line.
+/// Checks the answer of a process that ran for `process_s`; the error is one line.
 pub(super) fn judge(answer: &Answer, table: &Table, process_s: f64) -> Result<(), String> {
     let timings = answer.elapsed_ns.len() as u64;
     if timings != table.timings() {

@@ -1,4 +1,4 @@
-//! Programs built into the cache folder: once for each version of their text and compiler.
+//! Builds programs into the cache folder, once per version of source and compiler.
 
 mod shelf;
 
@@ -16,13 +16,13 @@ use std::time::Duration;
 use wrote_result::{Error, Stop};
 use xxhash_rust::xxh3::Xxh3;
 
-/// The folder of the program's files, in the folder of a build.
+/// The source folder within a build's folder.
 const SOURCE: &str = "source";
 const BUILD: &str = "build";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BuiltProgram {
-    /// The command without placeholders; the workload's arguments follow it.
+    /// The command with placeholders filled in, to be followed by the workload's arguments.
     pub run: Vec<String>,
     /// Arguments after those of the workload.
     pub arguments: Vec<String>,
@@ -32,14 +32,14 @@ pub(super) struct BuiltProgram {
     pub in_use: InUse,
 }
 
-/// Builds the program below `cache`, or finds it there if an earlier run built the same text by the
-/// same toolchain. `Ok(Err(..))` is the compiler's failure, one line.
+/// Builds the program below `cache`, or reuses an earlier build of the same source by the same
+/// toolchain. `Ok(Err(..))` is the compiler's failure, in one line.
 ///
-/// A build that is killed leaves only a draft, which no later run takes for a program.
+/// A killed build leaves only a draft, which later runs ignore.
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`] when `stop` is raised, [`Error::Failed`] where `cache` is not writable.
+/// [`Error::Interrupted`] if `stop` is raised, [`Error::Failed`] if `cache` is not writable.
 pub(super) fn build(
     chosen: &Candidate,
     cache: &Path,
@@ -58,8 +58,7 @@ pub(super) fn build(
     if !chosen.tools.build.is_empty() {
         let command = filled(&chosen.tools.build, draft.path())?;
         if let Err(because) = compile(&command, &draft.path().join(BUILD), stop)? {
-            // The paths in the output are those of the draft, which is gone when the user reads
-            // them.
+            // The output refers to the draft's path, which is gone when the user reads it.
             let source = format!("{}/", utf8(&draft.path().join(SOURCE))?);
             return Ok(Err(because.replace(&source, "")));
         }
@@ -75,11 +74,11 @@ fn built(chosen: &Candidate, folder: &Path, in_use: InUse) -> Result<BuiltProgra
     Ok(BuiltProgram { run, arguments, folder: folder.to_owned(), in_use })
 }
 
-/// Hashes all inputs of a build: the files with their names (the manifest is one of them), the
-/// command with the compiler's path, the compiler's version.
+/// Hashes all inputs of a build: file names and contents (including the manifest), the command with
+/// the compiler's path, the compiler's version.
 fn hash(chosen: &Candidate) -> u64 {
     let mut hash = Xxh3::new();
-    // The length keeps two sequences of parts apart.
+    // The length separates adjacent parts.
     let mut take = |part: &[u8]| {
         hash.update(&(part.len() as u64).to_le_bytes());
         hash.update(part);
@@ -94,7 +93,7 @@ fn hash(chosen: &Candidate) -> u64 {
     hash.digest()
 }
 
-/// Writes the program's files into `{source}`, and makes the empty folder `{build}`.
+/// Writes the program's files into `{source}`, and creates the empty folder `{build}`.
 fn unpack(chosen: &Candidate, draft: &Draft) -> io::Result<()> {
     let source = draft.path().join(SOURCE);
     fs::create_dir(draft.path().join(BUILD))?;
@@ -102,14 +101,14 @@ fn unpack(chosen: &Candidate, draft: &Draft) -> io::Result<()> {
     for (path, text) in &chosen.entry.files {
         let path = source.join(path);
         fs::create_dir_all(path.parent().expect("a file in the folder"))?;
-        // Embedded files have no permissions; a script begins with `#!`.
+        // Embedded files have no permissions; scripts begin with `#!`.
         let mode = if text.starts_with(b"#!") { 0o700 } else { 0o600 };
         OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(text)?;
     }
     Ok(())
 }
 
-/// Replaces the placeholders of a command by folders in `folder`.
+/// Replaces the placeholders of a command by subfolders of `folder`.
 fn filled(words: &[String], folder: &Path) -> Result<Vec<String>, Error> {
     let source = utf8(&folder.join(SOURCE))?;
     let build = utf8(&folder.join(BUILD))?;
@@ -122,13 +121,13 @@ fn utf8(path: &Path) -> Result<String, Error> {
     text.ok_or_else(|| Error::Failed(format!("{}: is not a UTF-8 path", path.display())))
 }
 
-/// The time limit: a program of a hundred lines on the slowest machine.
+/// The time limit: enough for a program of a hundred lines on the slowest machine.
 pub(super) const COMPILER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// The most output that is kept. The first error may be far from the end.
 const OUTPUT_BYTES: usize = 1 << 20;
 const WORDS_CHARS: usize = 200;
 
-/// Runs a compiler in `folder`. `Ok(Err(..))` is its failure, one line.
+/// Runs a compiler in `folder`. `Ok(Err(..))` is its failure, in one line.
 fn compile(command: &[String], folder: &Path, stop: &Stop) -> Result<Result<(), String>, Error> {
     compile_within(command, folder, COMPILER_TIMEOUT, stop)
 }
@@ -162,7 +161,8 @@ fn compile_within(
     Ok(Err(format!("{program} {failure}{words}")))
 }
 
-/// Returns the first line that names an error (later ones often follow from it), else the last.
+/// Returns the first line that reports an error, since later ones are often consequences; otherwise
+/// the last line.
 fn meaningful_line(outcome: &Outcome) -> Option<String> {
     let texts = [&outcome.stderr, &outcome.stdout].map(|output| String::from_utf8_lossy(output));
     let cut = |text| str::lines(text).map(|line| shown(line, WORDS_CHARS));

@@ -1,4 +1,4 @@
-//! The catalogue of languages: embedded ones, and those that the user adds.
+//! The catalogue of languages: embedded ones, and those added by the user.
 
 use super::manifest::{FILE_NAME, Manifest, Variant, is_id};
 use super::toolchain::Tools;
@@ -14,22 +14,22 @@ use std::{fs, io, iter};
 use wrote_result::langs::{Language, State};
 use wrote_result::{Error, Stop};
 
-/// The repository's folder of languages, one folder each. All of them are in the catalogue.
+/// The repository's languages, one folder each.
 static EMBEDDED: Dir = include_dir!("$CARGO_MANIFEST_DIR/langs");
 
-/// Every language, embedded or added.
+/// All languages, embedded or added.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     pub(super) entries: Vec<Entry>,
 }
 
-/// One language: its folder's name, its manifest, its program's text.
+/// A language: its folder's name, manifest and source.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     /// The folder's name: `go`.
     pub id: String,
     pub manifest: Manifest,
-    /// All files of the folder with the manifest, sorted by their paths within it, without hidden
+    /// All files of the folder, including the manifest, sorted by relative path, without hidden
     /// files and Python's caches.
     pub files: Vec<(PathBuf, Vec<u8>)>,
 }
@@ -42,11 +42,11 @@ pub(super) struct Candidate {
     pub tools: Tools,
 }
 
-/// Returns the embedded languages, sorted by their folders' names, and then those of `add`.
+/// Returns the embedded languages, sorted by folder name, and then those of `add`.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`], one line, where a folder of `add` holds no language, or one whose id is taken.
+/// [`Error::Usage`], one line, if a folder of `add` contains no language, or its ID is taken.
 pub fn catalogue(add: &[PathBuf]) -> Result<Catalogue, Error> {
     let mut catalogue = Catalogue { entries: embedded()? };
     for folder in add {
@@ -69,7 +69,7 @@ fn embedded() -> Result<Vec<Entry>, Error> {
     Ok(entries)
 }
 
-/// Collects the files of an embedded folder, by their paths within `root`.
+/// Collects the files of an embedded folder, by path relative to `root`.
 fn collect(folder: &Dir, root: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     for file in folder.files().filter(|file| !is_left_out(file.path())) {
         let path = file.path().strip_prefix(root).expect("a file within");
@@ -80,14 +80,14 @@ fn collect(folder: &Dir, root: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     }
 }
 
-/// Returns whether a path is no part of a program: hidden (`.git`), or a cache of Python.
+/// Returns whether a path is not part of a program: hidden (`.git`) or a Python cache.
 fn is_left_out(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with('.') || name == "__pycache__"
 }
 
 impl Entry {
-    /// Reads the language in a folder of these files; errors name `origin` as the manifest.
+    /// Creates a language from these files; errors refer to the manifest as `origin`.
     fn new(id: String, mut files: Vec<(PathBuf, Vec<u8>)>, origin: &str) -> Result<Entry, Error> {
         files.sort();
         let manifest = files.iter().find(|(path, _)| path == Path::new(FILE_NAME));
@@ -101,43 +101,44 @@ impl Entry {
         self.manifest.programs(&self.id)
     }
 
-    /// Returns the names of the language: its own id and those of its variants.
+    /// Returns the IDs of the language and its variants.
     fn names(&self) -> Vec<String> {
         let programs = self.programs().into_iter().map(|program| program.id);
         iter::once(self.id.clone()).chain(programs).unique().collect()
     }
 
-    /// Returns whether `only` names this program or its whole language; an empty `only` names all.
+    /// Returns whether `only` selects this program or its whole language; an empty `only` selects
+    /// all.
     fn is_called_for(&self, program: &Variant, only: &[String]) -> bool {
         only.is_empty() || only.iter().any(|name| *name == program.id || *name == self.id)
     }
 }
 
 impl Catalogue {
-    /// Returns the ids of all languages and variants, in the order of the catalogue.
+    /// Returns the IDs of all languages and variants, in catalogue order.
     pub fn ids(&self) -> Vec<String> {
         self.entries.iter().flat_map(Entry::programs).map(|program| program.id).collect()
     }
 
-    /// Looks for each language's toolchain, without a build. Without `wrote`, the program itself,
-    /// its own rows are left out.
+    /// Finds each language's toolchain, without building. Without `wrote`, its own rows are
+    /// omitted.
     ///
     /// # Errors
     ///
-    /// [`Error::Interrupted`] when `stop` is raised: a toolchain may take up to 20 s to print its
+    /// [`Error::Interrupted`] if `stop` is raised: a toolchain may take up to 20 s to print its
     /// version.
     pub fn find(&self, wrote: Option<&Path>, stop: &Stop) -> Result<Vec<Language>, Error> {
         let (_, languages) = self.look(&[], wrote, stop)?;
         Ok(languages)
     }
 
-    /// Returns the requested programs whose toolchains are installed, and the report on all
-    /// requested ones, in the order of the catalogue.
+    /// Returns the requested programs whose toolchains are installed, and a report on all requested
+    /// ones, in catalogue order.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] where a name of `only` is no id, with the known ids; [`Error::Interrupted`]
-    /// when `stop` is raised.
+    /// [`Error::Usage`] for an unknown ID in `only`, listing the known ones; [`Error::Interrupted`]
+    /// if `stop` is raised.
     pub(super) fn choose(
         &self,
         request: &Request,
@@ -157,7 +158,7 @@ impl Catalogue {
         for entry in &self.entries {
             let mut programs = entry.programs();
             programs.retain(|program| entry.is_called_for(program, only));
-            // Only a user who named it would miss it.
+            // Report it as missing only if the user named it.
             let is_out = only.is_empty() && wrote.is_none() && toolchain::is_wrote(&entry.manifest);
             if !programs.is_empty() && !is_out {
                 asked.push((entry, programs));
@@ -193,7 +194,7 @@ impl Catalogue {
         self.entries.iter().flat_map(Entry::names).collect()
     }
 
-    /// Refuses an unknown name, and suggests the most similar known one.
+    /// Refuses an unknown name, suggesting the most similar one.
     fn check_names(&self, only: &[String]) -> Result<(), Error> {
         let known = self.names();
         let Some(name) = only.iter().find(|name| !known.contains(name)) else {
@@ -206,7 +207,7 @@ impl Catalogue {
     }
 }
 
-/// Looks for the toolchains in parallel: some take seconds to print their version.
+/// Finds the toolchains in parallel: some take seconds to print their version.
 fn look_for_all(
     entries: &[&Entry],
     wrote: Option<&Path>,
@@ -246,16 +247,16 @@ impl Candidate {
     }
 }
 
-/// The limit of a folder's size: a larger one was named by mistake.
+/// A larger folder was probably named by mistake.
 const SIZE_BYTES_MAX: u64 = 4 << 20;
 const FILES_MAX: usize = 1000;
 
-/// Reads the language in `folder`, whose name is its id.
+/// Reads the language in `folder`, whose name is its ID.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`], one line, where it holds no language, or a file that no program needs;
-/// [`Error::Failed`] where it cannot be read.
+/// [`Error::Usage`], one line, if it contains no language or an unsuitable file; [`Error::Failed`]
+/// if it can't be read.
 fn read_added(folder: &Path) -> Result<Entry, Error> {
     let real = folder.canonicalize().map_err(|error| unreadable(folder, &error))?;
     if !real.is_dir() {
@@ -280,7 +281,7 @@ fn read_added(folder: &Path) -> Result<Entry, Error> {
 }
 
 struct Reader<'a> {
-    /// The folder as the user named it.
+    /// The path as given by the user.
     shown: &'a Path,
     root: &'a Path,
     files: Vec<(PathBuf, Vec<u8>)>,
@@ -309,7 +310,7 @@ impl Reader<'_> {
             return self.read_folder(path);
         }
         if !metadata.is_file() {
-            // A link may lead anywhere, and its file is outside the folder that is copied.
+            // A link may lead anywhere, outside the folder that is copied.
             return Err(refused(
                 &shown,
                 "is not a regular file; a language's folder holds no others",
@@ -328,7 +329,7 @@ impl Reader<'_> {
         let mut text = Vec::new();
         if metadata.len() <= left {
             let file = File::open(self.root.join(path));
-            // The file may grow meanwhile.
+            // The file may be growing.
             let read = file.and_then(|file| file.take(left + 1).read_to_end(&mut text));
             read.map_err(|error| unreadable(&self.shown.join(path), &error))?;
         }

@@ -1,4 +1,4 @@
-//! The check of the file that a program left.
+//! Checks the file that a program left.
 
 use super::workload::Content;
 use rustix::fs::{Mode, OFlags, open};
@@ -12,7 +12,7 @@ const PIECE_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fault {
-    /// The text that was there before is absent or changed.
+    /// The initial text is missing or changed.
     Head,
     Byte {
         at: u64,
@@ -25,10 +25,10 @@ enum Fault {
     },
 }
 
-/// Compares a file with its expected content, piece by piece, in constant memory.
+/// Compares a file with its expected content piece by piece, in constant memory.
 struct Comparison<'a> {
     expected: &'a Content,
-    /// The repeated pattern, which contains any piece of the file's body.
+    /// Repetitions of the pattern, containing any piece of the file's body.
     body: Vec<u8>,
     at: u64,
 }
@@ -51,7 +51,7 @@ impl<'a> Comparison<'a> {
         }
         let body_at = self.at.saturating_sub(head.len() as u64);
         let room = usize::try_from(self.expected.body_bytes - body_at).unwrap_or(usize::MAX);
-        // Excess bytes are an error of the length.
+        // Excess bytes are reported as a wrong length.
         let of_body = &of_body[..of_body.len().min(room)];
         let phase = (body_at % self.expected.pattern.len().max(1) as u64) as usize;
         let body = &self.body[phase..phase + of_body.len()];
@@ -78,12 +78,12 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Compares every byte of the file at `path`. `Ok(Err(..))` is the first error, one line;
-/// `said_whole`: the program reported the whole file.
+/// Compares every byte of the file at `path`. `Ok(Err(..))` is the first error, in one line.
+/// `said_whole` means that the program reported the complete file.
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`]; [`Error::Failed`] where the file exists and cannot be read.
+/// [`Error::Interrupted`]; [`Error::Failed`] if the file exists and can't be read.
 pub(super) fn check(
     path: &Path,
     expected: &Content,
@@ -113,8 +113,8 @@ pub(super) fn check(
     Ok(comparison.end(length).map_err(|wrong| told(&wrong, said_whole)))
 }
 
-/// Opens a regular file at `path`: never through a symbolic link, which may lead anywhere, and
-/// without waiting for the other end of a FIFO. `Ok(Err(..))`: there is no such file.
+/// Opens a regular file at `path`, without following symbolic links, and without blocking on a
+/// FIFO. `Ok(Err(..))`: there is no such file.
 fn open_regular(path: &Path) -> io::Result<Result<File, &'static str>> {
     const ELSE: &str = "left something else in place of the file";
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -128,7 +128,7 @@ fn open_regular(path: &Path) -> io::Result<Result<File, &'static str>> {
         Err(Errno::LOOP) => "left a symbolic link in place of the file",
         // A socket, or a device without a driver.
         Err(Errno::NXIO | Errno::NODEV) => ELSE,
-        // The file was readable; a program took the permission away.
+        // The file was readable; the program removed the permission.
         Err(Errno::ACCESS) => "left a file that may not be read",
         Err(errno) => return Err(errno.into()),
     }))
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Checks the file that `make` leaves.
+    /// Checks the file that `make` creates.
     fn left(content: &Content, make: impl FnOnce(&Path)) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");

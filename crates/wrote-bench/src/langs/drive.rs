@@ -1,4 +1,4 @@
-//! The drive's own rate, the baseline of the languages.
+//! Measures the drive's rate as a baseline for the languages.
 
 use crate::progress::Ticker;
 use crate::request::Common;
@@ -11,17 +11,17 @@ use wrote_result::document::{Direction, Row};
 use wrote_result::langs::Drive;
 
 const PEAK: &str = "peak";
-/// The block size and the depth that stream fastest on most drives.
+/// The block size and depth at which most drives stream fastest.
 const BS_BYTES: u64 = 512 << 10;
 const IODEPTH: u32 = 64;
 const RUNS: u32 = 3;
-/// The file is as long as the languages', but long enough to keep the drive busy at this depth, and
-/// no longer than a rate needs.
+/// The file is as long as the languages', but at least long enough to keep the drive busy at this
+/// depth, and at most as long as a rate requires.
 const FILE_BYTES_MIN: u64 = 64 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// Plans the cells beside files of `size_bytes`. `None` where the file system is in memory, or
-/// has no room for the cells' file.
+/// Plans the cells for files of `size_bytes`. `None` if the file system is in memory or has no room
+/// for the cells' file.
 pub(super) fn cells(target: &Target, size_bytes: u64) -> Result<Option<Box<dyn Plan>>, Error> {
     let size_bytes =
         size_bytes.clamp(FILE_BYTES_MIN, FILE_BYTES_MAX).min(space::room_bytes(target));
@@ -38,7 +38,7 @@ pub(super) fn cells(target: &Target, size_bytes: u64) -> Result<Option<Box<dyn P
     Ok(Peak::default().plan(&Call { only: &[PEAK.into()], common: &common, target })?.pop())
 }
 
-/// Measures the cells. A drive that cannot be measured is noted, and the languages go on.
+/// Measures the cells. If that fails, notes it and continues with the languages.
 pub(super) fn measure(
     mut cells: Box<dyn Plan>,
     site: &Site,
@@ -55,7 +55,7 @@ pub(super) fn measure(
 }
 
 /// Returns the rates of the fastest direct row of each direction. Without a direct row the drive's
-/// rate is unknown: other rows may stay in the page cache.
+/// rate is unknown, because other rows may not leave the page cache.
 fn fastest(rows: &[Row]) -> Option<Drive> {
     let of = |direction: Direction| {
         let direct = rows.iter().filter(|row| row.settings.effective.direct);

@@ -11,46 +11,46 @@ pub(crate) const FILE_NAME: &str = "manifest.toml";
 
 const SHOWN_CHARS: usize = 60;
 
-/// A manifest, as `langs/README.md` describes it.
+/// A manifest, as described by `langs/README.md`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
-    /// The shown name: `Go`.
+    /// The display name: `Go`.
     #[serde(deserialize_with = "checked::text")]
     pub name: String,
-    /// The program's means of writing bytes, without variants: `BufWriter, 8 KiB`.
+    /// How the program writes bytes, without variants: `BufWriter, 8 KiB`.
     #[serde(default, deserialize_with = "checked::text")]
     pub way: String,
-    /// The means of reading them, where it differs from `way`.
+    /// How it reads them, if different from `way`.
     #[serde(default, deserialize_with = "checked::text")]
     pub reads: String,
-    /// The means of appending lines, where it differs.
+    /// How it appends lines, if different.
     #[serde(default, deserialize_with = "checked::text")]
     pub lines: String,
-    /// The command or hint that installs it, one line.
+    /// The command or hint to install it, one line.
     #[serde(deserialize_with = "checked::text")]
     pub install: String,
-    /// Ways to run it, the best first; the first whose programs are all installed is taken.
+    /// Ways to run it in order of preference; the first with all programs installed is used.
     #[serde(rename = "toolchain", deserialize_with = "checked::some")]
     pub toolchains: Vec<Toolchain>,
-    /// Programs of this language that do the work in different ways; without any, the language is
-    /// its only program.
+    /// Programs of this language that work in different ways; without any, the language has one
+    /// program.
     #[serde(default, rename = "variant", deserialize_with = "checked::variants")]
     pub variants: Vec<Variant>,
 }
 
-/// A compiler or interpreter: commands with the placeholders `{source}`, the folder of the
-/// program's text; `{build}`, the folder of its build; `{wrote}`, the program `wrote` itself.
+/// A compiler or interpreter. Its commands use the placeholders `{source}` (the folder of the
+/// program's source), `{build}` (the folder of its build) and `{wrote}` (the program `wrote`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Toolchain {
     /// Prints the version; exits with 0 if the toolchain is installed.
     #[serde(deserialize_with = "checked::version_command")]
     pub version: Vec<String>,
-    /// Other programs that it needs: `java` beside `javac`.
+    /// Other programs that it needs: `java` besides `javac`.
     #[serde(default, deserialize_with = "checked::programs")]
     pub needs: Vec<String>,
-    /// Builds the program; empty where there is no build.
+    /// Builds the program; empty if there is no build.
     #[serde(default, deserialize_with = "checked::build_command")]
     pub build: Vec<String>,
     /// Runs it; the workload's arguments follow.
@@ -65,22 +65,22 @@ pub(crate) struct Variant {
     /// Unique among all languages: `cpp-get-put`.
     #[serde(deserialize_with = "checked::id")]
     pub id: String,
-    /// The shown name: `C++ get/put`.
+    /// The display name: `C++ get/put`.
     #[serde(deserialize_with = "checked::text")]
     pub name: String,
-    /// Its means of writing bytes.
+    /// How it writes bytes.
     #[serde(deserialize_with = "checked::text")]
     pub way: String,
-    /// The means of reading them, where it differs from `way`.
+    /// How it reads them, if different from `way`.
     #[serde(default, deserialize_with = "checked::text")]
     pub reads: String,
-    /// The means of appending lines, where it differs.
+    /// How it appends lines, if different.
     #[serde(default, deserialize_with = "checked::text")]
     pub lines: String,
-    /// Arguments after the workload's, which select this variant.
+    /// Arguments after the workload's that select this variant.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// The tasks that it does, by their first arguments; all where empty.
+    /// The tasks that it supports, by first argument; all if empty.
     #[serde(default, deserialize_with = "checked::tasks")]
     pub tasks: Vec<String>,
 }
@@ -93,7 +93,7 @@ impl Manifest {
     /// [`Error::Usage`], one line with the error and its line in the file.
     pub(crate) fn parse(text: &str, origin: &str) -> Result<Manifest, Error> {
         toml::from_str(text).map_err(|error| {
-            // Some messages of the parser have several lines.
+            // Some messages of the parser span several lines.
             let because = error.message().split_whitespace().join(" ");
             let start = error.span().map_or(0, |span| span.start);
             // A key missing in the whole file has no line.
@@ -103,7 +103,7 @@ impl Manifest {
         })
     }
 
-    /// Returns its programs: itself where it has no variants.
+    /// Returns its programs; without variants, the language itself.
     pub(super) fn programs(&self, id: &str) -> Vec<Variant> {
         if !self.variants.is_empty() {
             return self.variants.clone();
@@ -135,7 +135,7 @@ fn place(text: &str, offset: usize) -> Option<String> {
     (!line.is_empty()).then(|| format!("line {number}: {}: ", shown(line, SHOWN_CHARS)))
 }
 
-/// Returns whether a name consists of small letters, digits and single hyphens: `cpp-get-put`.
+/// Returns whether a name consists of lower-case letters, digits and single hyphens: `cpp-get-put`.
 pub(super) fn is_id(name: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty()

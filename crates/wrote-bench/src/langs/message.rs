@@ -1,8 +1,8 @@
-//! Lines of other programs' output, made safe and short for a terminal.
+//! Makes lines of other programs' output safe and short for a terminal.
 
 const CHARS_MAX: usize = 200;
 
-/// Trims a line, replaces control characters, and cuts it off after `chars_max`.
+/// Trims a line, replaces control characters, and truncates it to `chars_max`.
 pub(super) fn shown(line: &str, chars_max: usize) -> String {
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
     let is_blank = |letter: char| letter.is_whitespace() || letter.is_control();
@@ -14,8 +14,8 @@ pub(super) fn shown(line: &str, chars_max: usize) -> String {
     shown
 }
 
-/// Returns the most telling line of a complaint: the last that names an error (languages put its
-/// origin behind it), else the last.
+/// Returns the most informative line of an error message: the last that reports an error (many
+/// languages print its origin first), else the last.
 pub(super) fn complaint(stderr: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(stderr);
     let lines = || text.lines().filter(|line| !line.trim().is_empty());

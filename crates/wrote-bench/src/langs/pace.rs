@@ -1,25 +1,25 @@
-//! The amounts that programs move in their shares of the time.
+//! Determines the amounts that programs process in their shares of the time.
 
 use super::workload::{Table, Task};
 use std::time::Duration;
 
-/// The first look of a program at its work: seconds for the slowest one.
+/// The first trial amount: takes seconds for the slowest program.
 const FIRST_BYTES: u64 = 1_000_000;
 const FIRST_SAVES: u64 = 5;
 const FIRST_LINES: u64 = 10_000;
-/// A look that takes less than this part of a share says little of the whole: a second one follows.
+/// A trial shorter than this fraction of a share is not representative; a second one follows.
 const LOOK_PART: f64 = 0.25;
-/// A second look moves at least this many times the bytes of the first one.
+/// A second trial processes at least this many times the bytes of the first.
 const LOOK_GROWTH_MIN: u64 = 4;
-/// The least part of a share for the work itself, where a program takes long to start.
+/// The minimum fraction of a share for the work itself, if a program is slow to start.
 const WORK_PART_MIN: f64 = 0.2;
-/// A share may be exceeded by this part, so that an amount is a round number.
+/// A share may be exceeded by this fraction, so that the amount is a round number.
 const EXCESS: f64 = 0.1;
-/// The least time of a run, however little is left.
+/// The minimum time of a run, even if little is left.
 const SHARE_MIN: Duration = Duration::from_millis(100);
 
-/// Returns the time of `tables[0]`, of the time that is left for all `tables`. Each table comes
-/// with the number of its programs.
+/// Returns the time of `tables[0]`, given the time left for all `tables`. Each table comes with its
+/// number of programs.
 pub(super) fn share_of_table(left: Duration, tables: &[(Table, usize)]) -> Duration {
     let weight = |(table, programs): &(Table, usize)| {
         let of_run = match table.task {
@@ -33,19 +33,19 @@ pub(super) fn share_of_table(left: Duration, tables: &[(Table, usize)]) -> Durat
     left.mul_f64(part)
 }
 
-/// Returns the time of one run, of the time of its table.
+/// Returns the time of one run, given the time of its table.
 pub(super) fn share_of_run(of_table: Duration, table: &Table, programs: usize) -> Duration {
     (of_table / (table.runs.max(1) * programs.max(1) as u32)).max(SHARE_MIN)
 }
 
-/// The time that a program takes: to start and to end, and for one unit of an amount.
+/// A program's speed: fixed time per run, and time per unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rate {
     fixed_s: f64,
     unit_s: f64,
 }
 
-/// One run with its amount: its whole time, and the time by the program's own clock.
+/// A trial run: amount, total time, and time by the program's own clock.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     amount: u64,
@@ -53,7 +53,7 @@ struct Look {
     elapsed_s: f64,
 }
 
-/// The amount of one program in one table.
+/// Determines one program's amount in one table.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     table: Table,
@@ -63,12 +63,12 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// A program whose runs take `share` each. Its rate may be known from a table before.
+    /// Creates a pace for runs that take `share` each. The rate may be known from an earlier table.
     pub fn new(table: Table, share: Duration, rate: Option<Rate>) -> Pace {
         Pace { table, share, looks: Vec::new(), rate }
     }
 
-    /// Returns the table of the next look, or `None` where the rate is known well enough.
+    /// Returns the table of the next trial, or `None` if the rate is known well enough.
     pub fn next_look(&self) -> Option<Table> {
         let most = self.table.amount();
         if !self.table.in_time || (self.looks.is_empty() && self.rate.is_some()) {
@@ -95,7 +95,7 @@ impl Pace {
         let own_s = look.elapsed_s / amount as f64;
         let unit_s = match self.looks.last() {
             Some(last) if last.amount < amount => {
-                // The file is made ready and checked in time that grows with it, too.
+                // The time to prepare and check the file grows with it too.
                 own_s.max((look.took_s - last.took_s) / (amount - last.amount) as f64)
             }
             _ => own_s,
@@ -105,7 +105,7 @@ impl Pace {
         self.looks.push(look);
     }
 
-    /// Returns the table of a run that takes the share, with an amount that is a round number.
+    /// Returns the table of a run that fills the share, with a round amount.
     pub fn table(&self) -> Table {
         let Some(Rate { fixed_s, unit_s }) = self.rate.filter(|_| self.table.in_time) else {
             return self.table;
@@ -129,8 +129,8 @@ fn first(task: Task) -> u64 {
     }
 }
 
-/// Returns 1, 2 or 5 times a power of ten: the greatest that exceeds `amount` by no more than
-/// [`EXCESS`], and 1 at least.
+/// Returns 1, 2 or 5 times a power of ten: the greatest that exceeds `amount` by at most
+/// [`EXCESS`], and at least 1.
 fn step(amount: f64) -> u64 {
     let most = (amount * (1.0 + EXCESS)).clamp(1.0, 1e18);
     let power = 10_f64.powf(most.log10().floor());
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(pace.table().count, 200);
     }
 
-    /// A program by its times: to start, for a megabyte, and for a megabyte while it is cold.
+    /// A program's times: to start, per megabyte, and per megabyte while cold.
     #[derive(Clone, Copy, Debug)]
     struct Program {
         start_s: f64,
@@ -183,14 +183,14 @@ mod tests {
     }
 
     impl Program {
-        /// The whole time of a run, and the program's own.
+        /// Returns the total time of a run, and the program's own.
         fn run(self, of: &Table) -> (f64, f64) {
             let own_s = match of.task {
                 Task::BytesWrite | Task::BytesRead => of.size as f64 / 1e6 * self.mb_s,
                 Task::Lines => (of.size * of.count) as f64 / 1e6 * self.mb_s / 50.0,
                 Task::Save | Task::SaveSync => of.count as f64 * self.save_s,
             };
-            // The file is checked, at 2 GB/s.
+            // The file is checked at 2 GB/s.
             (self.start_s + own_s + of.run_bytes() as f64 / 2e9, own_s)
         }
     }

@@ -1,4 +1,4 @@
-//! The plan: all runs, their order, their need of space and time, and the time that is left.
+//! Plans all runs: order, required space, time, and remaining time.
 
 use super::Request;
 use super::drive::cells;
@@ -20,33 +20,33 @@ use wrote_result::{Error, units};
 const SIZE_BYTES_MAX: u64 = 1 << 50;
 const SAVES_MAX: u64 = 1_000_000;
 const LINES_MAX: u64 = SIZE_BYTES_MAX / LINE_BYTES;
-/// The least space of a file, on most file systems.
+/// The minimum space of a file on most file systems.
 const BLOCK_BYTES: u64 = 4096;
-/// Languages that read as much as they can in their time need files of several sizes. The greatest
+/// When languages read as much as they can in their time, files of several sizes exist. The largest
 /// of 1, 2 and 5 times each power of ten are together less than three times the longest file.
 const READ_FILES: u64 = 3;
 
-/// All decisions that precede the first file.
+/// All decisions made before the first file.
 pub(super) struct Plan {
     pub tables: Vec<Table>,
     pub places: Vec<PlacePlan>,
-    /// The time of each place, where amounts are left to it.
+    /// The time of each place, if amounts depend on it.
     pub within: Duration,
 }
 
 pub(super) struct PlacePlan {
-    /// The folder, as the user named it.
+    /// The folder as given by the user.
     pub path: PathBuf,
-    /// The file system and device under it.
+    /// Its file system and device.
     pub target: Target,
     /// The cells that measure the drive's own rate.
     pub drive: Option<Box<dyn DrivePlan>>,
-    /// The most memory that is held for writes through the page cache.
+    /// The most memory held for writes through the page cache.
     pub held_bytes: u64,
 }
 
 impl Plan {
-    /// Plans `request`, without making a file.
+    /// Plans `request` without creating a file.
     pub(super) fn new(request: &Request, peers: &dyn Peers) -> Result<Plan, Error> {
         positive("size", request.size_bytes_max(), SIZE_BYTES_MAX)?;
         positive("runs", request.runs.into(), Common::RUNS_MAX.into())?;
@@ -71,7 +71,7 @@ impl Plan {
         Ok(Plan { tables, places, within: request.within })
     }
 
-    /// Announces the run, where `programs` counts those of a task; `folder` is the run's first.
+    /// Announces the run. `programs` counts those of a task; `folder` is the run's first.
     pub(super) fn announcement(
         &self,
         folder: &Path,
@@ -99,7 +99,7 @@ impl Plan {
         }
     }
 
-    /// Returns the estimate, or the time of all places where it decides all amounts.
+    /// Returns the estimate, or the time of all places if it determines all amounts.
     fn in_time(&self, estimate: Duration) -> Duration {
         let all = self.within * self.places.len() as u32;
         if self.tables.iter().all(|table| table.in_time) { estimate.min(all) } else { estimate }
@@ -128,10 +128,10 @@ impl PlacePlan {
                 units::bytes(budget),
             )));
         }
-        // A drive's rate is no baseline of saved texts.
+        // A drive's rate is not a baseline for saved texts.
         let streams = bytes.max(lines);
         let drive = if streams > 0 { cells(target, streams)? } else { None };
-        // It is given back before the file is written: both can use the same room.
+        // It is released before the file is written, so both can use the same space.
         let held_bytes = held_memory::most_bytes(streams);
         Ok(PlacePlan { path: path.to_owned(), target: target.clone(), drive, held_bytes })
     }
@@ -150,13 +150,13 @@ pub(super) fn files_bytes(table: &Table) -> u64 {
     in_blocks(&table.content()).saturating_mul(files)
 }
 
-/// Returns the most bytes that `programs` programs, and we for them, write for a table in one
+/// Returns the most bytes that `programs` programs (and we for them) write for a table in one
 /// place.
 pub(super) fn written_bytes(table: &Table, programs: usize) -> u64 {
     let (file, runs) = (in_blocks(&table.content()), u64::from(table.runs));
     let before = table.before().map_or(0, |before| in_blocks(&before));
     match table.task {
-        // Made once. A program that writes into it breaks the protocol.
+        // Written once. A program that modifies it violates the protocol.
         Task::BytesRead => files_bytes(table),
         Task::BytesWrite | Task::Lines | Task::Save | Task::SaveSync => {
             let times = if table.task.is_save() { table.count } else { 1 };
@@ -172,8 +172,8 @@ fn in_blocks(content: &Content) -> u64 {
     content.len().checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX)
 }
 
-/// Returns the order of runs of `programs` programs: every second round is backwards, and of tables
-/// with one round every second table (M8).
+/// Returns the order of runs of `programs` programs. Every second round is reversed; for tables
+/// with one round, every second table (M8).
 pub(super) fn order(programs: usize, runs: u32, table: usize) -> Vec<Turn> {
     let rounds_before = u32::from(runs == 1 && table % 2 == 1);
     let turns = in_turn(programs, rounds_before + runs).into_iter();
@@ -181,13 +181,12 @@ pub(super) fn order(programs: usize, runs: u32, table: usize) -> Vec<Turn> {
     turns.map(|turn| Turn { round: turn.round - rounds_before, ..turn }).collect()
 }
 
-/// The estimate for one byte, one save, one flush and one line before the first run: the time of a
-/// language in the middle of the field.
+/// The estimate per byte, save, flush and line before the first run: that of an average language.
 const USUAL_BYTE_NS: u64 = 15;
 const USUAL_SAVE_NS: u64 = 100_000;
 const USUAL_FLUSH_NS: u64 = 2_500_000;
 const USUAL_LINE_NS: u64 = 500;
-/// The time to start a program, to prepare its file and to check it.
+/// The time to start a program, prepare its file and check it.
 const BESIDE: Duration = Duration::from_millis(300);
 
 /// Estimates a run before the first of its kind.
@@ -241,7 +240,7 @@ mod tests {
         assert!(bad(|request| request.lines = Some(u64::MAX)).contains("--lines"));
         assert!(bad(|request| request.timeout = Duration::ZERO).contains("--timeout"));
         assert!(bad(|request| request.paths.clear()).contains("folder"));
-        // The second of two folders, before a file is made in the first.
+        // The second of two folders is refused before a file is created in the first.
         assert!(bad(|request| request.paths.push("/dev/null".into())).contains("not a folder"));
         assert!(folder.path().read_dir().unwrap().next().is_none());
     }

@@ -1,4 +1,4 @@
-//! One run of a program: started, watched, and ended if it hangs or the user stops the run.
+//! Runs a program once: starts, watches, and kills it if it hangs or the user stops the run.
 
 use super::answer;
 use super::build::BuiltProgram;
@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 use wrote_machine::peak_memory;
 use wrote_result::{Error, Stop, units};
 
-/// The bytes of standard error that are kept, up to its end.
+/// The bytes of standard error to keep, from its end.
 const STDERR_BYTES_MAX: usize = 16 << 10;
-/// Its memory is read at each examination, and after this number of them (0.2 s) at each fourth: a
-/// reading costs more than the rest, and a long-lived program grows slowly.
+/// Its memory is read at each check, and after this number of checks (0.2 s) at every fourth.
+/// Reading it costs more than the rest, and a long-running program grows slowly.
 const LOOKS_EARLY: u32 = 40;
 const LOOKS_PER_MEMORY: u32 = 4;
-/// The file of a program gone wrong may exceed its size by this much. Runtimes write small files of
-/// their own besides.
+/// How much a faulty program's file may exceed its size. Runtimes write small files too.
 const EXCESS_BYTES_MAX: u64 = 64 << 20;
 
-/// The output of a program that ended well, and what no clock of a run has.
+/// The output of a program that exited successfully, and measurements that its clock does not
+/// cover.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ProgramOutput {
     pub stdout: String,
@@ -37,16 +37,17 @@ pub(super) struct Call<'a> {
     pub table: &'a Table,
     /// The file that it writes or reads.
     pub path: &'a Path,
-    /// Its working folder, where runtimes leave reports of a crash.
+    /// Its working folder, where runtimes leave crash reports.
     pub folder: &'a Path,
     pub timeout: Duration,
 }
 
-/// Runs a program. `Ok(Err(..))` is its failure, one line: its exit code, its signal, its message
-/// on standard error, or the time limit. No process of its group outlives this.
+/// Runs a program. `Ok(Err(..))` is its failure, in one line: exit code, signal, message on
+/// standard error, or time limit. No process of its group outlives this call.
 ///
-/// Its environment is ours, since toolchains are found by it, except for the locale: with `C.UTF-8`
-/// texts and numbers are equal on every machine, and every language takes text for UTF-8.
+/// It inherits our environment, which is needed to find toolchains, except for the locale. With
+/// `C.UTF-8`, texts and numbers are the same on every machine, and every language treats text as
+/// UTF-8.
 pub(super) fn run(
     built: &BuiltProgram,
     call: Call,
@@ -75,7 +76,7 @@ pub(super) fn run(
     let (mut peak, mut looks, began) = (None, 0_u32, Instant::now());
     let mut look = |process: u32| {
         if looks == 0 {
-            // It has just begun: its memory is not yet its own.
+            // It has just started, so its memory usage is not yet its own.
             limit_files(process, file_bytes_max);
         } else if looks < LOOKS_EARLY || looks.is_multiple_of(LOOKS_PER_MEMORY) {
             // The peak only rises, so the last reading counts.
@@ -85,7 +86,7 @@ pub(super) fn run(
         looks += 1;
     };
     let outcome = match supervise(&mut command, limits, stop, &mut look) {
-        // This program alone cannot be started.
+        // Only this program can't be started.
         Err(Error::Failed(because)) => return Ok(Err(because)),
         other => other?,
     };
@@ -101,8 +102,8 @@ pub(super) fn run(
     ))
 }
 
-/// Limits the length of each file of the program (`RLIMIT_FSIZE`, prlimit(2)), so that endless
-/// output does not fill the disk. Processes that it started before are not limited.
+/// Limits the size of the program's files (`RLIMIT_FSIZE`, prlimit(2)), so that endless output does
+/// not fill the disk. Does not affect processes that it has already started.
 fn limit_files(process: u32, bytes_max: u64) {
     let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return };
     let Rlimit { current, maximum } = getrlimit(Resource::Fsize);
@@ -110,7 +111,7 @@ fn limit_files(process: u32, bytes_max: u64) {
     let _ = prlimit(Some(process), Resource::Fsize, Rlimit { current, maximum });
 }
 
-/// Returns the peak of memory if it was read in the second half of the program's life: an early
+/// Returns the memory peak if it was read in the second half of the program's life. An early
 /// reading misses the peak of a short-lived program.
 fn in_time(peak_bytes: u64, seen_at: Duration, process_s: f64) -> Option<u64> {
     (seen_at.as_secs_f64() >= process_s / 2.0).then_some(peak_bytes)
@@ -144,7 +145,7 @@ fn printed_too_much(outcome: &Outcome) -> Option<String> {
     ))
 }
 
-/// Shows a time limit, whole minutes as such.
+/// Formats a time limit, whole minutes as such.
 fn duration(time: Duration) -> String {
     match (time.as_secs(), time.subsec_nanos()) {
         (seconds @ 60.., 0) if seconds % 60 == 0 => format!("{} min", seconds / 60),
@@ -158,7 +159,7 @@ mod tests {
     use super::super::workload::Task;
     use super::*;
 
-    /// Longer than any ending program here lives on the busiest machine.
+    /// Longer than any terminating program here runs on the busiest machine.
     const LONG: Duration = Duration::from_secs(100);
 
     fn shell(script: &str) -> BuiltProgram {
@@ -235,7 +236,7 @@ mod tests {
         let script = "dd if=/dev/zero of=long bs=1 count=1 seek=200000000 2>/dev/null || exit 9";
         let because = fails(&format!("{limited}{script}"));
         assert!(because.starts_with("ended with exit code 9"), "{because}");
-        // A file that is longer than requested, within the limit.
+        // A file longer than requested, but within the limit.
         let script = "dd if=/dev/zero of=long bs=1 count=1 seek=10000000 2>/dev/null || exit 9";
         ran(&shell(&format!("{limited}{script}")), LONG).unwrap();
     }

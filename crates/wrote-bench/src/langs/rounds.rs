@@ -40,7 +40,7 @@ struct Contestant {
     tasks: Vec<Task>,
 }
 
-/// The state that all tables of all places share.
+/// State shared by all tables of all places.
 #[derive(Clone, Copy, Debug)]
 struct Crew<'a> {
     tables: &'a [Table],
@@ -48,34 +48,34 @@ struct Crew<'a> {
     /// The runs of each place's drive, and their time.
     drives: &'a [(u32, Duration)],
     timeout: Duration,
-    /// The time of each place, where amounts are left to it.
+    /// The time of each place, if amounts depend on it.
     within: Duration,
     /// The time since the program's start.
     clock: &'a dyn Clock,
-    /// The working folder of programs.
+    /// The programs' working folder.
     folder: &'a Path,
     stop: &'a Stop,
-    /// The ranks, which run each program at once.
+    /// The ranks, which run each program simultaneously.
     peers: &'a dyn Peers,
 }
 
 struct LangsReporter<'a> {
     ticker: Ticker<'a>,
-    /// The reason of the first table that could not be measured.
+    /// Why the first failing table could not be measured.
     failed: Option<String>,
-    /// The rates of saves, by the task and the program.
+    /// The rates of saves, by task and program.
     rates: HashMap<(Task, usize), Rate>,
 }
 
-/// Measures the languages, and returns the result.
+/// Measures the languages.
 ///
-/// A fault of one program (a crash, a hang, a wrong byte, a false report) is recorded for it alone,
-/// and the other programs' results stand.
+/// A program's fault (a crash, a hang, a wrong byte, a false report) is recorded for it alone.
+/// Other programs' results stay valid.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] when the request makes no sense or no requested language is installed,
-/// [`Error::Interrupted`] when `stop` was raised, else [`Error::Failed`].
+/// [`Error::Usage`] for an invalid request or if no requested language is installed,
+/// [`Error::Interrupted`] if `stop` is raised, else [`Error::Failed`].
 pub fn langs(
     request: &Request,
     stop: &Stop,
@@ -84,12 +84,12 @@ pub fn langs(
     langs_by(&Alone, request, stop, observer)
 }
 
-/// Measures as one of several ranks, each of which runs the programs. All make the same request;
-/// its paths may differ. Rank 0 has the result of all.
+/// Measures as one of several ranks, each of which runs the programs. All make the same request,
+/// but paths may differ. Rank 0 gets the combined result.
 ///
 /// # Errors
 ///
-/// As [`langs`]. Where any rank fails, all end.
+/// Like [`langs`]. If any rank fails, all end.
 pub fn langs_by(
     peers: &dyn Peers,
     request: &Request,
@@ -110,7 +110,7 @@ pub fn langs_by(
             report_leftovers(path, observer);
         }
     }
-    // A read-only folder must be found before the first is measured for minutes.
+    // Detects a read-only folder before minutes are spent measuring the first one.
     let scratches = request.paths.iter().map(|path| Scratch::make_for(path, peers));
     let scratches: Vec<Scratch> = scratches.collect::<Result<_, Error>>()?;
     let programs = |task| chosen.iter().filter(|chosen| chosen.does(task)).count();
@@ -164,7 +164,7 @@ pub fn langs_by(
     })
 }
 
-/// Refuses a comparison without a program.
+/// Refuses a comparison without programs.
 fn refuse_nobody(chosen: &[Candidate], languages: &[Language]) -> Result<(), Error> {
     if !chosen.is_empty() {
         return Ok(());
@@ -173,7 +173,7 @@ fn refuse_nobody(chosen: &[Candidate], languages: &[Language]) -> Result<(), Err
     Err(Error::Usage(format!("nothing can be run: {missing}")))
 }
 
-/// Refuses programs of which none does a requested task.
+/// Refuses programs of which none supports a requested task.
 fn refuse_idlers(chosen: &[Candidate], tables: &[Table]) -> Result<(), Error> {
     let works = |of: &Candidate| tables.iter().any(|table| of.does(table.task));
     if chosen.iter().any(works) {
@@ -190,7 +190,7 @@ fn missing_text(language: &Language) -> String {
     format!("{} is missing{because}{install}", language.name)
 }
 
-/// Builds every program, or finds it built. A failure is noted.
+/// Builds every program, or reuses its build. Notes failures.
 fn build_all(
     chosen: &[Candidate],
     cache: &Path,
@@ -220,8 +220,8 @@ fn build_all(
     Ok(ready)
 }
 
-/// Builds the programs on rank 0 and then on the others, which find them built where they share the
-/// folder. A program that any rank cannot build is left out on all.
+/// Builds the programs on rank 0 first, then on the others, which reuse them if they share the
+/// folder. A program that any rank can't build is left out on all.
 fn build_in_turn(
     chosen: &[Candidate],
     request: &Request,
@@ -236,7 +236,7 @@ fn build_in_turn(
         let (ours, theirs) = (ids.join(", "), first.join(", "));
         return Err(Error::Failed(format!("{ours} can be run here, and {theirs} on rank 0")));
     }
-    // The other ranks have nothing to do meanwhile, and so cannot know how long it takes.
+    // The other ranks are idle, and can't know how long it takes.
     let patience = COMPILER_TIMEOUT * chosen.len() as u32;
     if !peers.is_first() {
         peers.barrier_within(patience, "the builds of rank 0")?;
@@ -255,7 +255,7 @@ fn build_in_turn(
 }
 
 impl Crew<'_> {
-    /// Measures one place, in a folder that is removed afterwards.
+    /// Measures one place in a folder that is removed afterwards.
     fn measure(
         &self,
         number: usize,
@@ -279,7 +279,7 @@ impl Crew<'_> {
             ranks: Default::default(),
         };
         let drive = match planned.drive.take() {
-            // Without a program the drive's rate is not requested.
+            // Without a program the drive's rate is not needed.
             Some(cells) if !self.ready.is_empty() => {
                 self.expect(&mut reporter.ticker, self.drives[number].0, (number, 0));
                 drive::measure(cells, &site, &mut reporter.ticker)?
@@ -298,7 +298,7 @@ impl Crew<'_> {
             }
             match table::measure(self, (number, table), planned, &site, reporter) {
                 Ok(workload) => workloads.extend(workload),
-                // A disk that is full or gone spoils this table, and no other.
+                // A full or missing disk affects only this table.
                 Err(Error::Failed(because)) if !self.peers.are_many() => {
                     let (name, path) = (self.tables[table].name(), planned.path.display());
                     reporter.ticker.note(&format!("{name} is left out in {path}: {because}"));
@@ -308,7 +308,7 @@ impl Crew<'_> {
             }
         }
         self.expect(&mut reporter.ticker, 0, (number, self.tables.len()));
-        // A program's leftovers do not discard the other programs' results.
+        // A program's leftovers do not invalidate other programs' results.
         if let Err(left) = scratch.end_for(self.peers, Ok(())) {
             match self.peers.are_many() {
                 true => return Err(left),
@@ -320,13 +320,13 @@ impl Crew<'_> {
 }
 
 impl Crew<'_> {
-    /// Counts the programs that do the task of a table.
+    /// Counts the programs that support a table's task.
     fn programs(&self, table: &Table) -> usize {
         self.ready.iter().filter(|ready| ready.tasks.contains(&table.task)).count()
     }
 
-    /// Tells the ticker of `runs` runs that are next, and of those behind them: the tables of a
-    /// place from this one on, and the places behind it.
+    /// Passes the numbers of upcoming runs to the ticker: `runs` next ones, then the tables of this
+    /// place from this one on, and the remaining places.
     fn expect(&self, ticker: &mut Ticker, runs: u32, (place, table): (usize, usize)) {
         let later = self.drives.len() - place - 1;
         let tables = self.tables[table..].iter().chain((0..later).flat_map(|_| self.tables));
@@ -342,13 +342,13 @@ impl Crew<'_> {
         table.runs * self.programs(table) as u32
     }
 
-    /// Whether the time of a place is over before a table whose amounts are left to the time.
+    /// Returns whether a place's time is over before a table whose amounts depend on the time.
     fn is_late(&self, place: usize, table: usize) -> Result<bool, Error> {
         let until = self.within * (place as u32 + 1);
         Ok(self.tables[table].in_time && self.now()? >= until)
     }
 
-    /// The time since the program's start, of rank 0: all ranks decide by it.
+    /// Returns rank 0's time since the program's start, by which all ranks decide.
     fn now(&self) -> Result<Duration, Error> {
         self.peers.of_first("the time", self.clock.elapsed())
     }

@@ -1,4 +1,4 @@
-//! A language's compiler or interpreter: its presence and its version.
+//! A language's compiler or interpreter: whether it is installed, and its version.
 
 use super::manifest::{Manifest, Toolchain};
 use super::message::{complaint, shown};
@@ -10,30 +10,30 @@ use std::process::Command;
 use std::time::Duration;
 use wrote_result::{Error, Stop};
 
-/// The time limit of a version: a JVM on a busy machine takes seconds.
+/// The time limit for printing a version: a JVM on a busy machine takes seconds.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
 const VERSION_CHARS: usize = 80;
-/// The most bytes of either output that are read.
+/// The most bytes read of either output.
 const OUTPUT_BYTES: usize = 16 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tools {
     /// Its version, one line.
     pub version: String,
-    /// The build command, its program as a path, with `{source}` and `{build}`. Empty where there
-    /// is no build.
+    /// The build command with the program's path and the placeholders `{source}` and `{build}`.
+    /// Empty if there is no build.
     pub build: Vec<String>,
     /// The run command.
     pub run: Vec<String>,
 }
 
-/// Returns the first toolchain of the manifest that is installed, else why none is, one line.
-/// Programs are searched in `PATH` and then in `~/.local/bin`, which many shells leave out. Without
-/// `wrote`, toolchains that are `wrote` itself are missing.
+/// Returns the manifest's first installed toolchain, or why there is none, in one line. Programs
+/// are searched in `PATH` and then in `~/.local/bin`, which many shells omit. Without `wrote`,
+/// toolchains that are `wrote` itself are missing.
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`] when `stop` is raised while a toolchain prints its version.
+/// [`Error::Interrupted`] if `stop` is raised while a toolchain prints its version.
 pub(super) fn find(
     manifest: &Manifest,
     wrote: Option<&Path>,
@@ -103,7 +103,7 @@ fn with_path(mut words: Vec<String>, search: &Search) -> Result<Vec<String>, Str
     let Some(program) = words.first_mut() else {
         return Ok(words);
     };
-    // A built or embedded program exists only when it is run.
+    // A built or embedded program exists only at run time.
     if program.starts_with('{') {
         return Ok(words);
     }
@@ -126,7 +126,7 @@ fn missing(
     commands.chain(needed).unique().cloned().collect()
 }
 
-/// Returns the version that `command` prints; errors name it `asked`.
+/// Returns the version printed by `command`; errors refer to it as `asked`.
 fn ask_version(
     asked: &str,
     command: &[String],
@@ -158,8 +158,8 @@ fn ask_version(
     Ok(version.ok_or_else(|| format!("{asked}: says nothing")))
 }
 
-/// Makes a command of a toolchain: in English, and in a folder without files that select another
-/// version (rustup, pyenv and go look for such files).
+/// Prepares a toolchain command: in English, and in a folder without files that select another
+/// version (as rustup, pyenv and go do).
 pub(super) fn neutral(words: &[String]) -> Command {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).current_dir("/").env("LC_ALL", "C.UTF-8");
@@ -175,21 +175,21 @@ fn version_line(output: &[u8]) -> Option<String> {
     shown.find(|line| !line.is_empty())
 }
 
-/// Returns whether a line is no part of the version: a JVM first prints options from the
-/// environment, and warnings about the program that runs in it.
+/// Returns whether a line is not part of the version: a JVM first prints options from the
+/// environment and warnings.
 fn is_aside(line: &str) -> bool {
     line.starts_with("Picked up ") || line.to_ascii_lowercase().starts_with("warning:")
 }
 
-/// The folders in which programs are searched, in their order.
+/// The folders in which programs are searched, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
     folders: Vec<PathBuf>,
 }
 
 impl Search {
-    /// The folders of `PATH`, and then `~/.local/bin`, where pip and many installers put programs.
-    /// Relative folders are left out: their programs depend on the working folder.
+    /// Returns the folders of `PATH`, then `~/.local/bin`, where pip and many installers put
+    /// programs. Omits relative folders, whose programs depend on the working folder.
     pub(super) fn of_environment() -> Search {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let home = std::env::var_os("HOME").map(PathBuf::from);
@@ -202,8 +202,7 @@ impl Search {
         Search { folders }
     }
 
-    /// Returns the program's path: `name` itself if it is one. `None` without such a program, or if
-    /// its path is not UTF-8.
+    /// Returns the program's path, or `name` itself if it is one. `None` if not found or not UTF-8.
     pub(super) fn find(&self, name: &str) -> Option<String> {
         let paths = self.folders.iter().map(|folder| folder.join(name));
         let alone = name.contains('/').then(|| PathBuf::from(name));

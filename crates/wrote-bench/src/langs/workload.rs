@@ -1,4 +1,4 @@
-//! The work of every program: its arguments, and the file that it must leave.
+//! The work of a program: its arguments, and the file that it must leave.
 
 use super::Request;
 use wrote::Survives;
@@ -6,41 +6,42 @@ use wrote::device::Target;
 use wrote_result::langs::Cache;
 use wrote_result::units;
 
-/// A workload that a user may request.
+/// A workload that a user can request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Bytes written one at a time, and read one at a time.
     Bytes,
-    /// A short text saved again and again, with and without sync.
+    /// A short text saved repeatedly, with and without sync.
     Save,
     /// Short lines appended.
     Lines,
 }
 
 impl Kind {
-    /// All workloads, in the order of their runs.
+    /// All workloads, in run order.
     pub const ALL: [Kind; 3] = [Kind::Bytes, Kind::Save, Kind::Lines];
 }
 
-/// Bytes of one line with its line feed.
+/// The length of a line including its line feed.
 pub(crate) const LINE_BYTES: u64 = 64;
-/// The sizes of the saved texts, in characters of one byte.
+/// The sizes of the saved texts, in single-byte characters.
 pub(crate) const SAVE_BYTES: [u64; 4] = [500, 1000, 2000, 10_000];
-/// The content of the file before lines are appended to it.
+/// The content of the file before lines are appended.
 const FIRST_LINE: &[u8] = b"this line was there before\n";
 
-/// The kind of a call: the first argument of a program.
+/// The kind of a call: a program's first argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Task {
-    /// `bytes-write PATH SIZE COUNT`: writes SIZE bytes, 0 to 255 repeated, one at a time, into a
-    /// new file; all of that COUNT times.
+    /// `bytes-write PATH SIZE COUNT`: writes SIZE bytes (0 to 255, repeated) one at a time into a
+    /// new file, COUNT times.
     BytesWrite,
-    /// `bytes-read PATH SIZE COUNT`: reads that file one byte at a time, and answers the bytes'
-    /// sum.
+    /// `bytes-read PATH SIZE COUNT`: reads that file one byte at a time, and returns the sum of its
+    /// bytes.
     BytesRead,
     /// `save PATH SIZE COUNT`: saves SIZE characters to PATH, COUNT times.
     Save,
-    /// `save-sync PATH SIZE COUNT`: saves with the language's own sync before the file is closed.
+    /// `save-sync PATH SIZE COUNT`: like `save`, with the language's own sync before closing the
+    /// file.
     SaveSync,
     /// `lines PATH SIZE COUNT`: appends COUNT lines of SIZE bytes.
     Lines,
@@ -60,35 +61,35 @@ impl Task {
         }
     }
 
-    /// Returns whether it saves texts, each with a timing of its own.
+    /// Returns whether it saves texts, with one timing each.
     pub(super) fn is_save(self) -> bool {
         matches!(self, Task::Save | Task::SaveSync)
     }
 }
 
-/// One table of the result: a task with its numbers.
+/// A table of the result: a task with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Table {
     pub task: Task,
-    /// SIZE: bytes of the file, of the text or of the line.
+    /// SIZE: the length of the file, text or line.
     pub size: u64,
     /// COUNT: the number of passes, saves or lines.
     pub count: u64,
-    /// The number of processes of each language.
+    /// The number of processes per language.
     pub runs: u32,
-    /// Whether the page cache is empty of the file when a program begins to read it.
+    /// Whether the file is dropped from the page cache before a program reads it.
     pub cold: bool,
-    /// Whether each program moves as much as it can in its share of the time. The amount of the
-    /// table is then the most of any.
+    /// Whether each program processes as much as it can in its share of the time. The table's
+    /// amount is then the maximum.
     pub in_time: bool,
 }
 
-/// The expected content of a file: a text from before, then a repeated pattern.
+/// The expected content of a file: an initial text, then a repeated pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Content {
     pub head: Vec<u8>,
     pub pattern: Vec<u8>,
-    /// Bytes of the repeated pattern, the last of which may be cut off.
+    /// The length of the repeated pattern, whose last repetition may be incomplete.
     pub body_bytes: u64,
 }
 
@@ -98,7 +99,7 @@ impl Content {
     }
 }
 
-/// Returns all tables of `request`, in the order of their runs.
+/// Returns all tables of `request`, in run order.
 pub(super) fn tables(request: &Request) -> Vec<Table> {
     let asked = |kind: &Kind| request.workloads.is_empty() || request.workloads.contains(kind);
     Kind::ALL.into_iter().filter(asked).flat_map(|kind| tables_of(kind, request)).collect()
@@ -184,7 +185,7 @@ impl Table {
         }
     }
 
-    /// Returns the number that a share of the time decides: bytes, saves or lines.
+    /// Returns the number that depends on the share of the time: bytes, saves or lines.
     pub(super) fn amount(&self) -> u64 {
         if self.is_of_bytes() { self.size } else { self.count }
     }
@@ -202,7 +203,7 @@ impl Table {
         matches!(self.task, Task::BytesWrite | Task::BytesRead)
     }
 
-    /// Returns the number of timings in an answer; lines have one.
+    /// Returns the number of timings in an answer; `lines` has one.
     pub(super) fn timings(&self) -> u64 {
         if self.task == Task::Lines { 1 } else { self.count }
     }
@@ -215,7 +216,7 @@ impl Table {
         self.timing_bytes().saturating_mul(self.timings())
     }
 
-    /// Returns the expected content after a run; a file of reads has it before too.
+    /// Returns the expected content after a run; for reads, also before it.
     pub(super) fn content(&self) -> Content {
         let letters = |count: u64, first: u8| (0..count).map(move |k| first + (k % 26) as u8);
         let (head, pattern) = match self.task {
@@ -229,8 +230,8 @@ impl Table {
         Content { head, pattern, body_bytes: self.timing_bytes() }
     }
 
-    /// Returns the content before a run; `None` where there is no file. The text before a save has
-    /// the new one's length and other letters, so that a missing save is found.
+    /// Returns the content before a run; `None` if there is no file. Before a save, the text has
+    /// the new one's length and other letters, so that a missing save is detected.
     pub(super) fn before(&self) -> Option<Content> {
         match self.task {
             Task::BytesWrite => None,
@@ -242,19 +243,19 @@ impl Table {
         }
     }
 
-    /// Returns the sum of all bytes of the file, if a program must answer it.
+    /// Returns the sum of the file's bytes, if a program must report it.
     pub(super) fn sum(&self) -> Option<u64> {
         let of_rest: u64 = (0..self.size % 256).sum();
         let of_all = (self.size / 256).saturating_mul((0..256).sum()).saturating_add(of_rest);
         (self.task == Task::BytesRead).then_some(of_all)
     }
 
-    /// Returns whether a run writes much through the page cache, and needs memory for it.
+    /// Returns whether a run writes much through the page cache and needs memory for it.
     pub(super) fn fills_page_cache(&self) -> bool {
         matches!(self.task, Task::BytesWrite | Task::Lines)
     }
 
-    /// Returns the place of the bytes when the clock stops, for the result.
+    /// Returns where the bytes are when the clock stops, for the result.
     pub(super) fn cache(&self) -> Cache {
         match self.task {
             Task::SaveSync => Cache::Synced,
@@ -264,7 +265,7 @@ impl Table {
     }
 
     /// Returns what the bytes survive then (M3); `None` for reads. A save replaces a text whose
-    /// name is durable already, so the file's own sync is enough.
+    /// name is durable already, so syncing the file is enough.
     pub(super) fn survives(&self, target: &Target) -> Option<Survives> {
         let written = Survives::of_write(self.task == Task::SaveSync, false);
         (self.task != Task::BytesRead).then(|| target.survives(written))
@@ -315,7 +316,7 @@ mod tests {
             let by_hand = (0..size).map(|k| k % 256).sum();
             assert_eq!(table(Task::BytesRead, size, 1).sum(), Some(by_hand));
         }
-        // The example of the protocol.
+        // The protocol's example.
         assert_eq!(table(Task::BytesRead, 256_000_000, 1).sum(), Some(32_640_000_000));
         assert_eq!(table(Task::BytesWrite, 1000, 1).sum(), None);
     }

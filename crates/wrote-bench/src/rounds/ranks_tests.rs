@@ -1,4 +1,4 @@
-//! The loop with ranks that are threads: a simulated disk, made-up clocks and times, known totals.
+//! The loop with threads as ranks, a simulated disk, simulated clocks, and known totals.
 
 use super::*;
 use crate::budget::Clock;
@@ -16,19 +16,19 @@ use wrote_jobs::peers::{Peers, Places, Ranks};
 use wrote_result::document::{RankFiles, Run};
 use wrote_result::{Stop, stats};
 
-/// A second of 2026, by rank 0's clock.
+/// A time in 2026, by rank 0's clock.
 const BEGAN_S: f64 = 1_790_000_000.0;
 const RANKS_PER_NODE: u32 = 40;
 const BLOCK_BYTES: u64 = 4096;
-/// Far beyond any skew: a test that waits so long hangs.
+/// Far beyond any skew: a test that waits this long hangs.
 const HUNG: Duration = Duration::from_secs(300);
 
-/// How far a node's clock is ahead: up to some hours.
+/// Returns how far a node's clock is ahead: up to some hours.
 fn ahead_s(node: u32) -> f64 {
     f64::from(node % 7) * 1000.0 - 3000.0
 }
 
-/// A rank's own time, which its runs move on.
+/// A rank's own time, advanced by its runs.
 #[derive(Debug, Default)]
 struct Passing(Cell<Duration>);
 
@@ -38,18 +38,18 @@ impl Clock for Passing {
     }
 }
 
-/// A plan whose runs write to a simulated disk, and take a made-up time on each rank.
+/// A plan whose runs write to a simulated disk, and take a simulated time on each rank.
 struct MadeUp {
     rank: u32,
     clock: Rc<Passing>,
     disk: Sim,
-    /// The start and the end of a run, by rank 0's clock, and its bytes.
+    /// Returns the start and end of a run by rank 0's clock, and its bytes.
     run: fn(u32, Turn) -> (f64, f64, u64),
     within: Option<Duration>,
     fails: Option<(u32, u32)>,
 }
 
-/// Writes a file of whole blocks and flushes it. Returns the bytes that the disk took.
+/// Writes a file of whole blocks and flushes it. Returns the bytes written.
 fn write(disk: &Sim, path: &str, bytes: u64) -> u64 {
     let options = Options::new(Ioengine::IoUring, 4, BLOCK_BYTES as usize);
     let mut engine = Engine::simulated(disk, &options).unwrap();
@@ -128,7 +128,7 @@ impl Plan for MadeUp {
     }
 }
 
-/// Runs the plan by so many threads, and returns the outcome of each rank.
+/// Runs the plan on this many threads, and returns each rank's result.
 fn measured(
     ranks: u32,
     run: fn(u32, Turn) -> (f64, f64, u64),
@@ -139,7 +139,7 @@ fn measured(
     all.into_iter().map(|(measured, _)| measured).collect()
 }
 
-/// The same on this disk. Returns also what each rank knows of the nodes and their clocks.
+/// Like [`measured`], on this disk. Also returns each rank's knowledge of nodes and clocks.
 fn measured_on(
     disk: &Sim,
     ranks: u32,
@@ -194,10 +194,11 @@ fn measured_on(
 
 /// The rank that is always slow.
 const STRAGGLER: u32 = 777;
-/// The rank that stands still for a while in the second round.
+/// The rank that stalls in the second round.
 const STALLED: u32 = 5;
 
-/// Starts within a tenth of a second, takes about two; one straggles, and one stalls now and then.
+/// Runs start within a tenth of a second and take about two; one rank straggles, and one stalls at
+/// times.
 fn usual(rank: u32, turn: Turn) -> (f64, f64, u64) {
     let began_s = BEGAN_S + f64::from(turn.round) * 100.0 + f64::from(rank % 10) / 100.0;
     let straggles = if rank == STRAGGLER { 3.0 } else { 0.0 };
@@ -206,7 +207,7 @@ fn usual(rank: u32, turn: Turn) -> (f64, f64, u64) {
     (began_s, ended_s, u64::from(8 + rank % 3) * BLOCK_BYTES)
 }
 
-/// A round trip between threads is the most that a clock can be wrong.
+/// A clock is off by at most a round trip between threads.
 fn assert_near(found: f64, expected: f64, part: f64) {
     assert!((found - expected).abs() <= part * expected.abs() + 0.05, "{found}, not {expected}");
 }
@@ -252,19 +253,19 @@ fn the_totals_of_a_thousand_ranks_are_those_that_were_put_in() {
             let rates: Vec<f64> = (0..RANKS).map(rate).collect();
             assert_near(spread.fastest.iops, rates.iter().copied().fold(0.0, f64::max), 0.01);
             assert_near(spread.median_iops, stats::median(&rates), 0.01);
-            // Until the first rank's end, each rank has done its part of its bytes.
+            // Until the first rank ends, each rank has written a proportional part of its bytes.
             let done = spans().map(|(began_s, ended_s, bytes)| {
                 bytes as f64 * (first_end_s - began_s) / (ended_s - began_s)
             });
             let stonewalled = done.sum::<f64>() / (first_end_s - began_s);
             assert_near(spread.stonewalled_bytes_per_s, stonewalled, 0.05);
-            // 25 nodes, each with a device of which the most of its ranks' readings counts.
+            // 25 nodes with one device each, for which the largest reading of its ranks counts.
             assert_eq!(run.device_written_bytes, Some(25 * 1002));
         }
         assert_eq!(row.latency_ns.unwrap().count, 3 * u64::from(RANKS));
         assert_eq!(row.latency_ns.unwrap().max, u64::from(RANKS));
     }
-    // The disk holds what the totals say.
+    // The disk contains what the totals report.
     let files = disk.names();
     assert_eq!(files.len() as u32, 3 * RANKS);
     let held = files.iter().filter_map(|path| Some(disk.contents(path)?.len() as u64));
@@ -282,7 +283,7 @@ fn the_totals_of_a_thousand_ranks_are_those_that_were_put_in() {
 
 #[test]
 fn all_ranks_end_a_limited_time_with_the_same_runs() {
-    // Each rank's own time passes at another pace: alone they would decide differently.
+    // Each rank's time passes at a different pace: alone they would decide differently.
     fn paced(rank: u32, turn: Turn) -> (f64, f64, u64) {
         let began_s = BEGAN_S + f64::from(turn.round);
         (began_s, began_s + 1.0 + f64::from(rank), 4096)

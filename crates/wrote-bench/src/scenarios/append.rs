@@ -1,4 +1,4 @@
-//! The scenario `append`: many producers hand over short messages, and one file takes them.
+//! The scenario `append`: many producers append short messages to one file.
 
 mod advice;
 mod check;
@@ -22,48 +22,49 @@ use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings}
 pub(crate) const NAME: &str = "append";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// A loop that writes one message after the other to a tokio file.
+    /// A loop that writes message after message to a tokio file.
     Loop,
-    /// A task a message, over a tokio file behind a lock.
+    /// A task per message, sharing a tokio file behind a lock.
     Mutex,
-    /// A task a message, into a channel of tokio's; one task writes.
+    /// A task per message and a bounded tokio channel; one task writes.
     Mpsc,
-    /// A task a message, into a channel without bounds; one thread writes through a `BufWriter`.
+    /// A task per message and an unbounded channel; one thread writes through a `BufWriter`.
     FlumeBufWriter,
-    /// A task a message, into a channel without bounds; ten threads write, by one file that they
-    /// share, or each by a file that it opened itself.
+    /// A task per message and an unbounded channel; ten threads write, through one shared file or
+    /// each through its own.
     FlumeWriters {
         opened: Opened,
     },
-    /// A task a message, into a channel without room; one thread writes and answers.
+    /// A task per message and a rendezvous channel; one thread writes and answers.
     Rendezvous,
     Log(Promise),
 }
 
-/// Whose the handles of several writers are.
+/// How several writers opened the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Opened {
-    /// Clones of one handle: they have one place in the file.
+    /// Clones of one handle, which share a file position.
     Once,
-    /// Each thread opened the file: each has a place of its own, and begins at the start.
+    /// Each thread opened the file and has its own position, starting at 0.
     Each,
 }
 
-/// The event that a producer waits for, and the format of the files.
+/// The event that a producer waits for, and the file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Promise {
     pub sync: SyncPolicy,
     pub format: Format,
-    /// Whether each message's ticket is waited for before the next.
+    /// Whether a producer waits for each message's ticket before the next.
     pub waits: bool,
 }
 
-/// A way of appending that can be asked for by name.
+/// A named way of appending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Strategy {
-    /// `append/mutex`. Of ours the number of producers follows in a row's name: `append/log-no/4`.
+    /// `append/mutex`. For our own ways, the number of producers follows in a row's name:
+    /// `append/log-no/4`.
     pub name: &'static str,
-    /// In words, at most 26 columns.
+    /// A description of at most 26 columns.
     pub words: &'static str,
     pub kind: Kind,
 }
@@ -81,7 +82,7 @@ const fn promise(sync: SyncPolicy, format: Format, waits: bool) -> Kind {
     Log(Promise { sync, format, waits })
 }
 
-/// Every way: those of the load test that the scenario repeats, in its order, then ours.
+/// Every way: those of the load test that the scenario reproduces, in its order, then ours.
 pub(crate) const STRATEGIES: &[Strategy] = &[
     strategy("append/loop", "loop, tokio File", Loop),
     strategy("append/mutex", "tasks, Arc<Mutex<File>>", Mutex),
@@ -97,7 +98,7 @@ pub(crate) const STRATEGIES: &[Strategy] = &[
     strategy("append/log-always", "Log, wait until durable", promise(Always, Framed, true)),
 ];
 
-/// One row: a strategy, and of ours how many producers it has.
+/// One row: a strategy, and for our own the number of producers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     pub strategy: Strategy,
@@ -105,7 +106,7 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// The messages per second that most disks and machines take, until a first look.
+    /// Returns the messages per second on most disks and machines, until the trial run.
     fn usual_messages_per_s(&self) -> f64 {
         match self.strategy.kind {
             Kind::Log(Promise { waits: true, .. }) => 10e3 * f64::from(self.producers.unwrap_or(1)),
@@ -147,8 +148,8 @@ impl Strategy {
     /// The level that an acknowledged message survives on a disk that flushes reach (M3).
     fn acknowledged(&self) -> Survives {
         let flushed = match self.kind {
-            // A tokio file has taken the bytes into a buffer of its own, and a thread that writes
-            // it may not even have begun (tokio::fs::File, "flush").
+            // A tokio file has only buffered the bytes; the thread that writes them may not even
+            // have started (tokio::fs::File, "flush").
             Loop | Mutex | Mpsc | FlumeBufWriter => return Survives::Nothing,
             Log(Promise { waits: false, .. }) => return Survives::Nothing,
             FlumeWriters { .. } | Rendezvous => false,
@@ -159,7 +160,7 @@ impl Strategy {
 }
 
 impl Kind {
-    /// Whether every message has a task of its own, which holds it until it is written.
+    /// Returns whether each message has its own task, which holds it until written.
     fn has_task_a_message(self) -> bool {
         !matches!(self, Loop | Log(_))
     }
@@ -183,7 +184,7 @@ impl Way {
         }
     }
 
-    /// In words: `Log, never synced, 64`.
+    /// A description: `Log, never synced, 64`.
     fn words(&self) -> String {
         match self.producers {
             Some(producers) => format!("{}, {producers}", self.strategy.words),
@@ -191,12 +192,12 @@ impl Way {
         }
     }
 
-    /// How many hand messages over at once, each in an order of its own.
+    /// Returns the number of concurrent producers, each of which keeps its own order.
     fn producers(&self) -> u32 {
         self.producers.unwrap_or(1)
     }
 
-    /// The settings of a run of `messages` messages of `size_bytes` bytes together.
+    /// Returns the settings of a run of `messages` messages with a total of `size_bytes`.
     fn asked(&self, plan: &Plan, messages: u64, size_bytes: u64) -> Settings {
         let Plan { sizes, append_as, rate, .. } = plan;
         let kind = self.strategy.kind;

@@ -18,9 +18,9 @@ use wrote_machine::space;
 use wrote_result::document::{Cell, Direction, Row};
 use wrote_result::{Error, units};
 
-/// The most bytes of the file that cells read and write.
+/// The maximum size of the file that cells read and write.
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// The file is at most this part of all bytes that may be written.
+/// The file is at most this fraction of all bytes that may be written.
 const FILE_PART: u64 = 4;
 const RUNS: u32 = 5;
 /// The time of a run outside its clock.
@@ -34,30 +34,30 @@ pub(crate) struct Grid {
     pub question: &'static str,
     pub cells: Vec<GridCell>,
     pub runs: u32,
-    /// Where a run of a cell is cut off.
+    /// The time limit of a cell's run.
     pub time: Duration,
     pub file_bytes: u64,
     pub numjobs: u32,
-    /// The rate of all jobs of a run together.
+    /// The combined rate of all jobs of a run.
     pub rate: Option<Rate>,
 }
 
-/// One cell: a job that every thread of a run does.
+/// One cell: a job that each thread of a run executes.
 #[derive(Clone, Debug)]
 pub(crate) struct GridCell {
     /// Unique in the result: `peak/write/512k-64-registered`.
     pub name: String,
     /// The group in which it is compared: `peak/write`.
     pub workload: &'static str,
-    /// In words, at most 25 columns.
+    /// A description of at most 25 columns.
     pub words: String,
-    /// Its place, where the rows are shown as a table of two dimensions.
+    /// Its position in a two-dimensional table, if shown as one.
     pub place: Option<Cell>,
-    /// The job; its files are decided when it is run.
+    /// The job; its files are chosen for each run.
     pub spec: JobSpec,
 }
 
-/// A workload of a grid, which a request may name.
+/// A workload of a grid that a request may name.
 pub(crate) struct GridWorkload {
     /// `peak`, `rand`.
     pub scenario: &'static str,
@@ -87,8 +87,8 @@ impl GridWorkload {
     }
 }
 
-/// The cells of a grid that the call names; none where it names none. The ladder alone takes a
-/// minute, so grids are measured only when they are named.
+/// Returns the requested cells of a grid, if any. Grids are measured only on request, because the
+/// ladder alone takes a minute.
 pub(super) fn called(
     workloads: &[GridWorkload],
     call: &Call,
@@ -146,8 +146,8 @@ impl Grid {
         Ok(grid)
     }
 
-    /// Makes runs that write shorter where they would write more than `bytes` together. The file
-    /// is written once, and keeps its size.
+    /// Shortens writing runs if they would write more than `bytes` together. The file is written
+    /// once, and keeps its size.
     fn keep_to_wear(&mut self, bytes: u64) {
         let left = bytes.saturating_sub(self.space_bytes_max());
         let runs = u64::from(self.runs) * u64::from(self.numjobs);
@@ -161,7 +161,7 @@ impl Grid {
         }
     }
 
-    /// Adds a cell. A block that is longer than the file makes no sense, and is left out.
+    /// Adds a cell, unless its block is longer than the file.
     pub(super) fn add(
         &mut self,
         workload: &'static str,
@@ -176,17 +176,18 @@ impl Grid {
         }
     }
 
-    /// Jobs that have the files written before anything is measured: each reads one block.
+    /// Returns jobs that lay out the files before measuring: each reads one block.
     pub(crate) fn layout(&self, files: &[PathBuf]) -> Vec<JobSpec> {
         self.layout_job().on_each(files, None)
     }
 
-    /// Returns the job that has one file written before the first run: it reads one block.
+    /// Returns the job that lays out one file: it reads one block.
     pub(crate) fn layout_job(&self) -> JobSpec {
         JobSpec { io_bytes: Some(4096), ..self.spec(READ, 4096, 1) }
     }
 
-    /// A job on blocks that were written before, directly, through io_uring with all registered.
+    /// Returns a job on preallocated, written blocks: direct, through io_uring with everything
+    /// registered.
     pub(super) fn spec(&self, rw: Rw, bs_bytes: u64, iodepth: u32) -> JobSpec {
         JobSpec {
             group_reporting: true,
@@ -216,7 +217,7 @@ pub(super) fn can_poll(target: &Target) -> bool {
     target.device.as_ref().is_ok_and(|device| device.io_poll)
 }
 
-/// A size as a part of a name: `512k`, `2m`.
+/// Formats a size for use in a name: `512k`, `2m`.
 pub(super) fn short(bytes: u64) -> String {
     match bytes {
         bytes if bytes.is_multiple_of(1 << 20) => format!("{}m", bytes >> 20),
@@ -225,7 +226,7 @@ pub(super) fn short(bytes: u64) -> String {
     }
 }
 
-/// The files are of the run itself.
+/// The files belong to the run.
 const OVERWRITE: Permissions =
     Permissions { overwrite: true, read_unwritten: false, overlap: false, fill: false };
 
@@ -247,7 +248,7 @@ impl scenario::Plan for Grid {
         let writing = self.cells.iter().filter(|cell| cell.spec.rw.write);
         let a_run = |cell: &GridCell| match self.rate {
             Some(rate) => cell.due_bytes_max(rate, self.time),
-            // A mix may happen to be all writes.
+            // A mix may consist entirely of writes.
             None => cell.spec.io_bytes.unwrap_or(self.file_bytes) * u64::from(self.numjobs),
         };
         self.space_bytes_max() + writing.map(a_run).sum::<u64>() * u64::from(self.runs)
@@ -257,7 +258,7 @@ impl scenario::Plan for Grid {
         (self.time + BESIDE) * self.runs * self.cells.len() as u32
     }
 
-    /// Writes the files, which all cells share.
+    /// Writes the files that all cells share.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         site.run_jobs(&self.layout(&self.shared_files(site)), OVERWRITE)?;
         Ok(self.space_bytes_max())
@@ -288,7 +289,7 @@ impl scenario::Plan for Grid {
     }
 }
 
-/// Forgets the counter of the other direction: its bytes are not foreign to the run (M7).
+/// Ignores the counter of the other direction, whose bytes are not foreign to the run (M7).
 fn half_of_mix(mut row: Row) -> Row {
     let read = row.direction == Direction::Read;
     row.way += if read { ": reads" } else { ": writes" };
@@ -320,7 +321,7 @@ mod tests {
         target
     }
 
-    /// The grids that the request names.
+    /// Returns the requested grids.
     fn grids(request: &Asked, target: &Target) -> Result<Vec<Grid>, Error> {
         let of = |_: &_, call: &Call| {
             Ok([
@@ -426,7 +427,7 @@ mod tests {
                 _ => (0, 1000),
             };
             assert_eq!((reads, writes), expected, "{}", cell.name);
-            // Nothing but its time ends it.
+            // Only its time ends it.
             assert!(jobs.iter().all(|job| job.time_based && job.io_bytes.is_none()));
         }
     }

@@ -1,16 +1,16 @@
-//! Every scenario that is a grid, and the one that has a workload.
+//! Lists all grid scenarios and their workloads.
 
 use super::grid::{Grid, GridWorkload, called};
 use super::{peak, rand};
 use crate::scenario::Call;
 use wrote_result::Error;
 
-/// The workloads of all grids, in the order in which they are measured.
+/// Returns the workloads of all grids, in the order of measurement.
 pub(crate) fn workloads() -> impl Iterator<Item = &'static GridWorkload> {
     peak::WORKLOADS.iter().chain(rand::WORKLOADS)
 }
 
-/// Makes the grid with the workload that the call names.
+/// Creates the grid with the requested workload.
 pub(crate) fn of_workload(call: &Call) -> Result<Grid, Error> {
     let peak = called(peak::WORKLOADS, call, peak::grid)?;
     let grid = match peak {

@@ -1,4 +1,4 @@
-//! The scenario `ladder`: sequential writes at every level of safety, in every usual way.
+//! The scenario `ladder`: sequential writes at every level of durability, in every common way.
 
 mod advice;
 mod answers;
@@ -70,7 +70,7 @@ impl Scenario for Ladder {
 pub(crate) enum Workload {
     /// Large writes, as fast as possible.
     Stream,
-    /// Small writes, as log records and saves are.
+    /// Small writes, like log records and saves.
     Small,
 }
 
@@ -85,12 +85,12 @@ impl Workload {
     }
 }
 
-/// One way of writing, without its sizes.
+/// A way of writing, without its sizes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
     pub name: &'static str,
     pub workload: Workload,
-    /// The way in words, at most 25 columns: the table shows it on one line.
+    /// A description of at most 25 columns, to fit on one line of the table.
     pub words: &'static str,
     ioengine: Ioengine,
     pub direct: bool,
@@ -115,9 +115,9 @@ const fn way(
     Way { name, workload, words, ioengine, direct, flush, blocks }
 }
 
-/// Every row, from the least safe to the safest. Direct rows write into allocated blocks, as fio
-/// does by default; cached rows into a new file that grows, as programs do. "In place" writes over
-/// blocks that were written and flushed before.
+/// All rows, from least to most durable. Direct rows write into preallocated blocks, as fio does by
+/// default; cached rows into a new, growing file, as programs do. "In place" overwrites blocks that
+/// were written and flushed before.
 #[rustfmt::skip]
 pub(crate) const WAYS: &[Way] = &[
     way("stream/cached",
@@ -156,8 +156,8 @@ pub(crate) const WAYS: &[Way] = &[
         Small,  "direct O_DSYNC, in place",  Psync,   true,  ODsyncEach,     Written),
 ];
 
-/// Every row by its importance: where the time is short, the last ones are left out first. Each
-/// piece of advice has a choice in the first half.
+/// Rows by importance. If time is short, the last ones are left out first. The first half contains
+/// a choice for each piece of advice.
 const BY_IMPORTANCE: [&str; WAYS.len()] = [
     "small/fdatasync-each",
     "stream/direct-io_uring-fdatasync-at-end",
@@ -181,12 +181,12 @@ const BY_IMPORTANCE: [&str; WAYS.len()] = [
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sizes {
     pub bs_bytes: u64,
-    /// Bytes of the files of all threads: a multiple of `bs_bytes * numjobs`.
+    /// The total size of all threads' files: a multiple of `bs_bytes * numjobs`.
     pub size_bytes: u64,
-    /// Writes in flight at once, of one thread.
+    /// Concurrent writes per thread.
     pub iodepth: u32,
     pub numjobs: u32,
-    /// The rate of all threads together. Each then repeats its file until its time is over.
+    /// The combined rate of all threads. Each repeats its file until its time is over.
     pub rate: Option<Rate>,
 }
 
@@ -195,8 +195,8 @@ impl Sizes {
         self.size_bytes / u64::from(self.numjobs)
     }
 
-    /// Returns the job that writes each file once, directly, into allocated blocks, and flushes it
-    /// at its end. It writes blocks of `bs_bytes` where the file is a multiple of them.
+    /// Returns the job that writes each file once, directly, into preallocated blocks, and flushes
+    /// at the end. Uses blocks of `bs_bytes` if the file is a multiple of them.
     pub(crate) fn fill(&self, bs_bytes: u64, iodepth: u32) -> JobSpec {
         let is_whole = self.file_bytes().is_multiple_of(bs_bytes);
         let bs_bytes = if is_whole { bs_bytes.max(self.bs_bytes) } else { self.bs_bytes };
@@ -208,12 +208,12 @@ impl Sizes {
     pub(crate) fn job(&self, name: &str) -> JobSpec {
         JobSpec {
             iodepth: self.iodepth,
-            // Latencies would include the wait for the completions of other writes.
+            // Otherwise latencies would include waiting for other writes' completions.
             iodepth_batch_complete_min: 1,
             file_bytes: Some(self.file_bytes()),
-            // The cache holds no page of a new file, and none of one written directly.
+            // The cache holds no page of a file that is new or was written directly.
             invalidate: false,
-            // Another run has other arrivals.
+            // Different arrivals in each run.
             seed: seed(),
             ..JobSpec::new(name, WRITE, self.bs_bytes)
         }
@@ -223,8 +223,8 @@ impl Sizes {
 const WRITE: Rw = Rw { read: false, write: true, random: false };
 
 impl Way {
-    /// Whether each small write is flushed before the next one: such a way is far slower than a
-    /// stream, and sees no limit of bytes.
+    /// Returns whether each small write is flushed before the next. Such a way is far slower than a
+    /// stream, and not affected by byte limits.
     fn is_of_flushes(&self) -> bool {
         self.workload == Small && matches!(self.flush, FdatasyncEach | ODsyncEach)
     }
@@ -249,8 +249,8 @@ impl Way {
         }
     }
 
-    /// Returns the settings as a row of the way states them: the time only bounds a run, and no
-    /// row asks for a way of polling.
+    /// Returns the settings as stated in the way's row: the time is only a limit, and no row
+    /// requests polling.
     pub(crate) fn stated(&self, settings: SettingsPair) -> SettingsPair {
         settings.each(|of| Settings {
             runtime_s: None,
@@ -261,13 +261,13 @@ impl Way {
         })
     }
 
-    /// Returns what a write survives on a disk without a fallback.
+    /// Returns what a write survives without fallbacks.
     pub(crate) fn survives_at_best(&self) -> Survives {
         Survives::of_write(self.flush != Flush::None, self.direct && self.blocks == Written)
     }
 }
 
-/// Removes the files of a run, or flushes them: unwritten pages would slow later runs.
+/// Removes a run's files, or flushes them if they stay, as unwritten pages would slow later runs.
 pub(crate) fn clear(files: &[PathBuf], stay: bool, site: &Site) -> Result<(), Error> {
     if !stay {
         return site.clear(files);

@@ -1,4 +1,4 @@
-//! The scenario `latency`: a small text saved again and again, by each way, with and without sync.
+//! The scenario `latency`: saves a small text repeatedly in each way, with and without sync.
 
 mod advice;
 mod plan;
@@ -21,41 +21,41 @@ pub(crate) const NAME: &str = "latency";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     FsWrite,
-    /// The same calls, and `fsync` before the file is closed; nothing for its name.
+    /// The same calls, and `fsync` before closing; the directory is not flushed.
     FsWriteFsync,
-    /// One write over what is there, without cutting it first; `fdatasync`.
+    /// One write over the existing content, without truncating first; `fdatasync`.
     WriteFdatasync,
-    /// The same by `O_DSYNC` in place of the `fdatasync`.
+    /// The same with `O_DSYNC` instead of `fdatasync`.
     ODsync,
-    /// A file of its own that takes the name when it is written.
+    /// A temporary file that is renamed when written.
     Rename,
-    /// The same, flushed before and its name after.
+    /// The same, flushing the content before and the name after the rename.
     RenameFsync,
     WroteWrite,
-    /// One write behind what is there.
+    /// One write at the end of the file.
     Append,
     /// The same, and `fdatasync`.
     AppendFdatasync,
 }
 
-/// The state of the file when a save begins.
+/// The file's state when a save begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum State {
-    /// Nothing: each save makes a file.
+    /// Absent: each save creates a file.
     New,
-    /// A text as long as the new one; each save is of the same file.
+    /// A text as long as the new one; each save overwrites the same file.
     Existing,
 }
 
-/// A way of saving that can be asked for by name.
+/// A named way of saving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     /// `fs-write`: the last part of a row's name.
     pub name: &'static str,
     pub kind: Kind,
-    /// Its names whatever the size, of a new file and of an existing one.
+    /// Names without a size, for a new file and for an existing one.
     listed: [&'static str; 2],
-    /// In words, of a new file and of an existing one.
+    /// Descriptions, for a new file and for an existing one.
     words: [&'static str; 2],
 }
 
@@ -75,8 +75,8 @@ macro_rules! way {
     };
 }
 
-/// Every way, in the order in which programs usually come upon them. Where the words end in
-/// `folder`, the folder is flushed too, for the name's sake.
+/// All ways, from the most common to the rarest. If the description ends in `folder`, the folder is
+/// flushed too, for the name's sake.
 #[rustfmt::skip]
 pub(crate) const WAYS: &[Way] = &[
     way!("fs-write",         FsWrite,         "fs::write",                 "fs::write"),
@@ -107,7 +107,7 @@ impl Scenario for Latency {
         State::ALL.into_iter().flat_map(of).collect()
     }
 
-    /// Texts may have any size, and their rows the name of any size.
+    /// Texts may have any size, so rows with any size exist.
     fn knows(&self, name: &str) -> bool {
         Called::parse(name).is_some()
     }
@@ -121,7 +121,7 @@ impl Scenario for Latency {
     }
 }
 
-/// A name in parts. An absent part stands for all of its kind.
+/// A name in parts. An absent part matches everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Called<'a> {
     state: Option<State>,
@@ -144,7 +144,7 @@ impl<'a> Called<'a> {
             _ => return None,
         };
         let (state, size_bytes) = match place.split_once('-') {
-            // As a row's name has it: no sign, and no zeros before it.
+            // As in a row's name: no sign, no leading zeros.
             Some((state, size)) => {
                 let bytes = size.parse().ok().filter(|bytes: &u64| bytes.to_string() == size)?;
                 (state, Some(bytes))
@@ -156,7 +156,7 @@ impl<'a> Called<'a> {
     }
 }
 
-/// One row: a way, of a text so long, into such a file.
+/// One row: a way of saving a text of this size to such a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SaveRow {
     pub way: &'static Way,
@@ -185,8 +185,8 @@ impl Kind {
         }
     }
 
-    /// Whether the way flushes the folder, so that the file's name survives. In a file that is
-    /// there only a rename changes anything about its name.
+    /// Returns whether the way flushes the folder, so that the file's name survives. For an
+    /// existing file only a rename requires that.
     fn syncs_folder(self, state: State) -> bool {
         match self {
             FsWrite | FsWriteFsync | Rename | Append => false,
@@ -207,8 +207,8 @@ impl Kind {
         Survives::of_write(self.sync() != Flush::None && name_is_there, false)
     }
 
-    /// The states that a crash in the middle may leave: every one that no manual page or standard
-    /// rules out. Some file systems are kinder (`docs/methodology.md`).
+    /// Returns the states that a crash during a save may leave: all that no manual page or standard
+    /// rules out. Some file systems are safer (`docs/methodology.md`).
     pub(crate) fn leaves(self, state: State) -> CrashLeaves {
         match (self, state) {
             // The content is flushed before it gets the name.
@@ -272,13 +272,13 @@ impl SaveRow {
         }
     }
 
-    /// The level that a text survives once its way reports it as saved (M3).
+    /// Returns what a saved text survives (M3).
     pub(crate) fn survives(&self, target: &Target) -> Survives {
         target.survives(self.way.kind.acknowledged(self.state))
     }
 }
 
-/// The way of a row of the scenario, and the file that it saves to.
+/// Returns the way of a scenario's row, and the file that it saves to.
 pub(crate) fn way_of(row: &Row) -> Option<(State, &'static Way)> {
     let rest = row.workload.strip_prefix(NAME)?.strip_prefix('/')?;
     let state = State::ALL.into_iter().find(|state| {

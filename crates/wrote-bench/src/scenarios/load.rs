@@ -13,13 +13,13 @@ use wrote_result::document::Process;
 
 pub(crate) const NAME: &str = "load";
 const USUAL: [&str; 2] = ["rand/read", "rand/write"];
-/// The rates, in percent of the speed of a closed loop: closer where latency bends, and one beyond.
+/// The rates, in percent of the closed-loop speed: denser where latency bends, and one beyond.
 const PERCENTS: [u32; 13] = [10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 100, 110];
 const RUNS: u32 = 3;
 const TIME: Duration = Duration::from_secs(1);
-/// The time of a run outside its clock, with a rest for the device.
+/// The time of a run outside its clock, including a rest for the device.
 const BESIDE: Duration = Duration::from_millis(150);
-/// The most bytes that a run writes at the speed of a closed loop; a run is shortened to them.
+/// The most bytes that a run writes at closed-loop speed; longer runs are shortened.
 const WRITTEN_BYTES_MAX: u64 = 512 << 20;
 
 /// One curve.
@@ -29,7 +29,7 @@ pub(crate) struct Plan {
     runs: u32,
     time: Duration,
     process: Process,
-    /// Operations per second of the closed loop, once it has run.
+    /// Operations per second of the closed loop, once measured.
     closed_iops: f64,
 }
 
@@ -42,7 +42,7 @@ pub struct Load {
     #[cfg_attr(feature = "cli", arg(long, group = "open_loop"))]
     pub load_curve: bool,
 
-    /// When operations are due; at random distances by default.
+    /// When operations are due; by default at random intervals.
     #[cfg_attr(feature = "cli", arg(skip))]
     pub process: Option<Process>,
 }
@@ -68,7 +68,7 @@ impl Scenario for Load {
 }
 
 impl Load {
-    /// Returns a curve for each workload that the call names.
+    /// Returns a curve for each requested workload.
     fn curves(&self, call: &Call) -> Result<Vec<Plan>, Error> {
         let usual = USUAL.map(str::to_owned);
         let names = if call.only.is_empty() { &usual[..] } else { call.only };
@@ -94,7 +94,8 @@ impl Load {
 /// Returns the workloads of a name: those of a grid, or rows of the ladder.
 fn subjects(name: &str, call: &Call) -> Result<Vec<Subject>, Error> {
     let of_grids = grids::workloads().filter(|named| {
-        // A mix has two rates and two latencies; its scenario's name means those that have one.
+        // A mix has two rates and two latencies, so a scenario's name selects only its other
+        // workloads.
         name == named.workload || name == named.scenario && named.workload != MIX
     });
     let of_grids: Vec<&str> = of_grids.map(|named| named.workload).collect();

@@ -1,4 +1,5 @@
-//! The scenario `meta`: operations on names and small files, in folders of their own and in one.
+//! The scenario `meta`: operations on names and small files, in private folders and in a shared
+//! one.
 
 mod findings;
 mod plan;
@@ -14,7 +15,7 @@ use wrote_result::Error;
 use wrote_result::document::{Blocks, Direction, Finding, Flush, Ioengine, Settings, SourceCache};
 
 pub(crate) const NAME: &str = "meta";
-/// The bytes of a file, as IO500's mdtest has them.
+/// The file size of IO500's mdtest.
 pub(crate) const FILE_BYTES: u64 = 3901;
 
 /// The settings of the scenario `meta`.
@@ -45,7 +46,7 @@ pub(crate) enum Kind {
 
 use Kind::{Create, Open, Read, Rename, Stat, Unlink};
 
-/// A row: an operation, in one folder of all ranks or in one of each.
+/// A row: an operation, in one folder shared by all ranks or in private ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     /// `meta/own/create`.
@@ -81,7 +82,7 @@ const WAYS: [Way; 12] = [
 ];
 
 impl Kind {
-    /// The word in the settings of a row.
+    /// Returns the name in a row's settings.
     fn word(self) -> &'static str {
         match self {
             Create => "create",
@@ -93,7 +94,7 @@ impl Kind {
         }
     }
 
-    /// Whether it changes nothing.
+    /// Returns whether it changes nothing.
     fn is_read(self) -> bool {
         matches!(self, Stat | Open | Read)
     }
@@ -102,19 +103,19 @@ impl Kind {
         if self.is_read() { Direction::Read } else { Direction::Write }
     }
 
-    /// Nothing flushes the folder: the change is in the kernel's memory, or a server's.
+    /// The folder is not flushed: the change is in the memory of the kernel or a server.
     fn survives(self) -> Option<Survives> {
         (!self.is_read()).then_some(Survives::ProcessCrash)
     }
 
-    /// File bytes of one operation.
+    /// Returns the file bytes of one operation.
     fn bytes(self) -> u64 {
         if self == Read { FILE_BYTES } else { 0 }
     }
 }
 
 impl Way {
-    /// The settings of a run of so many files.
+    /// Returns the settings of a run of this many files.
     fn settings(&self, files: u32, cache: Option<SourceCache>) -> Settings {
         Settings {
             rw: self.kind.word().into(),

@@ -1,4 +1,4 @@
-//! The scenario `peak`: the most that sequential reads and writes reach, and with what.
+//! The scenario `peak`: the maximum throughput of sequential reads and writes, and how to reach it.
 
 use super::grid::{Grid, GridWorkload, READ, WRITE, called, can_poll, short};
 use crate::scenario::{self, Call, Listed, Scenario};
@@ -16,14 +16,14 @@ pub(super) const WORKLOADS: &[GridWorkload] = &[
     GridWorkload::new(NAME, "peak/write", "writes: bs x iodepth x way", true),
 ];
 
-/// Block sizes: below, between and above what most devices take as one command.
+/// Block sizes: below, around and above what most devices take as one command.
 const BS_BYTES: [u64; 3] = [128 << 10, 512 << 10, 2 << 20];
-/// Few in flight, and enough for a fast device.
+/// A few in flight, and enough for a fast device.
 const IODEPTHS: [u32; 2] = [8, 64];
 const RUN_BYTES_MAX: u64 = 256 << 20;
 const TIME: Duration = Duration::from_millis(250);
 
-/// A way of io_uring: what is asked besides direct transfers.
+/// An io_uring variant: options on top of direct I/O.
 type Way = (&'static str, fn(&mut JobSpec));
 
 const WAYS: [Way; 4] = [
@@ -55,7 +55,7 @@ impl Scenario for Peak {
     }
 }
 
-/// The cells: polled ones only where the device has poll queues.
+/// Returns the cells; polled ones only if the device has poll queues.
 pub(super) fn grid(call: &Call) -> Result<Grid, Error> {
     let mut grid = Grid::new(NAME, QUESTION, TIME, call)?;
     let sizes = call.common.stream_bs_bytes.map_or(BS_BYTES.to_vec(), |bytes| vec![bytes]);

@@ -1,4 +1,4 @@
-//! The scenario `rand`: small random reads, writes and a mix, over the depth of the queue.
+//! The scenario `rand`: small random reads, writes and a mix, by queue depth.
 
 use super::grid::{Grid, GridWorkload, called};
 use crate::scenario::{self, Call, Listed, Scenario};
@@ -16,12 +16,12 @@ pub(super) const WORKLOADS: &[GridWorkload] = &[
     GridWorkload::new(NAME, "rand/mix", "70 % reads, 30 % writes", true),
 ];
 
-/// A database's page, and the unit in which drives state their IOPS.
+/// A typical database page, and the unit in which drives state IOPS.
 const BS_BYTES: u64 = 4 << 10;
-/// From one that waits for another to more than most devices serve at once.
+/// From one operation at a time to more than most devices serve at once.
 const IODEPTHS: [u32; 4] = [1, 4, 16, 64];
 const TIME: Duration = Duration::from_millis(400);
-/// The most that one run transfers: more than most devices can in its time.
+/// The most bytes of one run: more than most devices transfer in its time.
 const RUN_BYTES_MAX: u64 = 512 << 20;
 const MIX_READ_PERCENT: u32 = 70;
 

@@ -1,4 +1,4 @@
-//! The scenario `serve`: many connections send short messages to a server, and its log has them.
+//! The scenario `serve`: many connections send short messages to a server that logs them.
 
 mod clients;
 mod drive;
@@ -21,19 +21,19 @@ use wrote_result::document::Finding;
 
 pub(crate) const NAME: &str = "serve";
 
-/// A protocol that can be asked for by name.
+/// A named protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Door {
     /// `serve/lines`. Connections and window follow in a row's name: `serve/relp/64/128`.
     pub name: &'static str,
-    /// In words.
+    /// A description.
     pub words: &'static str,
     pub protocol: Protocol,
-    /// The URL that our own server listens on.
+    /// The URL that our server listens on.
     pub listen: &'static str,
     /// Whether `--only serve` measures it.
     pub is_usual: bool,
-    /// The usual connections, and windows where the server answers.
+    /// The default connections, and windows if the server answers.
     pub connections: &'static [u32],
     pub windows: &'static [u32],
 }
@@ -59,7 +59,7 @@ const fn answered(
     Door { name, words, protocol, listen, is_usual, connections: &[1, 64], windows: &[1, 128] }
 }
 
-/// Every protocol, in the order in which they are measured.
+/// All protocols, in the order of measurement.
 pub(crate) const DOORS: &[Door] = &[
     frames("serve/lines", "lines", Frame::Lines, "tcp://127.0.0.1:0"),
     frames("serve/octets", "octet counts", Frame::Octets, "tcp://127.0.0.1:0?frame=octets"),
@@ -74,7 +74,7 @@ pub(crate) const DOORS: &[Door] = &[
     },
 ];
 
-/// One row: a protocol, its connections, and its window where the server answers.
+/// One row: a protocol, its connections, and its window if the server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     pub door: Door,
@@ -97,7 +97,7 @@ impl Scenario for Serve {
         DOORS.iter().map(listed).collect()
     }
 
-    /// Its clients and its server share the machine's processors: more of them measure no disk.
+    /// Clients and server share the machine's processors, so more ranks would not measure the disk.
     fn takes_ranks(&self) -> bool {
         false
     }
@@ -112,8 +112,8 @@ impl Scenario for Serve {
 }
 
 impl Door {
-    /// The level that a message survives when our own server has acknowledged it (M3). A message
-    /// without an answer is acknowledged when the kernel has taken it.
+    /// Returns what an acknowledged message survives with our server (M3). A message without an
+    /// answer counts as acknowledged once the kernel has it.
     fn acknowledged(&self) -> Survives {
         if self.protocol.answers() { Survives::PowerLoss } else { Survives::Nothing }
     }
@@ -129,7 +129,7 @@ impl Way {
         }
     }
 
-    /// In words: `RELP, 64, window 128`.
+    /// A description: `RELP, 64, window 128`.
     fn words(&self) -> String {
         let Way { door, connections, window } = self;
         match (window, door.protocol) {

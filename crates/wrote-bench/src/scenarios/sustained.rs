@@ -20,25 +20,25 @@ use wrote_machine::{host, space};
 use wrote_result::document::Finding;
 use wrote_result::{Error, units};
 
-/// Of the room that may be used, this part is left to what the file system keeps of the file.
+/// This fraction of the usable space is left for the file's metadata.
 const SPARE_PART: u64 = 100;
 pub(crate) const NAME: &str = "sustained";
 const ROW: &str = "sustained/direct-io_uring";
 const WORDS: &str = "direct io_uring, on and on";
 
 const TIME: Duration = Duration::from_secs(60);
-/// The most a second without a size: no drive on four lanes of PCIe 4.0 is faster.
+/// The maximum rate without a size: no drive on four lanes of PCIe 4.0 is faster.
 const BYTES_PER_S_MAX: u64 = 8_000_000_000;
-/// The file on a file system that does not tell how much room it has.
+/// The file size if the file system does not report its free space.
 const FILE_BYTES_UNKNOWN: u64 = 16 << 30;
-/// Writes in flight: 8 MiB, which keeps a fast drive busy. There is no calibration that could
-/// choose: it would use up some of the burst.
+/// Writes in flight: 8 MiB, enough for a fast drive. A calibration to choose it would use up some
+/// of the burst.
 const IODEPTH: u32 = 16;
-/// The device rests so long before it is looked at again.
+/// The rest before the device is measured again.
 const IDLE: Duration = Duration::from_secs(10);
-/// The second look takes so long at most.
+/// The maximum time of the second measurement.
 const RECOVERED_TIME_MAX: Duration = Duration::from_secs(10);
-/// The assumed speed where only the size is known.
+/// The assumed speed if only the size is known.
 const USUAL_BYTES_PER_S: f64 = 1e9;
 
 /// The settings of the scenario `sustained`.
@@ -74,18 +74,18 @@ impl Scenario for Long {
 pub(crate) struct Plan {
     bs_bytes: u64,
     iodepth: u32,
-    /// The most that is written before the pause.
+    /// The most bytes written before the pause.
     size_bytes: u64,
-    /// Bytes of the file, which is written over from its start when it is full.
+    /// The size of the file, which is overwritten from its start when full.
     file_bytes: u64,
-    /// When it ends, if its bytes are not written before.
+    /// When it ends, unless its bytes are written before.
     time: Option<Duration>,
     rate: Option<Rate>,
     idle: Duration,
 }
 
 impl Plan {
-    /// The plan of what is called for by name; `None` where nothing is.
+    /// Plans the requested row; `None` if it is not requested.
     fn new(asked: &Long, call: &Call) -> Result<Option<Plan>, Error> {
         let (request, target) = (call.common, call.target);
         if !call.names(NAME, ROW) {
@@ -113,7 +113,7 @@ impl Plan {
             0 => FILE_BYTES_UNKNOWN,
             capacity => space::budget(capacity, target.free_bytes),
         };
-        // What the file system needs for the file itself comes out of the same room.
+        // The file's metadata uses the same space.
         let spare_bytes = budget_bytes / SPARE_PART;
         let file_bytes = size_bytes.min(budget_bytes - spare_bytes) / bs_bytes * bs_bytes;
         if file_bytes == 0 {
@@ -123,7 +123,7 @@ impl Plan {
         Ok(Some(Plan { bs_bytes, iodepth, size_bytes, file_bytes, time, rate, idle }))
     }
 
-    /// The stream, without a file.
+    /// Returns the stream, without a file.
     fn spec(&self) -> JobSpec {
         let write = Rw { read: false, write: true, random: false };
         JobSpec {
@@ -138,23 +138,23 @@ impl Plan {
         }
     }
 
-    /// Whether its bytes, and not its time, end it.
+    /// Returns whether it ends by bytes, not by time.
     fn is_by_size(&self) -> bool {
         self.time.is_none()
     }
 
-    /// About how long it writes before the pause.
+    /// Estimates the writing time before the pause.
     fn writing(&self) -> Duration {
         let by_size = Duration::from_secs_f64(self.size_bytes as f64 / USUAL_BYTES_PER_S);
         self.time.unwrap_or(by_size)
     }
 
-    /// About how long the pause and the second look take.
+    /// Estimates the time of the pause and the second measurement.
     fn afterwards(&self) -> Duration {
         self.idle + RECOVERED_TIME_MAX.min(self.writing() / 2)
     }
 
-    /// The most that the second look writes.
+    /// Returns the most bytes that the second measurement writes.
     fn recovered_bytes_max(&self) -> u64 {
         if self.idle.is_zero() { 0 } else { self.size_bytes / 2 / self.bs_bytes * self.bs_bytes }
     }
@@ -164,7 +164,7 @@ fn most_bytes(time: Duration, rate: Option<Rate>, bs_bytes: u64) -> u64 {
     let most = time.as_secs_f64() * BYTES_PER_S_MAX as f64;
     let held = rate.map_or(f64::INFINITY, |rate| {
         let distance_s = rate.mean_distance(bs_bytes).as_secs_f64();
-        // Poisson's come a little more often now and then.
+        // Poisson arrivals may cluster a little.
         2.0 * time.as_secs_f64() / distance_s.max(1e-9) * bs_bytes as f64
     });
     most.min(held).max(bs_bytes as f64) as u64

@@ -1,4 +1,4 @@
-//! The scenario `ways`: one file written whole, by each way that programs use, and by ours.
+//! The scenario `ways`: writes one file completely, in each way that programs use, and in ours.
 
 mod advice;
 mod dd;
@@ -26,7 +26,7 @@ pub(crate) const CHUNK: &str = "ways/chunk";
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-/// Bytes of one write of dd, as most people call it.
+/// The block size in most uses of dd.
 const DD_BS_BYTES: u64 = MIB;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,21 +34,21 @@ pub(crate) enum Kind {
     FsWrite,
     /// One `write_all` of everything, then `sync_all`.
     WriteAll,
-    /// Pieces of so many bytes into a `BufWriter`, then `sync_all`.
+    /// Pieces of this size into a `BufWriter`, then `sync_all`.
     BufWriter(u64),
-    /// Pieces of so many bytes straight to the file, then `sync_all`.
+    /// Pieces of this size directly to the file, then `sync_all`.
     Chunks(u64),
-    /// A loop of `read` and `write_all` through one buffer of so many bytes, then `sync_all`.
+    /// A loop of `read` and `write_all` through one buffer of this size, then `sync_all`.
     Stream(u64, SourceCache),
-    /// The same block of so many bytes again and again, then `sync_all`.
+    /// The same block of this size repeatedly, then `sync_all`.
     Constant(u64),
     /// `dd` of zeros with `conv=fdatasync`, or with `oflag=direct` and no flush.
     Dd {
         direct: bool,
     },
-    /// `wrote::Writer`, given pieces of so many bytes.
+    /// `wrote::Writer`, given pieces of this size.
     Writer(u64),
-    /// `wrote::copy`, durable, without sharing blocks.
+    /// `wrote::copy`, durable, without reflinks.
     CopyFile(SourceCache),
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum Kind {
 pub(crate) struct Way {
     pub name: &'static str,
     pub workload: &'static str,
-    /// In words, at most 26 columns; of the chunks the size, a comma, and the way.
+    /// A description of at most 26 columns; for chunks the size, a comma, and the way.
     pub words: &'static str,
     pub kind: Kind,
 }
@@ -68,7 +68,7 @@ const fn way(workload: &'static str, name: &'static str, words: &'static str, ki
     Way { name, workload, words, kind }
 }
 
-/// Every row, in the order in which programs usually come upon the ways.
+/// All rows, from the most common way to the rarest.
 pub(crate) const WAYS: &[Way] = &[
     way(FILE, "ways/file/fs-write", "fs::write", FsWrite),
     way(FILE, "ways/file/write_all", "write_all, sync_all", WriteAll),
@@ -132,12 +132,12 @@ impl Scenario for Ways {
 }
 
 impl Kind {
-    /// Whether the bytes are all in memory before the clock starts.
+    /// Returns whether all bytes are in memory before the clock starts.
     fn holds_input(self) -> bool {
         matches!(self, FsWrite | WriteAll | BufWriter(_) | Chunks(_) | Writer(_))
     }
 
-    /// The cache state that a way wants, where it reads the source while the clock runs.
+    /// Returns the required cache state, if the way reads the source while the clock runs.
     fn cache(self) -> Option<SourceCache> {
         match self {
             Stream(_, cache) | CopyFile(cache) => Some(cache),
@@ -150,7 +150,7 @@ impl Kind {
         self.holds_input() || self.cache().is_some()
     }
 
-    /// Bytes of one write, as the program hands them on.
+    /// Returns the bytes of one write, as the program passes them.
     fn bs_bytes(self, size_bytes: u64) -> u64 {
         let bs_bytes = match self {
             FsWrite | WriteAll => size_bytes,
@@ -174,7 +174,7 @@ impl Kind {
 }
 
 impl Way {
-    /// The settings, for the result. `Writer` and `copy` run with their defaults.
+    /// Returns the settings for the result. `Writer` and `copy` run with their defaults.
     pub(crate) fn asked(&self, size_bytes: u64) -> Settings {
         let ours = matches!(self.kind, Writer(_) | CopyFile(_));
         let data = match self.kind {
@@ -200,7 +200,7 @@ impl Way {
         }
     }
 
-    /// The place in the grid of chunks: the size of a piece, and the way.
+    /// Returns the position in the grid of chunks: piece size and way.
     pub(crate) fn cell(&self) -> Option<Cell> {
         let (bytes, head) = match self.kind {
             Chunks(bytes) => (bytes, "write_all"),
@@ -213,7 +213,7 @@ impl Way {
 
     /// The level that the file survives once its way returns, on a disk that flushes reach (M3).
     pub(crate) fn acknowledged(&self) -> Survives {
-        // Every way makes a new file: its blocks are not settled.
+        // Every way creates a new file, so its blocks are not settled.
         Survives::of_write(self.kind.sync() != Flush::None, false)
     }
 }

@@ -1,4 +1,4 @@
-//! Folders that runs before this one left behind, because they were killed.
+//! Folders left behind by killed runs.
 
 use super::{PREFIX, lock, remove, staged};
 use lock::State;
@@ -6,51 +6,51 @@ use rustix::fs::fstat;
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
 
-/// A run's folder, or a file or folder on its way, that is still there.
+/// A run's folder, or a temporary file or folder, that still exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
     /// The file or folder.
     pub path: PathBuf,
-    /// Bytes that the run's files take up.
+    /// The space used by the run's files, in bytes.
     pub size_bytes: u64,
-    /// Whether the run still lives.
+    /// Whether the run is still alive.
     pub alive: bool,
 }
 
 /// The result of [`clean`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// The files and folders that are gone.
+    /// The removed files and folders.
     pub removed: Vec<Leftover>,
-    /// The files and folders of runs that still live: left alone.
+    /// Files and folders of live runs, which were left alone.
     pub alive: Vec<Leftover>,
-    /// One line for each folder that was left alone for another reason, with the reason.
+    /// One line for each folder left alone for another reason.
     pub refused: Vec<String>,
 }
 
-/// A folder that looks like a run's, opened.
+/// An opened folder that looks like a run's.
 struct Candidate {
     leftover: Leftover,
     folder: remove::Open,
     contents: remove::Contents,
-    /// Keeps the lock of a dead run, so that no other process removes its folder meanwhile.
+    /// Holds a dead run's lock, so that no other process removes its folder.
     state: State,
 }
 
-/// The folders in `parent` that runs of the current user made and that are still there, by name.
+/// Returns the existing folders in `parent` that the current user's runs created, by name.
 ///
-/// A folder is a run's when its name is `.wrote-` and six letters or digits, and when it holds a
-/// lock file with a run's first line; or when it is empty, because the run was killed while it made
-/// the folder or removed it. A parent that can't be read has none.
+/// A run's folder is named `.wrote-` plus six letters or digits. It holds a lock file with a run's
+/// first line, or is empty if the run was killed while creating or removing it. An unreadable
+/// parent has none.
 pub fn leftovers(parent: &Path) -> Vec<Leftover> {
     candidates(parent).into_iter().map(|candidate| candidate.leftover).collect()
 }
 
-/// Removes the folders in `parent` that runs of the current user left behind, and the files and
-/// folders of killed copies and saves.
+/// Removes folders in `parent` left behind by the current user's runs, and files and folders of
+/// killed copies and saves.
 ///
-/// A folder whose run lives is left alone, and so is one that holds anything that a run does not
-/// make. [`Error::Usage`] where `parent` is no folder.
+/// A folder is left alone if its run is alive, or if it contains anything that a run does not
+/// create. [`Error::Usage`] if `parent` is not a folder.
 pub fn clean(parent: &Path) -> Result<Cleaned, Error> {
     super::check_folder(parent)?;
     let mut cleaned = Cleaned::default();
@@ -100,7 +100,7 @@ fn candidates(parent: &Path) -> Vec<Candidate> {
     paths.into_iter().filter_map(candidate).collect()
 }
 
-/// The folder at `path`, if it is a run's of the current user.
+/// Returns the folder at `path`, if it belongs to one of the current user's runs.
 fn candidate(path: PathBuf) -> Option<Candidate> {
     let open = remove::Open::at(&path).ok()?;
     let folder = &open.folder;
@@ -130,7 +130,7 @@ mod tests {
     use std::fs;
     use tempfile::TempDir;
 
-    /// A folder as a killed run leaves it.
+    /// Creates a folder as a killed run leaves it.
     fn dead(parent: &Path, name: &str) -> PathBuf {
         let path = parent.join(name);
         fs::create_dir(&path).unwrap();

@@ -1,4 +1,4 @@
-//! The lock file in a run's folder, which tells whether the run still lives.
+//! The lock file in a run's folder, which shows whether the run is alive.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
 use rustix::io::Errno;
@@ -9,29 +9,28 @@ use std::path::Path;
 
 pub(super) const NAME: &str = "lock";
 
-/// The first line of every lock file. Nothing without it is ever taken for a run's folder.
+/// The first line of every lock file. Without it, a folder is never taken for a run's.
 const MAGIC: &str = "wrote scratch folder 1";
 
-/// A lock file more than this long is not ours.
+/// A longer lock file is not ours.
 const LENGTH_BYTES_MAX: u64 = 4096;
 
-/// The content of a lock file.
+/// The state of a lock file's run.
 #[derive(Debug)]
 pub(super) enum State {
     Alive,
-    /// Its run is dead. The lock is held by us for as long as this is kept.
+    /// Its run is dead. We hold the lock while this value exists.
     Dead(#[allow(dead_code, reason = "held, not read")] Option<File>),
-    /// It is no run's lock file.
+    /// It is not a run's lock file.
     Foreign,
 }
 
-/// Makes the lock file in `folder`, writes who holds it, and locks it (`flock(2)`) until it is
-/// dropped.
+/// Creates the lock file in `folder`, records its owner, and locks it (`flock(2)`) until dropped.
 ///
-/// Where the file system has no locks (some FUSE), the process that it names stands for it.
+/// If the file system has no locks (some FUSE), the recorded process serves instead.
 pub(super) fn make(folder: &Path) -> io::Result<File> {
     let mut file = File::create_new(folder.join(NAME))?;
-    // Locked before its first line is written: readers ignore a lock file without that line.
+    // Locked before its first line is written, as readers ignore a lock file without that line.
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
         Err(errno) => return Err(errno.into()),
@@ -46,7 +45,7 @@ pub(super) fn make(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The content of the lock file in `folder`; `None` where none can be read.
+/// Reads the lock file in `folder`; `None` if there is no readable one.
 pub(super) fn state(folder: impl AsFd) -> Option<State> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(openat(folder, NAME, flags, Mode::empty()).ok()?);
@@ -57,7 +56,7 @@ pub(super) fn state(folder: impl AsFd) -> Option<State> {
     if (&file).take(LENGTH_BYTES_MAX).read_to_string(&mut text).is_err() {
         return Some(State::Foreign);
     }
-    // Empty: its run was killed, or is, between making the file and writing to it.
+    // Empty: its run was killed between creating and writing it, or is about to write.
     if !text.is_empty() && text.lines().next() != Some(MAGIC) {
         return Some(State::Foreign);
     }
@@ -71,7 +70,7 @@ pub(super) fn state(folder: impl AsFd) -> Option<State> {
     })
 }
 
-/// Whether the process that the lock file names is alive: the same pid, begun at the same time.
+/// Returns whether the recorded process is alive: the same PID and start time.
 fn names_a_living_process(text: &str) -> bool {
     let figure = |key: &str| -> Option<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -84,11 +83,11 @@ fn names_a_living_process(text: &str) -> bool {
     started.is_some_and(|ticks| ticks > 0) && start_time(pid) == started
 }
 
-/// When a process began, in clock ticks since the machine did: field 22 of `/proc/PID/stat`
+/// Returns when a process started, in clock ticks since boot: field 22 of `/proc/PID/stat`
 /// (proc_pid_stat(5)).
 fn start_time(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Field 2, the name, is in brackets and may hold anything; field 3 follows the last bracket.
+    // Field 2, the name, is in parentheses and may contain anything; field 3 follows the last one.
     let (_, after) = stat.rsplit_once(") ")?;
     after.split(' ').nth(22 - 3)?.parse().ok()
 }
@@ -116,7 +115,7 @@ mod tests {
         let lock = make(folder.path()).unwrap();
         assert!(matches!(state_of(folder.path()), Some(State::Alive)));
         drop(lock);
-        // Released, but the process that it names lives: where locks do not work, that must do.
+        // The lock is released, but the recorded process lives. Without locks, that decides.
         assert!(matches!(state_of(folder.path()), Some(State::Alive)));
     }
 

@@ -1,4 +1,4 @@
-//! Removing a run's folder, and nothing that the run did not make.
+//! Removes a run's folder, and nothing that the run did not create.
 
 use super::lock;
 use super::staged::on_its_way;
@@ -14,26 +14,25 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
 
-/// How a folder is opened: never through a symbolic link.
+/// Opens a folder without following symbolic links.
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    /// Files that a run makes, without the lock.
+    /// The run's files, without the lock.
     pub(super) ours: Vec<OsString>,
-    /// Folders of logs that a run makes, with nothing in them but a log's files; and those of its
-    /// own files.
+    /// The run's log folders (containing only a log's files), and folders of the run's files.
     pub(super) logs: Vec<OsString>,
     pub(super) lock: bool,
     /// Everything else.
     pub(super) foreign: Vec<OsString>,
-    /// Bytes that the files of the run take up.
+    /// The space used by the run's files, in bytes.
     pub(super) size_bytes: u64,
 }
 
-/// A run's folder and the one that it lies in, open: both are still found where they, or a folder
-/// above them, were moved.
+/// A run's folder and its parent, both open, so that they are found even if they, or a folder
+/// above, are moved.
 #[derive(Debug)]
 pub(super) struct Open {
     path: PathBuf,
@@ -56,9 +55,9 @@ impl Open {
         Ok(Open { path: path.to_owned(), parent, folder })
     }
 
-    /// Removes the files that a run made in the folder, then the folder. What else is in it stays,
-    /// and the folder with it, and the error names it. `lock` is what keeps other processes from
-    /// removing the folder meanwhile.
+    /// Removes the run's files in the folder, then the folder. If anything else is in it, that and
+    /// the folder stay, and the error names it. `lock` keeps other processes from removing the
+    /// folder concurrently.
     pub(super) fn remove(&self, lock: impl Sized) -> Result<(), Error> {
         let failed = |error: io::Error| {
             Error::Failed(format!("{}: can't be removed: {error}", self.path.display()))
@@ -74,7 +73,7 @@ impl Open {
         for name in &contents.logs {
             remove_log(&self.folder, name).map_err(failed)?;
         }
-        // Last, so that a run killed here leaves what is still known for a run's folder.
+        // Last, so that a run killed here leaves a recognizable folder.
         if contents.lock {
             unlink(&self.folder, lock::NAME.as_ref()).map_err(failed)?;
         }
@@ -85,8 +84,8 @@ impl Open {
                 listed(&contents.foreign)
             )));
         }
-        // NFS keeps a name for a file that was removed and is still open. Without its lock file the
-        // folder is no run's to any other process.
+        // NFS keeps a name for a removed file that is open. Without its lock file, other processes
+        // don't take the folder for a run's.
         drop(lock);
         let name = self.path.file_name().unwrap_or_default();
         match unlinkat(&self.parent, name, AtFlags::REMOVEDIR) {
@@ -95,7 +94,7 @@ impl Open {
         }
     }
 
-    /// Removes the files and folders of one rank, as far as that is possible.
+    /// Removes one rank's files and folders, ignoring failures.
     pub(super) fn remove_of(&self, rank: u32) {
         let Ok(contents) = contents(&self.folder) else { return };
         let mark = format!("-rank{rank}-");
@@ -128,8 +127,8 @@ pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
     Ok(contents)
 }
 
-/// The names in an open folder; those of ordinary files with the bytes that they take up. Opens no
-/// other descriptor: the process may have none left.
+/// Returns the names in an open folder, with the space of regular files. Opens no descriptor, as
+/// the process may have none left.
 fn entries(folder: impl AsFd) -> io::Result<Vec<(OsString, Option<u64>)>> {
     let mut entries = Vec::new();
     seek(&folder, SeekFrom::Start(0))?;
@@ -146,15 +145,15 @@ fn entries(folder: impl AsFd) -> io::Result<Vec<(OsString, Option<u64>)>> {
             other => other?,
         };
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        // In units of 512 bytes (stat(3type)): what it takes up, not its length.
+        // Allocated space in units of 512 bytes (stat(3type)), not the length.
         let bytes = is_file.then(|| u64::try_from(stat.st_blocks).unwrap_or(0) * 512);
         entries.push((OsString::from_vec(name.to_bytes().to_vec()), bytes));
     }
     Ok(entries)
 }
 
-/// The files in the folder of a run's log, or in one of its own files; none where anything else is
-/// there.
+/// Returns the files in a run's folder of a log or of the run's files; `None` if it contains
+/// anything else.
 fn log_in(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<LogFiles>> {
     let is_known = match (is_a_runs_log(name), is_a_runs_tree(name)) {
         (true, _) => |name: &OsString| is_a_logs(name),
@@ -180,12 +179,12 @@ struct LogFiles {
     size_bytes: u64,
 }
 
-/// Whether a run gives the folder of a log such a name: `append-log-0.data`.
+/// Returns whether a run names a log folder like this: `append-log-0.data`.
 fn is_a_runs_log(name: &OsStr) -> bool {
     last_word(name) == Some("log")
 }
 
-/// Whether a run gives a folder of its own files such a name: `meta-tree-0.data`.
+/// Returns whether a run names a folder of its files like this: `meta-tree-0.data`.
 fn is_a_runs_tree(name: &OsStr) -> bool {
     last_word(name) == Some("tree")
 }
@@ -194,7 +193,8 @@ fn last_word(name: &OsStr) -> Option<&str> {
     name.to_str().and_then(words_of)?.rsplit('-').next()
 }
 
-/// Whether a log names its files so: its lock, or a segment's number of 20 digits and a kind.
+/// Returns whether a log names its files like this: its lock, or a segment's number of 20 digits
+/// and a kind.
 fn is_a_logs(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let segment = name.split_once('.').is_some_and(|(number, rest)| {
@@ -206,7 +206,7 @@ fn is_a_logs(name: &OsStr) -> bool {
     name == lock::NAME || segment
 }
 
-/// Removes the log's folder, if there is one. What is no log's stays, and the error names it.
+/// Removes the log's folder, if there is one. Foreign entries stay, and the error names them.
 pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     if let Err(Errno::NOENT) = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         return Ok(());
@@ -220,8 +220,8 @@ pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     unlink_as(parent, name, AtFlags::REMOVEDIR)
 }
 
-/// Whether a run gives its files such names: words of small letters, hyphens between them, a
-/// number, `.data`. A copy on its way to such a name has `.NAME.wrote-PROCESS-NUMBER`.
+/// Returns whether a run names its files like this: hyphenated lower-case words, a number, `.data`.
+/// A temporary copy of such a file is named `.NAME.wrote-PROCESS-NUMBER`.
 fn is_a_runs(name: &OsString) -> bool {
     match on_its_way(name) {
         Some((place, _)) => words_of(&place).is_some(),
@@ -246,7 +246,7 @@ fn words_of(name: &str) -> Option<&str> {
     (words.split('-').all(is_word) && is_number(number)).then_some(words)
 }
 
-/// Names on one line, the first few of many.
+/// Lists names on one line; of many, the first few.
 pub(super) fn listed(names: &[OsString]) -> String {
     let shown: Vec<String> = names.iter().take(5).map(|name| format!("{name:?}")).collect();
     match names.len().saturating_sub(shown.len()) {

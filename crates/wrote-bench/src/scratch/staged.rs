@@ -1,5 +1,4 @@
-//! Files and folders that killed copies and saves left beside their places:
-//! `.NAME.wrote-PROCESS-NUMBER`.
+//! Temporary files and folders left by killed copies and saves: `.NAME.wrote-PROCESS-NUMBER`.
 
 use super::leftover::Leftover;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat, open};
@@ -12,26 +11,27 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Permissions of the group and of all others: a folder on its way has none of them.
+/// Permissions of group and others, none of which a temporary folder has.
 const MODE_OTHERS: u32 = 0o077;
 
-/// A file or folder that looks like one on its way, opened.
+/// An opened file or folder that looks temporary.
 pub(super) struct Candidate {
     pub(super) leftover: Leftover,
     is_folder: bool,
-    /// Keeps the lock of a dead copy, so that no other process removes it meanwhile.
+    /// Holds a dead copy's lock, so that no other process removes it concurrently.
     _open: OwnedFd,
 }
 
 impl Candidate {
-    /// Removes it. Only the copy could write into a folder, since no other user may enter it.
+    /// Removes it. Only the copy can have written into a folder, because no other user may enter
+    /// it.
     pub(super) fn remove(&self) -> io::Result<()> {
         let path = &self.leftover.path;
         if self.is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) }
     }
 }
 
-/// The files and folders in `parent` that are, or were, on their way, by name.
+/// Returns the temporary files and folders in `parent`, by name.
 pub(super) fn candidates(parent: &Path) -> Vec<Candidate> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let mut named: Vec<(PathBuf, u32)> = entries
@@ -53,31 +53,31 @@ fn candidate(path: PathBuf, process: u32) -> Option<Candidate> {
     if stat.st_uid != geteuid().as_raw() {
         return None;
     }
-    // The lock also tells of a process in another container, whose number means nothing here.
+    // The lock also covers a process in another container, whose ID means nothing here.
     let locked = flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
     let alive = locked || lives(process);
     let size_bytes = size_bytes(&path);
     Some(Candidate { leftover: Leftover { path, size_bytes, alive }, is_folder, _open: file })
 }
 
-/// Whether a process has this number, also where it belongs to another user (`EPERM`).
+/// Returns whether a process with this ID exists, even another user's (`EPERM`).
 fn lives(process: u32) -> bool {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
-/// Bytes that a file takes up, or all files in a folder; what can't be read counts for nothing.
+/// Returns the space of a file, or of all files in a folder, ignoring what can't be read.
 fn size_bytes(path: &Path) -> u64 {
     let Ok(metadata) = fs::symlink_metadata(path) else { return 0 };
     if !metadata.is_dir() {
-        // In units of 512 bytes, whatever the file system's block (`stat(2)`).
+        // In units of 512 bytes, independent of the file system's block size (`stat(2)`).
         return metadata.blocks() * 512;
     }
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     entries.map(|entry| size_bytes(&entry.path())).sum()
 }
 
-/// The place of a file on its way, and the process that makes it, from its name.
+/// Parses a temporary name into the final name and the process that creates it.
 pub(super) fn on_its_way(name: &OsStr) -> Option<(String, u32)> {
     let name = name.to_string_lossy();
     let (place, number) = name.strip_prefix('.')?.rsplit_once(".wrote-")?;
@@ -94,7 +94,7 @@ mod tests {
     use fixtures::names;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// Above every process's number (`/proc/sys/kernel/pid_max` is at most 2^22).
+    /// Above every process ID (`/proc/sys/kernel/pid_max` is at most 2^22).
     const DEAD: &str = "4194305-0";
 
     #[test]

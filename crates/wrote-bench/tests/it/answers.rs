@@ -1,11 +1,11 @@
-//! The answers, as an observer receives them while the benchmark runs.
+//! The answers that an observer receives while the benchmark runs.
 
 use fixtures::folder;
 use wrote_bench::{Common, Observer, Request, bench};
 use wrote_result::Stop;
 use wrote_result::document::{Answer, Row};
 
-/// The question and the runs of its row, after each round.
+/// The question and its row's number of runs, after each round.
 #[derive(Default)]
 struct Told(Vec<(String, usize)>);
 

@@ -1,4 +1,4 @@
-//! Comparisons of languages, the languages that are embedded, and their programs.
+//! Comparisons of languages, the embedded languages, and their programs.
 
 mod comparison;
 mod languages;

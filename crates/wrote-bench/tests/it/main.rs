@@ -1,4 +1,4 @@
-//! Measurements from a request to a document, the languages, and schemas of documents.
+//! Measurements from request to document, languages, and document schemas.
 
 mod answers;
 mod langs;

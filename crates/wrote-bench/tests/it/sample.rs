@@ -1,4 +1,4 @@
-//! Documents of a schema's test: a sample with every key, changed.
+//! Sample documents for schema tests.
 
 use fixtures::judge;
 use serde::Serialize;
@@ -17,7 +17,7 @@ pub fn remove(document: &mut Value, pointer: &str, keys: &[&str]) {
     keys.iter().for_each(|key| assert!(object.remove(*key).is_some(), "{pointer}/{key}"));
 }
 
-/// Checks that wrote reads these documents and writes them as they were.
+/// Checks that wrote reads these documents and writes them back unchanged.
 pub fn come_back<T: Serialize + DeserializeOwned>(documents: &[Value]) {
     for document in documents {
         let read: T = serde_json::from_value(document.clone()).unwrap();
@@ -25,13 +25,13 @@ pub fn come_back<T: Serialize + DeserializeOwned>(documents: &[Value]) {
     }
 }
 
-/// Checks that the schema takes these documents.
+/// Checks that the schema accepts these documents.
 pub fn are_taken(test: &str, schema: Value, documents: &[Value]) {
     let Some(complaints) = judge(test, schema, documents) else { return };
     assert_eq!(complaints, vec![""; documents.len()]);
 }
 
-/// Checks that the schema refuses each of these documents.
+/// Checks that the schema rejects each of these documents.
 pub fn are_refused(test: &str, schema: Value, documents: &[Value]) {
     let Some(complaints) = judge(test, schema, documents) else { return };
     assert_eq!(complaints.len(), documents.len());

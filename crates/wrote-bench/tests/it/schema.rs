@@ -1,4 +1,5 @@
-//! The schema that `wrote bench --schema` prints: it takes the documents of `wrote`, and no others.
+//! The schema printed by `wrote bench --schema`: it accepts the documents of `wrote`, and no
+//! others.
 
 use crate::sample::{are_refused, are_taken, come_back, remove, replaced};
 use fixtures::folder;
@@ -7,7 +8,7 @@ use wrote_bench::{Common, Request, bench};
 use wrote_result::Stop;
 use wrote_result::document::{Direction, Document, SCHEMA, schema};
 
-/// Every key that a result may have.
+/// Returns a result with every possible key.
 fn sample() -> Value {
     let settings = json!({
         "rw": "write", "ioengine": "io_uring", "bs_bytes": 524288, "size_bytes": 1000000000,
@@ -105,7 +106,7 @@ fn sample() -> Value {
     })
 }
 
-/// The sample without its optional keys.
+/// Returns the sample without its optional keys.
 fn least() -> Value {
     let mut document = sample();
     let mut remove = |pointer: &str, keys: &[&str]| remove(&mut document, pointer, keys);
@@ -156,7 +157,7 @@ fn least() -> Value {
     document
 }
 
-/// The sample with one value replaced.
+/// Returns the sample with one value replaced.
 fn with(pointer: &str, value: Value) -> Value {
     replaced(sample(), pointer, value)
 }

@@ -1,9 +1,9 @@
-//! The cache folder of built programs: one folder each, complete when it appears, and removed when
-//! a newer build appears.
+//! The cache of built programs: one folder each, complete when it appears, removed when a newer
+//! build appears.
 //!
 //! `CACHE/langs/ID-HASH` holds one program. A build fills `.draft-XXXXXX` beside it and renames it
 //! at the end. A process that fills or uses a folder holds a shared lock on it (flock(2)); only
-//! unlocked folders are removed. On a file system without locks, no folder is removed.
+//! unlocked folders are removed. On a file system without locks nothing is removed.
 
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, openat, syncfs};
 use rustix::io::Errno;
@@ -19,16 +19,16 @@ use wrote_result::Error;
 
 const NAME: &str = "langs";
 const DRAFT: &str = ".draft-";
-/// The number of random letters and digits that follow.
+/// The number of random characters after the prefix.
 const DRAFT_RANDOM: usize = 6;
-/// The number of tries while other processes make and remove the same folders.
+/// The number of attempts while other processes create and remove the same folders.
 const TRIES: u32 = 100;
 
 pub(super) struct Shelf {
     path: PathBuf,
 }
 
-/// A folder that is being filled. Its drop removes it, unless it was put on the shelf.
+/// A folder being filled. Removed on drop unless it was moved to its place.
 pub(super) struct Draft {
     folder: TempDir,
     in_use: InUse,
@@ -38,7 +38,7 @@ pub(super) struct Draft {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InUse(#[allow(dead_code, reason = "held, not read")] Option<Arc<OwnedFd>>);
 
-/// All locks are equal: they are no part of a program's identity.
+/// Locks don't count for a program's identity.
 impl PartialEq for InUse {
     fn eq(&self, _: &InUse) -> bool {
         true
@@ -48,13 +48,13 @@ impl PartialEq for InUse {
 impl Eq for InUse {}
 
 impl Shelf {
-    /// Opens the folder, or makes it for its owner alone.
+    /// Opens the folder, or creates it with access for its owner only.
     pub(super) fn open(cache: &Path) -> Result<Shelf, Error> {
         let cache = std::path::absolute(cache).map_err(|error| unusable(cache, &error))?;
         let path = cache.join(NAME);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(|error| unusable(&path, &error))?;
-        // The owner of the folder around it can replace it.
+        // The owner of the parent folder can replace it.
         for folder in [&cache, &path] {
             let metadata = fs::metadata(folder).map_err(|error| unusable(folder, &error))?;
             refuse_others(folder, &metadata, geteuid().as_raw())?;
@@ -79,8 +79,8 @@ impl Shelf {
         Err(self.taken_away())
     }
 
-    /// Moves a draft to its place, on stable storage. A build that another process put there
-    /// meanwhile serves too.
+    /// Moves a draft to its place, durably. If another process has put the same build there, uses
+    /// that.
     pub(super) fn put(&self, draft: Draft, id: &str, hash: u64) -> Result<(PathBuf, InUse), Error> {
         let place = self.place(id, hash);
         let failed =
@@ -89,7 +89,7 @@ impl Shelf {
         for _ in 0..TRIES {
             match fs::rename(draft.path(), &place) {
                 Ok(()) => {
-                    // The rename took it away from its temporary name.
+                    // The rename has moved it from its temporary name.
                     let _ = draft.folder.keep();
                     return Ok((place, draft.in_use));
                 }
@@ -103,8 +103,7 @@ impl Shelf {
         Err(self.taken_away())
     }
 
-    /// Removes the unlocked other builds of `id`, and drafts of killed runs. A folder that cannot
-    /// be removed stays.
+    /// Removes unlocked older builds of `id`, and drafts of killed runs. Ignores failures.
     pub(super) fn remove_others(&self, id: &str, hash: u64) {
         let Ok(entries) = fs::read_dir(&self.path) else {
             return;
@@ -121,7 +120,7 @@ impl Shelf {
         }
     }
 
-    /// Removes an unlocked folder: it leaves its place before its first file is removed.
+    /// Removes an unlocked folder, moving it away before deleting its files.
     fn remove(&self, path: &Path) {
         let Ok(folder) = open_folder(path) else {
             return;
@@ -175,7 +174,7 @@ fn is_draft(name: &str) -> bool {
     })
 }
 
-/// Opens a folder, never a link to one.
+/// Opens a folder without following symbolic links.
 fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
     Ok(openat(CWD, path, flags, Mode::empty())?)
@@ -185,7 +184,7 @@ fn open_folder(path: &Path) -> io::Result<OwnedFd> {
 fn hold(path: &Path) -> io::Result<InUse> {
     let folder = open_folder(path)?;
     let held = flock(&folder, FlockOperation::NonBlockingLockShared);
-    // Any other error is that of a file system without locks, where no folder is removed.
+    // Any other error comes from a file system without locks, where no folder is removed.
     if held == Err(Errno::WOULDBLOCK) {
         return Err(Errno::WOULDBLOCK.into());
     }
@@ -197,19 +196,19 @@ fn hold(path: &Path) -> io::Result<InUse> {
     Ok(InUse(Some(Arc::new(folder))))
 }
 
-/// Returns whether a rename failed because its target exists (rename(2) has both errors).
+/// Returns whether a rename failed because its target exists (rename(2) has two such errors).
 fn is_occupied(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty)
 }
 
-/// Flushes the folder with the rest of its file system (syncfs(2), which reports errors since Linux
-/// 5.8): after a power cut no name may stand for an empty file. One call serves the hundreds of
-/// files of some compilers.
+/// Flushes the file system of the folder (syncfs(2), which reports errors since Linux 5.8), so that
+/// no file is empty after a power loss. Some compilers produce hundreds of files, which one call
+/// covers.
 fn sync_all(folder: &Path) -> io::Result<()> {
     Ok(syncfs(open_folder(folder)?)?)
 }
 
-/// Refuses a folder in which another user may put a program, since its programs are run. sudo(8)
+/// Refuses a folder in which another user may put a program, because its programs are run. sudo(8)
 /// may leave another user's home in the environment.
 fn refuse_others(folder: &Path, metadata: &Metadata, user: u32) -> Result<(), Error> {
     let (shown, owner) = (folder.display(), metadata.uid());
@@ -228,7 +227,7 @@ fn refuse_others(folder: &Path, metadata: &Metadata, user: u32) -> Result<(), Er
     Ok(())
 }
 
-/// Explains why the folder of all programs cannot be used.
+/// Returns the error that the cache folder can't be used.
 fn unusable(path: &Path, error: &io::Error) -> Error {
     let because = match error.kind() {
         ErrorKind::PermissionDenied => "is not writable for this user".into(),

@@ -16,8 +16,8 @@ const MANIFEST: &str = "name = 'Shell'\nway = 'printf'\ninstall = 'apt install d
     [[toolchain]]\nversion = ['sh']\nrun = ['sh']\n\
     [[variant]]\nid = 'shell'\nname = 'S'\nway = 'w'\narguments = ['as', 'given']\n";
 
-/// A program of two files, built by `script`, which has `{source}` as `$1` and `{build}` as `$2`,
-/// and counts its calls in the cache.
+/// Returns a program of two files, built by `script`, which gets `{source}` as `$1` and `{build}`
+/// as `$2`, and counts its calls in the cache.
 fn chosen(cache: &TempDir, text: &str, script: &str) -> Candidate {
     let calls = cache.path().join("calls");
     let script = format!("echo >> '{}'; {script}", calls.display());
@@ -43,7 +43,7 @@ fn chosen(cache: &TempDir, text: &str, script: &str) -> Candidate {
     }
 }
 
-/// A program that the compiler copies.
+/// Returns a program that the compiler copies.
 fn copied(cache: &TempDir, text: &str) -> Candidate {
     chosen(cache, text, "cp \"$1/p\" \"$2/program\" && chmod +x \"$2/program\"")
 }
@@ -56,7 +56,7 @@ fn calls(cache: &TempDir) -> usize {
     fs::read_to_string(cache.path().join("calls")).unwrap_or_default().len()
 }
 
-/// The names in the folder of all programs, sorted.
+/// Returns the names in the cache folder, sorted.
 fn shelf(cache: &TempDir) -> Vec<String> {
     let entries = fs::read_dir(cache.path().join("langs")).unwrap();
     let mut names: Vec<_> =
@@ -117,7 +117,7 @@ fn another_text_name_command_or_compiler_is_another_program() {
     let others = [copied(&cache, "other text"), name, version, command];
     let hashes: std::collections::BTreeSet<u64> = others.iter().chain([&first]).map(hash).collect();
     assert_eq!(hashes.len(), 5);
-    // The command to run is no part of a build, except in the manifest.
+    // The run command affects a build only through the manifest.
     assert_eq!(hash(&run), hash(&first));
 }
 
@@ -254,14 +254,14 @@ fn a_program_in_use_stays_until_it_is_no_more() {
     let old = built(&copied(&cache, "old"), &cache);
     let new = built(&copied(&cache, "new"), &cache);
     assert!(old.folder.join("build/program").is_file());
-    // A draft that another process fills stays too.
+    // A draft that another process is filling is kept.
     let shelf_of = Shelf::open(cache.path()).unwrap();
     let draft = shelf_of.draft().unwrap();
     let gone = old.folder.clone();
     drop(old);
     let newest = copied(&cache, "newest");
     let (newest, newest_hash) = (built(&newest, &cache), hash(&newest));
-    // A child that another test starts now may hold all our files until its `execve`.
+    // A child started by another test may hold all our files until its `execve`.
     let started = Instant::now();
     while gone.exists() {
         assert!(started.elapsed() < LONG);
@@ -286,6 +286,6 @@ fn a_cache_that_is_none_is_told_in_one_line() {
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     assert!(told(folder.path()).contains("others may write in it"), "{}", told(folder.path()));
-    // Even root can make no folder here.
+    // Even root can't create folders here.
     assert!(told(Path::new("/proc/self")).contains("/proc/self/langs: "));
 }

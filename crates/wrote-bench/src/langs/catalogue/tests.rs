@@ -1,4 +1,4 @@
-//! Tests with catalogues of languages in their own folders.
+//! Tests with catalogues of languages in temporary folders.
 
 use super::*;
 use std::fs;
@@ -16,7 +16,7 @@ const NOWHERE: &str = "name = 'Nowhere'\ninstall = 'apt install nowhere'\n\
 const OWN: &str = "name = 'Own'\nway = 'Writer'\ninstall = 'comes with wrote'\n\
     [[toolchain]]\nversion = ['{wrote}', '-c', 'echo wrote 0']\nrun = ['{wrote}']\n";
 
-/// Makes a folder below `parent` with this manifest and a program.
+/// Creates a folder below `parent` with this manifest and a program.
 fn folder(parent: &TempDir, id: &str, manifest: &str) -> PathBuf {
     let path = parent.path().join(id);
     fs::create_dir_all(path.join("lib")).unwrap();
@@ -26,7 +26,7 @@ fn folder(parent: &TempDir, id: &str, manifest: &str) -> PathBuf {
     path
 }
 
-/// A catalogue of three, besides the embedded ones.
+/// Returns a catalogue with three added languages.
 fn three(parent: &TempDir) -> Catalogue {
     let of = |id, manifest| read_added(&folder(parent, id, manifest)).unwrap();
     Catalogue { entries: vec![of("shell", SHELL), of("nowhere", NOWHERE), of("own", OWN)] }

@@ -1,4 +1,4 @@
-//! The values of a manifest, checked where they are parsed, so that an error names their line.
+//! Validates manifest values while parsing, so that errors refer to their line.
 
 use super::{Variant, is_id};
 use crate::langs::workload::Task;
@@ -58,7 +58,7 @@ pub(super) fn tasks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D
     }
 }
 
-/// Accepts a command that needs no build and no source.
+/// Accepts a command that uses neither build nor source.
 pub(super) fn version_command<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     let words = run_command(from)?;
     for early in ["{source}", "{build}"] {
@@ -112,8 +112,8 @@ fn check_program<E: Error>(name: &str) -> Result<(), E> {
     )))
 }
 
-/// Returns the names between braces: `source` of `{source}/main.go`. Other braces (`{}`, `{ print
-/// }`) are ignored.
+/// Returns the names in braces: `source` of `{source}/main.go`. Other braces (`{}`, `{ print }`)
+/// are ignored.
 fn placeholders(word: &str) -> impl Iterator<Item = &str> {
     let is_name =
         |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase());

@@ -18,14 +18,14 @@ pub(super) struct Subject<'a> {
     table: Table,
     site: &'a Site<'a>,
     number: u32,
-    /// Whether the file is complete, and as the next program must find it.
+    /// Whether the file is complete and ready for the next program.
     is_ready: bool,
-    /// The reason why the page cache did not hold the whole file for a read from there.
+    /// Why the page cache did not hold the whole file for a cached read.
     spilled: Option<String>,
 }
 
 impl<'a> Subject<'a> {
-    /// A file whose name has this number, or a greater one where a folder has its name.
+    /// Creates a file with this number in its name, or a greater one if a folder has that name.
     pub(super) fn new(table: Table, site: &'a Site<'a>, number: u32) -> Subject<'a> {
         Subject { table, site, number, is_ready: false, spilled: None }
     }
@@ -34,8 +34,7 @@ impl<'a> Subject<'a> {
         self.site.file("data", self.number)
     }
 
-    /// Prepares the file for a program. `Ok(Err(..))`: its bytes cannot be dropped from the page
-    /// cache.
+    /// Prepares the file for a program. `Ok(Err(..))`: it can't be dropped from the page cache.
     pub(super) fn make_ready(&mut self) -> Result<Result<(), String>, Error> {
         if !self.is_ready {
             self.clear()?;
@@ -51,8 +50,8 @@ impl<'a> Subject<'a> {
         let (found, fallback) = page_cache::prepare(&self.path(), wanted, self.site.stop)?;
         Ok(match fallback {
             Some(fallback) if found != wanted => Err(fallback.because),
-            // Where the cache is too small for the file, every program finds the same share of it
-            // there.
+            // If the cache is too small for the file, every program finds the same share of it
+            // cached.
             Some(fallback) => {
                 self.spilled = Some(fallback.because);
                 Ok(())
@@ -61,23 +60,23 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// Returns why a program had to read a part of a cached file from the drive.
+    /// Returns why a program had to read part of a cached file from the drive.
     pub(super) fn spilled(&self) -> Option<&str> {
         self.spilled.as_deref()
     }
 
-    /// Checks every byte that a program left: `Ok(Err(..))` is the first error.
+    /// Checks every byte that a program left. `Ok(Err(..))` is the first error.
     pub(super) fn check(&self, said_whole: bool) -> Result<Result<(), String>, Error> {
         check::check(&self.path(), &self.table.content(), said_whole, self.site.stop)
     }
 
-    /// Ends a run. A file of reads stays for the next run, unless it is damaged.
+    /// Ends a run. A file for reads is kept for the next run, unless it is damaged.
     pub(super) fn is_done(&mut self, is_whole: bool) -> Result<(), Error> {
         if self.table.task == Task::BytesRead && is_whole { Ok(()) } else { self.clear() }
     }
 
-    /// Removes the file, or another file in its place: a link, never its target. A folder stays,
-    /// and the next file gets another name.
+    /// Removes the file, or whatever replaced it: a link, but never its target. A folder stays, and
+    /// the next file gets another name.
     pub(super) fn clear(&mut self) -> Result<(), Error> {
         self.is_ready = false;
         let path = self.path();
@@ -88,7 +87,7 @@ impl<'a> Subject<'a> {
         clear(&[path], self.site.scratch.path())
     }
 
-    /// Makes the file, with its name and its content on the device.
+    /// Creates the file, durably, with its name.
     fn make(&self, content: &Content) -> Result<(), Error> {
         let path = self.path();
         let failed = |what: &str, error: io::Error| {
@@ -106,7 +105,7 @@ impl<'a> Subject<'a> {
             left -= bytes as u64;
         }
         file.sync_all().map_err(|error| failed("fsync", error))?;
-        // Some FUSE folders cannot be flushed.
+        // Some FUSE folders can't be flushed.
         let _ = File::open(self.site.scratch.path()).and_then(|folder| folder.sync_all());
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! One run of a program by all ranks at once, and what all of them decide by.
+//! Combines one run of a program over all ranks.
 
 use super::super::answer::Answer;
 use super::super::workload::Table;
@@ -10,20 +10,20 @@ use wrote_jobs::report::Repeated;
 use wrote_result::document::{self, Row};
 use wrote_result::{Error, stats};
 
-/// One run of a program, as of a row of a scenario, and what such a row has not.
+/// One run of a program, with figures that a scenario's row lacks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ProgramRun {
-    /// One row with one run.
+    /// A row with one run.
     pub row: Repeated,
-    /// From the start of the process to its end.
+    /// The time from start to end of the process.
     pub process_s: f64,
 }
 
-/// The outcome of a run; `Err` is its program's failure, one line.
+/// The result of a run; `Err` is its program's failure, in one line.
 pub(super) type RunOutcome = Result<ProgramRun, String>;
 
 impl ProgramRun {
-    /// Makes a run by the program's own clock, with the cost that ours found. Only saves have
+    /// Creates a run from the program's timings and the cost that we measured. Only saves have
     /// latencies.
     pub(super) fn new(
         cost: document::Run,
@@ -51,12 +51,12 @@ impl ProgramRun {
     }
 }
 
-/// Returns the time of the rank that took longest.
+/// Returns the time of the slowest rank.
 pub(super) fn longest(peers: &dyn Peers, took: Duration) -> Result<Duration, Error> {
     peers.agree("the time", took, |all| Ok(all.into_iter().max().unwrap_or_default()))
 }
 
-/// Returns the first reason of any rank, or none on all of them.
+/// Returns the first reason of any rank, or `None` on all of them.
 pub(super) fn all_or_none(
     peers: &dyn Peers,
     mine: Result<(), String>,
@@ -64,7 +64,8 @@ pub(super) fn all_or_none(
     peers.agree("the files", mine, |all| Ok(all.into_iter().collect()))
 }
 
-/// Returns the run of all ranks, the same on each; the failure of any rank is the program's.
+/// Combines the runs of all ranks, identically on each. A failure on any rank is the program's
+/// failure.
 pub(super) fn of_all(
     peers: &dyn Peers,
     ran: RunOutcome,

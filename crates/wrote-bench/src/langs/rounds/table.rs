@@ -1,4 +1,4 @@
-//! One table in one place: every program in turn, each watched, and its file checked.
+//! One table in one place: runs every program in turn, and checks its file.
 
 use super::super::pace::{Pace, Rate, share_of_run, share_of_table};
 use super::super::plan::{PlacePlan, files_bytes, fixed, order, usual, written_bytes};
@@ -21,31 +21,31 @@ use wrote_machine::usage::Usage;
 use wrote_result::langs::{Cache, Failure, Row, Run, Workload};
 use wrote_result::{Error, document};
 
-/// The part of the time that is kept for what shares do not hold: files of reads, first looks that
-/// take longer than a share, the removal of the folder.
+/// The fraction of the time reserved for work outside the shares: preparing files, trial runs
+/// longer than a share, removing the folder.
 const KEPT_PART: u32 = 10;
-/// Names that one file may take, where a program leaves folders in place of its file.
+/// Alternative names for the file, if a program leaves folders in its place.
 const FILE_NUMBERS: u32 = 1000;
 
-/// The programs of one table, as rows that the loop of all scenarios runs in turn.
+/// The programs of one table, as rows that the common loop runs in turn.
 struct TablePlan<'a> {
     crew: &'a Crew<'a>,
     site: &'a Site<'a>,
     table: &'a Table,
     number: usize,
     programs: Vec<ProgramRuns<'a>>,
-    /// The rates of saves, by the task and the program.
+    /// The rates of saves, by task and program.
     rates: &'a mut HashMap<(Task, usize), Rate>,
-    /// The files, by the amount that is moved.
+    /// The files, by amount.
     subjects: BTreeMap<u64, Subject<'a>>,
     /// Memory for writes through the page cache.
     held: HeldMemory,
-    /// The time at which further rounds would take another table's share.
+    /// When further rounds would use another table's share.
     until: Option<Duration>,
-    /// The round that has begun.
+    /// The current round.
     round: u32,
     is_out_of_time: bool,
-    /// Why the table cannot be measured here.
+    /// Why the table can't be measured here.
     unfit: Option<String>,
 }
 
@@ -55,12 +55,12 @@ struct ProgramRuns<'a> {
     so_far: RowBuilder,
     failed: Option<String>,
     pace: Pace,
-    /// The whole time of its last run.
+    /// The total time of the last run.
     took: Option<Duration>,
 }
 
 /// Runs every program of the task in turn (M8). A program that fails is not run again. Returns
-/// `None` without such a program, or where the task cannot be done here, which is noted.
+/// `None` if there is no such program, or if the task can't be done here, which is noted.
 pub(super) fn measure(
     crew: &Crew,
     (place, number): (usize, usize),
@@ -93,7 +93,7 @@ struct TableTime {
 }
 
 impl TableTime {
-    /// Divides the time that is left to a place between the tables ahead.
+    /// Divides a place's remaining time between the remaining tables.
     fn of(crew: &Crew, (place, number): (usize, usize)) -> Result<TableTime, Error> {
         let table = &crew.tables[number];
         let now = crew.now()?;
@@ -140,8 +140,8 @@ impl Plan for TablePlan<'_> {
         Some(ahead.iter().map(of).sum())
     }
 
-    /// Before each round: whether it would take another table's time. The least number of rounds is
-    /// made in any time.
+    /// Before each round: returns whether it would use another table's time. The minimum rounds are
+    /// always made.
     fn gives_up(&mut self, turn: Turn, now: Duration) -> bool {
         let least = RUNS_MIN + u32::from(self.table.runs > 1);
         if turn.round > self.round && turn.round >= least {
@@ -152,7 +152,7 @@ impl Plan for TablePlan<'_> {
         self.is_out_of_time || self.unfit.is_some() || self.programs[turn.row].failed.is_some()
     }
 
-    /// Its figures are no row of a benchmark: the programs keep them.
+    /// Its figures are kept with the programs, not as benchmark rows.
     fn run(&mut self, turn: Turn, _: &Site, ticker: &mut Ticker) -> Result<Repeated, Error> {
         let began = Instant::now();
         let Some(ran) = self.turn(turn)? else { return Ok(Repeated::default()) };
@@ -187,7 +187,7 @@ impl<'a> TablePlan<'a> {
     ) -> Result<TablePlan<'a>, Error> {
         let table = &crew.tables[number];
         let time = TableTime::of(crew, (place, number))?;
-        // Ranks may have other paths, and must measure the same rows.
+        // Ranks may have different paths, but must measure the same rows.
         let within = match crew.drives.len() {
             1 => String::new(),
             _ => crew.peers.of_first("the place", format!(" in {}", planned.path.display()))?,
@@ -222,8 +222,8 @@ impl<'a> TablePlan<'a> {
         })
     }
 
-    /// Runs a program for one turn: as often as it takes to know its amount in its first turn, else
-    /// once. `None`: the table is unfit.
+    /// Runs a program for one turn: in its first turn as often as needed to determine its amount,
+    /// then once. `None`: the table can't be measured.
     fn turn(&mut self, turn: Turn) -> Result<Option<RunOutcome>, Error> {
         let is_dropped = self.table.runs > 1 && turn.round == 0;
         let mut last = None;
@@ -235,14 +235,14 @@ impl<'a> TablePlan<'a> {
                 other => return Ok(other),
             }
         }
-        // The last look is the run that is dropped, where one is.
+        // The last trial counts as the dropped run, if there is one.
         match last.filter(|_| is_dropped) {
             Some(look) => Ok(Some(Ok(look))),
             None => self.run_once(turn, self.programs[turn.row].pace.table()),
         }
     }
 
-    /// Prepares the file, and runs a program once. `None`: the table is unfit.
+    /// Prepares the file, and runs a program once. `None`: the table can't be measured.
     fn run_once(&mut self, turn: Turn, of: Table) -> Result<Option<RunOutcome>, Error> {
         let (site, number) = (self.site, FILE_NUMBERS * self.subjects.len() as u32);
         let subject = self.subjects.entry(of.amount());
@@ -254,7 +254,7 @@ impl<'a> TablePlan<'a> {
         }
         let began = Instant::now();
         let ran = self.run_program(self.programs[turn.row].ready, of)?;
-        // All counted runs of a row move the same amount.
+        // All counted runs of a row process the same amount.
         if let (0, Ok(ran)) = (turn.round, &ran) {
             let took = ranks::longest(self.crew.peers, began.elapsed())?;
             self.programs[turn.row].pace.is_over(of.amount(), took, ran.run().elapsed_s);
@@ -262,8 +262,8 @@ impl<'a> TablePlan<'a> {
         Ok(Some(ran))
     }
 
-    /// Runs a program once, on a prepared file and between two readings of the device's counters
-    /// (M7); checks the file and then the program's report, and cleans up.
+    /// Runs a program once on a prepared file, between two readings of the device's counters (M7).
+    /// Checks the file and then the program's report, and cleans up.
     fn run_program(&mut self, ready: &Contestant, table: Table) -> Result<RunOutcome, Error> {
         self.held.take(self.site.stop)?;
         self.held.give_back()?;
@@ -318,7 +318,7 @@ fn workload(table: &Table, site: &Site, cache: Cache, doing: Vec<ProgramRuns>) -
     }
 }
 
-/// The runs of a program, and the row that those make which are not dropped.
+/// A program's runs, of which those not dropped form its row.
 #[derive(Default)]
 struct RowBuilder {
     runs: Vec<Run>,
@@ -345,7 +345,7 @@ impl RowBuilder {
         }
     }
 
-    /// Builds the row of a language; `None` without a run that counts.
+    /// Builds a language's row; `None` without a run that counts.
     fn row(self, language: &str) -> Option<Row> {
         let row = self.counted.rows().pop()?;
         let sum = |value: fn(&document::Run) -> f64| row.runs.iter().map(value).sum::<f64>();
@@ -361,7 +361,7 @@ impl RowBuilder {
     }
 }
 
-/// Sorts the fastest first: by throughput, or by the median save where each save was timed.
+/// Sorts fastest first: by throughput, or by the median save if each save was timed.
 fn sort(rows: &mut [Row]) {
     rows.sort_by(|a, b| match (&a.latency_ns, &b.latency_ns) {
         (Some(a), Some(b)) => a.p50.cmp(&b.p50),
@@ -374,7 +374,7 @@ mod tests {
     use super::super::super::answer::Answer;
     use super::*;
 
-    /// Builds the row of runs of a gigabyte each, by their timings; some are dropped.
+    /// Builds a row from runs of a gigabyte each; some are dropped.
     fn row(task: Task, runs: &[(&[u64], bool)]) -> Option<Row> {
         let size = 1_000_000_000;
         let table = Table { task, size, count: 1, runs: 1, cold: false, in_time: false };
@@ -434,7 +434,7 @@ mod tests {
         let mut rows = [named("slow", lines, &[2 * S]), named("fast", lines, &[S])];
         sort(&mut rows);
         assert_eq!(rows[0].language, "fast");
-        // One very slow save slows the whole, not the median save.
+        // One very slow save slows the total, but not the median save.
         let mut rows = [
             named("usually-slow", Task::Save, &[50, 50, 50]),
             named("usually-fast", Task::Save, &[10, 10, 900]),

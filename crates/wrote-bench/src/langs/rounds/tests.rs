@@ -1,4 +1,4 @@
-//! Tests with programs of every kind, honest ones and rogues, side by side.
+//! Tests with well-behaved and misbehaving programs side by side.
 
 use super::super::build::InUse;
 use super::super::workload::{Kind, tables};
@@ -10,11 +10,11 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use wrote_result::langs::{Failure, Workload};
 
-/// Longer than any ending program here lives on the busiest machine.
+/// Longer than any terminating program here runs on the busiest machine.
 const LONG: Duration = Duration::from_secs(100);
 
-/// The work of an honest program: it copies the prepared `$F/TASK-SIZE`. A rogue acts before it, or
-/// sets one of these variables.
+/// A well-behaved program, which copies the prepared `$F/TASK-SIZE`. A misbehaving one acts before
+/// it, or sets one of these variables.
 const HONEST: &str = r#"
 write() { cp "$F/$1-$3" "$2"; }
 case $1 in
@@ -37,7 +37,7 @@ struct Lab {
     files: TempDir,
     request: Request,
     ready: Vec<Contestant>,
-    /// The measured place; [`Lab::folder`] by default.
+    /// The measured place, by default [`Lab::folder`].
     place: PathBuf,
 }
 
@@ -60,7 +60,8 @@ impl Lab {
         Lab { folder, files, request, ready: Vec::new(), place }
     }
 
-    /// Adds a program that runs `first`, the work of an honest one, and `last`, and then answers.
+    /// Adds a program that runs `first`, the well-behaved program, and `last`, and then prints its
+    /// report.
     fn with(mut self, id: &str, first: &str, last: &str) -> Lab {
         let files = self.files.path().display();
         let sum: u64 = (0..1000).map(|k| k % 256).sum();
@@ -114,7 +115,7 @@ impl Lab {
         (measured, noted.notes)
     }
 
-    /// Returns the workloads, and checks that the folder is empty.
+    /// Returns the workloads, after checking that the folder is empty.
     fn workloads(&self) -> Vec<Workload> {
         let (measured, notes) = self.measure(&Stop::new());
         let workloads = measured.unwrap().workloads;
@@ -149,8 +150,8 @@ fn ids(workload: &Workload) -> Vec<&str> {
     ids
 }
 
-/// Returns the failures of a rogue that runs `first` and `last` around the work of an honest
-/// program. The honest program beside it must have a row in every table.
+/// Returns the failures of a program that runs `first` and `last` around the well-behaved one. A
+/// well-behaved program beside it must have a row in every table.
 fn rogue(kind: Kind, first: &str, last: &str) -> Vec<Failure> {
     let lab = Lab::new(kind).honest("before").with("rogue", first, last).honest("after");
     of_rogue(&lab)
@@ -198,7 +199,7 @@ fn every_honest_program_has_a_row_in_every_table_with_all_its_runs() {
     }
 }
 
-/// A program that appends the lines of its task, and pauses `$pause` seconds for 10,000 of them.
+/// A program that appends lines, pausing `$pause` seconds per 10,000.
 const PACED: &str = r#"
 line=abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk
 began=$(date +%s%N)
@@ -249,7 +250,7 @@ fn a_program_that_crashes_is_named_and_the_others_results_stand() {
 #[test]
 fn a_program_that_hangs_is_ended_and_its_other_workloads_are_still_tried() {
     let mut lab = Lab::new(Kind::Bytes);
-    // The other programs on a busy machine must not exceed it.
+    // Other programs must not exceed it on a busy machine.
     lab.request.timeout = Duration::from_secs(8);
     let hangs = "test $1 = bytes-read && while :; do sleep 1; done";
     let lab = lab.honest("before").with("rogue", hangs, "").honest("after");
@@ -263,7 +264,7 @@ fn a_wrong_byte_is_found_wherever_it_is() {
         let poke = format!("printf X | dd of=\"$2\" bs=1 seek={place} conv=notrunc 2>/dev/null");
         rogue(Kind::Lines, "", &poke)
     };
-    // After the text that was there before: the first byte of the lines, and the last line feed.
+    // After the initial text: the first byte of the lines, and the last line feed.
     let head = b"this line was there before\n".len() as u32;
     assert_eq!(because(&wrong(head)), [format!("the file's byte {head} is 88, not 97")]);
     let last = head + 20 * 64 - 1;
@@ -330,7 +331,7 @@ fn a_program_that_puts_a_folder_in_place_of_its_file_is_in_nobodys_way() {
     let workloads = measured.unwrap().workloads;
     assert_eq!(ids(&workloads[0]), ["after"]);
     assert_eq!(because(&workloads[0].failures), ["left a folder in place of the file"]);
-    // The run must not remove another's file: it notes the path.
+    // The run must not remove a foreign file, and notes its path.
     assert!(notes[1].contains("langs-data-0.data"), "{notes:?}");
 }
 
@@ -357,7 +358,7 @@ fn what_a_program_leaves_in_the_background_is_ended() {
     assert_eq!(processes.lines().count(), 3);
     for process in processes.lines() {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // A process that is over may be a zombie.
+        // A process that has ended may be a zombie.
         assert!(!stat.contains("(sleep)") || stat.contains(") Z "), "{stat}");
     }
 }

@@ -1,4 +1,4 @@
-//! Tests with toolchains that are shell scripts in their own folders.
+//! Tests with toolchains that are shell scripts in temporary folders.
 
 use super::*;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// Longer than any script here takes on the busiest machine.
+/// Longer than any script here runs on the busiest machine.
 const LONG: Duration = Duration::from_secs(100);
 
-/// A folder with these programs, each a name and a shell script.
+/// Creates a folder with these shell scripts, by name.
 fn bin(programs: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, script) in programs {
@@ -29,7 +29,7 @@ fn manifest(toolchains: &str) -> Manifest {
     Manifest::parse(&text, "a/manifest.toml").unwrap()
 }
 
-/// One toolchain, a compiler.
+/// Returns one toolchain, a compiler.
 fn compiler() -> Manifest {
     manifest(
         "[[toolchain]]\nversion = ['ac', '--version']\nbuild = ['ac', '{source}/a', '{build}']\n\

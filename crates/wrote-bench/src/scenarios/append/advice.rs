@@ -1,4 +1,4 @@
-//! How many threads or tasks write short messages to one file here.
+//! Advice on how many threads or tasks should append short messages to one file.
 
 #[cfg(test)]
 mod examples;
@@ -11,8 +11,8 @@ use wrote_result::units::{nanoseconds, significant};
 
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
-/// The rows that may be advised: the first part of the name, the advice, and the function whose
-/// body is shown. The other ways are slower forms of these, and a loop serves one producer.
+/// Rows that may be advised: the first part of the name, the advice, and the function whose body is
+/// shown. The other ways are slower forms of these, and a loop serves only one producer.
 const WAYS: [(&str, &str, &str); 7] = [
     ("append/log-no", "Append to a wrote::Log, and sync as often as durability requires", "log_no"),
     ("append/log-everysec", "Append to a wrote::Log that is synced each second", "log_everysec"),
@@ -31,8 +31,8 @@ const WAYS: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// The fastest way that kept every message, its lead over the usual ones, and the cost of a message
-/// that must be durable first.
+/// Advises the fastest way that kept every message, with its lead over the usual ones, and the cost
+/// of waiting for durability.
 pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let usable =
         |row: &&Row| row.view() == View::Messages && row.has_all_records() && way(row).is_some();
@@ -79,7 +79,7 @@ fn messages_per_s(row: &Row) -> String {
     format!("{} messages/s", per_s(row))
 }
 
-/// Its speed, and how long a message took.
+/// Describes a row's speed and latency.
 fn told(row: &Row) -> String {
     let speed = messages_per_s(row);
     match &row.latency_ns {

@@ -1,4 +1,4 @@
-//! The check of a file: every message is there whole, once, and in its producer's order.
+//! Checks that a file has every message intact, once, and in its producer's order.
 
 use super::message::{MAGIC, Messages, Stamp};
 use std::io;
@@ -12,13 +12,13 @@ pub(super) struct Check {
     records: Records,
 }
 
-/// The messages of one producer that were found.
+/// The messages found of one producer.
 #[derive(Clone, Debug)]
 struct Producer {
     count: u64,
-    /// A bit a message.
+    /// One bit per message.
     seen: Vec<u64>,
-    /// The number behind the greatest that was seen.
+    /// One more than the greatest number seen.
     next: u64,
 }
 
@@ -34,7 +34,7 @@ impl Check {
         Check { producers, records: Records { sent, ..Records::default() } }
     }
 
-    /// A record of a file that says itself where its records are.
+    /// Checks a record from a file that delimits its records.
     pub(super) fn record(&mut self, bytes: &[u8]) {
         match Stamp::read(bytes).filter(|stamp| stamp.len == bytes.len()) {
             Some(stamp) => self.whole(stamp),
@@ -45,7 +45,7 @@ impl Check {
     pub(super) fn whole(&mut self, stamp: Stamp) {
         let known = self.producers.get_mut(stamp.producer as usize);
         let Some(producer) = known.filter(|producer| stamp.number < producer.count) else {
-            // No producer sent it.
+            // Not a valid producer.
             return self.torn();
         };
         let (word, bit) = ((stamp.number / 64) as usize, 1 << (stamp.number % 64));
@@ -61,18 +61,17 @@ impl Check {
         producer.next = producer.next.max(stamp.number + 1);
     }
 
-    /// Bytes between two whole messages that are none.
+    /// Counts damaged bytes between two intact messages.
     pub(super) fn torn(&mut self) {
         self.records.torn += 1;
     }
 
-    /// The messages of all producers that were found.
+    /// Returns the totals over all producers.
     pub(super) fn finish(self) -> Records {
         Records { lost: self.records.sent - self.records.whole, ..self.records }
     }
 }
 
-/// Bytes of one read.
 const PIECE_BYTES: usize = 4 << 20;
 
 struct Window<'a> {
@@ -83,7 +82,7 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// The bytes that are left: at least `least` of them, unless the file ends before.
+    /// Returns the remaining bytes: at least `least`, unless the file ends before.
     fn at_least(&mut self, least: usize) -> io::Result<&[u8]> {
         while self.bytes.len() - self.begin < least && !self.is_at_end {
             self.bytes.drain(..self.begin);
@@ -96,8 +95,8 @@ impl Window<'_> {
     }
 }
 
-/// Counts the messages in `file`, of at most `max_bytes` each. Bytes that are none up to the next
-/// one is torn.
+/// Counts the messages in `file`, each at most `max_bytes` long. Invalid bytes up to the next
+/// message count as one torn message.
 pub(super) fn walk(
     file: &mut dyn Read,
     max_bytes: usize,
@@ -127,10 +126,10 @@ pub(super) fn walk(
     }
 }
 
-/// How far it is to where the next message may begin.
+/// Returns the distance to the next possible message.
 fn to_next(bytes: &[u8]) -> usize {
     let next = bytes.windows(MAGIC.len()).skip(1).position(|pair| pair == MAGIC);
-    // The last byte may be the first of a magic.
+    // The last byte may be the first of a magic number.
     next.map_or(bytes.len().saturating_sub(MAGIC.len() - 1).max(1), |before| before + 1)
 }
 
@@ -153,7 +152,7 @@ mod tests {
         (sent, bytes)
     }
 
-    /// Both ways of looking at the same records.
+    /// Checks the same records both ways.
     fn checked(sent: &[Messages], records: &[Vec<u8>]) -> Records {
         let mut by_record = Check::new(sent);
         records.iter().for_each(|record| by_record.record(record));
@@ -170,7 +169,7 @@ mod tests {
         let (sent, records) = all(3, 200);
         let right = Records { sent: 200, whole: 200, ..Records::default() };
         assert_eq!(checked(&sent, &records), right);
-        // Other producers' messages may stand between.
+        // Messages of other producers may come in between.
         let turned = [&records[100..], &records[..100]].concat();
         let of_one = checked(&sent, &turned);
         assert_eq!((of_one.whole, of_one.lost, of_one.torn), (200, 0, 0));
@@ -230,7 +229,7 @@ mod tests {
     fn what_nobody_sent_is_no_record() {
         let (sent, _) = all(1, 10);
         let (_, more) = all(2, 22);
-        // A message is known by its stamp: the first ten of the first producer are ours.
+        // Messages are recognized by their stamps: the first ten of the first producer are ours.
         let found = checked(&sent, &more);
         assert_eq!((found.whole, found.lost), (10, 0));
         assert_eq!(found.torn, 12);

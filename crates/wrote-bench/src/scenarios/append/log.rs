@@ -1,4 +1,4 @@
-//! The library's own way: `wrote::Log`, by threads or by tasks.
+//! The library's own way: `wrote::Log`, from threads or tasks.
 
 use super::AppendAs;
 use super::Promise;
@@ -31,15 +31,15 @@ pub(super) fn open(folder: &Path, promise: Promise) -> Result<Log, Error> {
     Ok(Log::options().sync(promise.sync).format(promise.format).open(folder)?)
 }
 
-/// Appends every producer's messages, all of them at once, until the kernel has them: the usual
-/// ways do no more. The clock starts when the producers are there and wait for it.
+/// Appends all producers' messages concurrently, until the kernel has them, as in the usual ways.
+/// The clock starts when all producers are ready.
 pub(super) fn append(
     task: &Task,
     timer: Timer,
     messages: Vec<Messages>,
 ) -> Result<(Histogram<u64>, Run), Error> {
     match task.append_as {
-        // Before there are threads that wait for the clock.
+        // Before any thread waits for the clock.
         AppendAs::Threads => by_threads(task, &timer.begun()?, messages),
         AppendAs::Tasks => clocked(&timer, Usage::now, || by_tasks(task, messages)),
     }
@@ -65,7 +65,7 @@ fn by_threads(
         clocked(timer, Usage::now, || {
             start.wait();
             let ended = producers.into_iter().map(|producer| producer.join());
-            // All of them are waited for, before the first error is told.
+            // Waits for all before returning the first error.
             let ended: Vec<_> =
                 ended.map(|ended| ended.unwrap_or_else(|_| Err(panicked()))).collect();
             finish(task, ended)
@@ -87,7 +87,7 @@ fn produce(
         if task.promise.waits {
             ticket.wait()?;
         }
-        // One message ends where the next begins: one look at the clock serves both (M10).
+        // One message ends where the next begins, so one clock reading serves both (M10).
         let now = Instant::now();
         record(&mut latencies, now - began);
         began = now;
@@ -140,7 +140,7 @@ fn arrivals(task: &Task, messages: &[Messages]) -> Vec<Arrivals> {
     (0..producers).map(|number| Arrivals::new(task.rate, number, producers)).collect()
 }
 
-/// The latencies of all producers. Where none waited for its messages, they are waited for here.
+/// Combines the latencies of all producers. If none waited for its messages, waits for them here.
 fn finish(task: &Task, ended: Vec<Result<Histogram<u64>, Error>>) -> Result<Histogram<u64>, Error> {
     let mut latencies = histogram();
     for of_one in ended {

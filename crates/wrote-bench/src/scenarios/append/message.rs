@@ -1,4 +1,4 @@
-//! The messages: random bytes, each with a stamp by which it is known again, and found to be whole.
+//! The messages: random bytes with a stamp that identifies each and detects damage.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -8,37 +8,37 @@ use wrote_result::Error;
 use wrote_result::units;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// The first bytes of a stamp. No byte of a stamp is below 128, none of a message is 0 or a line
-/// feed: the same messages are lines.
+/// The first bytes of a stamp. All bytes of a stamp are 128 or above, and none of a message is 0 or
+/// a line feed, so the same messages can be lines.
 pub(super) const MAGIC: [u8; 2] = [0xF7, 0xA3];
-/// Bytes of a stamp: the magic, then in groups of 7 bits the length (4 bytes), the producer (3),
-/// the message's number (5) and the checksum (10).
+/// The length of a stamp: the magic number, then in groups of 7 bits the length (4 bytes), producer
+/// (3), message number (5) and checksum (10).
 const STAMP_BYTES: usize = 24;
-/// The shortest message that can be told from others.
+/// The shortest message that can be identified.
 pub(crate) const BYTES_MIN: u32 = 32;
 pub(crate) const BYTES_MAX: u32 = 512 << 10;
-/// The most producers: as many as a stamp has room for, and more than any machine has threads.
+/// The most producers: what a stamp can encode, and more than any machine has threads.
 pub(crate) const PRODUCERS_MAX: u32 = 1024;
-/// Messages as long as those of the load test that the scenario repeats.
+/// The message lengths of the load test that the scenario reproduces.
 const SIZES_USUAL: Sizes = Sizes { min_bytes: 300, max_bytes: 2000 };
 /// Producers of a log: few, and many.
 const PRODUCERS: [u32; 2] = [4, 64];
 pub(crate) const MESSAGES_MAX: u64 = 1_000_000_000;
-/// Bytes that all producers prepare. Then messages repeat, but for their stamps.
+/// Bytes prepared for all producers. Beyond that, messages repeat except for their stamps.
 const READY_BYTES: usize = 32 << 20;
-/// The same messages in every run.
+/// Makes the messages the same in every run.
 const SEED: u64 = 0x6170_7065_6e64;
 
-/// How long messages are: each length from the least to the greatest is as likely as any other.
+/// The lengths of messages, uniformly distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Bytes of the shortest.
+    /// The shortest, in bytes.
     pub min_bytes: u32,
-    /// Bytes of the longest.
+    /// The longest, in bytes.
     pub max_bytes: u32,
 }
 
-/// The messages of one producer, one after the other.
+/// The sequence of one producer's messages.
 #[derive(Clone, Debug)]
 pub(super) struct Messages {
     bytes: Vec<u8>,
@@ -48,11 +48,11 @@ pub(super) struct Messages {
     count: u64,
 }
 
-/// A message that lacks nothing but its stamp.
+/// A message without its stamp.
 #[derive(Clone, Debug)]
 struct Ready {
     range: Range<usize>,
-    /// Of the bytes behind the stamp.
+    /// The checksum of the bytes after the stamp.
     checksum: u64,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Stamp {
 }
 
 impl Messages {
-    /// `count` messages, shared out between so many producers.
+    /// Divides `count` messages among the producers.
     pub(super) fn of_all(producers: u32, sizes: Sizes, count: u64) -> Vec<Messages> {
         let ready_bytes = READY_BYTES / producers as usize;
         let share = |producer: u32| {
@@ -86,7 +86,7 @@ impl Messages {
         }
         let mut bytes = vec![0; end];
         random.fill_bytes(&mut bytes);
-        // So that each is a line.
+        // Makes each a line.
         bytes.iter_mut().filter(|byte| matches!(**byte, 0 | b'\n')).for_each(|byte| *byte ^= 0x40);
         let ready = |range: Range<usize>| Ready {
             checksum: xxh3_64(&bytes[range.start + STAMP_BYTES..range.end]),
@@ -96,7 +96,7 @@ impl Messages {
         Messages { bytes, ready, producer, next: 0, count }
     }
 
-    /// The next message, stamped; none after the last.
+    /// Returns the next message, stamped; `None` after the last.
     pub(super) fn next(&mut self) -> Option<&[u8]> {
         if self.next == self.count {
             return None;
@@ -126,7 +126,7 @@ impl Messages {
 }
 
 impl Stamp {
-    /// Reads the stamp that `bytes` begin with; none where they do not begin with a whole message.
+    /// Parses the stamp at the start of `bytes`; `None` unless they start with an intact message.
     pub(super) fn read(bytes: &[u8]) -> Option<Stamp> {
         let mut groups = bytes.get(..STAMP_BYTES)?.strip_prefix(&MAGIC)?;
         let mut number = |count: usize| {
@@ -160,7 +160,7 @@ impl Stamp {
         }
     }
 
-    /// Over what stands behind the stamp and over what the stamp says.
+    /// Combines the checksum of the body with the other fields.
     fn checksum(self, body_checksum: u64) -> u64 {
         let mut said = [0; 20];
         said[..8].copy_from_slice(&(self.len as u64).to_le_bytes());
@@ -208,7 +208,7 @@ pub enum AppendAs {
 }
 
 impl AppendAs {
-    /// The word in the result.
+    /// Returns the name used in results.
     pub fn as_str(self) -> &'static str {
         match self {
             AppendAs::Threads => "threads",
@@ -218,7 +218,7 @@ impl AppendAs {
 }
 
 impl Append {
-    /// The producers of each row of a log, in rising order.
+    /// Returns the producers of each log row, ascending.
     pub(super) fn checked_producers(&self) -> Result<Vec<u32>, Error> {
         let mut producers = self.producers.clone();
         if producers.is_empty() {

@@ -1,4 +1,4 @@
-//! The ways that a request names, the messages of a run, and the space for them.
+//! The requested ways, the messages per run, and the space for them.
 
 use super::message::Sizes;
 use super::message::{Append, AppendAs};
@@ -16,35 +16,35 @@ use wrote_jobs::rate::{self, Rate};
 use wrote_machine::{host, space};
 use wrote_result::{Error, units};
 
-/// How long a run takes at the speed that the first look found.
+/// The length of a run at the speed found by the trial.
 pub(super) const RUN_S: f64 = 0.3;
-/// Messages of that first look, which is not recorded.
+/// The messages of the first trial, which is not recorded.
 const FIRST_MESSAGES: u64 = 2000;
-/// A shorter look is repeated with `LOOK_GROWTH` times the messages: the work that a way does once,
-/// a sync at the end, would be most of it.
+/// A shorter trial is repeated with `LOOK_GROWTH` times the messages, because work done once per
+/// run (a sync at the end) would dominate.
 const LOOK_S_MIN: f64 = 0.05;
 const LOOK_GROWTH: u64 = 8;
-/// The most messages of a run, where each is in memory until it is written.
+/// The most messages of a run that keeps each in memory until written.
 const TASKS_MESSAGES_MAX: u64 = 100_000;
-/// The most messages of another run.
+/// The most messages of any other run.
 const OTHER_MESSAGES_MAX: u64 = 400_000;
-/// The fewest messages: percentiles of less say nothing.
+/// The fewest messages for meaningful percentiles.
 const MESSAGES_MIN: u64 = 1000;
-/// An upper bound of a task's memory beside its message.
+/// An upper bound of a task's memory besides its message.
 const TASK_BYTES: u64 = 1024;
-/// The most that a record and its part of a batch take beside the message.
+/// The maximum overhead of a record and its share of a batch.
 const FRAME_BYTES: u64 = 64;
-/// The unit that durable records are padded to.
+/// The unit to which durable records are padded.
 const BLOCK_BYTES: u64 = 4096;
-/// Bytes that a log prepares ahead: the rest of a segment, and the next segments.
+/// Bytes that a log preallocates: the rest of a segment, and the next segments.
 const SEGMENTS_BYTES: u64 = 4 * (64 << 20);
-/// A log with a flush for each batch writes zeros ahead: a first segment, and then as many bytes as
-/// it has written, before records and behind them.
+/// A log that flushes each batch writes zeros ahead of its records: a first chunk, then as many
+/// bytes as it has written.
 const ZEROS_FIRST_BYTES: u64 = 2 << 20;
 const ZEROS_TIMES: u64 = 2;
 /// Runs on a disk with a burst are longer by this factor.
 const BURST_TIMES: f64 = 3.0;
-/// First looks at a way are together shorter than this number of runs.
+/// All trials of a way are together shorter than this many runs.
 pub(super) const LOOKS: u32 = 2;
 /// The time of a run outside its clock: preparation, reading back, removal.
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
@@ -55,27 +55,27 @@ pub(crate) struct Plan {
     pub runs: u32,
     pub sizes: Sizes,
     pub append_as: AppendAs,
-    /// The rate of all producers of a run together.
+    /// The combined rate of all producers of a run.
     pub rate: Option<Rate>,
-    /// Rows that were called for and can't be measured, with the reason.
+    /// Requested rows that can't be measured, with reasons.
     pub left_out: Vec<(String, String)>,
     pub(super) time: Duration,
     pub(super) messages: Option<u64>,
-    /// The bytes that the files of one run may take.
+    /// The maximum size of one run's files.
     budget_bytes: u64,
     /// The most bytes that all runs write together.
     wear_bytes: u64,
-    /// The bytes that one run may write, so that all keep to that.
+    /// The share of one run in that limit.
     share_bytes: u64,
     /// The burst to use up before runs of logs, if the disk has one.
     pub(super) burst: Option<Burst>,
-    /// Messages of a run of each way, once the first look has told its speed.
+    /// The messages of each way's runs, known after the trial.
     pub(super) counts: Vec<u64>,
 }
 
 impl Plan {
-    /// The plan of the named rows; `None` where the request names none. It is measured only when
-    /// asked for: the ladder alone takes a minute.
+    /// Plans the requested rows; `None` if there are none. Measured only on request, because the
+    /// ladder alone takes a minute.
     pub(crate) fn new(asked: &Append, call: &Call) -> Result<Option<Plan>, Error> {
         Plan::within(asked, call, host::memory_bytes())
     }
@@ -112,15 +112,15 @@ impl Plan {
         Ok(Some(plan))
     }
 
-    /// Shares bytes among the runs and first looks of so many ways.
+    /// Divides bytes among the runs and trials of this many ways.
     fn share(&mut self, bytes: u64, ways: usize) {
         if bytes < u64::MAX {
             self.share_bytes = bytes / (ways.max(1) as u64 * u64::from(self.runs + LOOKS));
         }
     }
 
-    /// Chooses the messages of a run of the next way, which takes so many a second. The ways after
-    /// it may write what it leaves of its share.
+    /// Chooses the messages per run of the next way, given its speed. Later ways may use what it
+    /// leaves of its share.
     pub(super) fn count(&mut self, messages_per_s: f64) {
         let way = self.ways[self.counts.len()].clone();
         let messages = self.messages(&way, messages_per_s);
@@ -133,14 +133,14 @@ impl Plan {
         self.share(left, ways_left);
     }
 
-    /// Whether sizes depend on the speed of the disk.
+    /// Returns whether sizes depend on the disk's speed.
     pub(super) fn needs_trial(&self) -> bool {
         let is_framed = |way: &Way| way.is_framed();
         self.messages.is_none() && self.rate.is_none() && self.ways.iter().any(is_framed)
     }
 
-    /// Leaves room for the bytes that use up a burst before runs of logs. Where they would be too
-    /// many, the burst stays in the figures.
+    /// Reserves the bytes that use up a burst before runs of logs. If they would be too many, the
+    /// burst remains in the figures.
     pub(super) fn leave_out(&mut self, burst: Option<Burst>) {
         self.burst = burst;
         let bytes = self.drained_bytes_max();
@@ -151,8 +151,8 @@ impl Plan {
         }
     }
 
-    /// The stream that uses up the burst before a run of this way. The page cache takes the bytes
-    /// of other ways.
+    /// Returns the stream that uses up the burst before a run of this way. Other ways write to the
+    /// page cache.
     pub(super) fn drain(&self, way: &Way) -> Option<ladder::Sizes> {
         burst::drain(self.burst, STREAM_BS_BYTES).filter(|_| way.is_framed())
     }
@@ -165,12 +165,12 @@ impl Plan {
         self.ways.iter().map(|way| self.drained_bytes(way)).sum::<u64>() * u64::from(self.runs)
     }
 
-    /// How much longer runs are where a burst would be a large part of them.
+    /// Returns the factor by which runs are longer, so that a burst is only a small part of them.
     pub(super) fn longer(&self) -> f64 {
         if self.burst.is_some() { BURST_TIMES } else { 1.0 }
     }
 
-    /// Refuses files that would leave too little of the disk free.
+    /// Refuses files that would leave too little free space.
     fn check_space(&self, target: &Target) -> Result<(), Error> {
         let least = self.messages.unwrap_or(MESSAGES_MIN);
         let fit = self.ways.iter().map(|way| self.messages_that_fit(way)).min().unwrap_or(u64::MAX);
@@ -192,7 +192,7 @@ impl Plan {
         )))
     }
 
-    /// Leaves out ways whose messages would take more than half of the machine's memory (W8).
+    /// Leaves out ways whose messages would need more than half of the machine's memory (W8).
     fn keep_memory(&mut self, memory_bytes: u64) {
         let message_bytes = u64::from(self.sizes.max_bytes) + TASK_BYTES;
         let fits = |way: &Way| {
@@ -205,20 +205,21 @@ impl Plan {
         self.ways = kept;
     }
 
-    /// Messages of the first look at a way; none where a number was asked for.
+    /// Returns the messages of a way's first trial; `None` if the request specifies a number.
     pub(super) fn first_messages(&self, way: &Way) -> Option<u64> {
         (self.messages.is_none() && self.rate.is_none())
             .then(|| FIRST_MESSAGES.min(self.messages_max(way)))
     }
 
-    /// Messages of the look after one of so many that took so long; none where that was enough.
+    /// Returns the messages of the next trial after one of this length; `None` if that was long
+    /// enough.
     pub(super) fn longer_look(&self, way: &Way, messages: u64, elapsed_s: f64) -> Option<u64> {
         let most = self.messages_max(way);
         (elapsed_s < LOOK_S_MIN * self.longer() && messages < most)
             .then(|| (messages * LOOK_GROWTH).min(most))
     }
 
-    /// Messages of a run of a way that takes so many a second.
+    /// Returns the messages of a run, given the way's speed.
     pub(super) fn messages(&self, way: &Way, messages_per_s: f64) -> u64 {
         if let Some(due) = self.messages_due() {
             return self.messages.unwrap_or(due).min(self.messages_max(way));
@@ -227,7 +228,7 @@ impl Plan {
         wanted.max(MESSAGES_MIN).min(self.messages_max(way))
     }
 
-    /// Messages that are due in the time of a run; none without a rate.
+    /// Returns the messages due within a run; `None` without a rate.
     fn messages_due(&self) -> Option<u64> {
         let mean_bytes = u64::from(self.sizes.min_bytes).midpoint(self.sizes.max_bytes.into());
         let distance = self.rate?.mean_distance(mean_bytes);
@@ -238,7 +239,7 @@ impl Plan {
         self.messages_within(way, self.share_bytes)
     }
 
-    /// The most messages of a run that writes no more than `bytes`, but for the fewest of a run.
+    /// Returns the most messages of a run that writes at most `bytes`, but at least the minimum.
     fn messages_within(&self, way: &Way, bytes: u64) -> u64 {
         let usual = match way.strategy.kind {
             Kind::Log(Promise { waits: true, .. }) => TASKS_MESSAGES_MAX,
@@ -251,12 +252,12 @@ impl Plan {
         self.messages.unwrap_or(usual.min(share).min(self.messages_that_fit(way)))
     }
 
-    /// The most messages of a run of this way, if the others leave it all of their share.
+    /// Returns the most messages of a run if the other ways leave it their whole share.
     pub(super) fn messages_at_most(&self, way: &Way) -> u64 {
         self.messages_within(way, self.wear_bytes / u64::from(self.runs + LOOKS))
     }
 
-    /// The most bytes that a run of so many messages writes, its zeros counted.
+    /// Returns the most bytes that a run of this many messages writes, including zeros.
     fn written_by(&self, way: &Way, messages: u64) -> u64 {
         let bytes = messages.saturating_mul(self.message_bytes_max(way));
         match way.strategy.kind {
@@ -267,9 +268,10 @@ impl Plan {
         }
     }
 
-    /// The most bytes that all runs write: the limit of the request, but for the fewest messages.
+    /// Returns the most bytes that all runs write: the request's limit, or what the fewest messages
+    /// need.
     pub(super) fn written_bytes_most(&self) -> u64 {
-        // Looks that grow are together less than twice the longest possible one.
+        // Growing trials are together less than twice the longest.
         let looks = if self.messages.is_none() { LOOKS } else { 0 };
         let all = |messages: &dyn Fn(&Way) -> u64| {
             let of = |way| self.written_by(way, messages(way));
@@ -285,7 +287,7 @@ impl Plan {
         self.budget_bytes.saturating_sub(SEGMENTS_BYTES) / self.message_bytes_max(way)
     }
 
-    /// The most that a message takes of a way's files.
+    /// Returns the maximum space of a message in a way's files.
     fn message_bytes_max(&self, way: &Way) -> u64 {
         let bytes = u64::from(self.sizes.max_bytes);
         match way.strategy.kind {
@@ -304,13 +306,13 @@ impl Plan {
 }
 
 impl Way {
-    /// Whether its bytes go to the disk while its clock runs.
+    /// Returns whether its bytes go to the disk while the clock runs.
     fn is_framed(&self) -> bool {
         matches!(self.strategy.kind, Kind::Log(Promise { format: Format::Framed, .. }))
     }
 }
 
-/// The rows that are called for, by scenario, way, or name with the number of producers.
+/// Returns the rows requested by scenario, way, or name with the number of producers.
 fn ways(call: &Call, producers: &[u32]) -> Vec<Way> {
     let of = |strategy: &Strategy| -> Vec<Way> {
         let way = |producers| Way { strategy: *strategy, producers };
@@ -363,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_slow_way_gets_fewer_messages_and_a_number_that_was_asked_for_is_the_number() {
-        // A number of runs is an amount, so that no limit of bytes is the smaller one.
+        // A number of runs is an amount, which lifts the default byte limit.
         let usual = plan(&Asked { runs: Some(5), ..asked(&["append"]) });
         let (tasks, log) = (&usual.ways[1], &usual.ways[7]);
         assert_eq!(usual.messages(tasks, 10_000.0), 3000);
@@ -443,7 +445,7 @@ mod tests {
         assert!((5_000_000_000..=most).contains(&bytes), "{bytes}");
         let (bytes, most) = written(Some(Wear::Low), f64::MAX);
         assert!(bytes <= most && most <= 1_000_000_000, "{bytes} of {most}");
-        // One way has all, up to the most messages of a run.
+        // A single way gets everything, up to the maximum messages of a run.
         let mut one = plan(&asked(&["append/log-no"]));
         one.ways.truncate(1);
         one.leave_out(None);
@@ -479,7 +481,7 @@ mod tests {
         assert!(plan.drain(&log).unwrap().size_bytes >= 25_000_000);
         assert!(plan.drain(&plan.ways[0]).is_none(), "a cached way");
         assert_eq!(plan.written_bytes_most(), before);
-        // Such a burst is too large to be written away before each run.
+        // A burst too large to use up before each run.
         plan.leave_out(Some(burst(100_000_000)));
         assert!(plan.drain(&log).is_none() && !plan.burst.unwrap().is_left_out);
     }

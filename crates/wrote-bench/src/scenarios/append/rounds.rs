@@ -1,4 +1,4 @@
-//! One run of each way: messages appended, the file read back, and every message looked for.
+//! One run of each way: appends messages, reads the file back, and checks every message.
 
 use super::check::Check;
 use super::check::walk;
@@ -77,7 +77,7 @@ impl scenario::Plan for Plan {
         let clock = match self.messages {
             None if self.rate.is_some() => self.time.as_secs_f64(),
             None => RUN_S * self.longer(),
-            // The pace of most ways that make a task for each message.
+            // The speed of most ways with a task per message.
             Some(messages) => messages as f64 / 100_000.0,
         };
         let drained_s = self
@@ -135,7 +135,7 @@ struct Files<'a> {
     site: &'a Site<'a>,
     file: PathBuf,
     log: PathBuf,
-    /// The stream that uses up a burst before the clock of a log begins.
+    /// The stream that uses up a burst before a log's clock starts.
     drain: Option<ladder::Sizes>,
 }
 
@@ -144,8 +144,8 @@ impl<'a> Files<'a> {
         Files { plan, site, file: site.file("file", 0), log: site.file("log", 0), drain: None }
     }
 
-    /// Short runs that tell how fast a way is, each longer than the one before until one is long
-    /// enough to tell, with what they wrote; none where it need not be known.
+    /// Makes trial runs of increasing length until one is long enough to determine the speed.
+    /// Returns it with the bytes written; `None` if the speed is not needed.
     fn first_look(&self, way: &Way) -> Result<Option<(Run, u64)>, Error> {
         let mut written_bytes = 0;
         let mut next = self.plan.first_messages(way);
@@ -161,7 +161,7 @@ impl<'a> Files<'a> {
         Ok(None)
     }
 
-    /// Runs a way once and reads back what it wrote; its file or log stays.
+    /// Runs a way once and reads back what it wrote, keeping its file or log.
     fn run(&self, way: &Way, count: u64) -> Result<OneRun, Error> {
         let messages = Messages::of_all(way.producers(), self.plan.sizes, count);
         let check = Check::new(&messages);
@@ -229,7 +229,7 @@ impl<'a> Files<'a> {
         let timed = log::append(&task, self.site.timer(), messages);
         drop(task);
         let told = log.effective();
-        // Also where a producer failed: the log is at rest before its folder is looked at.
+        // Even if a producer failed, the log must be closed before its folder is read.
         let closed = log.close();
         let (latencies, mut run) = timed?;
         closed?;
@@ -260,14 +260,14 @@ impl<'a> Files<'a> {
         Ok(check.finish())
     }
 
-    /// Removes what the last run wrote, and waits until the file system has let go of it.
+    /// Removes what the last run wrote, and waits until the file system has released it.
     fn clear(&self) -> Result<(), Error> {
         self.site.scratch.remove_log(&self.log)?;
         measured::clear(std::slice::from_ref(&self.file), self.site.scratch.path())
     }
 }
 
-/// tokio's usual runtime: a thread for each processor.
+/// Returns tokio's default runtime, with a thread per processor.
 fn runtime() -> Result<Runtime, Error> {
     let built = Builder::new_multi_thread().enable_time().build();
     built.map_err(|error| Error::Failed(format!("tokio's runtime can't be started: {error}")))

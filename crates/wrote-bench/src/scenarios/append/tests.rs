@@ -1,4 +1,4 @@
-//! Every way writes what was sent, or is found not to; and nothing is left.
+//! Every way either writes what was sent, or is reported not to, and leaves no files.
 
 use super::*;
 use crate::sample::Asked;
@@ -25,13 +25,13 @@ fn request(folder: &Path, only: &str, runs: u32) -> Asked {
     }
 }
 
-/// The entries of a folder without the lock.
+/// Returns the entries of a folder except the lock.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     paths.filter(|path| !path.ends_with("lock")).collect()
 }
 
-/// A way measured twice, with what it left of that in the folder: nothing.
+/// Measures a way twice, and checks that its folder is empty.
 fn row(request: &Asked) -> Row {
     let scratch = Scratch::make(&request.path).unwrap();
     let outcome = request.measured(&scratch, &Stop::new(), false).unwrap();
@@ -40,7 +40,7 @@ fn row(request: &Asked) -> Row {
     row.clone()
 }
 
-/// Every message of each run was found, whole and once.
+/// Asserts that every message of each run was found once and intact.
 fn assert_has_all(row: &Row) {
     for run in &row.runs {
         let records = run.records.unwrap();
@@ -126,8 +126,8 @@ fn what_ten_handles_lose_is_counted() {
     let row = &request.measured(&scratch, &Stop::new(), true).unwrap().scenario.rows[0];
     let records = row.runs[0].records.unwrap();
     assert_eq!((records.sent, records.whole + records.lost), (MESSAGES, MESSAGES));
-    // Each of the ten begins where the file does. Only where a single one took all messages from
-    // the channel is the file as long as they are.
+    // Each of the ten starts at the file's beginning. The file is as long as the messages only if a
+    // single one received them all.
     let len = entries(scratch.path())[0].metadata().unwrap().len();
     assert_eq!(records.lost > 0, len < row.runs[0].bytes, "{records:?}");
     assert_eq!(row.has_all_records(), len == row.runs[0].bytes, "{records:?}");
@@ -163,7 +163,7 @@ fn all_ways_in_turn_leave_no_file() {
     let outcome = request.measured(&scratch, &Stop::new(), false).unwrap();
     assert!(entries(scratch.path()).is_empty());
     let row = &outcome.scenario.rows[0];
-    // What was asked for by time is the same in every run.
+    // A rate fixes the number of messages, so it is the same in every run.
     let sent: HashSet<u64> = row.runs.iter().map(|run| run.records.unwrap().sent).collect();
     assert_eq!(sent.into_iter().collect::<Vec<_>>(), [row.settings.asked.messages.unwrap()]);
     assert_eq!(row.settings.asked.size_bytes, row.runs[0].bytes);

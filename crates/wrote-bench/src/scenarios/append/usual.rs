@@ -1,4 +1,4 @@
-//! The usual ways of appending, as programs write them in Rust with tokio and flume.
+//! Common ways of appending, as Rust programs with tokio and flume do it.
 
 use super::message::Messages;
 use super::{Kind, Opened};
@@ -15,14 +15,14 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use wrote_jobs::histogram;
 use wrote_result::{Error, Stop};
 
-/// Threads that write, where there are several.
+/// The number of writer threads, if there are several.
 const WRITERS: usize = 10;
-/// Messages that tokio's channel has room for: it has no channel without bounds that waits.
+/// The capacity of tokio's channel: it has no unbounded channel that can be awaited.
 const CHANNEL_MESSAGES: usize = 1024;
 
 /// The input of a way, prepared before the clock starts.
 pub(super) struct Task<'a> {
-    /// The new file, where each of several writers opens it.
+    /// The new file, for ways in which each writer opens it.
     pub path: &'a Path,
     pub file: File,
     pub messages: Messages,
@@ -34,7 +34,7 @@ pub(super) struct Task<'a> {
 /// A message on its way to the writer.
 struct Sent {
     bytes: Vec<u8>,
-    /// When its task began to hand it over.
+    /// When its task started sending it.
     began: Instant,
 }
 
@@ -44,8 +44,8 @@ struct Delivery {
     written: oneshot::Sender<()>,
 }
 
-/// Hands every message over by the way, and tells how long each took until the way acknowledged it:
-/// the write returned, and its task was told so where the way tells it.
+/// Sends every message, and returns how long each took until it was acknowledged: the write
+/// returned, and the task was notified if the way does that.
 pub(super) fn append(kind: Kind, task: Task) -> Result<Histogram<u64>, Error> {
     match kind {
         Kind::Loop => task.runtime.block_on(in_a_loop(task)),
@@ -81,7 +81,7 @@ async fn mutex(task: Task<'_>) -> Result<Histogram<u64>, Error> {
         tasks.push(tokio::spawn(async move {
             let began = due.unwrap_or_else(Instant::now);
             let mut file = file.lock().await;
-            // Those that wait when the run is interrupted go in turn, without writing.
+            // After an interruption, waiting tasks take their turn without writing.
             if !stop.is_requested() {
                 file.write_all(&bytes).await?;
             }
@@ -116,7 +116,7 @@ async fn tokio_mpsc(task: Task<'_>) -> Result<Histogram<u64>, Error> {
         let sender = sender.clone();
         tokio::spawn(async move {
             let began = due.unwrap_or_else(Instant::now);
-            // The receiver is gone only where the writer failed, and the writer reports that.
+            // The receiver is gone only if the writer failed, which reports the error.
             let _ = sender.send(Sent { bytes, began }).await;
         });
     });
@@ -187,7 +187,7 @@ async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     drop(sender);
     let mut latencies = histogram();
     for task in tasks {
-        // No answer comes only where the writer failed, which says so itself.
+        // There is no answer only if the writer failed, which reports the error.
         if let Some(latency) = task.await.map_err(panicked)? {
             record(&mut latencies, latency);
         }
@@ -196,7 +196,7 @@ async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     Ok(latencies)
 }
 
-/// Hands on each message when it is due, until the run is to end: its bytes, and when it was due.
+/// Passes on each message when it is due, with its due time, until the run ends.
 fn each(
     mut messages: Messages,
     mut arrivals: Arrivals,
@@ -209,13 +209,13 @@ fn each(
     }
 }
 
-/// A task for each message, which sends it and ends.
+/// Starts a task per message, which sends it and ends.
 fn send_all(messages: Messages, arrivals: Arrivals, stop: &Stop, sender: flume::Sender<Sent>) {
     each(messages, arrivals, stop, |bytes, due| {
         let sender = sender.clone();
         tokio::spawn(async move {
             let began = due.unwrap_or_else(Instant::now);
-            // The receivers are gone only where the writers failed, and the writers report that.
+            // The receivers are gone only if the writers failed, which report the error.
             let _ = sender.send(Sent { bytes, began });
         });
     });

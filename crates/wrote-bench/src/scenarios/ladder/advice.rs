@@ -1,4 +1,4 @@
-//! Advice from the ladder on how to write: streaming, small durable records, data that may be lost.
+//! Advice from the ladder: streaming, small durable records, data that may be lost.
 
 #[cfg(test)]
 mod examples;
@@ -15,14 +15,14 @@ const WRITER_CACHED_UNSYNCED: &str = include_str!("advice/examples/writer_cached
 const LOG: &str = include_str!("advice/examples/log.rs");
 const DIRECT_FILE: &str = include_str!("advice/examples/direct_file.rs");
 
-/// The least gain of one flush for many records, over a flush for each, that the advice names.
+/// The minimum gain of sharing a flush between records for the advice to mention it.
 const TOGETHER_GAIN_MIN: f64 = 2.0;
 
 pub(crate) fn advise(evidence: &Evidence) -> impl Iterator<Item = Advice> {
     [streaming(evidence), small_records(evidence), may_be_lost(evidence)].into_iter().flatten()
 }
 
-/// Advises the best stream that is on stable storage at its end.
+/// Advises the best stream that is durable at its end.
 fn streaming(evidence: &Evidence) -> Option<Advice> {
     let durable = |row: &&Row| row.workload == "stream" && row.is_durable();
     let choice = Choice::of(evidence.rows.iter().filter(durable))?;
@@ -30,7 +30,7 @@ fn streaming(evidence: &Evidence) -> Option<Advice> {
     Some(advice(evidence, "streaming", choice.row, because))
 }
 
-/// Advises the best way that has each record on stable storage before it writes the next one.
+/// Advises the best way that makes each record durable before the next.
 fn small_records(evidence: &Evidence) -> Option<Advice> {
     let durable = |row: &&Row| row.workload == "small" && row.is_durable();
     let each = |row: &&Row| durable(row) && settings(row).sync.is_each();
@@ -52,7 +52,7 @@ fn small_records(evidence: &Evidence) -> Option<Advice> {
     Some(advice(evidence, "small durable records", choice.row, because))
 }
 
-/// Advises the best of all streams, or of the small writes where no stream was measured.
+/// Advises the best of all streams, or of the small writes if no stream was measured.
 fn may_be_lost(evidence: &Evidence) -> Option<Advice> {
     let of = |workload| evidence.rows.iter().filter(move |row: &&Row| row.workload == workload);
     let choice = Choice::of(of("stream")).or_else(|| Choice::of(of("small")))?;
@@ -76,7 +76,7 @@ fn advice(evidence: &Evidence, purpose: &str, row: &Row, because: String) -> Adv
     }
 }
 
-/// Returns the advised action in words, from the settings in effect.
+/// Describes the advised action, from the settings in effect.
 fn action(row: &Row) -> String {
     let settings = settings(row);
     let place = match settings.blocks {
@@ -104,8 +104,8 @@ fn action(row: &Row) -> String {
     format!("{place} {cache} in pieces of {size}{queue}{jobs}{flush}")
 }
 
-/// Returns the file that writes as the row does with this library. A stream needs its flush at the
-/// end alone. One over a file's old blocks has no file: `Writer` makes the file anew.
+/// Returns the example that writes like the row with this library. A stream is flushed only at its
+/// end. Overwriting in place has no example, because `Writer` creates a new file.
 fn with_wrote(row: &Row) -> Option<&'static str> {
     let settings = settings(row);
     let in_place = settings.blocks == Blocks::Written;
@@ -121,15 +121,15 @@ fn with_wrote(row: &Row) -> Option<&'static str> {
     }
 }
 
-/// Returns a file as it is shown: without the comment on its place among the others.
+/// Returns an example for display, without its module comment.
 fn shown(file: &str) -> String {
     let lines = file.lines().skip_while(|line| line.starts_with("//!") || line.is_empty());
     lines.collect::<Vec<&str>>().join("\n")
 }
 
-/// Returns the lines for `settings`, given `path`, `folder` and `chunk` (the bytes of one write).
-/// They use the standard library, and the constants of the crate `libc` for the flags of an open.
-/// Where many writes are in flight, a comment stands for the queue.
+/// Returns code for `settings`, given `path`, `folder` and `chunk` (the bytes of one write). It
+/// uses the standard library, and `libc` constants for open flags. With many writes in flight, a
+/// comment stands for the queue.
 pub(super) fn of(settings: &Settings, durable: bool, target: &Target) -> String {
     let mut lines = vec![open(settings)];
     if settings.blocks == Blocks::Allocated {
@@ -163,7 +163,7 @@ pub(super) fn of(settings: &Settings, durable: bool, target: &Target) -> String 
         }
         _ => {}
     }
-    // A new file survives only if its folder's entry does (fsync(2)).
+    // A new file survives only if its directory entry does (fsync(2)).
     if durable && settings.blocks != Blocks::Written {
         lines.push("std::fs::File::open(folder)?.sync_all()?; // once: the new file's name".into());
     }
@@ -198,7 +198,7 @@ fn open(settings: &Settings) -> String {
     lines.join("\n")
 }
 
-/// Returns the alignment of a direct write: the file system's, the device's block, or 4096.
+/// Returns the alignment for direct writes: the file system's, the device's block size, or 4096.
 fn alignment_bytes(target: &Target) -> u32 {
     let told = target.dio_offset_align_bytes.max(target.dio_memory_align_bytes);
     let block = target.device.as_ref().map(|device| device.logical_block_bytes);

@@ -1,4 +1,4 @@
-//! The answers of the ladder: the simplest way to each promise, and how much a faster one gains.
+//! The ladder's answers: the simplest way to each level, and the gain of a faster one.
 
 use crate::choice::{Choice, effort, ratio, settings};
 use wrote_jobs::findings::Evidence;
@@ -12,7 +12,7 @@ pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
     let is_each = |row: &&Row| row.is_durable() && settings(row).sync.is_each();
     let streams = of("stream").filter(|row| row.is_durable());
     let records = of("small").filter(is_each);
-    // What survives more is no answer here, though it may be as fast.
+    // Ways that survive more don't belong here, even if they are as fast.
     let lost = of("stream").filter(|row| row.survives < Some(Survives::PowerLoss));
     [
         answer(|_| "Stream, durable".into(), streams),
@@ -24,7 +24,7 @@ pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
     .collect()
 }
 
-/// Answers by the simplest of the rows. A faster one is named only where intervals separate it.
+/// Returns the simplest of the rows. Names a faster one only if intervals separate them.
 fn answer<'a>(
     question: impl Fn(&Row) -> String,
     rows: impl Iterator<Item = &'a Row>,
@@ -50,7 +50,7 @@ fn answer<'a>(
     })
 }
 
-/// Returns the way in a few words, from the settings in effect: `O_DIRECT, io_uring x 64, one
+/// Describes the way briefly, from the settings in effect: `O_DIRECT, io_uring x 64, one
 /// fdatasync`.
 fn how(row: &Row) -> String {
     let settings = settings(row);
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(faster[1].1, "write(), fdatasync each");
         assert_eq!(faster[1].2, words("1.2 write(), O_DSYNC"));
         assert_eq!(faster[2], ("stream/cached".into(), "write()".into(), None));
-        // The fastest of all can't be told from the simplest.
+        // The fastest shows no measurable difference from the simplest.
         let level = told(&rows([0.5e9, 1.6e9, 3e9]));
         assert_eq!(level[0].2, words("1.5 write(), fdatasync each"));
     }

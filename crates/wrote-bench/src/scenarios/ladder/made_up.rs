@@ -1,5 +1,4 @@
-//! The ladder on disks with made-up times: the sizes, the order and the clock are real, the bytes
-//! are not.
+//! The ladder on simulated disks: sizes, order and time limits are real, the writes are not.
 
 use super::plan::Plan;
 use super::{Blocks, Flush, Ioengine, NAME, WAYS, Way, Workload};
@@ -23,12 +22,12 @@ use wrote_result::{Error, Stop};
 const MEMORY_BYTES_PER_S: f64 = 2e9;
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// A disk by its times. After `fast_bytes` it is `slower` times as slow.
+/// A disk's timing. After `fast_bytes` it is `slower` times as slow.
 #[derive(Clone, Copy, Debug)]
 struct Disk {
     bytes_per_s: f64,
     flush_s: f64,
-    /// The time to make a file, and the time to remove it with its folder flushed.
+    /// The time to create a file, and to remove it and flush its folder.
     file_s: f64,
     fast_bytes: f64,
     slower: f64,
@@ -55,7 +54,7 @@ impl Clock for MadeUpClock {
     }
 }
 
-/// The ladder's plan on a made-up disk.
+/// The ladder's plan on a simulated disk.
 struct OnDisk {
     plan: Plan,
     disk: Disk,
@@ -65,7 +64,7 @@ struct OnDisk {
 }
 
 impl OnDisk {
-    /// Writes bytes to the device, in time.
+    /// Advances the time for writing bytes to the device.
     fn write(&mut self, bytes: f64) {
         let fast = (self.disk.fast_bytes - self.written_bytes).clamp(0.0, bytes);
         let slow = (bytes - fast) * self.disk.slower;
@@ -73,7 +72,7 @@ impl OnDisk {
         self.clock.pass((fast + slow) / self.disk.bytes_per_s);
     }
 
-    /// Writes blocks until the file is full or the time is over, as a worker does.
+    /// Writes blocks until the file is full or the time is over, like a worker.
     fn write_blocks(&mut self, way: &Way, bs: f64, in_flight: f64, size: f64, limit_s: f64) {
         let (began, mut done) = (self.clock.0.get(), 0.0);
         while done < size && (done == 0.0 || self.clock.0.get() - began < limit_s) {
@@ -179,7 +178,7 @@ impl scenario::Plan for OnDisk {
     }
 }
 
-/// The outcome of the default ladder on a disk.
+/// The result of the default ladder on a disk.
 struct Outcome {
     measured: Result<Measured, Error>,
     elapsed: Duration,
@@ -216,14 +215,14 @@ fn usual(disk: Disk) -> Outcome {
     ladder_on(disk, &Asked::new("/data".into()))
 }
 
-/// The rows, each with the number of its runs.
+/// Returns the rows with their number of runs.
 fn runs(measured: &Measured) -> Vec<(&str, usize)> {
     let rows = measured.scenario.rows.iter();
     rows.map(|row| (row.name.as_str(), row.runs.len())).collect()
 }
 
-/// Whether every row has an interval or was left out by its name, and fewer rounds are reported.
-/// Where there was time for no interval, the rows that had a run are shown.
+/// Returns whether every row has an interval or is reported as left out, and fewer rounds are
+/// reported. If there was no time for any interval, the rows that had a run are shown.
 fn is_honest(measured: &Measured) -> bool {
     let runs = runs(measured);
     let least = runs.iter().map(|(_, runs)| *runs as u32).min().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The sizes, depths and times of the runs, chosen so that the ladder takes less than a minute.
+//! Chooses sizes, depths and times of the runs, so that the ladder takes less than a minute.
 
 use super::{BY_IMPORTANCE, Sizes, WAYS, Way, Workload};
 use crate::budget::RUNS_MIN;
@@ -20,34 +20,34 @@ use wrote_machine::{held_memory, host, space};
 use wrote_result::Error;
 use wrote_result::document::{Blocks, Flush};
 
-/// A page of memory, as large as most database pages.
+/// A memory page, and the size of many database pages.
 const SMALL_BS_BYTES: u64 = 4 << 10;
 /// Writes in flight on a fast device.
 const IODEPTH: u32 = 64;
 /// The fewest writes in flight that keep a device busy while the thread prepares another.
 const IODEPTH_MIN: u32 = 4;
-/// The device completes the writes in flight within this time, so that a run ends in time.
+/// The device must complete the writes in flight within this time, so that a run ends on time.
 const IN_FLIGHT_S: f64 = 0.1;
-/// The time of a streaming run at the speed of the calibration.
+/// The length of a streaming run at the calibrated speed.
 const STREAM_RUN_S: f64 = 0.3;
 /// Runs on a disk with a burst are longer by this factor.
 const BURST_TIMES: u32 = 3;
-/// The usual time limit of a run, a last flush not counted.
+/// The default time limit of a run, without a final flush.
 pub(super) const RUN_TIME: Duration = Duration::from_millis(500);
-/// The time limit of a run that was made shorter: many small writes fit into it on most disks.
+/// The time limit of a shortened run: enough for many small writes on most disks.
 const RUN_TIME_MIN: Duration = Duration::from_millis(100);
-/// The usual writes of a streaming run on a slow disk, and the time in which it takes them.
+/// The minimum writes of a streaming run on a slow disk, and the time that they may take.
 const STREAM_WRITES_MIN: u64 = 4;
 const STREAM_WRITES_MIN_S: f64 = 1.2;
-/// The fewest small writes of a file on a slow disk.
+/// The fewest small writes per file on a slow disk.
 const SMALL_WRITES_MIN: u64 = 64;
-/// The time of the ladder from the program's start to its end.
+/// The time of the whole ladder, from the program's start to its end.
 pub(crate) const WITHIN: Duration = Duration::from_secs(60);
 /// The time of a run outside its clock.
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
-/// The usual rate of writes into the page cache.
+/// The assumed rate of writes into the page cache.
 const MEMORY_BYTES_PER_S: f64 = 2e9;
-/// The time of a small write with its flush, until the trial run.
+/// The assumed time of a small write with its flush, until the trial run.
 const USUAL_FLUSH: Duration = Duration::from_millis(5);
 /// A time limit longer than any run.
 const WHOLE: Duration = Duration::from_secs(24 * 3600);
@@ -56,40 +56,39 @@ const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
 const SMALL_SIZE_BYTES_MIN: u64 = 8 << 20;
 const SMALL_SIZE_BYTES_MAX: u64 = 128 << 20;
 
-/// A checked call of the ladder, without the sizes that follow from the calibration.
+/// A validated request, before calibration determines sizes.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub ways: Vec<&'static Way>,
     pub runs: u32,
     pub(super) common: Common,
     numjobs: u32,
-    /// The most bytes of one run, of each workload, that leave enough of the disk free and keep to
-    /// the limit of the bytes written in all.
+    /// The largest run of each workload that leaves enough free space and observes the byte limit.
     share_bytes: [u64; 2],
     /// The most bytes that all runs write together.
     wear_bytes: u64,
-    /// Bytes of the disk that may be used beside the files.
+    /// Disk space that may be used besides the files.
     spare_bytes: u64,
-    /// The sizes of streaming runs and of those of small writes: those of a fast device until the
+    /// The sizes of streaming and of small-write runs: those of a fast device until the
     /// calibration.
     pub(super) sizes: [Sizes; 2],
-    /// The time from the program's start in which all must be over.
+    /// The time limit, counted from the program's start.
     pub(super) within: Option<Duration>,
-    /// The speed of a stream and the time of a small write with its flush, once they are known.
+    /// The speed of a stream and the time of a small write with its flush, once known.
     pub(super) bytes_per_s: Option<f64>,
     pub(super) flush: Option<Duration>,
     /// The burst to use up before runs, if the disk has one.
     pub(super) burst: Option<Burst>,
     /// The factor by which runs are smaller than usual.
     pub(super) shrunk: f64,
-    /// Whether the file that a workload's rows write over is written.
+    /// Whether the file that a workload's rows overwrite has been written.
     pub(super) filled: [bool; 2],
     pub(super) held: Option<HeldMemory>,
 }
 
 impl Plan {
-    /// Plans the rows that the call names. Without `within`, amounts that the call asks for are
-    /// measured in any time.
+    /// Plans the requested rows. Without `within`, requested amounts are measured without a time
+    /// limit.
     pub(crate) fn new(call: &Call, within: Option<Duration>) -> Result<Plan, Error> {
         let (request, target) = (call.common, call.target);
         let numjobs = request.numjobs.unwrap_or(1);
@@ -133,10 +132,10 @@ impl Plan {
         }
     }
 
-    /// Refuses a time in which even a fast disk can't have the least runs of each row.
+    /// Refuses a time limit too short for the minimum runs even on a fast disk.
     fn check_within(&self) -> Result<(), Error> {
         let of_runs = (RUN_TIME_MIN + BESIDE) * RUNS_MIN.min(self.runs) * self.ways.len() as u32;
-        // The trial run, and the part that is kept for the end.
+        // The trial run, and the fraction reserved for the end.
         let least = (2 * trial::TIME + of_runs).mul_f64(1.1).as_secs() + 1;
         match self.within {
             Some(within) if within < Duration::from_secs(least) => Err(Error::Usage(format!(
@@ -155,7 +154,7 @@ impl Plan {
         check_buffers("--bs x --iodepth x --numjobs", buffers, memory_bytes)
     }
 
-    /// Chooses sizes that leave enough of the disk free, or refuses the call.
+    /// Chooses sizes that leave enough free space, or refuses the request.
     fn fit(&mut self, target: &Target) -> Result<(), Error> {
         let files = self.files_at_once();
         if self.common.size_bytes.is_none() && target.capacity_bytes > 0 {
@@ -173,8 +172,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Makes files small enough for all runs to write no more than `bytes` together. Small writes
-    /// get a quarter of it at most, since few of their rows write whole files.
+    /// Limits file sizes so that all runs together write at most `bytes`. Small writes get at most
+    /// a quarter, because few of their rows write whole files.
     fn keep_to_wear(&mut self, bytes: u64) {
         if bytes == u64::MAX {
             return;
@@ -192,8 +191,8 @@ impl Plan {
         }
     }
 
-    /// Leaves room for the bytes that use up a burst before runs. Where they would be too
-    /// many, the burst stays in the figures.
+    /// Reserves the bytes that use up a burst before runs. If they would be too many, the burst
+    /// remains in the figures.
     pub(super) fn leave_out(&mut self, burst: Option<Burst>) {
         self.burst = burst;
         let drained: u64 = self.ways.iter().map(|way| self.drained_bytes(way)).sum();
@@ -205,13 +204,14 @@ impl Plan {
         }
     }
 
-    /// Returns how many files of a workload are written in all, those written over counted once.
+    /// Returns how many files of a workload are written in total, counting overwritten ones once.
     fn files_written(&self, workload: Workload) -> u64 {
         let rows = self.ways.iter().filter(|way| way.workload == workload).count() as u64;
         rows * u64::from(self.runs) + u64::from(self.overwrites(workload))
     }
 
-    /// Returns the runs whose files exist at once: the one being written, and those written over.
+    /// Returns the number of runs whose files coexist: the one being written, and those that are
+    /// overwritten.
     fn files_at_once(&self) -> u64 {
         1 + Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload)).count() as u64
     }
@@ -238,7 +238,7 @@ impl Plan {
             Workload::Stream => STREAM_SIZE_BYTES_MAX,
             Workload::Small => SMALL_SIZE_BYTES_MAX,
         };
-        // Under a rate a file is no longer than the bytes that are due; a longer run repeats it.
+        // With a rate, a file is at most as long as the bytes due; a longer run repeats it.
         let usual = self.due_bytes_max(workload).map_or(usual, |due| due.min(usual));
         let wanted =
             self.common.size_bytes.unwrap_or(usual.min(self.share_bytes[workload as usize]));
@@ -246,32 +246,32 @@ impl Plan {
         (wanted / least).max(1) * least
     }
 
-    /// Returns the most bytes of files that exist at once.
+    /// Returns the most bytes of coexisting files.
     pub(super) fn files_bytes_max(&self) -> u64 {
         let one = self.ways.iter().map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
         self.settled_bytes_max() + one
     }
 
-    /// Returns the memory to hold for cached runs: in a file that never reaches the disk.
+    /// Returns the memory to reserve for cached runs, through a file that never reaches the disk.
     pub(super) fn held_bytes(&self) -> u64 {
         let cached = self.ways.iter().filter(|way| !way.direct);
         let most = cached.map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
         held_memory::most_bytes(most.min(self.spare_bytes))
     }
 
-    /// Returns the most bytes that are due within a run under a rate.
+    /// Returns the most bytes due within a run at a rate.
     fn due_bytes_max(&self, workload: Workload) -> Option<u64> {
         let bs_bytes = self.bs_bytes(workload);
         let due = self.common.rate?.operations_max(bs_bytes, self.time(workload));
         Some(due.saturating_mul(bs_bytes))
     }
 
-    /// Returns the most bytes that a run writes: its file once, or under a rate the bytes due.
+    /// Returns the most bytes that a run writes: its file once, or the bytes due at a rate.
     pub(super) fn run_bytes_max(&self, workload: Workload) -> u64 {
         self.due_bytes_max(workload).unwrap_or_else(|| self.largest_bytes(workload))
     }
 
-    /// Returns the stream that uses up the burst before a run of a way that would show it.
+    /// Returns the stream that uses up the burst before a run of a way that it would affect.
     pub(super) fn drain(&self, way: &Way) -> Option<Sizes> {
         let bs_bytes = self.bs_bytes(Workload::Stream);
         burst::drain(self.burst, bs_bytes).filter(|_| !way.is_of_flushes())
@@ -281,14 +281,14 @@ impl Plan {
         self.drain(way).map_or(0, |sizes| sizes.size_bytes)
     }
 
-    /// Returns the bytes of the files that every round writes over.
+    /// Returns the bytes of the files that every round overwrites.
     pub(super) fn settled_bytes_max(&self) -> u64 {
         let written = Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload));
         written.map(|workload| self.largest_bytes(workload)).sum()
     }
 
-    /// Returns the time limit of a run. A stream of a requested size is written whole; small writes
-    /// of that size, flushed one by one, might take an hour.
+    /// Returns the time limit of a run. A stream of a requested size is written completely; small
+    /// writes of that size, flushed one by one, might take an hour.
     pub(super) fn time(&self, workload: Workload) -> Duration {
         match (self.common.time, workload) {
             (Some(time), _) => time,
@@ -298,8 +298,8 @@ impl Plan {
         }
     }
 
-    /// Returns the time limit of a run of this way: longer where a burst or the slices of a limit
-    /// would be a large part of it.
+    /// Returns the time limit of this way's run: longer if a burst or a limit's slices would be a
+    /// large part of it.
     pub(super) fn time_of(&self, way: &Way) -> Duration {
         let time = self.time(way.workload);
         let is_usual = self.common.time.is_none() && self.common.rate.is_none();
@@ -312,12 +312,12 @@ impl Plan {
         if self.burst.is_some() { STREAM_RUN_S * f64::from(BURST_TIMES) } else { STREAM_RUN_S }
     }
 
-    /// Tells whether the sizes depend on the speed of the disk.
+    /// Returns whether the sizes depend on the disk's speed.
     pub(super) fn needs_calibration(&self) -> bool {
         !self.ways.is_empty() && (self.common.size_bytes.is_none() || self.common.iodepth.is_none())
     }
 
-    /// Returns the sizes of a workload's runs on a device that takes a stream at `bytes_per_s`.
+    /// Returns the run sizes of a workload on a device that streams at `bytes_per_s`.
     pub(crate) fn sizes(&self, workload: Workload, bytes_per_s: f64) -> Sizes {
         let bs_bytes = self.bs_bytes(workload);
         let least = self.least_bytes(workload);
@@ -329,8 +329,8 @@ impl Plan {
                     .max(few.min(least * STREAM_WRITES_MIN));
                 (wanted / least).saturating_mul(least).min(largest)
             }
-            // Small writes are no faster than a stream, so these bytes take at least a second. A
-            // flush of them all takes no longer than that on a slow disk.
+            // Small writes are never faster than a stream, so these bytes take at least a second.
+            // Flushing them all takes no longer than that on a slow disk.
             (None, Workload::Small) => {
                 let few = (bytes_per_s as u64).max(least * SMALL_WRITES_MIN);
                 let wanted = (bytes_per_s as u64).max(few.min(SMALL_SIZE_BYTES_MIN));
@@ -345,15 +345,14 @@ impl Plan {
     }
 }
 
-/// The time of runs, where it is limited.
 impl Plan {
-    /// Chooses the sizes of runs on a disk that takes a stream at `bytes_per_s`.
+    /// Chooses run sizes for a disk that streams at `bytes_per_s`.
     pub(super) fn choose_sizes(&mut self, bytes_per_s: f64) {
         self.bytes_per_s = Some(bytes_per_s);
         self.sizes = Workload::ALL.map(|workload| self.sizes(workload, bytes_per_s));
     }
 
-    /// Returns the expected time of a run: its bytes at the speed of a stream, or its time limit.
+    /// Returns the maximum expected time of a run: its bytes at streaming speed, or its time limit.
     pub(super) fn foreseen_of(&self, way: &Way) -> Duration {
         let Some(bytes_per_s) = self.bytes_per_s else { return Duration::ZERO };
         let bytes = self.sizes[way.workload as usize].size_bytes as f64;
@@ -364,12 +363,12 @@ impl Plan {
             Workload::Small if way.flush == Flush::FdatasyncAtEnd => whole.max(self.time_of(way)),
             Workload::Small => self.time_of(way),
         };
-        // The file that a row writes over is written before the first of its runs.
+        // The file that a row overwrites is written before its first run.
         let is_first = way.blocks == Blocks::Written && !self.filled[way.workload as usize];
         written + BESIDE + if is_first { whole } else { Duration::ZERO }
     }
 
-    /// Returns the time of one small write with its flush; a usual one until the trial run.
+    /// Returns the time of a small write with its flush; a typical one until the trial run.
     fn flush(&self) -> Duration {
         self.flush.unwrap_or(USUAL_FLUSH)
     }
@@ -388,7 +387,7 @@ impl Plan {
         sizes.size_bytes.min(in_time as u64)
     }
 
-    /// Returns the time that a run probably takes, where [`Plan::foreseen_of`] is the most.
+    /// Returns the likely time of a run, while [`Plan::foreseen_of`] is the maximum.
     pub(super) fn expected_time_of(&self, way: &Way) -> Duration {
         let bytes = self.sizes_of(way.workload).size_bytes as f64;
         let at = |bytes_per_s: f64| {
@@ -404,8 +403,8 @@ impl Plan {
         time.min(limit.max(whole)) + BESIDE
     }
 
-    /// Makes all further runs smaller by `factor`, or returns `false` where they are as small as a
-    /// figure allows. The depth stays: it is a setting of the rows.
+    /// Shrinks all further runs by `factor`. Returns `false` if they are as small as meaningful
+    /// figures allow. The depth stays, because it is part of the rows' settings.
     pub(super) fn shrink_by(&mut self, factor: f64) -> bool {
         let Some(bytes_per_s) = self.bytes_per_s else { return false };
         let (before, times) = (self.sizes, Workload::ALL.map(|workload| self.time(workload)));
@@ -418,13 +417,13 @@ impl Plan {
     }
 }
 
-/// Returns the place of a row among all by its importance, 0 the greatest.
+/// Returns a row's rank by importance, 0 being the highest.
 pub(super) fn importance(way: &Way) -> usize {
     let place = BY_IMPORTANCE.iter().position(|name| *name == way.name);
     place.unwrap_or(BY_IMPORTANCE.len())
 }
 
-/// Returns the rows that the call names, in the ladder's order; all rows where it names none.
+/// Returns the requested rows in the ladder's order; all rows if none are requested.
 fn called(call: &Call) -> Vec<&'static Way> {
     let is_called = |way: &&Way| call.only.is_empty() || call.names(ladder::NAME, way.name);
     WAYS.iter().filter(is_called).collect()
@@ -491,7 +490,7 @@ mod tests {
 
     #[test]
     fn a_fast_device_gets_large_deep_runs_and_a_slow_one_small_shallow_ones() {
-        // A time is an amount, so that no limit of bytes is the smaller one.
+        // A time is an amount, which lifts the default byte limit.
         let plan = plan(&Asked { time: Some(RUN_TIME), ..request() }).unwrap();
         let fast = plan.sizes(Workload::Stream, 5e9);
         assert_eq!((fast.size_bytes, fast.iodepth), (1 << 30, 64));
@@ -557,7 +556,7 @@ mod tests {
             assert!(low <= 1.0, "{only:?}: {low} GB");
         }
         assert!(most(&[], None, 1 << 40) > 9.0);
-        // A loop device has no flash of its own.
+        // A loop device has no flash itself.
         let mut looped = drive(4 << 30);
         if let Ok(device) = &mut looped.device {
             device.name = "loop0".into();
@@ -587,7 +586,7 @@ mod tests {
         let deep = Asked { iodepth: Some(64), stream_bs_bytes: Some(1 << 30), ..request() };
         match plan(&deep) {
             Err(Error::Usage(text)) => assert!(text.contains("68.7 GB of buffers"), "{text}"),
-            // 64 GiB are no more than half of a very large machine.
+            // On a very large machine, 64 GiB are less than half of the memory.
             other => assert!(other.is_ok() && host::memory_bytes() >= 128 << 30),
         }
         let usual = plan(&request()).unwrap();

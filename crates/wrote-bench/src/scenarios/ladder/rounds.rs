@@ -70,7 +70,7 @@ impl scenario::Plan for Plan {
         self.within.map_or(time, |within| time.min(within))
     }
 
-    /// Chooses sizes by the speed of the disk.
+    /// Chooses sizes by the disk's speed.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         let mut written_bytes = 0;
         if self.needs_calibration() && self.bytes_per_s.is_none() {
@@ -161,8 +161,8 @@ impl scenario::Plan for Plan {
 }
 
 impl Plan {
-    /// Writes and flushes the file that rows write over, before the first of their runs. Returns
-    /// the bytes written.
+    /// Writes and flushes the file that rows overwrite, before their first run. Returns the bytes
+    /// written.
     fn fill(&mut self, workload: Workload, site: &Site) -> Result<u64, Error> {
         if std::mem::replace(&mut self.filled[workload as usize], true) {
             return Ok(0);
@@ -175,7 +175,7 @@ impl Plan {
         Ok(site.run_jobs(&job.on_each(&files, None), permissions(false))?.written_bytes())
     }
 
-    /// Holds memory for the longest cached run.
+    /// Reserves memory for the longest cached run.
     fn hold_memory(&mut self, site: &Site) -> Result<(), Error> {
         let cached = self.ways.iter().filter(|way| !way.direct);
         let longest = cached.map(|way| self.sizes_of(way.workload).size_bytes).max().unwrap_or(0);
@@ -194,7 +194,7 @@ impl Plan {
     }
 }
 
-/// The part of the names of files that rows of this workload write over.
+/// Returns the part of file names for files that this workload's rows overwrite.
 fn written_part(workload: Workload) -> &'static str {
     match workload {
         Workload::Stream => "stream_written",
@@ -202,7 +202,7 @@ fn written_part(workload: Workload) -> &'static str {
     }
 }
 
-/// The permissions of a run. The plan has left room for every file that exists at once.
+/// Returns the permissions of a run. The plan has reserved space for every coexisting file.
 fn permissions(overwrite: bool) -> Permissions {
     Permissions { overwrite, fill: true, ..Permissions::default() }
 }

@@ -1,4 +1,4 @@
-//! The table of ways, and runs of them on the disk of the sources.
+//! The table of ways, and their runs on the disk with the sources.
 
 use super::*;
 use fixtures::folder;
@@ -30,7 +30,7 @@ fn the_rows_climb_from_the_least_safe_to_the_safest() {
     }
 }
 
-/// A way of 64 writes a thread, which writes directly and flushes at its end.
+/// Returns a way with 64 direct writes in flight per thread, and a flush at the end.
 fn way(blocks: Blocks) -> Way {
     let named = |way: &&Way| way.name == "small/direct-io_uring-fdatasync-at-end";
     Way { blocks, ..*WAYS.iter().find(named).unwrap() }
@@ -78,7 +78,7 @@ fn blocks_that_were_written_are_written_over_in_a_file_of_the_same_length() {
     run(1, Written, folder.path(), &Stop::new()).unwrap();
     let after = std::fs::read(&file).unwrap();
     assert_eq!(before.len(), after.len());
-    // M2: no sector is what it was.
+    // M2: every sector has changed.
     assert!(before.chunks(512).zip(after.chunks(512)).all(|(old, new)| old != new));
 }
 
@@ -102,7 +102,7 @@ fn a_run_that_was_made_smaller_writes_over_the_beginning_of_the_file() {
 #[test]
 fn a_file_that_is_there_already_fails_the_run_and_stays_as_it_is() {
     let folder = folder();
-    // W7: the second thread's file is there already.
+    // W7: the second thread's file exists already.
     let second = file(folder.path(), 1);
     std::fs::write(&second, "precious").unwrap();
     let error = run(3, New, folder.path(), &Stop::new()).err().unwrap();

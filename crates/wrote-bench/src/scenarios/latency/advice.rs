@@ -1,4 +1,4 @@
-//! How to save a small file here.
+//! Advice on saving a small file.
 
 #[cfg(test)]
 mod examples;
@@ -11,7 +11,7 @@ use wrote_result::units::{nanoseconds, significant};
 
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
-/// The ways that can lose no text: the advice, and the function whose body is shown.
+/// The ways that never lose a text: the advice, and the function whose body is shown.
 const WAYS: [(Kind, &str, &str); 2] = [
     (Kind::WroteWrite, "Save it by wrote::write", "wrote_write"),
     (
@@ -21,9 +21,9 @@ const WAYS: [(Kind, &str, &str); 2] = [
     ),
 ];
 
-/// The cheapest way that survives a power loss and leaves all of the old text or all of the new,
-/// and the states that cheaper ways may leave. Of several workloads the first that has such a way,
-/// of an existing file before a new one.
+/// Advises the cheapest way that survives power loss and leaves either the old or the new text,
+/// with the states that cheaper ways may leave. Uses the first workload that has such a way,
+/// existing files before new ones.
 pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let workload = workloads(evidence).into_iter().find(|rows| choose(rows).is_some())?;
     let row = choose(&workload)?;
@@ -62,7 +62,7 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     })
 }
 
-/// The rows of each workload of saves: those of existing files first.
+/// Returns the rows of each save workload, existing files first.
 fn workloads<'a>(evidence: &Evidence<'a>) -> Vec<Vec<&'a Row>> {
     let mut workloads: Vec<(State, Vec<&Row>)> = Vec::new();
     for row in evidence.rows {
@@ -76,8 +76,8 @@ fn workloads<'a>(evidence: &Evidence<'a>) -> Vec<Vec<&'a Row>> {
     workloads.into_iter().map(|(_, rows)| rows).collect()
 }
 
-/// The cheapest safe way. Where it can't be told apart from `wrote::write` that is chosen: a single
-/// call, which keeps permissions and owner too.
+/// Returns the cheapest safe way. If it shows no measurable difference from `wrote::write`, that is
+/// preferred: it is a single call, which also keeps permissions and owner.
 fn choose<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
     let safe = || rows.iter().copied().filter(|row| is_safe(row));
     let fastest = fastest(safe())?;
@@ -85,10 +85,10 @@ fn choose<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
     Some(ours.filter(|ours| ours.is_tied_with(fastest)).unwrap_or(fastest))
 }
 
-/// The fastest way that is durable and not safe in the middle, where it is clearly faster.
+/// Returns the fastest way that is durable but not crash-safe, if it is clearly faster.
 fn cheaper<'a>(rows: &[&'a Row], row: &Row) -> Option<&'a Row> {
     let unsafe_ones = rows.iter().copied().filter(|other| other.is_durable() && !is_safe(other));
-    // An append adds to what is there: it is no other way of saving the same.
+    // An append adds to the content, so it is not an alternative.
     let same = unsafe_ones.filter(|other| !is_of(other, Kind::AppendFdatasync));
     fastest(same).filter(|other| latency_p50(other) < latency_p50(row) && !other.is_tied_with(row))
 }
@@ -97,7 +97,7 @@ fn is_of(row: &Row, kind: Kind) -> bool {
     way_of(row).is_some_and(|(_, way)| way.kind == kind)
 }
 
-/// Whether the row survives a power loss, and a crash in the middle costs nothing of the old text.
+/// Returns whether the row survives power loss, and a crash during a save keeps the old text.
 fn is_safe(row: &Row) -> bool {
     let whole = row.crash_leaves == Some(CrashLeaves::OldOrNew);
     whole && row.is_durable() && advised(row).is_some()
@@ -129,7 +129,7 @@ fn told(row: &Row) -> String {
     format!("P50 {}, P99 {}", p50(row), nanoseconds(p99))
 }
 
-/// `4.3 times faster`, by the latencies' medians.
+/// `4.3 times faster`, by median latency.
 fn faster(row: &Row, than: &Row) -> String {
     let times = latency_p50(than) as f64 / (latency_p50(row) as f64).max(1.0);
     format!("{} times faster", significant(times))
@@ -197,7 +197,7 @@ mod tests {
             unsynced("latency/existing-500/rename", 20_000),
         ];
         assert!(advice(&rows).is_none());
-        // Where no flush reaches the device, ours survives no power loss either.
+        // If no flush reaches the device, ours does not survive power loss either.
         assert!(advice(&[unsynced("latency/new-500/wrote-write", 1)]).is_none());
     }
 

@@ -1,4 +1,4 @@
-//! The texts that a request names, the number of saves, and the space for them.
+//! The requested texts, the number of saves, and the space for them.
 
 use super::{Called, NAME, SaveRow, State, WAYS};
 use crate::rounds::{RUNS, Turn};
@@ -11,15 +11,15 @@ use wrote_jobs::rate::Rate;
 use wrote_machine::space;
 use wrote_result::{Error, units};
 
-/// Saves of the first look at a row, which are not recorded.
+/// Saves in a row's trial, which is not recorded.
 pub(super) const LOOK_SAVES: u32 = 5;
-/// The most texts that are made at once, and so the most new files that there are at once.
+/// The most texts created at once, and thus the most new files that coexist.
 const BATCH_SAVES_MAX: u64 = 256;
 /// The most bytes of those texts, unless a single one is longer (W8).
 const BATCH_BYTES_MAX: u64 = 16 << 20;
-/// The least space of a file on most file systems.
+/// The minimum space of a file on most file systems.
 pub(super) const BLOCK_BYTES: u64 = 4096;
-/// The assumed time of a save without its flushes, and of a flush, before the trial runs.
+/// The assumed times of a save without flushes, and of a flush, before the trial runs.
 pub(super) const USUAL_SAVE: Duration = Duration::from_micros(50);
 const USUAL_FLUSH: Duration = Duration::from_micros(2500);
 /// The time of a run outside its clock.
@@ -30,18 +30,18 @@ pub(crate) struct Plan {
     pub rows: Vec<SaveRow>,
     pub runs: u32,
     pub rate: Option<Rate>,
-    /// Saves of a row, over all runs.
+    /// Saves per row over all runs.
     pub(super) iterations: u32,
-    /// The time of one save of each row, as far as it is known.
+    /// The time of one save of each row, as far as known.
     pub(super) times: Vec<Duration>,
-    /// How long a flush takes, by the trial run.
+    /// The time of a flush, by the trial run.
     pub(super) flush: Duration,
     pub(super) texts: Texts,
 }
 
 impl Plan {
-    /// The plan of the named rows; `None` where the request names none. It is measured only when
-    /// asked for: the ladder alone takes a minute.
+    /// Plans the requested rows; `None` if there are none. Measured only on request, because the
+    /// ladder alone takes a minute.
     pub(crate) fn new(asked: &Latency, call: &Call) -> Result<Option<Plan>, Error> {
         let sizes_bytes = asked.checked_sizes()?;
         let called: Vec<Called> = call.only.iter().filter_map(|name| Called::parse(name)).collect();
@@ -52,7 +52,7 @@ impl Plan {
             return Ok(None);
         }
         let iterations = asked.checked_iterations()?;
-        // No run without a save.
+        // Each run needs at least one save.
         let runs = call.common.runs.unwrap_or(RUNS).min(iterations);
         let (rate, times) = (call.common.rate, Vec::new());
         let (flush, texts) = (USUAL_FLUSH, Texts::default());
@@ -61,7 +61,7 @@ impl Plan {
         Ok(Some(plan))
     }
 
-    /// Refuses files that would leave too little of the disk free.
+    /// Refuses files that would leave too little free space.
     fn check_space(&self, target: &Target) -> Result<(), Error> {
         let wanted_bytes = self.space_bytes_max();
         let budget_bytes = space::room_bytes(target);
@@ -86,13 +86,13 @@ impl Plan {
         self.saves(0)
     }
 
-    /// How many texts of a row are made and saved before the next are made.
+    /// Returns how many texts of a row are created and saved at a time.
     pub(super) fn batch_saves(&self, row: &SaveRow) -> u32 {
         let fit = (BATCH_BYTES_MAX / row.size_bytes).clamp(1, BATCH_SAVES_MAX) as u32;
         fit.min(self.saves_max().max(LOOK_SAVES))
     }
 
-    /// The time of these runs, where a save of each row takes as long as the last did.
+    /// Estimates the time of these runs, assuming that each row's saves take as long as its last.
     pub(super) fn time_of_turns(&self, turns: &[Turn]) -> Duration {
         let of = |turn: &Turn| {
             self.time_of(&self.rows[turn.row], self.saves(turn.round), self.times[turn.row])
@@ -100,8 +100,8 @@ impl Plan {
         turns.iter().map(of).sum()
     }
 
-    /// How long all saves of a row that are left take, where one takes so long; in an open loop
-    /// they are not over before the last is due.
+    /// Estimates the time of a row's remaining saves; in an open loop they don't end before the
+    /// last is due.
     pub(super) fn time_of(&self, row: &SaveRow, saves: u32, each: Duration) -> Duration {
         let distance = self.rate.map_or(Duration::ZERO, |rate| rate.mean_distance(row.size_bytes));
         each.max(distance) * saves
@@ -115,7 +115,7 @@ impl Plan {
                 (row.size_bytes * texts).next_multiple_of(BLOCK_BYTES)
             }
             (false, State::New) => text_bytes * u64::from(self.batch_saves(row)),
-            // The old text and the one that is to take its place.
+            // The old text, and the one that replaces it.
             (false, State::Existing) => text_bytes * 2,
         }
     }
@@ -127,7 +127,7 @@ fn all(sizes_bytes: &[u64]) -> impl Iterator<Item = SaveRow> {
     sizes_bytes.iter().flat_map(files).flat_map(rows)
 }
 
-/// Refuses the name of a size that is not saved.
+/// Refuses a name with a size that is not saved.
 fn check_called(called: &[Called], sizes_bytes: &[u64]) -> Result<(), Error> {
     let named = called.iter().filter_map(|called| called.size_bytes);
     match named.into_iter().find(|size_bytes| !sizes_bytes.contains(size_bytes)) {
@@ -138,10 +138,10 @@ fn check_called(called: &[Called], sizes_bytes: &[u64]) -> Result<(), Error> {
     }
 }
 
-/// A byte of a text carries 6 random bits: what is printable can't carry 8.
+/// Each byte of a text carries 6 random bits, as printable characters can't carry 8.
 const ALPHABET: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
 
-/// Makes the texts of a run (M2), in memory that is allocated once.
+/// Generates the texts of a run (M2) in memory that is allocated once.
 #[derive(Clone, Debug)]
 pub(super) struct Texts {
     random: Xoshiro256PlusPlus,
@@ -155,13 +155,13 @@ impl Default for Texts {
 }
 
 impl Texts {
-    /// For at most so many bytes at a time.
+    /// Creates a generator of at most this many bytes at a time.
     pub(super) fn new(bytes_max: usize, seed: u64) -> Texts {
         let random = Xoshiro256PlusPlus::seed_from_u64(seed);
         Texts { random, bytes: vec![0; bytes_max] }
     }
 
-    /// So many new texts of so many bytes each. A character is a byte.
+    /// Generates `count` new texts of `size_bytes` single-byte characters.
     pub(super) fn make(&mut self, count: usize, size_bytes: usize) -> std::slice::Chunks<'_, u8> {
         let bytes = &mut self.bytes[..count * size_bytes];
         self.random.fill_bytes(bytes);
@@ -171,9 +171,9 @@ impl Texts {
 }
 
 const SIZES_BYTES: [u64; 4] = [500, 1000, 2000, 10_000];
-/// The longest text: a longer one is no small text.
+/// A longer text is not small.
 pub(super) const SIZE_BYTES_MAX: u64 = 1 << 20;
-/// Saves of each text by each way by default, over all runs.
+/// The default number of saves of each text in each way, over all runs.
 const ITERATIONS: u32 = 1000;
 pub(super) const ITERATIONS_MAX: u32 = 1_000_000;
 
@@ -193,13 +193,13 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// The share of the iterations that one of `rounds` benchmarks makes, rounded up.
+    /// Returns the settings for one of `rounds` benchmarks that share the iterations, rounded up.
     pub(crate) fn divided(&self, rounds: u32) -> Latency {
         let iterations = self.iterations.unwrap_or(ITERATIONS).div_ceil(rounds);
         Latency { iterations: Some(iterations), ..self.clone() }
     }
 
-    /// The lengths of the texts, each once, in the order of the request.
+    /// Returns the distinct text lengths, in request order.
     pub(super) fn checked_sizes(&self) -> Result<Vec<u64>, Error> {
         if self.save_size.is_empty() {
             return Ok(SIZES_BYTES.to_vec());
@@ -218,7 +218,7 @@ impl Latency {
         Ok(sizes_bytes)
     }
 
-    /// Saves of each row, over all runs.
+    /// Returns the saves per row, over all runs.
     pub(super) fn checked_iterations(&self) -> Result<u32, Error> {
         match self.iterations.unwrap_or(ITERATIONS) {
             good @ 1..=ITERATIONS_MAX => Ok(good),

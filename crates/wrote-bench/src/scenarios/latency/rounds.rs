@@ -1,4 +1,4 @@
-//! One run of each row: texts saved in batches, each save timed.
+//! One run of each row: saves texts in batches, timing each save.
 
 use super::plan::{BESIDE, BLOCK_BYTES, LOOK_SAVES, Plan, Texts, USUAL_SAVE};
 use super::{Kind, NAME, SaveRow, State};
@@ -40,7 +40,7 @@ impl scenario::Plan for Plan {
         self.rows.iter().map(|row| self.row_space_bytes(row)).max().unwrap_or(0)
     }
 
-    /// Each text, in whole blocks; once a run also the text that exists before.
+    /// Each text in whole blocks, and once per run also the previous text.
     fn written_bytes_max(&self) -> u64 {
         let saves = u64::from(self.iterations + LOOK_SAVES + self.runs + 1);
         let of = |row: &SaveRow| saves * row.size_bytes.next_multiple_of(BLOCK_BYTES);
@@ -64,7 +64,7 @@ impl scenario::Plan for Plan {
         self.rows.iter().map(of).sum::<Duration>() + BESIDE * runs
     }
 
-    /// Looks first at how long each way takes.
+    /// Measures first how long each way takes.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         let bytes = self.rows.iter().map(|row| u64::from(self.batch_saves(row)) * row.size_bytes);
         self.texts = Texts::new(bytes.max().unwrap_or(0) as usize, seed());
@@ -115,9 +115,9 @@ impl scenario::Plan for Plan {
 struct Saves<'a> {
     plan: &'a mut Plan,
     site: &'a Site<'a>,
-    /// The file that takes the name of another.
+    /// The file to be renamed to the target.
     temporary: PathBuf,
-    /// One for each text that exists at a time.
+    /// One file per coexisting text.
     files: Vec<PathBuf>,
 }
 
@@ -128,8 +128,8 @@ impl<'a> Saves<'a> {
         Saves { plan, site, temporary, files }
     }
 
-    /// Saves so many texts by a row's way, in batches: texts are made and new files removed between
-    /// two of them, outside of the clock. The last batch's files stay.
+    /// Saves texts in a row's way, in batches. Between batches, outside the clock, it creates texts
+    /// and removes new files. The last batch's files stay.
     fn run(&mut self, row: &SaveRow, saves: u32, rate: Option<Rate>) -> Result<OneRun, Error> {
         if row.state == State::Existing {
             self.make_old(row)?;
@@ -154,7 +154,7 @@ impl<'a> Saves<'a> {
         Ok(OneRun { run, latencies, effective, fallbacks: Vec::new() })
     }
 
-    /// Saves so many texts, one after the other, or each when it is due.
+    /// Saves these texts one after another, or each when it is due.
     fn batch(
         &mut self,
         row: &SaveRow,
@@ -166,12 +166,12 @@ impl<'a> Saves<'a> {
         let texts = self.plan.texts.make(count as usize, row.size_bytes as usize);
         let (folder, temporary) = (self.site.scratch.path(), self.temporary.as_path());
         let files = &self.files;
-        // Each batch begins anew, so that the time between two batches is no latency.
+        // Each batch starts anew, so that the time between batches does not count as latency.
         let mut arrivals = Arrivals::seeded(rate, 0, 1, seed());
         let saves = || {
             for (number, text) in texts.enumerate() {
                 let path = &files[if state == State::New { number } else { 0 }];
-                // M5: in an open loop from the moment at which it should have begun.
+                // M5: in an open loop, latency counts from when the save was due.
                 let due = arrivals.wait(text.len(), stop);
                 stop.check()?;
                 let due = due.unwrap_or_else(Instant::now);
@@ -183,7 +183,7 @@ impl<'a> Saves<'a> {
         clocked(&self.site.timer(), Usage::now, saves).map(|((), run)| run)
     }
 
-    /// Makes the file that is there before the first save, durable.
+    /// Creates the initial file, durably.
     fn make_old(&mut self, row: &SaveRow) -> Result<(), Error> {
         let path = &self.files[0];
         let text =
@@ -194,8 +194,8 @@ impl<'a> Saves<'a> {
         made.map_err(|error| Error::Failed(format!("{}: {error}", path.display())))
     }
 
-    /// Removes the files, and waits until the file system has let go of them. The write-back of
-    /// unflushed pages then adds to no other row's latency.
+    /// Removes the files, and waits until the file system has released them. Write-back of
+    /// unflushed pages then does not affect other rows' latency.
     fn clear(&self) -> Result<(), Error> {
         measured::clear(&self.files, self.site.scratch.path())
     }
@@ -221,11 +221,11 @@ fn add(run: &mut Run, batch: Run) {
 pub(super) struct Place<'a> {
     pub path: &'a Path,
     pub folder: &'a Path,
-    /// The name under which a text is written that is to take the file's place.
+    /// The name under which the replacement is written.
     pub temporary: &'a Path,
 }
 
-/// Saves the text: opens, writes, flushes as far as the way flushes (M1), and closes.
+/// Saves the text: opens, writes, flushes as the way requires (M1), and closes.
 pub(super) fn save(kind: Kind, state: State, place: Place, text: &[u8]) -> Result<(), Error> {
     let saved = match kind {
         Kind::WroteWrite => return Ok(wrote::write(place.path, text)?),
@@ -238,7 +238,7 @@ pub(super) fn save(kind: Kind, state: State, place: Place, text: &[u8]) -> Resul
         Kind::Append => append(place.path, text).map(drop),
         Kind::AppendFdatasync => append(place.path, text).and_then(|file| file.sync_data()),
     };
-    // Last in every way: after the content is flushed, and after the name is the file's.
+    // Always last: after the content is flushed and renamed.
     let saved = match kind.syncs_folder(state) {
         true => saved.and_then(|()| sync_folder(place.folder)),
         false => saved,
@@ -246,14 +246,14 @@ pub(super) fn save(kind: Kind, state: State, place: Place, text: &[u8]) -> Resul
     saved.map_err(|error| Error::Failed(format!("{}: {error}", place.path.display())))
 }
 
-/// The calls of `std::fs::write` and a flush, as most programs make them that know fsync.
+/// The calls of `std::fs::write` plus a flush, as most programs that know fsync make them.
 fn fs_write_fsync(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(text)?;
     file.sync_all()
 }
 
-/// Opens the file without cutting what is in it, or makes it.
+/// Returns options that open the file without truncating it, or create it.
 fn options(state: State) -> OpenOptions {
     let mut options = File::options();
     options.write(true).create_new(state == State::New);

@@ -1,4 +1,4 @@
-//! Every way leaves the right bytes and nothing else, and says what they survive.
+//! Every way leaves the right bytes and nothing else, and states what they survive.
 
 mod cut;
 
@@ -29,13 +29,13 @@ fn request(folder: &Path, only: &str, iterations: u32, runs: u32) -> Asked {
     }
 }
 
-/// The files in a folder but the lock.
+/// Returns the files in a folder except the lock.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     paths.filter(|path| !path.ends_with("lock")).collect()
 }
 
-/// Every way into every kind of file.
+/// Returns every way with every file state.
 fn all() -> impl Iterator<Item = SaveRow> {
     let of = |state| WAYS.iter().map(move |way| SaveRow { way, state, size_bytes: SIZE_BYTES });
     State::ALL.into_iter().flat_map(of)
@@ -85,7 +85,7 @@ fn the_files_that_are_kept_have_the_texts_of_the_last_run() {
         let (count, texts_each) = match (row.state, row.way.kind.grows(row.state)) {
             (State::New, _) => (3, 1),
             (State::Existing, false) => (1, 1),
-            // The text that was there before, and the three.
+            // The previous text, and the three new ones.
             (State::Existing, true) => (1, 4),
         };
         assert_eq!(texts.len(), count, "{}", row.name());
@@ -113,7 +113,7 @@ fn all_ways_in_turn_leave_no_file_and_time_every_save() {
         let (all, each) = (row.latency_ns.unwrap(), row.runs.iter().map(|run| run.latency_ns));
         assert_eq!(each.map(|of| of.unwrap().count).collect::<Vec<_>>(), [4, 3]);
         assert!(all.count == 7 && all.min > 0 && all.total >= all.max, "{}: {all:?}", row.name);
-        // One after the other: together they take no longer than the runs.
+        // Sequential, so together they take no longer than the runs.
         let elapsed_s: f64 = row.runs.iter().map(|run| run.elapsed_s).sum();
         assert!(all.mean * 7.0 <= elapsed_s * 1e9 * 1.001, "{}: {all:?}", row.name);
         assert_eq!(row.survives, Some(saved.survives(&target).into()));
@@ -150,7 +150,7 @@ fn an_open_loop_begins_no_save_before_it_is_due_and_counts_from_then() {
     let slow = row(20, 4);
     assert!(slow.runs[0].elapsed_s >= 0.15, "{:?}", slow.runs);
     assert_eq!(slow.settings.effective.rate_iops, Some(20.0));
-    // All are due at once: each waits for those before it.
+    // All are due at once, so each waits for those before it.
     let late = row(u32::MAX, 200);
     let (latency, elapsed_s) = (late.latency_ns.unwrap(), late.runs[0].elapsed_s);
     assert!(latency.mean * 200.0 > 2.0 * elapsed_s * 1e9, "{latency:?} in {elapsed_s} s");
@@ -198,8 +198,8 @@ fn every_row_has_a_name_of_its_own_that_can_be_asked_for() {
     }
 }
 
-/// The promise of each way on a disk where flushes reach the device, and the states it leaves: of a
-/// new file, of an existing one.
+/// The level that each way survives on a disk whose flushes reach the device, and the states it may
+/// leave: for a new file, and for an existing one.
 const PROMISES: [(Kind, [(Survives, CrashLeaves); 2]); 9] = {
     use CrashLeaves::{Empty, OldAndPart, OldOrNew, Torn};
     const CACHED: Survives = Survives::ProcessCrash;
@@ -236,7 +236,7 @@ fn what_was_saved_is_told_of_a_row_and_not_of_others() {
     assert_eq!(stream.view(), View::Operations);
 }
 
-/// Keeps what it is told.
+/// Records what it receives.
 #[derive(Default)]
 struct Told {
     left: Vec<Duration>,
@@ -258,11 +258,11 @@ fn a_slow_rate_takes_long_and_the_progress_says_so() {
     let scratch = Scratch::make(folder.path()).unwrap();
     let stop = Stop::new();
     let rate = Rate { amount: Amount::BytesPerS(1), process: Process::Linear };
-    // Of each row one save, due at once.
+    // One save of each row, due at once.
     let request = Asked { rate: Some(rate), ..request(folder.path(), "latency/new-700", 1, 1) };
     let mut told = Told::default();
     request.observed(&mut told, &scratch, &stop, false).unwrap();
-    // Nine rows of 700 seconds each, as the rate has it.
+    // Nine rows of 700 seconds each, by the rate.
     assert_eq!(told.left.len(), 9);
     for (left, runs) in told.left.iter().zip((1..=9).rev()) {
         assert!((600 * runs..=700 * runs).contains(&left.as_secs()), "{:?}", told.left);

@@ -1,19 +1,19 @@
-//! The bend of a curve of latency against load: Kneedle (Satopää, Albrecht, Irwin, Raghavan,
+//! Finds the knee of a curve of latency over load with Kneedle (Satopää, Albrecht, Irwin, Raghavan,
 //! "Finding a 'Kneedle' in a Haystack: Detecting Knee Points in System Behavior", ICDCSW 2011).
 //!
-//! The curve is put into the unit square and turned by half a circle, so that a curve that bends
-//! upwards is one that levels off. The point farthest above the diagonal is then a knee, if the
-//! curve comes back to the diagonal by more than the points' mean distance (the paper's sensitivity
-//! `S`, here 1) before it rises above it again. The paper smooths the curve by a spline first; the
-//! points here are already of several runs each, and too few for that.
+//! The curve is scaled to the unit square and rotated by 180 degrees, so that an upward bend
+//! becomes one that levels off. The point farthest above the diagonal is a knee if the curve then
+//! falls by more than the points' mean distance (the paper's sensitivity `S`, here 1) before rising
+//! again. The paper first smooths the curve by a spline; here each point is already a median of
+//! several runs, and there are too few points for that.
 
 const POINTS_MIN: usize = 5;
 /// The paper's sensitivity: a knee stands out by this multiple of the points' mean distance.
 const SENSITIVITY: f64 = 1.0;
-/// A curve whose greatest latency is less than this multiple of the least is noise.
+/// A curve that rises by less than this factor is considered noise.
 const RISE_MIN: f64 = 1.5;
 
-/// Returns the index of the knee among points in the order of their load; `None` without a bend.
+/// Returns the index of the knee among points sorted by load; `None` if there is none.
 pub(super) fn knee(points: &[(f64, f64)]) -> Option<usize> {
     let (first, last) = (points.first()?, points.last()?);
     let least = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
@@ -22,7 +22,7 @@ pub(super) fn knee(points: &[(f64, f64)]) -> Option<usize> {
     if points.len() < POINTS_MIN || width <= 0.0 || most < RISE_MIN * least {
         return None;
     }
-    // Turned by half a circle, a point's depth below the diagonal is its height above it.
+    // After rotation, a point's depth below the diagonal is its height above it.
     let difference = |point: &(f64, f64)| (point.0 - first.0) / width - (point.1 - least) / height;
     let differences: Vec<f64> = points.iter().rev().map(difference).collect();
     let threshold_below = SENSITIVITY / (points.len() - 1) as f64;
@@ -43,7 +43,7 @@ fn local_maxima(values: &[f64]) -> impl Iterator<Item = usize> {
     (0..values.len()).filter(|place| is_local_maximum(values, *place))
 }
 
-/// Tells whether a value is greater than its neighbours; the ends are not.
+/// Returns whether a value is greater than its neighbours; never true at the ends.
 fn is_local_maximum(values: &[f64], place: usize) -> bool {
     place > 0
         && place + 1 < values.len()
@@ -55,9 +55,9 @@ fn is_local_maximum(values: &[f64], place: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// A queue of one server with random arrivals and service times of a mean of 1 (M/M/1):
-    /// response times are exponentially distributed with the mean 1 / (1 - load), and so 99 % of
-    /// them are at most ln(100) times that (Kleinrock, *Queueing Systems*, 1975, 3.2).
+    /// Returns the curve of an M/M/1 queue with mean service time 1. Response times are
+    /// exponentially distributed with mean 1 / (1 - load), so P99 is ln(100) times that (Kleinrock,
+    /// *Queueing Systems*, 1975, 3.2).
     fn queue(loads: &[f64]) -> Vec<(f64, f64)> {
         loads.iter().map(|load| (*load, 100_f64.ln() / (1.0 - load))).collect()
     }

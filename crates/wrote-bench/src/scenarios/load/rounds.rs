@@ -1,4 +1,4 @@
-//! The runs of one curve: a closed loop, then runs at rising parts of its speed, in turn.
+//! The runs of one curve: a closed loop, then runs at increasing fractions of its speed, in turn.
 
 use super::knee::knee;
 use super::{BESIDE, NAME, PERCENTS, Plan, WRITTEN_BYTES_MAX};
@@ -14,9 +14,9 @@ use wrote_result::Error;
 use wrote_result::document::{Knee, Reached, Row, Settings, View};
 use wrote_result::stats;
 
-/// A rest after each run: one beyond the device's speed must not slow the next.
+/// The rest after each run, so that one beyond the device's speed does not slow the next.
 const REST: Duration = Duration::from_millis(50);
-/// The fewest operations of a known 99th percentile.
+/// The fewest operations for a 99th percentile.
 const OPERATIONS_MIN: u64 = 100;
 
 impl scenario::Plan for Plan {
@@ -43,13 +43,13 @@ impl scenario::Plan for Plan {
     }
 
     fn written_bytes_max(&self) -> u64 {
-        // The files, and what a closed loop writes: each at most once.
+        // The files, and the writes of the closed loop, at most once each.
         let files = self.subject.file_bytes() * (1 + u64::from(self.runs));
         if !self.subject.writes() {
             return files;
         }
         let percents: u64 = PERCENTS.iter().copied().map(u64::from).sum();
-        // A Poisson process of this many operations strays by less than a tenth.
+        // A Poisson process of this many operations deviates by less than a tenth.
         let at_rates = WRITTEN_BYTES_MAX / 100 * percents / 10 * 11;
         files + at_rates * u64::from(self.runs)
     }
@@ -121,7 +121,7 @@ impl Plan {
         Ok(group)
     }
 
-    /// Returns the time of a run at a rate: shorter where it would write more than was announced.
+    /// Returns the time of a run at a rate: shorter if it would write more than announced.
     fn time_at_rate(&self) -> Duration {
         let bytes_per_s = self.closed_iops * self.subject.job.bs_bytes_max() as f64;
         if !self.subject.writes() || bytes_per_s <= 0.0 {
@@ -133,15 +133,15 @@ impl Plan {
 
     fn rate(&self, percent: u32) -> Rate {
         let iops = self.closed_iops * f64::from(percent) / 100.0;
-        // At least one operation a second of each thread.
+        // At least one operation per second for each thread.
         let iops = (iops.round() as u32).max(self.subject.numjobs);
         Rate { amount: Amount::OperationsPerS(iops), process: self.process }
     }
 }
 
-/// Returns the knee of P99 against the reached load. A row that missed its rate is no point of the
-/// curve: its latency grows with the length of the run. Where the curve has no other bend, the last
-/// reached rate before a missed one is the bend.
+/// Returns the knee of P99 over reached load. Rows that missed their rate are excluded, because
+/// their latency grows with the run's length. If the curve has no other knee, the last rate reached
+/// before a missed one counts.
 fn knee_of(rows: &[Row]) -> Option<Knee> {
     let is_reached = |row: &&Row| Reached::of(row).is_some_and(|reached| reached.is_reached);
     let is_known = |row: &&Row| row.latency().is_some_and(|of| of.count >= OPERATIONS_MIN);
@@ -171,7 +171,7 @@ mod tests {
     use wrote_result::document::Latency;
     use wrote_result::document::Process;
 
-    /// A row of a curve, with the rates that were asked and reached and their P99.
+    /// Returns a row of a curve with requested and reached rates and P99.
     fn point(asked: u32, reached: f64, p99_ns: u64) -> Row {
         let mut row = sample::row("load/rand", "os-crash", &[1e9]);
         row.name = format!("load/{asked}");

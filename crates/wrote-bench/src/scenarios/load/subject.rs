@@ -1,4 +1,4 @@
-//! The workload of a curve: a cell of a grid, or a row of the ladder, at a rate or at none.
+//! The workload of a curve: a cell of a grid, or a row of the ladder, with or without a rate.
 
 use crate::request::Common;
 use crate::request::STREAM_BS_BYTES;
@@ -16,11 +16,11 @@ use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
 use wrote_result::document::{Blocks, SettingsPair};
 
-/// Operations in flight: enough for the device to be the limit, and not the queue.
+/// Operations in flight: enough to make the device the limit instead of the queue.
 const IODEPTH: u32 = 64;
-/// Operations in flight that write the files before the first run.
+/// Operations in flight while the files are filled.
 const IODEPTH_FILL: u32 = 8;
-/// The most bytes of a row's files: a run repeats them until its time is over.
+/// The maximum size of a row's files: a run repeats them until its time is over.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// A workload that runs at any rate.
@@ -30,14 +30,14 @@ pub(super) struct Subject {
     pub name: &'static str,
     pub numjobs: u32,
     pub job: JobSpec,
-    /// The job that writes each file before the first run; without it each run makes its files.
+    /// The job that fills each file before the first run; without it each run creates its files.
     fill: Option<JobSpec>,
     /// The row of the ladder; `None` for a cell of a grid.
     way: Option<&'static Way>,
 }
 
 impl Subject {
-    /// Returns the cell of a workload with the usual settings, or the requested ones.
+    /// Returns the cell of a workload with default or requested settings.
     pub(super) fn of_grid(workload: &str, call: &Call) -> Result<Subject, Error> {
         let common = Common {
             iodepth: call.common.iodepth.or(Some(IODEPTH)),
@@ -46,7 +46,7 @@ impl Subject {
         };
         let call = Call { only: &[workload.into()], common: &common, target: call.target };
         let mut grid = grids::of_workload(&call)?;
-        // Among the ways of io_uring the usual one.
+        // If there are several io_uring ways, the default one.
         if grid.cells.len() > 1 {
             grid.cells.retain(|cell| cell.name.ends_with("-registered"));
         }
@@ -56,7 +56,7 @@ impl Subject {
         Ok(Subject { name: cell.workload, numjobs: grid.numjobs, job, fill, way: None })
     }
 
-    /// Returns a row with its usual settings, or the requested ones.
+    /// Returns a row with default or requested settings.
     pub(super) fn of_row(way: &'static Way, call: &Call) -> Result<Subject, Error> {
         let common =
             Common { iodepth: call.common.iodepth.or(Some(IODEPTH)), ..call.common.clone() };
@@ -73,17 +73,17 @@ impl Subject {
         Ok(Subject { name: way.name, numjobs: sizes.numjobs, job, fill, way: Some(way) })
     }
 
-    /// Tells whether it writes beyond filling its files.
+    /// Returns whether it writes beyond filling its files.
     pub(super) fn writes(&self) -> bool {
         self.job.rw.write
     }
 
-    /// Returns the bytes of the files of all threads.
+    /// Returns the size of all threads' files.
     pub(super) fn file_bytes(&self) -> u64 {
         self.job.file_bytes.unwrap_or(0) * u64::from(self.numjobs)
     }
 
-    /// Fills the files, where runs read them or write over them, and returns the bytes written.
+    /// Fills the files if runs read or overwrite them, and returns the bytes written.
     pub(super) fn prepare(&self, files: &[PathBuf], site: &Site) -> Result<u64, Error> {
         let Some(fill) = &self.fill else { return Ok(0) };
         let permissions = Permissions { fill: true, ..Permissions::default() };
@@ -91,7 +91,7 @@ impl Subject {
         Ok(self.file_bytes())
     }
 
-    /// Runs it once at a rate, or as fast as it goes, and removes the files that the run made.
+    /// Runs it once at a rate, or as fast as possible, and removes the files that the run created.
     pub(super) fn run(
         &self,
         files: &[PathBuf],
@@ -101,7 +101,7 @@ impl Subject {
     ) -> Result<GroupReport, Error> {
         let mut job = JobSpec { runtime: Some(time), ..self.job.clone() };
         if self.way.is_some() {
-            // Another run has other arrivals.
+            // Different arrivals in each run.
             job.seed = seed();
         }
         let overwrite = self.fill.is_some();
@@ -113,12 +113,12 @@ impl Subject {
         Ok(group)
     }
 
-    /// Returns the disk before a run.
+    /// Returns the disk's state before a run.
     pub(super) fn before(&self, files: &[PathBuf], site: &Site) -> Before {
         site.before(if self.fill.is_some() { files } else { &[] }, files)
     }
 
-    /// Returns the settings of a run as a row states them.
+    /// Returns a run's settings as stated in a row.
     pub(super) fn stated(&self, settings: SettingsPair) -> SettingsPair {
         match self.way {
             Some(way) => way.stated(settings),

@@ -1,4 +1,4 @@
-//! Findings on operations that the file system itself slows down.
+//! Findings on operations slowed down by the file system itself.
 
 use super::{Create, Kind, NAME, Rename, Unlink};
 use wrote_jobs::findings::Evidence;
@@ -6,22 +6,23 @@ use wrote_result::document::{Finding, Row};
 use wrote_result::finding::names;
 use wrote_result::units;
 
-/// The fewest runs that show a direction: a row of noise falls in each of three runs once in six.
+/// The fewest runs to show a trend: a row of pure noise falls in three consecutive runs once in
+/// six.
 const RUNS_MIN: usize = 3;
-/// A creation usually takes no longer than two renames; one that takes this many is slowed down.
+/// A creation usually takes at most as long as two renames; this factor indicates a slowdown.
 const SLOWER_MIN: u64 = 5;
 const PASSES_OVER: &str = "ext4 without a journal passes over every inode that was removed in the \
                            last minutes when it makes one; wait six minutes without removals \
                            before the next run";
-/// A fall of the rate by less than this factor is no news.
+/// A smaller drop of the rate is not reported.
 const FALL_MIN: f64 = 1.5;
 
 pub(super) fn find(evidence: &Evidence) -> [Option<Finding>; 3] {
     [slower_each_round(evidence), removed_inodes(evidence), discard_at_removal(evidence)]
 }
 
-/// Finds creations that take much longer than renames, which change the same folder: without a
-/// journal, ext4 passes over inodes that were removed before the benchmark.
+/// Finds creations that take much longer than renames in the same folder: without a journal, ext4
+/// skips inodes that were removed before the benchmark.
 fn removed_inodes(evidence: &Evidence) -> Option<Finding> {
     if evidence.target.has_journal != Some(false) {
         return None;
@@ -50,8 +51,8 @@ fn removed_inodes(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Finds removals that wait for the device: without a journal, ext4 discards the blocks of each
-/// file at once (`ext4_mb_clear_bb` in `fs/ext4/mballoc.c`).
+/// Finds removals that wait for the device: without a journal, ext4 discards each file's blocks at
+/// once (`ext4_mb_clear_bb` in `fs/ext4/mballoc.c`).
 fn discard_at_removal(evidence: &Evidence) -> Option<Finding> {
     let target = evidence.target;
     let discards = target.mount_options.iter().any(|option| option == "discard");
@@ -75,7 +76,7 @@ fn is_of_meta(row: &Row, kind: Kind) -> bool {
     row.name.starts_with(NAME) && row.settings.asked.rw == kind.word()
 }
 
-/// Finds rows each of whose runs is slower than the run before, the last by far.
+/// Finds rows in which each run is slower than the one before, and the last by far.
 fn slower_each_round(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(|row| fall(row).is_some())?;
     let most = |a: &&Row, b: &&Row| fall(a).partial_cmp(&fall(b)).expect("finite");
@@ -102,7 +103,7 @@ fn slower_each_round(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Returns the factor by which the rate of a row fell, where it fell in each round.
+/// Returns the factor by which a row's rate fell, if it fell in each round.
 fn fall(row: &Row) -> Option<f64> {
     let (first, last) = (row.runs.first()?.iops, row.runs.last()?.iops);
     let falls = row.runs.windows(2).all(|pair| pair[1].iops < pair[0].iops);

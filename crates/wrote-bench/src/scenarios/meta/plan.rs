@@ -6,24 +6,24 @@ use crate::scenario::Call;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The time of a run, unless its files are too few or too many.
+/// The length of a run, unless its files are too few or too many.
 const RUN_S: f64 = 0.3;
-/// The time in which the files that stay for all rounds are made and removed.
+/// The time to create and remove the files that stay for all rounds.
 const STAYING_S: f64 = 3.0;
-/// The files of a run that was not asked for a number. On ext4 without a journal each file that is
-/// removed makes the creations of the next minutes slower, those of a second benchmark too.
+/// The most files of a run by default. On ext4 without a journal, each removed file slows creations
+/// for some minutes, including those of a second benchmark.
 pub(super) const FILES_MAX: u32 = 2_000;
 const FILES_MIN: u32 = 50;
-/// Files of the first look.
+/// Files of the trial.
 pub(super) const LOOK_FILES: u32 = 50;
-/// The blocks of a file and what its name takes.
+/// The blocks of a file and its directory entry.
 const FILE_SPACE_BYTES: u64 = 8 << 10;
-/// The space of an empty file: its inode and its name.
+/// The space of an empty file: inode and directory entry.
 const EMPTY_SPACE_BYTES: u64 = 512;
-/// The time from the first look to the end. It is long enough for all runs on most disks.
+/// The time from the trial to the end: enough for all runs on most disks.
 const WITHIN: Duration = Duration::from_secs(100);
 
-/// The time that one file takes, in seconds.
+/// The time per file, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub made_s: f64,
@@ -33,7 +33,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The pace before the trial runs.
+    /// The assumed pace before the trial.
     const USUAL: Pace = Pace { made_s: 50e-6, found_s: 5e-6, read_s: 100e-6, removed_s: 50e-6 };
 
     fn of(&self, kind: Kind) -> f64 {
@@ -51,23 +51,23 @@ pub(super) struct Plan {
     pub ways: Vec<Way>,
     pub runs: u32,
     asked: Option<u32>,
-    /// Whether the time is limited: not where the request names an amount.
+    /// Whether the time is limited: not if the request specifies an amount.
     is_limited: bool,
-    /// The time from the program's start in which all must be over.
+    /// The time limit, counted from the program's start.
     pub within: Option<Duration>,
     pub pace: Pace,
     /// The factor by which runs are smaller than usual.
     shrunk: f64,
-    /// The most files that a rank made in any folder.
+    /// The most files that a rank created in any folder.
     pub files_made: u32,
-    /// Folders that the plan made or found.
+    /// Folders that the plan created or found.
     pub folders: Vec<PathBuf>,
-    /// Those of them whose files have their bytes.
+    /// Those folders whose files have their content.
     pub filled: Vec<PathBuf>,
 }
 
 impl Plan {
-    /// Plans the rows that the call names; `None` where it names none.
+    /// Plans the requested rows; `None` if there are none.
     pub fn new(asked: &Meta, call: &Call) -> Option<Plan> {
         let ways: Vec<Way> = WAYS.into_iter().filter(|way| call.names(NAME, way.name)).collect();
         let plan = Plan {
@@ -85,12 +85,12 @@ impl Plan {
         (!plan.ways.is_empty()).then_some(plan)
     }
 
-    /// Limits the time, where the request names no amount. `began` is the time of the first look.
+    /// Limits the time, if the request specifies no amount. `began` is the time of the trial.
     pub fn begin(&mut self, began: Duration) {
         self.within = self.is_limited.then(|| WITHIN + Duration::from_secs(began.as_secs()));
     }
 
-    /// Returns the files of a run.
+    /// Returns the files per run.
     pub fn files(&self, kind: Kind) -> u32 {
         let Pace { made_s, removed_s, .. } = self.pace;
         let of_run = RUN_S / self.pace.of(kind).max(1e-9);
@@ -102,13 +102,13 @@ impl Plan {
         self.asked.unwrap_or(((usual / self.shrunk) as u32).max(FILES_MIN))
     }
 
-    /// Returns the files of a folder that stays: enough for each row that uses them.
+    /// Returns the files of a persistent folder: enough for each row that uses them.
     pub fn files_staying(&self) -> u32 {
         let kinds = self.ways.iter().map(|way| way.kind).filter(|kind| !is_of_round(*kind));
         kinds.map(|kind| self.files(kind)).max().unwrap_or(0)
     }
 
-    /// Returns the expected time of a run of this row, its files made ready.
+    /// Returns the expected time of this row's run, including preparing its files.
     pub fn foreseen_of(&self, way: &Way) -> Duration {
         let ready_s = match way.kind {
             Read => self.pace.found_s,
@@ -119,7 +119,7 @@ impl Plan {
         Duration::from_secs_f64(f64::from(self.files(way.kind)) * file_s)
     }
 
-    /// Returns the expected time of all runs, and of the files that stay.
+    /// Returns the expected time of all runs, including the persistent files.
     pub fn estimate_of_all(&self) -> Duration {
         let of_round: Duration = self.ways.iter().map(|way| self.foreseen_of(way)).sum();
         let staying = self.folders_of(|kind| !is_of_round(kind)) as f64;
@@ -128,7 +128,7 @@ impl Plan {
             + Duration::from_secs_f64(staying * f64::from(self.files_staying()) * file_s)
     }
 
-    /// Makes runs smaller by about `factor`; `false` where they are as small as a figure allows.
+    /// Shrinks runs by about `factor`; `false` if they are as small as meaningful figures allow.
     pub fn shrink_by(&mut self, factor: f64) -> bool {
         let files =
             |plan: &Plan| plan.ways.iter().map(|way| plan.files(way.kind)).collect::<Vec<_>>();
@@ -137,7 +137,7 @@ impl Plan {
         files(self) != before
     }
 
-    /// Folders that stay for all rounds, and folders that a round has for itself.
+    /// Counts folders that persist over all rounds, or those of a single round.
     fn folders_of(&self, is_of_round: fn(Kind) -> bool) -> u64 {
         let has = |is_shared| {
             self.ways.iter().any(|way| way.is_shared == is_shared && is_of_round(way.kind))
@@ -145,7 +145,8 @@ impl Plan {
         [true, false].into_iter().filter(|is_shared| has(*is_shared)).count() as u64
     }
 
-    /// The most bytes in the folder at any time: one folder of a round has its bytes at once.
+    /// Returns the most bytes in the folder at any time: only one round's folder has content at a
+    /// time.
     pub fn space_bytes(&self) -> u64 {
         let staying = self.folders_of(|kind| !is_of_round(kind)) * u64::from(self.files_staying());
         let last = self.folders_of(|kind| kind == Unlink).min(1) * u64::from(self.files(Unlink));
@@ -154,7 +155,7 @@ impl Plan {
         (staying + last) * FILE_SPACE_BYTES + empty * of_round * EMPTY_SPACE_BYTES
     }
 
-    /// The bytes written in all: once in folders that stay, in each round in those of `unlink`.
+    /// Returns the total bytes written: once in persistent folders, and in each round for `unlink`.
     pub fn written_bytes(&self) -> u64 {
         let staying = self.folders_of(|kind| !is_of_round(kind)) * u64::from(self.files_staying());
         let removed = self.folders_of(|kind| kind == Unlink) * u64::from(self.files(Unlink));
@@ -162,7 +163,7 @@ impl Plan {
     }
 }
 
-/// Whether each round has files of its own: `create` makes them, and `unlink` removes them.
+/// Returns whether each round has its own files: `create` makes them, and `unlink` removes them.
 pub(super) fn is_of_round(kind: Kind) -> bool {
     matches!(kind, Create | Unlink)
 }

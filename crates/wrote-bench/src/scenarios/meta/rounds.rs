@@ -1,5 +1,4 @@
-//! One run of a row: an operation on each of many files, in a folder that stays or in one of the
-//! round.
+//! One run of a row: an operation on each of many files, in a persistent folder or the round's own.
 
 use super::plan::{LOOK_FILES, Pace, Plan, is_of_round};
 use super::{Create, FILE_BYTES, Kind, NAME, Open, Read, Rename, Stat, Unlink, Way};
@@ -43,8 +42,8 @@ impl scenario::Plan for Plan {
         self.estimate_of_all()
     }
 
-    /// All other rows are over before `unlink` removes files: on some file systems a creation is
-    /// slower after many removals.
+    /// `unlink` comes after all other rows: on some file systems creation is slower after many
+    /// removals.
     fn order(&self, rounds: u32) -> Vec<Turn> {
         let turns = in_turn(self.ways.len(), rounds).into_iter();
         let (last, mut order): (Vec<Turn>, Vec<Turn>) =
@@ -53,7 +52,7 @@ impl scenario::Plan for Plan {
         order
     }
 
-    /// Looks at how long a file takes, made, found, read and removed.
+    /// Measures how long it takes to create, stat, read and remove a file.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         // Every rank has the same limit.
         self.begin(Duration::from_secs_f64(site.least(site.clock.elapsed().as_secs_f64())?));
@@ -92,14 +91,14 @@ impl scenario::Plan for Plan {
             Read => Some(folder.drop_pages(files)?),
             _ => None,
         };
-        // What a rank finds and reads may be another's.
+        // A rank may stat and read another's files.
         let used = folder.of_others(way.kind, site);
         let mut latencies = histogram();
         let ((), mut run) = clocked(&site.timer(), Usage::now, || {
             let mut from = Instant::now();
             for number in 0..files {
                 used.operate(way.kind, number)?;
-                // The end of one is the start of the next (M10).
+                // One operation ends where the next starts (M10).
                 let now = Instant::now();
                 latencies.saturating_record((now - from).as_nanos() as u64);
                 from = now;
@@ -130,7 +129,7 @@ impl scenario::Plan for Plan {
         Ok(run)
     }
 
-    /// Gives the files their names back.
+    /// Renames the files back.
     fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {
         let way = self.ways[row];
         match way.kind {
@@ -139,7 +138,7 @@ impl scenario::Plan for Plan {
         }
     }
 
-    /// Removes the folders. One that others still use goes with the run's own.
+    /// Removes the folders. One that other ranks still use is removed with the run's folder.
     fn finish(&mut self, site: &Site) -> Result<(), Error> {
         if site.keep {
             return Ok(());
@@ -152,12 +151,12 @@ impl scenario::Plan for Plan {
     }
 }
 
-/// The number of the folder whose files stay for all rounds. Round 0 has folder 1.
+/// The number of the persistent folder. Round 0 has folder 1.
 const STAYING: u32 = 0;
 
 impl Plan {
-    /// Makes the files ready that a run uses: for `create` an empty folder, for `unlink` the files
-    /// that `create` made. Returns the folder, and the bytes written.
+    /// Prepares the files of a run: for `create` an empty folder, for `unlink` the files that
+    /// `create` made. Returns the folder and the bytes written.
     fn ready(&mut self, way: &Way, round: u32, site: &Site) -> Result<(Folder, u64), Error> {
         let number = if is_of_round(way.kind) { 1 + round } else { STAYING };
         let folder = Folder::make(way, number, self, site)?;
@@ -165,7 +164,7 @@ impl Plan {
             return Ok((folder, 0));
         }
         if way.kind == Unlink {
-            // No file is made once files were removed.
+            // No file is created once files were removed.
             for later in round + 1..self.runs {
                 Folder::make(way, 1 + later, self, site)?.touch(self.files(Unlink))?;
             }
@@ -178,7 +177,7 @@ impl Plan {
     }
 }
 
-/// Returns the time of a file of the first look, in seconds: that of the slowest rank.
+/// Returns the slowest rank's time per file in the trial, in seconds.
 fn timed(site: &Site, part: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
     let began = Instant::now();
     part()?;
@@ -186,23 +185,23 @@ fn timed(site: &Site, part: impl FnOnce() -> Result<(), Error>) -> Result<f64, E
     Ok(1.0 / site.least(files_per_s)?)
 }
 
-/// The files of a rank in a folder.
+/// One rank's files in a folder.
 struct Folder {
     path: PathBuf,
-    /// The part of the files' names that says whose they are.
+    /// The part of the file names that identifies the rank.
     whose: String,
     data: Vec<u8>,
 }
 
 impl Folder {
-    /// Makes the folder, unless it is there.
+    /// Creates the folder, if absent.
     fn make(way: &Way, number: u32, plan: &mut Plan, site: &Site) -> Result<Folder, Error> {
         let path = match way.is_shared {
             true => site.scratch.shared_file(NAME, "shared-tree", number),
             false => site.file("own-tree", number),
         };
         if !plan.folders.contains(&path) {
-            // Which rank made a folder of all ranks is known to that rank alone.
+            // Only the rank that created a shared folder knows that it did.
             match fs::create_dir(&path) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                     return Err(failed(&path, "mkdir", &error));
@@ -219,7 +218,7 @@ impl Folder {
         Folder { path, whose: whose(site, site.peers.rank()), data }
     }
 
-    /// The files that a timed operation uses: of the next node's rank, where reads are shifted.
+    /// Returns the files of a timed operation: the next node's, if reads are shifted.
     fn of_others(&self, kind: Kind, site: &Site) -> Folder {
         let shift = if site.ranks.reorder && kind.is_read() { site.peers.shift() } else { 0 };
         let other = (site.peers.rank() + shift) % site.peers.ranks();
@@ -238,12 +237,12 @@ impl Folder {
         self.path.join(format!("{NAME}-renamed{}-{number}.data", self.whose))
     }
 
-    /// Gives the first files [`FILE_BYTES`] each, and makes those that are missing.
+    /// Gives the first `files` files [`FILE_BYTES`] each, creating missing ones.
     fn fill(&self, files: u32) -> Result<(), Error> {
         self.write(files, &self.data)
     }
 
-    /// Makes the files that are missing, empty.
+    /// Creates missing files, empty.
     fn touch(&self, files: u32) -> Result<(), Error> {
         self.write(files, &[])
     }
@@ -257,7 +256,7 @@ impl Folder {
         })
     }
 
-    /// Has the file system write all of it (M9).
+    /// Writes everything to the device (M9).
     fn settle(&self) -> Result<(), Error> {
         let folder = File::open(&self.path).map_err(|error| failed(&self.path, "open", &error))?;
         syncfs(&folder).map_err(|errno| failed(&self.path, "syncfs", &errno.into()))
@@ -289,7 +288,7 @@ impl Folder {
         done.map_err(|error| failed(&path, kind.word(), &error))
     }
 
-    /// Gives the files that were renamed their first names.
+    /// Renames the files back to their first names.
     fn rename_back(&self, files: u32) -> Result<(), Error> {
         (0..files).try_for_each(|number| {
             match fs::rename(self.renamed(number), self.file(number)) {
@@ -301,7 +300,7 @@ impl Folder {
         })
     }
 
-    /// Removes what is left of the files.
+    /// Removes the remaining files.
     fn clear(&self, files: u32) -> Result<(), Error> {
         for number in 0..files {
             for path in [self.file(number), self.renamed(number)] {

@@ -1,4 +1,4 @@
-//! The scenario as a whole, on this machine's disk.
+//! The whole scenario on this machine's disk.
 
 use super::plan::{FILES_MAX, Pace, Plan};
 use super::{Kind, NAME, WAYS};
@@ -78,7 +78,7 @@ fn what_only_looks_survives_nothing_and_need_not() {
     }
 }
 
-/// A plan of all rows, or of those that are asked for, at a pace.
+/// Plans all rows, or the requested ones, at a given pace.
 fn planned(asked: &Asked, pace: Pace) -> Plan {
     let place = crate::sample::place(1 << 40, 1 << 39);
     let plan = asked.plan(&place, |of, call| Ok(Plan::new(&of.meta, call)));
@@ -92,8 +92,8 @@ fn pace(file_s: f64) -> Pace {
     Pace { made_s: file_s, found_s: file_s, read_s: file_s, removed_s: file_s }
 }
 
-/// The time that a plan needs whose runs take `slower` times as long as foreseen, and the runs that
-/// each row gets.
+/// Returns the time that a plan needs if runs take `slower` times as long as expected, and each
+/// row's number of runs.
 fn made_up(plan: &mut Plan, slower: f64) -> (Duration, Vec<u32>) {
     let mut schedule = Schedule::new(plan, plan.runs);
     let mut runs = vec![0; plan.ways.len()];
@@ -118,17 +118,17 @@ fn a_fast_disk_gets_all_rounds_of_the_most_files() {
 
 #[test]
 fn a_disk_that_slows_down_is_measured_in_time_with_three_runs_of_each_row() {
-    // M8: each row has an interval, those that come last too.
+    // M8: each row has an interval, including the last ones.
     for file_s in [20e-6, 1e-3, 5e-3] {
         for slower in [1.0, 3.0, 25.0, 100.0] {
             let mut plan = planned(&asked(&[NAME]), pace(file_s));
             let (took, runs) = made_up(&mut plan, slower);
-            // The first removals may be slower than any time that was left for them.
+            // The first removals may be slower than any time left for them.
             let longest = plan.foreseen_of(&WAYS[5]).mul_f64(slower);
             assert!(took <= plan.within.unwrap() + longest, "{file_s} {slower}: {took:?}");
             let is_whole = runs.iter().all(|runs| *runs >= RUNS_MIN);
-            // Beyond that there is no time for three runs of the fewest files, or the last row was
-            // a hundred times as slow as the first look.
+            // Beyond that there is no time for three minimal runs, or the last row was a hundred
+            // times slower than the trial.
             let is_too_slow = file_s * slower > 0.02 || slower > 25.0;
             assert!(is_whole || is_too_slow, "{file_s} {slower}: {runs:?}");
         }
@@ -140,7 +140,7 @@ fn one_slow_operation_leaves_the_others_their_files() {
     let plan = planned(&asked(&[NAME]), Pace { removed_s: 3e-3, ..pace(20e-6) });
     assert_eq!(plan.files(Kind::Create), FILES_MAX);
     assert_eq!(plan.files(Kind::Unlink), 100);
-    // Files that stay are removed once, and that takes its time too.
+    // Removing the persistent files takes time too.
     assert!((900..1000).contains(&plan.files(Kind::Stat)));
 }
 
@@ -186,7 +186,7 @@ fn a_row_alone_makes_the_files_that_it_needs_and_the_announced_bytes_hold() {
         let announced = request.planned()[0].written_bytes_max();
         let scratch = Scratch::make(folder.path()).unwrap();
         let measured = request.measured(&scratch, &Stop::new(), false).unwrap();
-        // Beside those of the first look.
+        // Besides those of the trial.
         let look = 50 * 3901;
         assert_eq!(measured.written_bytes, announced + look, "{}", way.name);
         assert_eq!(measured.scenario.rows[0].latency_ns.unwrap().count, 3 * 60);
@@ -227,7 +227,7 @@ fn a_measurement_that_is_stopped_leaves_no_folder() {
     let request = Asked { only: vec![NAME.into()], ..Asked::new(folder.path().to_owned()) };
     let scratch = Scratch::make(folder.path()).unwrap();
     let stop = Stop::new();
-    /// Stops in the middle of the rows of the second round.
+    /// Stops in the middle of the second round's rows.
     struct AfterTwenty<'a>(&'a Stop);
     impl crate::progress::Observer for AfterTwenty<'_> {
         fn progress(&mut self, progress: &crate::progress::Progress) {

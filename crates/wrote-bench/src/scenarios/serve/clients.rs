@@ -1,4 +1,4 @@
-//! Clients without I/O: messages in, bytes for the server out; bytes of answers in, counts out.
+//! Clients without I/O: turn messages into bytes for the server, and count its answers.
 
 mod frames;
 mod http;
@@ -12,21 +12,21 @@ use http::Http;
 use relp::Relp;
 use resp::Resp;
 
-/// The protocol of a row.
+/// A row's protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Protocol {
-    /// Messages one behind the other, without answers.
+    /// Framed messages without answers.
     Frames(Frame),
-    /// RELP, as `omrelp` speaks it.
+    /// RELP as spoken by `omrelp`.
     Relp,
-    /// Redis's: one `XADD` a message.
+    /// Redis's protocol: one `XADD` per message.
     Resp,
-    /// `POST /append` with messages by lines; one request in flight.
+    /// `POST /append` with one message per line, one request in flight.
     Http,
 }
 
 impl Protocol {
-    /// Whether the server answers messages.
+    /// Returns whether the server answers messages.
     pub(crate) fn answers(self) -> bool {
         !matches!(self, Protocol::Frames(_))
     }
@@ -41,40 +41,40 @@ impl Protocol {
     }
 }
 
-/// One connection's side of a protocol.
+/// The client side of a protocol on one connection.
 pub(super) trait Client {
-    /// Appends the greeting that the server answers before it takes messages.
+    /// Appends the greeting, which the server answers before it accepts messages.
     fn open(&mut self, _out: &mut Vec<u8>) {}
 
-    /// Whether messages may be sent.
+    /// Returns whether messages may be sent.
     fn is_open(&self) -> bool {
         true
     }
 
-    /// Appends the beginning of a request of `messages` messages of `message_bytes` bytes.
+    /// Appends the start of a request of `messages` messages of `message_bytes` bytes.
     fn begin(&mut self, _messages: usize, _message_bytes: usize, _out: &mut Vec<u8>) {}
 
     /// Appends a message of the request.
     fn put(&mut self, message: &[u8], out: &mut Vec<u8>);
 
-    /// Reads the whole answers at the beginning of `input`.
+    /// Parses complete answers at the start of `input`.
     ///
     /// # Errors
     ///
-    /// The answer that is no acknowledgement, in words.
+    /// An answer that is not an acknowledgement, described.
     fn answers(&mut self, input: &[u8]) -> Result<Answers, String>;
 }
 
 /// The outcome of [`Client::answers`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answers {
-    /// Bytes of whole answers. The rest is given again, with more behind it.
+    /// The length of the complete answers. The rest is passed again with more bytes after it.
     pub used_bytes: usize,
-    /// Messages that they acknowledge, in the order of sending.
+    /// The messages that they acknowledge, in sending order.
     pub acknowledged: usize,
 }
 
-/// The line that `bytes` begin with, without its CRLF or LF, and the bytes behind it.
+/// Splits off the first line, without its CRLF or LF.
 fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let line = &bytes[..end];

@@ -1,4 +1,4 @@
-//! The generator: one thread that keeps every connection busy, by the kernel's readiness (epoll).
+//! The load generator: one thread that keeps every connection busy, using epoll.
 
 use super::clients::{Answers, Client, Protocol};
 use super::message::Messages;
@@ -15,28 +15,28 @@ use std::time::{Duration, Instant};
 use wrote_jobs::histogram;
 use wrote_result::{Error, Stop};
 
-/// Bytes that all connections together prepare at once, and the most of one connection.
+/// Bytes that all connections prepare at once, and the limit per connection.
 const PREPARED_BYTES: usize = 16 << 20;
 const BATCH_BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 64 << 10;
 const EVENTS_MAX: usize = 256;
-/// A server that answers nothing and takes nothing for this time is not waited for.
+/// How long to wait for a server that neither answers nor accepts anything.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest wait before the user's wish to stop is heard.
+/// The longest wait before checking for a stop.
 const NAP: Duration = Duration::from_millis(100);
 
 /// The connections of a run, greeted and ready.
 pub(super) struct Load<'a> {
     messages: &'a Messages,
     protocol: Protocol,
-    /// Messages of a connection without an answer.
+    /// Unanswered messages per connection.
     window: usize,
-    /// Messages of a connection that are prepared at once.
+    /// Messages prepared at once per connection.
     batch: usize,
     connections: Vec<Connection>,
     epoll: OwnedFd,
     stop: &'a Stop,
-    /// The connections that may be able to send.
+    /// Connections that may be able to send.
     ready: VecDeque<usize>,
     latencies: Histogram<u64>,
     window_reached: usize,
@@ -50,9 +50,9 @@ struct Connection {
     /// Bytes to send, from `sent_bytes` on.
     output: Vec<u8>,
     sent_bytes: usize,
-    /// The beginning of an answer that is not whole.
+    /// The start of an incomplete answer.
     input: Vec<u8>,
-    /// When each message without an answer began.
+    /// When each unanswered message started.
     unanswered: VecDeque<Instant>,
     sent: u64,
     acknowledged: u64,
@@ -64,23 +64,23 @@ struct Connection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Sending,
-    /// Everything is sent, and the server was told that no more comes.
+    /// Everything is sent, and the sending side is closed.
     Shut,
-    /// The server has answered everything, or taken everything and closed.
+    /// The server has answered everything, or received everything and closed.
     Done,
 }
 
-/// The counts of each connection and the latencies of all.
+/// Each connection's counts, and the latencies of all.
 #[derive(Debug)]
 pub(super) struct Driven {
     pub sent: Vec<u64>,
     pub acknowledged: Vec<u64>,
-    /// From when a message began, or was due, until its acknowledgement.
+    /// From when a message started, or was due, until its acknowledgement.
     pub latencies: Histogram<u64>,
     pub window_reached: u32,
 }
 
-/// The messages that are left to send, and when they are due (M5).
+/// The messages still to send, and when they are due (M5).
 pub(super) struct Supply {
     left: u64,
     until: Option<Instant>,
@@ -91,7 +91,8 @@ pub(super) struct Supply {
 }
 
 impl Supply {
-    /// So many messages, at most until then. Without a rate they are due at any time.
+    /// Creates a supply of `messages` messages until the given time. Without a rate they are always
+    /// due.
     pub(super) fn new(
         left: u64,
         time: Option<Duration>,
@@ -108,7 +109,7 @@ impl Supply {
         }
     }
 
-    /// When the next message begins or began: now in a closed loop; none after the last.
+    /// Returns when the next message starts: now in a closed loop; `None` after the last.
     fn next(&mut self, now: Instant) -> Option<Instant> {
         if self.left == 0 || self.until.is_some_and(|until| until <= now) {
             self.left = 0;
@@ -120,7 +121,7 @@ impl Supply {
         Some(self.due.unwrap_or(now))
     }
 
-    /// Takes the next message, where one is due.
+    /// Takes the next message if it is due.
     fn take(&mut self, now: Instant) -> Option<Instant> {
         let began = self.next(now).filter(|due| *due <= now)?;
         self.left -= 1;
@@ -134,7 +135,7 @@ impl<'a> Load<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] where the server takes no connection or refuses the greeting.
+    /// [`Error::Failed`] if the server refuses a connection or the greeting.
     pub(super) fn connect(
         address: SocketAddr,
         protocol: Protocol,
@@ -176,7 +177,7 @@ impl<'a> Load<'a> {
         Ok(load)
     }
 
-    /// Sends greetings until every connection takes messages.
+    /// Sends greetings until every connection accepts messages.
     fn greet(&mut self) -> Result<(), Error> {
         let is_closed = |connection: &Connection| !connection.client.is_open();
         for number in 0..self.connections.len() {
@@ -192,19 +193,19 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// Sends what the supply has, and returns when all of it is answered; where the protocol has no
-    /// answers, when the server has read to the end and closed every connection.
+    /// Sends the supply, and returns when everything is answered. If the protocol has no answers,
+    /// returns when the server has read everything and closed every connection.
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] where an answer is no acknowledgement, a connection ends early, or the
+    /// [`Error::Failed`] if an answer is not an acknowledgement, a connection ends early, or the
     /// server is silent for 30 s; [`Error::Interrupted`].
     pub(super) fn run(mut self, mut supply: Supply) -> Result<Driven, Error> {
         let mut left = self.connections.len();
         let mut quiet_since = Instant::now();
         while left > 0 {
             let now = Instant::now();
-            // Each connection that can send does so once between two looks at the others.
+            // Each connection sends once before the others are polled again.
             for _ in 0..self.ready.len() {
                 if supply.next(now).is_some_and(|due| due > now) {
                     break;
@@ -243,7 +244,7 @@ impl<'a> Load<'a> {
         if connection.output.is_empty() {
             let unanswered = connection.unanswered.len();
             let room = match self.protocol {
-                // A request waits for its answer, and is not divided.
+                // A request waits for its answer and is not split.
                 Protocol::Http if unanswered == 0 => self.window,
                 Protocol::Http => 0,
                 _ => {
@@ -283,7 +284,7 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// Sends prepared bytes, as far as the kernel takes them.
+    /// Sends prepared bytes, as far as the kernel accepts them.
     fn flush(&mut self, number: usize) -> Result<(), Error> {
         let connection = &mut self.connections[number];
         while connection.is_writable && connection.sent_bytes < connection.output.len() {
@@ -303,8 +304,8 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// Ends a connection that has sent all: an answered one at its last answer, another when the
-    /// server has read everything.
+    /// Ends a connection that has sent everything: after its last answer, or without answers when
+    /// the server has read everything.
     fn end(&mut self, number: usize) -> Result<(), Error> {
         let answers = self.protocol.answers();
         let connection = &mut self.connections[number];
@@ -321,8 +322,8 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// Waits for events and reads answers; returns whether there was an event. Where all messages
-    /// are taken, connections end.
+    /// Waits for events and reads answers; returns whether there was an event. Ends connections
+    /// when no messages are left.
     fn wait(&mut self, all_is_taken: bool, nap: Duration) -> Result<bool, Error> {
         self.stop.check()?;
         let timeout = Timespec { tv_sec: nap.as_secs() as i64, tv_nsec: nap.subsec_nanos().into() };
@@ -351,8 +352,8 @@ impl<'a> Load<'a> {
         Ok(!events.is_empty())
     }
 
-    /// Reads answers until the kernel has no more. A short read says so, unless the stream's end
-    /// stands behind it.
+    /// Reads answers until the kernel has no more. A short read indicates that, except before the
+    /// end of the stream.
     fn read(&mut self, number: usize, to_end: bool) -> Result<(), Error> {
         let connection = &mut self.connections[number];
         loop {
@@ -361,7 +362,7 @@ impl<'a> Load<'a> {
                     return Err(connection.broken(number, "the server closed it"));
                 }
                 Ok(0) => {
-                    // Of messages without answers the server has taken every byte.
+                    // Without answers, the server has received every byte.
                     connection.acknowledged = connection.sent;
                     connection.state = State::Done;
                     return Ok(());
@@ -390,7 +391,7 @@ impl<'a> Load<'a> {
             if answers.acknowledged > connection.unanswered.len() {
                 return Err(connection.broken(number, "more answers than messages"));
             }
-            // One look at the clock serves all that came at once (M10).
+            // One clock reading for everything that arrived together (M10).
             let now = Instant::now();
             for began in connection.unanswered.drain(..answers.acknowledged) {
                 let latency_ns = (now - began).as_nanos().clamp(1, u64::MAX.into()) as u64;
@@ -411,7 +412,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Ends the run where nothing has moved for long.
+    /// Fails the run if nothing has moved for too long.
     fn be_patient(&self, moved: bool, quiet_since: &mut Instant) -> Result<(), Error> {
         let now = Instant::now();
         if moved {

@@ -1,10 +1,10 @@
-//! The finding on the generator of messages: it, and not the server, may have been the limit.
+//! Finding: the load generator, not the server, may have been the limit.
 
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Finding, Row, Run};
 use wrote_result::finding::names;
 
-/// The part of the time from which the generator's one thread may be the limit.
+/// The busy fraction from which the generator's thread may be the limit.
 const BUSY_SHARE_MAX: f64 = 0.9;
 
 pub(crate) fn client_limited(evidence: &Evidence) -> Option<Finding> {
@@ -19,7 +19,8 @@ pub(crate) fn client_limited(evidence: &Evidence) -> Option<Finding> {
     Finding::warning("client-limited", text).about(&rows).with("busy_share", most).into()
 }
 
-/// The part of the time in which the generator ran or waited for a CPU: the median over the runs.
+/// Returns the fraction of time for which the generator ran or waited for a CPU: the median over
+/// the runs.
 fn busy_share(row: &Row) -> f64 {
     let share =
         |run: &Run| Some((run.client_cpu_s? + run.cpu_waited_s.unwrap_or(0.0)) / run.elapsed_s);

@@ -1,4 +1,4 @@
-//! The messages: a stamp in text, then random bytes; and the check that the log has them all.
+//! The messages: a text stamp, then random bytes. Checks that the log has them all.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -8,23 +8,23 @@ use wrote_result::document::Records;
 
 /// `RUN CONNECTION NUMBER `, in 8, 5 and 10 hexadecimal digits.
 const STAMP_BYTES: usize = 26;
-/// The shortest message: a stamp and a few bytes that damage would change.
+/// The shortest message: a stamp and a few bytes to detect damage.
 pub(crate) const BYTES_MIN: u32 = 32;
-/// The server's own limit of a message, and that of most others.
+/// The message limit of our server and most others.
 pub(crate) const BYTES_MAX: u32 = 64 << 10;
-/// Random bytes that messages take their parts of: more than compressors look back.
+/// Random bytes from which messages are taken: more than the window of compressors.
 const TEXT_BYTES: usize = 4 << 20;
-/// Bytes between the parts of two connections.
+/// The distance between two connections' parts.
 const CONNECTION_STRIDE: usize = 65_537;
 
-/// The messages of a run. Connection and number tell every byte of each.
+/// The messages of a run. Connection and number determine every byte.
 pub(super) struct Messages {
     run: u32,
     bytes: Vec<u8>,
     message_bytes: usize,
 }
 
-/// A stamp that was read.
+/// A parsed stamp.
 struct Stamp {
     run: u32,
     connection: usize,
@@ -32,13 +32,13 @@ struct Stamp {
 }
 
 impl Messages {
-    /// The messages of another run than any before.
+    /// Creates messages that differ from those of any earlier run.
     pub(super) fn new(message_bytes: usize) -> Messages {
         let mut random =
             Xoshiro256PlusPlus::seed_from_u64(RandomState::new().build_hasher().finish());
         let mut bytes = vec![0; TEXT_BYTES + message_bytes];
         random.fill_bytes(&mut bytes);
-        // Control characters end frames, and receivers of syslog rewrite them.
+        // Control characters end frames, and syslog receivers rewrite them.
         bytes.iter_mut().filter(|byte| byte.is_ascii_control()).for_each(|byte| *byte |= 0xC0);
         Messages { run: random.random(), bytes, message_bytes }
     }
@@ -56,7 +56,8 @@ impl Messages {
         into.extend_from_slice(self.body(connection, number));
     }
 
-    /// The bytes behind the stamp. Those of a connection's next messages follow in the text.
+    /// Returns the bytes after the stamp. A connection's consecutive messages are adjacent in the
+    /// text.
     fn body(&self, connection: usize, number: u64) -> &[u8] {
         let body_bytes = self.message_bytes - STAMP_BYTES;
         let place = number.wrapping_mul(body_bytes as u64);
@@ -81,10 +82,10 @@ fn put_hex(value: u64, digits: u32, into: &mut Vec<u8>) {
     into.push(b' ');
 }
 
-/// The check of a log: each connection's messages are there, whole and in order.
+/// Checks that a log has each connection's messages, intact and in order.
 pub(super) struct Check<'a> {
     messages: &'a Messages,
-    /// The number that each connection's next message has.
+    /// The next expected number of each connection.
     next: Vec<u64>,
     whole: Vec<u8>,
     records: Records,
@@ -98,11 +99,11 @@ impl<'a> Check<'a> {
         Check { messages, next: vec![0; sent.len()], whole: Vec::new(), records, strangers: 0 }
     }
 
-    /// Takes the log's next record.
+    /// Checks the log's next record.
     ///
     /// # Errors
     ///
-    /// The record is altered, or stands before one that was sent earlier.
+    /// If the record is altered, or precedes one that was sent earlier.
     pub(super) fn record(&mut self, record: &[u8]) -> Result<(), String> {
         let stamp = Stamp::read(record).filter(|stamp| stamp.run == self.messages.run);
         let Some(Stamp { connection, number, .. }) = stamp else {
@@ -131,16 +132,16 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Whether every acknowledged message was found.
+    /// Returns whether every acknowledged message was found.
     pub(super) fn has(&self, acknowledged: &[u64]) -> bool {
         self.next.iter().zip(acknowledged).all(|(next, acknowledged)| next >= acknowledged)
     }
 
-    /// The counts of all connections.
+    /// Returns the totals over all connections.
     ///
     /// # Errors
     ///
-    /// An acknowledged message is missing.
+    /// If an acknowledged message is missing.
     pub(super) fn finish(self, acknowledged: &[u64]) -> Result<Records, String> {
         let pairs = self.next.iter().zip(acknowledged).enumerate();
         for (connection, (next, acknowledged)) in pairs {
@@ -213,7 +214,7 @@ mod tests {
         assert!(with(|records| records.swap(2, 3)).contains("where 1 belongs"));
         assert!(with(|records| records[1][99] ^= 1).contains("altered"));
         assert!(with(|records| records[4].truncate(99)).contains("altered"));
-        // The stamp itself: it is another message then, or none.
+        // With a damaged stamp it is a different message or none.
         assert!(with(|records| records[3][25] = b'x').contains("missing"));
         assert!(with(|records| records[3][3] = b'x').contains("missing"));
     }

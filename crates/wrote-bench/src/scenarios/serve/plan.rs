@@ -1,4 +1,4 @@
-//! The rows that a request names, the messages of a run, and the space for them.
+//! The requested rows, the messages per run, and the space for them.
 
 use super::settings::{Serve, ServerUrl};
 use super::{DOORS, Door, NAME, Way};
@@ -10,17 +10,17 @@ use wrote_jobs::rate::{self, Rate};
 use wrote_machine::space;
 use wrote_result::{Error, units};
 
-/// More than any server takes: the bound of a run's messages.
+/// The upper bound for a run's messages: faster than any server.
 const MESSAGES_PER_S_MAX: f64 = 2e6;
-/// The fewest messages of a run: percentiles of less say nothing.
+/// The fewest messages for meaningful percentiles.
 const MESSAGES_MIN: u64 = 100;
-/// The time of the first look, which is not recorded.
+/// The time of the trial, which is not recorded.
 pub(super) const LOOK: Duration = Duration::from_millis(300);
-/// The most that a record and its part of a batch take beside the message.
+/// The maximum overhead of a record and its share of a batch.
 const FRAME_BYTES: u64 = 64;
-/// The unit that durable records are padded to.
+/// The unit to which durable records are padded.
 const BLOCK_BYTES: u64 = 4096;
-/// Bytes that a log prepares ahead: the rest of a segment, and the next segments.
+/// Bytes that a log preallocates: the rest of a segment, and the next segments.
 const SEGMENTS_BYTES: u64 = 4 * (64 << 20);
 
 #[derive(Clone, Debug)]
@@ -28,24 +28,24 @@ pub(crate) struct Plan {
     pub ways: Vec<Way>,
     pub runs: u32,
     pub message_bytes: u32,
-    /// The rate of all connections of a run together.
+    /// The combined rate of all connections of a run.
     pub rate: Option<Rate>,
     pub time: Duration,
-    /// Rows that were called for and can't be measured, with the reason.
+    /// Requested rows that can't be measured, with reasons.
     pub left_out: Vec<(String, String)>,
-    /// The servers of others; none where our own is measured.
+    /// External servers; if empty, our own is measured.
     pub urls: Vec<ServerUrl>,
     pub foreign_log: Option<PathBuf>,
     pub foreign_pid: Option<u32>,
     pub program: Option<PathBuf>,
-    /// The bytes that the log of one run may take.
+    /// The maximum size of one run's log.
     budget_bytes: u64,
-    /// Messages of a run of each way, once the first look has told its speed.
+    /// The messages of each way's runs, known after the trial.
     pub(super) counts: Vec<u64>,
 }
 
 impl Plan {
-    /// The plan of the named rows; `None` where the request names none.
+    /// Plans the requested rows; `None` if there are none.
     pub(crate) fn new(asked: &Serve, call: &Call) -> Result<Option<Plan>, Error> {
         asked.check_numbers()?;
         let message_bytes = asked.checked_bytes()?;
@@ -84,7 +84,7 @@ impl Plan {
         Ok(Some(plan))
     }
 
-    /// The most messages of a run.
+    /// Returns the most messages of a run.
     pub(super) fn messages_max(&self, way: &Way) -> u64 {
         let most = (MESSAGES_PER_S_MAX * self.time.max(LOOK).as_secs_f64()) as u64;
         if !self.urls.is_empty() {
@@ -98,7 +98,7 @@ impl Plan {
         most.min(self.budget_bytes.saturating_sub(SEGMENTS_BYTES) / padded_bytes)
     }
 
-    /// Messages of a run of a way that takes so many a second; of a rate, those that are due.
+    /// Returns the messages of a run, given the way's speed; with a rate, those that are due.
     pub(super) fn messages(&self, way: &Way, messages_per_s: f64) -> u64 {
         let time_s = self.time.as_secs_f64();
         let wanted = match self.rate {
@@ -111,8 +111,8 @@ impl Plan {
         wanted.min(self.messages_max(way))
     }
 
-    /// The most bytes of the log of a run. Padding counts only where flushes are few beside the
-    /// bound of messages.
+    /// Returns the maximum size of a run's log. Padding counts only if there are few flushes for
+    /// the maximum messages.
     pub(super) fn log_bytes_max(&self, way: &Way) -> u64 {
         if !self.urls.is_empty() {
             return 0;
@@ -122,7 +122,7 @@ impl Plan {
     }
 }
 
-/// The rows that are called for, by scenario, protocol, or name with connections and window.
+/// Returns the rows requested by scenario, protocol, or name with connections and window.
 fn ways(asked: &Serve, call: &Call) -> Vec<Way> {
     let sorted = |asked: &[u32], usual: &[u32]| {
         let mut numbers = if asked.is_empty() { usual } else { asked }.to_vec();

@@ -1,4 +1,4 @@
-//! One run of each row: a server, its load, and every message looked for in its log.
+//! One run of each row: a server, its load, and a check of every message in its log.
 
 use super::drive::{Driven, Load, Supply};
 use super::message::{Check, Messages};
@@ -21,7 +21,7 @@ use wrote_machine::usage::Usage;
 use wrote_result::Error;
 use wrote_result::document::{Blocks, Flush, Ioengine, Records, Row, Settings, View};
 
-/// The time of a run outside its clock: start and end of the server, reading back, removal.
+/// The time of a run outside its clock: starting and stopping the server, reading back, removal.
 const BESIDE: Duration = Duration::from_millis(1000);
 /// Timeout for acknowledged messages to appear in an external server's log.
 const FOREIGN_LOG: Duration = Duration::from_secs(30);
@@ -43,7 +43,7 @@ impl scenario::Plan for Plan {
     }
 
     fn written_bytes_max(&self) -> u64 {
-        // A first look is shorter than a run.
+        // A trial is shorter than a run.
         let runs = u64::from(self.runs) + u64::from(self.rate.is_none());
         let of = |way| self.log_bytes_max(way).saturating_mul(runs);
         self.ways.iter().map(of).fold(0, u64::saturating_add)
@@ -59,7 +59,7 @@ impl scenario::Plan for Plan {
     }
 
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        // Where it fails, the connection that has no room says so.
+        // If this fails, a connection without a descriptor reports it.
         let _ = open_files::raise_limit();
         let mut written_bytes = 0;
         for way in self.ways.clone() {
@@ -91,7 +91,7 @@ impl scenario::Plan for Plan {
         let run = Files::new(self, site).run(way, count, None).map_err(failed)?;
         let survives = match self.urls.is_empty() {
             true => site.target.survives(way.door.acknowledged()),
-            // Its promises are not known here.
+            // An external server's guarantees are unknown.
             false => Survives::Nothing,
         };
         let row = Row {
@@ -114,7 +114,7 @@ impl scenario::Plan for Plan {
     }
 }
 
-/// The settings of a run of `count` messages.
+/// Returns the settings of a run of `count` messages.
 fn asked(plan: &Plan, way: &Way, count: u64) -> Settings {
     let message_bytes = u64::from(plan.message_bytes);
     let is_ours = plan.urls.is_empty();
@@ -155,7 +155,7 @@ impl<'a> Files<'a> {
         Files { plan, site, log: site.file("log", 0) }
     }
 
-    /// Sends at most `count` messages for at most `time`, and reads back what the log has.
+    /// Sends at most `count` messages for at most `time`, and reads back the log.
     fn run(&self, way: &Way, count: u64, time: Option<Duration>) -> Result<OneRun, Error> {
         let messages = Messages::new(self.plan.message_bytes as usize);
         let protocol = way.door.protocol;
@@ -217,7 +217,7 @@ impl<'a> Files<'a> {
         Ok((OneRun { run, latencies, effective, fallbacks: Vec::new() }, driven))
     }
 
-    /// Reads a log to its end. Where acknowledged messages are missing, it is given `time`.
+    /// Reads a log to its end, waiting up to `time` for missing acknowledged messages.
     fn check(
         &self,
         log: &Path,
@@ -248,7 +248,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Removes the log of the last run.
+    /// Removes the last run's log.
     fn clear(&self) -> Result<(), Error> {
         self.site.scratch.remove_log(&self.log)?;
         measured::clear(&[], self.site.scratch.path())

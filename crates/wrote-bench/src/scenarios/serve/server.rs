@@ -1,4 +1,4 @@
-//! A server under load: a child of this program, or another's that is there.
+//! The server under load: a child of this program, or an external one.
 
 use crate::child::{Group, Keeper};
 use std::io::{BufRead, BufReader};
@@ -9,12 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wrote_result::Error;
 
-/// Time for a server to listen, and for one to make durable what has arrived.
+/// The time for a server to start listening, or to make everything durable and stop.
 const START: Duration = Duration::from_secs(30);
 const END: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A server that this run started. It is killed when it is dropped.
+/// A server started by this run, killed on drop.
 pub(super) struct Server {
     group: Group,
     address: SocketAddr,
@@ -25,7 +25,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] with the server's last words.
+    /// [`Error::Failed`] with the server's last output.
     pub(super) fn start(program: &Path, folder: &Path, listen: &str) -> Result<Server, Error> {
         let mut command = Command::new(program);
         command.arg("serve").arg(folder).args(["--listen", listen]);
@@ -35,7 +35,7 @@ impl Server {
         let stderr = group.child().stderr.take().expect("it is a pipe");
         let (sender, receiver) = flume::bounded(1);
         thread::spawn(move || {
-            // Later lines are read too: a full pipe would stop the server.
+            // Keeps reading, because a full pipe would block the server.
             let mut stderr = BufReader::new(stderr);
             let _ = sender.send(listening(&mut stderr));
             let _ = std::io::copy(&mut stderr, &mut std::io::sink());
@@ -54,11 +54,11 @@ impl Server {
         self.group.id()
     }
 
-    /// Ends the server, which makes everything that arrived durable before.
+    /// Stops the server, which first makes everything that arrived durable.
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] where it fails, or does not end.
+    /// [`Error::Failed`] if it fails or does not end.
     pub(super) fn stop(mut self) -> Result<(), Error> {
         let failed = |what: String| Error::Failed(format!("the server: {what}"));
         self.group.ask_to_end().map_err(|error| failed(format!("kill: {error}")))?;
@@ -76,7 +76,7 @@ impl Server {
     }
 }
 
-/// The address in the first line that ends with a URL; else the last line.
+/// Returns the address in the first line that ends with a URL; else the last line as the error.
 fn listening(stderr: &mut BufReader<ChildStderr>) -> Result<SocketAddr, String> {
     let mut last = "it ended without printing an address".to_owned();
     for line in stderr.lines() {
@@ -94,7 +94,7 @@ fn address_of(line: &str) -> Option<SocketAddr> {
     behind.split(['?', '/']).next()?.parse().ok()
 }
 
-/// The address of `HOST:PORT`.
+/// Resolves `HOST:PORT`.
 pub(super) fn resolve(host: &str) -> Result<SocketAddr, Error> {
     let found = host.to_socket_addrs().map_err(|error| error.to_string());
     let first = found.and_then(|mut all| all.next().ok_or_else(|| "no such address".into()));

@@ -8,7 +8,7 @@ use wrote_result::Error;
 #[cfg(feature = "cli")]
 use wrote_result::units;
 
-/// Fewer than the ports of one pair of addresses, and than a process may have files.
+/// Below the ports of one address pair, and the usual limit of open files.
 pub(super) const CONNECTIONS_MAX: u32 = 15_000;
 pub(super) const WINDOW_MAX: u32 = 65_536;
 const BYTES_DEFAULT: u32 = 500;
@@ -50,12 +50,12 @@ pub struct Serve {
         value_parser = units::parse_count::<{ i32::MAX as u32 }>, allow_hyphen_values = true))]
     pub server_pid: Option<u32>,
 
-    /// The program whose verb `serve` is the server; this one where there is none.
+    /// The program whose `serve` command is run; by default this one.
     #[cfg_attr(feature = "cli", arg(skip))]
     pub program: Option<PathBuf>,
 }
 
-/// The address of another's server.
+/// The address of an external server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUrl {
     pub(super) protocol: Protocol,
@@ -90,7 +90,7 @@ impl FromStr for ServerUrl {
 }
 
 impl Serve {
-    /// The bytes of a message.
+    /// Returns the validated message length.
     pub(super) fn checked_bytes(&self) -> Result<u32, Error> {
         match self.server_message_size.unwrap_or(BYTES_DEFAULT) {
             bytes if (BYTES_MIN..=BYTES_MAX).contains(&bytes) => Ok(bytes),

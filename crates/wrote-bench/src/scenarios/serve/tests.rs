@@ -1,5 +1,5 @@
-//! Every protocol against a small server: each message arrives, and lost or altered ones fail the
-//! row.
+//! Every protocol against a stand-in server: each message arrives, and lost or altered ones fail
+//! the row.
 
 use super::*;
 use crate::sample::{Asked, asked};
@@ -15,11 +15,11 @@ use wrote_jobs::rate::{Amount, Rate};
 use wrote_result::Stop;
 use wrote_result::document::{Process, Row, View};
 
-/// The stand-in's change of a message before it appends it.
+/// Modifies a message before the stand-in appends it.
 type Change = fn(u64, &mut Vec<u8>);
 
-/// A server of one protocol that appends to a log, and acknowledges before the log is written: its
-/// URL. It ends with the test's process.
+/// Starts a server for one protocol that appends to a log and acknowledges before writing; returns
+/// its URL. It ends with the test's process.
 fn serve(protocol: Protocol, log: &Path, change: Change) -> ServerUrl {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = listener.local_addr().unwrap().to_string();
@@ -79,7 +79,7 @@ fn serve_one(protocol: Protocol, stream: &TcpStream, log: &Log, change: Change) 
     }
 }
 
-/// The next message, or what is before it; none at the end.
+/// Reads the next message, or what precedes it; `None` at the end.
 fn message(protocol: Protocol, input: &mut BufReader<&TcpStream>) -> Option<Vec<u8>> {
     let mut until = |end: u8| {
         let mut bytes = Vec::new();
@@ -140,7 +140,7 @@ fn exactly(input: &mut BufReader<&TcpStream>, count: usize) -> Vec<u8> {
 
 fn same(_: u64, _: &mut Vec<u8>) {}
 
-/// A run of one row against the stand-in.
+/// Runs one row against the stand-in.
 fn measured(
     door: &Door,
     connections: u32,
@@ -254,7 +254,7 @@ fn a_server_that_refuses_or_hangs_up_is_an_error_in_its_words() {
     };
     let refused = of(b"-NOAUTH Authentication required.\r\n");
     assert!(refused.ends_with("-NOAUTH Authentication required."), "{refused}");
-    // The kernel resets a connection whose bytes were not read.
+    // The kernel resets a connection with unread bytes.
     let hung_up = of(b"");
     assert!(hung_up.contains("connection 0, after 1 messages of which 0"), "{hung_up}");
 }

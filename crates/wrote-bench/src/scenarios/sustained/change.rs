@@ -5,27 +5,27 @@ use wrote_result::document::{CHANGED_SHARE_MAX, Change, Interval, SAMPLES_MIN, S
 use wrote_result::stats;
 use wrote_result::stats::median;
 
-/// A level lasts for at least this part of the samples, and for so many of them.
+/// The minimum length of a level: a fraction of the samples, and a number of samples.
 const LEVEL_SHARE_MIN: f64 = 0.03;
 const LEVEL_SAMPLES_MIN: usize = 8;
-/// The gain that a further change must bring, in units of the long-run variance and the logarithm
-/// of the number of samples: 2 is that of Schwarz's criterion, and more is careful.
+/// The gain required of a further change, in units of the long-run variance and the logarithm of
+/// the sample count. Schwarz's criterion uses 2; more is cautious.
 const PENALTY: f64 = 3.0;
-/// A change is a step, not a slope: of the difference between the levels at least this part lies
-/// between the samples close by on both sides.
+/// A change is a step, not a slope: at least this fraction of the difference between the levels
+/// must occur between the samples close to it.
 const NEAR_SHARE_MIN: f64 = 0.5;
 
-/// The changes, in their order; none where there are too few samples to tell.
+/// Returns the changes in order; empty if there are too few samples.
 ///
-/// Levels are fitted to the logarithm of each sample's throughput, its spikes clipped, by least
-/// squares and a penalty for each change: exactly, by the dynamic programming that PELT speeds up
+/// Fits levels to the logarithm of each sample's throughput, spikes clipped, by least squares with
+/// a penalty per change. This is solved exactly, by the dynamic programming that PELT speeds up
 /// (Killick, Fearnhead, Eckley: Optimal Detection of Changepoints With a Linear Computational Cost,
-/// Journal of the American Statistical Association 107, 2012; of a thousand samples at most it
-/// needs no speeding up). The penalty grows with the long-run variance, so that noise which depends
-/// on itself is not cut into levels. Each change must then hold against its two neighbours: by a
-/// quarter in the median, by half as much in bytes over time, by a step and not a slope, and by a
-/// test that knows nothing of the noise. One that does not is dropped, the weakest first, and the
-/// others are judged anew.
+/// Journal of the American Statistical Association 107, 2012; with at most a thousand samples that
+/// is unnecessary). The penalty grows with the long-run variance, so that correlated noise is not
+/// split into levels. Each change must then hold against its two neighbours: by a quarter in the
+/// median, by half as much in bytes over time, as a step and not a slope, and in a test that makes
+/// no assumption on the noise. The weakest one that fails is dropped, and the rest are tested
+/// again.
 pub(super) fn changes(samples: &[Sample]) -> Vec<Change> {
     let Some(series) = Series::new(samples) else { return Vec::new() };
     let mut places = series.segment();
@@ -43,13 +43,13 @@ pub(super) fn changes(samples: &[Sample]) -> Vec<Change> {
     places.iter().enumerate().map(change).collect()
 }
 
-/// The samples as what is fitted.
+/// The samples prepared for fitting.
 struct Series<'a> {
     samples: &'a [Sample],
-    /// Logarithms of the throughputs, as they are and with their spikes clipped.
+    /// Logarithms of the throughputs, unchanged and with spikes clipped.
     logarithms: Vec<f64>,
     clipped: Vec<f64>,
-    /// Sums of the clipped ones and of their squares, of the first so many.
+    /// Prefix sums of the clipped values and of their squares.
     sums: Vec<(f64, f64)>,
     least: usize,
 }
@@ -71,18 +71,18 @@ impl<'a> Series<'a> {
         Some(Series { samples, logarithms, clipped, sums, least: least.max(LEVEL_SAMPLES_MIN) })
     }
 
-    /// The sum of squares about the mean.
+    /// Returns the sum of squares about the mean.
     fn cost(&self, range: Range<usize>) -> f64 {
         let (from, to) = (self.sums[range.start], self.sums[range.end]);
         let (sum, squares) = (to.0 - from.0, to.1 - from.1);
         (squares - sum * sum / range.len() as f64).max(0.0)
     }
 
-    /// The places of the best levels: each is the first sample of a level but the first.
+    /// Returns where the best levels start, except the first.
     fn segment(&self) -> Vec<usize> {
         let count = self.clipped.len();
         let penalty = PENALTY * long_run_variance(&self.logarithms) * (count as f64).ln();
-        // The cost of the best levels of the first so many samples, and where the last one begins.
+        // For each prefix of samples: the cost of its best levels, and where the last one starts.
         let mut best = vec![(f64::INFINITY, 0); count + 1];
         best[0] = (-penalty, 0);
         for end in self.least..=count {
@@ -103,7 +103,7 @@ impl<'a> Series<'a> {
         begin..places.get(number).copied().unwrap_or(self.samples.len())
     }
 
-    /// Of the changes that do not hold, the one between the levels that differ least.
+    /// Returns the change that fails the tests with the smallest difference between levels.
     fn weakest(&self, places: &[usize]) -> Option<usize> {
         let sides = |number| (self.level(places, number), self.level(places, number + 1));
         (0..places.len())
@@ -124,7 +124,7 @@ impl<'a> Series<'a> {
         median(&self.logarithms[range])
     }
 
-    /// Whether two levels side by side differ for good.
+    /// Returns whether two adjacent levels differ permanently.
     fn holds(&self, before: Range<usize>, after: Range<usize>) -> bool {
         let apart = self.middle(after.clone()) - self.middle(before.clone());
         let rates = rate(self.samples, after.clone()) / rate(self.samples, before.clone());
@@ -152,20 +152,20 @@ impl<'a> Series<'a> {
     }
 }
 
-/// A spike is what lies farther from the running median than this many standard deviations.
+/// A spike deviates from the running median by more than this many standard deviations.
 const CLIP_DEVIATIONS: f64 = 3.0;
-/// The running median looks so far to both sides, as a part of the series.
+/// The half-width of the running median, as a fraction of the series.
 const WINDOW_SHARE: f64 = 0.01;
 const WINDOW_MIN: usize = 3;
-/// The standard deviation of a normal distribution by the median of absolute deviations.
+/// Converts a median absolute deviation to a normal distribution's standard deviation.
 const BY_MEDIAN: f64 = 1.4826;
-/// A series that depends on the value before by more than this looks like a random walk.
+/// A higher autocorrelation looks like a random walk.
 const CORRELATION_MAX: f64 = 0.95;
-/// No disk is steadier than one per cent: less would make each ripple count.
+/// No disk is steadier than 1 %: with less, every ripple would count.
 const DEVIATION_MIN: f64 = 0.01;
 
-/// The series with its spikes clipped to the running median and three standard deviations (Hampel's
-/// filter). Steps stay where they are: a median does not smear them.
+/// Returns the series with spikes clipped to three standard deviations from the running median
+/// (Hampel's filter). Steps stay in place, because a median does not smear them.
 pub(super) fn clipped(values: &[f64]) -> Vec<f64> {
     let reach = ((values.len() as f64 * WINDOW_SHARE) as usize).max(WINDOW_MIN);
     let running: Vec<f64> = (0..values.len())
@@ -178,10 +178,10 @@ pub(super) fn clipped(values: &[f64]) -> Vec<f64> {
     values.iter().zip(&running).map(clip).collect()
 }
 
-/// The long-run variance: the variance of the mean of `n` values is about this over `n`.
+/// Returns the long-run variance: the mean of `n` values has about this variance over `n`.
 ///
-/// That of an autoregression of first order, from the medians of the differences of values one and
-/// two apart, which neither a few changes of level nor spikes disturb (Chakar, Lebarbier,
+/// It is that of a first-order autoregression, estimated from the medians of the differences of
+/// values one and two apart. A few level changes or spikes do not affect these (Chakar, Lebarbier,
 /// Lévy-Leduc, Robin: A robust approach for estimating change-points in the mean of an AR(1)
 /// process, Bernoulli 23, 2017).
 pub(super) fn long_run_variance(values: &[f64]) -> f64 {
@@ -196,30 +196,29 @@ pub(super) fn long_run_variance(values: &[f64]) -> f64 {
     variance.max(DEVIATION_MIN.powi(2)) * (1.0 + correlation) / (1.0 - correlation)
 }
 
-/// The value that the statistic exceeds in one of a thousand series without a change (Shao and
-/// Zhang 2010, table 1, of one parameter); a test holds the table's 5 % against white noise.
+/// The statistic exceeds this in one of a thousand series without a change (Shao and Zhang 2010,
+/// table 1, of one parameter); a test compares the table's 5 % with white noise.
 pub(super) const CRITICAL: f64 = 121.9;
 
-/// The statistic of a change of the mean between `values[..at]` and `values[at..]`; infinite where
-/// neither side varies and they differ.
+/// Returns the statistic for a change of the mean between `values[..at]` and `values[at..]`;
+/// infinite if neither side varies and they differ.
 ///
-/// The square of the centred sum of the first `at` values, over the same of all parts of either
-/// side: both grow with the long-run variance, so that it cancels out (Shao and Zhang: Testing for
-/// Change Points in Time Series, Journal of the American Statistical Association 105, 2010). A side
-/// that wanders by itself makes the denominator large: only what wanders less within than it
-/// changes between counts.
+/// It is the squared centred sum of the first `at` values, divided by that of all parts of either
+/// side. Both grow with the long-run variance, which thus cancels out (Shao and Zhang: Testing for
+/// Change Points in Time Series, Journal of the American Statistical Association 105, 2010). A
+/// drifting side makes the denominator large, so only a change larger than the drift counts.
 pub(super) fn statistic(values: &[f64], at: usize) -> f64 {
     let count = values.len() as f64;
     let (before, after) = values.split_at(at);
     let mean = values.iter().sum::<f64>() / count;
     let sum = before.iter().map(|value| value - mean).sum::<f64>();
     let within = wandering(before.iter()) + wandering(after.iter().rev());
-    // Both are over powers of the count: sum^2 / n, and wandering / n^2.
+    // Both are divided by powers of the count: sum^2 / n, and wandering / n^2.
     let statistic = sum * sum * count / within;
     if statistic.is_nan() { 0.0 } else { statistic }
 }
 
-/// The sum of the squares of all partial sums of the values less their mean.
+/// Returns the sum of the squared partial sums of the values minus their mean.
 fn wandering<'a>(values: impl Iterator<Item = &'a f64> + Clone) -> f64 {
     let (count, total) =
         values.clone().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
@@ -231,11 +230,11 @@ fn wandering<'a>(values: impl Iterator<Item = &'a f64> + Clone) -> f64 {
     partial.sum()
 }
 
-/// The batches of a stretch, so long that each depends little on the one before; and their samples.
+/// The number of batches, each long enough to depend little on the previous one.
 const BATCHES: usize = 10;
 const BATCH_SAMPLES_MIN: usize = 3;
 
-/// Bytes and seconds at the beginning of a sample.
+/// Returns bytes and seconds at the start of a sample.
 fn begin(samples: &[Sample], at: usize) -> (u64, f64) {
     match at.checked_sub(1) {
         None => (0, 0.0),
@@ -243,7 +242,7 @@ fn begin(samples: &[Sample], at: usize) -> (u64, f64) {
     }
 }
 
-/// Bytes of the samples over their time; 0 of none.
+/// Returns the samples' bytes over their time; 0 if empty.
 pub(super) fn rate(samples: &[Sample], range: Range<usize>) -> f64 {
     if range.is_empty() {
         return 0.0;
@@ -252,9 +251,9 @@ pub(super) fn rate(samples: &[Sample], range: Range<usize>) -> f64 {
     (to.0 - from.0) as f64 / (to.1 - from.1).max(1e-9)
 }
 
-/// The throughput of a stretch with a 95 % interval, by the method of batch means: the samples
-/// depend on those before, the throughputs of ten long batches hardly do (Law: Simulation Modeling
-/// and Analysis, 5th edition, 9.5.3). The median is that of the batches.
+/// Returns the throughput of a range with a 95 % interval, by batch means: consecutive samples are
+/// correlated, but the throughputs of ten long batches hardly are (Law: Simulation Modeling and
+/// Analysis, 5th edition, 9.5.3). The median is that of the batches.
 pub(super) fn interval(samples: &[Sample], range: Range<usize>) -> Interval {
     let batches = (range.len() / BATCH_SAMPLES_MIN).clamp(1, BATCHES);
     let place = |number: usize| range.start + range.len() * number / batches;
@@ -263,7 +262,7 @@ pub(super) fn interval(samples: &[Sample], range: Range<usize>) -> Interval {
     stats::interval(&rates)
 }
 
-/// The number of samples that end with this many bytes or fewer.
+/// Returns how many samples end within this many bytes.
 pub(super) fn until(samples: &[Sample], end_bytes: u64) -> usize {
     samples.partition_point(|sample| sample.end_bytes <= end_bytes)
 }
@@ -311,7 +310,7 @@ mod self_normalised_tests {
     use super::super::made_up::Noise;
     use super::*;
 
-    /// The greatest of the statistic over all places: what the table is of.
+    /// Returns the maximum of the statistic over all positions, as in the table.
     fn greatest(values: &[f64]) -> f64 {
         (1..values.len()).map(|at| statistic(values, at)).fold(0.0, f64::max)
     }

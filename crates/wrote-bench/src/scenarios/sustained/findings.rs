@@ -4,15 +4,15 @@ use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Change, Finding, Row, Sustained};
 use wrote_result::units::{bytes, rate, seconds};
 
-/// Sizes of the fast caches of seven drives of 1 or 2 TB, in GB, as reviewers measured them: WD
-/// Blue SN570 and SN580, Corsair MP600 Elite, MSI Spatium M480 Play, ADATA XPG Atom 50, Lexar NM800
-/// Pro, Crucial T500 (techpowerup.com, "Write Intensive Usage", 2021 to 2024).
+/// Fast-cache sizes of seven drives of 1 or 2 TB, in GB, as measured by reviewers: WD Blue SN570
+/// and SN580, Corsair MP600 Elite, MSI Spatium M480 Play, ADATA XPG Atom 50, Lexar NM800 Pro,
+/// Crucial T500 (techpowerup.com, "Write Intensive Usage", 2021 to 2024).
 const KNOWN_CACHES_GB: [u64; 7] = [12, 48, 200, 280, 341, 592, 700];
-/// A variation below this share of the mean, after a cliff, looks like a limit..
+/// A variation below this fraction of the mean, after a cliff, looks like a limit..
 const LIMITED_VARIATION_MAX: f64 = 0.02;
 /// ..if the variation before the cliff was larger by more than this factor.
 const EVENER_FACTOR: f64 = 3.0;
-/// With fewer samples after a cliff their variation is unknown.
+/// With fewer samples after a cliff the variation is unknown.
 const LIMITED_SAMPLES_MIN: usize = 20;
 
 pub(crate) fn find(evidence: &Evidence) -> Vec<Finding> {
@@ -86,7 +86,7 @@ fn limited(sustained: &Sustained) -> Option<f64> {
     limited.then_some(now)
 }
 
-/// Returns the standard deviation as a share of the mean.
+/// Returns the standard deviation as a fraction of the mean.
 fn variation(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -164,7 +164,7 @@ mod tests {
     use wrote_result::document::Severity;
     use wrote_result::document::{Interval, Sample, SteadyState};
 
-    /// A row whose samples of 1 GB each have these throughputs.
+    /// Returns a row whose samples of 1 GB each have these throughputs.
     fn long(throughputs_gb_per_s: &[f64], changes_at: &[usize]) -> Row {
         let mut end_s = 0.0;
         let sample = |(number, gb_per_s): (usize, &f64)| {

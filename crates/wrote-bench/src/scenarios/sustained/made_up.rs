@@ -1,17 +1,17 @@
-//! Made-up series for tests: levels, and noise such as disks have.
+//! Synthetic series for tests: levels, and noise like that of disks.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use wrote_result::document::Sample;
 
-/// The noise of the logarithm of a throughput.
+/// The noise of a throughput's logarithm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
-    /// Of all values together.
+    /// The standard deviation of all values.
     pub deviation: f64,
-    /// How closely a value follows the one before.
+    /// The correlation with the previous value.
     pub correlation: f64,
-    /// Of the values so many are a spike: much slower than all others.
+    /// The fraction of values that are spikes: much slower than the others.
     pub spikes_share: f64,
 }
 
@@ -22,7 +22,7 @@ impl Default for Noise {
 }
 
 impl Noise {
-    /// So many values about 0; the same seed gives the same ones.
+    /// Returns `count` values around 0, determined by the seed.
     pub(super) fn series(&self, seed: u64, count: usize) -> Vec<f64> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let fresh = (1.0 - self.correlation.powi(2)).sqrt() * self.deviation;
@@ -36,18 +36,18 @@ impl Noise {
     }
 }
 
-/// From 0 to 1, without both.
+/// Returns a number between 0 and 1, exclusive.
 fn uniform(random: &mut Xoshiro256PlusPlus) -> f64 {
     ((random.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 
-/// Normally distributed (Box and Muller 1958).
+/// Returns a normally distributed number (Box and Muller 1958).
 fn normal(random: &mut Xoshiro256PlusPlus) -> f64 {
     let radius = (-2.0 * uniform(random).ln()).sqrt();
     radius * (std::f64::consts::TAU * uniform(random)).cos()
 }
 
-/// Levels, each so many values long.
+/// Returns levels, each of the given length.
 pub(super) fn step(count: usize, levels: &[(usize, f64)]) -> Vec<f64> {
     let all: Vec<f64> =
         levels.iter().flat_map(|(length, level)| std::iter::repeat_n(*level, *length)).collect();
@@ -55,7 +55,7 @@ pub(super) fn step(count: usize, levels: &[(usize, f64)]) -> Vec<f64> {
     all
 }
 
-/// Samples of 1 MB each, whose throughputs have these logarithms.
+/// Returns samples of 1 MB each with these throughput logarithms.
 pub(super) fn samples(logarithms: &[f64]) -> Vec<Sample> {
     let (mut end_bytes, mut end_s) = (0, 0.0);
     let sample = |logarithm: &f64| {

@@ -1,4 +1,4 @@
-//! The long run, the pause, and the second look; and what they add up to.
+//! The long run, the pause, the second measurement, and their summary.
 
 use super::change::changes;
 use super::change::{interval, until};
@@ -17,7 +17,7 @@ use wrote_result::document::{RankFiles, Row, Sample, SteadyState, Sustained, Vie
 use wrote_result::{Error, Stop};
 
 const PART: &str = "data";
-/// How often the pause looks around.
+/// How often the pause checks for a stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl scenario::Plan for Plan {
@@ -48,7 +48,7 @@ impl scenario::Plan for Plan {
         self.writing() + self.afterwards()
     }
 
-    /// Writes without a break. Where that became slow, it lets the device rest and measures again.
+    /// Writes continuously. If that became slow, lets the device rest and measures again.
     fn run(&mut self, _: Turn, site: &Site, ticker: &mut Ticker) -> Result<Repeated, Error> {
         let whole = self.writing() + self.afterwards();
         let share = |time: Duration| time.as_secs_f64() / whole.as_secs_f64().max(1e-9);
@@ -57,7 +57,7 @@ impl scenario::Plan for Plan {
         let report = write(&spec, site, &mut Part { ticker, of_whole: 0.0..written })?;
         let mut again_bytes = 0;
         let mut sustained = describe(&samples(&report.jobs[0].trail), self.file_bytes);
-        // A file that ranks share is written by all of them, or by none.
+        // A file shared by ranks is written by all of them or none.
         let recovers = !self.idle.is_zero() && site.ranks.files == RankFiles::PerRank;
         if let Some(bytes) = burst_bytes(&sustained).filter(|_| recovers) {
             rest(self.idle, site.stop, &mut Part { ticker, of_whole: written..rested })?;
@@ -67,7 +67,7 @@ impl scenario::Plan for Plan {
                 runtime: Some(RECOVERED_TIME_MAX),
                 ..spec
             };
-            // Not every rank need have slowed down.
+            // Only some ranks may have slowed down.
             let site = site.apart();
             let again = write(&again, &site, &mut Part { ticker, of_whole: rested..1.0 })?;
             again_bytes = again.written_bytes();
@@ -95,7 +95,7 @@ impl scenario::Plan for Plan {
         true
     }
 
-    /// Looks at the course of all ranks together.
+    /// Analyses the throughput of all ranks together.
     fn summed(&self, mut run: Repeated) -> Result<Repeated, Error> {
         for sustained in run.rows.iter_mut().filter_map(|row| row.sustained.as_mut()) {
             let of_all = describe(&sustained.samples, sustained.file_bytes);
@@ -110,12 +110,12 @@ impl scenario::Plan for Plan {
 }
 
 fn write(spec: &JobSpec, site: &Site, part: &mut Part) -> Result<GroupReport, Error> {
-    // The run made the file, below a folder of its own.
+    // The run created the file in its own folder.
     let permissions = Permissions { overwrite: true, ..Permissions::default() };
     site.run_jobs_watched(std::slice::from_ref(spec), permissions, part)
 }
 
-/// Nothing is written for a while.
+/// Pauses without writing.
 fn rest(idle: Duration, stop: &Stop, part: &mut Part) -> Result<(), Error> {
     let (begin, mut told) = (Instant::now(), Duration::ZERO);
     loop {
@@ -132,7 +132,7 @@ fn rest(idle: Duration, stop: &Stop, part: &mut Part) -> Result<(), Error> {
     }
 }
 
-/// A part of the whole, whose progress is told as the whole's.
+/// Reports a part's progress as progress of the whole.
 struct Part<'a, 'b> {
     ticker: &'a mut Ticker<'b>,
     of_whole: Range<f64>,
@@ -155,7 +155,7 @@ impl Watcher for Part<'_, '_> {
     }
 }
 
-/// The pieces between the marks.
+/// Returns the samples between the marks.
 fn samples(marks: &[Mark]) -> Vec<Sample> {
     let before = std::iter::once(Mark::default()).chain(marks.iter().copied());
     let sample = |(from, to): (Mark, &Mark)| Sample {
@@ -186,7 +186,7 @@ fn describe(samples: &[Sample], file_bytes: u64) -> Sustained {
     sustained
 }
 
-/// The samples of the burst: up to the first cliff or change, from the change before on.
+/// Returns the samples of the burst: from the last change before the first cliff, up to the cliff.
 fn burst(sustained: &Sustained) -> Range<usize> {
     let samples = &sustained.samples;
     let end = sustained.cliffs().next().or(sustained.changes.first());
@@ -195,7 +195,7 @@ fn burst(sustained: &Sustained) -> Range<usize> {
     until(samples, before.map_or(0, |change| change.at_bytes))..until(samples, end_bytes)
 }
 
-/// Bytes of the burst; none where there is no cliff and so nothing that could recover.
+/// Returns the bytes of the burst; `None` without a cliff, as there is nothing to recover.
 fn burst_bytes(sustained: &Sustained) -> Option<u64> {
     sustained.cliffs().next()?;
     let burst = burst(sustained);
@@ -203,23 +203,23 @@ fn burst_bytes(sustained: &Sustained) -> Option<u64> {
     Some(end(burst.end) - if burst.start == 0 { 0 } else { end(burst.start) })
 }
 
-/// The run is divided into as many rounds as SNIA's tests have at most.
+/// The run is divided into the maximum number of rounds of SNIA's tests.
 const ROUNDS: usize = 25;
-/// With fewer samples some rounds would have none of their own.
+/// With fewer samples, some rounds would be empty.
 const SAMPLES_MIN: usize = ROUNDS;
-/// So many rounds, one after the other, are looked at together.
+/// The number of consecutive rounds that are examined together.
 const WINDOW: usize = 5;
-/// The most that the greatest and the least may be apart, as a part of their mean.
+/// The maximum range of the values, as a fraction of their mean.
 const RANGE_SHARE_MAX: f64 = 0.20;
-/// The most that the least-squares line may change over the rounds, as a part of the mean.
+/// The maximum change of the least-squares line over the rounds, as a fraction of the mean.
 const SLOPE_SHARE_MAX: f64 = 0.10;
-/// Sums of doubles that are equal may differ in their last digits.
+/// Equal sums of doubles may differ in their last digits.
 const ROUNDING: f64 = 1e-9;
 
-/// The verdict on a run; none where it has too few samples to tell.
+/// Returns the verdict on a run; `None` if it has too few samples.
 ///
 /// The rule is that of SNIA's Solid State Storage Performance Test Specification (2.0.1, "Steady
-/// State Verification"). Rounds that begin before `from_s` are not asked: in SNIA's procedure the
+/// State Verification"). Rounds that start before `from_s` are ignored: in SNIA's procedure the
 /// device is past its burst before the first round.
 pub(super) fn steady_state(samples: &[Sample], from_s: f64) -> Option<SteadyState> {
     if samples.len() < SAMPLES_MIN {
@@ -237,7 +237,7 @@ pub(super) fn steady_state(samples: &[Sample], from_s: f64) -> Option<SteadyStat
     Some(judge(rounds, first))
 }
 
-/// The first five rounds from `first` on, counted from 0, that are steady; or the last five.
+/// Returns the first five steady rounds from index `first` on; or the last five.
 fn judge(rounds: Vec<f64>, first: usize) -> SteadyState {
     let last = rounds.len() - WINDOW;
     let steady = (first..=last).find(|begin| {
@@ -256,7 +256,8 @@ fn judge(rounds: Vec<f64>, first: usize) -> SteadyState {
     }
 }
 
-/// Range of the values and change of their least-squares line, as parts of their mean.
+/// Returns the range of the values and the change of their least-squares line, as fractions of
+/// their mean.
 fn shares(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = (values.iter().sum::<f64>() / count).max(f64::MIN_POSITIVE);
@@ -334,7 +335,7 @@ mod steady_tests {
     fn a_fifth_of_the_mean_between_the_greatest_and_the_least_is_steady_and_more_is_not() {
         assert_eq!(reached(&[100.0, 90.0, 100.0, 110.0, 100.0]), Some((1, 5)));
         assert_eq!(reached(&[100.0, 90.0, 100.0, 110.1, 100.0]), None);
-        // The line is level: nothing but the range speaks against it.
+        // The line is level; only the range exceeds its limit.
         let verdict = judge(vec![101.95, 92.0, 112.1, 92.0, 101.95], 0);
         assert!(!verdict.reached && verdict.slope_share < 1e-9, "{verdict:?}");
     }
@@ -371,7 +372,7 @@ mod steady_tests {
         let round_s = samples[499].end_s / 25.0;
         assert!(verdict.reached);
         assert!(f64::from(verdict.first_round - 1) * round_s >= cliff_s, "{verdict:?}");
-        // So late that there are no five rounds behind it.
+        // So late that no five rounds follow.
         assert!(!steady_state(&samples, round_s * 21.0).unwrap().reached);
     }
 

@@ -1,4 +1,4 @@
-//! How to write a whole file here, and how to copy one.
+//! Advice on writing a whole file, and on copying one.
 
 #[cfg(test)]
 mod examples;
@@ -9,7 +9,7 @@ use wrote_result::document::{Advice, Row, SourceCache};
 
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
-/// The rows that may be advised: the name, the advice, and the function whose body is shown.
+/// Rows that may be advised: the name, the advice, and the function whose body is shown.
 const WAYS: [(&str, &str, &str); 8] = [
     ("ways/file/write_all", "Write everything by one write_all; sync_all at the end", "write_all"),
     (
@@ -32,8 +32,8 @@ const WAYS: [(&str, &str, &str); 8] = [
 const STREAM: &str = "Read into a buffer of 8 MiB and write_all from it; sync_all at the end";
 const COPY: &str = "Copy by wrote::copy";
 
-/// How to write, and how to copy, of the ways that survive a power loss. A purpose for which fewer
-/// than two ways were measured has none: there is nothing to choose.
+/// Advises how to write and how to copy, among the ways that survive power loss. Without at least
+/// two measured ways there is no advice.
 pub(crate) fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
     let of = |cache| -> Vec<&Row> {
         let is_of = |row: &&Row| {
@@ -41,7 +41,7 @@ pub(crate) fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
         };
         evidence.rows.iter().filter(is_of).collect()
     };
-    // A file that is not in memory is what one copies; the other kind is over at once.
+    // Prefers uncached files, as copied in practice; a cached copy ends at once.
     let copies = match of(Some(SourceCache::Dropped)) {
         dropped if dropped.len() >= 2 => dropped,
         _ => of(Some(SourceCache::Warm)),

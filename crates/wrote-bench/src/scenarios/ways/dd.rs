@@ -1,4 +1,4 @@
-//! `dd`, where it is installed: zeros from `/dev/zero` into a file.
+//! Runs `dd`, if installed: zeros from `/dev/zero` into a file.
 
 use super::DD_BS_BYTES;
 use crate::child::{Limits, supervise};
@@ -9,11 +9,11 @@ use std::time::Duration;
 use wrote_machine::peak_memory;
 use wrote_result::{Error, Stop};
 
-/// Bytes of its messages that are kept.
+/// The bytes of its messages to keep.
 const MESSAGES_BYTES: usize = 16 << 10;
 
-/// Writes `size_bytes` by a dd of its own process, and returns the peak of its memory, where one
-/// look at it at least came in time. When the run is to end early the dd is killed.
+/// Writes `size_bytes` with dd, and returns its peak memory, if it was read in time. If the run
+/// ends early, dd is killed.
 pub(super) fn write(
     output: &Path,
     size_bytes: u64,
@@ -27,7 +27,7 @@ pub(super) fn write(
         // Its shell would be inside the clock.
         is_kept: false,
     };
-    // Its peak only rises, so that the last look is the one that counts.
+    // The peak only rises, so the last reading counts.
     let mut peak_bytes = None;
     let ended = supervise(&mut command(output, size_bytes, direct), limits, stop, &mut |pid| {
         peak_bytes = peak_memory::bytes_of(pid).or(peak_bytes);
@@ -38,7 +38,7 @@ pub(super) fn write(
     }
 }
 
-/// Why dd can't write so; it writes one block to `output`, which must not exist.
+/// Returns why dd can't write like this; it writes one block to `output`, which must not exist.
 pub(super) fn why_not(output: &Path, direct: bool) -> Option<String> {
     let result = command(output, DD_BS_BYTES, direct).output();
     let _ = std::fs::remove_file(output);
@@ -64,10 +64,10 @@ fn command(output: &Path, size_bytes: u64, direct: bool) -> Command {
     command
 }
 
-/// The message of a dd that failed; `failure` where it has none.
+/// Returns the message of a failed dd, or `failure` if it has none.
 fn complaint(failure: &str, stderr: &[u8]) -> String {
     let said = String::from_utf8_lossy(stderr);
-    // The lines on what was copied end it also where it failed.
+    // Statistics about the copy follow even after a failure.
     let because = said.lines().find(|line| line.starts_with("dd: "));
     because.map_or_else(|| format!("dd {failure}"), str::to_owned)
 }
@@ -88,7 +88,7 @@ mod tests {
     fn a_dd_that_cannot_write_says_why_and_is_no_result() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("no/file");
-        // Where it is not installed that is the reason.
+        // If dd is not installed, that is the reason.
         let because = why_not(&missing, false).unwrap();
         assert!(because.starts_with("dd"), "{because}");
         let error = write(&missing, DD_BS_BYTES, false, &Stop::new()).unwrap_err();

@@ -1,4 +1,4 @@
-//! The ways that a request names, the size of the file, and the number of runs.
+//! The requested ways, the file size, and the number of runs.
 
 use super::{CHUNK, FILE, NAME, WAYS, Way};
 use crate::rounds::RUNS;
@@ -9,46 +9,46 @@ use wrote_result::Error;
 
 const MIB: u64 = 1 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// The fewest, on however slow a disk: less would be gone in its caches.
+/// The minimum on any disk: less would disappear in its caches.
 const FILE_BYTES_MIN: u64 = 16 * MIB;
-/// The most that a way of chunks writes: enough to tell sizes apart.
+/// The most bytes of a chunk row: enough to distinguish sizes.
 const CHUNK_BYTES_MAX: u64 = 256 * MIB;
-/// How long all runs together write, at the speed that was seen.
+/// The writing time of all runs together at the measured speed.
 const ALL_RUNS_S: f64 = 60.0;
 /// The assumed speed of the disk before it is known.
 pub(super) const USUAL_BYTES_PER_S: f64 = 1e9;
-/// The bytes per second at which data is made and dropped beside the clocks.
+/// The assumed rate of generating and dropping data outside the clocks.
 pub(super) const MADE_BYTES_PER_S: f64 = 3e9;
-/// The time of a run beside its bytes.
+/// The time of a run in addition to its bytes.
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub ways: Vec<&'static Way>,
     pub runs: u32,
-    /// Rows that were called for and can't be measured, with the reason.
+    /// Requested rows that can't be measured, with reasons.
     pub left_out: Vec<(String, String)>,
-    /// The most bytes of a file; these bytes where they were asked for.
+    /// The maximum file size; the exact one if requested.
     pub(super) largest_bytes: u64,
-    /// Whether the request names that size.
+    /// Whether the request specifies that size.
     asked: bool,
-    /// The speed of the disk, once the trial run has shown it.
+    /// The speed of the disk, after the trial run.
     pub(super) bytes_per_s: Option<f64>,
-    /// The sizes of the files: the largest until the speed of the disk is known.
+    /// The file sizes: the largest until the disk's speed is known.
     pub(super) sizes: Sizes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
-    /// Of the source, and of each file of the workload of whole files.
+    /// The size of the source, and of each whole file.
     pub file_bytes: u64,
-    /// Of each file of the workload of chunks.
+    /// The size of each file of the chunks workload.
     pub chunk_bytes: u64,
 }
 
 impl Plan {
-    /// The plan of what is called for by name; `None` where nothing is. It is measured only when
-    /// asked for: the ladder alone takes a minute.
+    /// Plans the requested rows; `None` if there are none. Measured only on request, because the
+    /// ladder alone takes a minute.
     pub(crate) fn new(call: &Call) -> Result<Option<Plan>, Error> {
         Plan::within(call, host::memory_bytes())
     }
@@ -81,8 +81,8 @@ impl Plan {
         Ok(Some(plan))
     }
 
-    /// Leaves out the ways that would hold more than half of the machine's memory: the kernel ends
-    /// a program that takes all of it, which is what happens to those who write so (W8).
+    /// Leaves out ways that would use more than half of the machine's memory. In practice the
+    /// kernel kills programs that write like this (W8).
     fn keep_memory(&mut self, memory_bytes: u64) {
         let sizes = self.sizes_max();
         self.leave_out(|way| {
@@ -92,7 +92,7 @@ impl Plan {
         });
     }
 
-    /// Takes out the rows for which there is a reason.
+    /// Removes the rows for which there is a reason.
     pub(super) fn leave_out(&mut self, reason: impl Fn(&Way) -> Option<String>) {
         let left_out = &mut self.left_out;
         self.ways.retain(|way| match reason(way) {
@@ -115,16 +115,16 @@ impl Plan {
         let bytes = (bytes_per_s * ALL_RUNS_S) as u64;
         let wanted = file_bytes_of(bytes, &self.ways, self.runs);
         let wanted = wanted.max(FILE_BYTES_MIN).min(self.largest_bytes);
-        // Whole chunks, where there is more than one.
+        // Whole chunks, if there is more than one.
         let unit = if wanted >= 16 * MIB { 8 * MIB } else { MIB };
         Sizes::of_file(wanted / unit * unit)
     }
 }
 
-/// Returns the bytes of a file where all runs and the source together write `bytes`.
+/// Returns the file size if all runs and the source together write `bytes`.
 fn file_bytes_of(bytes: u64, ways: &[&Way], runs: u32) -> u64 {
     let count = |workload: &str| ways.iter().filter(|way| way.workload == workload).count() as u64;
-    // Below the largest size a file of chunks is as long as any other.
+    // Below the largest size, a chunk file is as long as any other.
     let of = |files: u64| bytes / (files * u64::from(runs) + 1);
     let all = of(count(FILE) + count(CHUNK));
     if all < CHUNK_BYTES_MAX { all } else { of(count(FILE) + count(CHUNK) / 4) }
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_fast_disk_gets_a_gibibyte_and_a_slow_one_what_it_takes_in_a_minute() {
-        // A number of runs is an amount, so that no limit of bytes is the smaller one.
+        // A number of runs is an amount, which lifts the default byte limit.
         let plan = plan(&Asked { runs: Some(5), ..asked(&["ways"]) }).unwrap();
         let fast = plan.sizes(10e9);
         assert_eq!((fast.file_bytes, fast.chunk_bytes), (GIB, GIB / 4));
@@ -246,7 +246,7 @@ mod tests {
         let left: Vec<&str> = plan.left_out.iter().map(|(name, _)| name.as_str()).collect();
         assert!(left.contains(&"ways/file/fs-write") && left.contains(&"ways/file/writer"));
         assert!(plan.ways.iter().any(|way| way.name == "ways/file/stream-8m"));
-        // Chunks are of a part of the file.
+        // Chunk files are shorter.
         assert!(left.iter().all(|name| name.starts_with("ways/file/")), "{left:?}");
     }
 }

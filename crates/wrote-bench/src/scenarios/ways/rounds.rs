@@ -1,4 +1,4 @@
-//! One run of each way: the source made, the way's clock, and what it cost.
+//! One run of each way: creates the source, times the way, and measures its cost.
 
 use super::plan::{BESIDE, MADE_BYTES_PER_S, Plan, Sizes, USUAL_BYTES_PER_S};
 use super::write::{self, Task};
@@ -34,7 +34,7 @@ impl scenario::Plan for Plan {
         self.ways.iter().map(|way| way.name.into()).collect()
     }
 
-    /// The source, and the file that is written.
+    /// The source, and the file being written.
     fn space_bytes_max(&self) -> u64 {
         2 * self.largest_bytes
     }
@@ -63,7 +63,7 @@ impl scenario::Plan for Plan {
     fn estimate(&self) -> Duration {
         let bytes = self.written_bytes().unwrap_or(0) as f64;
         let bytes_per_s = self.bytes_per_s.unwrap_or(USUAL_BYTES_PER_S);
-        // Data is made before the clock of each run, and its file is removed after it.
+        // Data is generated before each run's clock, and the file removed after it.
         let writing_s = bytes / bytes_per_s + bytes / MADE_BYTES_PER_S;
         Duration::from_secs_f64(writing_s) + BESIDE * self.runs * self.ways.len() as u32
     }
@@ -111,7 +111,7 @@ impl scenario::Plan for Plan {
     }
 }
 
-/// The file that copies read, and whose bytes the other ways write.
+/// Returns the file that copies read, and whose bytes the other ways write.
 fn source(site: &Site) -> PathBuf {
     site.file("source", 0)
 }
@@ -136,7 +136,7 @@ fn make_source(bytes: u64, input: &Path, site: &Site) -> Result<(), Error> {
 }
 
 impl Files<'_> {
-    /// Runs a way once; its file stays.
+    /// Runs a way once, keeping its file.
     fn run(&self, way: &Way) -> Result<OneRun, Error> {
         let size_bytes = self.sizes.of(way);
         let mut effective = way.asked(size_bytes);
@@ -169,9 +169,8 @@ impl Files<'_> {
         Ok(Run { max_rss_bytes: peak, ..run })
     }
 
-    /// A way within this process. The peak of its memory is that of the run, with what was read
-    /// before the clock started: a program that writes so holds that too. Not used for `Writer`,
-    /// which takes its input in pieces.
+    /// Runs a way within this process. Its peak memory includes input read before the clock starts,
+    /// which a real program would hold too. Not used for `Writer`, which takes its input in pieces.
     fn ours_or_theirs(
         &self,
         kind: Kind,
@@ -212,7 +211,7 @@ impl Files<'_> {
     }
 }
 
-/// The first `bytes` of a file, in memory.
+/// Reads the first `bytes` of a file into memory.
 fn read_whole(path: &Path, bytes: u64) -> Result<Vec<u8>, Error> {
     let failed = |error| Error::Failed(format!("{}: read: {error}", path.display()));
     let mut whole = Vec::with_capacity(bytes as usize);

@@ -1,4 +1,4 @@
-//! Every way leaves the right bytes and nothing else, and says what it is.
+//! Every way leaves the right bytes and nothing else, and describes itself correctly.
 
 use super::*;
 use crate::sample::Asked;
@@ -22,7 +22,7 @@ fn request(folder: &Path, only: &str, runs: u32) -> Asked {
     }
 }
 
-/// The files in a folder but the lock.
+/// Returns the files in a folder except the lock.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<PathBuf> = paths.filter(|path| !path.ends_with("lock")).collect();
@@ -30,7 +30,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// A row measured once, and what it wrote beside its source; none where it can't be measured here.
+/// Measures a row once, and returns it with its output and its source; `None` if it can't be
+/// measured here.
 fn kept(way: &Way) -> Option<(Row, Vec<u8>, Vec<u8>)> {
     let folder = folder();
     let scratch = Scratch::make(folder.path()).unwrap();

@@ -1,4 +1,4 @@
-//! The usual ways of writing a file, as programs write them in Rust.
+//! Common ways of writing a file in Rust.
 
 use super::Kind;
 use std::fs::File;
@@ -15,7 +15,7 @@ const CONSTANT: u8 = 0xAB;
 
 pub(super) struct Task<'a> {
     pub input: &'a Path,
-    /// The source, where it was read before the clock started.
+    /// The source, if it was read before the clock started.
     pub bytes: &'a [u8],
     pub size_bytes: u64,
     pub output: &'a Path,
@@ -27,18 +27,18 @@ impl Task<'_> {
         self.bytes.chunks(bytes as usize)
     }
 
-    /// An error of one of the files; none where the run was interrupted.
+    /// Returns the error for one of the files.
     pub(super) fn failed(&self, what: &str, error: &io::Error) -> Error {
         Error::Failed(format!("{}: {what}: {error}", self.output.display()))
     }
 
     fn create(&self) -> Result<File, Error> {
-        // Every way makes its file, as `File::create` does; W7: a file that exists belongs to
-        // another program.
+        // Every way creates its file like `File::create`; W7: an existing file belongs to another
+        // program.
         File::create_new(self.output).map_err(|error| self.failed("create", &error))
     }
 
-    /// Flushes the file and its folder: else a new file may be gone after a power loss.
+    /// Flushes the file and its folder: otherwise a new file may be gone after power loss.
     fn sync(&self, file: &File) -> Result<(), Error> {
         file.sync_all().map_err(|error| self.failed("fsync", &error))?;
         self.sync_name()
@@ -51,7 +51,7 @@ impl Task<'_> {
     }
 }
 
-/// Writes the file by one of the ways of the standard library; ends early when it is asked to.
+/// Writes the file in one of the standard library's ways; ends early on request.
 pub(super) fn write(kind: Kind, task: &Task) -> Result<(), Error> {
     let result = match kind {
         Kind::FsWrite => {
@@ -116,7 +116,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// Tells what was in effect, in the words of the result.
+    /// Records what was in effect, in the terms of the result.
     pub(crate) fn tell(&self, effective: &mut Settings) {
         let done = &self.effective;
         let ring = |is: bool| (done.ioengine == Ioengine::IoUring).then_some(is);
@@ -131,7 +131,7 @@ impl Done {
     }
 }
 
-/// Everything through a `Writer`, in pieces of so many bytes; then durable.
+/// Writes everything through a `Writer` in pieces of `bytes`, and makes it durable.
 pub(super) fn writer(task: &Task, bytes: u64) -> Result<Done, Error> {
     let mut writer = Writer::create(task.output)?;
     for piece in task.pieces(bytes) {
@@ -142,7 +142,7 @@ pub(super) fn writer(task: &Task, bytes: u64) -> Result<Done, Error> {
     Ok(Done { effective: written.effective, direct: written.direct })
 }
 
-/// A durable copy of the source. Blocks are never shared: that would move no byte.
+/// Copies the source durably, without reflinks, which would move no data.
 pub(super) fn copy(task: &Task) -> Result<Done, Error> {
     let stopped = || task.stop.is_requested();
     let mut watch = |_| if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };

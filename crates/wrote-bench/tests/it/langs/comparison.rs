@@ -1,4 +1,4 @@
-//! The comparison of languages as a whole: from a request to a document that its schema accepts.
+//! The comparison of languages as a whole, from a request to a valid document.
 
 use fixtures::{folder, judge};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use wrote_result::document::Survives;
 use wrote_result::langs::{Document, SCHEMA, State, schema};
 use wrote_result::{Error, Stop};
 
-/// A program that appends lines by `yes` and `head`, and has no other task.
+/// A program that appends lines with `yes` and `head`, and supports no other task.
 const PROGRAM: &str = r#"
 line=abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk
 yes $line | head -n "$4" >> "$2"
@@ -39,7 +39,7 @@ impl Observer for Told {
     }
 }
 
-/// Makes a folder that holds a language `name`, started as `run`.
+/// Creates a folder with a language `name`, started by `run`.
 fn language(parent: &Path, name: &str, run: &str, build: &str) -> std::path::PathBuf {
     let folder = parent.join(name);
     fs::create_dir(&folder).unwrap();
@@ -53,7 +53,7 @@ fn language(parent: &Path, name: &str, run: &str, build: &str) -> std::path::Pat
     folder
 }
 
-/// A request for a few lines by these languages.
+/// Returns a request for a few lines by these languages.
 fn request(places: &[&Path], cache: &Path, add: Vec<std::path::PathBuf>) -> Request {
     let only = add.iter().map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned());
     Request {

@@ -1,4 +1,4 @@
-//! The embedded languages, and documents that the schema of a comparison takes or refuses.
+//! The embedded languages, and documents that the schema of a comparison accepts or rejects.
 
 use crate::sample::{are_refused, are_taken, come_back, remove, replaced};
 use fixtures::{HONEST_LANGUAGE, folder};
@@ -8,7 +8,7 @@ use wrote_bench::langs::{Request, catalogue, langs};
 use wrote_result::langs::{Document, SCHEMA, State, schema};
 use wrote_result::{Error, Stop};
 
-/// Every key that a result may have.
+/// Returns a result with every possible key.
 fn sample() -> Value {
     let interval = json!({ "median": 2e9, "ci95_low": 1e9, "ci95_high": 3e9 });
     json!({
@@ -62,7 +62,7 @@ fn sample() -> Value {
     })
 }
 
-/// The sample without its optional keys.
+/// Returns the sample without its optional keys.
 fn least() -> Value {
     let mut document = sample();
     let mut remove = |pointer: &str, keys: &[&str]| remove(&mut document, pointer, keys);
@@ -76,7 +76,7 @@ fn least() -> Value {
     document
 }
 
-/// The sample with one value replaced.
+/// Returns the sample with one value replaced.
 fn with(pointer: &str, value: Value) -> Value {
     replaced(sample(), pointer, value)
 }
@@ -145,7 +145,7 @@ fn every_language_is_told_whether_it_is_there_or_not_and_wrote_only_where_it_is_
     }
 }
 
-/// A request for the honest language in sh, in `folder`.
+/// Returns a request for the well-behaved sh language in `folder`.
 fn request(folder: &tempfile::TempDir) -> Request {
     let language = folder.path().join("honest");
     std::fs::create_dir(&language).unwrap();

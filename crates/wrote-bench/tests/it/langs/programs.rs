@@ -1,5 +1,5 @@
-//! The programs of `langs/`, each built by its manifest and run by hand: failures that a good run
-//! of `wrote langs` never shows.
+//! The programs of `langs/`, each built by its manifest and run directly, to test failures that a
+//! good run of `wrote langs` never shows.
 
 use fixtures::{folder, skip};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
-/// Every installed language: its program, or its compiler's message. `wrote` is tried where it is
+/// Every installed language: its program, or its compiler's message. `wrote` is included if it is
 /// built.
 static BUILT: LazyLock<Vec<Result<Program, String>>> = LazyLock::new(|| {
     let languages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../langs");
@@ -51,7 +51,7 @@ impl Program {
         };
         let how = words("build");
         if !how.is_empty() {
-            // A compiler may take the contents of its working folder for source (scalac: `/sys` for
+            // A compiler may treat the contents of its working folder as source (scalac: `/sys` as
             // a package).
             let built = command(&how).current_dir(&build).output().unwrap();
             if !built.status.success() {
@@ -65,7 +65,7 @@ impl Program {
         command(&self.run).arg(task).arg(path).args(more).output().unwrap()
     }
 
-    /// Returns the answer of a call that ends well.
+    /// Returns the report of a successful call.
     fn answer(&self, task: &str, path: &Path, more: &[&str]) -> Value {
         let output = self.call(task, path, more);
         let about = format!("{} {task} {more:?}: {output:?}", self.id);
@@ -75,7 +75,7 @@ impl Program {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{about}: {error}"))
     }
 
-    /// Asserts that a call ends with a code and a message, and without an answer.
+    /// Asserts that a call fails with a code and a message, and without a report.
     fn fails(&self, task: &str, path: &Path, more: &[&str]) {
         let output = self.call(task, path, more);
         let about = format!("{} {task} {} {more:?}: {output:?}", self.id, path.display());
@@ -95,7 +95,7 @@ fn is_there(toolchain: &toml::Value) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Makes a command whose program is searched as `wrote langs` does it.
+/// Creates a command whose program is searched like in `wrote langs`.
 fn command(words: &[String]) -> Command {
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     if let Some(home) = std::env::home_dir() {
@@ -118,7 +118,7 @@ fn a_file_is_read_to_its_end_whatever_length_was_told() {
     let folder = folder();
     for program in programs() {
         let path = folder.path().join(format!("{} é", program.id));
-        // A signed type takes byte 255 for the end of the file.
+        // With a signed type, byte 255 looks like the end of the file.
         for content in [&[255; 100_000][..], &[0, 255, 10, 13, 26], &[]] {
             fs::write(&path, content).unwrap();
             let answer = program.answer("bytes-read", &path, &["7", "2"]);
@@ -153,10 +153,10 @@ fn a_file_is_written_anew_and_appended_to_as_often_as_asked() {
 #[test]
 fn a_full_disk_ends_a_program_with_an_error() {
     for program in programs() {
-        // Writes to it fail as on a full disk (`full(4)`).
+        // Writes to it fail like on a full disk (`full(4)`).
         let full = Path::new("/dev/full");
         for task in ["save", "save-sync", "lines"] {
-            // Less than any buffer holds, so that the last flush writes it; and more.
+            // Less than any buffer, so that the last flush writes it; and more.
             program.fails(task, full, &["100", "1"]);
         }
         program.fails("bytes-write", full, &["100", "1"]);

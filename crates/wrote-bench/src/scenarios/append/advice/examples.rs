@@ -1,4 +1,4 @@
-//! The lines that are advised for short messages, as functions whose bodies are what is shown.
+//! Example code for short messages; the function bodies are shown as advice.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The lines that are advised with this library: a file each, shown as it is compiled.
+//! Example code with this library: one file each, shown as compiled.
 
 pub mod direct_file;
 pub mod log;

@@ -1,4 +1,4 @@
-//! Files after a power cut: the image of a file system, copied at that moment and mounted.
+//! Files after power loss: copies a file system's image at some moment and mounts the copy.
 
 use super::*;
 use crate::scenarios::latency::rounds::sync_folder;
@@ -38,13 +38,13 @@ impl Disk {
         save(kind, state, place, NEW).unwrap();
     }
 
-    /// Flushes another file: that commits the journal, with its part of our file.
+    /// Flushes another file, which commits the journal including its records of our file.
     fn commit(&self) {
         fs::write(self.mounted.path().join("other"), "theirs").unwrap();
         File::open(self.mounted.path().join("other")).unwrap().sync_all().unwrap();
     }
 
-    /// Returns the file as a power cut leaves it now; `None` if there is no file.
+    /// Returns the file as after a power loss now; `None` if it does not exist.
     fn cut(&self) -> Result<Option<Vec<u8>>, String> {
         let after = Mounted::found("ext4", Loop::copy(&self.image)?)?;
         Ok(fs::read(after.path().join("file")).ok())
@@ -94,7 +94,7 @@ fn fs_write_can_leave_an_empty_file_where_there_was_a_text_and_a_rename_can_not(
         let _file = File::create(disk.path()).unwrap();
         disk.commit();
     };
-    // In the middle of a save by rename, the new text is still in the temporary file.
+    // During a save by rename, the new text is still in the temporary file.
     let dance = |disk: &Disk| {
         let _file = File::create(disk.mounted.path().join("temporary")).unwrap();
         disk.commit();

@@ -1,17 +1,17 @@
-//! Messages one behind the other: lines, octet counts, NUL, lengths of four bytes. No answers.
+//! Framed messages: lines, octet counts, NUL, four-byte lengths. No answers.
 
 use super::{Answers, Client, put_number, shown};
 
-/// The ends of messages on a stream.
+/// How messages are delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Frame {
-    /// A line feed ends a message.
+    /// Followed by a line feed.
     Lines,
-    /// The length in digits and a space begin it (RFC 6587, 3.4.1).
+    /// Preceded by the length in digits and a space (RFC 6587, 3.4.1).
     Octets,
-    /// A NUL ends it.
+    /// Followed by NUL.
     Nul,
-    /// The length in four bytes begins it, the greatest first.
+    /// Preceded by a big-endian length of four bytes.
     U32,
 }
 

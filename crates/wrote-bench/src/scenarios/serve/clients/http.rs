@@ -1,4 +1,4 @@
-//! HTTP/1.1: `POST /append` with messages by lines; an answer acknowledges a whole request.
+//! HTTP/1.1: `POST /append` with one message per line; an answer acknowledges a whole request.
 
 use super::{Answers, Client, line, put_number, shown};
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ const BEFORE: &[u8] = b"POST /append HTTP/1.1\r\nhost: localhost\r\n\
 
 #[derive(Default)]
 pub(super) struct Http {
-    /// The messages of each request without an answer.
+    /// The number of messages of each unanswered request.
     unanswered: VecDeque<usize>,
 }
 
@@ -36,8 +36,8 @@ impl Client for Http {
     }
 }
 
-/// Bytes of the response that `input` begins with, which must be a success; none where it is not
-/// whole.
+/// Returns the length of the response at the start of `input`, which must be a success; `None` if
+/// incomplete.
 fn response_bytes(input: &[u8]) -> Result<Option<usize>, String> {
     let Some((status, mut rest)) = line(input) else { return Ok(None) };
     if !(status.starts_with(b"HTTP/1.1 2")) {

@@ -1,14 +1,14 @@
-//! RELP: a numbered frame a message, `200` for each (librelp, doc/relp.md).
+//! RELP: a numbered frame per message, each answered with `200` (librelp, doc/relp.md).
 
 use super::{Answers, Client, put_number, shown};
 
-/// The number that 1 follows (librelp, src/relpsess.c).
+/// The largest number; 1 follows it (librelp, src/relpsess.c).
 const TXNR_MAX: u32 = 999_999_999;
 const OFFERS: &[u8] = b"relp_version=1\nrelp_software=wrote\ncommands=syslog";
 
 #[derive(Default)]
 pub(super) struct Relp {
-    /// The last number sent, and the last that was answered.
+    /// The last number sent, and the last answered.
     sent: u32,
     answered: u32,
     is_open: bool,
@@ -61,7 +61,7 @@ impl Client for Relp {
     }
 }
 
-/// A whole frame `TXNR rsp DATALEN DATA`.
+/// A complete frame `TXNR rsp DATALEN DATA`.
 struct Response<'a> {
     txnr: u32,
     data: &'a [u8],
@@ -69,7 +69,7 @@ struct Response<'a> {
 }
 
 impl Response<'_> {
-    /// Reads the frame that `input` begins with; none where it is not whole.
+    /// Parses the frame at the start of `input`; `None` if incomplete.
     fn read(input: &[u8]) -> Result<Option<Response<'_>>, String> {
         /// `999999999 rsp 999999999` is shorter.
         const HEAD_BYTES_MAX: usize = 32;
