@@ -82,15 +82,21 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
 fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {
     let end = match trace.end {
         End { signal: Some(signal), .. } => format!("killed by signal {signal}"),
-        End { code, .. } => format!("exit code {}", code.unwrap_or_default()),
+        End { code: Some(code), .. } => format!("exit code {code}"),
+        End { code: None, .. } => "left while it ran".into(),
     };
     let watching = &trace.watching;
     let calls = units::counted(watching.stopped_calls, "call");
     let tasks = units::counted(watching.tasks, "thread");
+    let stopped = units::seconds(watching.stopped_s);
+    let mut watched = vec![tasks, format!("stopped at {calls} for {stopped}")];
+    if let Some(alone_s) = watching.alone_s {
+        watched.push(format!("without watching it takes {}", units::seconds(alone_s)));
+    }
     vec![
         ("command", vec![shell(&trace.command)]),
         ("ended", vec![end, format!("after {}", units::seconds(trace.elapsed_s))]),
-        ("watched", vec![tasks, format!("stopped at {calls}")]),
+        ("watched", watched),
     ]
 }
 

@@ -88,6 +88,7 @@ impl End {
 }
 
 /// The cost of watching a program.
+#[skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Watching {
@@ -95,6 +96,11 @@ pub struct Watching {
     pub stopped_calls: u64,
     /// The processes and threads.
     pub tasks: u64,
+    /// The time for which the stops were examined, in seconds, without those of the kernel.
+    #[serde(default)]
+    pub stopped_s: f64,
+    /// The time of a second run that was not watched, in seconds.
+    pub alone_s: Option<f64>,
 }
 
 /// A file that a program wrote.

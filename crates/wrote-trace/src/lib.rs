@@ -35,7 +35,11 @@ use model::{Model, Promise};
 use record::Recorder;
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 use watch::Wanted;
 use watch::Watched;
 use wrote_result::document::{Host, Program};
@@ -46,6 +50,10 @@ use wrote_result::trace::{File, SCHEMA, Trace};
 pub struct TraceRequest {
     /// The program and its arguments.
     pub command: Vec<OsString>,
+    /// A program that runs, in its place.
+    pub process: Option<i32>,
+    /// Whether the program is run a second time alone, for its time.
+    pub times: bool,
     /// How the program signals that something is saved.
     pub ack: Sign,
     /// Whether reads are watched, too.
@@ -91,12 +99,13 @@ pub enum Refused {
     Record(String),
 }
 
-/// Runs a program until its last process ends, and judges its writes.
+/// Runs a program until its last process ends, or traces a running one until then or until `stop` is
+/// raised, and judges its writes.
 ///
 /// # Errors
 ///
 /// If the record can't be made, or the program can't be started or traced.
-pub fn trace(request: TraceRequest) -> Result<Traced, Refused> {
+pub fn trace(mut request: TraceRequest, stop: &AtomicBool) -> Result<Traced, Refused> {
     let started_at = format!("{:.0}", jiff::Timestamp::now());
     let mut desk = Desk::default();
     if let Some(asked) = &request.record {
@@ -106,10 +115,36 @@ pub fn trace(request: TraceRequest) -> Result<Traced, Refused> {
     let wanted =
         Wanted { ack: request.ack.clone(), reads: request.reads, data: desk.recorder.is_some() };
     let see = &mut |call: &Call| desk.see(call);
-    let watched = watch::watch(&request.command, wanted, see);
-    let watched = watched.map_err(Refused::Program)?;
+    let watched = match request.process {
+        None => watch::watch(&request.command, wanted, see),
+        Some(process) => {
+            request.command = command_of(process);
+            watch::join(process, wanted, stop, see)
+        }
+    };
+    let mut watched = watched.map_err(Refused::Program)?;
+    if request.times && !stop.load(Ordering::Relaxed) {
+        watched.watching.alone_s = time(&request.command).map_err(Refused::Program)?;
+    }
     let record = desk.recorder.take().map_or(Ok(()), Recorder::end);
     Ok(Traced { trace: desk.document(request, watched, started_at), record })
+}
+
+/// The command line of a process.
+fn command_of(process: i32) -> Vec<OsString> {
+    let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let words = line.strip_suffix(&[0]).unwrap_or(&line).split(|byte| *byte == 0);
+    words.map(|word| OsString::from_vec(word.to_owned())).collect()
+}
+
+/// Runs a program unwatched, without its output. Returns its time in seconds; `None` where it
+/// fails.
+fn time(command: &[OsString]) -> io::Result<Option<f64>> {
+    let started = Instant::now();
+    let mut program = Command::new(&command[0]);
+    program.args(&command[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let status = program.status()?;
+    Ok(status.success().then(|| started.elapsed().as_secs_f64()))
 }
 
 /// Turns calls into a document.

@@ -10,14 +10,19 @@ mod start;
 use crate::call::Call;
 use crate::sign::Sign;
 use calls::{Begin, Begun, Reader};
-use libc::pid_t;
+use filter::When;
+use libc::{c_int, c_long, pid_t};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use ptrace::{Event, Until};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 use wrote_result::trace::{End, Watching};
 
 /// The things that a watch sees beside the calls that change files.
@@ -56,31 +61,90 @@ pub fn watch(
     see: &mut dyn FnMut(&Call),
 ) -> io::Result<Watched> {
     let filter = filter::filter(&calls::watched(&wanted))?;
+    let reader = Reader::new(wanted, std::process::id() as pid_t);
     let started = Instant::now();
     let program = start::start(command, &filter)?;
-    let mut watch = Watch {
-        see,
-        reader: Reader::new(wanted),
-        started,
-        program,
-        tasks: HashMap::new(),
-        has_begun: false,
-        watched: Watched::default(),
-    };
-    while let Some((task, event)) = ptrace::wait()? {
-        match watch.take(task, event) {
-            // A killed task is gone before it can continue.
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-            done => done?,
-        }
-    }
-    let Watch { has_begun, mut watched, .. } = watch;
-    if let (false, Some(number)) = (has_begun, watched.end.code) {
+    let mut watch = Watch::new(program, started, reader, see);
+    watch.run(&AtomicBool::new(false))?;
+    if let (false, Some(number)) = (watch.has_begun, watch.watched.end.code) {
         return Err(io::Error::from_raw_os_error(number));
     }
-    watched.elapsed_s = started.elapsed().as_secs_f64();
-    Ok(watched)
+    Ok(watch.finish())
 }
+
+/// Watches a program that runs, until it ends or `stop` is raised. It runs on then.
+///
+/// # Errors
+///
+/// Where it may not be watched, or is not there.
+pub fn join(
+    process: pid_t,
+    wanted: Wanted,
+    stop: &AtomicBool,
+    see: &mut (dyn FnMut(&Call) + Send),
+) -> io::Result<Watched> {
+    // A thread is watched by a thread, and let go when that ends.
+    let (begun, thread) = mpsc::channel();
+    thread::scope(|scope| {
+        let watching = scope.spawn(move || {
+            // Dropped at its end.
+            let begun = begun;
+            let _ = begun.send(nix::unistd::gettid().as_raw());
+            let asked = calls::watched(&wanted);
+            let reader = Reader::new(wanted, process);
+            let mut watch = Watch::new(process, Instant::now(), reader, see);
+            watch.has_begun = true;
+            watch.asked = Some(asked);
+            seize_all(process)?;
+            watch.run(stop)?;
+            Ok(watch.finish())
+        });
+        wake_at(stop, &thread);
+        watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Joins all threads of a process, those too that it makes in the course of that.
+fn seize_all(process: pid_t) -> io::Result<()> {
+    let mut known = BTreeSet::new();
+    loop {
+        let mut is_all = true;
+        for entry in fs::read_dir(format!("/proc/{process}/task"))? {
+            let task = entry?.file_name().to_string_lossy().parse().unwrap_or(process);
+            if known.insert(task) {
+                is_all = false;
+                match ptrace::join(task) {
+                    // Gone, or joined with the thread that made it.
+                    Err(_) if task != process => {}
+                    joined => joined?,
+                }
+            }
+        }
+        if is_all {
+            return Ok(());
+        }
+    }
+}
+
+/// Interrupts the call of the thread that sends its number once `stop` is raised, again and again
+/// until it has ended.
+fn wake_at(stop: &AtomicBool, thread: &mpsc::Receiver<pid_t>) {
+    const LOOK_EVERY: Duration = Duration::from_millis(50);
+    let nothing = SigAction::new(SigHandler::Handler(ignore), SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler does nothing, and no other code uses this signal.
+    let installed = unsafe { sigaction(Signal::SIGUSR2, &nothing) };
+    let (Ok(number), Ok(_)) = (thread.recv(), installed) else { return };
+    while thread.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+        if stop.load(Ordering::Relaxed) {
+            // SAFETY: the call reads no memory of this process.
+            unsafe {
+                libc::syscall(libc::SYS_tgkill, std::process::id(), number, libc::SIGUSR2);
+            }
+        }
+    }
+}
+
+extern "C" fn ignore(_: c_int) {}
 
 struct Watch<'a> {
     see: &'a mut dyn FnMut(&Call),
@@ -91,6 +155,8 @@ struct Watch<'a> {
     /// Whether the program itself runs, not its preparation.
     has_begun: bool,
     watched: Watched,
+    /// The calls of interest, where no filter of the program stops at them alone.
+    asked: Option<Vec<(c_long, When)>>,
 }
 
 /// A process or thread.
@@ -100,7 +166,41 @@ struct Task {
     in_call: Option<(Begun, u64)>,
 }
 
-impl Watch<'_> {
+impl<'a> Watch<'a> {
+    fn new(
+        program: pid_t,
+        started: Instant,
+        reader: Reader,
+        see: &'a mut dyn FnMut(&Call),
+    ) -> Watch<'a> {
+        let (tasks, watched) = (HashMap::new(), Watched::default());
+        Watch { see, reader, started, program, tasks, has_begun: false, watched, asked: None }
+    }
+
+    fn run(&mut self, stop: &AtomicBool) -> io::Result<()> {
+        while !stop.load(Ordering::Relaxed) {
+            let (task, event) = match ptrace::wait() {
+                Ok(Some(event)) => event,
+                Ok(None) => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let begun = Instant::now();
+            match self.take(task, event) {
+                // A killed task is gone before it can continue.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                done => done?,
+            }
+            self.watched.watching.stopped_s += begun.elapsed().as_secs_f64();
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Watched {
+        self.watched.elapsed_s = self.started.elapsed().as_secs_f64();
+        self.watched
+    }
+
     fn take(&mut self, task: pid_t, event: Event) -> io::Result<()> {
         match event {
             Event::Exited(code) => self.gone(task, End { code: Some(code), signal: None }),
@@ -110,12 +210,16 @@ impl Watch<'_> {
                 return ptrace::resume(task, until, 0);
             }
             Event::Return => {
-                self.end(task);
-                return ptrace::resume(task, Until::Call, 0);
+                match self.asked {
+                    // The beginning of a call and its end are the same stop there.
+                    Some(_) if matches!(ptrace::entry(task), Ok(Some(_))) => drop(self.begin(task)),
+                    _ => self.end(task),
+                }
+                return ptrace::resume(task, self.until(task), 0);
             }
             Event::Exec(before) => {
                 self.executed(task, before);
-                return ptrace::resume(task, Until::Call, 0);
+                return ptrace::resume(task, self.until(task), 0);
             }
             Event::Signal(signal) => return ptrace::resume(task, self.until(task), signal),
             // A new task starts with such a stop.
@@ -130,11 +234,17 @@ impl Watch<'_> {
     /// A call interrupted by a signal still has to return.
     fn until(&self, task: pid_t) -> Until {
         let is_in_call = self.tasks.get(&task).is_some_and(|task| task.in_call.is_some());
-        if is_in_call { Until::Return } else { Until::Call }
+        if is_in_call || self.asked.is_some() { Until::Return } else { Until::Call }
     }
 
     fn begin(&mut self, task: pid_t) -> Until {
-        let Ok(entry) = ptrace::entry(task) else { return Until::Call };
+        let Ok(Some(entry)) = ptrace::entry(task) else { return Until::Call };
+        let is_asked = |(number, when): &(c_long, When)| {
+            *number == entry.number && when.is_met(&entry.arguments)
+        };
+        if self.asked.as_ref().is_some_and(|asked| !asked.iter().any(is_asked)) {
+            return Until::Return;
+        }
         self.watched.watching.stopped_calls += 1;
         let at_ns = self.started.elapsed().as_nanos() as u64;
         let process = self.task(task).process;

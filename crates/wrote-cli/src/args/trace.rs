@@ -65,9 +65,18 @@ pub struct TraceArgs {
     pub verb: Option<TraceVerb>,
 
     /// The program and its arguments
-    #[arg(value_name = "COMMAND", required_unless_present = "schema", trailing_var_arg = true,
-        allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    #[arg(value_name = "COMMAND", required_unless_present_any = ["schema", "process"],
+        trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+
+    /// Join this process, where the kernel permits it, until it ends or Ctrl-C
+    #[arg(short, long = "pid", value_name = "PID",
+        conflicts_with_all = ["command", "record", "time"])]
+    pub process: Option<i32>,
+
+    /// Run the program a second time, unwatched and without its output, and show both times
+    #[arg(long)]
+    pub time: bool,
 
     /// The sign that something is saved, to judge each and not only the end: exit, stdout, socket,
     /// or /REGEX/ for what standard output, standard error or a socket gets

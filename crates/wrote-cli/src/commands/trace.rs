@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use wrote_machine::host::host;
 use wrote_report::{Content, write_trace};
 use wrote_result::document::Program;
+use wrote_result::trace::End;
 use wrote_result::{Error, Stop};
 use wrote_trace::{RecordRequest, Refused, TraceRequest};
 
@@ -32,6 +33,8 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
     let request = TraceRequest {
         record,
         command: arguments.command.clone(),
+        process: arguments.process,
+        times: arguments.time,
         ack: arguments.ack.clone(),
         reads: arguments.reads,
         under,
@@ -43,8 +46,11 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
         host: host(),
     };
     let program = arguments.command.first().map(Path::new).unwrap_or(Path::new(""));
-    let traced = wrote_trace::trace(request).map_err(|refused| match refused {
-        Refused::Program(error) => not_run(program, &error),
+    let traced = wrote_trace::trace(request, stop.flag()).map_err(|refused| match refused {
+        Refused::Program(error) => match arguments.process {
+            Some(process) => not_joined(process, &error),
+            None => not_run(program, &error),
+        },
         Refused::Record(problem) => Error::Failed(problem),
     })?;
     let trace = traced.trace;
@@ -54,7 +60,9 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
     })?;
     let recorded = traced.record.map_err(Error::Failed);
     let is_found = arguments.fail_on.is_some_and(|least| trace.worst() >= Some(least));
-    match trace.end.exit_code() {
+    // A process that was left has no exit code.
+    let is_left = arguments.process.is_some() && trace.end == End::default();
+    match if is_left { 0 } else { trace.end.exit_code() } {
         0 if recorded.is_ok() && is_found => Err(Error::Ended(1)),
         0 => recorded,
         code => {
@@ -83,6 +91,17 @@ fn record(arguments: &TraceArgs, under: &[PathBuf]) -> Result<Option<RecordReque
 fn whole(folder: &Path) -> Result<PathBuf, Error> {
     let whole = folder.canonicalize();
     whole.map_err(|error| Error::Usage(format!("--under {}: {error}", shown(folder))))
+}
+
+fn not_joined(process: i32, error: &io::Error) -> Error {
+    let because = match error.kind() {
+        ErrorKind::NotFound => "no such process".into(),
+        ErrorKind::PermissionDenied => "the kernel does not permit it: the process is another \
+            user's, is traced already, or /proc/sys/kernel/yama/ptrace_scope forbids it"
+            .into(),
+        _ => error.to_string(),
+    };
+    Error::Failed(format!("--pid {process}: {because}"))
 }
 
 fn not_run(program: &Path, error: &io::Error) -> Error {

@@ -4,8 +4,10 @@
 use crate::support::{printed, run_through, without_rights, wrote};
 use fixtures::{Finished, finish, folder, or_skip};
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 use wrote_result::document::Survives;
 use wrote_result::trace::{File, How, Trace};
 
@@ -251,6 +253,114 @@ fn our_own_copy_survives() {
     assert_eq!(file(&trace, "b").survives_posix, Survives::PowerLoss, "{trace:?}");
     assert_eq!(ids(&trace), [""; 0], "{trace:?}");
     assert!(trace.unseen.iter().any(|unseen| unseen.starts_with("io_uring was refused")));
+}
+
+/// A shell that appends to a file for each line that it is given.
+fn appender(place: &Path) -> Child {
+    let script = "while read line; do printf $line >> b; done";
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).current_dir(place).stdin(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Joins a process, and returns once it is watched.
+fn joined(process: &Child, document: &Path) -> Result<Child, String> {
+    let mut command = wrote(&["trace", "--format", "json", "-p"]);
+    command.arg(process.id().to_string()).arg("-o").arg(document).stderr(Stdio::piped());
+    let mut tracer = command.spawn().unwrap();
+    let status = format!("/proc/{}/status", process.id());
+    let is_watched = || {
+        // The number is that of the thread that watches.
+        let status = fs::read_to_string(&status).unwrap();
+        status.contains("TracerPid:") && !status.contains("TracerPid:\t0\n")
+    };
+    loop {
+        if is_watched() {
+            return Ok(tracer);
+        }
+        if tracer.try_wait().unwrap().is_some() {
+            let error = std::io::read_to_string(tracer.stderr.take().unwrap()).unwrap();
+            assert!(error.contains("the kernel does not permit it"), "{error}");
+            return Err(error);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn document(path: &Path) -> Trace {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Waits until a file has these bytes.
+fn await_file(path: &Path, bytes: &str) {
+    while fs::read_to_string(path).unwrap_or_default() != bytes {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_program_that_runs_is_joined_and_watched_to_its_end() {
+    let place = folder();
+    let mut process = appender(place.path());
+    let path = place.path().join("trace.json");
+    let mut tracer = or_skip!(joined(&process, &path).inspect_err(|_| drop(process.kill())));
+    process.stdin.take().unwrap().write_all(b"one\ntwo\n").unwrap();
+    assert!(process.wait().unwrap().success());
+    assert_eq!(tracer.wait().unwrap().code(), Some(0));
+    let trace = document(&path);
+    assert_eq!((trace.end.code, trace.command[0].as_str()), (Some(0), "sh"), "{trace:?}");
+    let row = file(&trace, "b");
+    assert_eq!((row.how, row.writes, row.bytes), (How::Made, 2, 6), "{trace:?}");
+    assert!(!row.is_mapped, "{trace:?}");
+}
+
+#[test]
+fn a_program_that_is_left_runs_on_alone() {
+    let place = folder();
+    let mut process = appender(place.path());
+    let path = place.path().join("trace.json");
+    let mut tracer = or_skip!(joined(&process, &path).inspect_err(|_| drop(process.kill())));
+    let mut input = process.stdin.take().unwrap();
+    let file_b = place.path().join("b");
+    input.write_all(b"one\n").unwrap();
+    await_file(&file_b, "one");
+    let tracer_id = tracer.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &tracer_id]).status().unwrap().success());
+    assert_eq!(tracer.wait().unwrap().code(), Some(130));
+    input.write_all(b"two\n").unwrap();
+    await_file(&file_b, "onetwo");
+    drop(input);
+    assert!(process.wait().unwrap().success());
+    let trace = document(&path);
+    assert_eq!((trace.end.code, trace.end.signal), (None, None), "{trace:?}");
+    assert_eq!(file(&trace, "b").bytes, 3, "{trace:?}");
+}
+
+#[test]
+fn a_process_that_is_not_there_or_another_users_is_one_line() {
+    let one_line = |finished: &Finished, says: &str| {
+        assert_eq!(
+            (finished.code(), finished.stderr.lines().count()),
+            (Some(1), 1),
+            "{finished:?}"
+        );
+        assert!(finished.stderr.contains(says), "{finished:?}");
+    };
+    one_line(&finish(&mut wrote(&["trace", "-p", "2147483647"])), "no such process");
+    let through = or_skip!(without_rights());
+    let finished = finish(&mut run_through(&through, wrote(&["trace", "-p", "1"])));
+    one_line(&finished, "--pid 1: the kernel does not permit it");
+}
+
+#[test]
+fn a_second_run_that_is_not_watched_has_its_time_beside_the_first() {
+    let place = folder();
+    let (trace, finished) = traced(place.path(), "printf x >> b; echo out", &["--time"]);
+    assert!(trace.watching.alone_s.is_some_and(|alone_s| alone_s > 0.0), "{trace:?}");
+    assert_eq!(finished.stdout, "out\n");
+    assert_eq!(fs::read(place.path().join("b")).unwrap(), b"xx");
+    assert!(trace.watching.stopped_s > 0.0 && trace.watching.stopped_s < trace.elapsed_s);
+    assert_eq!(traced(place.path(), "exit 3", &["--time"]).0.watching.alone_s, None);
 }
 
 #[test]

@@ -160,10 +160,11 @@ pub struct Reader {
 }
 
 impl Reader {
-    pub fn new(wanted: Wanted) -> Reader {
+    /// Makes one that has met nothing.
+    pub fn new(wanted: Wanted, streams_of: pid_t) -> Reader {
         Reader {
             wanted,
-            descriptors: Descriptors::new(),
+            descriptors: Descriptors::new(streams_of),
             met: HashSet::new(),
             devices: HashSet::new(),
             news: Vec::new(),

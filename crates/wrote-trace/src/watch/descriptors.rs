@@ -70,9 +70,9 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
-    /// Creates the cache for processes that inherit this process's standard streams.
-    pub fn new() -> Descriptors {
-        let stream = |descriptor| fs::metadata(format!("/proc/self/fd/{descriptor}")).ok();
+    /// Creates the cache for processes that have the standard streams of `process`.
+    pub fn new(process: pid_t) -> Descriptors {
+        let stream = |descriptor| fs::metadata(format!("/proc/{process}/fd/{descriptor}")).ok();
         let streams = (0..=2).filter_map(stream).map(|found| id_of(&found)).collect();
         Descriptors { known: HashMap::new(), streams, writers: HashMap::new() }
     }

@@ -17,6 +17,17 @@ pub enum When {
     Is(u32, u32),
 }
 
+impl When {
+    /// Whether a call with these arguments is of interest.
+    pub fn is_met(self, arguments: &[u64; 6]) -> bool {
+        match self {
+            When::Always => true,
+            When::Has(argument, bits) => arguments[argument as usize] as u32 & bits != 0,
+            When::Is(argument, value) => arguments[argument as usize] as u32 == value,
+        }
+    }
+}
+
 /// `AUDIT_ARCH_*` of `linux/audit.h`: the ELF machine, 64 bits, little endian. `None` on an
 /// architecture whose calls are not known.
 const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {

@@ -46,27 +46,37 @@ pub struct Entry {
     pub arguments: [u64; 6],
 }
 
-/// Starts tracing a process and its descendants without stopping them. They are killed when this
+/// Starts tracing a child and its descendants without stopping them. They are killed when this
 /// process ends.
 pub fn seize(task: pid_t) -> io::Result<()> {
-    let options = libc::PTRACE_O_EXITKILL
-        | libc::PTRACE_O_TRACESECCOMP
-        | libc::PTRACE_O_TRACESYSGOOD
-        | libc::PTRACE_O_TRACEEXEC
-        | libc::PTRACE_O_TRACEFORK
-        | libc::PTRACE_O_TRACEVFORK
-        | libc::PTRACE_O_TRACECLONE;
+    let options = OPTIONS | libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESECCOMP;
     request(libc::PTRACE_SEIZE, task, options as usize).map(drop)
 }
 
+/// Stops a running thread and starts tracing it and its descendants. They run on untraced when the
+/// calling thread ends.
+pub fn join(task: pid_t) -> io::Result<()> {
+    request(libc::PTRACE_SEIZE, task, OPTIONS as usize)?;
+    request(libc::PTRACE_INTERRUPT, task, 0).map(drop)
+}
+
+const OPTIONS: c_int = libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE;
+
 /// Waits for the next event of any task; `None` when none is left.
+///
+/// # Errors
+///
+/// `Interrupted` where a signal came to this thread.
 pub fn wait() -> io::Result<Option<(pid_t, Event)>> {
     let mut status = 0;
     // SAFETY: `status` is writable.
     match unsafe { libc::waitpid(-1, &mut status, libc::__WALL) } {
         -1 => match io::Error::last_os_error() {
             error if error.raw_os_error() == Some(libc::ECHILD) => Ok(None),
-            error if error.kind() == io::ErrorKind::Interrupted => wait(),
             error => Err(error),
         },
         task => Ok(Some((task, event(task, status)))),
@@ -103,12 +113,18 @@ pub fn listen(task: pid_t) -> io::Result<()> {
     request(libc::PTRACE_LISTEN, task, 0).map(drop)
 }
 
-/// Returns the call at whose start a task is; `None` for another architecture.
-pub fn entry(task: pid_t) -> io::Result<Entry> {
+/// Returns the call at whose start a task is; `None` elsewhere.
+pub fn entry(task: pid_t) -> io::Result<Option<Entry>> {
     let info = info(task)?;
-    // SAFETY: a task at `Event::Call` has filled this member (`ptrace(2)`).
-    let call = unsafe { info.u.seccomp };
-    Ok(Entry { number: call.nr as c_long, arguments: call.args })
+    // SAFETY: the kernel has filled the member that `op` names (`ptrace(2)`).
+    let (number, arguments) = unsafe {
+        match info.op {
+            libc::PTRACE_SYSCALL_INFO_SECCOMP => (info.u.seccomp.nr, info.u.seccomp.args),
+            libc::PTRACE_SYSCALL_INFO_ENTRY => (info.u.entry.nr, info.u.entry.args),
+            _ => return Ok(None),
+        }
+    };
+    Ok(Some(Entry { number: number as c_long, arguments }))
 }
 
 /// Returns the result of the call at whose end a task is: its value or error number.
