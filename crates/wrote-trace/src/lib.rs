@@ -99,8 +99,8 @@ pub enum Refused {
     Record(String),
 }
 
-/// Runs a program until its last process ends, or traces a running one until then or until `stop` is
-/// raised, and judges its writes.
+/// Runs a program until its last process ends, or traces a running one until then or until `stop`
+/// is raised, and judges its writes.
 ///
 /// # Errors
 ///

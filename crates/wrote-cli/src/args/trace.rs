@@ -66,7 +66,8 @@ pub struct TraceArgs {
 
     /// The program and its arguments
     #[arg(value_name = "COMMAND", required_unless_present_any = ["schema", "process"],
-        trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+        trailing_var_arg = true, allow_hyphen_values = true,
+        value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 
     /// Join this process, where the kernel permits it, until it ends or Ctrl-C

@@ -263,28 +263,26 @@ fn appender(place: &Path) -> Child {
     command.spawn().unwrap()
 }
 
-/// Joins a process, and returns once it is watched.
-fn joined(process: &Child, document: &Path) -> Result<Child, String> {
+/// Starts an appender and joins it; returns both once it is watched.
+fn joined(place: &Path, document: &Path) -> Result<(Child, Child), String> {
+    let mut process = appender(place);
     let mut command = wrote(&["trace", "--format", "json", "-p"]);
     command.arg(process.id().to_string()).arg("-o").arg(document).stderr(Stdio::piped());
     let mut tracer = command.spawn().unwrap();
     let status = format!("/proc/{}/status", process.id());
-    let is_watched = || {
-        // The number is that of the thread that watches.
-        let status = fs::read_to_string(&status).unwrap();
-        status.contains("TracerPid:") && !status.contains("TracerPid:\t0\n")
-    };
-    loop {
-        if is_watched() {
-            return Ok(tracer);
-        }
+    // The number there is that of the thread that watches.
+    let is_watched = || !fs::read_to_string(&status).unwrap().contains("TracerPid:\t0\n");
+    while !is_watched() {
         if tracer.try_wait().unwrap().is_some() {
+            drop(process.stdin.take());
+            process.wait().unwrap();
             let error = std::io::read_to_string(tracer.stderr.take().unwrap()).unwrap();
             assert!(error.contains("the kernel does not permit it"), "{error}");
             return Err(error);
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+    Ok((process, tracer))
 }
 
 fn document(path: &Path) -> Trace {
@@ -301,9 +299,8 @@ fn await_file(path: &Path, bytes: &str) {
 #[test]
 fn a_program_that_runs_is_joined_and_watched_to_its_end() {
     let place = folder();
-    let mut process = appender(place.path());
     let path = place.path().join("trace.json");
-    let mut tracer = or_skip!(joined(&process, &path).inspect_err(|_| drop(process.kill())));
+    let (mut process, mut tracer) = or_skip!(joined(place.path(), &path));
     process.stdin.take().unwrap().write_all(b"one\ntwo\n").unwrap();
     assert!(process.wait().unwrap().success());
     assert_eq!(tracer.wait().unwrap().code(), Some(0));
@@ -317,9 +314,8 @@ fn a_program_that_runs_is_joined_and_watched_to_its_end() {
 #[test]
 fn a_program_that_is_left_runs_on_alone() {
     let place = folder();
-    let mut process = appender(place.path());
     let path = place.path().join("trace.json");
-    let mut tracer = or_skip!(joined(&process, &path).inspect_err(|_| drop(process.kill())));
+    let (mut process, mut tracer) = or_skip!(joined(place.path(), &path));
     let mut input = process.stdin.take().unwrap();
     let file_b = place.path().join("b");
     input.write_all(b"one\n").unwrap();
