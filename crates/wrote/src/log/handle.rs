@@ -33,15 +33,14 @@ use std::time::Duration;
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let folder = folder.path().join("events");
 /// let log = Log::options().sync(SyncPolicy::Always).open(&folder)?;
+/// let append = |producer| {
+///     let ticket = log.append(format!("hello from {producer}").as_bytes())?;
+///     ticket.wait() // survives a power loss now
+/// };
 /// std::thread::scope(|scope| {
-///     for producer in 0..4 {
-///         let log = log.clone();
-///         scope.spawn(move || {
-///             let ticket = log.append(format!("hello from {producer}").as_bytes())?;
-///             ticket.wait() // survives a power loss now
-///         });
-///     }
-/// });
+///     let threads: Vec<_> = (0..4).map(|number| scope.spawn(move || append(number))).collect();
+///     threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+/// })?;
 /// for record in log.reader(0)? {
 ///     let record = record?;
 ///     println!("{}: {}", record.sequence, String::from_utf8_lossy(&record.bytes));
