@@ -25,51 +25,175 @@ use wrote_result::{Error, Stop, units};
 /// The block size of the generator's own measurement, unless the stream's is smaller.
 const GENERATOR_BS_BYTES_MAX: u64 = 16 << 20;
 
-/// Measures the scenarios of the registry, and reports findings and advice.
-///
-/// Rows run in turn, every second round backwards (M8). Files are created in a folder below
-/// [`Request::path`], which is removed at the end, on an error, and when `stop` is raised.
-///
-/// # Errors
-///
-/// [`Error::Usage`] for an invalid request, [`Error::Interrupted`] if `stop` is raised before any
-/// row had a run, else [`Error::Failed`]. If `stop` is raised later, the result covers the runs so
-/// far and has the finding `interrupted`.
-pub fn bench(
-    request: &Request,
-    stop: &Stop,
-    observer: &mut dyn Observer,
-) -> Result<Document, Error> {
-    bench_of(&request.scenarios.all(), request, stop, observer)
+/// A benchmark: the scenarios of a request, measured by one process or by several ranks.
+pub struct Bench<'a> {
+    request: &'a Request,
+    scenarios: Vec<&'a dyn Scenario>,
+    peers: &'a dyn Peers,
+    speed: Option<&'a OnceLock<Trial>>,
 }
 
-/// Like [`fn@bench`], but runs the given scenarios.
-///
-/// # Errors
-///
-/// As [`fn@bench`].
-pub fn bench_of(
-    scenarios: &[&dyn Scenario],
-    request: &Request,
-    stop: &Stop,
-    observer: &mut dyn Observer,
-) -> Result<Document, Error> {
-    bench_at(scenarios, request, &OnceLock::new(), &Alone, stop, observer)
-}
+impl<'a> Bench<'a> {
+    /// Returns the benchmark of the scenarios of the registry by one process.
+    pub fn new(request: &'a Request) -> Bench<'a> {
+        Bench { request, scenarios: request.scenarios.all(), peers: &Alone, speed: None }
+    }
 
-/// Measures as one of several ranks. All ranks make the same request; [`Request::path`] may differ.
-/// Rank 0 returns the combined result; every other rank returns only its own rows.
-///
-/// # Errors
-///
-/// As [`fn@bench`]. Where any rank fails, all end with an error, which names the rank on rank 0.
-pub fn bench_by(
-    peers: &dyn Peers,
-    request: &Request,
-    stop: &Stop,
-    observer: &mut dyn Observer,
-) -> Result<Document, Error> {
-    bench_at(&request.scenarios.all(), request, &OnceLock::new(), peers, stop, observer)
+    /// Sets other scenarios.
+    pub fn scenarios(self, scenarios: &[&'a dyn Scenario]) -> Bench<'a> {
+        Bench { scenarios: scenarios.to_vec(), ..self }
+    }
+
+    /// Sets the ranks of which this process is one. All ranks make the same request;
+    /// [`Request::path`] may differ. Rank 0 returns the combined result; every other rank returns
+    /// only its own rows. Where any rank fails, all end with an error, which names the rank on rank
+    /// 0.
+    pub fn ranks(self, peers: &'a dyn Peers) -> Bench<'a> {
+        Bench { peers, ..self }
+    }
+
+    /// Sets the speed of the disk. The first trial run fills it, and later ones use it.
+    pub(crate) fn speed(self, speed: &'a OnceLock<Trial>) -> Bench<'a> {
+        Bench { speed: Some(speed), ..self }
+    }
+
+    /// Announces the benchmark without creating anything; the announced folder is the request's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] and [`Error::Failed`] like [`Bench::run`], as far as planning detects them.
+    pub(crate) fn outlook(&self) -> Result<Announcement, Error> {
+        let Bench { request, scenarios, peers, .. } = self;
+        scratch::check_folder(&request.path)?;
+        let target = device::examine(&request.path)?;
+        let planned = plan(scenarios, request, &sharing::share(&target, *peers)?)?;
+        Ok(announcement(request.path.clone(), &planned, request, peers.ranks()))
+    }
+
+    /// Measures the scenarios, and reports findings and advice.
+    ///
+    /// Rows run in turn, every second round backwards (M8). Files are created in a folder below
+    /// [`Request::path`], which is removed at the end, on an error, and when `stop` is raised.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] for an invalid request, [`Error::Interrupted`] if `stop` is raised before
+    /// any row had a run, else [`Error::Failed`]. If `stop` is raised later, the result covers the
+    /// runs so far and has the finding `interrupted`.
+    pub fn run(&self, stop: &Stop, observer: &mut dyn Observer) -> Result<Document, Error> {
+        let Bench { request, scenarios, peers, .. } = self;
+        let (peers, own_speed) = (*peers, OnceLock::new());
+        let speed = self.speed.unwrap_or(&own_speed);
+        let began = request.began.unwrap_or_else(Instant::now);
+        let started_at = format!("{:.0}", jiff::Timestamp::now());
+        scratch::check_folder(&request.path)?;
+        let target = device::examine(&request.path)?;
+        let mut planned = plan(scenarios, request, &sharing::share(&target, peers)?)?;
+        refuse_shared(request, &planned)?;
+        if peers.ranks() > 1 {
+            refuse_ranks(scenarios, &planned)?;
+        }
+        let leftovers = match peers.is_first() {
+            true => report_leftovers(&request.path, observer),
+            false => Vec::new(),
+        };
+        let scratch = Scratch::make_for(&request.path, peers)?;
+        let mut shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
+        shown.limits = watch::limits(device_of(&target));
+        let clock = SinceStart(began);
+        let site = Site {
+            scenario: "trial",
+            target: &target,
+            scratch: &scratch,
+            stop,
+            clock: &clock,
+            keep: request.keep,
+            speed,
+            peers,
+            together: None,
+            ranks: request.ranks,
+        };
+        let trial_bytes = match try_out(&mut planned, &site, request) {
+            Ok(bytes) => bytes,
+            Err(error) => return scratch.end_for(peers, Err(error)),
+        };
+        let announcement =
+            announcement(scratch.path().to_owned(), &planned, request, peers.ranks());
+        observer.announce(&announcement);
+        let answers = |rows: &[Row]| {
+            let evidence = Evidence::of_rows(&shown, rows);
+            scenarios.iter().flat_map(|scenario| scenario.answers(&evidence)).collect()
+        };
+        let ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
+        let mut ticker = ticker.answering(&answers);
+        let bs_bytes = request.common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
+        let generator_bytes_per_s =
+            Data::new(0, 0).measure(bs_bytes.min(GENERATOR_BS_BYTES_MAX) as usize);
+        let watch = Watch::begin(device_of(&target));
+        let measure = |mut planned: Box<dyn Plan>| {
+            planned.measure(&Site { scenario: planned.scope().name, ..site }, &mut ticker)
+        };
+        let measured = match until_interrupted(planned.into_iter().map(measure), peers) {
+            Ok(measured) if request.keep => {
+                ticker.finish();
+                peers.barrier("the end")?;
+                let folder = scratch.keep();
+                observer.note(&format!("the test files are in {}", folder.display()));
+                measured
+            }
+            Ok(measured) => {
+                ticker.finish();
+                scratch.end_for(peers, Ok(measured))?
+            }
+            Err(error) => return scratch.end_for(peers, Err(error)),
+        };
+        let watched = watch.end(device_of(&target));
+        let host = host::host();
+        let rows: Vec<Row> = measured.iter().flat_map(|of| of.scenario.rows.clone()).collect();
+        let evidence = Evidence {
+            target: &shown,
+            rows: &rows,
+            debug_build: cfg!(debug_assertions),
+            device_counts: device_of(&target).is_some_and(BlockDevice::counts),
+            in_memory: target.in_memory,
+            generator_bytes_per_s,
+            written_bytes_total: trial_bytes
+                + measured.iter().map(|of| of.written_bytes).sum::<u64>(),
+            host: host.clone(),
+            watched,
+            overlaps: Vec::new(),
+            leftovers,
+            left_out: measured.iter().flat_map(|of| of.left_out.clone()).collect(),
+            shortened: measured.iter().find_map(|of| of.shortened.clone()),
+            burst: measured.iter().find_map(|of| of.burst),
+            first_touch: speed.get().and_then(|trial| trial.first_touch),
+            interrupted: measured.iter().any(|of| of.is_interrupted),
+            sharing: sharing::of(&target, request, peers)?,
+        };
+        let findings = findings::of_all_ranks(peers, &evidence, |evidence| {
+            scenarios::findings(scenarios, evidence)
+        })?;
+        let ranks = evidence.sharing.as_ref().map(|sharing| sharing.ranks.clone());
+        let advice = scenarios.iter().flat_map(|scenario| scenario.advice(&evidence)).collect();
+        let answers: Vec<_> =
+            scenarios.iter().flat_map(|scenario| scenario.answers(&evidence)).collect();
+        Ok(Document {
+            schema: SCHEMA.into(),
+            wrote: Program::this(request.commit.clone()),
+            started_at,
+            elapsed_s: began.elapsed().as_secs_f64(),
+            source: Some(Source::Bench),
+            command: request.command.clone(),
+            host,
+            target: shown,
+            ranks,
+            scenarios: measured.into_iter().map(|of| of.scenario).collect(),
+            answers: (!answers.is_empty()).then_some(answers),
+            fit: None,
+            findings,
+            advice,
+        })
+    }
 }
 
 /// Returns the measurements made before the user asked to stop, if any.
@@ -93,6 +217,19 @@ fn until_interrupted(
     Ok(measured)
 }
 
+/// Refuses files that ranks share of a scenario that makes its own.
+fn refuse_shared(request: &Request, planned: &[Box<dyn Plan>]) -> Result<(), Error> {
+    let shares = request.ranks.files != RankFiles::PerRank;
+    match planned.iter().find(|plan| shares && !plan.shares_files()) {
+        Some(whole) => Err(Error::Usage(format!(
+            "--shared-file: {} makes its own kind of file; ladder, peak, rand and sustained can \
+             share one",
+            whole.scope().name
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Refuses scenarios that only a single process can measure.
 fn refuse_ranks(scenarios: &[&dyn Scenario], planned: &[Box<dyn Plan>]) -> Result<(), Error> {
     let is_planned = |name| planned.iter().any(|plan| plan.scope().name == name);
@@ -104,144 +241,6 @@ fn refuse_ranks(scenarios: &[&dyn Scenario], planned: &[Box<dyn Plan>]) -> Resul
         }
         None => Ok(()),
     }
-}
-
-/// Like [`bench_of`]. The first calibration fills `speed`, which later ones on this disk use.
-pub(crate) fn bench_at(
-    scenarios: &[&dyn Scenario],
-    request: &Request,
-    speed: &OnceLock<Trial>,
-    peers: &dyn Peers,
-    stop: &Stop,
-    observer: &mut dyn Observer,
-) -> Result<Document, Error> {
-    let began = request.began.unwrap_or_else(Instant::now);
-    let started_at = format!("{:.0}", jiff::Timestamp::now());
-    scratch::check_folder(&request.path)?;
-    let target = device::examine(&request.path)?;
-    let mut planned = plan(scenarios, request, &sharing::share(&target, peers)?)?;
-    if request.ranks.files != RankFiles::PerRank
-        && let Some(whole) = planned.iter().find(|plan| !plan.shares_files())
-    {
-        let name = whole.scope().name;
-        return Err(Error::Usage(format!(
-            "--shared-file: {name} makes its own kind of file; ladder, peak, rand and sustained \
-             can share one"
-        )));
-    }
-    if peers.ranks() > 1 {
-        refuse_ranks(scenarios, &planned)?;
-    }
-    let leftovers = match peers.is_first() {
-        true => report_leftovers(&request.path, observer),
-        false => Vec::new(),
-    };
-    let scratch = Scratch::make_for(&request.path, peers)?;
-    let mut shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
-    shown.limits = watch::limits(device_of(&target));
-    let clock = SinceStart(began);
-    let site = Site {
-        scenario: "trial",
-        target: &target,
-        scratch: &scratch,
-        stop,
-        clock: &clock,
-        keep: request.keep,
-        speed,
-        peers,
-        together: None,
-        ranks: request.ranks,
-    };
-    let trial_bytes = match try_out(&mut planned, &site, request) {
-        Ok(bytes) => bytes,
-        Err(error) => return scratch.end_for(peers, Err(error)),
-    };
-    let announcement = announcement(scratch.path().to_owned(), &planned, request, peers.ranks());
-    observer.announce(&announcement);
-    let answers = |rows: &[Row]| {
-        let evidence = Evidence::of_rows(&shown, rows);
-        scenarios.iter().flat_map(|scenario| scenario.answers(&evidence)).collect()
-    };
-    let ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
-    let mut ticker = ticker.answering(&answers);
-    let bs_bytes = request.common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
-    let generator_bytes_per_s =
-        Data::new(0, 0).measure(bs_bytes.min(GENERATOR_BS_BYTES_MAX) as usize);
-    let watch = Watch::begin(device_of(&target));
-    let measure = |mut planned: Box<dyn Plan>| {
-        planned.measure(&Site { scenario: planned.scope().name, ..site }, &mut ticker)
-    };
-    let measured = match until_interrupted(planned.into_iter().map(measure), peers) {
-        Ok(measured) if request.keep => {
-            ticker.finish();
-            peers.barrier("the end")?;
-            let folder = scratch.keep();
-            observer.note(&format!("the test files are in {}", folder.display()));
-            measured
-        }
-        Ok(measured) => {
-            ticker.finish();
-            scratch.end_for(peers, Ok(measured))?
-        }
-        Err(error) => return scratch.end_for(peers, Err(error)),
-    };
-    let watched = watch.end(device_of(&target));
-    let host = host::host();
-    let rows: Vec<Row> = measured.iter().flat_map(|of| of.scenario.rows.clone()).collect();
-    let evidence = Evidence {
-        target: &shown,
-        rows: &rows,
-        debug_build: cfg!(debug_assertions),
-        device_counts: device_of(&target).is_some_and(BlockDevice::counts),
-        in_memory: target.in_memory,
-        generator_bytes_per_s,
-        written_bytes_total: trial_bytes + measured.iter().map(|of| of.written_bytes).sum::<u64>(),
-        host: host.clone(),
-        watched,
-        overlaps: Vec::new(),
-        leftovers,
-        left_out: measured.iter().flat_map(|of| of.left_out.clone()).collect(),
-        shortened: measured.iter().find_map(|of| of.shortened.clone()),
-        burst: measured.iter().find_map(|of| of.burst),
-        first_touch: speed.get().and_then(|trial| trial.first_touch),
-        interrupted: measured.iter().any(|of| of.is_interrupted),
-        sharing: sharing::of(&target, request, peers)?,
-    };
-    let findings = findings::of_all_ranks(peers, &evidence, |evidence| {
-        scenarios::findings(scenarios, evidence)
-    })?;
-    let ranks = evidence.sharing.as_ref().map(|sharing| sharing.ranks.clone());
-    let advice = scenarios.iter().flat_map(|scenario| scenario.advice(&evidence)).collect();
-    let answers: Vec<_> =
-        scenarios.iter().flat_map(|scenario| scenario.answers(&evidence)).collect();
-    Ok(Document {
-        schema: SCHEMA.into(),
-        wrote: Program::this(request.commit.clone()),
-        started_at,
-        elapsed_s: began.elapsed().as_secs_f64(),
-        source: Some(Source::Bench),
-        command: request.command.clone(),
-        host,
-        target: shown,
-        ranks,
-        scenarios: measured.into_iter().map(|of| of.scenario).collect(),
-        answers: (!answers.is_empty()).then_some(answers),
-        fit: None,
-        findings,
-        advice,
-    })
-}
-
-/// Announces a benchmark without creating anything; the announced folder is the request's.
-///
-/// # Errors
-///
-/// [`Error::Usage`] and [`Error::Failed`] like [`fn@bench`], as far as planning detects them.
-pub(crate) fn outlook(request: &Request, peers: &dyn Peers) -> Result<Announcement, Error> {
-    scratch::check_folder(&request.path)?;
-    let target = device::examine(&request.path)?;
-    let planned = plan(&request.scenarios.all(), request, &sharing::share(&target, peers)?)?;
-    Ok(announcement(request.path.clone(), &planned, request, peers.ranks()))
 }
 
 /// Plans the requested scenarios, in the order of the registry.

@@ -1,7 +1,7 @@
 //! Fits runs into the time of a measurement.
 
 use crate::rounds::Turn;
-use crate::scenario::Plan;
+use crate::scenario::{Limits, Plan};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
@@ -70,20 +70,26 @@ impl RowTime {
 
 impl Schedule {
     /// Plans `rounds` rounds.
-    pub fn new(plan: &dyn Plan, rounds: u32) -> Schedule {
+    pub fn new(plan: &mut dyn Plan, rounds: u32) -> Schedule {
+        let (count, order) = (plan.rows().len(), plan.order(rounds).into());
+        let limits = plan.limits();
         let row = |row| {
-            let took = [plan.foreseen(row); 2];
-            RowTime { rank: plan.rank(row), runs: 0, took, is_left_out: false }
+            let (foreseen, rank) = match &limits {
+                Some(limits) => (limits.foreseen(row), limits.rank(row)),
+                None => (Duration::ZERO, row),
+            };
+            RowTime { rank, runs: 0, took: [foreseen; 2], is_left_out: false }
         };
-        let rows: Vec<RowTime> = (0..plan.rows().len()).map(row).collect();
-        let order = plan.order(rounds).into();
-        Schedule { rounds, within: plan.within(), rows, order, begun: None, shrunk: 1.0 }
+        let rows: Vec<RowTime> = (0..count).map(row).collect();
+        let within = limits.map(|limits| limits.within());
+        Schedule { rounds, within, rows, order, begun: None, shrunk: 1.0 }
     }
 
     /// Returns the next run at time `now`; `None` when all runs that fit are done.
     pub fn next(&mut self, plan: &mut dyn Plan, now: Duration) -> Option<Turn> {
         if let Some(until) = self.within.map(|within| within - within / AFTER_PART) {
-            self.fit(plan, until.saturating_sub(now));
+            let limits = plan.limits().expect("the time is limited");
+            self.fit(limits, until.saturating_sub(now));
             let turn = *self.order.front()?;
             if now + self.takes(turn) > until {
                 let least = self.least();
@@ -171,17 +177,17 @@ impl Schedule {
     }
 
     /// Shrinks runs or leaves out rows until the minimum rounds fit into `left`.
-    fn fit(&mut self, plan: &mut dyn Plan, left: Duration) {
+    fn fit(&mut self, limits: &mut dyn Limits, left: Duration) {
         while self.needs() > left {
             let wanted = self.needs().as_secs_f64() / left.as_secs_f64().max(0.1);
             let factor = wanted.max(SHRINK_MIN);
-            if !plan.shrink(factor) {
+            if !limits.shrink(factor) {
                 return self.leave_out(left);
             }
             self.shrunk *= factor;
             for (number, row) in self.rows.iter_mut().enumerate() {
                 let smaller = row.next().div_f64(factor);
-                row.took = [if row.runs == 0 { plan.foreseen(number) } else { smaller }; 2];
+                row.took = [if row.runs == 0 { limits.foreseen(number) } else { smaller }; 2];
             }
         }
     }

@@ -10,7 +10,7 @@ mod tests;
 pub use neighbour::Neighbour;
 pub use programs::{Pattern, Program, Rule, all, find};
 
-use crate::bench::bench_of;
+use crate::bench::Bench;
 use crate::progress::Observer;
 use crate::request::Request;
 use scenario::{Suits, row_name};
@@ -62,7 +62,8 @@ pub fn fit(
         commit: request.commit.clone(),
         ..Request::new(request.path.clone())
     };
-    let mut document = bench_of(&[&Suits(request.clone())], &of_bench, stop, observer)?;
+    let mut document =
+        Bench::new(&of_bench).scenarios(&[&Suits(request.clone())]).run(stop, observer)?;
     let rows: Vec<&Row> = document.scenarios.iter().flat_map(|scenario| &scenario.rows).collect();
     let fits = request.programs.iter().map(|program| judged(program, &request.neighbours, &rows));
     (document.source, document.fit) = (Some(Source::Fit), Some(fits.collect()));

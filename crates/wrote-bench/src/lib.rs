@@ -22,13 +22,15 @@ mod sharing;
 mod trial;
 pub mod versus;
 
-pub use bench::{bench, bench_by, bench_of, report_leftovers};
+pub use bench::{Bench, report_leftovers};
 pub use budget::{Clock, RUNS_MIN, SinceStart};
 pub use measured::{OneRun, clear};
 pub use progress::{Announcement, Answering, Observer, Progress, Ticker};
 pub use request::{Common, RankSettings, Request, Wear, positive};
 pub use rounds::{Turn, in_turn};
-pub use scenario::{Call, Listed, Measured, Plan, Scenario, Scope, Site, boxed};
+pub use scenario::{
+    Bounds, Call, Limits, Listed, Measured, Plan, Rows, Scenario, Scope, Site, boxed,
+};
 pub use scenarios::{
     Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Meta, Peak, Rand, Scenarios,
     Serve, ServerUrl, Ways, catalogue,

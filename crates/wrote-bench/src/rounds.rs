@@ -41,8 +41,8 @@ impl dyn Plan + '_ {
     /// Prepares, runs the rows in turn (M8), and combines their runs.
     ///
     /// A run's files are removed after it, and shared files at the end. With [`Site::keep`], the
-    /// shared files and those of the last run that creates files stay. If the plan has a time limit
-    /// ([`Plan::within`]), measures less to meet it.
+    /// shared files and those of the last run that creates files stay. If the plan has a time
+    /// limit, measures less to meet it.
     ///
     /// # Errors
     ///

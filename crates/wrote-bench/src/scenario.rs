@@ -316,9 +316,8 @@ pub struct Scope {
     pub runs: u32,
 }
 
-/// The rows of a scenario, and how to make one run of a row. The module `rounds` has the loop
-/// around it.
-pub trait Plan {
+/// The rows of a scenario, in their order.
+pub trait Rows {
     /// Returns the scenario of the rows, and the runs per row.
     fn scope(&self) -> Scope;
     /// Returns the rows' names, in order.
@@ -331,56 +330,60 @@ pub trait Plan {
     fn runs_total(&self) -> u32 {
         self.runs_before() + self.scope().runs * self.rows().len() as u32
     }
-    /// Returns the most bytes in the folder at any time.
-    fn space_bytes_max(&self) -> u64;
-    /// Returns the most bytes written in total; `u64::MAX` if limited only by time.
-    fn written_bytes_max(&self) -> u64;
-    /// Returns whether amounts or times depend on the disk's speed, measured by a trial run.
-    fn wants_trial(&self) -> bool {
-        false
-    }
-    /// Receives the disk's speed, before [`Plan::estimate`] and [`Plan::prepare`].
-    fn learn(&mut self, _: Trial) {}
-    /// Returns the expected bytes written in total; `None` if they depend only on the disk.
-    fn written_bytes(&self) -> Option<u64> {
-        Some(self.written_bytes_max())
-    }
-    /// Estimates the time of all runs.
-    fn estimate(&self) -> Duration;
     /// Returns the order of `rounds` rounds: in turn (M8). Runs that would disturb another row's
     /// runs come after those, again in turn.
     fn order(&self, rounds: u32) -> Vec<Turn> {
         in_turn(self.rows().len(), rounds)
     }
-
-    /// Creates what all runs share, and measures what sizes depend on. Returns the bytes written.
-    fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        Ok(0)
-    }
     /// Returns requested rows that this machine can't measure, with reasons.
     fn left_out(&self) -> Vec<(String, String)> {
         Vec::new()
     }
+    /// Returns the knee, if the rows form a curve.
+    fn knee(&self, _: &[Row]) -> Option<Knee> {
+        None
+    }
+    /// Adds figures derived from the rows of all ranks to a combined run.
+    fn summed(&self, run: Repeated) -> Result<Repeated, Error> {
+        Ok(run)
+    }
+}
+
+/// The bytes and the time that the runs of a scenario take.
+pub trait Bounds {
+    /// Returns the most bytes in the folder at any time.
+    fn space_bytes_max(&self) -> u64;
+    /// Returns the most bytes written in total; `u64::MAX` if limited only by time.
+    fn written_bytes_max(&self) -> u64;
+    /// Returns the expected bytes written in total; `None` if they depend only on the disk.
+    fn written_bytes(&self) -> Option<u64> {
+        Some(self.written_bytes_max())
+    }
+    /// Returns whether amounts or times depend on the disk's speed, measured by a trial run.
+    fn wants_trial(&self) -> bool {
+        false
+    }
+    /// Receives the disk's speed, before [`Bounds::estimate`] and [`Plan::prepare`].
+    fn learn(&mut self, _: Trial) {}
+    /// Estimates the time of all runs.
+    fn estimate(&self) -> Duration;
     /// Estimates the time of the remaining runs, if the plan knows better than their mean.
     fn time_left(&self, _: &[Turn]) -> Option<Duration> {
         None
     }
-    /// Returns the time limit, counted from the program's start; `None` if unlimited.
-    ///
-    /// A plan with a limit implements [`Plan::foreseen`], [`Plan::rank`] and [`Plan::shrink`].
-    fn within(&self) -> Option<Duration> {
+    /// The bounds of a plan whose time is limited; `None` without a limit.
+    fn limits(&mut self) -> Option<&mut dyn Limits> {
         None
     }
+}
+
+/// A limit of time, within which a plan measures less.
+pub trait Limits {
+    /// Returns the time limit, counted from the program's start.
+    fn within(&self) -> Duration;
     /// Returns the expected time of this row's run, including creating, flushing and removing its
     /// files.
-    fn foreseen(&self, _row: usize) -> Duration {
-        Duration::ZERO
-    }
-    /// Returns whether to skip the run due at `now`, because its row has failed, or another row
-    /// needs the time more. All ranks decide alike.
-    fn gives_up(&mut self, _turn: Turn, _now: Duration) -> bool {
-        false
-    }
+    fn foreseen(&self, row: usize) -> Duration;
     /// Returns the importance of a row, 0 being the highest. Less important rows are left out first
     /// if time is short.
     fn rank(&self, row: usize) -> usize {
@@ -388,12 +391,19 @@ pub trait Plan {
     }
     /// Shortens all further runs by about `factor`. Returns `false` if they are as short as
     /// meaningful figures allow.
-    fn shrink(&mut self, _factor: f64) -> bool {
-        false
+    fn shrink(&mut self, factor: f64) -> bool;
+}
+
+/// How to make one run of a row. The module `rounds` has the loop around it.
+pub trait Plan: Rows + Bounds {
+    /// Creates what all runs share, and measures what sizes depend on. Returns the bytes written.
+    fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
+        Ok(0)
     }
-    /// Adds figures derived from the rows of all ranks to a combined run.
-    fn summed(&self, run: Repeated) -> Result<Repeated, Error> {
-        Ok(run)
+    /// Returns whether to skip the run due at `now`, because its row has failed, or another row
+    /// needs the time more. All ranks decide alike.
+    fn gives_up(&mut self, _turn: Turn, _now: Duration) -> bool {
+        false
     }
     /// Makes one timed run and returns its row, or two if it reads and writes. The run's files
     /// stay. Several ranks run it at once, each with the same number of timed parts.
@@ -421,10 +431,6 @@ pub trait Plan {
     }
     /// Returns the bytes that the disk wrote faster than its sustained rate.
     fn burst(&self) -> Option<Burst> {
-        None
-    }
-    /// Returns the knee, if the rows form a curve.
-    fn knee(&self, _: &[Row]) -> Option<Knee> {
         None
     }
 }

@@ -1,6 +1,6 @@
 //! Compares two settings by interleaved runs (ABBAAB).
 
-use crate::bench;
+use crate::bench::Bench;
 use crate::progress::{Announcement, Observer, Progress};
 use crate::request::{Common, Request, Wear};
 use crate::rounds::RUNS;
@@ -24,7 +24,7 @@ use wrote_result::{Error, Stop, histogram, stats};
 /// # Errors
 ///
 /// [`Error::Usage`] if either request is invalid, before anything is measured; else as
-/// [`crate::bench()`], and [`Error::Failed`] if the two have no row in common.
+/// [`Bench::run`], and [`Error::Failed`] if the two have no row in common.
 pub fn versus(
     old: &Request,
     new: &Request,
@@ -34,17 +34,15 @@ pub fn versus(
 ) -> Result<Comparison, Error> {
     let rounds = old.common.runs.unwrap_or(RUNS);
     let sides = [one_run(old, rounds), one_run(new, rounds)];
-    let outlooks = [bench::outlook(&sides[0], peers)?, bench::outlook(&sides[1], peers)?];
-    let mut turns = Turns::new(observer, outlooks, rounds);
     let speeds = [OnceLock::new(), OnceLock::new()];
+    let bench = |side: usize| Bench::new(&sides[side]).ranks(peers).speed(&speeds[side]);
+    let outlooks = [bench(0).outlook()?, bench(1).outlook()?];
+    let mut turns = Turns::new(observer, outlooks, rounds);
     let mut documents = [Vec::new(), Vec::new()];
     for round in 0..rounds {
         let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
         for side in order {
-            let request = &sides[side];
-            let scenarios = request.scenarios.all();
-            let (speed, turns) = (&speeds[side], &mut turns);
-            let document = bench::bench_at(&scenarios, request, speed, peers, stop, turns)?;
+            let document = bench(side).run(stop, &mut turns)?;
             // An incomplete side can't be compared.
             stop.check()?;
             documents[side].push(document);

@@ -7,7 +7,7 @@ use crate::measured::clear;
 use crate::progress::Ticker;
 use crate::request::Common;
 use crate::rounds::Turn;
-use crate::scenario::{Call, Listed, Plan, Scenario, Scope, Site, boxed};
+use crate::scenario::{Bounds, Call, Listed, Plan, Rows, Scenario, Scope, Site, boxed};
 use crate::scenarios::sustained;
 use crate::scratch::Scratch;
 use std::path::PathBuf;
@@ -164,7 +164,7 @@ impl SuitsPlan {
     }
 }
 
-impl Plan for SuitsPlan {
+impl Rows for SuitsPlan {
     fn scope(&self) -> Scope {
         let question = "Does this disk suit the program?".into();
         Scope { name: NAME, question, runs: self.request.runs }
@@ -174,7 +174,9 @@ impl Plan for SuitsPlan {
         let name = |row: usize| row_name(self.program(row), self.pattern(row), self.rows[row].2);
         (0..self.rows.len()).map(name).collect()
     }
+}
 
+impl Bounds for SuitsPlan {
     fn space_bytes_max(&self) -> u64 {
         let is_beside = !self.request.neighbours.is_empty();
         let beside = if is_beside { neighbour::FILE_BYTES } else { 0 };
@@ -196,7 +198,9 @@ impl Plan for SuitsPlan {
         let round: Duration = (0..self.rows.len()).map(|row| self.time_of(row)).sum();
         round * drains * self.request.runs
     }
+}
 
+impl Plan for SuitsPlan {
     fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
         if let Some(path) = &self.request.neighbour_path {
             self.elsewhere = Some(Scratch::make(path)?);

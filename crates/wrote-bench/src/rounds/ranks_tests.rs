@@ -3,6 +3,7 @@
 use super::*;
 use crate::budget::Clock;
 use crate::sample;
+use crate::scenario::{Bounds, Limits, Rows};
 use crate::scratch::Scratch;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -69,7 +70,7 @@ fn write(disk: &Sim, path: &str, bytes: u64) -> u64 {
     taken
 }
 
-impl Plan for MadeUp {
+impl Rows for MadeUp {
     fn scope(&self) -> Scope {
         Scope { name: "made-up", question: "Is it right?".into(), runs: 3 }
     }
@@ -77,7 +78,9 @@ impl Plan for MadeUp {
     fn rows(&self) -> Vec<String> {
         vec!["made-up/a".into()]
     }
+}
 
+impl Bounds for MadeUp {
     fn space_bytes_max(&self) -> u64 {
         0
     }
@@ -90,14 +93,26 @@ impl Plan for MadeUp {
         Duration::ZERO
     }
 
-    fn within(&self) -> Option<Duration> {
-        self.within
+    fn limits(&mut self) -> Option<&mut dyn Limits> {
+        self.within.is_some().then_some(self)
+    }
+}
+
+impl Limits for MadeUp {
+    fn within(&self) -> Duration {
+        self.within.unwrap_or_default()
     }
 
     fn foreseen(&self, _: usize) -> Duration {
         Duration::from_secs(1)
     }
 
+    fn shrink(&mut self, _: f64) -> bool {
+        false
+    }
+}
+
+impl Plan for MadeUp {
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         if self.fails == Some((self.rank, turn.round)) {
             return Err(Error::Failed("the disk is full".into()));

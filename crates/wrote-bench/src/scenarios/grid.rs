@@ -4,7 +4,7 @@ use crate::progress::Ticker;
 use crate::request::Common;
 use crate::rounds::Turn;
 use crate::scenario;
-use crate::scenario::{Call, Listed, Plan as _, Site};
+use crate::scenario::{Bounds as _, Call, Listed, Site};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Survives;
@@ -230,7 +230,7 @@ pub(super) fn short(bytes: u64) -> String {
 const OVERWRITE: Permissions =
     Permissions { overwrite: true, read_unwritten: false, overlap: false, fill: false };
 
-impl scenario::Plan for Grid {
+impl scenario::Rows for Grid {
     fn scope(&self) -> scenario::Scope {
         scenario::Scope { name: self.name, question: self.question.into(), runs: self.runs }
     }
@@ -238,7 +238,9 @@ impl scenario::Plan for Grid {
     fn rows(&self) -> Vec<String> {
         self.cells.iter().map(|cell| cell.name.clone()).collect()
     }
+}
 
+impl scenario::Bounds for Grid {
     fn space_bytes_max(&self) -> u64 {
         self.file_bytes * u64::from(self.numjobs)
     }
@@ -257,7 +259,9 @@ impl scenario::Plan for Grid {
     fn estimate(&self) -> Duration {
         (self.time + BESIDE) * self.runs * self.cells.len() as u32
     }
+}
 
+impl scenario::Plan for Grid {
     /// Writes the files that all cells share.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         site.run_jobs(&self.layout(&self.shared_files(site)), OVERWRITE)?;

@@ -130,7 +130,7 @@ const MIX: &str = "rand/mix";
 mod tests {
     use super::*;
     use crate::sample::{self, Asked, place};
-    use crate::scenario::Plan as _;
+    use crate::scenario::Bounds as _;
     use crate::scenarios::Scenarios;
 
     fn asked(only: &[&str]) -> Asked {

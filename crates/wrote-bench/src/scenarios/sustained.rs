@@ -174,7 +174,7 @@ fn most_bytes(time: Duration, rate: Option<Rate>, bs_bytes: u64) -> u64 {
 mod plan_tests {
     use super::*;
     use crate::sample::{Asked, asked, place};
-    use crate::scenario::Plan as _;
+    use crate::scenario::Bounds as _;
     use wrote::device::Target;
     use wrote_jobs::rate::Amount;
 

@@ -1,7 +1,7 @@
 //! The answers that an observer receives while the benchmark runs.
 
 use fixtures::folder;
-use wrote_bench::{Common, Observer, Request, bench};
+use wrote_bench::{Bench, Common, Observer, Request};
 use wrote_result::Stop;
 use wrote_result::document::{Answer, Row};
 
@@ -24,7 +24,7 @@ fn answers_come_after_each_round_and_the_first_is_there_after_one_run() {
     let only = vec!["stream/cached-fdatasync-at-end".into(), "small/cached".into()];
     let request = Request { only, common, ..Request::new(folder.path().to_owned()) };
     let mut told = Told::default();
-    let document = bench(&request, &Stop::new(), &mut told).unwrap();
+    let document = Bench::new(&request).run(&Stop::new(), &mut told).unwrap();
     let question = || "Stream, durable".to_owned();
     assert_eq!(told.0, [(question(), 1), (question(), 2), (question(), 3)]);
     assert_eq!(document.answers.unwrap()[0].question, question());

@@ -4,7 +4,7 @@
 use crate::sample::{are_refused, are_taken, come_back, remove, replaced};
 use fixtures::folder;
 use serde_json::{Value, json};
-use wrote_bench::{Common, Request, bench};
+use wrote_bench::{Bench, Common, Request};
 use wrote_result::Stop;
 use wrote_result::document::{Direction, Document, SCHEMA, schema};
 
@@ -180,7 +180,7 @@ fn the_schema_takes_a_result_of_whole_files() {
         common: Common { size_bytes: Some(1 << 20), runs: Some(1), ..Common::default() },
         ..Request::new(folder.path().to_owned())
     };
-    let document = bench(&request, &Stop::new(), &mut ()).unwrap();
+    let document = Bench::new(&request).run(&Stop::new(), &mut ()).unwrap();
     assert!(document.scenarios[0].rows.iter().all(|row| row.latency_ns.is_none()));
     let document = serde_json::to_value(document).unwrap();
     are_taken("the_schema_takes_a_result_of_whole_files", schema(), &[document]);

@@ -2,7 +2,7 @@
 
 use fixtures::folder;
 use std::time::Duration;
-use wrote_bench::{Common, Long, Observer, Progress, Request, Scenarios, bench};
+use wrote_bench::{Bench, Common, Long, Observer, Progress, Request, Scenarios};
 use wrote_result::{Error, Stop};
 
 fn request(folder: &tempfile::TempDir) -> Request {
@@ -29,7 +29,7 @@ fn is_empty(folder: &tempfile::TempDir) -> bool {
 #[test]
 fn the_samples_add_up_to_the_bytes_that_were_asked_for_and_the_file_is_gone() {
     let folder = folder();
-    let document = bench(&request(&folder), &Stop::new(), &mut ()).unwrap();
+    let document = Bench::new(&request(&folder)).run(&Stop::new(), &mut ()).unwrap();
     let [scenario] = &document.scenarios[..] else { panic!("{document:?}") };
     let [row] = &scenario.rows[..] else { panic!("{scenario:?}") };
     assert_eq!(
@@ -58,7 +58,7 @@ fn a_time_ends_it_and_a_rate_holds_it() {
     let mut request = request(&folder);
     (request.common.size_bytes, request.common.time) = (None, time);
     request.common.rate = Some(rate);
-    let document = bench(&request, &Stop::new(), &mut ()).unwrap();
+    let document = Bench::new(&request).run(&Stop::new(), &mut ()).unwrap();
     let row = &document.scenarios[0].rows[0];
     // 21 operations are due in that time. After a long sleep, up to `iodepth` more are started.
     assert!((1..=25).contains(&row.latency_ns.unwrap().count), "{row:?}");
@@ -88,7 +88,7 @@ fn it_tells_how_far_it_is_and_leaves_nothing_when_it_is_interrupted() {
     let mut request = request(&folder);
     request.common.time = Some(Duration::from_secs(3600));
     (request.common.size_bytes, request.common.rate) = (Some(1 << 30), Some(rate));
-    let ended = bench(&request, &stop, &mut Impatient(&stop));
+    let ended = Bench::new(&request).run(&stop, &mut Impatient(&stop));
     assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
     assert!(is_empty(&folder));
 }

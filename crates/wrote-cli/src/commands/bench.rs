@@ -6,7 +6,7 @@ use crate::progress::Reporter;
 use std::io::{self, Write};
 use wrote::Survives;
 use wrote_bench::versus::versus;
-use wrote_bench::{Listed, catalogue};
+use wrote_bench::{Bench, Listed, catalogue};
 use wrote_jobs::peers::Peers;
 use wrote_report::{Content, write_comparison};
 use wrote_result::document::Document;
@@ -80,7 +80,7 @@ fn measure(
     command: Vec<String>,
 ) -> Result<Document, Error> {
     let mut reporter = Reporter::of_rank(peers);
-    wrote_bench::bench_by(peers, &arguments.request(command, peers), stop, &mut *reporter)
+    Bench::new(&arguments.request(command, peers)).ranks(peers).run(stop, &mut *reporter)
 }
 
 /// Lists every row that can be named, one per line, under its scenario's name.

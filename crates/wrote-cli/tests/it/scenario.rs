@@ -4,8 +4,8 @@ use fixtures::{folder, names};
 use std::time::Duration;
 use wrote::Survives;
 use wrote_bench::{
-    Call, Common, Listed, OneRun, Plan, Request, Scenario, Scope, Site, Ticker, Turn, bench_of,
-    boxed, clear,
+    Bench, Bounds, Call, Common, Listed, OneRun, Plan, Request, Rows, Scenario, Scope, Site,
+    Ticker, Turn, boxed, clear,
 };
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::Evidence;
@@ -62,7 +62,7 @@ impl OwnPlan {
     }
 }
 
-impl Plan for OwnPlan {
+impl Rows for OwnPlan {
     fn scope(&self) -> Scope {
         Scope { name: NAME, question: "How fast is a file written?".into(), runs: self.runs }
     }
@@ -70,7 +70,9 @@ impl Plan for OwnPlan {
     fn rows(&self) -> Vec<String> {
         vec![ROW.into()]
     }
+}
 
+impl Bounds for OwnPlan {
     fn space_bytes_max(&self) -> u64 {
         self.bytes as u64
     }
@@ -82,7 +84,9 @@ impl Plan for OwnPlan {
     fn estimate(&self) -> Duration {
         Duration::from_millis(1) * self.runs
     }
+}
 
+impl Plan for OwnPlan {
     fn run(&mut self, _: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (path, text) = (site.file("text", 0), vec![b'x'; self.bytes]);
         let ((), run) = clocked(&site.timer(), Usage::now, || {
@@ -121,7 +125,8 @@ fn measured(only: &str) -> Result<Document, Error> {
         common: Common { runs: Some(3), ..Common::default() },
         ..Request::new(folder.path().to_owned())
     };
-    let document = bench_of(&[&Own { bytes: 5000 }], &request, &Stop::new(), &mut ());
+    let document =
+        Bench::new(&request).scenarios(&[&Own { bytes: 5000 }]).run(&Stop::new(), &mut ());
     assert_eq!(names(folder.path()), [""; 0]);
     document
 }

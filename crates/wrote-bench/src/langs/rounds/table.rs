@@ -11,7 +11,7 @@ use super::{Contestant, Crew, LangsReporter};
 use crate::budget::RUNS_MIN;
 use crate::progress::Ticker;
 use crate::rounds::Turn;
-use crate::scenario::{Plan, Scope, Site};
+use crate::scenario::{Bounds, Plan, Rows, Scope, Site};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 use wrote_jobs::clock::{Timer, Together, clocked, now_s};
@@ -110,7 +110,7 @@ impl TableTime {
     }
 }
 
-impl Plan for TablePlan<'_> {
+impl Rows for TablePlan<'_> {
     fn scope(&self) -> Scope {
         Scope { name: "langs", question: self.table.words(), runs: self.table.runs }
     }
@@ -119,6 +119,12 @@ impl Plan for TablePlan<'_> {
         self.programs.iter().map(|program| program.row_name.clone()).collect()
     }
 
+    fn order(&self, rounds: u32) -> Vec<Turn> {
+        order(self.programs.len(), rounds, self.number)
+    }
+}
+
+impl Bounds for TablePlan<'_> {
     fn space_bytes_max(&self) -> u64 {
         files_bytes(self.table)
     }
@@ -131,15 +137,13 @@ impl Plan for TablePlan<'_> {
         fixed(&(*self.table, self.programs.len()))
     }
 
-    fn order(&self, rounds: u32) -> Vec<Turn> {
-        order(self.programs.len(), rounds, self.number)
-    }
-
     fn time_left(&self, ahead: &[Turn]) -> Option<Duration> {
         let of = |turn: &Turn| self.programs[turn.row].took.unwrap_or_else(|| usual(self.table));
         Some(ahead.iter().map(of).sum())
     }
+}
 
+impl Plan for TablePlan<'_> {
     /// Before each round: returns whether it would use another table's time. The minimum rounds are
     /// always made.
     fn gives_up(&mut self, turn: Turn, now: Duration) -> bool {

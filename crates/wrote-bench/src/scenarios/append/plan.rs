@@ -331,7 +331,7 @@ mod tests {
     use super::*;
     use crate::Wear;
     use crate::sample::{Asked, asked, place as target};
-    use crate::scenario::Plan as _;
+    use crate::scenario::Bounds as _;
 
     const GIB: u64 = 1 << 30;
 

@@ -27,7 +27,7 @@ use wrote_machine::usage::Usage;
 use wrote_result::Error;
 use wrote_result::document::{Records, Row, Run, Settings, View};
 
-impl scenario::Plan for Plan {
+impl scenario::Rows for Plan {
     fn scope(&self) -> scenario::Scope {
         let question = "How fast does one file take short messages from many producers, and does \
             it get them all?"
@@ -39,6 +39,12 @@ impl scenario::Plan for Plan {
         self.ways.iter().map(Way::name).collect()
     }
 
+    fn left_out(&self) -> Vec<(String, String)> {
+        self.left_out.clone()
+    }
+}
+
+impl scenario::Bounds for Plan {
     fn space_bytes_max(&self) -> u64 {
         let of = |way: &Way| self.file_bytes(way, self.messages_at_most(way));
         let drained = self.ways.iter().map(|way| self.drained_bytes(way)).max().unwrap_or(0);
@@ -55,14 +61,6 @@ impl scenario::Plan for Plan {
 
     fn learn(&mut self, trial: Trial) {
         self.leave_out(trial.burst);
-    }
-
-    fn burst(&self) -> Option<Burst> {
-        self.burst
-    }
-
-    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        self.burst.map(|_| site.file("burst", 0)).into_iter().collect()
     }
 
     /// The messages, without the zeros that a log writes ahead.
@@ -86,6 +84,16 @@ impl scenario::Plan for Plan {
         let runs = (Duration::from_secs_f64(clock) + BESIDE) * self.runs * self.ways.len() as u32;
         runs + Duration::from_secs_f64(drained_s)
     }
+}
+
+impl scenario::Plan for Plan {
+    fn burst(&self) -> Option<Burst> {
+        self.burst
+    }
+
+    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
+        self.burst.map(|_| site.file("burst", 0)).into_iter().collect()
+    }
 
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         self.counts.clear();
@@ -98,10 +106,6 @@ impl scenario::Plan for Plan {
             written_bytes += first.map_or(0, |(_, bytes)| bytes);
         }
         Ok(written_bytes)
-    }
-
-    fn left_out(&self) -> Vec<(String, String)> {
-        self.left_out.clone()
     }
 
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {

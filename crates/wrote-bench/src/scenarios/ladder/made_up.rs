@@ -6,7 +6,7 @@ use crate::budget::{Clock, RUNS_MIN};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::sample::{Asked, place};
-use crate::scenario::{self, Measured, Plan as _, Site};
+use crate::scenario::{self, Measured, Rows as _, Site};
 use crate::scratch::Scratch;
 use crate::trial;
 use proptest::prelude::*;
@@ -98,7 +98,7 @@ impl OnDisk {
     }
 }
 
-impl scenario::Plan for OnDisk {
+impl scenario::Rows for OnDisk {
     fn scope(&self) -> scenario::Scope {
         self.plan.scope()
     }
@@ -106,7 +106,9 @@ impl scenario::Plan for OnDisk {
     fn rows(&self) -> Vec<String> {
         self.plan.rows()
     }
+}
 
+impl scenario::Bounds for OnDisk {
     fn space_bytes_max(&self) -> u64 {
         self.plan.space_bytes_max()
     }
@@ -119,6 +121,12 @@ impl scenario::Plan for OnDisk {
         self.plan.estimate()
     }
 
+    fn limits(&mut self) -> Option<&mut dyn scenario::Limits> {
+        self.plan.limits()
+    }
+}
+
+impl scenario::Plan for OnDisk {
     fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
         let bytes = trial::bytes_max(&self.plan.common) as f64;
         let bs_bytes = 512.0 * 1024.0;
@@ -138,22 +146,6 @@ impl scenario::Plan for OnDisk {
         }
         self.plan.choose_sizes(bytes_per_s);
         Ok(0)
-    }
-
-    fn within(&self) -> Option<Duration> {
-        self.plan.within()
-    }
-
-    fn foreseen(&self, row: usize) -> Duration {
-        self.plan.foreseen(row)
-    }
-
-    fn rank(&self, row: usize) -> usize {
-        self.plan.rank(row)
-    }
-
-    fn shrink(&mut self, factor: f64) -> bool {
-        self.plan.shrink(factor)
     }
 
     fn run(&mut self, turn: Turn, _: &Site, _: &mut Ticker) -> Result<Repeated, Error> {

@@ -434,7 +434,7 @@ mod tests {
     use super::*;
     use crate::Wear;
     use crate::sample::{Asked, place as target};
-    use crate::scenario::Plan as _;
+    use crate::scenario::{Bounds as _, Rows as _};
     use crate::trial::Trial;
     use proptest::prelude::*;
 

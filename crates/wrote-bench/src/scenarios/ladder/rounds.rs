@@ -5,7 +5,7 @@ use super::{Blocks, NAME, Sizes, Way, Workload};
 use crate::burst::{self, Drain};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
-use crate::scenario::{self, Site};
+use crate::scenario::{self, Bounds as _, Site};
 use crate::trial::Trial;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
 use wrote_result::document::Row;
 
-impl scenario::Plan for Plan {
+impl scenario::Rows for Plan {
     fn scope(&self) -> scenario::Scope {
         let question =
             "How fast does this disk take sequential writes, and what does each way survive?"
@@ -28,7 +28,9 @@ impl scenario::Plan for Plan {
     fn rows(&self) -> Vec<String> {
         self.ways.iter().map(|way| way.name.into()).collect()
     }
+}
 
+impl scenario::Bounds for Plan {
     fn space_bytes_max(&self) -> u64 {
         self.files_bytes_max() + self.held_bytes()
     }
@@ -70,20 +72,14 @@ impl scenario::Plan for Plan {
         self.within.map_or(time, |within| time.min(within))
     }
 
-    /// Chooses sizes by the disk's speed.
-    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        let mut written_bytes = 0;
-        if self.needs_calibration() && self.bytes_per_s.is_none() {
-            let (trial, bytes) = Trial::of(site, &self.common)?;
-            self.learn(trial);
-            written_bytes = bytes;
-        }
-        self.hold_memory(site)?;
-        Ok(written_bytes)
+    fn limits(&mut self) -> Option<&mut dyn scenario::Limits> {
+        self.within.is_some().then_some(self)
     }
+}
 
-    fn within(&self) -> Option<Duration> {
-        self.within
+impl scenario::Limits for Plan {
+    fn within(&self) -> Duration {
+        self.within.unwrap_or_default()
     }
 
     fn foreseen(&self, row: usize) -> Duration {
@@ -96,6 +92,20 @@ impl scenario::Plan for Plan {
 
     fn shrink(&mut self, factor: f64) -> bool {
         self.shrink_by(factor)
+    }
+}
+
+impl scenario::Plan for Plan {
+    /// Chooses sizes by the disk's speed.
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
+        let mut written_bytes = 0;
+        if self.needs_calibration() && self.bytes_per_s.is_none() {
+            let (trial, bytes) = Trial::of(site, &self.common)?;
+            self.learn(trial);
+            written_bytes = bytes;
+        }
+        self.hold_memory(site)?;
+        Ok(written_bytes)
     }
 
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {

@@ -2,7 +2,7 @@
 
 use super::{Called, NAME, SaveRow, State, WAYS};
 use crate::rounds::{RUNS, Turn};
-use crate::scenario::{Call, Plan as _};
+use crate::scenario::{Bounds as _, Call};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::Duration;
@@ -234,6 +234,7 @@ mod tests {
     use super::*;
     use crate::rounds::in_turn;
     use crate::sample::{Asked, asked, place as target};
+    use crate::scenario::Rows as _;
     use proptest::prelude::*;
     use wrote_jobs::rate::Amount;
     use wrote_result::document::Process;

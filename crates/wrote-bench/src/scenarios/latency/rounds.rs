@@ -26,7 +26,7 @@ use wrote_machine::usage::Usage;
 use wrote_result::Error;
 use wrote_result::document::{Row, Run, View};
 
-impl scenario::Plan for Plan {
+impl scenario::Rows for Plan {
     fn scope(&self) -> scenario::Scope {
         let question = "How long does it take to save a small text, with and without sync?".into();
         scenario::Scope { name: NAME, question, runs: self.runs }
@@ -35,7 +35,9 @@ impl scenario::Plan for Plan {
     fn rows(&self) -> Vec<String> {
         self.rows.iter().map(SaveRow::name).collect()
     }
+}
 
+impl scenario::Bounds for Plan {
     fn space_bytes_max(&self) -> u64 {
         self.rows.iter().map(|row| self.row_space_bytes(row)).max().unwrap_or(0)
     }
@@ -64,6 +66,12 @@ impl scenario::Plan for Plan {
         self.rows.iter().map(of).sum::<Duration>() + BESIDE * runs
     }
 
+    fn time_left(&self, left: &[Turn]) -> Option<Duration> {
+        Some(self.time_of_turns(left))
+    }
+}
+
+impl scenario::Plan for Plan {
     /// Measures first how long each way takes.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         let bytes = self.rows.iter().map(|row| u64::from(self.batch_saves(row)) * row.size_bytes);
@@ -77,10 +85,6 @@ impl scenario::Plan for Plan {
             self.times.push(Duration::from_secs_f64(run.elapsed_s / f64::from(LOOK_SAVES)));
         }
         Ok(written_bytes)
-    }
-
-    fn time_left(&self, left: &[Turn]) -> Option<Duration> {
-        Some(self.time_of_turns(left))
     }
 
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {

@@ -4,7 +4,7 @@ use super::knee::knee;
 use super::{BESIDE, NAME, PERCENTS, Plan, WRITTEN_BYTES_MAX};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
-use crate::scenario::{self, Plan as _, Site};
+use crate::scenario::{self, Plan as _, Rows as _, Site};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_jobs::jobs::{GroupReport, JobReport};
@@ -19,7 +19,7 @@ const REST: Duration = Duration::from_millis(50);
 /// The fewest operations for a 99th percentile.
 const OPERATIONS_MIN: u64 = 100;
 
-impl scenario::Plan for Plan {
+impl scenario::Rows for Plan {
     fn scope(&self) -> scenario::Scope {
         let name = self.subject.name;
         let question = format!(
@@ -38,6 +38,12 @@ impl scenario::Plan for Plan {
         self.runs
     }
 
+    fn knee(&self, rows: &[Row]) -> Option<Knee> {
+        knee_of(rows)
+    }
+}
+
+impl scenario::Bounds for Plan {
     fn space_bytes_max(&self) -> u64 {
         self.subject.file_bytes()
     }
@@ -57,7 +63,9 @@ impl scenario::Plan for Plan {
     fn estimate(&self) -> Duration {
         (self.time + BESIDE) * self.runs * (1 + PERCENTS.len() as u32)
     }
+}
 
+impl scenario::Plan for Plan {
     /// Fills the files, and measures a closed loop: the median of its runs.
     fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<u64, Error> {
         let mut written_bytes = self.subject.prepare(&self.shared_files(site), site)?;
@@ -95,10 +103,6 @@ impl scenario::Plan for Plan {
 
     fn shares_files(&self) -> bool {
         true
-    }
-
-    fn knee(&self, rows: &[Row]) -> Option<Knee> {
-        knee_of(rows)
     }
 }
 

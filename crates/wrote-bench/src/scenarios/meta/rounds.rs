@@ -19,7 +19,7 @@ use wrote_machine::usage::Usage;
 use wrote_result::Error;
 use wrote_result::document::{Row, SourceCache, View};
 
-impl scenario::Plan for Plan {
+impl scenario::Rows for Plan {
     fn scope(&self) -> scenario::Scope {
         let question = "How many files does this place create, find, read, rename and remove per \
             second, with a folder for each rank and with one that all share?";
@@ -30,6 +30,18 @@ impl scenario::Plan for Plan {
         self.ways.iter().map(|way| way.name.into()).collect()
     }
 
+    /// `unlink` comes after all other rows: on some file systems creation is slower after many
+    /// removals.
+    fn order(&self, rounds: u32) -> Vec<Turn> {
+        let turns = in_turn(self.ways.len(), rounds).into_iter();
+        let (last, mut order): (Vec<Turn>, Vec<Turn>) =
+            turns.partition(|turn| self.ways[turn.row].kind == Unlink);
+        order.extend(last);
+        order
+    }
+}
+
+impl scenario::Bounds for Plan {
     fn space_bytes_max(&self) -> u64 {
         self.space_bytes()
     }
@@ -42,16 +54,26 @@ impl scenario::Plan for Plan {
         self.estimate_of_all()
     }
 
-    /// `unlink` comes after all other rows: on some file systems creation is slower after many
-    /// removals.
-    fn order(&self, rounds: u32) -> Vec<Turn> {
-        let turns = in_turn(self.ways.len(), rounds).into_iter();
-        let (last, mut order): (Vec<Turn>, Vec<Turn>) =
-            turns.partition(|turn| self.ways[turn.row].kind == Unlink);
-        order.extend(last);
-        order
+    fn limits(&mut self) -> Option<&mut dyn scenario::Limits> {
+        self.within.is_some().then_some(self)
+    }
+}
+
+impl scenario::Limits for Plan {
+    fn within(&self) -> Duration {
+        self.within.unwrap_or_default()
     }
 
+    fn foreseen(&self, row: usize) -> Duration {
+        self.foreseen_of(&self.ways[row])
+    }
+
+    fn shrink(&mut self, factor: f64) -> bool {
+        self.shrink_by(factor)
+    }
+}
+
+impl scenario::Plan for Plan {
     /// Measures how long it takes to create, stat, read and remove a file.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         // Every rank has the same limit.
@@ -69,18 +91,6 @@ impl scenario::Plan for Plan {
         self.pace = Pace { made_s, found_s, read_s, removed_s };
         self.files_made = self.ways.iter().map(|way| self.files(way.kind)).max().unwrap_or(0);
         Ok(u64::from(LOOK_FILES) * FILE_BYTES)
-    }
-
-    fn within(&self) -> Option<Duration> {
-        self.within
-    }
-
-    fn foreseen(&self, row: usize) -> Duration {
-        self.foreseen_of(&self.ways[row])
-    }
-
-    fn shrink(&mut self, factor: f64) -> bool {
-        self.shrink_by(factor)
     }
 
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {

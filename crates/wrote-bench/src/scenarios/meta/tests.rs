@@ -5,7 +5,7 @@ use super::{Kind, NAME, WAYS};
 use crate::budget::{RUNS_MIN, Schedule};
 use crate::rounds::RUNS;
 use crate::sample::{Asked, asked};
-use crate::scenario::Plan as _;
+use crate::scenario::{Limits as _, Rows as _};
 use crate::scratch::Scratch;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -95,7 +95,8 @@ fn pace(file_s: f64) -> Pace {
 /// Returns the time that a plan needs if runs take `slower` times as long as expected, and each
 /// row's number of runs.
 fn made_up(plan: &mut Plan, slower: f64) -> (Duration, Vec<u32>) {
-    let mut schedule = Schedule::new(plan, plan.runs);
+    let runs = plan.runs;
+    let mut schedule = Schedule::new(plan, runs);
     let mut runs = vec![0; plan.ways.len()];
     let mut now = Duration::from_secs(1);
     while let Some(turn) = schedule.next(plan, now) {

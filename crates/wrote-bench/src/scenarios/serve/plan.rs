@@ -152,7 +152,7 @@ fn ways(asked: &Serve, call: &Call) -> Vec<Way> {
 mod tests {
     use super::*;
     use crate::sample::{asked, place};
-    use crate::scenario::Plan as _;
+    use crate::scenario::Bounds as _;
 
     const GIB: u64 = 1 << 30;
 

@@ -27,7 +27,7 @@ const BESIDE: Duration = Duration::from_millis(1000);
 const FOREIGN_LOG: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-impl scenario::Plan for Plan {
+impl scenario::Rows for Plan {
     fn scope(&self) -> scenario::Scope {
         let question = "How many messages does a server take from many connections, how soon does \
                         it acknowledge them, and does its log have them all?";
@@ -38,6 +38,12 @@ impl scenario::Plan for Plan {
         self.ways.iter().map(Way::name).collect()
     }
 
+    fn left_out(&self) -> Vec<(String, String)> {
+        self.left_out.clone()
+    }
+}
+
+impl scenario::Bounds for Plan {
     fn space_bytes_max(&self) -> u64 {
         self.ways.iter().map(|way| self.log_bytes_max(way)).max().unwrap_or(0)
     }
@@ -57,7 +63,9 @@ impl scenario::Plan for Plan {
         let ways = self.ways.len() as u32;
         (self.time + BESIDE) * self.runs * ways + (LOOK + BESIDE) * ways
     }
+}
 
+impl scenario::Plan for Plan {
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         // If this fails, a connection without a descriptor reports it.
         let _ = open_files::raise_limit();
@@ -76,10 +84,6 @@ impl scenario::Plan for Plan {
             self.counts.push(self.messages(&way, messages_per_s));
         }
         Ok(written_bytes)
-    }
-
-    fn left_out(&self) -> Vec<(String, String)> {
-        self.left_out.clone()
     }
 
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {

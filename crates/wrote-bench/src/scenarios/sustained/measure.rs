@@ -20,7 +20,7 @@ const PART: &str = "data";
 /// How often the pause checks for a stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-impl scenario::Plan for Plan {
+impl scenario::Rows for Plan {
     fn scope(&self) -> scenario::Scope {
         let question = "How fast does this disk take writes for long, and after how many bytes \
             does it slow down?"
@@ -32,6 +32,21 @@ impl scenario::Plan for Plan {
         vec![ROW.into()]
     }
 
+    /// Analyses the throughput of all ranks together.
+    fn summed(&self, mut run: Repeated) -> Result<Repeated, Error> {
+        for sustained in run.rows.iter_mut().filter_map(|row| row.sustained.as_mut()) {
+            let of_all = describe(&sustained.samples, sustained.file_bytes);
+            *sustained = Sustained {
+                recovered_bytes_per_s: sustained.recovered_bytes_per_s,
+                idle_s: sustained.idle_s,
+                ..of_all
+            };
+        }
+        Ok(run)
+    }
+}
+
+impl scenario::Bounds for Plan {
     fn space_bytes_max(&self) -> u64 {
         self.file_bytes
     }
@@ -47,7 +62,9 @@ impl scenario::Plan for Plan {
     fn estimate(&self) -> Duration {
         self.writing() + self.afterwards()
     }
+}
 
+impl scenario::Plan for Plan {
     /// Writes continuously. If that became slow, lets the device rest and measures again.
     fn run(&mut self, _: Turn, site: &Site, ticker: &mut Ticker) -> Result<Repeated, Error> {
         let whole = self.writing() + self.afterwards();
@@ -93,19 +110,6 @@ impl scenario::Plan for Plan {
 
     fn shares_files(&self) -> bool {
         true
-    }
-
-    /// Analyses the throughput of all ranks together.
-    fn summed(&self, mut run: Repeated) -> Result<Repeated, Error> {
-        for sustained in run.rows.iter_mut().filter_map(|row| row.sustained.as_mut()) {
-            let of_all = describe(&sustained.samples, sustained.file_bytes);
-            *sustained = Sustained {
-                recovered_bytes_per_s: sustained.recovered_bytes_per_s,
-                idle_s: sustained.idle_s,
-                ..of_all
-            };
-        }
-        Ok(run)
     }
 }
 

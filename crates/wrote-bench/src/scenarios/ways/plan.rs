@@ -2,7 +2,7 @@
 
 use super::{CHUNK, FILE, NAME, WAYS, Way};
 use crate::rounds::RUNS;
-use crate::scenario::{Call, Plan as _};
+use crate::scenario::{Bounds as _, Call};
 use std::time::Duration;
 use wrote_machine::{host, space};
 use wrote_result::Error;

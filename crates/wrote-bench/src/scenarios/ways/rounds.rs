@@ -22,7 +22,7 @@ use wrote_machine::usage::Usage;
 use wrote_result::Error;
 use wrote_result::document::{Fallback, Row, Run, Settings, View};
 
-impl scenario::Plan for Plan {
+impl scenario::Rows for Plan {
     fn scope(&self) -> scenario::Scope {
         let question =
             "How fast is a whole file written by each usual way, and what does the way cost?"
@@ -34,6 +34,12 @@ impl scenario::Plan for Plan {
         self.ways.iter().map(|way| way.name.into()).collect()
     }
 
+    fn left_out(&self) -> Vec<(String, String)> {
+        self.left_out.clone()
+    }
+}
+
+impl scenario::Bounds for Plan {
     /// The source, and the file being written.
     fn space_bytes_max(&self) -> u64 {
         2 * self.largest_bytes
@@ -67,7 +73,9 @@ impl scenario::Plan for Plan {
         let writing_s = bytes / bytes_per_s + bytes / MADE_BYTES_PER_S;
         Duration::from_secs_f64(writing_s) + BESIDE * self.runs * self.ways.len() as u32
     }
+}
 
+impl scenario::Plan for Plan {
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         let output = output(site);
         self.leave_out(|way| match way.kind {
@@ -76,10 +84,6 @@ impl scenario::Plan for Plan {
         });
         make_source(self.sizes.file_bytes, &source(site), site)?;
         Ok(self.sizes.file_bytes)
-    }
-
-    fn left_out(&self) -> Vec<(String, String)> {
-        self.left_out.clone()
     }
 
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
