@@ -9,7 +9,7 @@ const WORDS_MAX: usize = 30;
 
 /// The most bytes of each page. A page that would grow beyond it first says something shorter.
 const BYTES_MAX: &[(&str, usize)] = &[
-    ("CHANGELOG.md", 3_000),
+    ("CHANGELOG.md", 2_000),
     ("CONTRIBUTING.md", 6_000),
     ("README.md", 7_000),
     ("docs/SUMMARY.md", 1_500),
