@@ -28,12 +28,12 @@ pub struct Read {
     pub error: Option<Error>,
 }
 
-/// The facts about a log that hold after any damage.
+/// Facts about a log that hold after any damage.
 pub trait Truth {
     /// The format of the log.
     fn format(&self) -> Format;
 
-    /// Fails where a record is not as it was written, or belongs to another log than the others.
+    /// Fails if a record was altered, or belongs to a different log than the others.
     fn judge_records(&self, records: &[(u64, Vec<u8>)]) -> Result<(), String>;
 
     /// Fails where the records of the whole log are not as they were written, or one is missing

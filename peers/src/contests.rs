@@ -38,7 +38,7 @@ use tempfile::TempDir;
 /// Measure wrote against programs that do the same work, in turn, on one folder.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The folder to write in; a folder below it is made and removed.
+    /// The folder to write in; a subfolder is created and removed.
     #[arg(long, value_name = "DIR", default_value = ".")]
     path: PathBuf,
     /// How many rounds each comparison has; in a round every program runs once.

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 /// Measure how cost grows: throughput, P99 and memory against one size at a time.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The folder to write in; a folder below it is made and removed.
+    /// The folder to write in; a subfolder is created and removed.
     #[arg(long, value_name = "DIR", default_value = ".")]
     path: PathBuf,
     /// How often each point is measured; the median counts.
@@ -82,7 +82,7 @@ pub fn growth(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Measures every point of an axis, all of them once before any of them again.
+/// Measures every point of an axis: all once before any is repeated.
 fn measured(axis: &GrowthAxis, site: &Site) -> Result<Vec<Vec<Point>>, Failure> {
     let mut runs: Vec<Vec<Vec<Point>>> =
         axis.lines.iter().map(|line| vec![Vec::new(); line.at.len()]).collect();

@@ -48,7 +48,7 @@ fn make(install: bool) -> Result<PathBuf, Failure> {
     let mut command = Command::new(mdbook);
     command.arg("build").arg(&folder).arg("--dest-dir").arg(&html);
     let made = run(&mut command, HANG, Show::Errors)?.success("mdbook build")?;
-    // It makes a book in spite of them.
+    // They do not prevent the book.
     if let Some(line) =
         made.stderr.lines().find(|line| ["WARN", "ERROR"].iter().any(|word| line.contains(word)))
     {

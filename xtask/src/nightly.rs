@@ -1,4 +1,4 @@
-//! `cargo xtask nightly`: the campaigns, once each or repeated with other chances.
+//! `cargo xtask nightly`: the campaigns, once each, or repeated with other random seeds.
 
 pub mod campaigns;
 mod languages;

@@ -11,7 +11,7 @@ use std::process::Command;
 
 /// Test the product, with missing Debian packages installed first.
 ///
-/// `cargo xtask check` has the lints, `cargo xtask nightly` what takes long. The last line counts
+/// `cargo xtask check` has the lints, `cargo xtask nightly` the long runs. The last line counts
 /// what passed, failed and was skipped.
 #[derive(clap::Args)]
 pub struct Arguments {

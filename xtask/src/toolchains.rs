@@ -58,7 +58,7 @@ const FETCHED: &[Toolchain] = &[
 
 /// A toolchain from a registry, and its launcher: a short script, and the link that leads to it.
 ///
-/// The script stands in the toolchain's folder, in `bin` beside `lib`, as in the toolchain's own
+/// The script is in the toolchain's folder, in `bin` beside `lib`, as in the toolchain's own
 /// distribution: a program that follows the link finds the library. The link's target shows that it
 /// is ours; no other program is ever overwritten.
 struct Toolchain {

@@ -18,7 +18,7 @@ pub struct Tool {
 /// Makes a book of Markdown pages. Its server and its watch for changes are left out.
 pub const MDBOOK: Tool = Tool { name: "mdbook", version: "0.5.4", features: "search" };
 
-/// Makes Debian packages. It compresses by the program `xz`, without the library.
+/// Builds Debian packages, compressing with the `xz` program instead of the library.
 pub const CARGO_DEB: Tool = Tool { name: "cargo-deb", version: "3.8.0", features: "" };
 
 /// Compares the public API of a crate with that of an earlier version.

@@ -24,7 +24,7 @@ use wrote_result::{Error, Stop};
 pub struct FitRequest {
     /// The programs.
     pub programs: Vec<Program>,
-    /// The folder in which runs create their folder.
+    /// The folder below which runs create theirs.
     pub path: PathBuf,
     /// The time of all runs.
     pub time: Duration,

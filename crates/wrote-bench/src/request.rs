@@ -20,7 +20,7 @@ pub const STREAM_BS_BYTES: u64 = 512 << 10;
 /// A benchmark request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The folder in which runs create their folder.
+    /// The folder below which runs create theirs.
     pub path: PathBuf,
     /// Scenarios, workloads or rows to measure, by name; the ladder if empty.
     pub only: Vec<String>,

@@ -19,7 +19,7 @@ const WAITING_WRITE_BYTES_MAX: usize = 4096;
 /// The offset that means the current position (`pwritev2(2)`).
 const WHERE_IT_STANDS: u64 = u64::MAX;
 
-/// Why no more goes out, or nothing more comes in.
+/// Why output has failed, or input has ended.
 #[derive(Debug)]
 pub enum End {
     /// The reader of standard output has gone (`wrote log cat .. | head`).

@@ -31,7 +31,7 @@ pub struct Evidence<'a> {
     pub rows: &'a [Row],
     /// Whether the program was built with debug assertions.
     pub debug_build: bool,
-    /// Whether the device's counters count (`queue/iostats` is on).
+    /// Whether the device's counters are enabled (`queue/iostats` is on).
     pub device_counts: bool,
     /// Whether the file system is in memory (tmpfs, ramfs).
     pub in_memory: bool,

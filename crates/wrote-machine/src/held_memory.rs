@@ -67,7 +67,7 @@ impl HeldMemory {
         Ok(())
     }
 
-    /// Gives the memory back, for the next request of memory.
+    /// Releases the memory for the next request.
     pub fn give_back(&mut self) -> Result<(), Error> {
         let Some((file, _)) = self.file.take() else { return Ok(()) };
         let failed = |error| failed(&self.path, "give memory back", &error);

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use fixtures::Tree;
 
-    /// Makes a root that holds these files.
+    /// Creates a root with these files.
     fn root(files: &[(&str, &str)]) -> Tree {
         let root = Tree::new();
         files.iter().for_each(|(path, text)| root.file(path, text));

@@ -1,4 +1,4 @@
-//! The machine and its disks as they are, and the doctor's checks of them.
+//! The state of the machine and its disks, and the doctor's checks of them.
 
 pub mod doctor;
 pub mod held_memory;

@@ -16,7 +16,7 @@ pub fn asked_rate(row: &Row) -> String {
     }
 }
 
-/// Returns whether a row reached the rate that it is held to, if it is held to one.
+/// Returns whether a row reached its requested rate, if any.
 pub fn is_reached(row: &Row) -> bool {
     Reached::of(row).is_none_or(|rate| rate.is_reached)
 }
@@ -36,7 +36,7 @@ pub fn plus_minus(row: &Row) -> String {
     if row.runs.len() < 2 { String::new() } else { within(&row.throughput_bytes_per_s) }
 }
 
-/// The same of operations per second.
+/// The same for operations per second.
 pub fn operations_plus_minus(row: &Row) -> String {
     let iops: Vec<f64> = row.runs.iter().map(|run| run.iops).collect();
     if iops.len() < 2 { String::new() } else { within(&stats::interval(&iops)) }

@@ -37,7 +37,7 @@ pub struct Texts {
     pub keep: Keep,
     pub flex: Option<Flex>,
     pub only: Option<Format>,
-    /// Whether it is shown without any text in it.
+    /// Whether it is shown even if empty.
     pub is_kept: bool,
     pub cells: Vec<Text>,
 }

@@ -1,4 +1,4 @@
-//! One segment out of the store: streamed into a file, and its checksum compared.
+//! Fetches one segment from the store into a file, and compares its checksum.
 
 use crate::content::{Checksum, Summing};
 use crate::error::StoreError;

@@ -6,7 +6,7 @@ use wrote::log::{segment_name, segment_number};
 /// Stands between a segment's name and its checksum.
 const CHECKSUM: &str = ".xxh3-";
 
-/// Stands between a segment's name and the mark of one upload in parts.
+/// Separates a segment's name from the mark of a multipart upload.
 const STAGED: &str = ".staged-";
 
 /// The meaning of an object's name, without the prefix.

@@ -25,8 +25,8 @@ pub(crate) struct Place {
     pub keeps_attributes: bool,
 }
 
-/// Opens the store that a URL names. Asks no server. With `make` it makes the folder of a file://
-/// URL.
+/// Opens the store that a URL names. Contacts no server. With `make` it creates the folder of a
+/// file:// URL.
 pub(crate) fn open(text: &str, make: bool) -> Result<Place, StoreError> {
     open_as(text, |path| folder(path, make))
 }

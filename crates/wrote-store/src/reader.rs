@@ -243,7 +243,7 @@ impl StoreReader {
         self.runtime.block_on(until(&self.options.stop, joined))
     }
 
-    /// Begins to fetch the segment behind `number`, if the store had it when it was last listed.
+    /// Starts to fetch the segment after `number`, if the store had it when it was last listed.
     fn fetch_next(&mut self, number: u64) {
         // Beside a copy of `number`, one of a later segment would look like damage.
         let next = self.following(number).filter(|&next| next == number + 1);
@@ -320,7 +320,7 @@ impl StoreReader {
         }
     }
 
-    /// Continues behind a segment that was read to its end.
+    /// Continues after a segment that was read to its end.
     fn leave(&mut self) -> Result<(), StoreError> {
         let Part::Stored { number, next, .. } = &mut self.part else { return Ok(()) };
         let (before, Some(Next { number, fetched })) = (*number, next.take()) else {

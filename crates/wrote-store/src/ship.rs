@@ -70,8 +70,8 @@ impl Shipper {
     /// Ships every segment that is sealed now, and returns when the last is in the store. Records
     /// before `durable_sequence` are known to be durable; 0 if the caller knows of none.
     ///
-    /// After an error, a refusal of the store included, a later call continues. Dropping the future
-    /// ends the running request; the next call finds out whether it succeeded.
+    /// After an error, including a refusal by the store, a later call continues. Dropping the
+    /// future ends the running request; the next call finds out whether it succeeded.
     pub async fn pass(
         &mut self,
         durable_sequence: u64,
@@ -170,7 +170,7 @@ impl Shipper {
         Ok(stored)
     }
 
-    /// Removes the rest of uploads in parts, of segments that exist under their own names.
+    /// Removes leftover parts of uploads whose segments are complete.
     async fn clear(&self, stored: &Listing) {
         for (number, path) in &stored.staged {
             if stored.segments.contains_key(number) {

@@ -32,7 +32,8 @@ pub struct StoredSegment {
     pub bytes: u64,
 }
 
-/// The sealed segments of one log, as objects under one prefix. Clones share the connections.
+/// The sealed segments of one log, stored as objects under one prefix. Clones share the
+/// connections.
 #[derive(Clone)]
 pub struct SegmentStore(Arc<Shared>);
 
@@ -75,12 +76,12 @@ impl SegmentStore {
     }
 
     /// Checks a URL and the settings of the environment, as [`SegmentStore::open_or_make`] does.
-    /// Makes nothing, and asks no server.
+    /// Creates nothing, and contacts no server.
     pub fn check(url: &str) -> Result<(), StoreError> {
         place::check(url)
     }
 
-    /// Opens the store as [`SegmentStore::open`] does, and makes the folder of a `file://` URL.
+    /// Opens the store like [`SegmentStore::open`], and creates the folder of a `file://` URL.
     pub fn open_or_make(url: &str) -> Result<SegmentStore, StoreError> {
         place::open(url, true).map(|place| SegmentStore::at(url, place))
     }

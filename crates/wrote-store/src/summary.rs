@@ -24,7 +24,7 @@ pub struct StoreSummary {
     pub segments: Vec<StoredSummary>,
     /// The sequence of the first record in the store; 0 if it has none.
     pub first_sequence: u64,
-    /// The sequence behind the last record in the store: every earlier record is shipped.
+    /// The sequence after the last record in the store: every earlier record is shipped.
     pub end_sequence: u64,
     /// The local log.
     pub local: Option<LogSummary>,
@@ -40,7 +40,7 @@ pub struct Unshipped {
     pub segments: u64,
     /// Their bytes, up to the end of the last batch of each.
     pub bytes: u64,
-    /// The sequence behind the last record in them; the store's, if there are none.
+    /// The sequence after the last record in them; the store's, if there are none.
     pub end_sequence: u64,
     /// The first and the last number of the segments that are neither in the store nor in the
     /// folder. Then nothing can be shipped.

@@ -20,7 +20,7 @@ pub struct StoreVerified {
     pub checksums: u64,
     /// The damaged places.
     pub damage: Vec<StoreDamage>,
-    /// The sequence behind the last record.
+    /// The sequence after the last record.
     pub end_sequence: u64,
 }
 

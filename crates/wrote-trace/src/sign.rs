@@ -1,10 +1,10 @@
-//! The signs by which a program tells the outside that something is saved.
+//! The signs by which a program reports that something is saved.
 
 use regex::bytes::{Regex, RegexBuilder};
 use std::str::FromStr;
 use wrote_result::trace::Ack;
 
-/// A sign by which the outside learns that something is saved.
+/// A sign that something is saved.
 #[derive(Clone, Debug)]
 pub enum Sign {
     /// The end of the program.

@@ -87,7 +87,7 @@ struct Renaming {
     names: Vec<((Id, OsString), Option<Id>)>,
 }
 
-/// Selects the unflushed changes that survive a power loss.
+/// Selects the unflushed changes that survive power loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Changes of names and sizes survive up to this call.

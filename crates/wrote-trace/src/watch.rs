@@ -32,7 +32,7 @@ pub struct Wanted {
     pub ack: Sign,
     /// Whether reads are watched, too.
     pub reads: bool,
-    /// Whether the bytes of writes are wanted.
+    /// Whether the data of writes is needed.
     pub data: bool,
 }
 

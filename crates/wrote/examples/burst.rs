@@ -1,5 +1,5 @@
-//! Takes a burst of records from four threads, which do not wait for the disk: by a log, and by a
-//! thread that writes what a channel brings.
+//! Sends a burst of records from four threads that do not wait for the disk, to a log and to a
+//! thread that writes what it receives from a channel.
 //!
 //! `cargo run --release -p wrote --example burst -- NEW_FOLDER [MEGABYTES]`
 
@@ -15,7 +15,7 @@ use wrote::{Log, SyncPolicy};
 const THREADS: u64 = 4;
 
 /// Calls `take` with records of 300 to 2000 bytes from each thread. Returns their number, and the
-/// time until all were taken.
+/// time until all were accepted.
 fn send(bytes: u64, take: impl Fn(&[u8]) + Sync) -> (u64, Duration) {
     let (record, begin) = ([b'r'; 2000], Instant::now());
     let sender = || {

@@ -1,4 +1,5 @@
-//! Counts the bytes and lines of a file, one byte at a time, by a `Reader` and by a `BufReader`.
+//! Counts the bytes and lines of a file, one byte at a time, with a `Reader` and with a
+//! `BufReader`.
 //!
 //! `cargo run --release -p wrote --example bytes -- FILE`
 
@@ -11,7 +12,7 @@ use wrote::Reader;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: bytes FILE")?);
-    // What comes first reads from the disk, unless the file is in the page cache.
+    // The first count reads from the disk, unless the file is in the page cache.
     let bytes_by_reader = timed("Reader, bytes", || count(Reader::open(&path)?.bytes()))?;
     let bytes_by_peer =
         timed("BufReader, bytes", || count(BufReader::new(File::open(&path)?).bytes()))?;

@@ -1,5 +1,5 @@
-//! Writes a file in chunks by tasks of tokio, reads it back in another order, all through one
-//! handle, and does the reads once more by `spawn_blocking`.
+//! Writes a file in chunks from tokio tasks, reads it back in another order, all through one
+//! handle, and repeats the reads with `spawn_blocking`.
 //!
 //! `cargo run --release -p wrote --example chunks -- FILE [CHUNKS]`
 
@@ -16,7 +16,7 @@ use wrote::{DirectFile, Disk, FileOptions, Ioengine};
 type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
 
 const CHUNK_BYTES: usize = 256 << 10;
-/// Chunks in flight, and buffers: a task that finds none free waits.
+/// Chunks in flight, and buffers; a task that finds none free waits.
 const DEPTH: u32 = 32;
 
 #[tokio::main]
@@ -53,7 +53,7 @@ async fn main() -> Result<()> {
     }
     println!("read by tasks: {:.2} GB/s", gigabytes / start.elapsed().as_secs_f64());
 
-    // The usual way. Its reads go through the page cache, which has nothing of the file yet.
+    // The usual way. Its reads go through the page cache, which holds nothing of the file yet.
     let start = Instant::now();
     let file = Arc::new(File::open(&path)?);
     let mut tasks = JoinSet::new();

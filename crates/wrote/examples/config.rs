@@ -1,5 +1,5 @@
-//! Saves a configuration and a big index so that no crash leaves a part of them, and measures both
-//! beside the steps by hand.
+//! Saves a configuration and a big index so that no crash leaves a partial file, and compares both
+//! with doing the steps by hand.
 //!
 //! `cargo run --release -p wrote --example config -- NEW_FOLDER`
 
@@ -49,7 +49,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     report(&format!("write, sync_all, rename, the folder's sync, {SAVES} times"), start);
 
-    // What does not fit into memory twice is streamed. It holds secrets: no other user reads it.
+    // Content that does not fit into memory twice is streamed. The file is private, as it holds
+    // secrets.
     let path = folder.join("index.json");
     let entries: Vec<Entry> =
         (0..ENTRIES).map(|number| Entry { key: format!("{number:x}"), offset: number }).collect();

@@ -1,5 +1,4 @@
-//! Copies a source to a file that is resumed where an earlier try was stopped, in whatever way, and
-//! that has its name once it is whole.
+//! Copies a source to a file that resumes after any interruption, and gets its name once complete.
 //!
 //! `cargo run --release -p wrote --example download -- SOURCE TARGET`
 
@@ -13,13 +12,13 @@ fn download(source: &mut (impl Read + Seek), target: &Path) -> Result<u64, Box<d
     let mut part = target.as_os_str().to_owned();
     part.push(".part");
     let part = PathBuf::from(part);
-    // A part ends where its bytes end, also after a kill: its length is the place to go on.
+    // A partial file is valid up to its length, even after a kill, so the download resumes there.
     let mut writer = Writer::options().append(true).open(&part)?;
     let begun = std::fs::metadata(&part)?.len();
     source.seek(SeekFrom::Start(begun))?;
     let bytes = writer.read_from(source)?;
     writer.finish()?;
-    // The content is on the device before it has the name.
+    // The content is on the device before it gets the name.
     wrote::rename(&part, target)?;
     Ok(bytes)
 }

@@ -1,5 +1,5 @@
-//! Exports a table by the crate `csv` into a file that its readers find whole, the old one or the
-//! new, though the export may fail in its middle.
+//! Exports a table with the `csv` crate. Readers always find a complete file, old or new, even if
+//! the export fails midway.
 //!
 //! `cargo run --release -p wrote --example export -- FILE [ROWS]`
 
@@ -11,11 +11,11 @@ fn export(path: &Path, rows: u64) -> Result<Written, Box<dyn Error>> {
     let mut table = csv::Writer::from_writer(Writer::replace(path)?);
     table.write_record(["number", "square"])?;
     for number in 0..rows {
-        // `?` leaves the old file as it is, and removes the new one.
+        // On an error, `?` leaves the old file unchanged and removes the new one.
         let square = number.checked_mul(number).ok_or("too many rows")?;
         table.write_record([number.to_string(), square.to_string()])?;
     }
-    // The crate's own `flush` saves nothing: only `finish` puts the file into its place.
+    // The crate's `flush` saves nothing: only `finish` replaces the file.
     let writer = table.into_inner().map_err(|error| error.into_error())?;
     Ok(writer.finish()?)
 }

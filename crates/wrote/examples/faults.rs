@@ -1,8 +1,8 @@
-//! Tries a program's own file code on a disk that loses its power at every operation in turn.
+//! Tests a program's file code on a disk that loses power at each operation in turn.
 //!
-//! The program keeps one value in a file. Its first way overwrites the value in place; its second
-//! way writes two slots in turn. Both flush before they acknowledge, and both pass every test on a
-//! disk that works.
+//! The program keeps one value in a file. Its first version overwrites the value in place; the
+//! second alternates between two slots. Both flush before they acknowledge, and both pass every
+//! test on a working disk.
 //!
 //! `cargo run -p wrote --example faults`
 
@@ -13,11 +13,11 @@ const SLOT_BYTES: usize = 4096;
 const SAVES: u64 = 4;
 const SEEDS: u64 = 50;
 
-/// The number of slots in which the value is written in turn.
+/// The number of slots that are written alternately.
 #[derive(Clone, Copy)]
 struct Slots(u64);
 
-/// Saves the value `number`, which survives a power loss when this returns.
+/// Saves the value `number`, durably.
 fn save(disk: &Disk, file: &DirectFile, slots: Slots, number: u64) -> Result<(), Error> {
     let mut buffer = disk.lease()?;
     buffer.fill(number as u8);
@@ -25,12 +25,12 @@ fn save(disk: &Disk, file: &DirectFile, slots: Slots, number: u64) -> Result<(),
     file.sync_data()
 }
 
-/// Returns the newest value that is whole; `None` where none is.
+/// Returns the newest intact value; `None` if there is none.
 fn load(file: &DirectFile, slots: Slots) -> Result<Option<u64>, Error> {
     let mut newest = None;
     for slot in 0..slots.0 {
         let bytes = file.read(slot * SLOT_BYTES as u64, SLOT_BYTES)?.to_vec();
-        // A slot of one number alone is whole: a checksum would say so of any value.
+        // A slot that repeats one number is intact. For arbitrary values a checksum would show it.
         if bytes.len() == SLOT_BYTES && bytes.iter().all(|&byte| byte == bytes[0]) {
             newest = newest.max(Some(u64::from(bytes[0])));
         }
@@ -45,12 +45,12 @@ fn open(sim: &Sim) -> Result<(Disk, DirectFile), Error> {
     Ok((disk, file))
 }
 
-/// Saves until the power fails at `operation`, and returns the last value that was acknowledged.
-/// `None` where the power lasted.
+/// Saves until the power fails at `operation`, and returns the last acknowledged value. `None` if
+/// the power did not fail.
 fn lose_power_at(operation: u64, sim: &Sim, slots: Slots) -> Result<Option<u64>, Error> {
     let (disk, file) = open(sim)?;
     save(&disk, &file, slots, 0)?;
-    sim.sync(); // the file with its first value and its name is stable
+    sim.sync(); // the file's name and first value are stable
     sim.fault(sim.operations() + operation, Fault::PowerLoss);
     for number in 1..=SAVES {
         if save(&disk, &file, slots, number).is_err() {
@@ -60,7 +60,7 @@ fn lose_power_at(operation: u64, sim: &Sim, slots: Slots) -> Result<Option<u64>,
     Ok(None)
 }
 
-/// Counts the power losses after which the acknowledged value, or the one after it, was not there.
+/// Counts power losses after which neither the acknowledged value nor the next one was there.
 fn count_lost(slots: Slots) -> Result<(u64, u64), Error> {
     let (mut moments, mut lost) = (0, 0);
     for seed in 0..SEEDS {

@@ -1,4 +1,4 @@
-//! Measures how long after a write a follower has the record, what an idle follower costs, and how
+//! Measures how soon after a write a follower has the record, what an idle follower costs, and how
 //! fast a stream catches up.
 //!
 //! ```sh
@@ -77,7 +77,7 @@ fn measure(folder: &Path) -> Outcome<()> {
     Ok(log.close()?)
 }
 
-/// Waits at the end of a log, and prints what that costs.
+/// Waits at the end of a log, and prints the cost.
 fn idle(name: &str, mut follower: LogReader) -> Outcome<()> {
     let (before, began) = (processor_time()?, Instant::now());
     while began.elapsed() < IDLE {
@@ -88,7 +88,7 @@ fn idle(name: &str, mut follower: LogReader) -> Outcome<()> {
     Ok(())
 }
 
-/// Appends records, each after a pause, and returns the time when each was written.
+/// Appends records with pauses, and returns when each was written.
 fn write(log: &Log) -> Outcome<Vec<u128>> {
     let mut written = Vec::new();
     for _ in 0..RECORDS {
@@ -99,7 +99,7 @@ fn write(log: &Log) -> Outcome<Vec<u128>> {
     Ok(written)
 }
 
-/// Writes in a process of its own, and prints the times.
+/// Writes from another process, which prints the times.
 fn write_apart(folder: &Path) -> Outcome<()> {
     let log = Log::options().sync(SyncPolicy::No).open(folder)?;
     write(&log)?.iter().for_each(|time| println!("{time}"));
@@ -137,7 +137,7 @@ fn now_ns() -> u128 {
     since.expect("the clock is after 1970").as_nanos()
 }
 
-/// User and system time of this thread (`/proc/pid/schedstat`).
+/// Returns this thread's user and system time (`/proc/pid/schedstat`).
 fn processor_time() -> Outcome<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let ns = text.split(' ').next().unwrap_or_default();
@@ -152,7 +152,7 @@ impl Wake for Unparker {
     }
 }
 
-/// Iterates over a stream by the smallest executor.
+/// Iterates over a stream with a minimal executor.
 fn blocking<S: Stream>(stream: S) -> impl Iterator<Item = S::Item> {
     let mut stream = Box::pin(stream);
     std::iter::from_fn(move || {

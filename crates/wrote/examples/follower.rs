@@ -1,4 +1,4 @@
-//! Threads that produce events and a thread that counts them as they come, until the log is closed.
+//! Threads produce events while another counts them, until the log is closed.
 //!
 //! `cargo run --release -p wrote --example follower -- FOLDER [EVENTS]`
 
@@ -13,12 +13,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let folder = arguments.next().ok_or("usage: follower FOLDER [EVENTS]")?;
     let events = arguments.next().map_or(Ok(100_000), |events| events.to_string_lossy().parse())?;
-    // The oldest events go when they take more than a gigabyte.
+    // The oldest events are removed beyond one gigabyte.
     let log = Log::options().sync(SyncPolicy::EverySec).retain_bytes(1 << 30).open(folder)?;
     let mut tail = log.tail(log.next_sequence())?;
     let counting = thread::spawn(move || {
         let mut counts: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
-        // It waits for the next event, and ends behind the last one of a closed log.
+        // Waits for the next event, and ends after the last one of a closed log.
         while let Some(event) = tail.next_lent()? {
             *counts.entry(event.bytes.to_owned()).or_default() += 1;
         }

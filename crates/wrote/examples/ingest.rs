@@ -1,5 +1,5 @@
-//! Takes records from 64 tasks, each of which goes on when its record survives a power loss: by a
-//! `Log`, and by a channel with a thread that gathers, writes and syncs.
+//! Accepts records from 64 tasks, each of which continues once its record is durable: with a `Log`,
+//! and with a channel and a thread that batches, writes and syncs.
 //!
 //! `cargo run --release -p wrote --example ingest -- FOLDER`
 
@@ -34,7 +34,7 @@ fn text(task: u64, number: u64) -> String {
     format!("task {task}, record {number}: what a program takes from its network")
 }
 
-/// Returns the records a second of a log.
+/// Returns records per second with a log.
 async fn by_log(folder: &Path) -> Result<f64, Failure> {
     let log = Log::options().sync(SyncPolicy::Always).open(folder)?;
     let (began, mut tasks) = (Instant::now(), JoinSet::new());
@@ -56,10 +56,10 @@ async fn by_log(folder: &Path) -> Result<f64, Failure> {
     Ok(rate)
 }
 
-/// A record, and the sender of the answer that it is durable.
+/// A record, and the sender for the confirmation that it is durable.
 type Message = (String, oneshot::Sender<()>);
 
-/// Returns the records a second of one thread that writes what has come, and syncs it.
+/// Returns records per second with a thread that writes what has arrived, and syncs it.
 async fn by_channel(path: &Path) -> Result<f64, Failure> {
     let file = File::create_new(path)?;
     let (sender, receiver) = mpsc::channel::<Message>(1024);
@@ -87,7 +87,7 @@ async fn by_channel(path: &Path) -> Result<f64, Failure> {
     Ok(RECORDS as f64 / began.elapsed().as_secs_f64())
 }
 
-/// Writes the records that are there, syncs them, and answers; then the next.
+/// Writes all available records, syncs them, confirms, and repeats.
 fn write(mut file: File, mut receiver: mpsc::Receiver<Message>) -> io::Result<()> {
     let (mut lines, mut answers) = (Vec::new(), Vec::new());
     while let Some(first) = receiver.blocking_recv() {
@@ -101,7 +101,7 @@ fn write(mut file: File, mut receiver: mpsc::Receiver<Message>) -> io::Result<()
         file.sync_data()?;
         lines.clear();
         for answer in answers.drain(..) {
-            // A task that has gone wants no answer.
+            // A task that is gone needs no confirmation.
             let _ = answer.send(());
         }
     }

@@ -1,4 +1,4 @@
-//! Saves ten thousand small files so that all survive a power loss: together, and one by one.
+//! Saves ten thousand small files durably: together, and one by one.
 //!
 //! `cargo run --release -p wrote --example many -- NEW_FOLDER [FILES]`
 
@@ -12,7 +12,7 @@ fn pages(folder: &Path, files: u64) -> impl Iterator<Item = (PathBuf, String)> {
     (0..files).map(move |number| (folder.join(format!("{number}.html")), page(number)))
 }
 
-/// The same by hand, for one file: a new file beside it, flushed, renamed; and its folder flushed.
+/// The same by hand for one file: write a temporary file, flush it, rename it, flush the folder.
 fn by_hand(path: &Path, page: &str) -> std::io::Result<()> {
     let part = path.with_extension("part");
     fs::write(&part, page)?;

@@ -1,4 +1,4 @@
-//! Copies any bytes of a file to standard output, read directly, eight pieces at a time.
+//! Copies a byte range of a file to standard output with direct reads, eight pieces in flight.
 //!
 //! `cargo run --release -p wrote --example read -- FILE OFFSET LENGTH`
 
@@ -10,7 +10,7 @@ use wrote::engine::Options;
 use wrote::{Disk, FileOptions, Ioengine};
 
 const PIECE_BYTES: u64 = 256 << 10;
-/// A piece, and room for its alignment.
+/// A piece, plus room for alignment.
 const BUFFER_BYTES: usize = (PIECE_BYTES + (64 << 10)) as usize;
 const DEPTH: u32 = 8;
 

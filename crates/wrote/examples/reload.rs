@@ -1,4 +1,4 @@
-//! A server's settings: saved whole by any program, and read again when the file was replaced.
+//! A server's settings: saved atomically by any program, and reloaded when the file is replaced.
 //!
 //! `cargo run -p wrote --example reload -- FILE`, then change FILE with an editor.
 
@@ -13,7 +13,7 @@ struct Settings {
     workers: u32,
 }
 
-/// A file's state: a replaced file is another one, whatever its time says.
+/// A file's state. A replaced file differs in its inode, even with the same times.
 type State = (u64, i64, i64, u64);
 
 fn state(path: &Path) -> std::io::Result<State> {
@@ -25,17 +25,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: reload FILE")?);
     if !path.exists() {
         let settings = Settings { listen: "127.0.0.1:8080".into(), workers: 4 };
-        // Readers, and this program after a crash, find all of it or none.
+        // Readers, and this program after a crash, find all of it or nothing.
         wrote::write_new(&path, serde_json::to_vec_pretty(&settings)?)?;
     }
     let mut last = None;
     loop {
-        // Before the read: a change during it is seen the next time.
+        // Before the read, so that a concurrent change is noticed next time.
         let now = state(&path)?;
         if last != Some(now) {
             match serde_json::from_slice::<Settings>(&wrote::read(&path)?) {
                 Ok(settings) => println!("{settings:?}"),
-                // An editor that writes in place may not be done.
+                // An editor that writes in place may be in the middle of a save.
                 Err(error) => eprintln!("{}: {error}; the last settings stay", path.display()),
             }
             last = Some(now);

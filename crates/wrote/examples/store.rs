@@ -1,5 +1,5 @@
-//! A key-value store in memory, whose changes survive a power loss by a write-ahead log, and whose
-//! checkpoints keep the log short.
+//! An in-memory key-value store with a write-ahead log for durability, and checkpoints that keep
+//! the log short.
 //!
 //! `cargo run --release -p wrote --example store -- FOLDER set KEY VALUE`, `.. get KEY`
 
@@ -20,7 +20,7 @@ impl Store {
     fn open(folder: &Path) -> Result<Store, Box<dyn std::error::Error>> {
         std::fs::create_dir_all(folder)?;
         let checkpoint = folder.join("checkpoint.json");
-        // The sequence behind the last record in it, and the values.
+        // The sequence after the last record included, and the values.
         let (next, mut values): (u64, BTreeMap<String, String>) = match wrote::read(&checkpoint) {
             Ok(bytes) => serde_json::from_slice(&bytes)?,
             Err(error) if error.errno() == libc::ENOENT => Default::default(),
@@ -38,12 +38,12 @@ impl Store {
         Ok(Store { values, log, checkpoint })
     }
 
-    /// Survives a power loss when this returns.
+    /// Durable when this returns.
     fn set(&mut self, key: &str, value: &str) -> Result<(), Box<dyn std::error::Error>> {
         let ticket = self.log.append(&serde_json::to_vec(&(key, value))?)?;
         let sequence = ticket.sequence();
         match ticket.wait() {
-            // The disk is full. The change is not lost: to try again would make it twice.
+            // The disk is full. The change is not lost; repeating it would apply it twice.
             Err(Error::NotYet { .. }) => eprintln!("waiting for room on the disk"),
             waited => waited?,
         }

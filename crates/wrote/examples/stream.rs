@@ -1,4 +1,4 @@
-//! Writes a file as fast as the device takes it, and makes it survive a power loss.
+//! Writes a file at the device's speed, and makes it durable.
 //!
 //! `cargo run --release -p wrote --example stream -- NEW_FILE`
 
@@ -14,7 +14,7 @@ const WRITE_BYTES: u64 = 512 << 10;
 fn main() -> Result<(), Box<dyn Error>> {
     let path = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: stream NEW_FILE")?);
 
-    // 64 writes in flight through io_uring, or through a pool of threads where it is refused.
+    // 64 writes in flight with io_uring, or with a thread pool if io_uring is refused.
     let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 64, WRITE_BYTES as usize))?;
     let options = FileOptions::new().create_new(true).write(true).direct(true);
     let file = engine.open_file(&path, &options)?;
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let offset = number * WRITE_BYTES;
         engine.queue(number, Op::Write { file, offset, buffer, durable: false });
     }
-    engine.flush(file)?; // waits for every write, then fdatasync: the bytes survive a power loss
+    engine.flush(file)?; // waits for every write, then fdatasync: the bytes survive power loss
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?; // and now the new name does too
 

@@ -1,8 +1,8 @@
 //! `AsyncReader` and `AsyncWriter`: a `Reader` and a `Writer` for tasks of any runtime.
 //!
-//! A thread has the reader or writer, and waits for the disk in place of the tasks. A poll only
-//! hands jobs to it and takes results back, and the thread wakes the task when a result is there:
-//! no poll waits for the disk, and none wakes itself.
+//! A thread owns the reader or writer and waits for the disk. A poll only passes jobs and takes
+//! results, and the thread wakes the task when a result is ready. No poll waits for the disk, and
+//! none wakes itself.
 
 #[cfg(feature = "futures-io")]
 mod futures_io;

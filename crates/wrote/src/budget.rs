@@ -1,11 +1,11 @@
-//! A budget of memory that many engines and readers share (W8).
+//! A memory budget shared by many engines and readers (W8).
 
 use crate::Error;
 use crate::buffer::Pool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The most bytes, and those that are taken.
+/// The limit, and the bytes in use.
 #[derive(Debug)]
 pub(crate) struct Budget {
     max_bytes: AtomicUsize,
@@ -18,7 +18,7 @@ impl Budget {
         Arc::new(Budget { max_bytes, taken_bytes })
     }
 
-    /// Sets the most bytes. What is taken stays taken.
+    /// Sets the limit. Bytes already in use are kept.
     pub(crate) fn set_max(&self, max_bytes: usize) {
         self.max_bytes.store(max_bytes, Ordering::Relaxed);
     }
@@ -31,7 +31,7 @@ impl Budget {
         self.taken_bytes.load(Ordering::Relaxed)
     }
 
-    /// Takes bytes, if they fit.
+    /// Takes bytes, if available.
     pub(crate) fn take(self: &Arc<Budget>, bytes: usize) -> Option<Share> {
         self.reserve(bytes).then(|| Share { budget: Arc::clone(self), bytes })
     }
@@ -42,14 +42,14 @@ impl Budget {
         self.taken_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
 
-    /// The most that one may take beyond what it began with: a quarter of what is left, so that
-    /// those that come later find some.
+    /// Returns the most that one user may take beyond its initial bytes: a quarter of what is left,
+    /// so that later ones get some.
     fn spare_bytes(&self) -> usize {
         self.max_bytes().saturating_sub(self.taken_bytes()) / 4
     }
 }
 
-/// Bytes taken of a budget, until it is dropped.
+/// Bytes taken from a budget until dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<Budget>,
@@ -57,7 +57,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Takes so many bytes more that it has `bytes`, if the budget can spare them.
+    /// Grows to `bytes`, if the budget can spare them.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         let fits = more == 0 || more <= self.budget.spare_bytes() && self.budget.reserve(more);
@@ -67,15 +67,15 @@ impl Share {
         fits
     }
 
-    /// Gives back what it has beyond `bytes`.
+    /// Shrinks to `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let less = self.bytes.saturating_sub(bytes);
         self.budget.taken_bytes.fetch_sub(less, Ordering::Relaxed);
         self.bytes -= less;
     }
 
-    /// Maps `count` buffers of `buffer_bytes`, or of halves of that down to `bytes_min`, beside the
-    /// memory that it has. `None` where the budget cannot spare even those.
+    /// Maps `count` buffers of `buffer_bytes`, or of repeatedly halved size down to `bytes_min`.
+    /// `None` if the budget can't spare even those.
     fn map(
         &mut self,
         count: u32,
@@ -106,17 +106,17 @@ impl Drop for Share {
     }
 }
 
-/// The memory of an engine that shares a budget, and the buffers that it has yet to take.
+/// The memory of an engine on a budget, and the larger buffers to take later.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     share: Share,
-    /// Number and bytes of the buffers that it takes when the budget can spare them.
+    /// Number and size of the buffers to take when the budget can spare them.
     larger: Option<(u32, usize)>,
 }
 
 impl Allowance {
-    /// Takes `count` buffers of `bytes`, to begin with, and `larger` ones when there is room.
-    /// `None` where the first do not fit.
+    /// Takes `count` buffers of `bytes` now, and `larger` ones when there is room. `None` if the
+    /// first do not fit.
     pub(crate) fn begin(
         budget: &Arc<Budget>,
         (count, bytes): (u32, usize),
@@ -127,8 +127,8 @@ impl Allowance {
         Ok(Some((pool, Allowance { share, larger: Some(larger) })))
     }
 
-    /// Takes `count` buffers of `bytes`, or of halves of that down to `bytes_min`, for good. `None`
-    /// where the budget cannot spare them.
+    /// Takes `count` buffers of `bytes`, or of repeatedly halved size down to `bytes_min`,
+    /// permanently. `None` if the budget can't spare them.
     pub(crate) fn whole(
         budget: &Arc<Budget>,
         (count, bytes): (u32, usize),
@@ -139,8 +139,8 @@ impl Allowance {
         Ok(pool.map(|pool| (pool, Allowance { share, larger: None })))
     }
 
-    /// Returns the larger buffers, once, if there is room for them now: those that were asked for,
-    /// or halves of them, as long as they are more than the first ones.
+    /// Returns the larger buffers, once, if there is room: of the requested or a halved size, but
+    /// larger than the first ones.
     pub(crate) fn grow(&mut self) -> Option<Pool> {
         let (count, bytes) = self.larger?;
         let first_bytes = self.share.bytes;
@@ -148,7 +148,7 @@ impl Allowance {
             return None;
         }
         let bytes_min = (first_bytes / count as usize).saturating_add(1);
-        // Without memory the smaller buffers serve on.
+        // Without memory the smaller buffers remain in use.
         let pool = self.share.map(count, bytes, bytes_min).ok().flatten()?;
         self.larger = None;
         Some(pool)
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(allowance.grow().unwrap().buffer_bytes(), 48 << 10);
         assert!(allowance.grow().is_none());
         assert_eq!(budget.taken_bytes(), (32 << 10) + (192 << 10));
-        // Where no more than the first buffers would fit, they stay.
+        // If no more than the first buffers would fit, they stay.
         let (_, mut other) = begin().unwrap();
         budget.set_max(budget.taken_bytes() + (100 << 10));
         assert!(other.grow().is_none());

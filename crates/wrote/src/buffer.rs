@@ -1,4 +1,4 @@
-//! Memory of an engine: one aligned region, leased in buffers of one size.
+//! An engine's memory: one aligned region, leased in buffers of equal size.
 
 use crate::Error;
 use crate::error::errno_of;
@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[cfg_attr(miri, path = "buffer/miri.rs")]
 mod mapping;
 
-/// A region of memory, aligned to pages, that is leased in buffers of one size.
+/// A page-aligned memory region, leased in buffers of equal size.
 ///
 /// It is mapped once, so that it can be registered with a ring once. Clones share the region.
 #[derive(Clone)]
@@ -22,34 +22,34 @@ pub(crate) struct Pool(RegionHandle);
 
 struct Region {
     mapping: Mapping,
-    /// Distance from one buffer's start to the next: the buffer's size rounded up to pages.
+    /// The distance between buffers: their size rounded up to pages.
     stride_bytes: usize,
     buffer_bytes: usize,
     count: u32,
     free: Free,
     handles: AtomicUsize,
-    /// Guards `free` where several threads use the region; `None` where one thread does, which then
-    /// pays for no lock.
+    /// Guards `free` if several threads use the region; `None` for one thread, which then needs no
+    /// lock.
     lock: Option<Mutex<()>>,
     process: Process,
 }
 
 impl Region {
-    /// Does what [`Free::pop`] does, with the lock.
+    /// Like [`Free::pop`], with the lock.
     #[cold]
     fn pop(&self) -> Option<u32> {
         let _guard = self.guard();
         self.free.pop()
     }
 
-    /// Does what [`Free::push`] does, with the lock.
+    /// Like [`Free::push`], with the lock.
     #[cold]
     fn push(&self, index: u32) {
         let _guard = self.guard();
         self.free.push(index);
     }
 
-    /// Does what `Free::count` does, with the lock.
+    /// Like `Free::count`, with the lock.
     #[cold]
     fn count_free(&self) -> u32 {
         let _guard = self.guard();
@@ -61,9 +61,9 @@ impl Region {
     }
 }
 
-/// A counted reference to a region: of its pools and its leased buffers.
+/// A counted reference to a region, held by its pools and leased buffers.
 ///
-/// It is `Rc` where one thread uses the region, and `Arc` where several do.
+/// It acts as `Rc` if one thread uses the region, and as `Arc` if several do.
 struct RegionHandle(NonNull<Region>);
 
 impl RegionHandle {
@@ -105,7 +105,7 @@ impl Drop for RegionHandle {
             left
         };
         if left == 0 {
-            // Every other handle's use of the region comes before this.
+            // All other handles' uses of the region happen before this.
             fence(Ordering::Acquire);
             // SAFETY: this was the last handle, and `new` made the region as a box.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
@@ -113,7 +113,7 @@ impl Drop for RegionHandle {
     }
 }
 
-/// The numbers of the buffers that are free, the last one returned on top.
+/// The indices of free buffers, the last one returned on top.
 struct Free {
     stack: Box<[Cell<u32>]>,
     count: Cell<u32>,
@@ -140,19 +140,19 @@ impl Free {
 }
 
 impl Pool {
-    /// Maps `count` zeroed buffers of `buffer_bytes` each. Fails with [`Error::Engine`] when the
+    /// Maps `count` zeroed buffers of `buffer_bytes` each. Fails with [`Error::Engine`] if the
     /// memory is unavailable.
     pub fn new(count: u32, buffer_bytes: usize) -> Result<Pool, Error> {
         Pool::map(count, buffer_bytes, None)
     }
 
-    /// As [`Pool::new`], for several threads: its buffers may be dropped, and its handles used, on
-    /// any of them.
+    /// Like [`Pool::new`], for several threads: buffers and handles may be used and dropped on any
+    /// of them.
     pub(crate) fn shared(count: u32, buffer_bytes: usize) -> Result<Pool, Error> {
         Pool::map(count, buffer_bytes, Some(Mutex::new(())))
     }
 
-    /// Bytes that a pool takes: each buffer begins at a page. `usize::MAX` where they are more.
+    /// Returns the size of a pool, whose buffers begin at pages. `usize::MAX` on overflow.
     pub(crate) fn mapped_bytes(count: u32, buffer_bytes: usize) -> usize {
         let stride_bytes = buffer_bytes.checked_next_multiple_of(page_size());
         stride_bytes.and_then(|bytes| bytes.checked_mul(count as usize)).unwrap_or(usize::MAX)
@@ -174,8 +174,7 @@ impl Pool {
         Ok(Pool(RegionHandle::new(region)))
     }
 
-    /// Leases a buffer, or returns `None` while all are leased. The bytes are those of the last
-    /// lease.
+    /// Leases a buffer; `None` while all are leased. Its content is that of the previous lease.
     #[inline]
     pub fn lease(&self) -> Option<Buffer> {
         let region = &*self.0;
@@ -183,17 +182,17 @@ impl Pool {
         Some(Buffer { region: self.0.clone(), index, len: self.0.buffer_bytes })
     }
 
-    /// Bytes of one buffer.
+    /// Returns the size of a buffer.
     pub fn buffer_bytes(&self) -> usize {
         self.0.buffer_bytes
     }
 
-    /// Buffers, leased or not.
+    /// Returns the number of buffers, leased or not.
     pub fn count(&self) -> u32 {
         self.0.count
     }
 
-    /// Buffers that are free.
+    /// Returns the number of free buffers.
     #[inline]
     pub fn free(&self) -> usize {
         let region = &*self.0;
@@ -202,7 +201,7 @@ impl Pool {
         count as usize
     }
 
-    /// Whether the region lies in huge pages that were set aside (`MAP_HUGETLB`, `mmap(2)`).
+    /// Returns whether the region lies in reserved huge pages (`MAP_HUGETLB`, `mmap(2)`).
     pub fn is_huge(&self) -> bool {
         self.0.mapping.huge
     }
@@ -212,7 +211,7 @@ impl Pool {
         (self.0.mapping.start.as_ptr(), self.0.stride_bytes * self.0.count as usize)
     }
 
-    /// Keeps the memory mapped for good, since the kernel may still write to it.
+    /// Keeps the memory mapped permanently, because the kernel may still write to it.
     pub(crate) fn leak(&self) {
         std::mem::forget(self.0.clone());
     }
@@ -222,7 +221,7 @@ impl Pool {
         self.0.0 == buffer.region.0
     }
 
-    /// Whether several threads may use it.
+    /// Returns whether several threads may use it.
     pub(crate) fn is_shared(&self) -> bool {
         self.0.lock.is_some()
     }
@@ -245,20 +244,19 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Sets the length that is used, from the buffer's start. Panics when `len` is more than
-    /// [`Buffer::capacity`].
+    /// Sets the used length, from the buffer's start. Panics if `len` exceeds [`Buffer::capacity`].
     #[inline]
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= self.region.buffer_bytes, "{len} bytes do not fit into the buffer");
         self.len = len;
     }
 
-    /// Whether it may be held and dropped by any thread.
+    /// Returns whether any thread may hold and drop it.
     pub(crate) fn is_shared(&self) -> bool {
         self.region.lock.is_some()
     }
 
-    /// The most that [`Buffer::set_len`] takes.
+    /// Returns the maximum for [`Buffer::set_len`].
     #[inline]
     pub fn capacity(&self) -> usize {
         self.region.buffer_bytes
@@ -329,13 +327,13 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore)] // Miri's memory is of small pages.
+    #[cfg_attr(miri, ignore)] // Miri's memory has small pages only.
     fn a_pool_that_a_huge_page_fits_into_ends_where_one_does() {
         for count in [4, 5, 11] {
             let pool = Pool::new(count, 512 << 10).unwrap();
             let (start, length_bytes) = pool.region();
             assert_eq!((start as usize + length_bytes) % (2 << 20), 0, "{count}");
-            // Every byte is there.
+            // Touches every byte.
             let mut leased: Vec<Buffer> = std::iter::from_fn(|| pool.lease()).collect();
             leased.iter_mut().for_each(|buffer| buffer.fill(1));
             assert!(leased.iter().all(|buffer| buffer.iter().all(|&byte| byte == 1)));

@@ -1,26 +1,26 @@
-//! The part of a file that the page cache holds.
+//! How much of a file the page cache holds.
 
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::param::page_size;
 
-/// The number of `cachestat(2)`, which the libc crate lacks. All architectures share it but MIPS,
-/// where it names no call (ENOSYS).
+/// The number of `cachestat(2)`, which the libc crate lacks. It is the same on all architectures
+/// except MIPS, which has no call of this number (ENOSYS).
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// Returns how many of the file's first `len` bytes the page cache holds, in whole pages and at
+/// Returns how many of the file's first `len` bytes are in the page cache, in whole pages and at
 /// most `len`.
 ///
-/// `None` where the kernel does not say: before Linux 6.5 (`cachestat(2)`, ENOSYS), for a file that
-/// this process neither owns nor may write to (EPERM), on hugetlbfs (EOPNOTSUPP), or under a filter
-/// of system calls.
+/// `None` if the kernel does not report it: before Linux 6.5 (`cachestat(2)`, ENOSYS), for a file
+/// that this process neither owns nor may write to (EPERM), on hugetlbfs (EOPNOTSUPP), or under a
+/// system call filter.
 pub fn cached_bytes(file: BorrowedFd, len: u64) -> Option<u64> {
     cached_bytes_at(file, 0, len)
 }
 
-/// As [`cached_bytes`], of the `len` bytes from `offset` on.
+/// Like [`cached_bytes`], for the `len` bytes from `offset`.
 pub(crate) fn cached_bytes_at(file: BorrowedFd, offset: u64, len: u64) -> Option<u64> {
     if len == 0 {
-        // The kernel takes a length of 0 for "up to the end of the file".
+        // For the kernel, length 0 means up to the end of the file.
         return Some(0);
     }
     // `struct cachestat_range` (`linux/mman.h`): offset and length.
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn what_was_written_is_cached_until_it_is_dropped() {
         let test = "what_was_written_is_cached_until_it_is_dropped";
-        // In the build's folder: on a disk where the build is on a disk.
+        // In the build folder, which is usually on a disk.
         let program = std::env::current_exe().unwrap();
         let mut file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();
         file.write_all(&[7; LEN_BYTES]).unwrap();

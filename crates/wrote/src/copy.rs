@@ -1,7 +1,7 @@
 //! Copies of files, folders and streams in constant memory.
 //!
-//! The copy is made under a temporary name beside its place. It takes the place when it is whole
-//! and as safe as requested: other processes find the old file, or all of the copy.
+//! A copy is made under a temporary name in the same folder. It gets its final name once it is
+//! complete and as safe as requested: other processes find the old file, or the whole copy.
 
 mod checksum;
 mod copied;

@@ -1,9 +1,9 @@
-//! The storage below a path: file system, block device, and the alignment that they need.
+//! The storage below a path: file system, block device, and their alignment.
 //!
-//! Everything here is read from `statx(2)`, `statvfs(3)`, `/proc/self/mountinfo` (proc(5)) and
-//! `/sys/dev/block` (the kernel's `Documentation/ABI/stable/sysfs-block`). Nothing is opened for
-//! writing, and no privilege is needed. A file missing from `/sys`, as in a container or on an
-//! older kernel, gives the default that its field names, never an error.
+//! Read from `statx(2)`, `statvfs(3)`, `/proc/self/mountinfo` (proc(5)) and `/sys/dev/block` (the
+//! kernel's `Documentation/ABI/stable/sysfs-block`), without opening anything for writing and
+//! without privileges. A file missing in `/sys`, as in a container or on an older kernel, yields
+//! the default documented at its field, never an error.
 
 mod align;
 mod block;
@@ -25,11 +25,11 @@ use rustix::fs::StatVfsMountFlags;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Examines the storage below `path`, an existing folder or file. A block device is described by
-/// itself, with the file system `none`.
+/// Examines the storage below `path`, an existing folder or file. A block device describes itself,
+/// with the file system `none`.
 ///
-/// Fails with the kernel's words where the path cannot be resolved, or `/proc/self/mountinfo`
-/// cannot be read.
+/// Fails with the kernel's error if the path can't be resolved or `/proc/self/mountinfo` can't be
+/// read.
 ///
 /// ```
 /// use wrote::device::examine;
@@ -74,13 +74,12 @@ pub fn examine(path: impl AsRef<Path>) -> Result<Target, Error> {
     })
 }
 
-/// Returns the block device that `path` itself is, or that holds it; `None` where there is none, or
-/// more than one.
+/// Returns the block device that `path` is or lies on; `None` if there is none, or more than one.
 pub fn device_at(path: impl AsRef<Path>) -> Option<BlockDevice> {
     examine(path).ok()?.device.ok()
 }
 
-/// Describes a block device by itself: no file system, every block in its own place, nothing free.
+/// Describes a block device itself: no file system, writes in place, nothing free.
 fn bare(path: PathBuf, (major, minor): (u32, u32), sys: &Path) -> Target {
     let device = block::describe(sys, major, minor);
     Target {
@@ -97,7 +96,7 @@ fn bare(path: PathBuf, (major, minor): (u32, u32), sys: &Path) -> Target {
     }
 }
 
-/// Tells whether the ext4 on this device keeps a journal, by the folder of that device in `/sys`.
+/// Returns whether the ext4 on this device has a journal, by its folder in `/sys`.
 fn has_journal(device: Option<&BlockDevice>, sys: &Path) -> Option<bool> {
     let path = sys.join("fs/ext4").join(&device?.name).join("journal_task");
     std::fs::read_to_string(path).ok().map(|task| task.trim() != "<none>")
@@ -127,15 +126,15 @@ fn device_below(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -
     (Ok(device), in_memory)
 }
 
-/// Returns the same of an overlay, which writes into its upper folder.
+/// The same for an overlay, which writes into its upper folder.
 fn device_below_overlay(mount: &Mount, mounts: &[Mount], sys: &Path) -> Below {
     let nothing = |because: String| (Err(because), false);
     let Some(upper) = mount.upper_folder() else {
         return nothing("overlay without an upper folder: nothing can be written".into());
     };
     let unseen = || format!("overlay: upper folder {} cannot be seen from here", upper.display());
-    // In a container the folder has its name on the host. The path is then missing, or leads back
-    // into an overlay, which the kernel accepts nowhere as an upper folder.
+    // In a container the upper folder has its name on the host. The path is then missing, or leads
+    // back into an overlay, which the kernel never accepts as an upper folder.
     let place = upper.is_absolute().then(|| Location::of(&upper).ok()).flatten();
     let Some(place) = place else { return nothing(unseen()) };
     let Some(below) = mounts::find(mounts, &place).filter(|below| below.filesystem != "overlay")
@@ -149,14 +148,14 @@ fn device_below_overlay(mount: &Mount, mounts: &[Mount], sys: &Path) -> Below {
     (device, in_memory)
 }
 
-/// Returns the number of the file system's block device, or the reason why there is none.
+/// Returns the number of the file system's block device, or why there is none.
 fn device_of(mount: &Mount, place: &Location, sys: &Path) -> Result<(u32, u32), String> {
     let filesystem = &mount.filesystem;
     if place.device.0 != 0 {
         return Ok(place.device);
     }
     // A FUSE server may give its source any name, so a device there proves nothing. (`fuseblk` has
-    // a real one, and so a st_dev, which was returned above.)
+    // a real one, and therefore an st_dev, which was returned above.)
     let device = (!filesystem.starts_with("fuse")).then(|| mounts::source_device(mount, sys));
     let Some(device) = device.flatten() else {
         return Err(format!("{filesystem} has no block device that the kernel names"));

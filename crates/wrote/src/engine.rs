@@ -1,7 +1,7 @@
-//! The only door to the disk: queue an operation on a leased buffer, submit, reap.
+//! The only way to the disk: queue an operation on a leased buffer, submit, reap.
 //!
-//! An [`Engine`] is a ladder. It takes the best rung that works, and keeps each step down in
-//! [`Effective`], with the kernel's own reason (W6):
+//! An [`Engine`] uses the best method that works, and records each step down in [`Effective`], with
+//! the kernel's reason (W6):
 //!
 //! | rung | what it is | when |
 //! |---|---|---|
@@ -13,12 +13,12 @@
 //! | mmap | copies to and from a mapping of the file, one at a time | requested |
 //! | null | no I/O: the cost of the caller's own loop | requested |
 //!
-//! On every rung an operation is whole or an error: short transfers, `EINTR` and `EAGAIN` end here
-//! (W4). A failed flush poisons its file for good (W2). A buffer in flight belongs to the engine,
-//! and dropping the engine waits for it (W5). [`Sim`] is a disk that fails on demand, to prove all
-//! of that and the code above.
+//! With every method an operation is complete or an error: short transfers, `EINTR` and `EAGAIN`
+//! are handled here (W4). A failed flush poisons its file permanently (W2). A buffer in flight
+//! belongs to the engine, and dropping the engine waits for it (W5). [`Sim`] is a disk that fails
+//! on demand, to test all of this and the code above.
 //!
-//! One thread uses an engine; there are no locks inside.
+//! One thread uses an engine; it has no locks inside.
 
 mod backend;
 mod carried;
@@ -84,7 +84,7 @@ use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Carries out operations on files, up to `iodepth` at once.
+/// Executes operations on files, up to `iodepth` at once.
 ///
 /// ```
 /// use wrote::engine::{Engine, Op, Options};
@@ -111,40 +111,40 @@ use std::time::Duration;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Engine {
-    /// Dropped before the pool: a ring must release its registered memory before that is unmapped.
-    /// Not dropped at all in a child process, which has neither its threads nor its ring.
+    /// Dropped before the pool, because a ring must release its registered memory before that is
+    /// unmapped. Not dropped in a child process, which has neither its threads nor its ring.
     backend: ManuallyDrop<Box<dyn Backend>>,
     pool: Pool,
     files: Vec<Option<OpenFile>>,
-    /// Slots of closed files, the lowest on top: a ring has its registered files there.
+    /// Slots of closed files, the lowest on top, because a ring registers the lowest ones.
     free_files: BinaryHeap<Reverse<u32>>,
     opened: u64,
     slots: Slots,
     completed: Vec<Completion>,
-    /// Replies of the backend, and how many of them are settled.
+    /// Replies of the backend, and how many are settled.
     done: Vec<Reply>,
     settled: usize,
-    /// Whether a registration of the pool was tried.
+    /// Whether registering the pool was tried.
     registered: bool,
-    /// Whether requests go to a ring of its own, and several threads hand them on.
+    /// Whether several threads submit to a ring of this engine.
     has_shared_ring: bool,
     /// Folders whose flush failed, with the error number (W2).
     poisoned_folders: Vec<(PathBuf, i32)>,
     effective: Effective,
-    /// The pool's memory, where it is of a budget.
+    /// The pool's memory, if it is on a budget.
     allowance: Option<Allowance>,
     process: Process,
 }
 
 impl Engine {
-    /// Makes an engine, on the best rung that works. Fails when there is no memory for the buffers,
-    /// or no threads where io_uring is refused. A refused io_uring alone is a fallback, not an
-    /// error.
+    /// Creates an engine with the best method that works. Fails if there is no memory for the
+    /// buffers, or no threads if io_uring is refused. A refused io_uring alone is a fallback, not
+    /// an error.
     pub fn open(options: &Options) -> Result<Engine, Error> {
         Engine::open_for(options, Callers::One)
     }
 
-    /// As [`Engine::open`], for callers of several threads, one at a time.
+    /// Like [`Engine::open`], for several calling threads, one at a time.
     pub(crate) fn open_for(options: &Options, callers: Callers) -> Result<Engine, Error> {
         let pool = pool_for(options, callers)?;
         let mut effective = Effective { huge_pages: pool.is_huge(), ..effective_of(options) };
@@ -169,8 +169,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Makes an engine whose requests another engine carries out. It has the pool of a budget, and
-    /// the settings in `effective` but for the depth.
+    /// Creates an engine whose requests another engine executes. Its pool is on a budget, and its
+    /// settings are those in `effective` except for the depth.
     pub(crate) fn carried(
         carrier: Box<dyn Carrier>,
         (pool, allowance): (Pool, Allowance),
@@ -189,32 +189,32 @@ impl Engine {
         self
     }
 
-    /// Takes larger buffers, where the engine's memory is of a budget that has room for them.
-    /// Buffers of before stay as they are.
+    /// Takes larger buffers if the memory is on a budget with room for them. Existing buffers are
+    /// unaffected.
     pub(crate) fn grow(&mut self) {
         if let Some(pool) = self.allowance.as_mut().and_then(Allowance::grow) {
             self.pool = pool;
         }
     }
 
-    /// Records steps down that came before the engine was made.
+    /// Records fallbacks from before the engine was created.
     pub(crate) fn fell_back_before(&mut self, fallbacks: &[Fallback]) {
         for Fallback { wanted, got, because } in fallbacks {
             self.effective.fell_back(wanted, got, because.clone());
         }
     }
 
-    /// Queues a request of another engine, which judges its result; there is room for it.
+    /// Queues a request of another engine, which judges the result. There must be room.
     pub(crate) fn queue_carried(&mut self, user_data: u64, request: CarriedRequest) {
         self.slots.take().begin_carried(user_data, request);
     }
 
-    /// Makes an engine on a simulated disk. Fails when there is no memory for the buffers.
+    /// Creates an engine on a simulated disk. Fails if there is no memory for the buffers.
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Engine, Error> {
         Engine::simulated_for(sim, options, Callers::One)
     }
 
-    /// As [`Engine::simulated`], for callers of several threads.
+    /// Like [`Engine::simulated`], for several calling threads.
     pub(crate) fn simulated_for(
         sim: &Sim,
         options: &Options,
@@ -224,7 +224,7 @@ impl Engine {
         Ok(Engine::with(sim.backend(), pool, effective_of(options)))
     }
 
-    /// As [`Engine::simulated`], with the pool of a budget.
+    /// Like [`Engine::simulated`], with a pool on a budget.
     pub(crate) fn simulated_within(
         sim: &Sim,
         (pool, allowance): (Pool, Allowance),
@@ -260,8 +260,8 @@ impl Engine {
         self.process.check()
     }
 
-    /// Tries whether io_uring may be used here. Returns the step that failed and the kernel's
-    /// words, as in [`Fallback::because`].
+    /// Tries whether io_uring is available. Returns the step that failed and the kernel's error, as
+    /// in [`Fallback::because`].
     pub fn probe_io_uring() -> Result<(), String> {
         let options = Options::new(Ioengine::IoUring, 1, 4096);
         let engine = Engine::open(&options).map_err(|error| error.to_string())?;
@@ -269,7 +269,7 @@ impl Engine {
         refused.map_or(Ok(()), |step| Err(step.because.clone()))
     }
 
-    /// Registers the pool with the ring, if [`Options::registered_buffers`] did not. Registering
+    /// Registers the pool with the ring, unless [`Options::registered_buffers`] did. Registering
     /// touches every page, so a caller that may not fill the pool can delay it.
     pub(crate) fn register_buffers(&mut self) {
         if !self.registered && self.process.is_this() {
@@ -278,8 +278,8 @@ impl Engine {
         }
     }
 
-    /// Leases a buffer of the engine's pool; waits for a completion where all are in flight. Fails
-    /// with `ENOBUFS` when all buffers are leased and none of them is in flight.
+    /// Leases a buffer of the engine's pool; waits for a completion if all are in flight. Fails
+    /// with `ENOBUFS` if all buffers are leased and none is in flight.
     #[inline]
     pub fn lease(&mut self) -> Result<Buffer, Error> {
         match self.pool.lease() {
@@ -321,12 +321,12 @@ impl Engine {
         self.pool.buffer_bytes()
     }
 
-    /// The settings in effect, and each step down from those requested.
+    /// Returns the settings in effect, and each fallback from those requested.
     pub fn effective(&self) -> &Effective {
         &self.effective
     }
 
-    /// Operations queued and not yet reaped.
+    /// Returns the number of operations queued and not yet reaped.
     pub fn outstanding(&self) -> usize {
         self.in_flight() + self.completed.len()
     }
@@ -335,7 +335,8 @@ impl Engine {
         self.slots.in_flight()
     }
 
-    /// Whether `iodepth` operations are in flight: the next [`Engine::queue`] waits for one.
+    /// Returns whether `iodepth` operations are in flight, so that the next [`Engine::queue`] waits
+    /// for one.
     pub fn is_full(&self) -> bool {
         self.slots.is_full()
     }
@@ -343,9 +344,9 @@ impl Engine {
     /// Queues an operation; its [`Completion`] carries `user_data`. Every operation has exactly one
     /// completion: a refused one completes with the error.
     ///
-    /// Waits for another operation while `iodepth` of them are in flight. Only [`Engine::submit`],
-    /// [`Engine::reap`] or another call that waits hands it to the kernel.
-    // A caller that names the kind of its operation saves 40 of 146 instructions by it.
+    /// Waits for another operation while `iodepth` of them are in flight. Queued operations reach
+    /// the kernel with [`Engine::submit`], [`Engine::reap`] or another call that waits.
+    // For callers with a constant kind of operation, inlining saves 40 of 146 instructions.
     #[inline(always)]
     pub fn queue(&mut self, user_data: u64, op: Op) {
         if self.is_full() {
@@ -372,8 +373,8 @@ impl Engine {
         self.queue(user_data, op);
     }
 
-    /// Panics where the last operation writes a block on which another write is in flight (W3).
-    /// They are a mistake of the layer above, so only debug assertions search for them.
+    /// Panics if the last operation writes a block on which another write is in flight (W3). That
+    /// is a bug of the layer above, so only debug builds check it.
     #[inline]
     fn check_disjoint(&self) {
         debug_assert!(
@@ -384,7 +385,7 @@ impl Engine {
         );
     }
 
-    /// Hands the queued operations to the backend.
+    /// Passes the queued operations to the backend.
     fn hand_on(&mut self) {
         let in_flight = self.in_flight() as u32;
         self.effective.iodepth_reached = self.effective.iodepth_reached.max(in_flight);
@@ -392,7 +393,7 @@ impl Engine {
         self.slots.handed_on(self.has_shared_ring);
     }
 
-    /// Hands the queue to the kernel, without waiting. After an error, operations in flight stay in
+    /// Passes the queue to the kernel without waiting. After an error, operations in flight stay in
     /// flight.
     pub fn submit(&mut self) -> Result<(), Error> {
         self.check_process()?;
@@ -400,19 +401,19 @@ impl Engine {
         self.backend.submit().map_err(|error| failed("submitting to the kernel", &error))
     }
 
-    /// Submits, waits until at least `min` operations (or all, where fewer are outstanding) are
-    /// complete, and appends every completion to `completions`. An operation's own error is in its
+    /// Submits, waits until at least `min` operations (or all, if fewer are outstanding) are
+    /// complete, and appends all completions to `completions`. An operation's error is in its
     /// completion.
     pub fn reap(&mut self, min: usize, completions: &mut Vec<Completion>) -> Result<(), Error> {
         self.reap_each(min, |completion| completions.push(completion))
     }
 
-    /// As [`Engine::reap`], but gives each completion to `take`: none is stored.
+    /// Like [`Engine::reap`], but passes each completion to `take` instead of storing it.
     #[inline]
     pub fn reap_each(&mut self, min: usize, mut take: impl FnMut(Completion)) -> Result<(), Error> {
         self.check_process()?;
         let left = self.outstanding().saturating_sub(min);
-        // One by one: where `take` panics, the others are left.
+        // One by one, so that the others are kept if `take` panics.
         self.completed.reverse();
         while let Some(completion) = self.completed.pop() {
             take(completion);
@@ -428,8 +429,8 @@ impl Engine {
         }
     }
 
-    /// Hands the queue on, and returns a wait for a completion that leaves the engine to other
-    /// threads. For an engine of [`Callers::Shared`].
+    /// Submits the queue, and returns a wait for a completion during which other threads may use
+    /// the engine. For an engine with [`Callers::Shared`].
     pub(crate) fn prepare_wait(&mut self) -> Result<Wait, Error> {
         self.check_process()?;
         self.hand_on();
@@ -439,18 +440,18 @@ impl Engine {
         self.backend.prepare_wait().map_err(|error| failed("submitting to the kernel", &error))
     }
 
-    /// Ends such a wait on another thread.
+    /// Ends such a wait from another thread.
     pub(crate) fn interrupt(&mut self) {
         // After an error the wait ends with the next completion.
         let _ = self.backend.interrupt();
     }
 
-    /// Whether an operation was queued, and not handed on, or is complete.
+    /// Returns whether an operation is queued but not submitted, or complete.
     pub(crate) fn wants_turn(&self) -> bool {
         self.slots.has_queued() || !self.completed.is_empty()
     }
 
-    /// As [`Engine::reap`], where only errors matter: returns the first.
+    /// Like [`Engine::reap`] if only errors matter: returns the first.
     pub(crate) fn reap_results(&mut self, min: usize) -> Result<(), Error> {
         let mut first = Ok(());
         self.reap_each(min, |completion| {
@@ -461,12 +462,12 @@ impl Engine {
         first
     }
 
-    /// Submits, waits until an operation is complete or `time` is over, and appends every
-    /// completion to `completions`: for a caller with other work at that time.
+    /// Submits, waits until an operation is complete or `time` is over, and appends all completions
+    /// to `completions`: for a caller with other work at that time.
     ///
-    /// It may return earlier without a completion: after a short transfer that goes on, after a
-    /// signal, and at once where no call waits for both (poll queues, Linux before 5.11, [`Sim`]).
-    /// With nothing outstanding it does not wait. An operation's own error is in its completion.
+    /// It may return early without a completion: after a short transfer that continues, after a
+    /// signal, and at once if no call can wait for both (poll queues, Linux before 5.11, [`Sim`]).
+    /// With nothing outstanding it does not wait. An operation's error is in its completion.
     pub fn reap_within(
         &mut self,
         time: Duration,
@@ -481,16 +482,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits for everything outstanding, and drops bytes that were read. Returns the first error of
-    /// an operation, after all of them are complete.
+    /// Waits for everything outstanding, and discards bytes read. Returns the first error of an
+    /// operation, after all are complete.
     pub fn drain(&mut self) -> Result<(), Error> {
         self.reap_results(usize::MAX)
     }
 
-    /// Waits for everything outstanding, then flushes the file by `fdatasync(2)`. After success
-    /// every write queued before survives a power loss (W1); a new file's name does after a sync of
-    /// its folder. Returns the first error of an outstanding operation, or the flush's own, which
-    /// poisons the file (W2).
+    /// Waits for everything outstanding, then flushes the file with `fdatasync(2)`. On success all
+    /// writes queued before are durable (W1); a new file's name is once its folder is synced.
+    /// Returns the first error of an outstanding operation, or of the flush, which poisons the file
+    /// (W2).
     pub fn flush(&mut self, file: FileId) -> Result<(), Error> {
         self.drain()?;
         self.queue(0, Op::Fdatasync { file });
@@ -508,12 +509,12 @@ impl Engine {
         waited
     }
 
-    /// Whether replies are left: `take` panicked, and the kernel gives none again.
+    /// Returns whether replies are left because `take` panicked; the kernel reports them only once.
     fn has_unsettled(&self) -> bool {
         self.settled < self.done.len()
     }
 
-    /// Hands the queue on, and settles each reply that `wait` collects: again, whole, or failed.
+    /// Submits the queue, and settles each reply collected by `wait`: retried, complete, or failed.
     #[inline]
     fn settle_all(
         &mut self,
@@ -581,12 +582,13 @@ fn failed(what: &'static str, error: &io::Error) -> Error {
 }
 
 impl Drop for Engine {
-    /// Waits for operations in flight: the kernel still uses their buffers (W5). Then closes every
-    /// file.
+    /// Waits for operations in flight, because the kernel still uses their buffers (W5). Then
+    /// closes every file.
     fn drop(&mut self) {
         while self.in_flight() > 0 && self.advance(1).is_ok() {}
         if self.in_flight() > 0 || !self.process.is_this() {
-            // The kernel may use their memory for ever, or they are the parent's: it stays mapped.
+            // The kernel may use the memory forever, or it belongs to the parent, so it stays
+            // mapped.
             self.pool.leak();
             self.slots.leak();
             std::mem::forget(self.allowance.take());

@@ -1,10 +1,11 @@
-//! The error type of everything that touches a disk: the action, the path, and the kernel's words.
+//! The error type of everything that touches a disk: the action, the path, and the kernel's
+//! message.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The action on a file that failed.
+/// The action that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Action {
@@ -24,17 +25,17 @@ pub enum Action {
     Truncate,
     /// `unlink(2)`.
     Remove,
-    /// A change of a file's name: `renameat2(2)`.
+    /// Changing a file's name: `renameat2(2)`.
     Rename,
-    /// `open(2)` with O_CREAT: the path is the folder, which takes no new name.
+    /// `open(2)` with O_CREAT: the path is the folder, which accepts no new name.
     MakeFile,
     /// `mkdir(2)`.
     MakeFolder,
-    /// `fsync(2)` of a folder, which makes the names in it durable.
+    /// `fsync(2)` of a folder, which makes its names durable.
     SyncFolder,
-    /// A change of a file's permissions, owner, times or attributes.
+    /// Changing a file's permissions, owner, times or attributes.
     SetMetadata,
-    /// A look at the path: `statx(2)`, `statfs(2)`, `/proc`, `/sys`.
+    /// Examining the path: `statx(2)`, `statfs(2)`, `/proc`, `/sys`.
     Examine,
 }
 
@@ -59,10 +60,10 @@ impl Action {
     }
 }
 
-/// The failure of an operation on a file, or of an engine.
+/// A failed operation on a file, or a failed engine.
 ///
-/// Every function that returns it may fail with [`Error::File`] and the kernel's words, or with
-/// [`Error::Engine`]. Its documentation names other errors.
+/// Every function that returns it may fail with [`Error::File`] and the kernel's message, or with
+/// [`Error::Engine`]. Its documentation lists other errors.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -72,27 +73,27 @@ pub enum Error {
         path: PathBuf,
         /// The action that failed.
         action: Action,
-        /// The byte offset in the file, where the action has one.
+        /// The byte offset in the file, if the action has one.
         offset: Option<u64>,
         /// The kernel's error number.
         errno: i32,
     },
     /// A log has no room for a record yet: the disk is full, or there is no descriptor or memory
-    /// for the next segment. The log keeps the record in memory, in its place, and tries again. So
-    /// it may still be written: a program that appends it again may have it twice. Wait again for
-    /// the same record instead ([`Log::ticket`](crate::Log::ticket)). Any other error of a wait
-    /// says that the record is not safe and will not be.
+    /// for the next segment. The log keeps the record in memory, in its place, and retries. The
+    /// record may still be written, so appending it again may duplicate it. Wait again for the same
+    /// record instead ([`Log::ticket`](crate::Log::ticket)). Any other error of a wait means that
+    /// the record is not safe and never will be.
     NotYet {
         /// The segment.
         path: PathBuf,
         /// The action that failed.
         action: Action,
-        /// The byte offset in the file, where the action has one.
+        /// The byte offset in the file, if the action has one.
         offset: Option<u64>,
         /// The kernel's error number.
         errno: i32,
     },
-    /// An earlier flush of this file failed. Writes since the flush before are in doubt, and no
+    /// An earlier flush of this file failed. Writes since the previous flush are in doubt, and no
     /// later flush can be trusted (W2).
     Poisoned {
         /// The file.
@@ -100,86 +101,86 @@ pub enum Error {
         /// The kernel's error number of the failed flush.
         errno: i32,
     },
-    /// The file takes no direct operation at this offset, or of this length.
+    /// The file supports no direct operation at this offset or of this length.
     Alignment {
         /// The file.
         path: PathBuf,
-        /// The action that was refused.
+        /// The refused action.
         action: Action,
         /// The offset.
         offset: u64,
-        /// The bytes of which offset and length must be multiples.
+        /// Offset and length must be multiples of this.
         align_bytes: u32,
     },
-    /// The request needs more than all buffers of the engine.
+    /// The request needs more than all of the engine's buffers.
     TooLong {
         /// The file.
         path: PathBuf,
-        /// The action that was refused.
+        /// The refused action.
         action: Action,
         /// The offset.
         offset: u64,
         /// The length, in bytes.
         len: usize,
-        /// The greatest length at this offset, in bytes; alignment takes its part of the buffers.
+        /// The maximum length at this offset, in bytes, after alignment.
         len_max: u64,
     },
-    /// The request makes no sense for this path. Nothing was changed.
+    /// The request is invalid for this path. Nothing was changed.
     Refused {
         /// The path.
         path: PathBuf,
-        /// The reason, and what would be right.
+        /// The reason, and a valid alternative.
         because: String,
     },
-    /// Another program changed the length of a file that this one appends to. Neither the other's
-    /// bytes nor later ones of this program were written over.
+    /// Another program changed the length of a file that this one appends to. Nothing was
+    /// overwritten, neither its bytes nor ours.
     Interfered {
         /// The file.
         path: PathBuf,
-        /// Its length, in bytes.
+        /// Its current length, in bytes.
         len: u64,
-        /// The shortest and the longest length that this program's own writes explain, in bytes.
+        /// The minimum and maximum length that this program's own writes explain, in bytes.
         len_known: (u64, u64),
     },
-    /// The log was cut before a record that this reader has read already. A seek to the record that
-    /// it names, or to an earlier one, lets the reader go on.
+    /// The log was truncated before a record that this reader has already read. The reader
+    /// continues after a seek to `sequence` or an earlier record.
     Truncated {
         /// The log's folder.
         path: PathBuf,
-        /// The record at which the log was cut, and that is written anew.
+        /// The record at which the log was truncated, which will be written anew.
         sequence: u64,
     },
     /// A copy differs from its source.
     Differs {
-        /// The file with other content than expected.
+        /// The file with unexpected content.
         path: PathBuf,
         /// The difference.
         because: String,
     },
-    /// Bytes that were written can't be read any more: the disk lost them, or another program wrote
-    /// there.
+    /// Bytes that were written can't be read any more: the disk lost them, or another program
+    /// overwrote them.
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The first byte that is wrong.
+        /// The first wrong byte.
         offset: u64,
         /// The damage, and the command to run.
         because: String,
     },
-    /// A segment of another log, or of another place, stands among the segments of a log. No crash
-    /// does that: a file was copied or renamed. Nothing was changed.
+    /// A segment of another log, or from another position, is among the segments of a log. No crash
+    /// causes that: a file was copied or renamed. Nothing was changed.
     Foreign {
         /// The segment.
         path: PathBuf,
-        /// Both logs, or both places, and the file with which it was compared.
+        /// Both logs or positions, and the file with which it was compared.
         because: String,
     },
-    /// The caller asked to stop. The unfinished work is undone.
+    /// The caller asked to stop. The unfinished work was undone.
     Interrupted,
-    /// The handle was opened before a `fork(2)`, by the parent of this process. Only the parent can
-    /// use it; nothing was done.
+    /// The handle was opened by the parent process before a `fork(2)`. Only the parent can use it;
+    /// nothing was done.
     Forked,
-    /// The engine itself could not be made or run.
+    /// The engine itself could not be created or run.
     Engine {
         /// The step that failed.
         what: &'static str,
@@ -188,7 +189,7 @@ pub enum Error {
     },
 }
 
-/// Writes the file, the action, the place, and the kernel's words.
+/// Formats the file, the action, the offset, and the kernel's message.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(path) = self.path() {
@@ -241,11 +242,11 @@ impl fmt::Display for Error {
     }
 }
 
-/// The text has the kernel's words already, so there is no [`std::error::Error::source`] that would
-/// repeat them. Programs ask [`Error::kind`], [`Error::path`] and [`Error::raw_os_error`].
+/// The text includes the kernel's message, so there is no [`std::error::Error::source`] that would
+/// repeat it. Programs use [`Error::kind`], [`Error::path`] and [`Error::raw_os_error`].
 impl std::error::Error for Error {}
 
-/// The path of an error, borrowed as the error is; `None` where it is about none.
+/// The path of an error, borrowed like the error; `None` if it concerns none.
 macro_rules! path_of {
     ($error:expr) => {
         match $error {
@@ -266,7 +267,7 @@ macro_rules! path_of {
 }
 
 impl Error {
-    /// Returns the kernel's error as one about `path`.
+    /// Converts the kernel's error to one about `path`.
     pub fn file(
         path: impl AsRef<Path>,
         action: Action,
@@ -276,18 +277,18 @@ impl Error {
         Error::File { path: path.as_ref().to_owned(), action, offset, errno: errno_of(error) }
     }
 
-    /// The kind of the error, in the words of the standard library: [`io::ErrorKind::NotFound`],
-    /// [`io::ErrorKind::StorageFull`] and so on.
+    /// Returns the kind of the error, in the terms of the standard library:
+    /// [`io::ErrorKind::NotFound`], [`io::ErrorKind::StorageFull`] and so on.
     pub fn kind(&self) -> io::ErrorKind {
         words(self.errno()).kind()
     }
 
-    /// The file or folder that the error is about; `None` where it is about none.
+    /// Returns the file or folder that the error is about; `None` if it concerns none.
     pub fn path(&self) -> Option<&Path> {
         path_of!(self)
     }
 
-    /// The error number that the kernel returned; `None` where the library refused by itself.
+    /// Returns the kernel's error number; `None` if the library refused by itself.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
             Error::File { errno, .. }
@@ -299,7 +300,7 @@ impl Error {
     }
 
     /// Returns the kernel's error number behind an [`io::Error`]: its own, or that of the [`Error`]
-    /// that it was made from. [`io::Error::raw_os_error`] knows only the first.
+    /// from which it was made. [`io::Error::raw_os_error`] only knows the first.
     pub fn errno_in(error: &io::Error) -> Option<i32> {
         let inner = || error.get_ref()?.downcast_ref::<Error>().map(Error::errno);
         error.raw_os_error().or_else(inner)
@@ -309,7 +310,7 @@ impl Error {
         Error::Refused { path: path.to_owned(), because: because.into() }
     }
 
-    /// Says of a kernel's refusal that what was asked may still be done.
+    /// Marks a kernel's refusal as temporary.
     pub(crate) fn not_yet(self) -> Error {
         match self {
             Error::File { path, action, offset, errno } => {
@@ -319,7 +320,7 @@ impl Error {
         }
     }
 
-    /// Says that what was not done yet will not be.
+    /// Marks a temporary refusal as final.
     pub(crate) fn given_up(self) -> Error {
         match self {
             Error::NotYet { path, action, offset, errno } => {
@@ -329,7 +330,7 @@ impl Error {
         }
     }
 
-    /// Replaces the path by the name that the user gave to the file.
+    /// Replaces the path by the name that the user gave.
     pub(crate) fn about(mut self, named: &Path) -> Error {
         if let Some(path) = self.path_mut() {
             *path = named.to_owned();
@@ -337,7 +338,7 @@ impl Error {
         self
     }
 
-    /// Replaces the path where it is `path`.
+    /// Replaces the path if it is `path`.
     pub(crate) fn renamed(mut self, path: &Path, named: &Path) -> Error {
         if let Some(own) = self.path_mut().filter(|own| *own == path) {
             *own = named.to_owned();
@@ -349,7 +350,7 @@ impl Error {
         path_of!(self)
     }
 
-    /// The kernel's error number. `EINVAL` for [`Error::Alignment`] and [`Error::Refused`],
+    /// Returns the kernel's error number. `EINVAL` for [`Error::Alignment`] and [`Error::Refused`],
     /// `ENOBUFS` for [`Error::TooLong`], `ESTALE` for [`Error::Interfered`] and
     /// [`Error::Truncated`], `EINTR` for [`Error::Interrupted`], `EPERM` for [`Error::Forked`],
     /// `EIO` for [`Error::Differs`], [`Error::Damaged`] and [`Error::Foreign`].
@@ -370,7 +371,7 @@ impl Error {
 }
 
 pub(crate) trait Tried<T> {
-    /// Turns a kernel's error into an [`Error::File`] without an offset.
+    /// Converts a kernel's error into an [`Error::File`] without an offset.
     fn tried(self, path: &Path, action: Action) -> Result<T, Error>;
 }
 
@@ -387,8 +388,8 @@ impl From<Error> for io::Error {
     }
 }
 
-/// Returns the kernel's error number inside an I/O error. Without one it is `EINVAL` for arguments
-/// that the standard library refuses, such as a path with a NUL, and else `EIO`.
+/// Returns the kernel's error number inside an I/O error. Without one: `EINVAL` for arguments
+/// refused by the standard library, such as a path with a NUL, else `EIO`.
 pub(crate) fn errno_of(error: &io::Error) -> i32 {
     let otherwise = match error.kind() {
         io::ErrorKind::InvalidInput => libc::EINVAL,
@@ -428,7 +429,7 @@ mod tests {
         let error = io::Error::from(error);
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         assert_eq!(Error::errno_in(&error), Some(28));
-        // Once more through the library, as by a reader that is handed to a `Writer`.
+        // Once more through the library, like a reader passed to a `Writer`.
         let error = Error::file(Path::new("/data/file"), Action::Read, None, &error);
         assert_eq!(error.errno(), 28);
         assert_eq!(Error::errno_in(&io::Error::other("no number")), None);

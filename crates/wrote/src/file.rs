@@ -1,31 +1,31 @@
-//! Direct files: reads of any offset and length, writes that are explicit about alignment.
+//! Direct files: reads of any offset and length, writes with explicit alignment.
 //!
 //! # Direct or cached?
 //!
 //! A cached file is copied through the kernel's memory: small and unaligned transfers are cheap,
-//! and recent bytes need no device. A direct file (`O_DIRECT`, `open(2)`) moves bytes between the
-//! device and the program's own buffers: nothing is copied or kept, and each transfer costs the
-//! device's time. It is faster for large transfers, for many at once, and for data that is used
-//! once. One small read at a time is faster through the cache.
+//! and recent bytes need no device access. A direct file (`O_DIRECT`, `open(2)`) moves bytes
+//! between the device and the program's buffers: nothing is copied or kept, and each transfer takes
+//! the device's time. It is faster for large transfers, for many at once, and for data used once.
+//! Single small reads are faster through the cache.
 //!
-//! A [`DirectFile`] that is only read asks whether the cache has the bytes anyhow, and takes them
+//! A [`DirectFile`] that is only read checks whether the cache has the bytes, and then takes them
 //! from there.
 //!
-//! The kernel wants a direct transfer aligned, in the file and in memory. A [`DirectFile`] reads
-//! any bytes: it reads the blocks that hold them and returns the bytes that were requested. So a
-//! read of a few bytes costs a whole block. A write of a part of a block would have to read the
-//! rest first, at a hidden price. So a write takes a leased [`DiskBuffer`] at an aligned offset and
-//! of an aligned length. Otherwise it fails and names the alignment ([`Error::Alignment`]).
+//! The kernel requires direct transfers to be aligned, in the file and in memory. A [`DirectFile`]
+//! can read any range: it reads the containing blocks and returns the requested bytes, so a read of
+//! a few bytes costs a whole block. Writing part of a block would have to read the rest first, at a
+//! hidden cost. So a write takes a leased [`DiskBuffer`] with aligned offset and length. Otherwise
+//! it fails and reports the alignment ([`Error::Alignment`]).
 //!
 //! # Waiting
 //!
 //! `read`, `write`, `write_durable`, `allocate`, `sync_data` and `sync_all` block. Each has a form
-//! that returns an [`Operation`] at once, named `start_..`.
-//! Many operations can be in progress: wait for each, or await it in [`Disk::block_on`] or another
-//! executor. The rest (`len`, `truncate`, `close`) only blocks.
+//! named `start_..` that returns an [`Operation`] at once. Many operations can be in progress: wait
+//! for each, or await it in [`Disk::block_on`] or another executor. The rest (`len`, `truncate`,
+//! `close`) only blocks.
 //!
-//! Operations on the same bytes of a file happen in the order in which they were started through
-//! one handle (W3). A flush covers every change that was started before it (W1).
+//! Operations on the same bytes of a file are executed in the order in which they were started
+//! through one handle (W3). A flush covers every change started before it (W1).
 //!
 //! ```
 //! use wrote::engine::Options;
@@ -87,20 +87,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A file that is read at any offset and length, and written in aligned blocks. Clones are handles
 /// to the same open file, for other threads and tasks.
 ///
-/// [`Disk::open_file`] makes it. Dropping the last clone closes the file when every operation on it
-/// is complete; nothing is flushed.
+/// Opened by [`Disk::open_file`]. Dropping the last clone closes the file when its operations are
+/// complete; nothing is flushed.
 #[derive(Clone)]
 pub struct DirectFile(Arc<OpenedFile>);
 
 struct OpenedFile {
     disk: Disk,
-    /// Its place in the disk's schedule.
+    /// Its key in the disk's schedule.
     place: usize,
     /// Whether durable writes end with a flush: [`Durable::Fdatasync`].
     flushes: AtomicBool,
-    /// Whether durable writes bring all metadata to stable storage.
+    /// Whether durable writes also make all metadata durable.
     sync_metadata: bool,
-    /// Of a file that is read directly and not written: its way through the page cache.
+    /// For a file that is read directly and not written: reads through the page cache.
     cached: Option<CachedReads>,
 }
 
@@ -121,24 +121,24 @@ impl DirectFile {
         self.0.place
     }
 
-    /// Reads `len` bytes from `offset`, of any alignment; fewer only where the file ends.
+    /// Reads `len` bytes from `offset`, of any alignment; fewer only at the end of the file.
     ///
-    /// A read that is longer than a buffer of the engine's lies in several buffers.
+    /// A read longer than an engine's buffer spans several buffers.
     ///
-    /// Of a file that was opened for reading only, bytes that the page cache holds are copied from
-    /// it, on the calling thread (`cachestat(2)`, Linux 6.5). While the answer is no, at least one
-    /// read in 64 asks.
+    /// If the file was opened for reading only, bytes in the page cache are copied from it, on the
+    /// calling thread (`cachestat(2)`, Linux 6.5). While they are not cached, at least one read in
+    /// 64 checks.
     ///
     /// # Errors
     ///
-    /// [`Error::File`] with the kernel's words. [`Error::TooLong`] when the read takes more buffers
-    /// than the engine has. [`Error::Engine`] with `ENOBUFS` when too many are held outside the
+    /// [`Error::File`] with the kernel's message. [`Error::TooLong`] if the read needs more buffers
+    /// than the engine has. [`Error::Engine`] with `ENOBUFS` if too many are held outside the
     /// engine.
     pub fn read(&self, offset: u64, len: usize) -> Result<ReadBytes, Error> {
         self.start_read(offset, len).wait()
     }
 
-    /// As [`DirectFile::read`], in progress when this returns.
+    /// Like [`DirectFile::read`], in progress when this returns.
     pub fn start_read(&self, offset: u64, len: usize) -> Operation<ReadBytes> {
         if let Err(error) = self.disk().check_process() {
             return Operation::over(Err(error));
@@ -170,31 +170,31 @@ impl DirectFile {
         }
     }
 
-    /// Writes the whole buffer at `offset`. It survives a crash of the process when this returns;
-    /// [`Survives`](crate::Survives) tells when more.
+    /// Writes the whole buffer at `offset`. It survives a process crash when this returns; for
+    /// more, see [`Survives`](crate::Survives).
     ///
     /// # Errors
     ///
-    /// [`Error::Alignment`], which names the alignment, when `offset` or the buffer's length is not
-    /// a multiple of [`DirectFile::alignment`]. [`Error::File`] with the kernel's words: then a
-    /// part may have been written. [`Error::Poisoned`] when a flush failed before (W2).
+    /// [`Error::Alignment`], with the alignment, if `offset` or the buffer's length is not a
+    /// multiple of [`DirectFile::alignment`]. [`Error::File`] with the kernel's message; a part may
+    /// then have been written. [`Error::Poisoned`] if an earlier flush failed (W2).
     pub fn write(&self, buffer: DiskBuffer, offset: u64) -> Result<(), Error> {
         self.start_write(buffer, offset).wait()
     }
 
-    /// As [`DirectFile::write`], in progress when this returns.
+    /// Like [`DirectFile::write`], in progress when this returns.
     pub fn start_write(&self, buffer: DiskBuffer, offset: u64) -> Operation<()> {
         self.start_writing(buffer, offset, None)
     }
 
-    /// Writes the whole buffer at `offset`, and brings it to stable storage in the way of
-    /// [`DirectFile::set_durable`]. It survives a power loss when this returns (W1), once the
-    /// file's name does. A failed flush poisons the file for good (W2).
+    /// Writes the whole buffer at `offset`, and makes it durable as set by
+    /// [`DirectFile::set_durable`]. It survives power loss when this returns (W1), once the file's
+    /// name does. A failed flush poisons the file permanently (W2).
     pub fn write_durable(&self, buffer: DiskBuffer, offset: u64) -> Result<(), Error> {
         self.start_write_durable(buffer, offset).wait()
     }
 
-    /// As [`DirectFile::write_durable`], in progress when this returns.
+    /// Like [`DirectFile::write_durable`], in progress when this returns.
     pub fn start_write_durable(&self, buffer: DiskBuffer, offset: u64) -> Operation<()> {
         self.start_writing(buffer, offset, Some(self.durable()))
     }
@@ -215,14 +215,13 @@ impl DirectFile {
     }
 
     /// Allocates blocks for `len` bytes from `offset`, and extends the file over them with zeros:
-    /// `fallocate(2)`. The first write to a block costs more than a later one, since the file
-    /// system records which blocks were written. Fails with `EOPNOTSUPP` where the file system
-    /// cannot.
+    /// `fallocate(2)`. The first write to a block costs more than later ones, because the file
+    /// system records which blocks were written. Fails with `EOPNOTSUPP` if the file system can't.
     pub fn allocate(&self, offset: u64, len: u64) -> Result<(), Error> {
         self.start_allocate(offset, len).wait()
     }
 
-    /// As [`DirectFile::allocate`], in progress when this returns.
+    /// Like [`DirectFile::allocate`], in progress when this returns.
     pub fn start_allocate(&self, offset: u64, len: u64) -> Operation<()> {
         let file = self.id();
         self.start_change(offset, len, Op::Fallocate { file, offset, len }, None)
@@ -233,25 +232,25 @@ impl DirectFile {
         self.start(Touch::change(offset, len, end), Work::Steps { first: Some(op), then })
     }
 
-    /// Brings every operation that was started before to stable storage, with the metadata needed
-    /// to find it again: `fdatasync(2)`. Writes survive a power loss when this returns (W1); a new
-    /// file's name does once its folder was synced too. An error poisons the file for good (W2).
-    /// Also returns the first error of a change whose [`Operation`] was dropped.
+    /// Makes all operations started before durable, with the metadata needed to find their data:
+    /// `fdatasync(2)`. Writes survive power loss when this returns (W1); a new file's name does
+    /// once its folder is synced too. An error poisons the file permanently (W2). Also returns the
+    /// first error of a change whose [`Operation`] was dropped.
     pub fn sync_data(&self) -> Result<(), Error> {
         self.start_sync_data().wait()
     }
 
-    /// As [`DirectFile::sync_data`], in progress when this returns.
+    /// Like [`DirectFile::sync_data`], in progress when this returns.
     pub fn start_sync_data(&self) -> Operation<()> {
         self.start_flush(Op::Fdatasync { file: self.id() })
     }
 
-    /// As [`DirectFile::sync_data`], with all of the file's metadata: `fsync(2)`.
+    /// Like [`DirectFile::sync_data`], with all of the file's metadata: `fsync(2)`.
     pub fn sync_all(&self) -> Result<(), Error> {
         self.start_sync_all().wait()
     }
 
-    /// As [`DirectFile::sync_all`], in progress when this returns.
+    /// Like [`DirectFile::sync_all`], in progress when this returns.
     pub fn start_sync_all(&self) -> Operation<()> {
         self.start_flush(Op::Fsync { file: self.id() })
     }
@@ -264,16 +263,17 @@ impl DirectFile {
         self.disk().start(Some(self.place()), touch, work)
     }
 
-    /// The file's length in bytes, now. It may count operations that are still in progress.
-    // A file is no collection that is empty or not.
+    /// Returns the file's current length in bytes, which may include operations in progress.
+    // A file is not a collection that can be empty.
     #[expect(clippy::len_without_is_empty)]
     pub fn len(&self) -> Result<u64, Error> {
         self.disk().check_process()?;
         self.disk().with(|schedule| schedule.engine.file_len(schedule.files[self.place()].id))
     }
 
-    /// Waits for every operation on the file, and sets its length: bytes beyond are gone, new bytes
-    /// read as zeros (`ftruncate(2)`). Nothing is flushed. Fails when a flush failed before (W2).
+    /// Waits for all operations on the file, and sets its length: bytes beyond are discarded, new
+    /// bytes read as zeros (`ftruncate(2)`). Nothing is flushed. Fails if an earlier flush failed
+    /// (W2).
     pub fn truncate(&self, len_bytes: u64) -> Result<(), Error> {
         let place = self.place();
         self.when_settled(|schedule| {
@@ -284,14 +284,14 @@ impl DirectFile {
         })
     }
 
-    /// Waits for every operation on the file, and closes it. Nothing is flushed. Returns the first
+    /// Waits for all operations on the file, and closes it. Nothing is flushed. Returns the first
     /// error of a change whose [`Operation`] was dropped.
     pub fn close(self) -> Result<(), Error> {
         let place = self.place();
         self.when_settled(|schedule| schedule.files[place].untold.take().map_or(Ok(()), Err))
     }
 
-    /// Waits until no operation on the file is in progress, and calls `act` before another begins.
+    /// Waits until no operation on the file is in progress, and calls `act` before another starts.
     fn when_settled<T>(
         &self,
         mut act: impl FnMut(&mut Schedule) -> Result<T, Error>,
@@ -302,19 +302,19 @@ impl DirectFile {
         shared.wait_until(|schedule| is_settled(schedule).then(|| act(schedule)))?
     }
 
-    /// Offset and length of a write must be multiples of this, and reads of multiples cost least: 1
+    /// Returns the required alignment of a write's offset and length; aligned reads are cheapest. 1
     /// unless the file is direct.
     pub fn alignment(&self) -> u32 {
         self.disk().with(|schedule| schedule.engine.align_bytes(schedule.files[self.place()].id))
     }
 
-    /// Whether transfers bypass the page cache, as far as is known: a file system may take
+    /// Returns whether transfers bypass the page cache, as far as known: a file system may accept
     /// `O_DIRECT` at open and refuse the first transfer (W6).
     pub fn is_direct(&self) -> bool {
         self.disk().with(|schedule| schedule.engine.is_direct(schedule.files[self.place()].id))
     }
 
-    /// The path by which the file was opened.
+    /// Returns the path by which the file was opened.
     pub fn path(&self) -> PathBuf {
         self.disk().with(|schedule| schedule.files[self.place()].path.clone())
     }
@@ -324,7 +324,7 @@ impl DirectFile {
         self.0.flushes.store(durable == Durable::Fdatasync, Ordering::Relaxed);
     }
 
-    /// How durable writes reach stable storage.
+    /// Returns how durable writes reach stable storage.
     pub fn durable(&self) -> Durable {
         if self.0.flushes.load(Ordering::Relaxed) { Durable::Fdatasync } else { Durable::Dsync }
     }

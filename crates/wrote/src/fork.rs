@@ -1,18 +1,17 @@
-//! The process in which a handle was opened: a child of `fork(2)` must not use it.
+//! Detects that a handle was opened by the parent of a forked process, which must not use it.
 
 use crate::Error;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The forks that lie between this process and the one that was started.
+/// The number of forks between this process and the original one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static COUNTING: Once = Once::new();
 
-/// The process in which a handle was opened.
+/// Identifies the process in which a handle was opened.
 ///
-/// A child has copies of the handles, and none of what they stand for: no threads, no mapping of a
-/// ring, and locks that no thread will release. A ring's descriptor and a file lock it has in
-/// common with its parent.
+/// A child has copies of the handles without what they refer to: no threads, no mapped ring, and
+/// locks that no thread will release. It shares a ring's descriptor and file locks with its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process(u32);
 
@@ -22,7 +21,7 @@ impl Process {
         Process(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Tells whether it is this process. It costs one load.
+    /// Returns whether it is this process, for the cost of one load.
     #[inline]
     pub(crate) fn is_this(self) -> bool {
         FORKS.load(Ordering::Relaxed) == self.0
@@ -39,10 +38,10 @@ fn count_forks() {
     extern "C" fn in_child() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
-    // Miri knows neither this call nor fork.
+    // Miri supports neither this call nor fork.
     if !cfg!(miri) {
-        // SAFETY: the handler only changes an atomic, which a child may do (`fork(2)`). It fails
-        // without memory alone; then a child is not recognized.
+        // SAFETY: the handler only changes an atomic, which is allowed in a child (`fork(2)`). It
+        // fails only without memory; then a child is not detected.
         let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     }
 }

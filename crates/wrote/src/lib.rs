@@ -1,6 +1,6 @@
-//! Writes to a disk at the device's limit, and says what each write survives.
+//! Writes to a disk at the device's limit, and states what each write survives.
 //!
-//! # Which of these do I want?
+//! # Which API?
 //!
 //! | I want to | use |
 //! |---|---|
@@ -25,26 +25,26 @@
 //!
 //! # What a write survives
 //!
-//! A write that was acknowledged is not yet safe. [`Survives`] names how safe it is;
-//! `docs/durability.md` has the evidence for each file system:
+//! An acknowledged write is not yet safe. [`Survives`] names how safe it is; `docs/durability.md`
+//! has the evidence for each file system:
 //!
-//! - a write through the page cache survives a crash of the process;
-//! - a direct write over blocks that were written and flushed before survives a crash of the
-//!   kernel. Into new blocks it survives no more than a cached write;
-//! - a write that [`Engine::flush`] covered, or that was queued as durable, survives a power loss.
+//! - a write through the page cache survives a process crash;
+//! - a direct write over blocks that were written and flushed before survives a kernel crash. Into
+//!   new blocks it survives no more than a cached write;
+//! - a write covered by [`Engine::flush`], or queued as durable, survives power loss.
 //!
 //! # After `fork(2)`
 //!
-//! A child process has copies of its parent's handles, and cannot use them: it has neither their
-//! threads nor their rings. Every call on such a handle that can fail fails with [`Error::Forked`],
-//! and dropping one does nothing: it waits for no thread, flushes nothing, and takes no lock or
-//! file from the parent. A [`Writer`] takes what fits into its buffer, and fails after that. The
-//! child opens its own handles. This holds for a fork by the C library, whose handlers report it
-//! (`pthread_atfork(3)`), not for a raw `clone(2)`.
+//! A child process has copies of its parent's handles, but can't use them, because it has neither
+//! their threads nor their rings. Every call on such a handle that can fail fails with
+//! [`Error::Forked`], and dropping one does nothing: it waits for no thread, flushes nothing, and
+//! takes no lock or file from the parent. A [`Writer`] accepts what fits into its buffer, and fails
+//! after that. The child opens its own handles. This applies to forks through the C library, whose
+//! handlers report it (`pthread_atfork(3)`), not to a raw `clone(2)`.
 //!
 //! # The rules
 //!
-//! The documentation cites the rules that the code keeps by their numbers:
+//! The documentation refers to these rules by number:
 //!
 //! | rule | promise |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Metadata of a file besides its length: permissions, owner, times, extended attributes.
+//! A file's metadata other than its length: permissions, owner, times, extended attributes.
 
 use crate::error::Tried;
 use crate::{Action, Error};
@@ -30,7 +30,7 @@ pub(crate) struct Metadata {
 /// The parts that are given besides permissions and extended attributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MetadataParts {
-    /// Owner and group, where this process may give them away.
+    /// Owner and group, as far as this process may set them.
     pub owner: bool,
     /// The times of the last read and the last change.
     pub times: bool,
@@ -60,8 +60,8 @@ impl Metadata {
         Ok(Metadata { stat, xattrs })
     }
 
-    /// Returns the metadata that a new file keeps of the one that it will replace. `None` where
-    /// that was removed since it was found, and on a simulated disk, whose files have none.
+    /// Returns the metadata that a new file keeps of the one that it will replace. `None` if that
+    /// was removed since it was found, and on a simulated disk.
     pub(crate) fn of_replaced(path: &Path) -> Result<Option<Inherited>, Error> {
         match Metadata::at(path) {
             Err(error) if error.errno() == libc::ENOENT => Ok(None),
@@ -73,8 +73,9 @@ impl Metadata {
         self.stat.st_size as u64
     }
 
-    /// Whether no blocks are allocated, so that the length may be wrong: the kernel generates files
-    /// of `/proc` and `/sys` as they are read, and reports a length of 0 or of a page (`proc(5)`).
+    /// Returns whether no blocks are allocated, so that the length may be wrong: the kernel
+    /// generates files of `/proc` and `/sys` as they are read, and reports a length of 0 or of a
+    /// page (`proc(5)`).
     pub(crate) fn may_be_generated(&self) -> bool {
         self.stat.st_blocks == 0
     }
@@ -85,7 +86,7 @@ impl Metadata {
     }
 
     /// Returns the permissions of a new file in a folder that no other user may enter: the final
-    /// ones. A file with attributes has to be writable until it has them (`xattr(7)`).
+    /// ones. A file with attributes must be writable until it has them (`xattr(7)`).
     pub(crate) fn mode_in_private(&self) -> u32 {
         if self.xattrs.is_empty() { self.stat.st_mode & 0o777 } else { MODE_PRIVATE }
     }
@@ -94,7 +95,7 @@ impl Metadata {
         FileType::from_raw_mode(self.stat.st_mode).is_file()
     }
 
-    /// Returns the permissions of the new file until it is whole: the final ones where they admit
+    /// Returns the permissions of the new file until it is complete: the final ones if they admit
     /// no user whom the old file refused, else its owner's alone. The new file may not have the old
     /// group yet, so the group must have no more than others.
     fn mode_at_first(&self) -> u32 {
@@ -121,12 +122,12 @@ impl Metadata {
 
     /// Gives permissions, extended attributes and `parts` to a file.
     ///
-    /// Owner and group are given where this process may do so, the group also without the owner.
-    /// Without them the file loses the bits that let a program run as them (`chmod(2)`). If the
-    /// group could not be given, the file's present group gets the permissions of others, since it
-    /// may have any members. Attributes that the file system lacks, or that this process may not
-    /// set (`security.*`, `trusted.*`), are left out, as `cp(1)` does. An access control list that
-    /// the new file inherited from its folder is removed where the old file had none.
+    /// Owner and group are set as far as this process may do so, the group also without the owner.
+    /// Otherwise the file loses the setuid and setgid bits (`chmod(2)`). If the group could not be
+    /// set, the file's present group gets the permissions of others, because it may have any
+    /// members. Attributes that the file system lacks, or that this process may not set
+    /// (`security.*`, `trusted.*`), are omitted, as in `cp(1)`. An access control list inherited
+    /// from the folder is removed if the old file had none.
     pub(crate) fn give(
         &self,
         file: BorrowedFd,
@@ -145,8 +146,7 @@ impl Metadata {
             same_group |= both || fchown(file, None, Some(gid)).is_ok();
         }
         let is_list = |(name, _): &(CString, _)| name.as_c_str() == ACCESS_LIST;
-        // The question first: most files have no list, and removing nothing costs part of a
-        // transaction.
+        // Checked first: most files have no list, and removing nothing costs part of a transaction.
         if !self.xattrs.iter().any(is_list) && fgetxattr(file, ACCESS_LIST, &mut [0_u8; 0]).is_ok()
         {
             fremovexattr(file, ACCESS_LIST).map_err(failed)?;
@@ -206,7 +206,7 @@ fn xattrs(
     let mut found = Vec::new();
     for name in names[..len].split_inclusive(|&byte| byte == 0) {
         let name = CStr::from_bytes_with_nul(name).expect("the list is of such names");
-        // An attribute that was removed meanwhile, or that other users may read, is left out.
+        // An attribute that was removed since, or that other users may read, is left out.
         if let Ok(len) = get(name, &mut value) {
             found.push((name.to_owned(), value[..len].to_vec()));
         }

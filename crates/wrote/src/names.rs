@@ -1,17 +1,17 @@
-//! Names that survive a power loss: a rename, and the entries of a folder.
+//! Durable names: renames, and the entries of a folder.
 
 use crate::engine::{Options, folder_of};
 use crate::{Engine, Error, Ioengine};
 use std::path::Path;
 
-/// Renames a file or folder, as `std::fs::rename` does. When this returns, the change survives a
-/// power loss.
+/// Renames a file or folder like `std::fs::rename`. When this returns, the change survives power
+/// loss.
 ///
-/// It is one step: at every moment, and after a crash at any moment, `to` is the old file or the
-/// new one, and a file that was there is gone. `from` may still be there too after a power loss
-/// before this returns, where the two are in different folders. The content of the file is not
-/// flushed: flush it before ([`Writer::sync_data`](crate::Writer::sync_data), `File::sync_all`), or
-/// the new name may outlive it.
+/// It is atomic: at every moment, and after a crash at any moment, `to` is the old file or the new
+/// one. If the two are in different folders, `from` may still be there too after a power loss
+/// before this returns. The file's content is not flushed: flush it before
+/// ([`Writer::sync_data`](crate::Writer::sync_data), `File::sync_all`), or the new name may outlive
+/// it.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -25,10 +25,10 @@ use std::path::Path;
 ///
 /// # Errors
 ///
-/// [`Error::File`] with the kernel's words: `ENOENT`, `EACCES`, `EXDEV` for another file system,
-/// `ENOTEMPTY` for a folder that is not empty. Nothing was renamed then, unless the action is
-/// [`SyncFolder`](crate::Action::SyncFolder): every process sees the new name, and a power loss may
-/// bring the old one back.
+/// [`Error::File`] with the kernel's message: `ENOENT`, `EACCES`, `EXDEV` for another file system,
+/// `ENOTEMPTY` for a non-empty folder. Nothing was renamed then, unless the action is
+/// [`SyncFolder`](crate::Action::SyncFolder): every process sees the new name, and power loss may
+/// restore the old one.
 pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Error> {
     let (from, to) = (from.as_ref(), to.as_ref());
     let mut engine = engine()?;
@@ -41,8 +41,8 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Error>
     if old == new { Ok(()) } else { engine.sync_folder(old) }
 }
 
-/// Makes the names in a folder survive a power loss: files that were made, renamed or removed
-/// there. A flush of a file itself does not reach the name of a new one (`fsync(2)`).
+/// Makes the names in a folder durable: of files created, renamed or removed there. Flushing a new
+/// file does not make its name durable (`fsync(2)`).
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -54,8 +54,8 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Error>
 ///
 /// # Errors
 ///
-/// [`Error::File`] with the kernel's words. A file system that has nothing to flush for a folder is
-/// no error.
+/// [`Error::File`] with the kernel's message. A file system with nothing to flush for a folder is
+/// not an error.
 pub fn sync_folder(folder: impl AsRef<Path>) -> Result<(), Error> {
     engine()?.sync_folder(folder)
 }

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// File bytes that are done, holes included. A copy with `verify` does each byte twice.
+    /// File bytes done, including holes. A copy with `verify` counts each byte twice.
     pub bytes_done: u64,
     /// File bytes to do; `None` where the length is unknown before the end.
     pub bytes_total: Option<u64>,

@@ -1,20 +1,20 @@
-//! A file read in order, with reads in flight ahead of the piece that is returned.
+//! Reads a file in order, with reads in flight ahead of the piece that is returned.
 
 use crate::buffer::Buffer;
 use crate::engine::Op;
 use crate::{Completion, Engine, Error, FileId};
 use std::collections::VecDeque;
 
-/// Reads a file in pieces of one buffer, from its start or another place. It needs the engine's
-/// queue for itself.
+/// Reads a file in pieces of one buffer, from any position. It needs exclusive use of the engine's
+/// queue.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     file: FileId,
     piece_bytes: usize,
     /// Pieces in flight or read, in the file's order. The engine's buffers bound them (W8).
     pieces: VecDeque<Option<Result<Buffer, Error>>>,
-    /// The number of the next piece to queue. Numbers go on after [`ReadAhead::begin_at`], which
-    /// tells a forgotten piece from a later one.
+    /// The number of the next piece to queue. Numbers continue after [`ReadAhead::begin_at`], which
+    /// distinguishes forgotten pieces from later ones.
     next: u64,
     /// The place of the next piece to queue.
     next_offset: u64,
@@ -29,7 +29,7 @@ impl ReadAhead {
     }
 
     /// Forgets what was read ahead, and continues at `offset`, a multiple of the alignment. Reads
-    /// in flight keep their buffers until they are complete (W5).
+    /// in flight keep their buffers until complete (W5).
     pub(crate) fn begin_at(&mut self, offset: u64) {
         self.pieces.clear();
         self.next_offset = offset;
@@ -46,14 +46,14 @@ impl ReadAhead {
     }
 
     /// Returns the next piece, which is shorter than `piece_bytes` only at the end of the file, or
-    /// the error of its read. After an error the pieces behind it can still be had.
+    /// the error of its read. After an error the later pieces are still available.
     ///
     /// Pieces that begin before `end` are read ahead.
     pub(crate) fn next(&mut self, engine: &mut Engine, end: u64) -> Result<Buffer, Error> {
         self.next_of(engine, end, usize::MAX)
     }
 
-    /// As [`ReadAhead::next`], with at most `pieces_max` pieces in flight or read.
+    /// Like [`ReadAhead::next`], with at most `pieces_max` pieces in flight or read.
     pub(crate) fn next_of(
         &mut self,
         engine: &mut Engine,

@@ -19,13 +19,13 @@ use std::fs::File;
 use std::io::{self, BufRead, IoSliceMut, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Reads a file in order, in place of `BufReader<File>`.
+/// Reads a file in order, instead of `BufReader<File>`.
 ///
-/// The first read takes 8 KiB, as a `BufReader` does, and each later one in order takes more, up to
-/// 128 KiB. A long file that the page cache does not hold is read past the cache (`O_DIRECT`), with
-/// more and more reads of 1 MiB in flight. A `Reader` takes 8 MiB of memory at most, for a file of
-/// any size (W8), and some 8 KiB for a short file. Many of them share one engine and one budget of
-/// memory on a [`Disk`](crate::Disk): [`ReaderOptions::on`].
+/// The first read is 8 KiB, like a `BufReader`'s, and each later one in order is larger, up to 128
+/// KiB. A long file that is not in the page cache is read bypassing it (`O_DIRECT`), with a growing
+/// number of 1 MiB reads in flight. A `Reader` uses at most 8 MiB of memory, for a file of any size
+/// (W8), and some 8 KiB for a short file. Many of them can share one engine and one memory budget
+/// on a [`Disk`](crate::Disk): [`ReaderOptions::on`].
 ///
 /// ```
 /// use std::io::BufRead;
@@ -44,38 +44,35 @@ use std::path::Path;
 ///
 /// # Cached or not
 ///
-/// An ordinary file, or a block device, is read directly where 4 MiB or more are left and the cache
-/// holds less than half of the next 8 MiB (`cachestat(2)`, Linux 6.5; this process must own the
-/// file or be able to write to it). That is examined again every 8 MiB. What is read directly is
-/// not in the cache afterwards: [`ReaderOptions::direct`] turns direct reads off. Everything else
-/// is read through the cache: warm files, short ones, files of `/proc`, pipes and terminals.
+/// An ordinary file or block device is read directly if at least 4 MiB are left and the cache holds
+/// less than half of the next 8 MiB (`cachestat(2)`, Linux 6.5; this process must own the file or
+/// be able to write to it). This is checked again every 8 MiB. Data read directly is not cached
+/// afterwards: [`ReaderOptions::direct`] turns direct reads off. Everything else is read through
+/// the cache: cached files, short ones, files in `/proc`, pipes and terminals.
 ///
-/// The bytes are those last written, durable or not: a direct read finds pages that are only in the
-/// cache, too (`open(2)`, O_DIRECT). A file that grows is read up to the end that is found, and a
-/// later read continues there. Bytes in the buffer, or read ahead, stay as they were when another
-/// program changes the file.
+/// The bytes are those last written, durable or not: a direct read also sees pages that are only in
+/// the cache (`open(2)`, O_DIRECT). A growing file is read up to its end at that time, and a later
+/// read continues there. Buffered bytes stay unchanged when another program changes the file.
 ///
 /// # Errors
 ///
-/// An error stands at its place: every byte before it is returned first. A direct read that fails
-/// is tried once more through the cache, and that error is returned. A later call tries again.
+/// An error is returned at its position, after all bytes before it. A direct read that fails is
+/// retried once through the cache, and that error is returned. A later call retries.
 ///
 /// # Seeks
 ///
-/// A seek within the buffer, or to what was read ahead, costs nothing more. Each other seek begins
-/// with a short read again. For reads in random order, several at a time, use
-/// [`crate::DirectFile`].
+/// A seek within buffered data is free. Any other seek starts with a short read again. For random
+/// reads, several at a time, use [`crate::DirectFile`].
 pub struct Reader {
-    /// The next byte, and the end of the buffer. They are equal where every read takes the slow
-    /// path.
+    /// The next byte, and the end of the buffer. They are equal if every read takes the slow path.
     next: *const u8,
     end: *const u8,
     source: Source,
 }
 
-// SAFETY: the parts that are not `Send` are the pointers into the buffer that `source` holds, and
-// the counted references between the engine, its pool and that buffer. All of them are inside and
-// none is handed out, so they move together. The engine is made for callers of any thread.
+// SAFETY: the parts that are not `Send` are the pointers into the buffer held by `source`, and the
+// counted references between the engine, its pool and that buffer. All of them are inside and none
+// is handed out, so they move together. The engine is created for callers on any thread.
 unsafe impl Send for Reader {}
 
 impl Reader {
@@ -105,8 +102,8 @@ impl Reader {
         Ok(self.len()? == 0)
     }
 
-    /// The settings in effect, and each fallback. Until the file is read directly, reads go one by
-    /// one through the page cache ([`crate::Ioengine::Psync`]).
+    /// Returns the settings in effect, and each fallback. Until the file is read directly, reads go
+    /// one by one through the page cache ([`crate::Ioengine::Psync`]).
     pub fn effective(&self) -> &Effective {
         self.source.effective()
     }
@@ -168,8 +165,8 @@ impl Reader {
         Ok(refilled?)
     }
 
-    /// Reads one byte, and returns it by value: a caller's loop of single bytes then keeps them in
-    /// registers. `None` at the end of the file.
+    /// Reads one byte, and returns it by value, so that a caller's loop over bytes keeps its state
+    /// in registers. `None` at the end of the file.
     #[cold]
     #[inline(never)]
     fn read_byte_slowly(&mut self) -> io::Result<Option<u8>> {
@@ -319,8 +316,8 @@ impl Seek for Reader {
     }
 }
 
-/// Reads from the place where the file stands. A file that is open for writing only fails at the
-/// first read. The file's own place (`lseek(2)`), which it shares with its duplicates, stays.
+/// Reads from the file's current position. A write-only file fails at the first read. The file's
+/// position (`lseek(2)`), which it shares with its duplicates, does not change.
 impl From<File> for Reader {
     fn from(file: File) -> Reader {
         let plain = Plain::given(file);

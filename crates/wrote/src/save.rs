@@ -1,8 +1,8 @@
-//! Whole files saved: a crash at any moment leaves all of the old content or all of the new.
+//! Saves whole files: a crash at any moment leaves either the old content or the new.
 //!
 //! `std::fs::write` truncates the old file before it writes: a reader at that time, or after a
-//! crash, finds a part or nothing. A save here writes a new file beside the old one, and renames it
-//! in one step when it is whole (`rename(2)`).
+//! crash, finds partial content or none. Here a new file is written beside the old one, and renamed
+//! atomically when complete (`rename(2)`).
 
 mod many;
 mod read;
@@ -30,35 +30,34 @@ const CACHED_BS_BYTES: usize = 128 << 10;
 
 thread_local! {
     /// The engine of this thread's saves. Its buffer is mapped and faulted in once: for a small
-    /// file that costs more than the rest of a save without its write and sync.
+    /// file that costs more than the rest of a save without write and sync.
     static CACHED_ENGINE: Cell<Option<Engine>> = const { Cell::new(None) };
 }
 
-/// Replaces the content of the file at `path`, or makes the file. The content survives a power loss
-/// when this returns.
+/// Replaces the content of the file at `path`, or creates the file. The content is durable when
+/// this returns.
 ///
 /// It differs from `std::fs::write`:
 ///
-/// - **Whole.** After a crash of the process or the kernel or a power loss, at any moment, the file
-///   has all of its old content or all of the new. Other processes see one or the other, too; a
-///   process that has the old file open goes on reading the old content.
+/// - **Atomic.** After a crash of the process or the kernel or a power loss, at any moment, the
+///   file has either its old content or the new. Other processes also see one or the other; a
+///   process that has the old file open keeps reading the old content.
 /// - **Durable.** The content is flushed (`fsync(2)`) before it gets its name, and the name after
-///   that, by a flush of the folder. `docs/durability.md` tells what these flushes are worth on
-///   each file system. Two flushes of the device take a millisecond or so; [`write_unflushed`]
-///   leaves them out.
-/// - **A new file** takes the old one's place. It gets the old one's permissions, owner, group,
-///   access control list and extended attributes, as far as this process may give them. If it may
-///   not give the group, the group gets no more than others have. Symbolic links are followed, and
-///   stay. Of several hard links only this name gets the new content.
-/// - **The folder** must let this process make names, and for a moment it needs room for both
+///   that, by flushing the folder. `docs/durability.md` describes these flushes on each file
+///   system. Two flushes of the device take a millisecond or so; [`write_unflushed`] omits them.
+/// - **A new file** replaces the old one. It gets the old one's permissions, owner, group, access
+///   control list and extended attributes, as far as this process may set them. If it may not set
+///   the group, the group gets no more permissions than others. Symbolic links are followed and
+///   kept. Of several hard links only this name gets the new content.
+/// - **The folder** must allow this process to create names, and briefly needs room for both
 ///   contents. The file must be writable for this process, as for `std::fs::write`, though a rename
 ///   alone does not need that.
 ///
 /// A process that is killed during a save leaves a file `.NAME.wrote-PROCESS-NUMBER` in the folder.
 ///
-/// Small content goes through the page cache, by a buffer of 128 KiB that each thread keeps from
-/// its first save until it ends. Content of 4 MiB and more bypasses the cache, through 8 MiB of
-/// buffers; the next reader finds it on the device alone.
+/// Small content goes through the page cache, using a buffer of 128 KiB that each thread keeps from
+/// its first save to its end. Content of 4 MiB and more bypasses the cache, through 8 MiB of
+/// buffers, and is not cached for the next reader.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -72,28 +71,28 @@ thread_local! {
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] for a folder, a device, or another thing that is no ordinary file.
-/// [`Error::File`] about `path` for a refusal of the kernel: `ENOSPC`, `EDQUOT`, `EFBIG`
-/// (`RLIMIT_FSIZE`; the process gets `SIGXFSZ` too), `EACCES`, `EIO`, `EBUSY` (the file is a mount
-/// point, as some are in containers), `ENOENT` for a missing folder. The old file is then
-/// unchanged, and the unfinished one is removed. One error comes later:
+/// [`Error::Refused`] for a folder, a device, or anything else than an ordinary file.
+/// [`Error::File`] about `path` if the kernel refuses: `ENOSPC`, `EDQUOT`, `EFBIG` (`RLIMIT_FSIZE`;
+/// the process gets `SIGXFSZ` too), `EACCES`, `EIO`, `EBUSY` (the file is a mount point, as some
+/// are in containers), `ENOENT` for a missing folder. The old file is then unchanged, and the
+/// unfinished one is removed. One error comes later:
 ///
-/// - [`Action::SyncFolder`]: the new content is in place and whole, and every process sees it, but
-///   the flush of its name failed. A power loss leaves the new content or the old, whole in both
-///   cases. Another save makes a new file and flushes anew.
+/// - [`Action::SyncFolder`]: the new content is complete and in place, and every process sees it,
+///   but flushing its name failed. Power loss leaves either the new content or the old, complete in
+///   both cases. Another save creates a new file and flushes again.
 pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
     save_by_thread(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), true)
 }
 
-/// As [`write()`], without a flush.
+/// Like [`write()`], without a flush.
 ///
-/// Other processes, and a crash of this one, find all of the old content or all of the new. The
-/// save survives no more than a crash of the process ([`crate::Survives::ProcessCrash`]). A crash
-/// of the kernel or a power loss within the next seconds may bring the old content back. If the
-/// file system brings the name to the device before the bytes, it may leave an *empty or mixed*
-/// file. ext4 does not when a name is replaced, unless it is mounted with `noauto_da_alloc` or
-/// `data=writeback` (`ext4(5)`, `auto_da_alloc`); it may for a new name, and XFS for any name. Only
-/// the flushes guarantee one content or the other after a power loss.
+/// Other processes, and a crash of this one, find either the old content or the new. The save
+/// survives only a process crash ([`crate::Survives::ProcessCrash`]). A kernel crash or power loss
+/// within the next seconds may restore the old content. If the file system writes the name to the
+/// device before the bytes, it may leave an *empty or mixed* file. ext4 does not when a name is
+/// replaced, unless mounted with `noauto_da_alloc` or `data=writeback` (`ext4(5)`,
+/// `auto_da_alloc`); it may for a new name, and XFS for any name. Only the flushes guarantee one
+/// content or the other after power loss.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -106,14 +105,14 @@ pub fn write_unflushed(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Resul
     save_by_thread(SyncPolicy::No, path.as_ref(), bytes.as_ref(), true)
 }
 
-/// Makes a new file at `path` with this content, whole and durable as by [`write()`]. An existing
-/// name is an error, and its file keeps its content.
+/// Creates a new file at `path` with this content, complete and durable like [`write()`]. An
+/// existing name is an error, and its file keeps its content.
 ///
-/// The name appears in one step when the content is whole and flushed (`renameat2(2)`,
-/// RENAME_NOREPLACE; `link(2)` on a file system without that flag). If several processes make one
-/// name at the same time, one of them succeeds. After a crash or a power loss, at any moment, the
-/// file has all of its content or does not exist. A symbolic link is an existing name, which is not
-/// followed, as by `std::fs::File::create_new`. The file has the permissions of any new file.
+/// The name appears atomically when the content is complete and flushed (`renameat2(2)`,
+/// RENAME_NOREPLACE; `link(2)` on a file system without that flag). If several processes create one
+/// name concurrently, one of them succeeds. After a crash or power loss, at any moment, the file
+/// has all of its content or does not exist. A symbolic link is an existing name, which is not
+/// followed, as in `std::fs::File::create_new`. The file has default permissions.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -133,7 +132,7 @@ pub fn write_new(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), 
     save_by_thread(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), false)
 }
 
-/// Saves through the engine that this thread keeps; large content gets an engine of its own.
+/// Saves through the engine that this thread keeps; large content gets a separate engine.
 fn save_by_thread(sync: SyncPolicy, path: &Path, bytes: &[u8], replace: bool) -> Result<(), Error> {
     if goes_direct(sync, bytes) {
         return save(&mut direct_engine()?, sync, path, bytes, replace);
@@ -144,18 +143,18 @@ fn save_by_thread(sync: SyncPolicy, path: &Path, bytes: &[u8], replace: bool) ->
         _ => Engine::open(&Options::new(Ioengine::Psync, 1, CACHED_BS_BYTES))?,
     };
     save(&mut engine, sync, path, bytes, replace)?;
-    // Only after success: an error of one file says nothing about the next.
+    // Only after success: an error of one file does not concern the next.
     let _ = CACHED_ENGINE.try_with(|kept| kept.set(Some(engine)));
     Ok(())
 }
 
 impl Disk {
-    /// Saves as the function [`write()`] does, with this disk's engine and memory, or on the disk
-    /// that it simulates.
+    /// Saves like the function [`write()`], with this disk's engine and memory, or on the disk that
+    /// it simulates.
     ///
-    /// The content goes through buffers as long as the disk's own, up to its `iodepth` at once.
-    /// Content of 4 MiB and more bypasses the page cache if the depth is more than one and a buffer
-    /// has 64 KiB or more.
+    /// The content goes through buffers of the disk's size, up to its `iodepth` at once. Content of
+    /// 4 MiB and more bypasses the page cache if the depth is more than one and a buffer has 64 KiB
+    /// or more.
     ///
     /// ```
     /// use wrote::engine::Options;
@@ -177,7 +176,7 @@ impl Disk {
         self.save(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), true)
     }
 
-    /// Saves as the function [`write_unflushed`] does, as [`Disk::write`] says.
+    /// Saves like the function [`write_unflushed`], under the conditions of [`Disk::write`].
     pub fn write_unflushed(
         &self,
         path: impl AsRef<Path>,
@@ -186,7 +185,7 @@ impl Disk {
         self.save(SyncPolicy::No, path.as_ref(), bytes.as_ref(), true)
     }
 
-    /// Makes a new file as the function [`write_new`] does, as [`Disk::write`] says.
+    /// Creates a new file like the function [`write_new`], under the conditions of [`Disk::write`].
     pub fn write_new(&self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
         self.save(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), false)
     }

@@ -1,4 +1,4 @@
-//! Files that are made under a temporary name beside their place, and take it when they are whole.
+//! Files created under a temporary name beside their place, which they take once complete.
 
 use crate::engine::{Op, folder_of};
 use crate::metadata::Inherited;
@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes of the file's name that the temporary name repeats. A name has at most 255 (`NAME_MAX`).
 const NAME_BYTES_MAX: usize = 200;
 
-/// A file on its way to its place.
+/// A file not yet in its place.
 ///
-/// The temporary name `.NAME.wrote-PROCESS-NUMBER` lies in the folder of the place: a rename in one
-/// step needs one file system. A process that is killed leaves this file. `O_TMPFILE` would not
-/// help: `linkat(2)` does not replace an existing name.
+/// The temporary name `.NAME.wrote-PROCESS-NUMBER` is in the same folder, because an atomic rename
+/// needs one file system. A killed process leaves this file. `O_TMPFILE` would not help, as
+/// `linkat(2)` can't replace an existing name.
 #[derive(Debug)]
 pub(crate) struct StagedFile {
     pub file: FileId,
@@ -44,8 +44,8 @@ impl StagedFile {
         Ok(StagedFile { file, temporary, place: place.to_owned(), replace })
     }
 
-    /// Makes the file, has `fill` fill it, and puts it in its place; removes it after an error.
-    /// Errors about the file name it `named`.
+    /// Creates the file, fills it with `fill`, and puts it in its place; removes it after an error.
+    /// Errors about the file refer to it as `named`.
     pub(crate) fn save<T>(
         engine: &mut Engine,
         (place, named): (&Path, &Path),
@@ -56,7 +56,7 @@ impl StagedFile {
         let about = |error: Error| error.about(named);
         let staged = StagedFile::new(engine, place, replace, options)
             .map_err(|error| error.renamed(place, named))?;
-        // `fill` may call the program's watcher, whose panic must leave no file either.
+        // `fill` may call the program's watcher, whose panic must not leave a file either.
         let filled = catch_unwind(AssertUnwindSafe(|| fill(engine, staged.file)));
         match filled.unwrap_or_else(|panic| {
             staged.abandon(engine);
@@ -82,9 +82,8 @@ impl StagedFile {
         let _ = engine.remove(&self.temporary);
     }
 
-    /// Closes the file and gives it its place, in one step; with `durable`, so that the name
-    /// survives a power loss. The caller flushes the bytes before: otherwise the name may outlive
-    /// them.
+    /// Closes the file and puts it in its place atomically; with `durable`, its name survives power
+    /// loss. The caller flushes the bytes before, as otherwise the name may outlive them.
     pub(crate) fn put(self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
         engine
             .close_file(self.file)
@@ -97,8 +96,8 @@ impl StagedFile {
     }
 }
 
-/// Gives a staged file its metadata: after the writes, which take away the right to run as the
-/// owner (`write(2)`).
+/// Sets a staged file's metadata after the writes, which clear the setuid and setgid bits
+/// (`write(2)`).
 pub(crate) fn give(engine: &Engine, file: FileId, given: Option<&Inherited>) -> Result<(), Error> {
     match (given, engine.descriptor(file)) {
         (Some((metadata, parts)), Some(open)) => metadata.give(open, engine.path(file), *parts),
@@ -123,13 +122,13 @@ pub(crate) fn complete(
     Ok(())
 }
 
-/// Locks a file or folder until it is closed (`flock(2)`), so that another process sees that it is
-/// still on its way. Some file systems have no locks: the process in the name tells it there.
+/// Locks a file or folder until it is closed (`flock(2)`), to show other processes that it is still
+/// being created. On file systems without locks, the process ID in the name serves instead.
 pub(crate) fn hold(open: BorrowedFd) {
     let _ = flock(open, FlockOperation::NonBlockingLockExclusive);
 }
 
-/// Makes something beside `place`, under a temporary name that no other process uses.
+/// Creates something beside `place`, under a temporary name that no other process uses.
 pub(crate) fn beside<T>(
     place: &Path,
     mut make: impl FnMut(&Path) -> Result<T, Error>,

@@ -1,4 +1,4 @@
-//! Levels of safety of an acknowledged write, and when a write is synced.
+//! The level that an acknowledged write survives, and when writes are synced.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,10 +11,10 @@ pub enum Survives {
     /// The bytes are in the program's own memory: a buffer that was not flushed.
     Nothing,
     /// The bytes are in the kernel's page cache, or only the kernel's memory has the map to them.
-    /// They outlive the process, not the kernel.
+    /// They survive a process crash, but not a kernel crash.
     ProcessCrash,
-    /// The bytes are in the device, perhaps in its volatile cache. They outlive the kernel, not the
-    /// power.
+    /// The bytes are on the device, perhaps in its volatile cache. They survive a kernel crash, but
+    /// not power loss.
     OsCrash,
     /// The bytes, and everything needed to find them, are on stable storage.
     PowerLoss,
@@ -75,7 +75,7 @@ impl fmt::Display for Survives {
 /// When writes are made durable without a call for each, in Redis's words (`appendfsync`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum SyncPolicy {
-    /// With every write, which survives a power loss once its call returned.
+    /// With every write, which survives power loss once its call has returned.
     Always,
     /// About once a second.
     EverySec,

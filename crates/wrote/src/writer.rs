@@ -15,11 +15,11 @@ use std::path::Path;
 use std::time::Duration;
 use stream::Stream;
 
-/// Writes a file in the background, in place of `BufWriter<File>`.
+/// Writes a file in the background, instead of `BufWriter<File>`.
 ///
-/// Bytes go into a few buffers, and from there to the file in the background: past the page cache
-/// where the file system can (`O_DIRECT`), else through it. Memory is these buffers, for a file of
-/// any size (W8).
+/// Bytes go into a few buffers, and from there to the file in the background: bypassing the page
+/// cache if the file system can (`O_DIRECT`), else through it. Memory is these buffers, for a file
+/// of any size (W8).
 ///
 /// ```
 /// use std::io::Write;
@@ -47,41 +47,41 @@ use stream::Stream;
 /// | [`Writer::finish`] of [`Writer::replace`] | a power loss, with the name; before it, none do |
 ///
 /// [`WriterOptions::sync`] calls [`Writer::sync_data`] automatically. The disk block at the end of
-/// the synced bytes is written again when it fills, as for any file that is appended to. Those
-/// bytes are safe as long as the disk writes a sector whole or not at all.
+/// the synced bytes is rewritten when it fills, as with any appended file. Those bytes are safe if
+/// the disk writes sectors atomically.
 ///
-/// A crash of the kernel or a power loss without any of these leaves any part of the file; a crash
-/// of the process leaves the bytes that were written until then, and nothing behind them. Other
-/// programs, too, find the first bytes of what was written and nothing else, at any time.
+/// A kernel crash or power loss without any of these leaves any part of the file; a process crash
+/// leaves the bytes written until then, and nothing after them. Other programs also see only a
+/// prefix of what was written, at any time.
 ///
 /// # Errors
 ///
-/// The next call, and every later one, returns an error of the background (W2): nothing is tried
-/// again, and nothing more is written. On a full disk the bytes written until then stay.
+/// An error in the background is returned by the next call and every later one (W2): nothing is
+/// retried, and nothing more is written. On a full disk the bytes written until then stay.
 ///
-/// Dropping a `Writer` does the same as [`Writer::finish`], but can only log an error (crate `log`,
-/// level error); with [`WriterOptions::abandon_on_drop`] it does as [`Writer::abandon`]. A `Writer`
-/// of [`Writer::replace`] that is dropped removes its unfinished file, and logs that (level warn).
+/// Dropping a `Writer` acts like [`Writer::finish`], but can only log an error (crate `log`, level
+/// error); with [`WriterOptions::abandon_on_drop`] it acts like [`Writer::abandon`]. Dropping a
+/// `Writer` of [`Writer::replace`] removes its unfinished file, and logs that (level warn).
 ///
 /// # Cost
 ///
 /// Opening and closing costs a ring and its buffers, some 0.3 ms. Memory is 8 MiB by default, of
-/// which a short file touches what it fills ([`WriterOptions::bs`], [`WriterOptions::iodepth`]).
-/// For a file of a few kilobytes [`crate::write`] is the better tool: it is atomic, too. Many
-/// `Writer`s at once share one ring and one budget of memory: [`WriterOptions::on`].
+/// which a short file uses only what it fills ([`WriterOptions::bs`], [`WriterOptions::iodepth`]).
+/// For a file of a few kilobytes [`crate::write`] is better, as it is also atomic. Many `Writer`s
+/// can share one ring and one memory budget: [`WriterOptions::on`].
 pub struct Writer {
-    /// The places of the next byte and of the buffer's last byte. The last byte is left to the slow
-    /// path, which hands on a full buffer. The two places are equal where every write takes the
-    /// slow path: after an error, and when writes sync automatically.
+    /// The positions of the next byte and of the buffer's last byte. The last byte is left to the
+    /// slow path, which passes on a full buffer. The two are equal if every write takes the slow
+    /// path: after an error, and when writes sync automatically.
     next: *mut u8,
     last: *mut u8,
     stream: Stream,
     abandon_on_drop: bool,
 }
 
-// SAFETY: the parts that are not `Send` are the pointers into the buffer that `stream` leased, and
+// SAFETY: the parts that are not `Send` are the pointers into the buffer leased by `stream`, and
 // the counted references between the engine, its pool and that buffer. All of them are inside and
-// none is handed out, so they move together. The engine is made for callers of any thread.
+// none is handed out, so they move together. The engine is created for callers on any thread.
 unsafe impl Send for Writer {}
 
 /// The result of a [`Writer`].
@@ -94,31 +94,31 @@ pub struct Written {
     pub elapsed: Duration,
     /// Whether the file was written past the page cache; its last bytes go through it.
     pub direct: bool,
-    /// Whether the file, with its name, is on stable storage, if its file system and device keep
-    /// their promises: [`crate::device::Target::flushes_reach_device`].
+    /// Whether the file and its name are on stable storage, if file system and device keep their
+    /// promises: [`crate::device::Target::flushes_reach_device`].
     pub durable: bool,
     /// The settings in effect, and each fallback.
     pub effective: Effective,
 }
 
 impl Writer {
-    /// Makes the file, or truncates an existing one, as [`std::fs::File::create`] does.
+    /// Creates the file, or truncates an existing one, like [`std::fs::File::create`].
     pub fn create(path: impl AsRef<Path>) -> Result<Writer, Error> {
         Writer::options().open(path)
     }
 
-    /// Makes a file beside `path`, which takes that place when [`Writer::finish`] is called: a
-    /// [`crate::write`](fn@crate::write) in a stream, for content of any size.
+    /// Creates a file beside `path`, which replaces it when [`Writer::finish`] is called: a
+    /// streaming [`crate::write`](fn@crate::write), for content of any size.
     ///
     /// After a crash of the process or the kernel or a power loss, at any moment, the file at
-    /// `path` has all of its old content or all of the new. Readers, too, find the one or the
-    /// other. The new file gets the old one's permissions, owner and attributes, or
-    /// [`WriterOptions::mode`], and links are followed, as [`crate::write`](fn@crate::write) says.
+    /// `path` has either its old content or the new. Readers also see one or the other. The new
+    /// file gets the old one's permissions, owner and attributes, or [`WriterOptions::mode`], and
+    /// links are followed, as for [`crate::write`](fn@crate::write).
     ///
-    /// Dropped without `finish`, the new file is removed, and the old one stays. A process that is
+    /// If dropped without `finish`, the new file is removed, and the old one stays. A process
     /// killed before `finish` leaves a file `.NAME.wrote-PROCESS-NUMBER` in the folder, which
-    /// `wrote clean` finds and removes. The kernel has files that a kill removes (`O_TMPFILE`,
-    /// `open(2)`), but none of them can replace a name (`linkat(2)`).
+    /// `wrote clean` finds and removes. The kernel's files that vanish on a kill (`O_TMPFILE`,
+    /// `open(2)`) can't replace a name (`linkat(2)`).
     ///
     /// ```
     /// use std::io::Write;
@@ -145,7 +145,7 @@ impl Writer {
         Writer::options().replace(true).open(path)
     }
 
-    /// Writes to a file that the caller opened, from the place where it stands:
+    /// Writes to a file opened by the caller, from its current position:
     /// [`WriterOptions::from_file`] has the details.
     pub fn from_file(file: File) -> Result<Writer, Error> {
         Writer::options().from_file(file)
@@ -184,33 +184,32 @@ impl Writer {
         }
     }
 
-    /// Makes earlier writes survive a power loss, with the name of a new file. An error comes back
-    /// at every later call (W2). Of [`Writer::replace`] only [`Writer::finish`] makes anything
-    /// durable at its place.
+    /// Makes earlier writes durable, with the name of a new file. An error is returned by every
+    /// later call too (W2). For [`Writer::replace`] only [`Writer::finish`] makes anything durable
+    /// in its place.
     pub fn sync_data(&mut self) -> Result<(), Error> {
         self.on_stream(Stream::sync_data)
     }
 
-    /// Writes the rest and closes the file, which then survives a power loss. Returns any error
-    /// since the opening.
+    /// Writes the rest and closes the file, which then survives power loss. Returns any error since
+    /// opening.
     ///
-    /// It puts the file of [`Writer::replace`] in its place. After an error the old file is
-    /// unchanged, and the new one removed. One error comes later, [`crate::Action::SyncFolder`]:
-    /// the new file is in its place, and a power loss leaves it or the old one, whole in both
-    /// cases.
+    /// It puts the file of [`Writer::replace`] in place. After an error the old file is unchanged,
+    /// and the new one removed. One error comes later, [`crate::Action::SyncFolder`]: the new file
+    /// is in place, and power loss leaves it or the old one, complete in both cases.
     pub fn finish(mut self) -> Result<Written, Error> {
         self.on_stream(|stream| stream.end(true))
     }
 
-    /// Writes the rest and closes the file, without a flush: it survives a crash of the process.
-    /// Returns any error since the opening. The file of [`Writer::replace`] takes its place, with
-    /// the promise of [`crate::write_unflushed`].
+    /// Writes the rest and closes the file without a flush: it survives a process crash. Returns
+    /// any error since opening. The file of [`Writer::replace`] takes its place, as safe as with
+    /// [`crate::write_unflushed`].
     pub fn close(mut self) -> Result<Written, Error> {
         self.on_stream(|stream| stream.end(false))
     }
 
-    /// Ends without writing the rest. A file that this `Writer` made is removed, and one of
-    /// [`Writer::replace`] never takes its place. Of a file that was there before, what was written
+    /// Ends without writing the rest. A file created by this `Writer` is removed, and one of
+    /// [`Writer::replace`] never takes its place. In a previously existing file, what was written
     /// until now stays.
     pub fn abandon(mut self) {
         if self.stream.is_open() {
@@ -279,8 +278,8 @@ impl Write for Writer {
         }
     }
 
-    /// Writes all slices, as if they were one: it returns their whole length, and with
-    /// [`crate::SyncPolicy::Always`] it syncs once.
+    /// Writes all slices as if they were one: returns their total length, and with
+    /// [`crate::SyncPolicy::Always`] syncs once.
     #[inline]
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let len = slices.iter().map(|slice| slice.len()).sum();
@@ -294,16 +293,16 @@ impl Write for Writer {
         Ok(len)
     }
 
-    /// Writes all bytes to the file, where other programs find them, and waits for it. It makes
-    /// nothing durable: [`Writer::sync_data`] does.
+    /// Writes all bytes to the file, where other programs see them, and waits for that. Makes
+    /// nothing durable, unlike [`Writer::sync_data`].
     fn flush(&mut self) -> io::Result<()> {
         Ok(self.on_stream(Stream::flush)?)
     }
 }
 
 /// A seek waits for operations in flight. If it leads into a block, it reads that block, so that
-/// the next write keeps the rest of it. It suits a header that is filled in at the end. For writes
-/// in random order use [`crate::DirectFile`].
+/// the next write keeps the rest of it. It suits a header that is filled in at the end. For random
+/// writes use [`crate::DirectFile`].
 impl Seek for Writer {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.on_stream(|stream| {
@@ -345,7 +344,7 @@ impl Drop for Writer {
     }
 }
 
-/// As [`Writer::from_file`].
+/// Like [`Writer::from_file`].
 impl TryFrom<File> for Writer {
     type Error = Error;
 
@@ -354,8 +353,8 @@ impl TryFrom<File> for Writer {
     }
 }
 
-/// The open file, to examine it and to change its permissions, owner or locks. Bytes that were
-/// written may not be in it yet. A write to it may be lost.
+/// The open file, to examine it and to change its permissions, owner or locks. Written bytes may
+/// not be in it yet. A write to it may be lost.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! `cargo xtask lab disk`: runs a command of the caller in a folder of a slow disk.
+//! `cargo xtask lab disk`: runs the caller's command in a folder on a slow disk.
 
 use crate::tools::disks::{Disk, DiskKind};
 use crate::tools::failure::{Failure, Tried};

@@ -68,7 +68,7 @@ impl Job {
         Ok(file.lock().await.sync_data().await?)
     }
 
-    /// tokio's channel leads to one task.
+    /// A tokio channel to one task.
     pub async fn mpsc(&self) -> Result<()> {
         let mut file = File::create_new(&self.path).await?;
         let (to, mut from) = mpsc::unbounded_channel::<Vec<u8>>();

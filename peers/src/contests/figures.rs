@@ -42,7 +42,7 @@ impl Display for Figures {
     }
 }
 
-/// Writes three significant digits of a figure from 1 on, and two digits after the point of others.
+/// Formats figures of 1 and more with three significant digits, and others with two decimals.
 pub fn three_digits(figure: f64) -> String {
     match figure {
         figure if figure < 10.0 => format!("{figure:.2}"),

@@ -15,7 +15,7 @@ pub fn folder() -> PathBuf {
     target().join("nats")
 }
 
-/// Builds both. The server of Debian 12 knows no sync of each message.
+/// Builds both, because the server in Debian 12 can't sync each message.
 pub fn build() -> Result<(), Failure> {
     packages::install(&["go"])?;
     let [load, server] = ["nats-load", "nats-server"].map(|program| folder().join(program));

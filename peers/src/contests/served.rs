@@ -62,7 +62,7 @@ pub enum Load {
     Redis(u64),
 }
 
-/// Makes the contender of a server under the load of `load`.
+/// Creates the contender for a server under the load of `load`.
 pub fn contender(
     name: &str,
     server: &'static Server,

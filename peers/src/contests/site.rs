@@ -56,7 +56,7 @@ impl Site {
     /// Runs a line of a shell, and counts its time, CPU time and memory by `trial run`.
     pub fn measure(&self, line: &str) -> Result<(Finished, Outcome), Failure> {
         let mut finished = self.command(&["trial", "run", "--", "sh", "-c", line])?;
-        // The command's own message says more about a failure than the line of `trial` after it.
+        // The command's own message explains a failure better than the line of `trial` after it.
         if let Some((words, _)) = finished.stderr.split_once("trial: sh: ") {
             finished.stderr.truncate(words.len());
         }

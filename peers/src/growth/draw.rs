@@ -10,7 +10,7 @@ use std::path::Path;
 const SIZE: (u32, u32) = (760, 560);
 const COLOURS: [RGBColor; 2] = [BLUE, RED];
 
-/// A line by its name, and its places.
+/// A named line with its points.
 type Curve<'a> = (&'a str, Vec<(f64, f64)>);
 
 /// Draws a chart as SVG.

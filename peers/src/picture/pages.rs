@@ -14,7 +14,7 @@ use std::process::Command;
 /// The folder of results whose charts are shown, and of the program that takes pictures.
 const RESULTS: &str = "crates/wrote-cli/tests/pages";
 const PICTURES: &str = "docs/pictures";
-/// The name that the picture gives to the folder that was measured.
+/// The name of the measured folder in the picture.
 const PATH_SHOWN: &str = "/data";
 
 /// Charts of the benchmark that is measured now: the picture's name, and the chart's question.

@@ -29,7 +29,7 @@ enum Work {
         /// Bytes of the file.
         #[arg(long, value_name = "N")]
         bytes: u64,
-        /// The file, which must not be there.
+        /// The file, which must not exist.
         file: PathBuf,
     },
     /// Write the values 0 to 255 in turn, one byte at a time, without a sync; then remove the file.
@@ -40,7 +40,7 @@ enum Work {
         /// Bytes of the file.
         #[arg(long, value_name = "N")]
         bytes: u64,
-        /// The file, which must not be there.
+        /// The file, which must not exist.
         file: PathBuf,
     },
     /// Replace a file of 1000 bytes again and again, atomically and durably; then remove it.
@@ -51,7 +51,7 @@ enum Work {
         /// The number of saves.
         #[arg(long, value_name = "N")]
         saves: u64,
-        /// The file, which must not be there.
+        /// The file, which must not exist.
         file: PathBuf,
     },
     /// Append messages from several producers at once; then remove the file or the log.
@@ -146,7 +146,7 @@ enum Work {
         /// Bytes of the file.
         #[arg(long, value_name = "N")]
         bytes: u64,
-        /// The file, which must not be there.
+        /// The file, which must not exist.
         file: PathBuf,
     },
     /// Flush every file, and drop the page cache; needs root.

@@ -1,4 +1,4 @@
-//! Figures of a piece of work, and the line of JSON that holds them.
+//! The figures of some work, and their line of JSON.
 
 use crate::Result;
 use hdrhistogram::Histogram;

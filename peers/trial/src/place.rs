@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct Place(PathBuf);
 
 impl Place {
-    /// Takes `path`, where nothing may exist.
+    /// Uses `path`, which must not exist.
     pub fn take(path: &Path) -> Result<Place> {
         match path.symlink_metadata() {
             Ok(_) => Err(format!("{}: there is something already", path.display()).into()),

@@ -2,7 +2,7 @@
 //!
 //! A folder is a module with its rooms (`x.rs` and `x/*.rs`). The folders and files beside each
 //! other in one folder are compared: one imports another where a path in it leads there, through
-//! the door's re-exports too. A door and its own rooms may use each other. Circles that stand are
+//! the door's re-exports too. A door and its own rooms may use each other. Existing circles are
 //! listed in `circles.txt`.
 
 use super::sources::{self, Module};

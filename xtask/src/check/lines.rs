@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 const DOCUMENT: &str = "docs/architecture.md";
 const MARKS: [&str; 2] = ["<!-- lines:begin -->", "<!-- lines:end -->"];
-/// The folders whose folders are crates.
+/// Folders whose subfolders are crates.
 const OF_CRATES: &str = "crates";
 
 /// Prints the lines of each crate beside the recorded ones. Fails where a crate is more than a

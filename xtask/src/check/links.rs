@@ -12,7 +12,7 @@ pub fn check() -> Result<(), Failure> {
     let mut broken = Vec::new();
     for file in files(&["*.md"])? {
         let path = root().join(&file);
-        // The links of a document that a package carries hold at its own place.
+        // The links of a packaged document are valid at its original place.
         if path.is_symlink() {
             continue;
         }

@@ -47,7 +47,7 @@ const C: &str = "-ffile-prefix-map";
 const ROOT: &str = "/wrote";
 
 /// Returns the folders whose paths would get into the program by its messages, with a name for
-/// each. Of nested folders the last one wins, so each stands behind the one that holds it.
+/// each. Of nested folders the last one wins, so each follows its parent.
 fn folders() -> Result<Vec<(PathBuf, &'static str)>, Failure> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 /// Programs that make a root and run commands in it.
 const PROGRAMS: &[&str] = &["mmdebstrap", "unshare", "systemd-nspawn"];
-/// The release of Debian in the root. Its systemd judges the unit.
+/// The release of Debian in the root. Its systemd checks the unit.
 const SUITE: &str = "bookworm";
 const INCLUDED: &str = "systemd";
 /// The greatest exposure of the unit by `systemd-analyze security`, in tenths: 0 is a service that
@@ -152,8 +152,8 @@ const NAMED: &str = "
     wrote log stat /data/log
     rm -r /data/log";
 
-/// Returns a script that fails if systemd finds a fault in `unit` or too much freedom of the
-/// service.
+/// Returns a script that fails if systemd finds a fault in `unit` or insufficient confinement of
+/// the service.
 fn judged(unit: &str) -> String {
     format!(
         "systemd-analyze --man=no --recursive-errors=no verify {unit} 2>/tmp/faults ||
@@ -179,7 +179,7 @@ fn package(package: &Path, debian: &Path) -> Result<(), Failure> {
     root.try_out("wrote")?;
     root.shell(NAMED)?;
     root.shell(&judged("/lib/systemd/system/wrote.service"))?;
-    // Its administrator starts it.
+    // The administrator starts it.
     root.shell("test ! -e /etc/systemd/system/multi-user.target.wants/wrote.service")?;
     root.shell(
         "dpkg --listfiles wrote | while read -r path; do test -d \"$path\" || echo \"$path\"; done \

@@ -156,8 +156,8 @@ const fn long(name: &'static str, what: &'static str, round: Round) -> Campaign 
 
 /// How long the fuzzer runs on the log.
 const FUZZ_SECONDS: u32 = 120;
-/// How long it runs on each of the server's parsers, which meet any bytes from the network. All of
-/// them together must leave time for the campaigns behind them.
+/// How long it runs on each of the server's parsers, which receive arbitrary bytes from the
+/// network. All of them together must leave time for the campaigns behind them.
 const PARSER_SECONDS: u32 = 180;
 /// The modules of the library's tests `it` that also run with AddressSanitizer.
 const SANITIZED: [&str; 7] = [

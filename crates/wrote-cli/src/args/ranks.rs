@@ -64,7 +64,7 @@ impl RankArgs {
         }
     }
 
-    /// Refuses settings of several ranks where there is one.
+    /// Refuses settings for several ranks if there is only one.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ const MIB: u64 = 1 << 20;
 
 /// A run that ends at once.
 const SHORT: &str = "--only small/cached --size 64KiB --runs 1 --iodepth 1";
-/// A run that lasts until a test ends it: a flush for each of 50 times 50 000 writes.
+/// A run that lasts until a test ends it: 50 times 50 000 writes, each flushed.
 const LONG: &str = "--only small/fdatasync-each --size 200M --runs 50 --time 30s --iodepth 1";
 
 #[test]

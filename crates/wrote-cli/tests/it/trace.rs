@@ -174,7 +174,7 @@ fn the_program_keeps_its_streams_and_its_exit_code() {
     // Stopped as a whole, and continued.
     let stopped = run("(sleep 0.1; kill -CONT $$) & kill -STOP $$; echo on", &[]);
     assert_eq!((stopped.code(), stopped.stdout.as_str()), (Some(0), "on\n"), "{stopped:?}");
-    // The default action for a pipe that is closed, which Rust ignores for itself.
+    // Restores the default action of SIGPIPE, which Rust ignores.
     let piped = run("yes | head -1; exit ${PIPESTATUS:-0}", &[]);
     assert_eq!((piped.code(), piped.stdout.as_str()), (Some(0), "y\n"), "{piped:?}");
 }
@@ -243,7 +243,7 @@ fn only_the_folders_that_are_asked_about_are_judged() {
 
 #[test]
 fn our_own_copy_survives() {
-    // It takes its other way where io_uring is refused (W6).
+    // It uses its fallback if io_uring is refused (W6).
     let place = folder();
     fs::write(place.path().join("a"), vec![7; 3 << 20]).unwrap();
     let script = format!("{} copy --quiet a b", env!("CARGO_BIN_EXE_wrote"));

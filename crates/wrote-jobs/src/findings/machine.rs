@@ -307,7 +307,7 @@ pub(super) fn slow_clock(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let read_ns = read_ns.unwrap_or(0.0);
-    // A thread reads the clock at most once an operation.
+    // A thread reads the clock at most once per operation.
     let share = |row: &Row| {
         let most = row.runs.iter().map(|run| run.iops).fold(0.0, f64::max);
         read_ns * most / 1e9 / f64::from(row.settings.effective.numjobs.max(1))

@@ -11,7 +11,7 @@ use wrote_result::{Error, stats};
 
 /// A rank straggles if the median rank is faster by this factor.
 const STRAGGLES_MIN: f64 = 1.25;
-/// In shorter runs the time until threads get a CPU weighs too much.
+/// In shorter runs the scheduling delay of threads dominates.
 const RUN_MIN_S: f64 = 0.1;
 /// The share of the bytes to read that changes the figure if a node's page cache holds it.
 const CACHED_SHARE_MIN: f64 = 0.1;

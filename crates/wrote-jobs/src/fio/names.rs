@@ -105,7 +105,7 @@ const NOT_TAKEN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns why a key of fio's is not accepted here.
+/// Returns why a fio key is not supported.
 pub(super) fn why_not_taken(name: &str) -> Option<&'static str> {
     let mut all = NOT_TAKEN.iter();
     all.find(|(_, keys)| keys.split(' ').any(|key| key == name)).map(|(why, _)| *why)

@@ -18,7 +18,7 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn write_terse(&self, out: &mut dyn Write) -> io::Result<()> {
         for job in &self.jobs {
             writeln!(out, "{}", self.line(job).join(";"))?;

@@ -167,7 +167,7 @@ impl<'a> Group<'a> {
         while began < deadline && !stop.is_requested() {
             if let Some(pace) = pace {
                 let due = start + pace.mul_f64(latencies.len() as f64);
-                // A sleep takes longer than many a distance: some begin before they are due.
+                // Sleeping takes longer than many intervals, so some steps start early.
                 if due > began + SLEEP_MIN {
                     thread::sleep(due - began);
                 }

@@ -140,7 +140,7 @@ impl FileFacts {
         let Ok(metadata) = path.metadata() else { return FileFacts::default() };
         let (is_folder, is_file) = (metadata.is_dir(), metadata.is_file());
         let mut facts = FileFacts { is_folder, is_file, ..FileFacts::default() };
-        // The open of a FIFO waits for its other end, and that of a device may have any effect.
+        // Opening a FIFO waits for its other end, and opening a device may have any effect.
         if !is_folder && !is_file {
             return facts;
         }

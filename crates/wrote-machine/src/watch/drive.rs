@@ -173,7 +173,7 @@ fn sata_link(disk: &str, device: &Path) -> Option<Link> {
 /// Returns the fastest speed in word 76 of a drive's answer to IDENTIFY DEVICE (ATA8-ACS).
 fn sata_gbps(identity: &str) -> Option<f64> {
     let word = u16::from_str_radix(identity.split_whitespace().nth(76)?, 16).ok()?;
-    // All bits are one where no drive answered.
+    // All bits are set if no drive answered.
     let speeds = [(3, 6.0), (2, 3.0), (1, 1.5)].into_iter().filter(|_| word != u16::MAX);
     speeds.into_iter().find_map(|(bit, gbps)| (word >> bit & 1 == 1).then_some(gbps))
 }

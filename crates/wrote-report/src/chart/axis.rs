@@ -109,7 +109,7 @@ pub fn rate(bytes_per_s: f64) -> String {
     if bytes_per_s == 0.0 { "0".into() } else { short(&units::rate(bytes_per_s)) }
 }
 
-/// The words of bytes at a tick: `2 GB`.
+/// The label of a tick in bytes: `2 GB`.
 pub fn bytes(size_bytes: f64) -> String {
     if size_bytes == 0.0 { "0".into() } else { short(&units::bytes(size_bytes.round() as u64)) }
 }

@@ -233,7 +233,7 @@ impl Backend {
     }
 }
 
-/// Returns the points of a path as SVG has them.
+/// Returns the points of a path in SVG syntax.
 fn points(path: impl IntoIterator<Item = BackendCoord>) -> String {
     let mut text = String::new();
     for (x, y) in path {

@@ -128,7 +128,7 @@ fn ranked<'a>(
     if number > 0 || !chart.lines.iter().any(|line| line.is_level) {
         return Column::figures(title, keep, cell);
     }
-    // The heading stands clear of the marks.
+    // Keeps the heading clear of the marks.
     Column::figures(format!("{title}  "), keep, cell)
         .titled(title)
         .marked(|line: &Line| if line.is_level { Mark::Level } else { Mark::None })

@@ -1,4 +1,4 @@
-//! The charts of a workload's languages.
+//! The charts of a workload by language.
 
 use super::{Cell, Chart, Line, Who};
 use crate::chart::{Dot, Frame, READING, Reference, dots, rate, saved};

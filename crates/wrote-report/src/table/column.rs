@@ -22,7 +22,7 @@ pub struct Column<'a, T> {
     pub flex: Option<Flex>,
     /// The only format that has the column, where not all have it.
     pub only: Option<Format>,
-    /// Whether it is shown without any text in it.
+    /// Whether it is shown even if empty.
     is_kept: bool,
     cell: Cell<'a, T, String>,
     /// The sign in front of a cell on a screen.
@@ -62,7 +62,7 @@ pub enum Keep {
     Always,
     /// It is dropped when no other column is left to drop.
     Last,
-    /// A screen has it if there is room; the highest number is dropped first.
+    /// Shown on a screen if there is room; the highest number is dropped first.
     If(u8),
 }
 

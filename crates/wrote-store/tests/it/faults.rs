@@ -13,7 +13,7 @@ use wrote_store::{SegmentStore, Shipper, StoreError, until, verify};
 
 const URL: &str = "memory://logs/events";
 
-/// Returns a store with a plan of faults, and the same objects without.
+/// Returns a store with planned faults, and the same objects without faults.
 fn faulty(
     plan: impl FnMut(u64) -> Fault + Send + 'static,
 ) -> (Arc<FaultyStore>, SegmentStore, SegmentStore) {

@@ -1,4 +1,4 @@
-//! The number of requests of each action, on which the documents' arithmetic rests.
+//! The number of requests of each action, on which the documented calculations are based.
 
 use crate::faulty::{Fault, FaultyStore};
 use crate::support::{make, read, runtime, ship};

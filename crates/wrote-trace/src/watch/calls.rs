@@ -419,7 +419,7 @@ impl Reader {
         Some(Begun::Read { descriptor: descriptor as i32, at })
     }
 
-    /// Whether bytes that go to a descriptor tell the outside something.
+    /// Whether bytes written to a descriptor reach the outside.
     fn tell(
         &mut self,
         process: pid_t,
@@ -531,7 +531,7 @@ impl Reader {
     }
 }
 
-/// The place at which a call that has moved `value` bytes began.
+/// The position at which a call that has moved `value` bytes started.
 fn start(descriptor: &Descriptor, at: At, value: u64) -> Option<u64> {
     match at {
         At::Byte(start) => Some(start),

@@ -104,7 +104,7 @@ impl Descriptors {
     }
 
     /// Whether a write that continues an earlier one of its descriptor goes over bytes of another
-    /// descriptor, which has written since: neither knows of the other.
+    /// descriptor, which has written since: neither has seen the other's write.
     pub fn has_overwritten(
         &mut self,
         process: pid_t,
@@ -149,7 +149,7 @@ impl Descriptors {
 }
 
 /// Whether two descriptors share a position (`kcmp(2)`); `None` where one is not open any more, or
-/// the kernel can't say.
+/// the kernel does not report it.
 fn is_same(one: (pid_t, i32), other: (pid_t, i32)) -> Option<bool> {
     const KCMP_FILE: c_int = 0;
     // SAFETY: the call reads no memory of this process.

@@ -7,9 +7,9 @@ use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::task::{Context, Poll, ready};
 
-/// Bytes of one chunk between the thread and the task.
+/// The length of a chunk.
 const CHUNK_BYTES: usize = 128 << 10;
-/// Chunks: the task has one, and the thread fills the others.
+/// The task reads one chunk while the thread fills the others.
 const CHUNKS: usize = 3;
 
 enum Job {
@@ -22,34 +22,34 @@ enum Done {
     Sought(io::Result<u64>),
 }
 
-/// Reads a file in a task: a [`Reader`] behind a thread, which [`Reader::into_async`] makes.
+/// Reads a file in a task: a [`Reader`] on a thread, created by [`Reader::into_async`].
 ///
-/// With the feature `tokio` it is tokio's `AsyncRead`, `AsyncBufRead` and `AsyncSeek`, with
-/// `futures-io` those of that crate; on any runtime, and without one.
+/// Implements `AsyncRead`, `AsyncBufRead` and `AsyncSeek` of tokio (feature `tokio`) and the traits
+/// of `futures-io` (feature `futures-io`). Works on any runtime, and without one.
 ///
 /// A poll never waits for the disk: the thread reads up to two chunks of 128 KiB ahead, and wakes
-/// the task. An idle reader takes no CPU time. Memory is that of a [`Reader`] and 384 KiB. Dropping
-/// it ends the thread after the read that it is at.
+/// the task. An idle reader uses no CPU time. Memory is that of a [`Reader`] plus 384 KiB. Dropping
+/// it ends the thread after the current read.
 ///
-/// Errors stand at their place, as those of a [`Reader`].
+/// Errors are returned at their position, as by a [`Reader`].
 pub struct AsyncReader {
     worker: Worker<Job, Done>,
     chunk: Vec<u8>,
-    /// The chunk's bytes that were not taken yet.
+    /// The start of the unread bytes in the chunk.
     from: usize,
     to: usize,
-    /// The place of the next byte.
+    /// The position of the next byte.
     position: u64,
-    /// Chunks that the thread has.
+    /// The number of chunks that the thread has.
     filling: usize,
-    /// Chunks that came while a seek was under way. They are of use if it fails.
+    /// Chunks that arrived during a seek, needed if it fails.
     kept: VecDeque<(Vec<u8>, io::Result<usize>)>,
     spare: Vec<Vec<u8>>,
     is_seeking: bool,
 }
 
 impl Reader {
-    /// Starts a thread that reads for a task. Fails where there can be no thread.
+    /// Starts a thread that reads for a task. Fails if no thread can be started.
     pub fn into_async(mut self) -> io::Result<AsyncReader> {
         let position = self.stream_position()?;
         let mut reader = self;
@@ -76,7 +76,7 @@ impl Reader {
 }
 
 impl AsyncReader {
-    /// Waits for bytes; none are left at the end of the file.
+    /// Waits for bytes; empty at the end of the file.
     pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         if self.is_seeking {
             ready!(self.poll_sought(context))?;
@@ -86,7 +86,7 @@ impl AsyncReader {
             if used.capacity() > 0 {
                 self.spare.push(used);
             }
-            // One stays for the task.
+            // The task keeps one.
             while self.filling + 1 < CHUNKS
                 && let Some(chunk) = self.spare.pop()
             {
@@ -123,7 +123,7 @@ impl AsyncReader {
         self.position += len as u64;
     }
 
-    /// Begins a seek, which [`AsyncReader::poll_sought`] ends.
+    /// Starts a seek, to be completed by [`AsyncReader::poll_sought`].
     pub(super) fn start_seek(&mut self, to: SeekFrom) -> io::Result<()> {
         if self.is_seeking {
             return Err(io::Error::other("another seek is under way"));
@@ -149,7 +149,7 @@ impl AsyncReader {
         Ok(())
     }
 
-    /// Whether a seek was begun that has not ended.
+    /// Returns whether a seek is in progress.
     #[cfg(feature = "futures-io")]
     pub(super) fn is_seeking(&self) -> bool {
         self.is_seeking

@@ -1,4 +1,4 @@
-//! The traits of tokio.
+//! tokio's traits.
 
 use super::{AsyncReader, AsyncWriter};
 use std::io::{self, SeekFrom};
@@ -52,12 +52,12 @@ impl AsyncWrite for AsyncWriter {
         AsyncWriter::poll_write(&mut self, context, bytes)
     }
 
-    /// Writes everything, as `std::io::Write::flush` of a [`crate::Writer`].
+    /// Writes everything, like `std::io::Write::flush` of a [`crate::Writer`].
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         AsyncWriter::poll_flush(&mut self, context)
     }
 
-    /// As [`AsyncWriter::finish`].
+    /// Like [`AsyncWriter::finish`].
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_end(context, true)
     }

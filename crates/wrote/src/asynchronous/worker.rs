@@ -1,4 +1,4 @@
-//! A thread that does one job after the other for a task.
+//! A thread that executes jobs for a task one after another.
 
 use crate::fork::Process;
 use std::collections::VecDeque;
@@ -7,9 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-/// A thread, and the jobs and results between it and the task.
+/// A thread, with its queues of jobs and results.
 ///
-/// Dropping it ends the thread after the jobs that it has. Nothing waits for that.
+/// Dropping it ends the thread after its remaining jobs, without waiting.
 pub(super) struct Worker<J, R> {
     shared: Arc<Shared<J, R>>,
     process: Process,
@@ -17,7 +17,7 @@ pub(super) struct Worker<J, R> {
 
 struct Shared<J, R> {
     state: Mutex<State<J, R>>,
-    /// Rung for each job, and when no more will come.
+    /// Signalled for each job, and when no more will come.
     bell: Condvar,
 }
 
@@ -25,9 +25,9 @@ struct State<J, R> {
     jobs: VecDeque<J>,
     results: VecDeque<R>,
     waker: Option<Waker>,
-    /// Whether no more jobs will come.
+    /// No more jobs will come.
     is_closed: bool,
-    /// Whether the thread has ended, by a panic.
+    /// The thread has panicked.
     is_gone: bool,
 }
 
@@ -59,7 +59,6 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
 }
 
 impl<J, R> Worker<J, R> {
-    /// Hands a job to the thread.
     pub(super) fn send(&self, job: J) {
         if self.process.is_this() {
             self.shared.state().jobs.push_back(job);
@@ -67,8 +66,8 @@ impl<J, R> Worker<J, R> {
         }
     }
 
-    /// Takes the next result, which come in the order of the jobs. Without one the task is woken
-    /// when it is there. `None` where the thread is [`Worker::gone`].
+    /// Returns the next result, in job order, or wakes the task when it is there. `None` if the
+    /// thread is [`Worker::gone`].
     pub(super) fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<R>> {
         if !self.process.is_this() {
             return Poll::Ready(None);
@@ -87,13 +86,13 @@ impl<J, R> Worker<J, R> {
         Poll::Pending
     }
 
-    /// Takes the next result, if it is there.
+    /// Returns the next result, if ready.
     pub(super) fn try_next(&self) -> Option<R> {
         self.process.check().ok()?;
         self.shared.state().results.pop_front()
     }
 
-    /// Returns the error of a task whose thread panicked, or is the parent process's.
+    /// Returns the error for a thread that has panicked, or belongs to the parent process.
     pub(super) fn gone(&self) -> io::Error {
         match self.process.check() {
             Err(error) => error.into(),
@@ -111,7 +110,7 @@ impl<J, R> Drop for Worker<J, R> {
     }
 }
 
-/// The thread's side. Its end, by a panic too, wakes the task.
+/// The thread's side. Its end wakes the task, even after a panic.
 struct Ending<J, R>(Arc<Shared<J, R>>);
 
 impl<J, R> Ending<J, R> {

@@ -7,9 +7,9 @@ use std::future::poll_fn;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::task::{Context, Poll, ready};
 
-/// Bytes of one chunk between the task and the thread.
+/// The length of a chunk.
 const CHUNK_BYTES: usize = 128 << 10;
-/// Full chunks that the thread has at most; the task fills another meanwhile.
+/// The most full chunks that the thread has, while the task fills another.
 const CHUNKS_MAX: usize = 3;
 
 enum Job {
@@ -28,7 +28,7 @@ enum Done {
     Ended(Result<Written, Error>),
 }
 
-/// A job that is not a write, and under way.
+/// A job in progress other than a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Flush,
@@ -37,31 +37,31 @@ enum Step {
     End,
 }
 
-/// Writes a file in a task: a [`Writer`] behind a thread, which [`Writer::into_async`] makes.
+/// Writes a file in a task: a [`Writer`] on a thread, created by [`Writer::into_async`].
 ///
-/// With the feature `tokio` it is tokio's `AsyncWrite` and `AsyncSeek`, with `futures-io` those of
-/// that crate; on any runtime, and without one. Closing it (`shutdown`, `close`) is
-/// [`AsyncWriter::finish`]: the file survives a power loss then.
+/// Implements `AsyncWrite` and `AsyncSeek` of tokio (feature `tokio`) and the traits of
+/// `futures-io` (feature `futures-io`). Works on any runtime, and without one. Closing it
+/// (`shutdown`, `close`) is
+/// [`AsyncWriter::finish`]: the file then survives power loss.
 ///
 /// A poll never waits for the disk. It fills a chunk of 128 KiB, which the thread writes, and is
-/// pending while the thread has three of them; the thread wakes the task. Memory is that of a
-/// [`Writer`] and 512 KiB (W8).
+/// pending while the thread has three of them; the thread then wakes the task. Memory is that of a
+/// [`Writer`] plus 512 KiB (W8).
 ///
 /// # Errors
 ///
-/// The next call, and every later one, returns an error of the background (W2).
+/// An error in the background is returned by the next call and every later one (W2).
 ///
 /// # Dropped
 ///
-/// Dropping it does not wait: the thread writes what it has, and finishes the file as the drop of a
-/// [`Writer`] does. The process may end before. A replacement that was not finished is removed.
-/// Bytes of the last chunk, which only a flush or the end hands to the thread, are handed over
-/// first.
+/// Dropping it does not wait: the thread writes the remaining chunks, including the partial one,
+/// and finishes the file like a dropped [`Writer`]. The process may end before that. An unfinished
+/// replacement is removed.
 pub struct AsyncWriter {
     worker: Worker<Job, Done>,
     chunk: Vec<u8>,
     spare: Vec<Vec<u8>>,
-    /// Chunks that the thread has.
+    /// The number of chunks that the thread has.
     writing: usize,
     step: Option<Step>,
     /// The result of the last seek.
@@ -72,8 +72,8 @@ pub struct AsyncWriter {
 }
 
 impl Writer {
-    /// Starts a thread that writes for a task. Fails where there can be no thread; the file is then
-    /// finished, as by a drop.
+    /// Starts a thread that writes for a task. If no thread can be started it fails, and finishes
+    /// the file like a dropped writer.
     pub fn into_async(self) -> io::Result<AsyncWriter> {
         let mut writer = Some(self);
         let worker = Worker::start("wrote-writer", move |job| do_job(&mut writer, job))?;
@@ -113,20 +113,20 @@ fn do_job(slot: &mut Option<Writer>, job: Job) -> Done {
 }
 
 impl AsyncWriter {
-    /// Makes earlier writes survive a power loss, as [`Writer::sync_data`].
+    /// Makes earlier writes durable, like [`Writer::sync_data`].
     pub async fn sync_data(&mut self) -> Result<(), Error> {
         poll_fn(|context| self.poll_step(context, Step::SyncData, || Job::SyncData))
             .await
             .map_err(own_error)
     }
 
-    /// Writes the rest and closes the file, which then survives a power loss, or puts a
-    /// replacement in its place, as [`Writer::finish`].
+    /// Writes the rest and closes the file durably, or puts a replacement in place, like
+    /// [`Writer::finish`].
     pub async fn finish(self) -> Result<Written, Error> {
         self.end(true).await
     }
 
-    /// Writes the rest and closes the file without a flush, as [`Writer::close`].
+    /// Writes the rest and closes the file without a flush, like [`Writer::close`].
     pub async fn close(self) -> Result<Written, Error> {
         self.end(false).await
     }
@@ -139,13 +139,13 @@ impl AsyncWriter {
         }
     }
 
-    /// Takes bytes into the chunk; waits while it is full, and the thread has all others.
+    /// Copies bytes into the chunk. Waits while it is full and the thread has all others.
     pub(super) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        // A step whose future was dropped comes first.
+        // Completes a step whose future was dropped.
         while self.step.is_some() {
             ready!(self.poll_result(context))?;
         }
@@ -169,15 +169,15 @@ impl AsyncWriter {
         Poll::Ready(Ok(len))
     }
 
-    /// Hands the chunk to the thread.
+    /// Passes the chunk to the thread.
     fn hand_over(&mut self) {
         let chunk = std::mem::take(&mut self.chunk);
         self.writing += 1;
         self.worker.send(Job::Write(chunk));
     }
 
-    /// Hands over everything and the job, and waits for its result. A step of another kind that is
-    /// under way ends first.
+    /// Passes everything and the job to the thread, and waits for its result. A different step in
+    /// progress is completed first.
     fn poll_step(
         &mut self,
         context: &mut Context<'_>,
@@ -208,7 +208,7 @@ impl AsyncWriter {
         self.poll_step(context, Step::Flush, || Job::Flush)
     }
 
-    /// Ends the file; once more is no error.
+    /// Ends the file; repeating this is not an error.
     pub(super) fn poll_end(
         &mut self,
         context: &mut Context<'_>,
@@ -235,7 +235,7 @@ impl AsyncWriter {
         Ok(())
     }
 
-    /// Waits for a step of another kind whose future was dropped.
+    /// Waits for a step whose future was dropped.
     #[cfg(feature = "futures-io")]
     pub(super) fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.step.is_some() {
@@ -244,13 +244,13 @@ impl AsyncWriter {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether a seek was begun that has not ended.
+    /// Returns whether a seek is in progress.
     #[cfg(feature = "futures-io")]
     pub(super) fn is_seeking(&self) -> bool {
         self.step == Some(Step::Seek)
     }
 
-    /// Waits for the seek that was begun; without one, asks for the place.
+    /// Waits for the started seek; otherwise queries the position.
     pub(super) fn poll_sought(&mut self, context: &mut Context<'_>) -> Poll<io::Result<u64>> {
         while self.step.is_some_and(|step| step != Step::Seek) {
             ready!(self.poll_result(context))?;
@@ -271,7 +271,7 @@ impl AsyncWriter {
         }
     }
 
-    /// Takes the results that are there.
+    /// Takes the available results.
     fn take_results(&mut self) -> io::Result<()> {
         while let Some(done) = self.worker.try_next() {
             self.note(done)?;
@@ -296,7 +296,7 @@ impl AsyncWriter {
             }
             Done::Sought(sought) => {
                 self.step = None;
-                // A seek to where no file reaches fails alone.
+                // A seek to an impossible position fails alone.
                 self.sought = Some(sought);
                 return Ok(());
             }
@@ -320,7 +320,7 @@ impl AsyncWriter {
     }
 }
 
-/// The library's own error inside; an error of the thread has none.
+/// Extracts the library's error; an error of the thread itself has none.
 fn own_error(error: io::Error) -> Error {
     let what = "the thread that writes for the task ended";
     error.downcast::<Error>().unwrap_or(Error::Engine { what, errno: libc::EIO })

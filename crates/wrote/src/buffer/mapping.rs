@@ -1,4 +1,4 @@
-//! The memory under a pool: a private mapping, in huge pages where there are any.
+//! The memory of a pool: a private mapping, in huge pages if available.
 
 pub(super) use rustix::param::page_size;
 
@@ -6,21 +6,20 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ptr::NonNull;
 
-/// The usual huge page: 2 MiB on x86-64 and on most of arm64.
+/// The usual huge page: 2 MiB on x86-64 and most of arm64.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// A private mapping, zeroed by the kernel.
 pub(super) struct Mapping {
     pub start: NonNull<u8>,
     length_bytes: usize,
-    /// Whether it lies in pages that the administrator set aside (`vm.nr_hugepages`).
+    /// Whether it lies in pages reserved by the administrator (`vm.nr_hugepages`).
     pub huge: bool,
 }
 
 impl Mapping {
-    /// Maps memory in huge pages, which save page-table walks, and page pins where the memory is
-    /// registered: pages set aside where they suffice, else those that the kernel finds
-    /// (`madvise(2)`).
+    /// Maps memory in huge pages, which save page-table walks, and page pins for registered memory.
+    /// Uses reserved pages if they suffice, else those that the kernel finds (`madvise(2)`).
     pub(super) fn new(length_bytes: usize) -> Result<Mapping, Errno> {
         if length_bytes >= HUGE_PAGE_BYTES {
             let length_bytes = length_bytes.next_multiple_of(HUGE_PAGE_BYTES);
@@ -40,16 +39,16 @@ impl Mapping {
 /// Maps private memory, zeroed by the kernel.
 fn anonymous(length_bytes: usize, flags: MapFlags) -> Result<NonNull<u8>, Errno> {
     let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: the kernel chooses the place of a new private mapping: no other code uses it.
+    // SAFETY: the kernel chooses the place of a new private mapping, which no other code uses.
     let start = unsafe { mmap_anonymous(std::ptr::null_mut(), length_bytes, access, flags)? };
     Ok(NonNull::new(start.cast()).expect("mmap does not return null"))
 }
 
-/// Maps memory that ends where a huge page can, if it is long enough for one. What is left lies in
-/// small pages at its beginning: a caller of few buffers clears no huge page. Linux 6.18 finds such
-/// a place by itself only where the length is of whole huge pages. A direct transfer to small pages
-/// has a segment for each, of which a request takes few (`max_segments` in `/sys/block`): reads of
-/// 512 KiB came at 2.4 GB/s, and at 3.3 into huge pages.
+/// Maps memory that ends at a huge page boundary, if it is long enough for one. The remainder lies
+/// in small pages at its start, so that a user of few buffers clears no huge page. Linux 6.18 finds
+/// such a place by itself only if the length is a multiple of huge pages. A direct transfer to
+/// small pages needs a segment for each, and a request has few (`max_segments` in `/sys/block`):
+/// reads of 512 KiB reached 2.4 GB/s, and 3.3 GB/s into huge pages.
 fn aligned(length_bytes: usize) -> Result<NonNull<u8>, Errno> {
     if length_bytes < HUGE_PAGE_BYTES {
         return anonymous(length_bytes, MapFlags::PRIVATE);
@@ -75,8 +74,8 @@ fn aligned(length_bytes: usize) -> Result<NonNull<u8>, Errno> {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own. Every buffer holds the region that owns it, so
-        // none is left, and the engine keeps the buffers of operations in flight (W5).
+        // SAFETY: this value owns the mapping. Every buffer holds the region that owns it, so none
+        // is left, and the engine keeps the buffers of operations in flight (W5).
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length_bytes) };
     }
 }

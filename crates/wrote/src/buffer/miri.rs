@@ -1,4 +1,4 @@
-//! The memory under a pool where Miri interprets the program, which knows no system call of ours.
+//! The memory of a pool under Miri, which supports none of our system calls.
 
 use rustix::io::Errno;
 use std::alloc::{Layout, alloc_zeroed, dealloc};

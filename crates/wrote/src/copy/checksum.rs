@@ -1,12 +1,11 @@
 //! The checksum of a file's bytes: XXH3 with 128 bits.
 
-/// XXH3 finds accidental damage at the speed of memory. It does not stop an author who wants two
-/// files to look the same.
+/// XXH3 detects accidental damage at memory speed. It is not secure against deliberate collisions.
 pub(crate) use xxhash_rust::xxh3::Xxh3 as Checksum;
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// Adds `count` zeros: a hole.
+/// Adds `count` zeros (a hole).
 pub(super) fn add_zeros(checksum: &mut Checksum, count: u64) {
     let piece = ZEROS.len() as u64;
     for _ in 0..count / piece {
@@ -33,7 +32,7 @@ mod tests {
 
     #[test]
     fn the_checksum_of_nothing_is_the_one_that_others_give() {
-        // XXH128 of no bytes, as `xxhsum -H2` prints it.
+        // XXH128 of empty input, as printed by `xxhsum -H2`.
         assert_eq!(Checksum::default().digest128(), 0x99aa_06d3_0147_98d8_6001_c324_468d_497f);
     }
 }

@@ -38,11 +38,11 @@ pub struct Copied {
     pub effective: Effective,
 }
 
-/// The file of a copy that has all its bytes.
+/// A copy's file with all its bytes.
 pub(super) struct Filled {
     pub bytes: u64,
     pub method: Method,
-    /// Of source and copy, if they were compared.
+    /// The checksum of source and copy, if compared.
     pub checksum: Option<u128>,
     pub fallbacks: Vec<Fallback>,
 }

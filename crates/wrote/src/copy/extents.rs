@@ -5,15 +5,15 @@ use rustix::io::Errno;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
-/// The data of a file's first `len` bytes.
+/// The data extents of a file's first `len` bytes.
 ///
-/// Extents are found one by one, since a list of all has no bound (W8). They are extended to whole
-/// blocks, up to the file's end, and never overlap.
+/// They are found one by one, because a list of all would be unbounded (W8). They are extended to
+/// whole blocks, up to the file's end, and never overlap.
 #[derive(Debug)]
 pub(crate) struct Extents {
     len: u64,
     block_bytes: u64,
-    /// The place of the next search. Bytes before it were returned, or are a hole.
+    /// Where the next search starts. Everything before it was returned or is a hole.
     next: u64,
 }
 
@@ -22,8 +22,8 @@ impl Extents {
         Extents { len, block_bytes, next: 0 }
     }
 
-    /// Returns the next extent. It is all the rest where holes are unknown: without a descriptor,
-    /// or on a file system without `SEEK_DATA` (`lseek(2)`, EINVAL).
+    /// Returns the next extent. It is the whole rest if holes are unknown: without a descriptor, or
+    /// on a file system without `SEEK_DATA` (`lseek(2)`, EINVAL).
     pub(crate) fn next(&mut self, file: Option<BorrowedFd>) -> Result<Option<Range<u64>>, Errno> {
         let found = match file {
             _ if self.next >= self.len => None,
@@ -47,7 +47,7 @@ impl Extents {
         }
         let hole = match seek(file, SeekFrom::Hole(data)) {
             Ok(hole) => hole,
-            // The file became shorter between the two calls, which a read will find.
+            // The file was shortened between the two calls, which a read will notice.
             Err(Errno::NXIO) => self.len,
             Err(errno) => return Err(errno),
         };
@@ -70,9 +70,9 @@ mod tests {
         std::iter::from_fn(|| extents.next(file.map(AsFd::as_fd)).unwrap()).collect()
     }
 
-    /// Makes a file with a few bytes at each of these places.
+    /// Creates a file with a few bytes at each of these offsets.
     fn file_with_data_at(places: &[u64], len: u64) -> File {
-        // In the build's folder: on a disk where the build is on a disk.
+        // In the build folder, which is usually on a disk.
         let program = std::env::current_exe().unwrap();
         let file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();
         file.set_len(len).unwrap();

@@ -1,4 +1,4 @@
-//! A file that is filled from a stream, in order, up to the stream's end.
+//! Fills a file from a stream, in order, up to the stream's end.
 
 use super::checksum::Checksum;
 use super::copied::Filled;
@@ -27,7 +27,7 @@ impl<'a> Filler<'a> {
         Filler { engine, file, settings, bytes: 0, checksum }
     }
 
-    /// Writes the stream to its end, and reads the file back where that is wanted.
+    /// Writes the stream to its end, and optionally reads the file back.
     pub(super) fn fill(mut self, mut from: Pipe, watch: Watch) -> Result<Filled, Error> {
         self.write_all(&mut from, &mut Watcher::new(watch, None))?;
         self.engine.truncate(self.file, self.bytes)?;
@@ -36,7 +36,7 @@ impl<'a> Filler<'a> {
         Ok(Filled { bytes: self.bytes, method, checksum, fallbacks: Vec::new() })
     }
 
-    /// Writes the stream to its end. The file may then be longer, by the padding of its last block.
+    /// Writes the stream to its end. The file may then be longer by the padding of its last block.
     fn write_all(&mut self, from: &mut Pipe, progress: &mut Watcher) -> Result<(), Error> {
         let file = self.file;
         let sizes = PieceSizes::new(self.engine, &[file], u64::MAX, self.settings.bs_bytes)?;
@@ -48,7 +48,7 @@ impl<'a> Filler<'a> {
                 checksum.update(&buffer[..filled]);
             }
             if filled > 0 {
-                // Pads the last block, which is cut when all is written.
+                // Pads the last block, which is cut when everything is written.
                 buffer.set_len(filled.next_multiple_of(sizes.block_bytes as usize));
                 buffer[filled..].fill(0);
                 self.engine
@@ -62,7 +62,7 @@ impl<'a> Filler<'a> {
         }
     }
 
-    /// Reads the file back, and returns the checksum if it is that of the stream.
+    /// Reads the file back, and returns the checksum if it matches the stream's.
     fn verify(&mut self, watch: Watch) -> Result<Option<u128>, Error> {
         let Some(checksum) = self.checksum.take() else { return Ok(None) };
         let wanted = checksum.digest128();

@@ -1,4 +1,4 @@
-//! Options of a copy, its method, and the engine that suits it.
+//! Options of a copy, its method, and the matching engine.
 
 use crate::engine::Options;
 use crate::progress::{Watch, unwatched};
@@ -7,11 +7,11 @@ use rustix::param::page_size;
 use std::fmt;
 use std::path::Path;
 
-/// Whether the copy may share the source's blocks until one of the two is written to (FICLONE,
+/// Whether the copy may share the source's blocks until either is written to (FICLONE,
 /// `ioctl_ficlonerange(2)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Reflink {
-    /// Share blocks where the file system can, else copy the bytes.
+    /// Share blocks if the file system can, else copy the bytes.
     #[default]
     Auto,
     /// Share blocks or fail.
@@ -43,7 +43,7 @@ pub struct CopyOptions<'w> {
     watch: Option<Watch<'w>>,
 }
 
-/// The settings of a copy, without its watcher.
+/// A copy's settings, without its watcher.
 #[derive(Clone, Debug)]
 pub(super) struct CopySettings {
     pub reflink: Reflink,
@@ -73,7 +73,7 @@ impl CopySettings {
         disk: None,
     };
 
-    /// Whether the copy is one on a simulated disk.
+    /// Returns whether it is a copy on a simulated disk.
     pub(super) fn is_simulated(&self) -> bool {
         self.disk.as_ref().is_some_and(|disk| disk.sim().is_some())
     }
@@ -86,9 +86,9 @@ impl Default for CopySettings {
 }
 
 impl CopyOptions<'_> {
-    /// The bytes of one transfer by default.
+    /// The default size of a transfer.
     pub const BS_BYTES: usize = 1 << 20;
-    /// The transfers in flight at once by default.
+    /// The default number of transfers in flight.
     pub const IODEPTH: u32 = 16;
 }
 
@@ -104,15 +104,15 @@ impl<'w> CopyOptions<'w> {
         self
     }
 
-    /// Sets whether an existing file is replaced (W7); by default it is an error. The new file
-    /// keeps the owner, permissions, access control list and attributes of the old one.
+    /// Sets whether an existing file is replaced (W7); by default that is an error. The new file
+    /// keeps the old one's owner, permissions, access control list and attributes.
     pub const fn replace(mut self, replace: bool) -> CopyOptions<'w> {
         self.settings.replace = replace;
         self
     }
 
-    /// Sets whether a folder that exists gets what it lacks. A file that exists is an error all the
-    /// same, before anything is made, unless [`CopyOptions::replace`] is set.
+    /// Sets whether missing entries are added to an existing folder. An existing file is still an
+    /// error, before anything is written, unless [`CopyOptions::replace`] is set.
     pub const fn merge(mut self, merge: bool) -> CopyOptions<'w> {
         self.settings.merge = merge;
         self
@@ -126,46 +126,44 @@ impl<'w> CopyOptions<'w> {
         self
     }
 
-    /// Sets whether the copy gets the source's owner, as far as this process may give it, and where
-    /// it replaces a file also the source's permissions and attributes. False by default: a new
-    /// file belongs to this process's user, and a replaced one keeps its own.
+    /// Sets whether the copy gets the source's owner, as far as this process may set it, and the
+    /// source's permissions and attributes even if it replaces a file. False by default: a new file
+    /// belongs to this process's user, and a replaced one keeps its own.
     pub const fn preserve(mut self, preserve: bool) -> CopyOptions<'w> {
         self.settings.preserve = preserve;
         self
     }
 
-    /// Sets whether the copy, with its name, survives a power loss when the call returns. True by
-    /// default.
+    /// Sets whether the copy and its name are durable when the call returns. True by default.
     pub const fn durable(mut self, durable: bool) -> CopyOptions<'w> {
         self.settings.durable = durable;
         self
     }
 
-    /// Sets whether the copy is read back past the cache and its checksum compared with the
+    /// Sets whether the copy is read back, bypassing the cache, and its checksum compared with the
     /// source's.
     pub const fn verify(mut self, verify: bool) -> CopyOptions<'w> {
         self.settings.verify = verify;
         self
     }
 
-    /// Sets the bytes of one transfer: whole pages, at most 1 GiB,
-    /// [`CopyOptions::BS_BYTES`] by default.
+    /// Sets the size of a transfer: whole pages, at most 1 GiB, [`CopyOptions::BS_BYTES`] by
+    /// default.
     pub const fn bs_bytes(mut self, bs_bytes: usize) -> CopyOptions<'w> {
         self.settings.bs_bytes = bs_bytes;
         self
     }
 
-    /// Sets the transfers in flight at once, [`CopyOptions::IODEPTH`] by default. Memory is
+    /// Sets the number of transfers in flight, [`CopyOptions::IODEPTH`] by default. Memory use is
     /// `iodepth * bs_bytes`, for a file of any size (W8).
     pub const fn iodepth(mut self, iodepth: u32) -> CopyOptions<'w> {
         self.settings.iodepth = iodepth;
         self
     }
 
-    /// Shares the engine and the memory of a disk, in place of a ring and buffers of its own: the
-    /// cost of making a ring is paid once for many copies. On a simulated disk single files are
-    /// copied, and folders are not. A copy fails with [`Error::Refused`] where the disk has no
-    /// memory left ([`Disk::set_memory`]).
+    /// Shares a disk's engine and memory instead of creating a ring and buffers, which pays off for
+    /// many copies. On a simulated disk only single files can be copied. A copy fails with
+    /// [`Error::Refused`] if the disk has no memory left ([`Disk::set_memory`]).
     ///
     /// ```
     /// use wrote::engine::Options;
@@ -186,7 +184,7 @@ impl<'w> CopyOptions<'w> {
         self
     }
 
-    /// Has `watch` receive the progress. It may stop the copy, which is then undone.
+    /// Reports progress to `watch`, which may stop the copy; it is then undone.
     pub fn watch<'a>(self, watch: Watch<'a>) -> CopyOptions<'a> {
         CopyOptions { settings: self.settings, watch: Some(watch) }
     }
@@ -206,29 +204,29 @@ impl fmt::Debug for CopyOptions<'_> {
     }
 }
 
-/// The way by which the bytes were copied.
+/// How bytes were copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method {
-    /// Blocks are shared: no bytes were moved.
+    /// Blocks are shared; no bytes were moved.
     Reflink,
     /// The file system's server moved them (`copy_file_range(2)`).
     CopyFileRange,
-    /// Read, and written past the page cache.
+    /// Read, and written bypassing the page cache.
     Direct,
-    /// Read, and written through the page cache: for a short file, or where the file system takes
-    /// no direct transfers.
+    /// Read, and written through the page cache: for short files, or if the file system does not
+    /// support direct transfers.
     Cached,
 }
 
 impl Method {
-    /// Returns how the engine has written the file, as far as is known now.
+    /// Returns how the engine has written the file, as far as known.
     pub(super) fn of(engine: &Engine, file: FileId) -> Method {
         if engine.is_direct(file) { Method::Direct } else { Method::Cached }
     }
 }
 
-/// The longest registered buffer of a ring (`io_uring_register(2)`).
+/// The maximum length of a ring's registered buffer (`io_uring_register(2)`).
 const BS_BYTES_MAX: usize = 1 << 30;
 
 /// Opens an engine with these options, on the disk of the settings if there is one; `path` is for
@@ -250,8 +248,8 @@ pub(super) fn engine_for(from: &Path, settings: &CopySettings) -> Result<Engine,
     open_engine(&engine_options(len, settings), settings, from)
 }
 
-/// Returns options of an engine for `len` bytes. Its buffers hold no more than these bytes, since
-/// preparing them takes time.
+/// Returns engine options for `len` bytes. The buffers are no larger in total, since preparing them
+/// takes time.
 pub(super) fn engine_options(len: u64, settings: &CopySettings) -> Options {
     let needed = len.clamp(1, BS_BYTES_MAX as u64) as usize;
     let bs_bytes = settings.bs_bytes.clamp(1, needed).next_multiple_of(page_size());
@@ -260,7 +258,7 @@ pub(super) fn engine_options(len: u64, settings: &CopySettings) -> Options {
     Options::new(Ioengine::IoUring, iodepth, bs_bytes)
 }
 
-/// Returns the file's length as far as it is known before the file is open.
+/// Returns the file's length, as far as it is known before opening.
 fn len_hint(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }

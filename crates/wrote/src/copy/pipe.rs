@@ -1,4 +1,4 @@
-//! An open file that is read or written from start to end, without waiting for ever.
+//! An open file that is read or written from start to end without blocking forever.
 
 use crate::progress::Watcher;
 use crate::{Action, Error};
@@ -9,13 +9,13 @@ use std::io::IoSlice;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-/// The time without bytes after which the watcher is called.
+/// The watcher is called after this time without bytes.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The longest write that may wait: the capacity of an empty pipe (`pipe(7)`).
+/// The longest write that may block: the capacity of an empty pipe (`pipe(7)`).
 const WAITING_WRITE_BYTES_MAX: usize = 64 << 10;
 
-/// The offset that means the file's current offset (`pwritev2(2)`).
+/// The offset that means the file's current position (`pwritev2(2)`).
 const WHERE_IT_STANDS: u64 = u64::MAX;
 
 /// A pipe, a socket, a terminal, or a file.
@@ -23,10 +23,9 @@ pub(super) struct Pipe<'a> {
     file: BorrowedFd<'a>,
     name: PathBuf,
     moved: u64,
-    /// Whether writes are told not to wait (`RWF_NOWAIT`): terminals lack that, pipes have it since
-    /// Linux 6.4. An ordinary file is always ready (`poll(2)`) and never told so: XFS and Btrfs
-    /// might then refuse for ever, for an allocation or a change of times that no other write
-    /// makes.
+    /// Whether writes are non-blocking (`RWF_NOWAIT`): not for terminals, and for pipes since Linux
+    /// 6.4. Never for ordinary files, which are always ready (`poll(2)`): XFS and Btrfs might
+    /// refuse forever, for an allocation or a time update that no other write performs.
     nowait: bool,
 }
 
@@ -40,7 +39,7 @@ impl<'a> Pipe<'a> {
         Pipe::named(file, name)
     }
 
-    /// As [`Pipe::new`], with a name for errors.
+    /// Like [`Pipe::new`], with a name for errors.
     pub(super) fn named(file: BorrowedFd<'a>, name: PathBuf) -> Pipe<'a> {
         let is_ordinary = fstat(file)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
@@ -97,8 +96,8 @@ impl<'a> Pipe<'a> {
         Ok(())
     }
 
-    /// Writes without waiting. A pipe with room for one page is ready, and would make a longer
-    /// write wait.
+    /// Writes without blocking. A pipe with room for one page is ready, but would block a longer
+    /// write.
     fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
         if self.nowait {
             let all = [IoSlice::new(bytes)];
@@ -107,7 +106,7 @@ impl<'a> Pipe<'a> {
         write(self.file, &bytes[..bytes.len().min(WAITING_WRITE_BYTES_MAX)])
     }
 
-    /// Whether a read, a write or an error is possible at once. Ordinary files are always ready
+    /// Returns whether a read, write or error is possible at once. Ordinary files are always ready
     /// (`poll(2)`).
     fn is_ready(&self, wanted: PollFlags, action: Action) -> Result<bool, Error> {
         let mut files = [PollFd::new(&self.file, wanted)];
@@ -130,7 +129,7 @@ mod tests {
 
     #[test]
     fn an_ordinary_file_is_not_asked_to_write_without_waiting() {
-        // On XFS and Btrfs it would answer EAGAIN for ever.
+        // On XFS and Btrfs it would return EAGAIN forever.
         let file = tempfile::tempfile().unwrap();
         assert!(!Pipe::new(file.as_fd()).nowait);
         let (_reader, writer) = std::io::pipe().unwrap();

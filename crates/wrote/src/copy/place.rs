@@ -1,4 +1,4 @@
-//! The place of a copy, and the metadata of the file that it replaces.
+//! The target of a copy, and the metadata of the file that it replaces.
 
 use super::source::Source;
 use crate::engine::{Found, Located};
@@ -10,9 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub(super) struct Place {
-    /// The name that the copy will have, with symbolic links followed.
+    /// The final name, with symbolic links followed.
     pub path: PathBuf,
-    /// Metadata of a file there, which the copy of a stream keeps.
+    /// The metadata of an existing file, which the copy of a stream keeps.
     pub replaced: Option<Inherited>,
 }
 
@@ -52,9 +52,9 @@ impl Place {
         }
     }
 
-    /// Returns what the copy of a file gets: the times of the source, and its permissions and
-    /// attributes unless a file is replaced, which keeps its owner and its own. With `preserve`
-    /// all are the source's.
+    /// Returns the metadata for the copy: the source's times, plus its permissions and attributes
+    /// unless a file is replaced, which keeps its owner and its own. With `preserve` everything is
+    /// the source's.
     pub(super) fn into_inherited(self, source: Metadata, preserve: bool) -> Inherited {
         let times = source.is_file();
         match self.replaced {

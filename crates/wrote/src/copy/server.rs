@@ -1,23 +1,23 @@
-//! Copies by the server of a network file system.
+//! Copies on the server of a network file system.
 
 use super::extents::Extents;
 use rustix::fs::copy_file_range;
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
-/// Bytes of one call, which cannot be interrupted while the server works.
+/// The bytes of one call, which can't be interrupted while the server works.
 const CALL_BYTES_MAX: u64 = 64 << 20;
 
-/// Whether a server copies between two files, by the types of their file systems. A local file
-/// system copies in the page cache, which is slower than the engine.
+/// Returns whether a server copies between two files, by the types of their file systems. A local
+/// file system would copy in the page cache, which is slower than the engine.
 pub(super) fn copies_on_server(source: &str, target: &str) -> bool {
     source == target && matches!(source, "nfs4" | "cifs" | "smb3" | "ceph")
 }
 
-/// The reason why a server did not copy everything.
+/// Why a server did not copy everything.
 #[derive(Debug)]
 pub(super) enum RangeError<E> {
-    /// It refused before it copied anything.
+    /// It refused before copying anything.
     AtOnce(Errno),
     /// It failed at this offset.
     Midway(u64, Errno),
@@ -27,8 +27,8 @@ pub(super) enum RangeError<E> {
     Interrupted(E),
 }
 
-/// Copies the data of the first `len` bytes (`copy_file_range(2)`), and passes the length of each
-/// part and of each hole to `done`.
+/// Copies the data of the first `len` bytes (`copy_file_range(2)`), and reports the length of each
+/// part and hole to `done`.
 pub(super) fn copy_ranges<E>(
     source: BorrowedFd,
     target: BorrowedFd,
@@ -68,7 +68,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::fs::FileExt;
 
-    /// In the build's folder: on a disk where the build is on a disk.
+    /// In the build folder, which is usually on a disk.
     fn file() -> File {
         let program = std::env::current_exe().unwrap();
         tempfile::tempfile_in(program.parent().unwrap()).unwrap()

@@ -1,4 +1,4 @@
-//! The source of a copy, opened in the way that reads it fastest.
+//! The source of a copy, opened for the fastest reads.
 
 use super::stream::source_shrank;
 use crate::cached::cached_bytes;
@@ -13,19 +13,20 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// The longest file that is copied through the page cache. The kernel then writes many such files
-/// together, while each direct write waits for the device by itself.
+/// The longest file that is copied through the page cache. The kernel batches the writeback of many
+/// such files, while each direct write waits for the device.
 pub(super) const SMALL_BYTES_MAX: u64 = 128 << 10;
 
 pub(super) struct Source<'a> {
     pub file: FileId,
-    /// The path that the user gave.
+    /// The path given by the user.
     pub named: &'a Path,
-    /// Its length when it was opened.
+    /// Its length when opened.
     pub len: u64,
-    /// Whether it is one transfer, which goes through the page cache.
+    /// Whether it is a single transfer, which goes through the page cache.
     pub small: bool,
-    /// Whether only reading to the end finds its length: the kernel generates it (`/proc`, `/sys`).
+    /// Whether its length is found only by reading to the end, because the kernel generates it
+    /// (`/proc`, `/sys`).
     pub is_generated: bool,
     /// Its metadata; `None` on a simulated disk.
     pub metadata: Option<Metadata>,
@@ -37,8 +38,8 @@ pub(super) struct Source<'a> {
 impl<'a> Source<'a> {
     /// Opens an ordinary file or a block device, to be read in pieces of at most `bs_bytes`.
     ///
-    /// It is read through the page cache if that holds most of it, and otherwise past it: a large
-    /// file must not evict the pages of other programs.
+    /// Reads go through the page cache if it holds most of the file, and otherwise bypass it: a
+    /// large file must not evict other programs' pages.
     pub(super) fn open(
         engine: &mut Engine,
         named: &'a Path,
@@ -69,7 +70,7 @@ impl<'a> Source<'a> {
         Ok(Source { file, named, len, small, is_generated, metadata, place, identity })
     }
 
-    /// Opens the same file directly, unless it is small or mostly in memory.
+    /// Reopens the file directly, unless it is small or mostly in memory.
     fn past_the_cache(mut self, engine: &mut Engine) -> Result<Source<'a>, Error> {
         if self.small || self.is_generated {
             return Ok(self);
@@ -81,7 +82,7 @@ impl<'a> Source<'a> {
         }
         let options = FileOptions::new().direct(true);
         let direct = engine.open_file(self.named, &options)?;
-        // If the name was given to another file meanwhile, the first one is read as it is.
+        // If the name now refers to another file, the first one is read as it is.
         let same = engine.descriptor(direct).and_then(identity) == self.identity;
         let (kept, closed) = if same { (direct, self.file) } else { (self.file, direct) };
         self.file = kept;
@@ -89,20 +90,20 @@ impl<'a> Source<'a> {
         Ok(self)
     }
 
-    /// Returns the open file where it must be read as a stream.
+    /// Returns the open file if it must be read as a stream.
     pub(super) fn as_stream(&self, engine: &Engine) -> Result<Option<OwnedFd>, Error> {
         let open = engine.descriptor(self.file).filter(|_| self.is_generated);
         open.map(|open| open.try_clone_to_owned()).transpose().tried(self.named, Action::Open)
     }
 
-    /// Whether it is the ordinary file at `place`, by any name.
+    /// Returns whether it is the ordinary file at `place`, by any name.
     pub(super) fn is_at(&self, place: &Path) -> Result<bool, Error> {
         let Some(identity) = self.identity else { return Ok(self.place == place) };
         let there = rustix::fs::stat(place).tried(place, Action::Examine)?;
         Ok((there.st_dev, there.st_ino) == identity)
     }
 
-    /// Fails where the source ends before its length.
+    /// Fails if the source ends before its length.
     pub(super) fn check_len(&self, engine: &Engine) -> Result<(), Error> {
         if engine.file_len(self.file)? < self.len {
             return Err(source_shrank(engine, self.file));
@@ -111,8 +112,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Finds the file, which must be an ordinary one or a block device. Opening a pipe may wait for
-/// ever (`fifo(7)`), and other devices may have no end.
+/// Locates the file, which must be ordinary or a block device. Opening a pipe may block forever
+/// (`fifo(7)`), and other devices may be endless.
 fn readable(engine: &mut Engine, named: &Path) -> Result<PathBuf, Error> {
     let Located { path, found } = engine.locate(named)?;
     let refused = |because| Error::refused(named, because);
@@ -127,7 +128,7 @@ fn readable(engine: &mut Engine, named: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// Whether a read finds another length than `len`, which is what the file still reports.
+/// Returns whether reading finds a different length than the reported `len`.
 fn is_generated(engine: &mut Engine, file: FileId, len: u64) -> Result<bool, Error> {
     let buffer = engine.lease()?;
     let wanted = len.min(buffer.len() as u64);
@@ -139,13 +140,13 @@ fn is_generated(engine: &mut Engine, file: FileId, len: u64) -> Result<bool, Err
     Ok(differs && engine.file_len(file)? == len)
 }
 
-/// Returns the device and the inode of an open file.
+/// Returns device and inode of an open file.
 pub(super) fn identity(file: BorrowedFd) -> Option<(u64, u64)> {
     let stat = fstat(file).ok()?;
     Some((stat.st_dev, stat.st_ino))
 }
 
-/// Closes a file because of another error, which is the one to report.
+/// Closes a file because of another error, which is reported instead.
 fn close(engine: &mut Engine, file: FileId) {
     let _ = engine.close_file(file);
 }

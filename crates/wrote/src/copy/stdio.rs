@@ -1,4 +1,4 @@
-//! Copies from a stream to a file and from a file to a stream: the `-` of `wrote copy`.
+//! Copies between streams and files: the `-` of `wrote copy`.
 
 use super::copied::Filled;
 use super::filler::Filler;
@@ -18,36 +18,36 @@ use std::path::Path;
 use std::time::Instant;
 
 /// Copies the open file `from` (a pipe, a socket, a terminal, a file from its current offset) up to
-/// its end to `to`, where it appears when it is whole.
+/// its end to `to`, which appears once complete.
 ///
-/// A new file has the permissions 0o666 less the umask; a replaced file keeps its own. With
-/// [`CopyOptions::verify`] the file is read back past the page cache and its checksum compared.
-/// [`CopyOptions::reflink`] has no effect. The watcher of [`CopyOptions::watch`] is called at least
-/// ten times a second, even while nothing comes. The copy, with its name, survives a power loss
-/// when this returns.
+/// A new file has the permissions 0o666 minus the umask; a replaced file keeps its own. With
+/// [`CopyOptions::verify`] the file is read back, bypassing the page cache, and its checksum
+/// compared. [`CopyOptions::reflink`] has no effect. The watcher of [`CopyOptions::watch`] is
+/// called at least ten times a second, even while nothing arrives. The copy and its name are
+/// durable when this returns.
 ///
 /// # Errors
 ///
-/// With the kernel's words; `EEXIST` for an existing file without [`CopyOptions::replace`];
-/// [`Error::Refused`] where `to` is a folder or a device; [`Error::Interrupted`] when the watcher
-/// asks to stop. A file at `to` is then unchanged, unless only the last step failed, the flush of
-/// its folder.
+/// The kernel's errors; `EEXIST` for an existing file without [`CopyOptions::replace`];
+/// [`Error::Refused`] if `to` is a folder or a device; [`Error::Interrupted`] if the watcher asks
+/// to stop. A file at `to` is then unchanged, unless only the last step failed, the flush of its
+/// folder.
 pub fn copy_in(from: impl AsFd, to: impl AsRef<Path>) -> Result<Copied, Error> {
     CopyOptions::new().copy_in(from, to)
 }
 
 impl CopyOptions<'_> {
-    /// Copies an open file or a stream to a file, as the function [`copy_in`] does.
+    /// Copies an open file or stream to a file, like the function [`copy_in`].
     pub fn copy_in(self, from: impl AsFd, to: impl AsRef<Path>) -> Result<Copied, Error> {
         let (from, to) = (from.as_fd(), to.as_ref());
         self.run(|settings, watch| {
-            // The length is unknown: the engine gets all buffers.
+            // The length is unknown, so the engine gets all buffers.
             let mut engine = open_engine(&engine_options(u64::MAX, settings), settings, to)?;
             copy_in_through(&mut engine, from, to, settings, watch)
         })
     }
 
-    /// Copies an ordinary file to a stream, as the function [`copy_out`] does.
+    /// Copies an ordinary file to a stream, like the function [`copy_out`].
     pub fn copy_out(self, from: impl AsRef<Path>, to: impl AsFd) -> Result<Copied, Error> {
         let (from, to) = (from.as_ref(), to.as_fd());
         self.run(|settings, watch| copy_out_watched(from, to, settings, watch))
@@ -78,15 +78,15 @@ fn copy_in_through(
 ///
 /// [`CopyOptions::iodepth`] reads are in flight ahead of the writes; of the other options only
 /// [`CopyOptions::bs_bytes`] has an effect. The watcher is called at least ten times a second, even
-/// while the stream takes nothing, where the kernel can write without waiting (pipes since Linux
+/// while the stream accepts nothing, if the kernel supports non-blocking writes (pipes since Linux
 /// 6.4, sockets).
 ///
 /// # Errors
 ///
-/// With the kernel's words; `EPIPE` means that the reader has gone. [`Error::Refused`] where `from`
-/// is a folder, a pipe or a character device, or is `to` itself, or with [`CopyOptions::verify`],
-/// since a stream can't be read back. [`Error::Differs`] when `from` becomes shorter meanwhile;
-/// [`Error::Interrupted`] when the watcher asks to stop.
+/// The kernel's errors; `EPIPE` means that the reader is gone. [`Error::Refused`] if `from` is a
+/// folder, a pipe or a character device, or is `to` itself, or with [`CopyOptions::verify`],
+/// because a stream can't be read back. [`Error::Differs`] if `from` is shortened during the copy;
+/// [`Error::Interrupted`] if the watcher asks to stop.
 pub fn copy_out(from: impl AsRef<Path>, to: impl AsFd) -> Result<Copied, Error> {
     CopyOptions::new().copy_out(from, to)
 }
@@ -123,7 +123,7 @@ fn copy_out_watched(
         pipe.pour(bytes.ok_or_else(|| source_shrank(&engine, source.file))?, &mut progress)?;
         left -= len;
     }
-    // The stream is no file, or was opened by its owner.
+    // The stream is not a file, or its owner opened it.
     Ok(Filled::into_stream(source.len).copied(&engine, began))
 }
 

@@ -1,7 +1,7 @@
-//! The transfer of a file's bytes: many reads and writes in flight, in constant memory.
+//! Transfers a file's bytes with many reads and writes in flight, in constant memory.
 //!
-//! A piece is read into a buffer, written from it, and frees it for the next piece. Pieces overtake
-//! each other, unless a checksum needs them in order.
+//! A piece is read into a buffer and written from it, which frees the buffer for the next piece.
+//! Pieces may overtake each other, unless a checksum needs them in order.
 
 use super::checksum::{Checksum, add_zeros};
 use super::extents::Extents;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-/// Zeros of a hole that a checksum takes between two reports of progress.
+/// The zeros of a hole that a checksum processes between progress reports.
 const ZEROS_BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Clone, Copy, Debug)]
@@ -29,15 +29,15 @@ pub(crate) struct PieceSizes {
 }
 
 impl PieceSizes {
-    /// Returns sizes for the files of a copy, as long as the engine's buffers and `bs_bytes` allow.
+    /// Returns sizes for a copy's files, as large as the engine's buffers and `bs_bytes` allow.
     pub(crate) fn new(
         engine: &Engine,
         files: &[FileId],
         len: u64,
         bs_bytes: usize,
     ) -> Result<PieceSizes, Error> {
-        // At least a page: most file systems allocate in pages, and a block written in two parts
-        // costs more than one.
+        // At least a page: most file systems allocate in pages, and writing a block in two parts
+        // costs more.
         let page_bytes = rustix::param::page_size() as u64;
         let aligns = files.iter().map(|&file| u64::from(engine.align_bytes(file)));
         let block_bytes = aligns.max().unwrap_or(1).max(page_bytes);
@@ -61,11 +61,11 @@ pub(super) fn shrank(path: &Path) -> Error {
     Error::Differs { path: path.to_owned(), because }
 }
 
-/// Allocates space in `target` for the data of `source`, which finds a full disk before anything is
-/// copied. Returns `false` where the file system cannot allocate.
+/// Allocates space in `target` for the data of `source`, to detect a full disk before anything is
+/// copied. Returns `false` if the file system can't allocate.
 ///
-/// ext4 takes direct writes into allocated blocks side by side; writes that allocate wait for each
-/// other.
+/// ext4 performs direct writes into allocated blocks concurrently, while writes that allocate wait
+/// for each other.
 pub(super) fn allocate(
     engine: &mut Engine,
     source: FileId,
@@ -79,14 +79,14 @@ pub(super) fn allocate(
             let len = extent.end.next_multiple_of(sizes.block_bytes) - extent.start;
             engine.queue(0, Op::Fallocate { file: target, offset: extent.start, len });
             engine.reap_results(engine.is_full().into())?;
-            // A file may have more extents than a second allocates.
+            // A file may have too many extents to allocate in a second.
             progress.add(0)?;
         }
         engine.drain()
     };
     let allocated = allocate_all();
     if allocated.is_err() {
-        // The first error is the one to report.
+        // Report the first error.
         let _ = engine.drain();
     }
     match allocated {
@@ -103,8 +103,8 @@ fn next_extent(
     extents.next(engine.descriptor(source)).tried(engine.path(source), Action::Examine)
 }
 
-/// Copies the data of `source` to the same places of `target`, if there is one, holes left out.
-/// Fails with [`Error::Differs`] where the source became shorter.
+/// Copies the data of `source` to the same offsets of `target`, if there is one, skipping holes.
+/// Fails with [`Error::Differs`] if the source was shortened.
 pub(crate) fn copy_data(
     engine: &mut Engine,
     source: FileId,
@@ -144,9 +144,9 @@ pub(crate) fn checksum_of(
 
 /// Reads the file back from the disk and compares its checksum with `wanted`.
 ///
-/// The reads are direct where the file system can do that. Elsewhere the file's pages are dropped
-/// from the page cache first. The flush before that writes every page: a dirty page is not dropped
-/// (`posix_fadvise(2)`). Fails with [`Error::Differs`] where they differ.
+/// Reads are direct if the file system supports that. Otherwise the file's pages are first dropped
+/// from the page cache, after a flush, because dirty pages are not dropped (`posix_fadvise(2)`).
+/// Fails with [`Error::Differs`] if the checksums differ.
 pub(crate) fn read_back(
     engine: &mut Engine,
     file: FileId,
@@ -156,7 +156,7 @@ pub(crate) fn read_back(
 ) -> Result<(), Error> {
     engine.flush(file)?;
     if let Some(descriptor) = engine.descriptor(file) {
-        // A tmpfs drops nothing: its files are in memory alone.
+        // A tmpfs drops nothing: its files exist only in memory.
         let _ = fadvise(descriptor, 0, None, Advice::DontNeed);
     }
     let found = checksum_of(engine, file, sizes, progress)?;
@@ -172,7 +172,7 @@ pub(crate) fn read_back(
 /// A part of the file that fits into a buffer.
 #[derive(Clone, Copy)]
 struct Piece {
-    /// Its number in the order of the file, from 0.
+    /// Its number in file order, from 0.
     number: u64,
     offset: u64,
     len: u64,
@@ -192,16 +192,16 @@ struct PieceMover<'a, 'w> {
     checksum: Option<&'a mut Checksum>,
     progress: &'a mut Watcher<'w>,
     extents: Extents,
-    /// The rest of the extent that is being read.
+    /// The rest of the extent being read.
     extent: Range<u64>,
-    /// Pieces that were begun: the number of the next.
+    /// The number of the next piece to start.
     begun: u64,
-    /// The end of the last piece that was begun.
+    /// The end of the last piece that was started.
     begun_bytes: u64,
     in_flight: Slab<Flight>,
     /// Pieces that were read before an earlier one.
     early: BTreeMap<u64, (Piece, Buffer)>,
-    /// The number of the next piece for the checksum.
+    /// The next piece for the checksum.
     next: u64,
 }
 
@@ -222,7 +222,7 @@ impl PieceMover<'_, '_> {
         self.pass_hole(self.sizes.len - self.begun_bytes)
     }
 
-    /// Reads while there is a free buffer and a next piece.
+    /// Starts reads while there are free buffers and pieces.
     fn read_ahead(&mut self) -> Result<(), Error> {
         while !self.engine.is_full()
             && let Some(mut buffer) = self.engine.pool().lease()
@@ -285,7 +285,7 @@ impl PieceMover<'_, '_> {
             checksum.update(&buffer[..len]);
         }
         let Some(file) = self.target else { return self.progress.add(piece.len) };
-        // Pads the last block, which is cut when all is written.
+        // Pads the last block, which is cut when everything is written.
         let whole = len.next_multiple_of(self.engine.align_bytes(file) as usize);
         buffer.set_len(whole);
         buffer[len..].fill(0);

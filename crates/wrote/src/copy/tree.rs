@@ -34,56 +34,55 @@ use workers::Workers;
 
 const NAMED_MAX: usize = 100;
 
-/// Folders that lack small files at most (W8). A thread may be at work on one file for long, while
-/// the walk goes on.
+/// The most folders waiting for small files (W8). A thread may take long for one file while the
+/// walk continues.
 const ENDS_MAX: usize = 64;
 
-/// Permissions of a folder while it is filled: no other user puts anything into it.
+/// The mode of a folder while it is filled, so that no other user adds anything.
 const MODE_PRIVATE: u32 = 0o700;
 
-/// Copies the folder `from` with its contents to `to`, where it appears when it is whole.
+/// Copies the folder `from` with its contents to `to`, which appears once complete.
 ///
-/// Files are copied as by [`super::copy`]. Folders keep their permissions, times and extended
-/// attributes, too. A symbolic link is copied as a link; only `from` itself is followed. A file
-/// with several names becomes a file for each. Pipes, sockets and devices are left out and
-/// reported.
+/// Files are copied as by [`super::copy`]. Folders also keep their permissions, times and extended
+/// attributes. Symbolic links are copied as links; only `from` itself is followed. A file with
+/// several names becomes several files. Pipes, sockets and devices are skipped and reported.
 ///
-/// A new folder is built beside its place, under a name `.NAME.wrote-PROCESS-NUMBER`, and renamed
-/// in one step. If `to` exists, [`CopyOptions::replace`] merges the two: contents of `to` alone
-/// stay, a file or a link of the same name is replaced in one step, and a new folder appears when
-/// it is whole. After an error the parts that were whole stay. [`CopyOptions::merge`] merges them
-/// without replacing anything.
+/// A new folder is built beside its place, as `.NAME.wrote-PROCESS-NUMBER`, and renamed in one
+/// step. If `to` exists, [`CopyOptions::replace`] merges the two: entries that exist only in `to`
+/// stay, a file or link of the same name is replaced atomically, and a new subfolder appears once
+/// complete. After an error the completed parts stay. [`CopyOptions::merge`] merges without
+/// replacing anything.
 ///
-/// With [`CopyOptions::durable`], a new folder is brought to stable storage by one `syncfs(2)`
-/// before it is renamed, which also waits for writes of other programs to that file system. If that
-/// call is not known to reach the device, or files are replaced, each file is flushed by itself.
+/// With [`CopyOptions::durable`], a new folder is made durable by one `syncfs(2)` before it is
+/// renamed, which also waits for other programs' writes to that file system. If that call is not
+/// known to reach the device, or files are replaced, each file is flushed separately.
 ///
-/// Files of a new folder that are no longer than 128 KiB, without holes, are copied by as many
-/// threads as there are processors, at most four. [`CopyOptions::verify`] and
-/// [`Reflink::Always`](super::Reflink::Always) copy one file after the other.
+/// Files in a new folder of at most 128 KiB without holes are copied by as many threads as there
+/// are processors, at most four. [`CopyOptions::verify`] and
+/// [`Reflink::Always`](super::Reflink::Always) copy one file after another.
 ///
-/// Memory does not grow with the number of files; at most [`FOLDERS_DEEP_MAX`] folders lie one in
-/// another. The tree is walked twice: the first walk counts bytes and finds conflicts.
+/// Memory does not grow with the number of files; folders may be nested up to [`FOLDERS_DEEP_MAX`]
+/// deep. The tree is walked twice: the first walk counts bytes and detects conflicts.
 ///
 /// # Errors
 ///
-/// With the kernel's words, also when a file vanishes during the copy or may not be read, unless
+/// The kernel's errors, also if a file vanishes or can't be read, unless
 /// [`CopyOptions::keep_going`] is set; `EEXIST` for an existing folder without `replace` or
 /// `merge`, and for an existing file without `replace`. [`Error::Refused`], before anything is
-/// made, where `to` exists and is no folder, or is in `from`, or where a file of the one is a
-/// folder of the other. [`Error::Interrupted`] when the watcher of [`CopyOptions::watch`] asks to
+/// written, if `to` exists and is not a folder, or is inside `from`, or if a file on one side is a
+/// folder on the other. [`Error::Interrupted`] if the watcher of [`CopyOptions::watch`] asks to
 /// stop.
 pub fn copy_tree(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Copied, Error> {
     CopyOptions::new().copy_tree(from, to)
 }
 
 impl CopyOptions<'_> {
-    /// Copies a folder with its contents, as the function [`copy_tree`] does.
+    /// Copies a folder with its contents, like the function [`copy_tree`].
     pub fn copy_tree(self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Copied, Error> {
         let (from, to) = (from.as_ref(), to.as_ref());
         self.run(|settings, watch| {
-            // The engine gets all buffers, as for long files. Small files need none of them, so
-            // the first file that does has them registered.
+            // The engine gets all buffers, as for long files. They are registered for the first
+            // file that is not small.
             let options = engine_options(u64::MAX, settings).registered_buffers(false);
             if settings.is_simulated() {
                 let because = "a folder is copied on a real disk only, and this one is simulated";
@@ -99,7 +98,7 @@ impl CopyOptions<'_> {
 /// The engine of a copy of a folder.
 struct TreeEngine<'a> {
     engine: &'a mut Engine,
-    /// Whether its buffers are registered before the first file that takes them.
+    /// Whether its buffers are registered before the first file that uses them.
     registers: bool,
 }
 
@@ -142,11 +141,11 @@ fn copy_through(
         workers,
         ends,
     };
-    // A panic of the program's watcher must leave no folder either.
+    // Even a panic in the program's watcher must not leave a folder behind.
     let result = catch_unwind(AssertUnwindSafe(|| tree.run()));
     let result = result.map(|result| result.map_err(|error| tree.told(error)));
     let Tree { mut copied, staged, workers, .. } = tree;
-    // Nothing is made in the folder any more when it is removed.
+    // Workers are stopped before the folder is removed.
     drop(workers);
     if let (Err(_) | Ok(Err(_)), Some(staged)) = (&result, staged) {
         staged.abandon();
@@ -178,8 +177,8 @@ fn refuse_inside(from: &Path, to: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Counts the bytes to copy, and changes nothing. With `onto`, an existing folder, it also finds
-/// conflicts there.
+/// Counts the bytes to copy without changing anything. With an existing folder `onto`, also detects
+/// conflicts.
 fn measure(
     from: &Path,
     onto: Option<&PathBuf>,
@@ -192,7 +191,7 @@ fn measure(
         let step = match walk.next() {
             Ok(Some(step)) => step,
             Ok(None) => return Ok(bytes),
-            // The copy finds it again, or it is there by then.
+            // The copy will encounter it again, or it is readable by then.
             Err(error) if settings.keep_going && !is_about(&error, from) => continue,
             Err(error) => return Err(error),
         };
@@ -236,33 +235,33 @@ struct Tree<'a, 'w> {
     watch: Watch<'w>,
     from: PathBuf,
     to: PathBuf,
-    /// Bytes to do. With `verify` each counts twice.
+    /// Total bytes. With `verify` each counts twice.
     total: u64,
     done: u64,
     copied: Copied,
-    /// The new folder that is being built, if there is one.
+    /// The new folder being built, if any.
     staged: Option<StagedFolder>,
-    /// The threads for small files in such a folder; `None` where every file goes the general way.
+    /// The threads for small files in a new folder; `None` if all files are copied in the general
+    /// way.
     workers: Option<Workers>,
-    /// Folders in it that lack small files, the inner ones first.
+    /// Folders in it that wait for small files, inner ones first.
     ends: VecDeque<FolderEnd>,
 }
 
-/// The end of a folder: no file of it follows.
+/// The end of a folder: no more of its files follow.
 struct FolderEnd {
     path: PathBuf,
-    /// The number of small files that were taken before: it has all of its own when these are
-    /// copied.
+    /// The number of small files before it; when these are copied, it is complete.
     after: u64,
 }
 
-/// Returns the parts of metadata that a copy gets besides permissions and attributes.
+/// Returns the metadata that a copy gets besides permissions and attributes.
 fn parts(settings: &CopySettings) -> MetadataParts {
     MetadataParts { owner: settings.preserve, times: true }
 }
 
-/// Returns the threads for small files. What is read back, or must share blocks, goes the general
-/// way.
+/// Returns the threads for small files. Files that are read back or must share blocks are copied in
+/// the general way.
 fn workers_for(settings: &CopySettings) -> Option<Workers> {
     if settings.verify || settings.reflink == Reflink::Always {
         return None;
@@ -305,7 +304,7 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// Notes an error about an entry of the source, where the copy continues without it.
+    /// Records an error about a source entry if the copy continues without it.
     fn pass_over(&mut self, error: Error) -> Result<(), Error> {
         if !self.settings.keep_going {
             return Err(error);
@@ -317,8 +316,8 @@ impl Tree<'_, '_> {
         Ok(())
     }
 
-    /// Passes over an error about the source `path`. One about its copy, such as a full disk, ends
-    /// all.
+    /// Records an error about the source `path`. An error about its copy, such as a full disk, ends
+    /// everything.
     fn or_pass_over(&mut self, path: &Path, result: Result<(), Error>) -> Result<(), Error> {
         match result {
             Err(error) if is_about(&error, path) => self.pass_over(error),
@@ -331,7 +330,7 @@ impl Tree<'_, '_> {
         report(self.watch, progress)
     }
 
-    /// Returns the place where the copy of `path` is made.
+    /// Returns where the copy of `path` is created.
     fn target(&self, path: &Path) -> PathBuf {
         match &self.staged {
             Some(staged) => moved(path, &staged.from, &staged.temporary),
@@ -353,8 +352,8 @@ impl Tree<'_, '_> {
         Ok(())
     }
 
-    /// Notes that a folder has all its contents, once its small files are copied. A folder that was
-    /// built takes its place.
+    /// Marks a folder as complete once its small files are copied. A folder being built then takes
+    /// its place.
     fn leave(&mut self, path: PathBuf) -> Result<(), Error> {
         let Some(staged) = &self.staged else {
             return if self.settings.preserve { self.preserve_folder(&path) } else { Ok(()) };
@@ -370,7 +369,7 @@ impl Tree<'_, '_> {
         self.collect()
     }
 
-    /// Gives a folder that was merged with one of the source that one's metadata.
+    /// Gives a merged folder the metadata of its source.
     fn preserve_folder(&mut self, path: &Path) -> Result<(), Error> {
         let target = self.target(path);
         if let Some((metadata, parts)) = self.of_folder(path)? {
@@ -383,7 +382,7 @@ impl Tree<'_, '_> {
         Ok(())
     }
 
-    /// Returns what the copy of a folder gets; `None` where the folder is passed over.
+    /// Returns the metadata for a folder's copy; `None` if the folder is skipped.
     fn of_folder(&mut self, path: &Path) -> Result<Option<Inherited>, Error> {
         let folder = File::open(path).tried(path, Action::Open);
         match folder.and_then(|folder| Metadata::of(folder.as_fd(), path)) {
@@ -392,7 +391,7 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// Gives a full folder its metadata; a folder that was built takes its place.
+    /// Gives a complete folder its metadata; a folder that was built takes its place.
     fn end(&mut self, path: &Path) -> Result<(), Error> {
         let target = self.target(path);
         let inherited = self.of_folder(path)?;
@@ -427,8 +426,7 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// Counts the small files that are copied, copies those that were not small, and ends the
-    /// folders that have all of theirs.
+    /// Counts copied small files, copies those that were not small, and ends complete folders.
     fn collect(&mut self) -> Result<(), Error> {
         let (results, finished) = match &self.workers {
             Some(workers) => workers.results(),
@@ -456,7 +454,7 @@ impl Tree<'_, '_> {
         Ok(())
     }
 
-    /// Copies a file of any kind, under a name of its own until it is whole.
+    /// Copies any file, under a temporary name until it is complete.
     fn copy_file(&mut self, path: &Path, target: &Path) -> Result<(), Error> {
         let durable = match &self.staged {
             Some(staged) => staged.syncs_each,
@@ -499,7 +497,7 @@ impl Tree<'_, '_> {
         self.done = self.done.saturating_add(bytes.saturating_mul(times)).min(self.total);
     }
 
-    /// Makes the link, with its times. A replacement is made beside the old one and renamed.
+    /// Creates the link with its times. A replacement is created beside the old one and renamed.
     fn link(&mut self, path: &Path) -> Result<(), Error> {
         let target = self.target(path);
         let leads_to = fs::read_link(path).tried(path, Action::Read)?;
@@ -517,7 +515,7 @@ impl Tree<'_, '_> {
         } else {
             let (temporary, ()) = beside(&target, make)?;
             self.engine.rename(&temporary, &target, true).inspect_err(|_| {
-                // The first error is the one to report.
+                // Report the first error.
                 let _ = fs::remove_file(&temporary);
             })?;
         }
@@ -535,7 +533,7 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// Replaces the path of a folder that is being built by its place.
+    /// Replaces the temporary path in an error by the final one.
     fn told(&self, mut error: Error) -> Error {
         if let Some((path, staged)) = error.path_mut().zip(self.staged.as_ref())
             && let Some(place) = staged.told(path)
@@ -546,9 +544,9 @@ impl Tree<'_, '_> {
     }
 }
 
-/// Returns the path, in the folder `from`, as it is in the folder `to`.
+/// Maps a path in the folder `from` to the folder `to`.
 fn moved(path: &Path, from: &Path, to: &Path) -> PathBuf {
     let within = path.strip_prefix(from).expect("a walk stays within its folder");
-    // Joined with nothing, a path would end in a slash, and a link would be followed.
+    // Joining an empty path would add a trailing slash, which makes a link be followed.
     if within == Path::new("") { to.to_owned() } else { to.join(within) }
 }

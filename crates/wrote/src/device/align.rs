@@ -8,27 +8,27 @@ use std::fs::File;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Alignment {
-    /// Offset in the file and length must be multiples of this.
+    /// File offset and length of a transfer must be multiples of this.
     pub offset_bytes: u32,
-    /// The address of the memory must be a multiple of this.
+    /// The memory address must be a multiple of this.
     pub memory_bytes: u32,
 }
 
-/// Returns the alignment of direct I/O on an open `file` of `target`; `None` where the file system
-/// reports that this file has no direct I/O.
+/// Returns the alignment of direct I/O on an open `file` of `target`; `None` if the file system
+/// reports that this file does not support direct I/O.
 ///
-/// From `statx(2)` with `STATX_DIOALIGN` (Linux 6.1: ext4, XFS, F2FS and block devices; later
-/// others). Where the kernel does not say:
+/// From `statx(2)` with `STATX_DIOALIGN` (Linux 6.1: ext4, XFS, F2FS and block devices; others
+/// later). If the kernel does not report it:
 ///
-/// - Btrfs, or an overlay, which may lie on one: the file system's block. Btrfs takes less too, but
-///   writes it through the page cache;
+/// - Btrfs, or an overlay, which may lie on one: the file system's block. Btrfs accepts less too,
+///   but writes it through the page cache;
 /// - another file system on a block device: the device's logical block;
-/// - no block device: a page, which suits every file system with direct I/O. tmpfs takes `O_DIRECT`
-///   (Linux 6.6) at any offset and length, since it copies as before; 6.18 still reports no
-///   alignment.
+/// - no block device: a page, which suits every file system with direct I/O. tmpfs accepts
+///   `O_DIRECT` (Linux 6.6) at any offset and length, because it copies as before; 6.18 still
+///   reports no alignment.
 ///
-/// The alignment is no promise that direct I/O works: where the kernel does not say, only the open
-/// or the first transfer tells.
+/// The alignment does not guarantee that direct I/O works: unless the kernel reports it, only the
+/// open or the first transfer shows that.
 pub fn alignment(file: &File, target: &Target) -> Option<Alignment> {
     alignment_told(file).unwrap_or_else(|| {
         let bytes = presumed_bytes(file, target);
@@ -36,8 +36,8 @@ pub fn alignment(file: &File, target: &Target) -> Option<Alignment> {
     })
 }
 
-/// Returns the kernel's own answer, if it has one, which makes an examination of the storage
-/// needless. `Some(None)` where the file has no direct I/O.
+/// Returns the kernel's answer, if it has one, which makes examining the storage unnecessary.
+/// `Some(None)` if the file does not support direct I/O.
 pub(crate) fn alignment_told(file: &File) -> Option<Option<Alignment>> {
     let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     if !StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::DIOALIGN) {

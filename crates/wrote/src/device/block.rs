@@ -8,10 +8,10 @@ use std::str::FromStr;
 
 pub(super) const SYS: &str = "/sys";
 
-/// The block layer's sector, whatever the device's own block is.
+/// The block layer's sector, independent of the device's block size.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// Describes a device. A fact that `/sys` lacks gets the default that [`BlockDevice`] names.
+/// Describes a device. Facts missing in `/sys` get the defaults documented in [`BlockDevice`].
 pub(super) fn describe(sys: &Path, major: u32, minor: u32) -> BlockDevice {
     let folder = folder(sys, major, minor);
     let queue = disk_folder(&folder).join("queue");
@@ -44,9 +44,9 @@ pub(super) fn describe(sys: &Path, major: u32, minor: u32) -> BlockDevice {
     }
 }
 
-/// Returns the longest transfer that is one command at any place in memory. Each page may be a
-/// segment, and there is one more where the first begins within a page. A device that takes no
-/// command across certain boundaries (`chunk_sectors`) promises nothing.
+/// Returns the longest transfer that is one command at any memory address. Each page may be a
+/// segment, plus one if the first begins within a page. A device that splits commands at certain
+/// boundaries (`chunk_sectors`) guarantees nothing.
 fn transfer_bytes_max(queue: &Path) -> u64 {
     let value = |file| value(queue, file).unwrap_or(0u64);
     if value("chunk_sectors") > 0 {
@@ -57,7 +57,7 @@ fn transfer_bytes_max(queue: &Path) -> u64 {
     value("max_sectors_kb").saturating_mul(1024).min(scattered)
 }
 
-/// Returns the device's folder in `/sys`, without symbolic links where it exists.
+/// Returns the device's folder in `/sys`, with symbolic links resolved if it exists.
 pub(super) fn folder(sys: &Path, major: u32, minor: u32) -> PathBuf {
     let link = sys.join(format!("dev/block/{major}:{minor}"));
     link.canonicalize().unwrap_or(link)
@@ -72,8 +72,8 @@ pub(super) fn disk_folder(folder: &Path) -> &Path {
     }
 }
 
-/// Returns the whole disks at the bottom, below partitions and devices made of others (`slaves/`:
-/// dm, LVM, md, bcache).
+/// Returns the underlying whole disks, below partitions and stacked devices (`slaves/`: dm, LVM,
+/// md, bcache).
 fn disk_folders(folder: &Path) -> Vec<PathBuf> {
     let disk = disk_folder(folder);
     let slaves = entries(disk.join("slaves"));
@@ -87,19 +87,19 @@ fn disk_folders(folder: &Path) -> Vec<PathBuf> {
 
 /// Returns the number of the device with this `name` below `/dev`.
 pub(super) fn by_name(sys: &Path, name: &Path) -> Option<(u32, u32)> {
-    // `/dev/cciss/c0d0` is `cciss!c0d0` here, since a slash cannot be in a name.
+    // `/dev/cciss/c0d0` is `cciss!c0d0` here, because names can't contain slashes.
     let name = name.to_str().filter(|name| !name.is_empty())?.replace('/', "!");
     let number = text(&sys.join("class/block").join(name), "dev")?;
     device_number(number.as_bytes())
 }
 
-/// Reads `MAJOR:MINOR`.
+/// Parses `MAJOR:MINOR`.
 pub(super) fn device_number(text: &[u8]) -> Option<(u32, u32)> {
     let (major, minor) = std::str::from_utf8(text).ok()?.trim().split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Returns the names of all devices of the Btrfs of `device`; none for another file system.
+/// Returns the names of all devices of the Btrfs on `device`; empty for another file system.
 pub(super) fn btrfs_devices(sys: &Path, (major, minor): (u32, u32)) -> Vec<String> {
     let folder = folder(sys, major, minor);
     let Some(name) = folder.file_name() else { return Vec::new() };
@@ -119,7 +119,7 @@ fn entries(folder: PathBuf) -> impl Iterator<Item = PathBuf> {
     entries.filter_map(|entry| Some(entry.ok()?.path()))
 }
 
-/// Whether the device is made of the machine's memory: zram, brd (`ram0`), null_blk (`nullb0`).
+/// Returns whether the device consists of memory: zram, brd (`ram0`), null_blk (`nullb0`).
 pub(super) fn is_memory(sys: &Path, device: &BlockDevice) -> bool {
     let disks = disk_folders(&folder(sys, device.major, device.minor));
     disks.iter().all(|disk| {
@@ -129,7 +129,7 @@ pub(super) fn is_memory(sys: &Path, device: &BlockDevice) -> bool {
     })
 }
 
-/// Returns the file below a loop device or a partition of one, by the name that its maker used.
+/// Returns the file below a loop device or its partition, by the name used when it was set up.
 pub(super) fn loop_file(sys: &Path, major: u32, minor: u32) -> Option<PathBuf> {
     backing_file(disk_folder(&folder(sys, major, minor)))
 }
@@ -163,7 +163,7 @@ fn chosen(all: &str) -> String {
     bracketed.map_or(all, |(chosen, _)| chosen).to_owned()
 }
 
-/// Reads a file's text without the space around it; `None` where it is missing or empty.
+/// Reads a file's text, trimmed; `None` if missing or empty.
 pub(super) fn text(folder: &Path, file: &str) -> Option<String> {
     let bytes = std::fs::read(folder.join(file)).ok()?;
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();

@@ -6,28 +6,28 @@ use crate::error::{Action, Error, Tried};
 use rustix::io::Errno;
 use std::path::Path;
 
-/// The block layer's counters of one device, for all its users.
+/// The block layer's counters of one device, over all its users.
 ///
-/// From `/sys/dev/block/MAJOR:MINOR/stat`, whose fields are described in the kernel's
-/// `Documentation/block/stat.rst`. A request is counted when it is completed.
+/// From `/sys/dev/block/MAJOR:MINOR/stat`, documented in the kernel's
+/// `Documentation/block/stat.rst`. A request counts when completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
     /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes written. Discards are not among them.
+    /// Bytes written, without discards.
     pub written_bytes: u64,
     /// Read requests, after merging.
     pub reads: u64,
     /// Write requests, after merging.
     pub writes: u64,
-    /// Flushes of the device's cache (Linux 5.5). The kernel counts them for whole disks alone: a
+    /// Flushes of the device's cache (Linux 5.5). The kernel counts them only for whole disks: a
     /// partition has its disk's. On bio-based devices (most of dm and md) they stay 0.
     pub flushes: u64,
 }
 
 impl Counters {
-    /// Returns the counts between `earlier` and now; 0 where a counter went backwards.
+    /// Returns the difference to `earlier`; 0 where a counter went backwards.
     pub fn since(&self, earlier: &Counters) -> Counters {
         Counters {
             read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
@@ -41,22 +41,22 @@ impl Counters {
 
 impl BlockDevice {
     /// Reads the block layer's counters of this device (the partition or mapped device itself, not
-    /// the disks below). They count all its users since the machine started.
+    /// the disks below). They count all its users since boot.
     ///
-    /// An error where `/sys` does not know the device. Without [`BlockDevice::counts`] the counters
-    /// stand still.
+    /// Fails if `/sys` does not know the device. Without [`BlockDevice::counts`] the counters never
+    /// change.
     pub fn counters(&self) -> Result<Counters, Error> {
         read(Path::new(SYS), self.major, self.minor)
     }
 
-    /// Whether the block layer counts for this device: false where its queue keeps no statistics
-    /// (`queue/iostats` is 0, the default of zram) or `/sys` does not know the device.
+    /// Returns whether the block layer counts for this device: false if its queue keeps no
+    /// statistics (`queue/iostats` is 0, the default of zram) or `/sys` does not know it.
     pub fn counts(&self) -> bool {
         kept(Path::new(SYS), self.major, self.minor)
     }
 }
 
-/// The places of the fields in a `stat` file.
+/// Indices of the fields in a `stat` file.
 const READS: usize = 0;
 const READ_SECTORS: usize = 2;
 const WRITES: usize = 4;
@@ -78,14 +78,14 @@ fn read(sys: &Path, major: u32, minor: u32) -> Result<Counters, Error> {
     })
 }
 
-/// Whether the device's queue keeps statistics. Kernels without the switch always do.
+/// Returns whether the device's queue keeps statistics. Kernels without this setting always do.
 fn kept(sys: &Path, major: u32, minor: u32) -> bool {
     let folder = block::folder(sys, major, minor);
     let queue = block::disk_folder(&folder).join("queue");
     fields(&folder).is_ok() && block::text(&queue, "iostats").as_deref() != Some("0")
 }
 
-/// Reads the numbers of a `stat` file; at least the eleven that every kernel has.
+/// Reads the numbers of a `stat` file; at least the eleven of every kernel.
 fn fields(folder: &Path) -> Result<Vec<u64>, Error> {
     let path = folder.join("stat");
     let text = std::fs::read_to_string(&path).tried(&path, Action::Examine)?;

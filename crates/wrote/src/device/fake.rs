@@ -1,4 +1,4 @@
-//! A folder that looks like `/sys`, for tests of devices that few machines have.
+//! A simulated `/sys`, for testing devices that few machines have.
 
 use fixtures::Tree;
 use std::ops::Deref;
@@ -29,7 +29,7 @@ impl Sys {
         self.file(&format!("devices/{disk}/{name}/partition"), "1\n");
     }
 
-    /// Makes `upper` lie on `lower`, a path below `devices`.
+    /// Stacks `upper` on `lower`, a path below `devices`.
     pub fn slave(&self, upper: &str, lower: &str) {
         let name = lower.rsplit('/').next().unwrap();
         self.link(&format!("devices/{upper}/slaves/{name}"), &format!("devices/{lower}"));

@@ -1,4 +1,4 @@
-//! The mount that holds a path, from `/proc/self/mountinfo` (proc(5)).
+//! Finds the mount that holds a path, in `/proc/self/mountinfo` (proc(5)).
 
 use super::block;
 use crate::error::{Action, Error, Tried};
@@ -8,13 +8,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A path and its location by `statx(2)`.
+/// A path and its location from `statx(2)`.
 #[derive(Clone, Debug)]
 pub(super) struct Location {
     pub path: PathBuf,
-    /// The mount's number in `/proc/self/mountinfo` (`STATX_MNT_ID`, Linux 5.8).
+    /// The mount's ID in `/proc/self/mountinfo` (`STATX_MNT_ID`, Linux 5.8).
     pub mount_id: Option<u64>,
-    /// `st_dev`; the major number is 0 where the file system has no device of its own.
+    /// `st_dev`; the major number is 0 if the file system has no device.
     pub device: (u32, u32),
 }
 
@@ -34,9 +34,9 @@ impl Location {
 /// One line of `/proc/self/mountinfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mount {
-    /// The mount's number, unique at any time; `stx_mnt_id` of the files below.
+    /// The mount's ID, unique at any time; `stx_mnt_id` of its files.
     pub id: u64,
-    /// `st_dev` of the files below, except on file systems that give each subvolume its own.
+    /// `st_dev` of its files, except on file systems with one per subvolume.
     pub device: (u32, u32),
     pub point: PathBuf,
     pub filesystem: String,
@@ -49,7 +49,8 @@ pub(super) struct Mount {
 }
 
 impl Mount {
-    /// Returns a stand-in for a mount that is not in the list: outside of a chroot, or just gone.
+    /// Returns a placeholder for a mount missing in the list: outside of a chroot, or just
+    /// unmounted.
     pub fn unseen(place: &Location) -> Mount {
         Mount {
             id: place.mount_id.unwrap_or(0),
@@ -60,8 +61,8 @@ impl Mount {
         }
     }
 
-    /// Returns the options of the mount, then those of the file system, each once; `rw` only where
-    /// both may be written.
+    /// Returns the options of the mount, then of the file system, without duplicates; `rw` only if
+    /// both are writable.
     pub fn all_options(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for option in split(&self.options).chain(split(&self.super_options)) {
@@ -86,7 +87,7 @@ pub(super) fn read() -> Result<Vec<Mount>, Error> {
     Ok(parse(&std::fs::read(path).tried(path, Action::Examine)?))
 }
 
-/// Reads the lines of a mountinfo; a malformed line is left out.
+/// Parses the lines of a mountinfo, skipping malformed ones.
 pub(super) fn parse(text: &[u8]) -> Vec<Mount> {
     text.split(|&byte| byte == b'\n').filter_map(parse_line).collect()
 }
@@ -99,7 +100,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let _root = fields.next()?;
     let point = path_of(&unescape(fields.next()?));
     let options = fields.next()?.to_vec();
-    // Any number of optional fields follow, ended by a single hyphen.
+    // Any number of optional fields follow, ended by a hyphen.
     fields.by_ref().find(|&field| field == b"-")?;
     Some(Mount {
         id,
@@ -112,31 +113,31 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Finds the mount that holds a place.
+/// Finds the mount that holds a path.
 ///
-/// Since Linux 5.8 the kernel tells the mount's number, which alone is exact where mounts cover
-/// each other. Before, the longest mount point above the path decides, first among mounts of the
-/// same device.
+/// Since Linux 5.8 the kernel reports the mount's ID, which is the only exact way if mounts cover
+/// each other. Before, the longest mount point above the path counts, preferring mounts of the same
+/// device.
 pub(super) fn find<'a>(mounts: &'a [Mount], place: &Location) -> Option<&'a Mount> {
     let by_id = || mounts.iter().find(|mount| Some(mount.id) == place.mount_id);
     let same_device = || mounts.iter().filter(|mount| mount.device == place.device);
     by_id().or_else(|| longest(same_device(), &place.path)).or_else(|| longest(mounts, &place.path))
 }
 
-/// Finds the mount with the longest mount point above `path`, the last mounted of several.
+/// Finds the mount with the longest mount point above `path`, the latest of several.
 pub(super) fn longest<'a>(
     mounts: impl IntoIterator<Item = &'a Mount>,
     path: &Path,
 ) -> Option<&'a Mount> {
-    // `max_by_key` takes the last of equals, which is the mount on top.
+    // `max_by_key` returns the last of equals, which is the topmost mount.
     mounts
         .into_iter()
         .filter(|mount| path.starts_with(&mount.point))
         .max_by_key(|mount| mount.point.components().count())
 }
 
-/// Returns the number of the block device that a mount names as its source: by its node in `/dev`,
-/// or, where that is missing (a container), by its name in `/sys`.
+/// Returns the number of the block device that is a mount's source: by its node in `/dev`, or if
+/// that is missing (in a container), by its name in `/sys`.
 pub(super) fn source_device(mount: &Mount, sys: &Path) -> Option<(u32, u32)> {
     let name = mount.source.strip_prefix("/dev").ok()?;
     let node = rustix::fs::stat(&mount.source).ok();
@@ -149,12 +150,12 @@ fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// Splits at the commas before unescaping: a comma inside a value is escaped.
+/// Splits at commas before unescaping: a comma inside a value is escaped.
 fn split(options: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     options.split(|&byte| byte == b',').filter(|option| !option.is_empty()).map(unescape)
 }
 
-/// Undoes the kernel's escapes: a backslash and three octal digits stand for one byte.
+/// Decodes the kernel's escapes: a backslash and three octal digits for one byte.
 fn unescape(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;

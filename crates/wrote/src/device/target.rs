@@ -11,25 +11,25 @@ pub struct Target {
     pub path: PathBuf,
     /// The mount point of the file system that holds the path.
     pub mount_point: PathBuf,
-    /// The file system's type, as the kernel names it: `ext4`, `xfs`, `btrfs`, `tmpfs`, `overlay`,
-    /// `fuse.NAME`. `unknown` where the mount is invisible (a chroot); `none` of a block device
+    /// The file system's type, as named by the kernel: `ext4`, `xfs`, `btrfs`, `tmpfs`, `overlay`,
+    /// `fuse.NAME`. `unknown` if the mount is invisible (in a chroot); `none` for a block device
     /// itself.
     pub filesystem: String,
-    /// The options of the mount and of the file system, each once. `rw` is left out where either of
-    /// the two is read-only.
+    /// The options of the mount and of the file system, without duplicates. `rw` is omitted if
+    /// either is read-only.
     pub mount_options: Vec<String>,
     /// The file system's size, in bytes.
     pub capacity_bytes: u64,
-    /// Bytes that a user without privileges may still use (`f_bavail`).
+    /// Bytes available to unprivileged users (`f_bavail`).
     pub free_bytes: u64,
     /// Whether the mount or the file system is read-only.
     pub read_only: bool,
-    /// Whether writes stay in the machine's memory even after a flush: tmpfs, ramfs, an overlay
-    /// whose upper folder lies on one of them, a block device made of memory (zram, brd), a loop
-    /// device over a file in memory.
+    /// Whether writes stay in memory even after a flush: tmpfs, ramfs, an overlay whose upper
+    /// folder is on one of them, a memory block device (zram, brd), a loop device over a file in
+    /// memory.
     pub in_memory: bool,
-    /// Whether ext4 keeps a journal here (`journal_task` in `/sys/fs/ext4/DEVICE`). `None` on other
-    /// file systems, and where `/sys` does not say.
+    /// Whether ext4 has a journal here (`journal_task` in `/sys/fs/ext4/DEVICE`). `None` on other
+    /// file systems, and if `/sys` does not show it.
     pub has_journal: Option<bool>,
     /// The block device on which the file system, or the upper folder of an overlay, lies. Where
     /// there is none, more than one, or none that is visible: the reason, ready to be shown.
@@ -37,26 +37,26 @@ pub struct Target {
 }
 
 impl Target {
-    /// Whether the file system is known to write a flushed block in its old place, by a direct
+    /// Returns whether the file system is known to write a flushed block in place, by a direct
     /// write that changes only data: ext2, ext3, ext4, XFS, and a block device without a file
     /// system.
     ///
-    /// Not ext4 with `data=journal`, which passes every write through its journal. Not file systems
-    /// that copy on write (Btrfs, ZFS, bcachefs). A file of XFS that shares blocks (a reflink) is
-    /// copied on write too; the answer is about files that share none.
+    /// Not ext4 with `data=journal`, which passes every write through its journal, and not
+    /// copy-on-write file systems (Btrfs, ZFS, bcachefs). On XFS, a file that shares blocks (a
+    /// reflink) is copied on write too; the answer is for files that share none.
     pub fn writes_in_place(&self) -> bool {
         matches!(self.filesystem.as_str(), "ext2" | "ext3" | "ext4" | "xfs" | "none")
             && !self.mounted_with("data=journal")
     }
 
-    /// Whether the file system is known to write each byte to a new place (Btrfs, ZFS, bcachefs):
-    /// zeros that were written before keep no room for it.
+    /// Returns whether the file system is known to write each byte to a new place (Btrfs, ZFS,
+    /// bcachefs), so that previously written zeros reserve no space.
     pub(crate) fn copies_on_write(&self) -> bool {
         matches!(self.filesystem.as_str(), "btrfs" | "zfs" | "bcachefs")
     }
 
-    /// Whether a flush of a file reaches the device's cache: not where the file system is mounted
-    /// with `nobarrier` or `barrier=0` (`ext4(5)`, `xfs(5)`, `btrfs(5)`).
+    /// Returns whether a flush of a file reaches the device's cache: not if the file system is
+    /// mounted with `nobarrier` or `barrier=0` (`ext4(5)`, `xfs(5)`, `btrfs(5)`).
     pub fn flushes_reach_device(&self) -> bool {
         !self.mounted_with("nobarrier") && !self.mounted_with("barrier=0")
     }
@@ -101,43 +101,43 @@ impl Default for Target {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockDevice {
-    /// The kernel's name of the file system's device: `sda1`, `nvme0n1p2`, `dm-0`; `MAJOR:MINOR`
-    /// where `/sys` does not know it.
+    /// The kernel's name of the file system's device: `sda1`, `nvme0n1p2`, `dm-0`; `MAJOR:MINOR` if
+    /// `/sys` does not know it.
     pub name: String,
-    /// The major number of that device.
+    /// The device's major number.
     pub major: u32,
-    /// The minor number of that device.
+    /// The device's minor number.
     pub minor: u32,
-    /// The whole disks below a partition, or below a device made of others (dm, LVM, md, bcache).
-    /// Empty for a whole disk. A loop device counts as a disk.
+    /// The underlying whole disks of a partition or stacked device (dm, LVM, md, bcache). Empty for
+    /// a whole disk. A loop device counts as a disk.
     pub disks: Vec<String>,
-    /// The model, as the disk names itself; the models of several disks joined by ` + `; for a loop
-    /// device the file below it: `file /data/image`.
+    /// The disk's model; those of several disks joined by ` + `; for a loop device its file: `file
+    /// /data/image`.
     pub model: Option<String>,
-    /// Its size, in bytes; 0 where `/sys` does not say.
+    /// Its size in bytes; 0 if `/sys` does not show it.
     pub capacity_bytes: u64,
-    /// Whether the kernel takes it for a rotating disk. Virtual disks often say so wrongly.
+    /// Whether the kernel considers it a rotating disk. Often wrong for virtual disks.
     pub rotational: bool,
-    /// The I/O scheduler in use; `none` where there is none, or no request queue.
+    /// The I/O scheduler in use; `none` without a scheduler or request queue.
     pub scheduler: String,
-    /// The smallest unit that it addresses, in bytes; 512 where `/sys` does not say.
+    /// The smallest addressable unit, in bytes; 512 if `/sys` does not show it.
     pub logical_block_bytes: u32,
-    /// The smallest unit that it writes without reading first, in bytes; the logical block where
-    /// `/sys` does not say.
+    /// The smallest unit written without reading first, in bytes; the logical block if `/sys` does
+    /// not show it.
     pub physical_block_bytes: u32,
     /// The transfer that it prefers for streams, in bytes: the stripe of a RAID; 0 where it reports
     /// none.
     pub optimal_io_bytes: u32,
     /// `write back` (a volatile cache: flushes matter), `write through`, or `unknown`.
     pub write_cache: String,
-    /// Whether it takes writes with Force Unit Access.
+    /// Whether it supports writes with Force Unit Access.
     pub fua: bool,
-    /// Whether it has poll queues, and so can serve an IOPOLL ring.
+    /// Whether it has poll queues, and can therefore serve an IOPOLL ring.
     pub io_poll: bool,
-    /// The depth of its request queue; 0 where it has none (zram, most of dm and md).
+    /// The depth of its request queue; 0 without one (zram, most of dm and md).
     pub nr_requests: u32,
-    /// The longest transfer that is one command at any place in memory, by `max_sectors_kb`,
-    /// `max_segments` and `chunk_sectors` of the queue, in bytes. 0 where there is none or `/sys`
-    /// does not say.
+    /// The longest transfer that is one command at any memory address, by `max_sectors_kb`,
+    /// `max_segments` and `chunk_sectors` of the queue, in bytes. 0 if there is none or `/sys` does
+    /// not show it.
     pub transfer_bytes_max: u64,
 }

@@ -32,9 +32,9 @@ pub(super) struct OpenedFile<'a> {
     pub access: FileAccess,
 }
 
-/// Carries operations out. It neither tries again nor poisons nor counts.
+/// Executes operations. It does not retry, poison or count.
 pub(super) trait Backend {
-    /// Opens `path` as the file `slot`. Records in `effective` each fallback that the file causes.
+    /// Opens `path` as file `slot`. Records each fallback in `effective`.
     fn open(
         &mut self,
         slot: u32,
@@ -42,75 +42,75 @@ pub(super) trait Backend {
         options: &FileOptions,
         effective: &mut Effective,
     ) -> io::Result<FileAccess>;
-    /// Tells whether folders can be held open.
+    /// Returns whether folders can be held open.
     fn has_folders(&self) -> bool {
         false
     }
-    /// Makes paths below that of the folder lead into it. A disk without folders ignores it.
+    /// Resolves paths below the folder's path relative to it. Ignored by a disk without folders.
     fn enter(&mut self, _folder: Folder) {}
-    /// Tells whether `path` leads to the file.
+    /// Returns whether `path` refers to the file.
     fn is_named(&self, slot: u32, path: &Path) -> io::Result<bool>;
-    /// Has the file's later transfers bypass the page cache, or go through it. Nothing of it is in
-    /// flight, but what is to be tried again.
+    /// Makes later transfers of the file bypass the page cache or not. Nothing of it is in flight,
+    /// except what is to be retried.
     fn set_direct(&mut self, slot: u32, direct: bool) -> io::Result<()>;
     /// Closes the file, which has nothing in flight.
     fn close(&mut self, slot: u32);
     fn len(&self, slot: u32) -> io::Result<u64>;
-    /// Sets the file's length, once: EINTR comes back as it is.
+    /// Sets the file's length with a single attempt: EINTR is returned.
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()>;
     fn drop_clean_pages(&mut self, slot: u32);
-    /// Tells whether the file has another name, or is open elsewhere.
+    /// Returns whether the file has another name, or is open elsewhere.
     fn is_shared(&self, slot: u32) -> io::Result<bool>;
-    /// The open file itself; `None` on a simulated disk.
+    /// Returns the open file; `None` on a simulated disk.
     fn descriptor(&self, slot: u32) -> Option<BorrowedFd<'_>>;
-    /// Finds where a write to the name `path` ends, and what is there.
+    /// Finds where a write to the name `path` would go, and what is there.
     fn locate(&mut self, path: &Path) -> io::Result<Located>;
-    /// Makes a folder unless it exists, once.
+    /// Creates a folder unless it exists, with a single attempt.
     fn make_folder(&mut self, folder: &Path) -> io::Result<()>;
-    /// Lists a folder, in order of the names.
+    /// Lists a folder, sorted by name.
     fn list(&mut self, folder: &Path) -> io::Result<Vec<PathBuf>>;
-    /// Changes names, once: EINTR comes back as it is. Returns the fallback that it needed.
+    /// Changes names with a single attempt: EINTR is returned. Returns a necessary fallback.
     fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>>;
-    /// Pins the pool's pages once instead of for each operation, where the kernel can.
+    /// Pins the pool's pages once instead of for each operation, if the kernel can.
     fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
-    /// Lets requests use a file that its owner keeps open until it is closed here.
+    /// Creates a file that its owner keeps open available for requests until it is closed here.
     fn adopt(&mut self, _file: &OpenedFile, _effective: &mut Effective) {
         unreachable!("a simulated disk has no descriptors");
     }
     /// Queues requests. At most `iodepth` are queued or in flight at once.
     fn push(&mut self, requests: Requests);
-    /// Hands the queue on, without waiting.
+    /// Submits the queue without waiting.
     fn submit(&mut self) -> io::Result<()>;
-    /// Hands the queue on, waits until `min` requests are done, and collects all that are done.
+    /// Submits the queue, waits until `min` requests are done, and collects all that are done.
     fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()>;
-    /// Hands the queue on, and returns a wait for a reply that leaves the backend to other threads.
-    /// The default needs none: its replies come inside [`Backend::wait`].
+    /// Submits the queue, and returns a wait for a reply during which other threads may use the
+    /// backend. By default none is needed, because replies arrive inside [`Backend::wait`].
     fn prepare_wait(&mut self) -> io::Result<Wait> {
         Ok(Wait::None)
     }
-    /// Ends such a wait on another thread.
+    /// Ends such a wait from another thread.
     fn interrupt(&mut self) -> io::Result<()> {
         Ok(())
     }
-    /// Hands the queue on, waits up to `time` for a request to be done, and collects all that are
-    /// done. The default does not wait.
+    /// Submits the queue, waits up to `time` for a request to be done, and collects all that are
+    /// done. By default it does not wait.
     fn wait_within(&mut self, _time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         self.wait(0, done)
     }
 }
 
-/// A way to the kernel: moves bytes of files that [`Kernel`] opened. The methods without a comment
-/// mean those of [`Backend`].
+/// A way to the kernel: moves bytes of files opened by [`Kernel`]. Methods without a comment are
+/// those of [`Backend`].
 pub(super) trait Transfer {
     fn opened(&mut self, _file: &OpenedFile, _effective: &mut Effective) {}
-    /// Learns that transfers of the file go through the page cache.
+    /// Called when transfers of the file start to go through the page cache.
     fn left_direct(&mut self, _slot: u32) {}
-    /// Learns that the file's length changed; nothing of it is in flight.
+    /// Called when the file's length has changed; nothing of it is in flight.
     fn truncated(&mut self, _slot: u32) {}
     fn closing(&mut self, _slot: u32) {}
     fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
     fn push(&mut self, requests: Requests, files: &Files);
-    /// As [`Backend::submit`]; a no-op where [`Transfer::push`] submits.
+    /// Like [`Backend::submit`]; a no-op if [`Transfer::push`] submits.
     fn submit(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -126,13 +126,13 @@ pub(super) trait Transfer {
     }
 }
 
-/// Open files, by their slots.
+/// Open files by slot.
 #[derive(Default)]
 pub(super) struct Files(Vec<Option<HeldFile>>);
 
 struct HeldFile {
     raw: RawFd,
-    /// `None` where its owner holds it, who lets requests use it.
+    /// `None` if the owner holds it and lets requests use it.
     own: Option<File>,
 }
 
@@ -163,7 +163,7 @@ impl Files {
 pub(super) struct Kernel<T> {
     transfer: T,
     files: Files,
-    /// The folder into which paths below its own lead.
+    /// The folder relative to which paths below its own are resolved.
     within: Option<Folder>,
 }
 
@@ -239,7 +239,7 @@ impl<T: Transfer> Backend for Kernel<T> {
     }
 
     fn drop_clean_pages(&mut self, slot: u32) {
-        // Advice: a refusal changes nothing.
+        // Only advice: a refusal changes nothing.
         let _ = fadvise(self.file(slot), 0, None, Advice::DontNeed);
     }
 

@@ -1,5 +1,5 @@
-//! Transfers that another engine carries out: many engines, each with files and buffers of its own,
-//! on one ring.
+//! Transfers executed by another engine: many engines, each with its own files and buffers, on one
+//! ring.
 
 use super::Effective;
 use super::backend::{Files, OpenedFile, Transfer};
@@ -10,14 +10,14 @@ use std::io;
 use std::os::fd::RawFd;
 use std::path::Path;
 
-/// A try of an operation that is carried out for another engine, which judges its result (W4).
+/// One try of an operation, executed for another engine, which judges the result (W4).
 pub(crate) struct CarriedRequest {
     pub(super) file: FileId,
     pub(super) request: Request,
 }
 
 impl CarriedRequest {
-    /// The number that its reply repeats.
+    /// Returns the number that its reply repeats.
     pub(crate) fn token(&self) -> u32 {
         self.request.token
     }
@@ -30,25 +30,24 @@ pub(crate) struct CarriedReply {
     pub(crate) result: i64,
 }
 
-/// The way to the engine that carries requests out. It uses their memory and files until the reply;
-/// the engine whose they are holds them until then (W5).
+/// The connection to the engine that executes requests. It uses their memory and files until the
+/// reply; the requesting engine holds these until then (W5).
 pub(crate) trait Carrier {
-    /// Lets requests use a file that stays open until [`Carrier::release`].
+    /// Creates a file available for requests; it stays open until [`Carrier::release`].
     fn adopt(&mut self, file: RawFd, path: &Path) -> FileId;
-    /// Ends the use of a file, of which nothing is in flight.
+    /// Ends the use of a file with nothing in flight.
     fn release(&mut self, file: FileId);
-    /// Queues a request.
     fn push(&mut self, request: CarriedRequest);
-    /// Hands the queue on, without waiting.
+    /// Submits the queue without waiting.
     fn submit(&mut self) -> io::Result<()>;
-    /// Hands the queue on, waits for `min` replies, and collects all that are there.
+    /// Submits the queue, waits for `min` replies, and collects all that are there.
     fn wait(&mut self, min: usize, done: &mut Vec<CarriedReply>) -> io::Result<()>;
 }
 
-/// Hands every request to a [`Carrier`].
+/// Passes every request to a [`Carrier`].
 pub(super) struct Carried {
     carrier: Box<dyn Carrier>,
-    /// The carrier's names of the files, by their slots.
+    /// The carrier's file IDs, by slot.
     files: Vec<Option<FileId>>,
     replies: Vec<CarriedReply>,
 }

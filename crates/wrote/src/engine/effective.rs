@@ -1,8 +1,8 @@
-//! Settings in effect, beside those requested: no step down is silent (W6).
+//! The settings in effect beside those requested: no fallback is silent (W6).
 
 use super::Ioengine;
 
-/// A step down from a requested setting, with the kernel's own reason.
+/// A fallback from a requested setting, with the kernel's reason.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Fallback {
@@ -10,46 +10,46 @@ pub struct Fallback {
     pub wanted: &'static str,
     /// The setting in effect: `threads`, `unregistered buffers`, `page cache`.
     pub got: &'static str,
-    /// The call that failed, and the kernel's words.
+    /// The call that failed, and the kernel's error.
     pub because: String,
 }
 
 impl Fallback {
-    /// Returns the step from `wanted` down to `got`.
+    /// Returns the fallback from `wanted` to `got`.
     pub fn new(wanted: &'static str, got: &'static str, because: impl Into<String>) -> Fallback {
         Fallback { wanted, got, because: because.into() }
     }
 }
 
-/// The settings in effect of an engine.
+/// An engine's settings in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Effective {
-    /// The way by which operations reach the kernel.
+    /// How operations reach the kernel.
     pub ioengine: Ioengine,
-    /// The most operations that may be in flight at once.
+    /// The most operations in flight at once.
     pub iodepth: u32,
     /// The most operations that were queued and not yet reaped.
     pub iodepth_reached: u32,
-    /// The ring's set-up flags that the kernel took, by their names in `io_uring_setup(2)` without
-    /// the prefix `IORING_SETUP_`.
+    /// The ring's set-up flags accepted by the kernel, named as in `io_uring_setup(2)` without the
+    /// prefix `IORING_SETUP_`.
     pub ring_flags: Vec<&'static str>,
     /// Whether the pool is registered with the ring.
     pub registered_buffers: bool,
     /// Whether open files are registered with the ring.
     pub registered_files: bool,
-    /// Whether a kernel thread takes operations from the ring.
+    /// Whether a kernel thread polls the ring for submissions.
     pub sqpoll: bool,
-    /// Whether transfers of any file complete by polling the device.
+    /// Whether any file's transfers complete by polling the device.
     pub iopoll: bool,
-    /// Whether the pool lies in huge pages that were set aside for it (`MAP_HUGETLB`, `mmap(2)`).
+    /// Whether the pool lies in reserved huge pages (`MAP_HUGETLB`, `mmap(2)`).
     pub huge_pages: bool,
-    /// Each step down, in order.
+    /// Each fallback, in order.
     pub fallbacks: Vec<Fallback>,
 }
 
 impl Effective {
-    /// Records a step down, once.
+    /// Records a fallback, once.
     pub(crate) fn fell_back(&mut self, wanted: &'static str, got: &'static str, because: String) {
         let fallback = Fallback { wanted, got, because };
         if !self.fallbacks.contains(&fallback) {

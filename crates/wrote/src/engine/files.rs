@@ -1,4 +1,4 @@
-//! Opens real files: directly where the file system can, else through the page cache.
+//! Opens real files: directly if the file system can, else through the page cache.
 
 use super::FileOptions;
 use super::backend::FileAccess;
@@ -14,13 +14,13 @@ use std::os::unix::fs::MetadataExt;
 /// Chooses the signal of a lease (`fcntl(2)`, uapi/asm-generic/fcntl.h); libc has no name for it.
 const F_SETSIG: i32 = 10;
 
-/// Errors of an opening that say nothing about `O_DIRECT`.
+/// Errors of an open that are unrelated to `O_DIRECT`.
 const SCARCE: [i32; 3] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
 
-/// Opens the file of a name.
+/// Opens a named file.
 ///
-/// A file is made without `O_DIRECT` and opened again with it. A file system may refuse direct I/O
-/// after it made the file (`open(2)`, EINVAL), and the file's maker would be unknown.
+/// A new file is created without `O_DIRECT` and reopened with it. A file system may refuse direct
+/// I/O after creating the file (`open(2)`, EINVAL), and it would be unknown who created it.
 pub(super) fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(File, FileAccess)> {
     refuse_block_device(place, options)?;
     let flag = |wanted, flag| if wanted { flag } else { OFlags::empty() };
@@ -47,7 +47,7 @@ pub(super) fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(Fil
     };
     let alignment = match device::alignment_told(&direct) {
         Some(told) => told,
-        // By its descriptor: the name may lead elsewhere by now.
+        // By its descriptor, because the name may refer to another file by now.
         None => match device::examine(format!("/proc/self/fd/{}", direct.as_raw_fd())) {
             Ok(target) => device::alignment(&direct, &target),
             Err(error) if SCARCE.contains(&error.errno()) => {
@@ -66,7 +66,7 @@ pub(super) fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(Fil
     }
 }
 
-/// Removes a file that this call has made, and whose opening failed: a later call must find none.
+/// Removes a file that this call created before its open failed, so that a later call finds none.
 fn given_up(place: PlaceOfName, options: &FileOptions, error: io::Error) -> io::Error {
     if options.create_new {
         let _ = unlinkat(place.folder, place.name, AtFlags::empty());
@@ -74,44 +74,44 @@ fn given_up(place: PlaceOfName, options: &FileOptions, error: io::Error) -> io::
     error
 }
 
-/// Refuses to write to a block device: its contents are not ours to overwrite (W7).
+/// Refuses to write to a block device, whose contents are not ours (W7).
 fn refuse_block_device(place: PlaceOfName, options: &FileOptions) -> io::Result<()> {
     let is_device = || {
         let found = place.stat(AtFlags::empty());
         found.is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::BlockDevice)
     };
-    // A file that must be new is no device.
+    // A file that must be new is not a device.
     if options.write && !options.create_new && is_device() {
         return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
     Ok(())
 }
 
-/// Fails where the name was given to another file between two calls.
+/// Fails if the name was given to another file between two calls.
 fn same_file(ours: &File, other: &File) -> io::Result<()> {
     let is_same = is_same(&fstat(ours)?, &fstat(other)?);
     if is_same { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESTALE)) }
 }
 
-/// Has the file's later transfers bypass the page cache, or go through it (`fcntl(2)`, F_SETFL).
-/// The flag belongs to the open file description, so this holds for a ring's registered file too.
+/// Makes later transfers of the file bypass the page cache or not (`fcntl(2)`, F_SETFL). The flag
+/// belongs to the open file description, so it also affects a ring's registered file.
 pub(super) fn set_direct(file: &File, direct: bool) -> io::Result<()> {
     let mut flags = fcntl_getfl(file)?;
     flags.set(OFlags::DIRECT, direct);
     Ok(fcntl_setfl(file, flags)?)
 }
 
-/// Tells whether the file has another name, or is open elsewhere on this system. Fails where the
-/// file system gives no leases, or none of a file of another owner.
+/// Returns whether the file has another name, or is open elsewhere on this system. Fails if the
+/// file system supports no leases, or refuses one for another owner's file.
 ///
-/// A write lease is given only where no other open file description leads to the file (`fcntl(2)`,
-/// F_SETLEASE). It is given back at once. An opening in between would signal this process: by
-/// SIGURG, which is ignored by default, in place of SIGIO, which ends it.
+/// A write lease is granted only if no other open file description refers to the file (`fcntl(2)`,
+/// F_SETLEASE). It is released at once. An open in between would signal this process with SIGURG,
+/// which is ignored by default, instead of SIGIO, which is fatal.
 pub(super) fn is_shared(file: &File) -> io::Result<bool> {
     if file.metadata()?.nlink() != 1 {
         return Ok(true);
     }
-    // SAFETY: these commands take a number each, and no memory.
+    // SAFETY: these commands take a number and no memory.
     let fcntl = |command, number: i32| unsafe { libc::fcntl(file.as_raw_fd(), command, number) };
     let done = |result| if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
     done(fcntl(F_SETSIG, libc::SIGURG))?;

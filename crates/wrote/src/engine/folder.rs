@@ -1,4 +1,4 @@
-//! `Folder`: a folder that is held open, and stays the same one when its name leads elsewhere.
+//! `Folder`: an open folder that stays the same even if its name changes.
 
 use crate::error::{Action, Error, Tried};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, StatxFlags, openat, statat, statx};
@@ -9,16 +9,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The permissions of new files that have no other ones, less the umask.
+/// The default permissions of new files, minus the umask.
 const MODE_OF_FILES: u32 = 0o666;
 
-/// A folder that is held open. Paths below its path lead into it, also after it or a folder above
-/// it was renamed, or the process changed its working directory. Clones share the descriptor.
+/// A folder held open. Paths below its path are resolved relative to it, even after a rename or a
+/// change of the working directory. Clones share the descriptor.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     held: Arc<OwnedFd>,
-    /// The permissions of files that are made in it.
+    /// The permissions of files created in it.
     mode: u32,
 }
 
@@ -29,12 +29,13 @@ impl Folder {
         Ok(Folder { path: path.to_owned(), held, mode: MODE_OF_FILES })
     }
 
-    /// Returns the same folder, in which new files get these permissions, less the umask.
+    /// Returns the same folder with other permissions for new files, minus the umask.
     pub(crate) fn with_mode(self, mode: u32) -> Folder {
         Folder { mode, ..self }
     }
 
-    /// Returns the path by which its user knows it; paths below that one lead into it.
+    /// Returns the path by which the user knows it; paths below it are resolved relative to the
+    /// folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -49,34 +50,34 @@ impl Folder {
         open_within(Some(self), path, flags)
     }
 
-    /// Returns a path that leads to it whatever its name is, where `/proc` is mounted (`proc(5)`).
+    /// Returns a path that refers to it under any name, if `/proc` is mounted (`proc(5)`).
     pub(crate) fn proc_path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.held.as_raw_fd()))
     }
 
-    /// Tells whether its path still leads to it.
+    /// Returns whether its path still refers to it.
     pub(crate) fn is_at_its_path(&self) -> io::Result<bool> {
         PlaceOfName::new(None, &self.path).leads_to(&self.held)
     }
 }
 
-/// Opens a file; a path below that of `within` leads into that folder.
+/// Opens a file; a path below that of `within` is resolved relative to it.
 pub(crate) fn open_within(within: Option<&Folder>, path: &Path, flags: OFlags) -> io::Result<File> {
     let place = PlaceOfName::new(within, path);
     place.open(flags, Mode::from_raw_mode(place.mode))
 }
 
-/// A name, and the folder in which a call of the kernel looks for it.
+/// A name, and the folder in which the kernel looks it up.
 #[derive(Clone, Copy)]
 pub(super) struct PlaceOfName<'a> {
     pub folder: BorrowedFd<'a>,
     pub name: &'a Path,
-    /// The permissions of a file that is made there.
+    /// The permissions of a file created there.
     pub mode: u32,
 }
 
 impl<'a> PlaceOfName<'a> {
-    /// Looks for a path below that of `within` in that folder, and for any other as usual.
+    /// Resolves a path below that of `within` relative to it, and any other as usual.
     pub(super) fn new(within: Option<&'a Folder>, path: &'a Path) -> PlaceOfName<'a> {
         let below = within.and_then(|within| Some((within, path.strip_prefix(&within.path).ok()?)));
         let (folder, name, mode) = match below {
@@ -94,7 +95,7 @@ impl<'a> PlaceOfName<'a> {
         Ok(retry_on_intr(open)?.into())
     }
 
-    /// Returns the folder itself, where the path is that of a held one.
+    /// Returns the folder itself, if the path is that of a held one.
     pub(super) fn held(self) -> Option<BorrowedFd<'a>> {
         (self.name == Path::new(".") && self.folder.as_raw_fd() >= 0).then_some(self.folder)
     }
@@ -103,7 +104,7 @@ impl<'a> PlaceOfName<'a> {
         statat(self.folder, self.name, flags)
     }
 
-    /// Returns whether the name leads to this file. A disk that fails gives an error for each name,
+    /// Returns whether the name refers to this file. A failing disk gives an error for each name,
     /// which does not mean that the name is gone.
     pub(super) fn leads_to(self, file: impl AsFd) -> io::Result<bool> {
         let own = identity(file.as_fd(), Path::new(""), AtFlags::EMPTY_PATH)?;
@@ -114,9 +115,9 @@ impl<'a> PlaceOfName<'a> {
     }
 }
 
-/// Returns the device and the number of a file, and asks for no more: the first write after a look
-/// at a file's times gives it new ones (multigrain timestamps, Linux 6.13). A log looks after each
-/// flush, and ext4 without a journal writes the inode with each flush if its times are new.
+/// Returns device and inode, and queries nothing else: after a look at a file's times, the first
+/// write updates them (multigrain timestamps, Linux 6.13). A log checks after each flush, and ext4
+/// without a journal would then write the inode with each flush.
 fn identity(
     folder: BorrowedFd<'_>,
     name: &Path,
@@ -126,7 +127,7 @@ fn identity(
     Ok((found.stx_dev_major, found.stx_dev_minor, found.stx_ino))
 }
 
-/// Tells whether both are of one file.
+/// Returns whether both refer to one file.
 pub(super) fn is_same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }

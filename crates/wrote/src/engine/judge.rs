@@ -1,4 +1,4 @@
-//! The verdict on a try of an operation (W4): it is whole, it goes on, or it failed.
+//! Judges each try of an operation (W4): complete, to be continued, or failed.
 
 use super::op::OpKind;
 use super::pending::{PendingOp, ThreadMark};
@@ -7,11 +7,11 @@ use super::{Completion, Engine};
 use crate::error::{Action, Error, errno_of};
 use std::io;
 
-/// Tries of one operation that move nothing before it fails: a disk that answers EINTR or EAGAIN,
-/// or takes no bytes, for ever must not hold its caller for ever.
+/// The most tries of one operation that move nothing. A disk that returns EINTR, EAGAIN or 0 bytes
+/// forever must not block its caller forever.
 const FRUITLESS_TRIES_MAX: u32 = 1000;
 
-/// The work that a carried request's error is of; its own engine names the file.
+/// Names the work in errors of a carried request; its own engine names the file.
 const CARRIED: &str = "carrying a request out";
 
 enum Verdict {
@@ -21,7 +21,7 @@ enum Verdict {
 }
 
 impl Engine {
-    /// Ends an operation and gives its completion to `take`, or has it tried again.
+    /// Completes an operation, passing its completion to `take`, or has it tried again.
     #[inline]
     pub(super) fn settle(&mut self, reply: Reply, take: &mut impl FnMut(Completion)) {
         let op = self.slots.op(reply.token);
@@ -37,7 +37,7 @@ impl Engine {
     fn settle_by_verdict(&mut self, reply: Reply) -> Option<Completion> {
         if self.slots.op(reply.token).is_carried() {
             if self.is_never_begun(reply) {
-                // Only this engine can tell.
+                // Only this engine knows.
                 self.slots.again(reply.token);
                 return None;
             }
@@ -53,24 +53,23 @@ impl Engine {
         }
     }
 
-    /// Whether the kernel returned the try without having begun it.
+    /// Returns whether the kernel returned the try without starting it.
     ///
-    /// A thread that ends takes its operations back from the ring. The kernel leaves each flush to
-    /// a worker (`io_fsync` in `io_uring/sync.c`). A worker that comes to one that was taken back
-    /// returns `ECANCELED` in its place (`io_wq_submit_work` in `io_uring/io_uring.c`). One that
-    /// has begun goes on to the flush's own result. So nothing was flushed, and no error was taken
-    /// from the file: another try is the first one (W2).
+    /// When a thread ends, its operations are cancelled in the ring. The kernel runs each flush on
+    /// a worker (`io_fsync` in `io_uring/sync.c`). A worker that reaches a cancelled one returns
+    /// `ECANCELED` (`io_wq_submit_work` in `io_uring/io_uring.c`), while one already started runs
+    /// to the flush's result. So nothing was flushed and no file error was consumed: another try is
+    /// the first one (W2).
     ///
-    /// Without a ring that several threads use, or where the thread that handed the try on has not
-    /// ended, `ECANCELED` is the file system's own answer, as that of a FUSE server may be. The
-    /// flush has failed then.
+    /// If no ring is used by several threads, or the submitting thread has not ended, `ECANCELED`
+    /// comes from the file system, for example a FUSE server. Then the flush has failed.
     fn is_never_begun(&mut self, reply: Reply) -> bool {
         reply.result == -i64::from(libc::ECANCELED)
             && self.has_shared_ring
             && self.slots.op(reply.token).handed_on_by != ThreadMark::of_this()
     }
 
-    /// Ends a try of another engine's operation with the kernel's own result.
+    /// Ends a try of another engine's operation with the kernel's result.
     fn hand_back(&mut self, reply: Reply) -> Completion {
         let (user_data, ..) = self.slots.op(reply.token).end();
         self.slots.free(reply.token);
@@ -96,9 +95,9 @@ impl Engine {
             return match errno {
                 libc::EINTR | libc::EAGAIN => again(op, errno),
                 libc::ECANCELED if !kind.flushes() || is_never_begun => again(op, errno),
-                // O_DIRECT was taken at open and refused at this transfer, or at others beside it.
-                // An atomic write may be refused for its size or place, which says nothing of
-                // O_DIRECT.
+                // O_DIRECT was accepted at open but refused for this transfer, or for concurrent
+                // ones. An atomic write may be refused because of its size or place, which does not
+                // concern O_DIRECT.
                 libc::EINVAL
                     if kind.transfers()
                         && op.direct
@@ -126,16 +125,16 @@ impl Engine {
         let mut moved = told.min(tried);
         let is_whole = moved == tried;
         if !is_whole && rw_flags & libc::RWF_ATOMIC != 0 {
-            // The rest would be a second write.
+            // Writing the rest would be a second write.
             return Verdict::Failed(libc::EIO);
         }
         if op.direct && !is_whole {
-            // A direct transfer goes on at a whole block, and moves a part of one again.
+            // A direct transfer continues at a whole block, repeating a partial one.
             moved -= moved % u64::from(file.align_bytes);
         }
         let is_all = op.advance(moved);
         match kind {
-            // A read is short at the file's end: nothing came, or a part of the last block.
+            // A read is short at the end of the file: nothing, or part of the last block.
             OpKind::Read if !is_whole && (told == 0 || told != moved) => {
                 Verdict::Whole(op.moved() - moved + told)
             }
@@ -148,7 +147,7 @@ impl Engine {
         }
     }
 
-    /// Goes on through the page cache, if the file allows that.
+    /// Continues through the page cache, if the file allows that.
     fn leave_direct(&mut self, token: u32, errno: i32) -> Verdict {
         let request = self.slots.op(token).request;
         let (slot, action) = (request.slot, request.kind.action());
@@ -170,8 +169,8 @@ impl Engine {
         let file = self.file_mut(slot);
         let error = Error::File { path: file.path.clone(), action, offset, errno };
         if kind.flushes() {
-            // W2: the kernel has marked the pages clean; a second flush would succeed and mean
-            // nothing (Rebello et al., ATC'20).
+            // W2: the kernel has marked the pages clean; a second flush would succeed without
+            // meaning (Rebello et al., ATC'20).
             file.poison.get_or_insert(errno);
         }
         self.complete(token, Err(error))
@@ -180,7 +179,7 @@ impl Engine {
     fn complete(&mut self, token: u32, result: Result<usize, Error>) -> Completion {
         let op = self.slots.op(token);
         let file = self.files[op.request.slot as usize].as_ref().expect("open while in flight");
-        // W2: the kernel may report success for a flush beside the one that failed.
+        // W2: the kernel may report success for a flush concurrent with the failed one.
         let poisoned = if op.request.kind.flushes() { file.poisoned() } else { None };
         let result = result.and_then(|moved| poisoned.map_or(Ok(moved), Err));
         let (user_data, _, buffer) = op.end();

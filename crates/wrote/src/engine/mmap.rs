@@ -1,4 +1,4 @@
-//! Operations as copies between a buffer and a mapping of the file, one at a time.
+//! Executes operations as copies to and from a mapping of the file, one at a time.
 
 use super::backend::{Files, Transfer};
 use super::op::OpKind;
@@ -13,28 +13,28 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 
-/// The least length of a mapping: a growing file is not mapped again for each write.
+/// The minimum length of a mapping, so that a growing file is not remapped for each write.
 const MAPPED_BYTES_MIN: u64 = 64 << 20;
 /// Bytes allocated at once: few calls, and little waste in a file with holes.
 const ALLOCATED_BYTES: u64 = 1 << 20;
 
-/// Carries each request out when it is pushed.
+/// Executes each request when pushed.
 ///
-/// If another process truncates a mapped file, SIGBUS ends this one (`mmap(2)`). A full disk does
-/// not where the file system writes in place and has `fallocate(2)`: every write is allocated
-/// first. A file system that copies on write may still find no room for the copy.
+/// If another process truncates a mapped file, SIGBUS ends this process (`mmap(2)`). A full disk
+/// does not cause that if the file system writes in place and has `fallocate(2)`, because every
+/// write is allocated first. A copy-on-write file system may still lack room for the copy.
 #[derive(Default)]
 pub(super) struct Mmap {
     mappings: Vec<Option<FileMapping>>,
     done: Vec<Reply>,
 }
 
-/// A file as memory. The part beyond the file's end must not be touched.
+/// A mapped file. The part beyond the file's end must not be touched.
 struct FileMapping {
     start: *mut u8,
     mapped_bytes: u64,
-    /// Allocated blocks: for each piece of `ALLOCATED_BYTES` the byte of the file up to which it is
-    /// allocated, from the piece's start.
+    /// Allocated blocks: for each piece of `ALLOCATED_BYTES`, the offset up to which it is
+    /// allocated from its start.
     allocated: BTreeMap<u64, u64>,
     writable: bool,
 }
@@ -51,8 +51,8 @@ impl FileMapping {
         Ok(FileMapping { start: start.cast(), mapped_bytes, allocated: BTreeMap::new(), writable })
     }
 
-    /// Allocates blocks for a write. A write to a page beyond the file's end, or without room on
-    /// the disk, would end the process (SIGBUS).
+    /// Allocates blocks for a write. Writing to a page beyond the file's end, or without space on
+    /// the disk, would kill the process (SIGBUS).
     fn allocate(&mut self, file: BorrowedFd, start: u64, end: u64) -> Result<(), Errno> {
         for piece in start / ALLOCATED_BYTES..end.div_ceil(ALLOCATED_BYTES) {
             let piece_start = piece * ALLOCATED_BYTES;
@@ -126,8 +126,8 @@ impl Mmap {
             return Err(Errno::BADF);
         }
         mapping.allocate(file, request.offset, end)?;
-        // SAFETY: the target is mapped, and inside the file since it was allocated; the source is
-        // the request's (W5).
+        // SAFETY: the target is mapped and, once allocated, inside the file; the source is the
+        // request's (W5).
         unsafe {
             let target = mapping.start.add(request.offset as usize);
             std::ptr::copy_nonoverlapping(request.address, target, request.len as usize);
@@ -146,13 +146,13 @@ impl Mmap {
         // SAFETY: the engine keeps the file open until the request is done.
         let borrowed = unsafe { BorrowedFd::borrow_raw(file) };
         let moved = match request.kind {
-            // A mapping has no flags of single transfers.
+            // A mapping does not support flags for single transfers.
             _ if request.rw_flags & (libc::RWF_ATOMIC | libc::RWF_DONTCACHE) != 0 => {
                 Err(Errno::OPNOTSUPP)
             }
             OpKind::Read => self.read(request, borrowed),
             OpKind::Write | OpKind::DurableWrite => self.write(request, borrowed),
-            // These flush writes through a mapping too (`msync(2)`, NOTES).
+            // These also flush writes through a mapping (`msync(2)`, NOTES).
             OpKind::Fdatasync | OpKind::Fsync | OpKind::Fallocate | OpKind::Reserve => {
                 // SAFETY: as in `Psync`; none of these has an address.
                 return unsafe { perform(request, file) };
@@ -164,7 +164,7 @@ impl Mmap {
 
 impl Transfer for Mmap {
     fn truncated(&mut self, slot: u32) {
-        // The mapping may reach beyond the new end.
+        // The mapping may extend beyond the new end.
         self.closing(slot);
     }
 

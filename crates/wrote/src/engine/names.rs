@@ -1,4 +1,4 @@
-//! Names of files: where they lead, and changes that lose nothing.
+//! File names: resolution, and changes that lose nothing.
 
 use super::folder::{Folder, PlaceOfName};
 use super::judge::uninterrupted;
@@ -14,19 +14,19 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Symbolic links that may lead to each other (`path_resolution(7)`).
+/// The most symbolic links followed (`path_resolution(7)`).
 const LINKS_MAX: u32 = 40;
 
-/// The end of a write to a name.
+/// Where a write to a name goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Located {
-    /// The name, with symbolic links of its last part followed. The file need not exist.
+    /// The name, with symbolic links of its last component followed. The file need not exist.
     pub path: PathBuf,
-    /// The kind of thing with that name.
+    /// The kind of entry under that name.
     pub found: Found,
 }
 
-/// The kind of thing with a name.
+/// The kind of entry under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// Nothing.
@@ -35,28 +35,29 @@ pub(crate) enum Found {
     File,
     /// A folder.
     Folder,
-    /// A device, a pipe, a socket; or a thing without a name, behind a link of `/proc`.
+    /// A device, a pipe, a socket; or something without a name, behind a link in `/proc`.
     Other,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NameChange<'a> {
-    /// Renames `from` to `to`. A file called `to` is gone with `replace`, and an error without.
+    /// Renames `from` to `to`. With `replace` an existing `to` is replaced, otherwise it is an
+    /// error.
     Rename { from: &'a Path, to: &'a Path, replace: bool },
     /// Removes the name, and the file with it unless it is open or has another name.
     Remove(&'a Path),
-    /// Brings the names in the folder to stable storage.
+    /// Makes the names in the folder durable.
     SyncFolder(&'a Path),
 }
 
 impl Engine {
-    /// Makes paths below that of the folder lead into it, wherever its path leads later. A
-    /// simulated disk knows no folders, so there it changes nothing.
+    /// Resolves paths below the folder's path relative to it, even after renames. Has no effect on
+    /// a simulated disk, which has no folders.
     pub(crate) fn enter(&mut self, folder: Folder) {
         self.backend.enter(folder);
     }
 
-    /// Opens a folder and enters it. One that may not be read is found by its path each time.
+    /// Opens a folder and enters it. If it can't be read, it is looked up by path each time.
     pub(crate) fn hold_folder(&mut self, folder: &Path) {
         if self.backend.has_folders()
             && let Ok(held) = Folder::open(folder)
@@ -65,24 +66,23 @@ impl Engine {
         }
     }
 
-    /// Tells whether `path` still leads to the file, whose name may have been removed or given to
-    /// another since.
+    /// Returns whether `path` still refers to the file, whose name may have been removed or reused.
     pub(crate) fn is_named(&self, file: FileId, path: &Path) -> Result<bool, Error> {
         self.check_process()?;
         self.backend.is_named(self.slot(file), path).tried(path, Action::Examine)
     }
 
-    /// Finds where a write to the name `path` ends, with symbolic links followed as by `open(2)`,
-    /// and what is there. A missing name is no error.
+    /// Finds where a write to the name `path` goes, following symbolic links like `open(2)`, and
+    /// what is there. A missing name is not an error.
     pub(crate) fn locate(&mut self, path: impl AsRef<Path>) -> Result<Located, Error> {
         self.check_process()?;
         let path = path.as_ref();
         uninterrupted(|| self.backend.locate(path)).tried(path, Action::Examine)
     }
 
-    /// Renames the file `from` to `to`, in one file system and in one step: at every moment `to` is
-    /// its old file or the new one (`rename(2)`). An old file is gone with `replace`, and an error
-    /// without (W7). Durable once the folder is synced.
+    /// Renames the file `from` to `to` atomically, within one file system: at every moment `to` is
+    /// the old file or the new one (`rename(2)`). With `replace` an existing file is replaced,
+    /// otherwise it is an error (W7). Durable once the folder is synced.
     pub fn rename(
         &mut self,
         from: impl AsRef<Path>,
@@ -99,9 +99,9 @@ impl Engine {
         self.change_name(NameChange::Remove(path), path, Action::Remove)
     }
 
-    /// Brings the names in the folder to stable storage (`fsync(2)`): files made or renamed there
-    /// survive a power loss. If the file system has nothing to sync there, that is a fallback, not
-    /// an error. An error comes back at every later call for this folder (W2).
+    /// Makes the names in the folder durable (`fsync(2)`): files created or renamed there survive
+    /// power loss. If the file system has nothing to sync, that is a fallback, not an error. An
+    /// error is returned by every later call for this folder (W2).
     pub fn sync_folder(&mut self, folder: impl AsRef<Path>) -> Result<(), Error> {
         let folder = folder.as_ref();
         let poisoned = self.poisoned_folders.iter().find(|(path, _)| path == folder);
@@ -113,15 +113,15 @@ impl Engine {
             .inspect_err(|error| self.poisoned_folders.push((folder.to_owned(), error.errno())))
     }
 
-    /// Makes a folder (`mkdir(2)`); an existing folder is no error. Durable once the folder that
-    /// holds it is synced.
+    /// Creates a folder (`mkdir(2)`); an existing one is not an error. Durable once the parent
+    /// folder is synced.
     pub fn make_folder(&mut self, folder: impl AsRef<Path>) -> Result<(), Error> {
         self.check_process()?;
         let folder = folder.as_ref();
         uninterrupted(|| self.backend.make_folder(folder)).tried(folder, Action::MakeFolder)
     }
 
-    /// Lists a folder, in order of the names.
+    /// Lists a folder, sorted by name.
     pub fn list(&mut self, folder: impl AsRef<Path>) -> Result<Vec<PathBuf>, Error> {
         self.check_process()?;
         let folder = folder.as_ref();
@@ -143,15 +143,15 @@ impl Engine {
     }
 }
 
-// Paths below that of `within` lead into that folder.
+// Paths below that of `within` are resolved relative to it.
 
-/// Follows the symbolic links of the path's last part, as `open(2)` does.
+/// Follows the symbolic links of the path's last component, like `open(2)`.
 ///
-/// A link of `/proc/self/fd` may lead to a thing though its text names nothing: to a pipe, or a
-/// file that was removed (`proc(5)`). Such a thing has no name to give to another.
+/// A link in `/proc/self/fd` may refer to a file even if its text names nothing: to a pipe, or a
+/// removed file (`proc(5)`). Such a file has no name that another could take.
 pub(super) fn locate(within: Option<&Folder>, named: &Path) -> io::Result<Located> {
     if named == Path::new("") {
-        // As open(2) answers. Its folder would be the current one.
+        // Like open(2). Otherwise the current folder would be used.
         return Err(Errno::NOENT.into());
     }
     let followed = |path: &Path| PlaceOfName::new(within, path).stat(AtFlags::empty());
@@ -168,7 +168,7 @@ pub(super) fn locate(within: Option<&Folder>, named: &Path) -> io::Result<Locate
             Err(errno) => return Err(errno.into()),
         };
         let found = match kind {
-            // The kernel decides whether it may be followed: in a folder such as /tmp another
+            // The kernel decides whether it may be followed: in a folder such as /tmp, another
             // user's link may not (`fs.protected_symlinks`, proc(5): EACCES).
             FileType::Symlink => match followed(&path) {
                 Err(errno @ (Errno::ACCESS | Errno::PERM)) => return Err(errno.into()),
@@ -182,7 +182,7 @@ pub(super) fn locate(within: Option<&Folder>, named: &Path) -> io::Result<Locate
             return Ok(Located { path, found });
         }
         let text = readlinkat(place.folder, place.name, Vec::new())?.into_bytes();
-        // Relative to the folder of the link; an absolute text replaces all.
+        // Relative to the folder of the link; an absolute target replaces everything.
         path = folder_of(&path).join(OsString::from_vec(text));
     }
     Err(Errno::LOOP.into())
@@ -214,7 +214,7 @@ pub(super) fn list(within: Option<&Folder>, folder: &Path) -> io::Result<Vec<Pat
             paths.push(folder.join(OsStr::from_bytes(name)));
         }
     }
-    // By their bytes: a comparison of paths takes them apart.
+    // By bytes, because comparing paths splits them.
     paths.sort_unstable_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
     Ok(paths)
 }
@@ -242,7 +242,7 @@ pub(super) fn change(within: Option<&Folder>, change: NameChange) -> io::Result<
 fn rename_to_new(from: PlaceOfName, to: PlaceOfName) -> io::Result<Option<Fallback>> {
     match renameat_with(from.folder, from.name, to.folder, to.name, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(None),
-        // NFS, 9p, Ceph and most of FUSE lack the flag.
+        // NFS, 9p, Ceph and most FUSE file systems lack the flag.
         Err(errno @ (Errno::INVAL | Errno::NOSYS)) => {
             let got = rename_without_the_flag(from, to)?;
             let because = format!("renameat2: {}", io::Error::from(errno));
@@ -252,9 +252,9 @@ fn rename_to_new(from: PlaceOfName, to: PlaceOfName) -> io::Result<Option<Fallba
     }
 }
 
-/// Renames without replacing. A file gets a second name, which fails where that exists, and loses
-/// the first. A folder has one name only (`link(2)`, EPERM): it replaces an empty folder made for
-/// that, and no folder that another process has filled meanwhile (`rename(2)`, ENOTEMPTY).
+/// Renames without replacing. A file gets a second name, which fails if that exists, and loses the
+/// first. A folder can have only one name (`link(2)`, EPERM): it replaces an empty folder created
+/// for that purpose, but not one that another process has filled since (`rename(2)`, ENOTEMPTY).
 fn rename_without_the_flag(from: PlaceOfName, to: PlaceOfName) -> io::Result<&'static str> {
     let stat = from.stat(AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
@@ -264,13 +264,13 @@ fn rename_without_the_flag(from: PlaceOfName, to: PlaceOfName) -> io::Result<&'s
     }
     mkdirat(to.folder, to.name, Mode::from_raw_mode(0o777))?;
     renameat(from.folder, from.name, to.folder, to.name).inspect_err(|_| {
-        // Only if it is still empty; the first error is the one to report.
+        // Only if it is still empty; the first error is reported.
         let _ = unlinkat(to.folder, to.name, AtFlags::REMOVEDIR);
     })?;
     Ok("rename onto an empty folder")
 }
 
-/// Syncs a folder. Some file systems have nothing to sync there and answer EINVAL (`fsync(2)`).
+/// Syncs a folder. Some file systems have nothing to sync and return EINVAL (`fsync(2)`).
 fn sync_folder(folder: PlaceOfName) -> io::Result<Option<Fallback>> {
     let synced = match folder.held() {
         Some(held) => fsync(held),
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn what_has_no_name_behind_its_link_is_not_taken_for_nothing() {
-        // W7: a file called "gone (deleted)" would be made.
+        // W7: a file called "gone (deleted)" would be created.
         let folder = tempfile::tempdir().unwrap();
         let gone = File::create(folder.path().join("gone")).unwrap();
         fs::remove_file(folder.path().join("gone")).unwrap();

@@ -1,4 +1,4 @@
-//! No I/O: every request is done as soon as it is handed on, and its bytes go nowhere.
+//! No I/O: every request completes when submitted, and its bytes are discarded.
 
 use super::backend::{Backend, FileAccess};
 use super::names::{Located, NameChange};
@@ -10,8 +10,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-/// Opens any path without a look at it. It knows no names, so that nothing above an engine can
-/// mistake it for a disk.
+/// Opens any path without checking it. It supports no names, so that nothing can mistake it for a
+/// disk.
 #[derive(Default)]
 pub(super) struct Null {
     done: Vec<Reply>,

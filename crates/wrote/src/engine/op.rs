@@ -1,11 +1,11 @@
-//! Operations that an engine takes, and their completions.
+//! The operations of an engine, and their completions.
 
 use crate::buffer::Buffer;
 use crate::{Action, Error};
 
-/// A file that an engine has open.
+/// A file opened by an engine.
 ///
-/// It belongs to that engine until the file is closed; using it afterwards is a panic.
+/// It belongs to that engine until the file is closed; using it afterwards panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
     pub(super) slot: u32,
@@ -16,14 +16,14 @@ pub struct FileId {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Op {
-    /// Writes the whole buffer at `offset`. A completed write survives a crash of the process, and
-    /// a power loss once a flush covers it. With `durable` it completes when its bytes are on
-    /// stable storage: `RWF_DSYNC` (`pwritev2(2)`, Linux 4.7), which is `O_DSYNC` for one write.
-    /// Its failure poisons the file, as that of a flush (W2).
+    /// Writes the whole buffer at `offset`. A completed write survives a process crash, and power
+    /// loss once a flush covers it. With `durable` it completes when its bytes are on stable
+    /// storage: `RWF_DSYNC` (`pwritev2(2)`, Linux 4.7), which is `O_DSYNC` for one write. Its
+    /// failure poisons the file like that of a flush (W2).
     Write {
         /// The file.
         file: FileId,
-        /// First byte in the file.
+        /// The offset in the file.
         offset: u64,
         /// The bytes to write.
         buffer: Buffer,
@@ -34,40 +34,40 @@ pub enum Op {
     Read {
         /// The file.
         file: FileId,
-        /// First byte in the file.
+        /// The offset in the file.
         offset: u64,
         /// The buffer to fill.
         buffer: Buffer,
     },
-    /// Flushes writes that were *completed* before: `fdatasync(2)`. They survive a power loss then,
+    /// Flushes writes that were *completed* before: `fdatasync(2)`. They then survive power loss,
     /// once the folder was synced too (W1). It does not cover operations in flight. A failure
-    /// poisons the file for good (W2).
+    /// poisons the file permanently (W2).
     Fdatasync {
         /// The file.
         file: FileId,
     },
-    /// As [`Op::Fdatasync`], with all metadata: `fsync(2)`.
+    /// Like [`Op::Fdatasync`], with all metadata: `fsync(2)`.
     Fsync {
         /// The file.
         file: FileId,
     },
-    /// Allocates blocks, and extends the file over them: `fallocate(2)` with mode 0.
+    /// Allocates blocks and extends the file over them: `fallocate(2)` with mode 0.
     Fallocate {
         /// The file.
         file: FileId,
-        /// First byte.
+        /// The first byte.
         offset: u64,
-        /// Bytes to allocate.
+        /// The length to allocate.
         len: u64,
     },
-    /// Allocates blocks, and leaves the file's length as it is: `fallocate(2)` with
-    /// `FALLOC_FL_KEEP_SIZE`. A truncation gives back those behind the file's end.
+    /// Allocates blocks without changing the file's length: `fallocate(2)` with
+    /// `FALLOC_FL_KEEP_SIZE`. A truncation frees those beyond the file's end.
     Reserve {
         /// The file.
         file: FileId,
-        /// First byte.
+        /// The first byte.
         offset: u64,
-        /// Bytes to allocate.
+        /// The length to allocate.
         len: u64,
     },
 }
@@ -85,19 +85,19 @@ impl Op {
     }
 }
 
-/// The end of an operation.
+/// The result of an operation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Completion {
-    /// The number that the operation was queued with.
+    /// The number passed when the operation was queued.
     pub user_data: u64,
     /// Bytes moved: all of them for a write (W4), up to the file's end for a read, 0 for the rest.
     pub result: Result<usize, Error>,
-    /// The bytes that were read. A write's buffer returns to its pool when the write is complete.
+    /// The bytes read. A write's buffer returns to its pool when the write is complete.
     pub buffer: Option<Buffer>,
 }
 
-/// The action of one request to the kernel.
+/// The kind of a request to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpKind {
     Read,
@@ -110,7 +110,7 @@ pub(super) enum OpKind {
 }
 
 impl OpKind {
-    /// Whether its success is a promise of durability, and its failure poisons the file (W2).
+    /// Returns whether its success promises durability and its failure poisons the file (W2).
     pub(super) fn flushes(self) -> bool {
         matches!(self, OpKind::DurableWrite | OpKind::Fdatasync | OpKind::Fsync)
     }

@@ -1,4 +1,4 @@
-//! Open files: their state, and the methods of [`Engine`] about them.
+//! Open files: their state, and the methods of [`Engine`] on them.
 
 use super::backend::{FileAccess, OpenedFile};
 use super::judge::uninterrupted;
@@ -12,19 +12,20 @@ use std::path::{Path, PathBuf};
 
 pub(super) struct OpenFile {
     pub path: PathBuf,
-    /// Whether transfers bypass the page cache, as far as is known.
+    /// Whether transfers bypass the page cache, as far as known.
     pub direct: bool,
-    /// Whether a direct transfer succeeded: a later EINVAL does not refuse `O_DIRECT`.
+    /// Whether a direct transfer has succeeded, so that a later EINVAL is not a refusal of
+    /// `O_DIRECT`.
     pub direct_proven: bool,
     pub align_bytes: u32,
-    /// The `RWF_` flags of its reads and of its writes (`pwritev2(2)`).
+    /// The `RWF_` flags of its reads and writes (`pwritev2(2)`).
     pub read_flags: i32,
     pub write_flags: i32,
     /// The flag of a durable write: `RWF_DSYNC` or `RWF_SYNC`.
     durable_flag: i32,
-    /// The error number of the flush that failed (W2).
+    /// The error number of the failed flush (W2).
     pub poison: Option<i32>,
-    /// The number of files that were opened before, which tells files of one slot apart.
+    /// The number of files opened before, which distinguishes files in the same slot.
     generation: u64,
 }
 
@@ -36,7 +37,7 @@ impl OpenFile {
             path: path.to_owned(),
             direct: access.direct,
             direct_proven: false,
-            // Every device's is a power of two.
+            // A power of two on every device.
             align_bytes: access.align_bytes.next_power_of_two(),
             read_flags,
             write_flags: read_flags | flag(options.atomic, libc::RWF_ATOMIC),
@@ -46,14 +47,14 @@ impl OpenFile {
         }
     }
 
-    /// Whether an offset or a length, or both in one by `|`, are no multiples of the alignment,
-    /// which is a power of two.
+    /// Returns whether an offset or length (or both combined with `|`) is not a multiple of the
+    /// alignment, a power of two.
     #[inline]
     pub(super) fn misses(&self, place: u64) -> bool {
         self.direct && place & u64::from(self.align_bytes - 1) != 0
     }
 
-    /// Returns the error of everything that a failed flush forbids (W2).
+    /// Returns the error of everything forbidden after a failed flush (W2).
     pub(super) fn poisoned(&self) -> Option<Error> {
         self.poison.map(|errno| Error::Poisoned { path: self.path.clone(), errno })
     }
@@ -70,7 +71,7 @@ impl OpenFile {
 }
 
 impl Engine {
-    /// Opens a file. A block device is opened for reading only (W7). [`Error::Refused`] where
+    /// Opens a file. A block device can only be opened for reading (W7). [`Error::Refused`] if
     /// [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a fallback, not an error.
     pub fn open_file(
         &mut self,
@@ -80,7 +81,7 @@ impl Engine {
         self.open_path(path.as_ref(), options)
     }
 
-    /// Lets carried requests use a file that another engine has open until it is closed here.
+    /// Lets carried requests use a file that another engine keeps open until it is closed here.
     pub(crate) fn adopt_file(&mut self, file: RawFd, path: &Path) -> FileId {
         let slot = self.free_slot();
         let access = FileAccess { direct: false, refused: None, align_bytes: 1 };
@@ -151,16 +152,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether the file's transfers bypass the page cache, as far as is known: a file system may
-    /// take `O_DIRECT` at open and refuse the first transfer.
+    /// Returns whether the file's transfers bypass the page cache, as far as known: a file system
+    /// may accept `O_DIRECT` at open and refuse the first transfer.
     pub fn is_direct(&self, file: FileId) -> bool {
         self.known(file).direct
     }
 
-    /// Waits for the file's operations in flight. Its later transfers bypass the page cache, or go
-    /// through it.
+    /// Waits for the file's operations in flight, and makes later transfers bypass the page cache
+    /// or not.
     pub(crate) fn set_direct(&mut self, file: FileId, direct: bool) -> Result<(), Error> {
-        // A direct write whose pages the cache has got meanwhile fails the next flush (EIO).
+        // A direct write whose pages were cached in the meantime makes the next flush fail (EIO).
         self.wait_for_file(file)?;
         let set = self.backend.set_direct(file.slot, direct);
         set.tried(&self.known(file).path, Action::Open)?;
@@ -168,13 +169,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Offset and length of a transfer must be multiples of this: 1 unless the file is direct.
+    /// Returns the required alignment of offsets and lengths: 1 unless the file is direct.
     pub fn align_bytes(&self, file: FileId) -> u32 {
         let file = self.known(file);
         if file.direct { file.align_bytes } else { 1 }
     }
 
-    /// Gives the file the name by which its user knows it, for errors.
+    /// Sets the path by which the user knows the file, for errors.
     pub(crate) fn set_path(&mut self, file: FileId, path: &Path) {
         self.known(file);
         path.clone_into(&mut self.file_mut(file.slot).path);
@@ -184,16 +185,16 @@ impl Engine {
         &self.known(file).path
     }
 
-    /// The file's length in bytes.
+    /// Returns the file's length in bytes.
     pub fn file_len(&self, file: FileId) -> Result<u64, Error> {
         self.check_process()?;
         let path = &self.known(file).path;
         self.backend.len(file.slot).tried(path, Action::Examine)
     }
 
-    /// Waits for the file's operations in flight, and sets its length: bytes beyond are gone, new
-    /// bytes read as zeros (`ftruncate(2)`). Nothing is flushed. Fails when an earlier flush of the
-    /// file failed (W2).
+    /// Waits for the file's operations in flight, and sets its length: bytes beyond are discarded,
+    /// new bytes read as zeros (`ftruncate(2)`). Nothing is flushed. Fails if an earlier flush of
+    /// the file failed (W2).
     pub fn truncate(&mut self, file: FileId, len_bytes: u64) -> Result<(), Error> {
         self.check_process()?;
         self.wait_for_file(file)?;
@@ -211,21 +212,21 @@ impl Engine {
             .map_err(|error| Error::file(&path, action, offset, &error))
     }
 
-    /// Drops the file's clean pages from the page cache (`posix_fadvise(2)`): later reads find what
-    /// the disk has, those by other openings too.
+    /// Drops the file's clean pages from the page cache (`posix_fadvise(2)`), so that later reads,
+    /// through any open file, see what the disk has.
     pub(crate) fn drop_clean_pages(&mut self, file: FileId) {
         self.backend.drop_clean_pages(file.slot);
     }
 
-    /// Tells whether another program may still see what is written to the file: it has a second
-    /// name, or is open elsewhere, also in this process. It holds for openings before the call, by
-    /// programs on this system. Fails where the system cannot tell.
+    /// Returns whether another program may still see writes to the file: it has a second name, or
+    /// is open elsewhere, including in this process. Covers earlier opens by programs on this
+    /// system. Fails if the system can't determine that.
     pub(crate) fn is_shared(&self, file: FileId) -> Result<bool, Error> {
         let path = &self.known(file).path;
         self.backend.is_shared(file.slot).tried(path, Action::Examine)
     }
 
-    /// The open file itself, to examine or change its permissions and extents. `None` on a
+    /// Returns the open file, to examine or change its permissions and extents. `None` on a
     /// simulated disk.
     pub fn descriptor(&self, file: FileId) -> Option<BorrowedFd<'_>> {
         self.known(file);
@@ -251,8 +252,8 @@ impl Engine {
     }
 }
 
-/// Returns the file that `id` names. A closed file is a mistake of the caller's, and must not mean
-/// its successor in the slot.
+/// Returns the file of `id`. Using a closed file is a bug of the caller, and must not affect its
+/// successor in the slot.
 #[inline]
 pub(super) fn known(files: &[Option<OpenFile>], id: FileId) -> &OpenFile {
     let file = files.get(id.slot as usize).and_then(Option::as_ref);

@@ -1,29 +1,29 @@
-//! Options of an engine, and of a file that it opens.
+//! Options of an engine, and of its files.
 
 use super::sqpoll::Sqpoll;
 
-/// The way by which operations reach the kernel, in fio's words.
+/// How operations reach the kernel, in fio's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Ioengine {
-    /// `pwritev2(2)` and `preadv2(2)` on the caller's own thread, one operation at a time.
+    /// `pwritev2(2)` and `preadv2(2)` on the calling thread, one operation at a time.
     Psync,
-    /// The same calls on a pool of threads: the fallback where io_uring is refused.
+    /// The same calls on a thread pool: the fallback if io_uring is refused.
     Threads,
-    /// `io_uring(7)`, with the newest set-up flags that the kernel takes.
+    /// `io_uring(7)`, with the newest set-up flags that the kernel supports.
     #[default]
     IoUring,
-    /// Copies between the buffers and a mapping of the file (`mmap(2)`), on the caller's own
-    /// thread, one at a time: the cost of the page cache without a system call. If another process
-    /// truncates the file meanwhile, SIGBUS ends this one.
+    /// Copies between the buffers and a mapping of the file (`mmap(2)`), on the calling thread, one
+    /// at a time: the page cache without system calls. If another process truncates the file,
+    /// SIGBUS ends this one.
     Mmap,
-    /// No I/O: an operation is over when it is handed on, its bytes go nowhere, and a read leaves
-    /// its buffer as it was. It measures the cost of the loop around an engine.
+    /// No I/O: an operation completes when submitted, its bytes are discarded, and a read leaves
+    /// its buffer unchanged. Measures the overhead around an engine.
     Null,
 }
 
 impl Ioengine {
-    /// The name in results: `psync`, `threads`, `io_uring`, `mmap`, `null`.
+    /// Returns the name in results: `psync`, `threads`, `io_uring`, `mmap`, `null`.
     pub fn as_str(self) -> &'static str {
         match self {
             Ioengine::Psync => "psync",
@@ -35,15 +35,16 @@ impl Ioengine {
     }
 }
 
-/// The threads that call an engine.
+/// The threads that may call an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Callers {
-    /// The thread that made it: its ring can assume one caller (`IORING_SETUP_SINGLE_ISSUER`).
+    /// Only the thread that created it: its ring can assume one caller
+    /// (`IORING_SETUP_SINGLE_ISSUER`).
     One,
-    /// Any threads, one at a time.
+    /// Any thread, one at a time.
     Any,
-    /// Any threads, one at a time. Its buffers may be on any threads at any time, and one thread
-    /// may wait for the kernel while another calls the engine.
+    /// Any thread, one at a time. Its buffers may be on any thread at any time, and one thread may
+    /// wait for the kernel while another calls the engine.
     Shared,
 }
 
@@ -61,18 +62,18 @@ pub struct Options {
 }
 
 impl Options {
-    /// The most files that an engine has open at once. The kernel allows fewer where
-    /// `RLIMIT_NOFILE` is lower (`getrlimit(2)`).
+    /// The most files that an engine has open at once. The kernel allows fewer if `RLIMIT_NOFILE`
+    /// is lower (`getrlimit(2)`).
     pub const FILES_MAX: u32 = 1 << 20;
-    /// The most files that are registered with a ring at once. The engine names later ones by their
-    /// descriptors, and notes that as a fallback.
+    /// The most files registered with a ring at once. Later ones are used by descriptor, which is
+    /// recorded as a fallback.
     pub const REGISTERED_FILES_MAX: u32 = 64;
-    /// The greatest `iodepth`; a greater one is reduced to it.
+    /// The maximum `iodepth`; a greater one is reduced to it.
     pub const IODEPTH_MAX: u32 = 4096;
 
-    /// Returns the fastest settings for at most `iodepth` operations in flight at once, with a
-    /// buffer of `buffer_bytes` for each. [`Ioengine::Psync`] and [`Ioengine::Mmap`] have one
-    /// operation in flight, and [`Ioengine::Threads`] at most 64.
+    /// Returns the fastest settings for at most `iodepth` operations in flight, with a buffer of
+    /// `buffer_bytes` for each. [`Ioengine::Psync`] and [`Ioengine::Mmap`] have one operation in
+    /// flight, and [`Ioengine::Threads`] at most 64.
     pub fn new(ioengine: Ioengine, iodepth: u32, buffer_bytes: usize) -> Options {
         Options {
             ioengine,
@@ -93,20 +94,20 @@ impl Options {
     }
 
     /// Sets whether the pool is registered with the ring; true by default. The kernel then pins its
-    /// pages once, not for each operation.
+    /// pages once instead of for each operation.
     pub fn registered_buffers(self, registered_buffers: bool) -> Options {
         Options { registered_buffers, ..self }
     }
 
     /// Sets whether open files are registered with the ring; true by default. The kernel then looks
-    /// them up once, not for each operation.
+    /// them up once instead of for each operation.
     pub fn registered_files(self, registered_files: bool) -> Options {
         Options { registered_files, ..self }
     }
 
-    /// Has a kernel thread take operations from the ring (`IORING_SETUP_SQPOLL`,
+    /// Makes a kernel thread poll the ring for operations (`IORING_SETUP_SQPOLL`,
     /// `io_uring_setup(2)`; for ordinary users since Linux 5.13): submitting then needs no system
-    /// call. The thread spends a CPU. It sleeps after `idle_ms` without work (0 is the kernel's
+    /// call. The thread occupies a CPU. It sleeps after `idle_ms` without work (0 is the kernel's
     /// default of a second), and is bound to `cpu` if that is given.
     ///
     /// Engines opened with these options or clones of them share one thread
@@ -121,14 +122,14 @@ impl Options {
         Options { sqpoll: other.sqpoll.clone(), ..self }
     }
 
-    /// Sets whether completions are found by polling the device instead of by its interrupts, for
-    /// reads and writes of direct files on a device with poll queues.
+    /// Sets whether completions are found by polling the device instead of by interrupts, for reads
+    /// and writes of direct files on a device with poll queues.
     pub fn iopoll(self, iopoll: bool) -> Options {
         Options { iopoll, ..self }
     }
 }
 
-/// Options of a file that an engine opens, as a builder: `FileOptions::new().write(true)`.
+/// Options of an engine's file, as a builder: `FileOptions::new().write(true)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileOptions {
     pub(crate) create_new: bool,
@@ -143,7 +144,7 @@ pub struct FileOptions {
 }
 
 impl FileOptions {
-    /// Returns the options of an existing file that is read through the page cache.
+    /// Returns the options for reading an existing file through the page cache.
     pub const fn new() -> FileOptions {
         FileOptions {
             create_new: false,
@@ -158,22 +159,22 @@ impl FileOptions {
         }
     }
 
-    /// Sets whether the file is made, and an existing name is an error (W7).
+    /// Sets whether the file is created, and an existing name is an error (W7).
     pub const fn create_new(self, create_new: bool) -> FileOptions {
         FileOptions { create_new, ..self }
     }
 
-    /// Sets whether the file is made where the name does not exist.
+    /// Sets whether the file is created if the name does not exist.
     pub const fn create(self, create: bool) -> FileOptions {
         FileOptions { create, ..self }
     }
 
-    /// Sets whether the file is truncated when it is opened, which overwrites it (W7).
+    /// Sets whether the file is truncated on open, which overwrites it (W7).
     pub const fn truncate(self, truncate: bool) -> FileOptions {
         FileOptions { truncate, ..self }
     }
 
-    /// Sets the permissions of a new file (`open(2)`), less the umask; 0o666 by default.
+    /// Sets the permissions of a new file (`open(2)`), minus the umask; 0o666 by default.
     pub const fn mode(self, mode: Option<u32>) -> FileOptions {
         FileOptions { mode, ..self }
     }
@@ -183,21 +184,21 @@ impl FileOptions {
         FileOptions { write, ..self }
     }
 
-    /// Sets whether transfers bypass the page cache (`O_DIRECT`, `open(2)`), where the file system
+    /// Sets whether transfers bypass the page cache (`O_DIRECT`, `open(2)`), if the file system
     /// can.
     pub const fn direct(self, direct: bool) -> FileOptions {
         FileOptions { direct, ..self }
     }
 
-    /// Sets whether durable writes bring all of the file's metadata to stable storage too:
-    /// `RWF_SYNC` in place of `RWF_DSYNC` (`pwritev2(2)`), which is `O_SYNC` for one write.
+    /// Sets whether durable writes also make all of the file's metadata durable: `RWF_SYNC` instead
+    /// of `RWF_DSYNC` (`pwritev2(2)`), which is `O_SYNC` for one write.
     pub const fn sync_metadata(self, sync_metadata: bool) -> FileOptions {
         FileOptions { sync_metadata, ..self }
     }
 
-    /// Sets whether a power loss leaves each write whole or not at all: `RWF_ATOMIC`
-    /// (`pwritev2(2)`, Linux 6.11, for files 6.13). Without support of the file system and the
-    /// device the write fails, since nothing slower gives the same.
+    /// Sets whether power loss leaves each write complete or not done: `RWF_ATOMIC` (`pwritev2(2)`,
+    /// Linux 6.11, for files 6.13). Without support of file system and device the write fails,
+    /// because no slower way gives the same.
     pub const fn atomic(self, atomic: bool) -> FileOptions {
         FileOptions { atomic, ..self }
     }

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// The most that the kernel moves in one call (`read(2)`, `write(2)`), less than 2 GiB.
 const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 
-/// The caller's operation in the engine's words.
+/// The caller's operation in the engine's terms.
 pub(super) struct Work {
     kind: OpKind,
     slot: u32,
@@ -41,7 +41,7 @@ impl Work {
         Work { kind, slot, offset, len, buffer }
     }
 
-    /// Whether it must not be tried.
+    /// Returns whether it must not be tried.
     #[inline]
     pub(super) fn is_refused(&self, file: &OpenFile) -> bool {
         let is_poisoned = file.poison.is_some() && self.kind != OpKind::Read;
@@ -49,7 +49,7 @@ impl Work {
         is_poisoned || self.is_beyond() || is_misaligned()
     }
 
-    /// Whether it ends behind the last byte of the longest file: the kernel's offsets are signed.
+    /// Returns whether it ends beyond the longest file: the kernel's offsets are signed.
     #[inline]
     fn is_beyond(&self) -> bool {
         self.offset.saturating_add(self.len) > i64::MAX as u64
@@ -71,7 +71,7 @@ impl Work {
     }
 }
 
-/// A thread while it lives. A later one may get the mark of one that has ended.
+/// Identifies a live thread. A later one may get the mark of one that has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct ThreadMark(usize);
 
@@ -83,30 +83,29 @@ impl ThreadMark {
     }
 }
 
-/// A slot's operation, and the try that the backend has or gets next.
+/// A slot's operation, with its current or next try.
 pub(super) struct PendingOp {
-    /// The try: of the rest that was not moved yet.
+    /// The try, for the part not moved yet.
     pub request: Request,
     user_data: u64,
-    /// Bytes of the whole operation.
+    /// The length of the whole operation.
     len: u64,
     /// Bytes moved by all tries so far.
     moved: u64,
     buffer: Option<Buffer>,
     /// Tries that moved nothing.
     pub fruitless: u32,
-    /// The thread that handed the try to the backend.
+    /// The thread that submitted the try.
     pub handed_on_by: ThreadMark,
-    /// Whether the file was open directly when the try was made.
+    /// Whether the file was direct when the try was made.
     pub direct: bool,
-    /// Whether a reply of all bytes ends it without a look at its file.
+    /// Whether a reply of all bytes completes it without checking its file.
     is_plain: bool,
     is_pending: bool,
     is_carried: bool,
 }
 
 impl PendingOp {
-    /// Makes an empty slot.
     pub(super) fn none(token: u32) -> PendingOp {
         let (kind, in_pool, rw_flags) = (OpKind::Fsync, false, 0);
         let address = std::ptr::NonNull::dangling().as_ptr();
@@ -126,7 +125,7 @@ impl PendingOp {
         }
     }
 
-    /// Begins an operation in a free slot, with its first try.
+    /// Starts an operation in a free slot, with its first try.
     #[inline]
     pub(super) fn begin(&mut self, user_data: u64, work: Work, file: &OpenFile, pool: &Pool) {
         let Work { kind, slot, offset, len, buffer } = work;
@@ -148,7 +147,7 @@ impl PendingOp {
         self.prepare_try(len, file);
     }
 
-    /// Begins a try of another engine's operation in a free slot: any result ends it.
+    /// Starts a try of another engine's operation in a free slot; any result ends it.
     pub(super) fn begin_carried(&mut self, user_data: u64, carried: CarriedRequest) {
         let CarriedRequest { file, request } = carried;
         let token = self.request.token;
@@ -163,17 +162,17 @@ impl PendingOp {
         self.is_carried = true;
     }
 
-    /// Whether another engine judges the result.
+    /// Returns whether another engine judges the result.
     pub(super) fn is_carried(&self) -> bool {
         self.is_carried
     }
 
-    /// Prepares the try after one that did not move everything.
+    /// Prepares another try after one that did not move everything.
     pub(super) fn prepare_again(&mut self, file: &OpenFile) {
         self.prepare_try(self.len - self.moved, file);
     }
 
-    /// Prepares a try of the `rest`, as the file is open now.
+    /// Prepares a try of the `rest`, in the file's current mode.
     #[inline]
     fn prepare_try(&mut self, rest: u64, file: &OpenFile) {
         let request = &mut self.request;
@@ -186,7 +185,7 @@ impl PendingOp {
         self.is_plain = promises_nothing && is_proven && request.len == rest;
     }
 
-    /// Counts the bytes that a try moved, and returns whether they are all.
+    /// Counts the bytes moved by a try, and returns whether they are all.
     pub(super) fn advance(&mut self, moved: u64) -> bool {
         self.moved += moved;
         self.request.offset += moved;
@@ -195,7 +194,7 @@ impl PendingOp {
         self.moved == self.len
     }
 
-    /// Bytes moved by all tries so far.
+    /// Returns the bytes moved by all tries so far.
     pub(super) fn moved(&self) -> u64 {
         self.moved
     }
@@ -204,28 +203,28 @@ impl PendingOp {
         self.is_pending
     }
 
-    /// Whether this result is all bytes of a transfer that promises nothing (W1), and teaches
-    /// nothing about its file.
+    /// Returns whether this result is all bytes of a transfer that promises nothing (W1), and
+    /// teaches nothing new about its file.
     #[inline]
     pub(super) fn is_plainly_whole(&self, result: i64) -> bool {
         self.is_plain && result == self.request.len as i64
     }
 
-    /// The bytes of the file that the whole operation writes.
+    /// Returns the file range written by the whole operation.
     fn written(&self) -> Range<u64> {
         let start = self.request.offset - self.moved;
         if self.request.kind.writes() { start..start + self.len } else { start..start }
     }
 
-    /// Whether both write to one byte of one file.
+    /// Returns whether both write to a common byte.
     pub(super) fn overlaps(&self, other: &PendingOp) -> bool {
         let (ours, theirs) = (self.written(), other.written());
         self.request.slot == other.request.slot
             && ours.start.max(theirs.start) < ours.end.min(theirs.end)
     }
 
-    /// Ends the operation, whose slot is freed next: its number, its bytes, and its buffer for the
-    /// caller, if it is a read. A write's buffer returns to its pool.
+    /// Ends the operation, whose slot is freed next: returns its number, bytes, and for a read its
+    /// buffer. A write's buffer returns to its pool.
     #[inline]
     pub(super) fn end(&mut self) -> (u64, usize, Option<Buffer>) {
         self.is_pending = false;

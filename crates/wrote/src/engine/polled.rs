@@ -1,7 +1,7 @@
-//! The polled half of a pair of rings.
+//! The polled ring of a pair of rings.
 //!
 //! A ring with `IORING_SETUP_IOPOLL` finds its completions by polling the device, which saves the
-//! interrupt. It takes only reads and writes of direct files, on a device with poll queues
+//! interrupt. It supports only reads and writes of direct files, on a device with poll queues
 //! (`io_uring_setup(2)`). Everything else goes to the plain ring beside it.
 
 use super::backend::OpenedFile;
@@ -12,7 +12,7 @@ use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use crate::device::{self, BlockDevice};
 
-/// The polled ring; it is made for the first file that it suits.
+/// The polled ring, created for the first suitable file.
 pub(super) struct PolledRing {
     pub ring: Ring,
     /// For each slot the longest transfer that is polled; 0 for none.
@@ -34,7 +34,7 @@ impl PolledRing {
         Ok(PolledRing { ring, bytes_max: Vec::new() })
     }
 
-    /// Tries one read of the file, and polls the file's transfers from now on if it works.
+    /// Tries one read of the file, and if that works polls its transfers from then on.
     pub(super) fn take(
         &mut self,
         file: &OpenedFile,
@@ -72,22 +72,22 @@ impl PolledRing {
         Ok(())
     }
 
-    /// Ends the polling of the file's transfers.
+    /// Stops polling the file's transfers.
     pub(super) fn leave(&mut self, slot: u32) {
         if let Some(bytes_max) = self.bytes_max.get_mut(slot as usize) {
             *bytes_max = 0;
         }
     }
 
-    /// Whether the request is polled. A transfer of several commands is not: on Linux 6.1 it never
-    /// ends, and keeps a worker of the ring busy.
+    /// Returns whether the request is polled. A transfer of several commands is not: on Linux 6.1
+    /// it never ends, and keeps a worker of the ring busy.
     pub(super) fn takes(&self, request: &Request) -> bool {
         let bytes_max = self.bytes_max.get(request.slot as usize);
         request.kind.transfers() && bytes_max.is_some_and(|&bytes_max| request.len <= bytes_max)
     }
 }
 
-/// Returns the device that would be polled for the file's transfers, or the reason why it can't be.
+/// Returns the device to poll for the file's transfers, or why it can't be polled.
 pub(super) fn device_for(file: &OpenedFile) -> Result<BlockDevice, String> {
     if !file.access.direct {
         return Err("polling needs direct transfers".into());

@@ -1,4 +1,4 @@
-//! Requests as system calls on the calling thread, one at a time.
+//! Executes requests as system calls on the calling thread, one at a time.
 
 use super::backend::{Files, Transfer};
 use super::op::OpKind;
@@ -9,7 +9,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{BorrowedFd, RawFd};
 
-/// Carries each request out when it is pushed.
+/// Executes each request when pushed.
 #[derive(Default)]
 pub(super) struct Psync {
     done: Vec<Reply>,
@@ -31,12 +31,12 @@ impl Transfer for Psync {
     }
 }
 
-/// Tries a request once. The result may be short, and EINTR comes back as it is.
+/// Tries a request once. The result may be short, and EINTR is returned.
 ///
 /// # Safety
 ///
-/// `file` is open, and for a transfer `request.address` is valid for `request.len` bytes that no
-/// other code uses until this returns.
+/// `file` must be open, and for a transfer `request.address` must be valid for `request.len` bytes
+/// that no other code uses until this returns.
 pub(super) unsafe fn perform(request: &Request, file: RawFd) -> Reply {
     // SAFETY: the caller keeps `file` open until this returns.
     let file = unsafe { BorrowedFd::borrow_raw(file) };

@@ -1,27 +1,27 @@
-//! One try of an operation, and its result: the words between the engine and its backends.
+//! One try of an operation, and its result: the types between engine and backends.
 
 use super::op::OpKind;
 use rustix::io::Errno;
 
-/// One try of an operation. Its result may be short; the engine tries again.
+/// One try of an operation. Its result may be short; the engine then retries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     /// The number that the reply repeats.
     pub token: u32,
     pub kind: OpKind,
-    /// Whether `address` lies in the registered pool.
+    /// Whether `address` is in the registered pool.
     pub in_pool: bool,
     /// The `RWF_` flags of a transfer (`pwritev2(2)`).
     pub rw_flags: i32,
     pub slot: u32,
     pub offset: u64,
-    /// The bytes to move; dangling where there are none. They stay valid, and no other code uses
-    /// them until the request is done (W5): the engine holds the buffer.
+    /// The bytes to move; dangling if there are none. They stay valid, and no other code uses them
+    /// until the request is done (W5), because the engine holds the buffer.
     pub address: *mut u8,
     pub len: u64,
 }
 
-/// The result of a request: bytes moved, or a negative error number, as the kernel gives it.
+/// The result of a request: bytes moved, or a negative error number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reply {
     pub token: u32,

@@ -1,6 +1,6 @@
-//! One io_uring: its set-up, its registrations, and requests as its entries.
+//! One io_uring: set-up, registrations, and requests as its entries.
 //!
-//! Set-up flags, registered files and registered buffers are each used where the kernel has them.
+//! Set-up flags, registered files and registered buffers are each used if the kernel supports them.
 
 use super::op::OpKind;
 use super::request::{Reply, Request};
@@ -22,13 +22,13 @@ const REGISTERED_BYTES_MAX: usize = 1 << 30;
 /// The `user_data` of an entry that only ends a wait. A token has 32 bits.
 const INTERRUPT: u64 = u64::MAX;
 
-/// Refusals in a row (EAGAIN: no memory for a request; EBUSY) that the kernel may answer before its
-/// error counts. A call after [`REFUSALS_AT_ONCE`] of them sleeps first, so they last for seconds.
+/// The most consecutive refusals (EAGAIN: no memory for a request; EBUSY) before the error counts.
+/// After [`REFUSALS_AT_ONCE`] of them each call sleeps first, so they last for seconds.
 const REFUSALS_MAX: u32 = 10_000;
 const REFUSALS_AT_ONCE: u32 = 100;
 const REFUSED_FOR: Duration = Duration::from_millis(1);
 
-/// A set-up flag: its name in `io_uring_setup(2)`, and its method of the builder.
+/// A set-up flag: its name in `io_uring_setup(2)`, and its builder method.
 type Flag = (&'static str, fn(&mut Builder) -> &mut Builder);
 
 /// NO_SQARRAY came with Linux 6.6, DEFER_TASKRUN with 6.1, SINGLE_ISSUER with 6.0, COOP_TASKRUN
@@ -40,7 +40,8 @@ const COOP: Flag = ("COOP_TASKRUN", |b| b.setup_coop_taskrun());
 const TASKRUN: Flag = ("TASKRUN_FLAG", |b| b.setup_taskrun_flag());
 const ALL: Flag = ("SUBMIT_ALL", |b| b.setup_submit_all());
 
-/// Sets of flags, from the newest kernel's to the oldest's; the first that the kernel takes counts.
+/// Sets of flags, from the newest kernel's to the oldest's; the first that the kernel accepts is
+/// used.
 const FLAGS: &[&[Flag]] = &[
     &[SINGLE, DEFER, TASKRUN, ALL, NO_SQARRAY],
     &[SINGLE, DEFER, TASKRUN, ALL],
@@ -50,17 +51,17 @@ const FLAGS: &[&[Flag]] = &[
     &[],
 ];
 
-/// Sets for a ring whose operations a kernel thread takes: it has no task work to defer.
+/// Sets for a ring polled by a kernel thread, which has no task work to defer.
 const SQPOLL_FLAGS: &[&[Flag]] = &[&[SINGLE, ALL, NO_SQARRAY], &[SINGLE, ALL], &[ALL], &[]];
 
-/// Sets for a ring that several threads call. Its completions must not wait until the submitting
+/// Sets for a ring called by several threads. Its completions must not wait until the submitting
 /// thread enters the kernel again, which may never happen.
 const ANY_CALLER_FLAGS: &[&[Flag]] = &[&[ALL, NO_SQARRAY], &[ALL], &[]];
 
-/// The way in which a ring is served.
+/// How a ring is served.
 #[derive(Clone, Copy)]
 pub(super) struct Service<'a> {
-    /// The kernel thread that takes its operations.
+    /// The kernel thread that polls for its operations.
     pub sqpoll: Option<&'a Sqpoll>,
     /// Whether completions are found by polling the device.
     pub iopoll: bool,
@@ -80,7 +81,8 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Sets a ring up, and returns its flags; else the call that failed, and the kernel's words.
+    /// Sets up a ring and returns its flags; otherwise the call that failed, and the kernel's
+    /// error.
     pub(super) fn start(
         iodepth: u32,
         service: Service,
@@ -130,7 +132,7 @@ impl Ring {
         } else {
             let region = libc::iovec { iov_base: start.cast(), iov_len: length_bytes };
             // SAFETY: the pool's mapping outlives the ring: the engine drops its backend first, and
-            // leaks the pool where requests are still in flight.
+            // leaks the pool if requests are still in flight.
             unsafe { self.ring.submitter().register_buffers(&[region]) }
                 .map_err(|error| format!("IORING_REGISTER_BUFFERS: {error}"))
         };
@@ -153,12 +155,12 @@ impl Ring {
             return effective.fell_back("registered files", "some unregistered files", because);
         }
         if let Err(error) = self.ring.submitter().register_files_update(slot, &[file]) {
-            // From here on every file is named by its descriptor; the table's entries do no harm.
+            // From here on files are used by descriptor; the table's entries do no harm.
             self.unregister_files("IORING_REGISTER_FILES_UPDATE", &error, effective);
         }
     }
 
-    /// Unregisters the file `slot`, which is about to be closed.
+    /// Unregisters file `slot`, which is about to be closed.
     pub(super) fn closing(&mut self, slot: u32) {
         if self.registered.files && slot < Options::REGISTERED_FILES_MAX {
             // The ring's table holds the file open. Without this, or if it fails, the file's blocks
@@ -167,7 +169,7 @@ impl Ring {
         }
     }
 
-    /// Requests pushed and not yet collected.
+    /// Returns the number of requests pushed and not yet collected.
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight
     }
@@ -183,7 +185,7 @@ impl Ring {
         let mut pushed = 0;
         let mut queue = self.ring.submission();
         for request in requests {
-            // A registered file is named by its slot.
+            // A registered file is identified by its slot.
             let (name, flags) = if files && request.slot < Options::REGISTERED_FILES_MAX {
                 (request.slot.cast_signed(), squeue::Flags::FIXED_FILE)
             } else {
@@ -204,7 +206,7 @@ impl Ring {
         submit(&mut self.ring, &mut self.patience)
     }
 
-    /// Hands the queue on, waits until `min` more are done or the kernel interrupts the wait, and
+    /// Submits the queue, waits until `min` more are done or the kernel interrupts the wait, and
     /// collects all that are done.
     ///
     /// On a polled ring every call polls the device once, even with a `min` of 0.
@@ -214,8 +216,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Hands the queue on, waits until one more is done, `time` is over or the kernel interrupts
-    /// the wait, and collects all that are done.
+    /// Submits the queue, waits until one more is done, `time` is over or the kernel interrupts the
+    /// wait, and collects all that are done.
     pub(super) fn enter_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         if !self.ring.params().is_feature_ext_arg() {
             // Before Linux 5.11.
@@ -237,17 +239,17 @@ impl Ring {
         Ok(())
     }
 
-    /// Returns a wait that submits the queue: it needs no `&mut` to the ring.
+    /// Returns a wait that submits the queue, without needing `&mut` to the ring.
     pub(super) fn prepare_wait(&mut self) -> io::Result<Wait> {
         if self.sqpoll {
-            // Only a call of the ring's own knows whether the kernel's thread sleeps.
+            // Only a call through the ring's own type knows whether the kernel's thread sleeps.
             self.submit()?;
         }
         let to_submit = if self.sqpoll { 0 } else { self.ring.submission().len() as u32 };
         Ok(Wait::Ring { ring: self.ring.as_raw_fd(), to_submit })
     }
 
-    /// Ends a wait on another thread by an entry that does nothing.
+    /// Ends a wait on another thread with an entry that does nothing.
     pub(super) fn interrupt(&mut self) -> io::Result<()> {
         let entry = opcode::Nop::new().build().user_data(INTERRUPT);
         // SAFETY: the entry refers to no memory.
@@ -258,8 +260,8 @@ impl Ring {
         self.submit()
     }
 
-    /// Whether a call would make progress: entries to submit, or completions that come only inside
-    /// a call (DEFER_TASKRUN; TASKRUN_FLAG reports them).
+    /// Returns whether a call would make progress: entries to submit, or completions that arrive
+    /// only inside a call (DEFER_TASKRUN; reported by TASKRUN_FLAG).
     pub(super) fn wants_call(&mut self) -> bool {
         let queue = self.ring.submission();
         !queue.is_empty() || queue.taskrun()
@@ -282,7 +284,7 @@ impl Ring {
 }
 
 impl Ring {
-    /// Does the same where some entries only ended a wait.
+    /// The same if some entries only ended a wait.
     #[cold]
     fn collect_among_interrupts(&mut self, done: &mut Vec<Reply>) {
         for entry in self.ring.completion() {
@@ -304,26 +306,26 @@ fn submit(ring: &mut IoUring, patience: &mut Patience) -> io::Result<()> {
     patience.judge(ring.submit())
 }
 
-/// Hands on a full submission queue. It is as long as the engine's depth, so it is full only of
-/// entries that were not submitted yet, or that the kernel's thread has not taken yet.
+/// Empties a full submission queue. It is as long as the engine's depth, so it can only be full of
+/// entries that were not submitted yet, or not yet taken by the kernel's thread.
 #[cold]
 fn empty(ring: &mut IoUring, patience: &mut Patience, sqpoll: bool) {
     submit(ring, patience).expect("io_uring_enter takes what io_uring_setup allowed");
     if sqpoll {
-        // An error is EINTR; the caller tries the push again.
+        // An error is EINTR; the caller repeats the push.
         let _ = ring.submitter().squeue_wait();
     }
 }
 
-/// The registrations that entries may name.
+/// The registrations that entries may refer to.
 #[derive(Clone, Copy, Default)]
 struct Registered {
     files: bool,
     buffers: bool,
 }
 
-/// Writes the entry of a request, unless the queue is full. `fixed` names its buffer by the
-/// registration of the pool.
+/// Writes the entry of a request, unless the queue is full. `fixed` refers to its buffer by the
+/// pool's registration.
 #[inline(always)]
 fn write_entry(
     queue: &mut SubmissionQueue,
@@ -334,7 +336,7 @@ fn write_entry(
 ) -> bool {
     let Request { token, kind, offset, address, len, rw_flags, .. } = *request;
     let bytes = len as u32;
-    // Each kind writes its own entry: one that all of them had built would be moved.
+    // Each kind writes its entry itself, because a shared one would be moved.
     let mut write = |entry: squeue::Entry| {
         let entry = entry.flags(flags).user_data(token.into());
         // SAFETY: the engine holds the request's buffer and file until the request is done (W5).
@@ -385,7 +387,7 @@ fn set_up(iodepth: u32, service: Service) -> io::Result<SetUp> {
     Ok((ring, flags, Some(member)))
 }
 
-/// Makes the ring with the newest flags that the kernel takes, and returns their names.
+/// Creates the ring with the newest flags that the kernel accepts, and returns their names.
 fn first_taken(
     iodepth: u32,
     sets: &[&[Flag]],
@@ -409,7 +411,7 @@ fn first_taken(
                 names.extend(iopoll.then_some("IOPOLL"));
                 return Ok((ring, names));
             }
-            // The kernel does not know a flag. No set of flags mends another error.
+            // The kernel does not know a flag. For any other error, other flags don't help.
             Err(error) if errno_of(&error) == libc::EINVAL => refused = Some(error),
             Err(error) => return Err(error),
         }
@@ -435,15 +437,15 @@ fn check_operations(ring: &IoUring) -> Result<(), String> {
     missing.map_or(Ok(()), |(name, _)| Err(format!("{name}: the kernel does not have it")))
 }
 
-/// How often in a row the kernel has refused a call that is made again.
+/// Counts consecutive refusals of a repeated call.
 #[derive(Default)]
 struct Patience {
     refusals: u32,
 }
 
 impl Patience {
-    /// Returns the error of a call, unless the call is to be made again: after a signal, and after
-    /// a refusal that may pass. A kernel that refuses for ever must not hold the caller for ever.
+    /// Returns the error of a call, unless it is to be repeated: after a signal, and after a
+    /// temporary refusal. A kernel that refuses forever must not block the caller forever.
     fn judge(&mut self, called: io::Result<usize>) -> io::Result<()> {
         let Err(error) = called else {
             self.refusals = 0;
@@ -463,8 +465,8 @@ impl Patience {
     }
 }
 
-/// Waits until an operation of the ring is complete, `time` is over or a signal comes. Returns
-/// whether one is.
+/// Waits until an operation of the ring is complete, `time` is over or a signal arrives. Returns
+/// whether one is complete.
 fn has_completion_within(ring: &IoUring, time: Duration) -> io::Result<bool> {
     // SAFETY: the ring keeps its descriptor open.
     let descriptor = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
@@ -480,8 +482,8 @@ impl Drop for Ring {
     fn drop(&mut self) {
         // Unregistering waits for operations in flight, which may never end.
         if self.registered.files && self.in_flight() == 0 {
-            // Releases the registered files before this returns. Linux 6.1 leaves the slots that
-            // were emptied one by one, and a closed ring, to a worker that may be a second late.
+            // Releases the registered files before this returns. Linux 6.1 leaves slots that were
+            // emptied one by one, and a closed ring, to a worker that may be a second late.
             let _ = self.ring.submitter().unregister_files();
         }
     }
@@ -507,7 +509,7 @@ mod tests {
         for errno in [libc::EAGAIN, libc::EBUSY] {
             let mut patience = Patience { refusals: REFUSALS_MAX - 1 };
             assert!(patience.judge(refused(errno)).is_ok());
-            // A signal is no refusal, however many come.
+            // Any number of signals is not a refusal.
             assert!(patience.judge(refused(libc::EINTR)).is_ok());
             assert_eq!(errno_of(&patience.judge(refused(errno)).unwrap_err()), errno);
             assert!(patience.judge(Ok(0)).is_ok());

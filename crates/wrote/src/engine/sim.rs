@@ -1,13 +1,13 @@
-//! A simulated disk: it cuts transfers short, fails and reorders on demand, and loses its power.
+//! A simulated disk that truncates transfers, fails and reorders on demand, and loses power.
 //!
-//! Files live in memory in two layers: stable bytes, and bytes written since the last flush. A
-//! power loss keeps or loses each unflushed 512-byte sector by itself, as a drive's volatile cache
-//! does: that reorders writes, and tears those longer than a sector. A failed flush through the
-//! page cache loses sectors, too, and a later flush that succeeds brings none of them back: Linux
-//! has marked their pages clean (`fsync(2)`; Rebello et al.: Can Applications Recover from fsync
-//! Failures?, 2020). Names are apart from files, as in a real file system: a file's name is stable
-//! once its folder was synced, not its file. A power loss keeps the first few of the later changes
-//! of names, as a journal does. All chance comes from the seed, so a failed run can be repeated.
+//! Files are in memory in two layers: stable bytes, and bytes written since the last flush. A power
+//! loss keeps or loses each unflushed 512-byte sector independently, like a drive's volatile cache:
+//! that reorders writes, and tears those longer than a sector. A failed flush through the page
+//! cache loses sectors too, and a later successful flush does not restore them: Linux has marked
+//! their pages clean (`fsync(2)`; Rebello et al.: Can Applications Recover from fsync Failures?,
+//! 2020). Names are separate from files, as in a real file system: a file's name is stable once its
+//! folder, not the file, was synced. A power loss keeps a prefix of the later name changes, as a
+//! journal does. All randomness comes from the seed, so a failed run can be repeated.
 
 mod file;
 mod names;
@@ -32,63 +32,63 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[non_exhaustive]
 pub enum Fault {
     /// A transfer moves at most this many bytes; other operations are not affected. A read before
-    /// the end of the file moves at least one: 0 bytes say the end (`read(2)`).
+    /// the end of the file moves at least one, because 0 bytes mean the end (`read(2)`).
     Short(u64),
     /// The operation fails with this error number and changes nothing.
     Once(i32),
-    /// This operation and every later one fail with this error number.
+    /// This and every later operation fail with this error number.
     Forever(i32),
-    /// The power fails before the operation: this one and every later one fail with `EIO`, and each
-    /// sector that was not flushed is kept or lost by chance.
+    /// The power fails before the operation: this and every later one fail with `EIO`, and each
+    /// unflushed sector is kept or lost at random.
     PowerLoss,
-    /// A flush reports success and makes nothing stable, as a drive does that ignores it; other
+    /// A flush reports success without making anything stable, like a drive that ignores it; other
     /// operations are not affected.
     Lie,
     /// A read finds one flipped bit, which stays on the disk; other operations are not affected.
     Rot,
-    /// A read finds the bytes of another place of the file; other operations are not affected.
+    /// A read finds bytes from elsewhere in the file; other operations are not affected.
     Misdirected,
 }
 
-/// A handle to a simulated disk; clones share the disk, and it outlives every engine on it.
+/// A handle to a simulated disk; clones share the disk, which outlives all its engines.
 #[derive(Clone)]
 pub struct Sim(Arc<Mutex<SimDisk>>);
 
 impl Sim {
-    /// Makes an empty disk. The same seed, faults and operations give the same results.
+    /// Creates an empty disk. The same seed, faults and operations give the same results.
     pub fn new(seed: u64) -> Sim {
         let (chance, capacity_bytes) = (Chance(seed), u64::MAX);
         Sim(Arc::new(Mutex::new(SimDisk { chance, capacity_bytes, ..SimDisk::default() })))
     }
 
-    /// Sets the fault of the operation number `operation`; the first is 0, and each try counts.
+    /// Sets the fault of operation `operation`; the first is 0, and each try counts.
     pub fn fault(&self, operation: u64, fault: Fault) {
         self.locked().faults.insert(operation, fault);
     }
 
-    /// Bounds the sum of the files' lengths. An operation beyond it fails with `ENOSPC`, after it
-    /// has moved what still fits.
+    /// Limits the sum of the files' lengths. An operation beyond it fails with `ENOSPC`, after
+    /// moving what still fits.
     pub fn set_capacity(&self, bytes: u64) {
         self.locked().capacity_bytes = bytes;
     }
 
-    /// Answers `EINVAL` to `O_DIRECT` when a file is opened.
+    /// Returns `EINVAL` for `O_DIRECT` when a file is opened.
     pub fn refuse_direct_at_open(&self) {
         self.locked().refuse_direct_at_open = true;
     }
 
-    /// Takes `O_DIRECT` when a file is opened, and answers `EINVAL` to its first transfer.
+    /// Accepts `O_DIRECT` when a file is opened, and returns `EINVAL` for its first transfer.
     pub fn refuse_direct_at_transfer(&self) {
         self.locked().refuse_direct_at_transfer = true;
     }
 
-    /// Operations so far, each try counted.
+    /// Returns the number of operations so far, counting each try.
     pub fn operations(&self) -> u64 {
         self.locked().operations
     }
 
-    /// Makes everything stable: names, and bytes that a failed flush has lost, too. It counts as no
-    /// operation: it prepares the beginning of a test.
+    /// Makes everything stable: names, and even bytes lost by a failed flush. Does not count as an
+    /// operation: it prepares the start of a test.
     pub fn sync(&self) {
         let mut disk = self.locked();
         for file in &mut disk.files {
@@ -98,8 +98,8 @@ impl Sim {
         disk.names.sync();
     }
 
-    /// Cuts the power, if it is still on, and turns it on again: only stable bytes and names are
-    /// left, and no faults. Files that an engine has open are gone for it.
+    /// Cuts the power, if still on, and turns it on again: only stable bytes and names are left,
+    /// and no faults. Engines lose their open files.
     pub fn restart(&self) {
         let mut disk = self.locked();
         disk.lose_power();
@@ -114,20 +114,20 @@ impl Sim {
         disk.names.restart();
     }
 
-    /// The contents of a file on the running system.
+    /// Returns a file's content on the running system.
     pub fn contents(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let path = path.as_ref();
         let disk = self.locked();
         disk.names.file(path).map(|file| disk.files[file].cached.clone())
     }
 
-    /// The names on the running system, in order.
+    /// Returns the names on the running system, sorted.
     pub fn names(&self) -> Vec<PathBuf> {
         self.locked().names.all()
     }
 
-    /// Cuts the power, if it is still on, and returns the contents of the file afterwards. `None`
-    /// where the file's name was never synced and was lost.
+    /// Cuts the power, if still on, and returns the file's content afterwards. `None` if the file's
+    /// name was never synced and was lost.
     pub fn after_power_loss(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let path = path.as_ref();
         let mut disk = self.locked();
@@ -141,13 +141,13 @@ impl Sim {
     }
 
     fn locked(&self) -> MutexGuard<'_, SimDisk> {
-        // A test that failed while it held the disk has reported that already.
+        // A test that failed while holding the disk has reported that already.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A stream of numbers from a seed: splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom
-/// number generators, OOPSLA 2014). A disk needs no better.
+/// number generators, OOPSLA 2014), which is good enough for a disk.
 #[derive(Default)]
 struct Chance(u64);
 
@@ -165,7 +165,7 @@ impl Chance {
     }
 }
 
-/// The permission for an operation, and a fault that it does not report.
+/// Permission for an operation, with a fault that it does not report.
 struct Permit {
     bytes_max: u64,
     hidden: Option<Fault>,
@@ -174,7 +174,7 @@ struct Permit {
 #[derive(Default)]
 struct SimDisk {
     chance: Chance,
-    /// By number. A file without a name stays, since an engine may have it open.
+    /// By number. A file without a name stays, because an engine may have it open.
     files: Vec<SimFile>,
     names: Names,
     faults: HashMap<u64, Fault>,
@@ -184,7 +184,7 @@ struct SimDisk {
     refuse_direct_at_open: bool,
     refuse_direct_at_transfer: bool,
     off: bool,
-    /// The times that it was turned on.
+    /// Counts how often it was turned on.
     boot: u64,
 }
 
@@ -197,7 +197,7 @@ impl SimDisk {
         names.lose_power(chance);
         for file in files {
             file.harden_some(chance);
-            // A truncation is kept or lost too.
+            // A truncation may be lost too.
             if file.stable.len() > file.cached.len() && chance.below(2) == 0 {
                 file.stable.truncate(file.cached.len());
             }
@@ -240,12 +240,12 @@ impl SimDisk {
         }
     }
 
-    /// Does the same for an engine that may belong to an earlier boot.
+    /// The same for an engine that may belong to an earlier boot.
     fn admit_of(&mut self, boot: u64) -> Result<Permit, Errno> {
         if boot == self.boot { self.admit() } else { Err(Errno::IO) }
     }
 
-    /// Bytes by which files may still grow.
+    /// Returns by how many bytes files may still grow.
     fn room(&self) -> u64 {
         let named = self.names.files();
         let used: u64 = named.map(|file| self.files[file].cached.len() as u64).sum();
@@ -309,13 +309,13 @@ impl SimDisk {
                 Ok(0)
             }
             OpKind::Fallocate if growth(request.offset + request.len) > room => {
-                // The rest is allocated, and makes the file longer, as on ext4.
+                // The rest is allocated and extends the file, as on ext4.
                 let end = (file.cached.len() as u64 + room) as usize;
                 file.cached.resize(end, 0);
                 Err(Errno::NOSPC)
             }
             OpKind::Reserve => {
-                // What is reserved takes no room here.
+                // Reservations take no room here.
                 let has_room = growth(request.offset + request.len) <= room;
                 has_room.then_some(0).ok_or(Errno::NOSPC)
             }
@@ -336,10 +336,10 @@ struct SimSlot {
 /// One engine's view of the disk.
 struct SimBackend {
     sim: Sim,
-    /// The disk's boot that it belongs to: an engine of an earlier boot is gone with its system.
+    /// The boot that it belongs to: an engine of an earlier boot is gone with its system.
     boot: u64,
     slots: HashMap<u32, SimSlot>,
-    /// Requests in flight, carried out one by one in an order of chance.
+    /// Requests in flight, executed one by one in random order.
     pending: Vec<Request>,
 }
 
@@ -443,7 +443,7 @@ impl Backend for SimBackend {
         Ok(Located { path: path.to_owned(), found })
     }
 
-    /// Folders are not kept: a folder exists where a name is in it.
+    /// Folders are not stored: a folder exists if it contains a name.
     fn make_folder(&mut self, _folder: &Path) -> io::Result<()> {
         Ok(self.sim.locked().admit_of(self.boot).map(drop)?)
     }
@@ -473,7 +473,7 @@ impl Backend for SimBackend {
         while self.pending.len() > until {
             self.carry_out_one(done);
         }
-        // A disk works without a waiting caller: one that only polls finds something done at some
+        // A disk works even if no caller waits: one that only polls finds something done at some
         // time.
         if min == 0 && !self.pending.is_empty() && self.sim.locked().chance.below(2) == 0 {
             self.carry_out_one(done);

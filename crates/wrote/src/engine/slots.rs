@@ -1,14 +1,14 @@
-//! Operations in flight: each stays in the slot that it was begun in until it is complete.
+//! Operations in flight: each stays in its slot until it is complete.
 
 use super::pending::{PendingOp, ThreadMark};
 use super::request::Request;
 
-/// As many slots as operations may be in flight. The number of an operation's slot is its token.
+/// One slot per operation that may be in flight. The slot's number is the operation's token.
 pub(super) struct Slots {
     ops: Vec<PendingOp>,
     /// Slots without an operation.
     free: Vec<u32>,
-    /// Operations with a try that the backend does not have yet, in order.
+    /// Operations with a try that is not submitted yet, in order.
     queued: Vec<u32>,
 }
 
@@ -31,8 +31,8 @@ impl Slots {
         self.free.is_empty()
     }
 
-    /// Takes a free slot, and queues the try of the operation that the caller begins in it. Panics
-    /// where no slot is free.
+    /// Takes a free slot, and queues the try of the operation that the caller starts in it. Panics
+    /// if no slot is free.
     #[inline]
     pub(super) fn take(&mut self) -> &mut PendingOp {
         let token = self.free.pop().expect("a slot is free");
@@ -54,7 +54,7 @@ impl Slots {
         !self.queued.is_empty()
     }
 
-    /// Learns that the backend has every queued try, and with `marks` that this thread gave them.
+    /// Marks all queued tries as submitted, and with `marks` as submitted by this thread.
     pub(super) fn handed_on(&mut self, marks: bool) {
         if marks {
             let thread = ThreadMark::of_this();
@@ -79,26 +79,26 @@ impl Slots {
         self.ops.iter().filter(|op| op.is_pending())
     }
 
-    /// The operation that was begun last. It is not handed on yet.
+    /// Returns the operation that was started last, which is not submitted yet.
     pub(super) fn last(&self) -> &PendingOp {
         let token = self.queued.last().expect("an operation was begun");
         &self.ops[*token as usize]
     }
 
-    /// Whether that operation writes bytes that another one writes.
+    /// Returns whether that operation writes bytes that another one writes.
     pub(super) fn has_overlap(&self) -> bool {
         let last = self.last();
         self.iter().any(|other| !std::ptr::eq(other, last) && other.overlaps(last))
     }
 
-    /// Keeps every operation's buffer for good.
+    /// Leaks every operation's buffer.
     pub(super) fn leak(&mut self) {
         std::mem::take(&mut self.ops).into_iter().for_each(std::mem::forget);
         self.free.clear();
     }
 }
 
-/// Tries to hand to a backend, in order, each read from its slot.
+/// Tries to submit to a backend, in order, each read from its slot.
 pub(super) struct Requests<'a> {
     ops: &'a [PendingOp],
     queued: std::slice::Iter<'a, u32>,

@@ -36,8 +36,8 @@ mod attach {
     pub(in crate::engine) type Member = Arc<OwnedFd>;
 
     impl Sqpoll {
-        /// Makes a ring that the thread serves. `set_up` receives a function that sets this up in
-        /// its builder. The lock is held meanwhile, so that of two engines made at once one
+        /// Creates a ring served by the thread. `set_up` receives a function that configures its
+        /// builder. The lock is held during this, so that of two engines created concurrently one
         /// attaches to the other.
         pub(in crate::engine) fn ring<T>(
             &self,

@@ -1,4 +1,4 @@
-//! A small pool of threads: several operations at once where io_uring is refused.
+//! A small thread pool: several operations at once if io_uring is refused.
 
 use super::Callers;
 use super::backend::{Files, Transfer};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// More threads bring no more from one disk, only more switching.
+/// More threads get no more from one disk, only more switching.
 pub(super) const THREADS_MAX: u32 = 64;
 
 struct Job {
@@ -21,8 +21,8 @@ struct Job {
     file: RawFd,
 }
 
-// SAFETY: the pointer in a request is to bytes that the engine leaves alone until the request is
-// done (W5), so the thread that carries it out is their only user.
+// SAFETY: the engine leaves the bytes that a request points to alone until the request is done
+// (W5), so the executing thread is their only user.
 unsafe impl Send for Job {}
 
 /// The pool. Its threads end when it is dropped.
@@ -30,9 +30,9 @@ pub(super) struct Threads {
     jobs: Option<Sender<Job>>,
     results: Receiver<Reply>,
     threads: Vec<JoinHandle<()>>,
-    /// Rung with each reply where callers wait without the engine.
+    /// Signalled with each reply if callers wait without the engine.
     bell: Option<Arc<Bell>>,
-    /// The bell's rings when replies were collected last.
+    /// The bell's count when replies were last collected.
     seen: u64,
 }
 
@@ -100,7 +100,7 @@ impl Transfer for Threads {
     }
 
     fn wait_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
-        // The threads hold the other end: an error means that the time is over.
+        // The threads hold the other end, so an error means a timeout.
         done.extend(self.results.recv_timeout(time));
         done.extend(self.results.try_iter());
         Ok(())

@@ -1,4 +1,4 @@
-//! io_uring as a way to the kernel: a plain ring, and a polled one beside it where that works.
+//! io_uring: a plain ring, and a polled one beside it if that works.
 
 use super::backend::{Files, OpenedFile, Transfer};
 use super::polled::{self, PolledRing};
@@ -11,7 +11,7 @@ use crate::buffer::Pool;
 use std::io;
 use std::time::Duration;
 
-/// The pair of rings. The second is made for the first file that it suits.
+/// The pair of rings. The second is created for the first suitable file.
 pub(super) struct Uring {
     plain: Ring,
     polled: Option<PolledRing>,
@@ -47,7 +47,7 @@ impl Uring {
         polled.ring.opened(file.slot, file.file, effective);
         let taken = polled.take(file, &device, &self.pool);
         if polled.ring.in_flight() > 0 {
-            // The late answer of the trial could be taken for that of an operation.
+            // The trial's late completion could be mistaken for that of an operation.
             self.polled = None;
         }
         taken?;
@@ -61,8 +61,8 @@ impl Uring {
         Ok(())
     }
 
-    /// Waits for `missing` more while both rings have requests in flight. No call waits for both,
-    /// so this polls until enough are done.
+    /// Waits for `missing` more while both rings have requests in flight. No call can wait for
+    /// both, so this polls until enough are done.
     fn wait_for_both(&mut self, missing: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         let wanted = done.len() + missing;
         loop {
@@ -82,7 +82,7 @@ impl Uring {
     }
 }
 
-/// Starts the plain ring; without the kernel thread where that is refused.
+/// Starts the plain ring, without the kernel thread if that is refused.
 fn start_plain(
     options: &mut Options,
     callers: Callers,
@@ -99,7 +99,7 @@ fn start_plain(
     })
 }
 
-/// Hands the queue on, waits for `missing` more, and collects all that are done.
+/// Submits the queue, waits for `missing` more, and collects all that are done.
 fn wait_for(ring: &mut Ring, missing: usize, done: &mut Vec<Reply>) -> io::Result<()> {
     let wanted = done.len() + missing;
     ring.collect(done);
@@ -180,7 +180,7 @@ impl Transfer for Uring {
     fn wait_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         self.plain.collect(done);
         match &self.polled {
-            // A polled ring has to be polled; it has no wait.
+            // A polled ring can't be waited for.
             Some(polled) if polled.ring.in_flight() > 0 => self.wait_for_both(0, done),
             _ if !done.is_empty() => wait_for(&mut self.plain, 0, done),
             _ => self.plain.enter_within(time, done),

@@ -1,4 +1,4 @@
-//! Waits for the kernel without the engine, so that other threads can use the engine meanwhile.
+//! Waits for the kernel without the engine, so that other threads can use the engine.
 
 #[cfg(feature = "io-uring")]
 use crate::error::errno_of;
@@ -11,12 +11,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 #[cfg(feature = "io-uring")]
 const GETEVENTS: u32 = 1;
 
-/// A wait until a reply may be there. It ends early after a signal, and when the engine is
+/// A wait until a reply may be available. Ends early on a signal, and when the engine is
 /// interrupted.
 pub(crate) enum Wait {
-    /// No wait is needed: replies are there, or come inside the next call of the engine.
+    /// No wait is needed: replies are available, or arrive inside the next call of the engine.
     None,
-    /// Replies are found only by asking again and again: a ring that polls its device.
+    /// Replies are found only by repeated polling: a ring that polls its device.
     Poll,
     /// Submits the entries in the ring, and waits in the kernel.
     #[cfg(feature = "io-uring")]
@@ -26,7 +26,7 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    /// Waits. The engine must not be dropped meanwhile.
+    /// Waits. The engine must not be dropped during this.
     pub(crate) fn wait(self) -> io::Result<()> {
         match self {
             Wait::None => Ok(()),
@@ -46,12 +46,11 @@ impl Wait {
 
 /// Submits up to `to_submit` entries and waits for one completion. Returns at once if there is one.
 ///
-/// Another thread may submit some of the entries first. Then the kernel submits fewer, and returns
+/// Another thread may submit some of the entries first. Then the kernel submits fewer and returns
 /// without waiting; the next call waits.
 #[cfg(feature = "io-uring")]
 fn enter(ring: RawFd, to_submit: u32) -> io::Result<()> {
-    // SAFETY: the call reads no memory of ours but the ring's own, which is mapped while the engine
-    // lives.
+    // SAFETY: the call reads only the ring's memory, which is mapped while the engine lives.
     let entered = unsafe {
         let no_mask: *const libc::sigset_t = std::ptr::null();
         libc::syscall(libc::SYS_io_uring_enter, ring, to_submit, 1_u32, GETEVENTS, no_mask, 0_usize)
@@ -77,7 +76,7 @@ impl Bell {
         self.rings.notify_all();
     }
 
-    /// Returns the number of rings, for a later [`Bell::wait`]. Look before you collect replies.
+    /// Returns the number of rings, for a later [`Bell::wait`]. Call it before collecting replies.
     pub(super) fn look(&self) -> u64 {
         *self.rung.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,8 @@
-//! The place of the simulated disk where its feature is off: no value of it can be made.
+//! Replaces the simulated disk if its feature is off: no value of it can exist.
 
 use super::backend::Backend;
 
-/// No disk: code that takes a simulated disk is never called.
+/// Uninhabited: code that takes a simulated disk is never called.
 #[derive(Clone)]
 pub struct Sim(());
 

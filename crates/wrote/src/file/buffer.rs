@@ -11,21 +11,21 @@ use std::sync::{Arc, Weak};
 /// The disk that a buffer returns to.
 pub(super) struct Home {
     pub disk: Weak<Shared>,
-    /// Whether an operation waits for a buffer that is held outside.
+    /// Whether an operation waits for a buffer held outside.
     pub lacks_buffers: AtomicBool,
 }
 
-/// A leased buffer of a [`Disk`](super::Disk)'s pool, aligned to pages, on any thread. Dropping it
-/// returns it to the pool, where it wakes the first caller that waits for one.
+/// A leased, page-aligned buffer of a [`Disk`](super::Disk)'s pool, on any thread. Dropping it
+/// returns it to the pool and wakes the first waiting caller.
 pub struct DiskBuffer {
     buffer: ManuallyDrop<Buffer>,
     home: Arc<Home>,
 }
 
-// SAFETY: `new` takes only buffers of a pool for several threads. Its counts have a lock or are
+// SAFETY: `new` accepts only buffers of a pool for several threads, whose counts have a lock or are
 // atomic. The memory is leased to this value alone.
 unsafe impl Send for DiskBuffer {}
-// SAFETY: as above; a shared reference gives out only bytes to read, and numbers.
+// SAFETY: as above; a shared reference gives access only to reads and numbers.
 unsafe impl Sync for DiskBuffer {}
 
 impl DiskBuffer {
@@ -34,7 +34,7 @@ impl DiskBuffer {
         DiskBuffer { buffer: ManuallyDrop::new(buffer), home }
     }
 
-    /// Makes a buffer without a disk.
+    /// Creates a buffer without a disk.
     #[cfg(test)]
     pub(super) fn alone(buffer: Buffer) -> DiskBuffer {
         let home = Home { disk: Weak::new(), lacks_buffers: AtomicBool::new(false) };
@@ -51,14 +51,14 @@ impl DiskBuffer {
         }
     }
 
-    /// Sets the length that is used, from the buffer's start. Panics when `len` is more than
+    /// Sets the used length, from the buffer's start. Panics if `len` exceeds
     /// [`DiskBuffer::capacity`].
     #[inline]
     pub fn set_len(&mut self, len: usize) {
         self.buffer.set_len(len);
     }
 
-    /// The most that [`DiskBuffer::set_len`] takes.
+    /// Returns the maximum for [`DiskBuffer::set_len`].
     #[inline]
     pub fn capacity(&self) -> usize {
         self.buffer.capacity()
@@ -85,7 +85,7 @@ impl Drop for DiskBuffer {
     fn drop(&mut self) {
         // SAFETY: the buffer is not used again.
         unsafe { ManuallyDrop::drop(&mut self.buffer) };
-        // After the return: a caller that began to wait before it sees the buffer, or is seen here.
+        // After the return: a caller that started to wait before sees the buffer, or is seen here.
         if self.home.lacks_buffers.load(Ordering::SeqCst)
             && let Some(disk) = self.home.disk.upgrade()
         {

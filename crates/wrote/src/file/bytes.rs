@@ -5,11 +5,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Deref, Range};
 
-/// Bytes that were read. They lie in one or several buffers of the engine's pool; dropping this
-/// returns the buffers.
+/// Bytes read, in one or several buffers of the engine's pool, which are returned on drop.
 ///
-/// A read of up to a buffer's length, less alignment on both sides, lies in one buffer: then
-/// [`ReadBytes::as_bytes`] costs nothing.
+/// A read of up to a buffer's length, minus alignment on both sides, is in one buffer, and then
+/// [`ReadBytes::as_bytes`] is free.
 ///
 /// ```
 /// # use wrote::engine::Options;
@@ -31,7 +30,7 @@ pub struct ReadBytes {
     pub(super) pieces: Vec<ReadPiece>,
 }
 
-/// The part of [`ReadBytes`] that lies in one buffer; never empty.
+/// The part of [`ReadBytes`] in one buffer; never empty.
 #[derive(Debug)]
 pub(super) struct ReadPiece {
     pub(super) buffer: DiskBuffer,
@@ -53,30 +52,30 @@ impl AsRef<[u8]> for ReadPiece {
 }
 
 impl ReadBytes {
-    /// Bytes that were read: all that were requested, fewer only where the file ended.
+    /// Returns the number of bytes: all that were requested, fewer only if the file ended.
     pub fn len(&self) -> usize {
         self.iter().map(<[u8]>::len).sum()
     }
 
-    /// Whether the file ended before the first byte, or none was requested.
+    /// Returns whether the file ended before the first byte, or none was requested.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// The bytes in order, one slice for each buffer. None is empty.
+    /// Returns the bytes in order, one non-empty slice per buffer.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.pieces.iter().map(|piece| &**piece)
     }
 
-    /// Splits the bytes by their buffers, in order. A piece is an owner for `Bytes::from_owner` of
-    /// the crate `bytes`, and for others like it.
+    /// Splits the bytes by buffer, in order. A piece can be an owner for `Bytes::from_owner` of the
+    /// `bytes` crate, and similar types.
     pub fn into_pieces(
         self,
     ) -> impl Iterator<Item = impl AsRef<[u8]> + Send + Sync + fmt::Debug + 'static> {
         self.pieces.into_iter()
     }
 
-    /// The bytes as one slice: borrowed from one buffer, copied from several.
+    /// Returns the bytes as one slice: borrowed from one buffer, copied from several.
     pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         match &self.pieces[..] {
             [] => Cow::Borrowed(&[]),
@@ -85,14 +84,14 @@ impl ReadBytes {
         }
     }
 
-    /// A copy of the bytes.
+    /// Copies the bytes.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.len());
         self.iter().for_each(|piece| bytes.extend_from_slice(piece));
         bytes
     }
 
-    /// Copies the bytes to the start of `target`. Panics when `target` is shorter than
+    /// Copies the bytes to the start of `target`. Panics if `target` is shorter than
     /// [`ReadBytes::len`].
     pub fn copy_to(&self, target: &mut [u8]) {
         let mut start = 0;
@@ -103,7 +102,7 @@ impl ReadBytes {
     }
 }
 
-/// Without a copy where the bytes lie in one buffer, which returns to the disk with the last clone;
+/// Does not copy if the bytes are in one buffer, which returns to the disk with the last clone;
 /// bytes in several buffers are copied.
 #[cfg(feature = "bytes")]
 impl From<ReadBytes> for bytes::Bytes {

@@ -1,4 +1,4 @@
-//! Reads of bytes that the page cache holds: copied from it, since the device would take longer.
+//! Reads bytes from the page cache if it holds them, because the device would take longer.
 
 use super::buffer::DiskBuffer;
 use super::bytes::{ReadBytes, ReadPiece};
@@ -10,20 +10,20 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The most reads that go to the device without a question. A question costs 0.3 to 1 us, a read of
-/// 4 KiB with many in flight 2 us.
+/// The most consecutive reads without a check. A check costs 0.3 to 1 us, a read of 4 KiB with many
+/// in flight 2 us.
 const UNASKED_MAX: u32 = 63;
 
-/// A second opening of a file that is read directly, through the page cache.
+/// A second open file through the page cache, for a file that is read directly.
 pub(super) struct CachedReads {
     file: File,
-    /// Reads until the next question, and as many as it leaves out if the answer is no.
+    /// Reads until the next check, and how many to skip if that fails.
     unasked: AtomicU32,
     unasked_next: AtomicU32,
 }
 
 impl CachedReads {
-    /// Opens the file again; `None` if it is no ordinary file, or cannot be opened by its
+    /// Reopens the file; `None` if it is not an ordinary file, or can't be opened by its
     /// descriptor.
     pub(super) fn of(direct: BorrowedFd) -> Option<CachedReads> {
         let file = File::open(format!("/proc/self/fd/{}", direct.as_raw_fd())).ok()?;
@@ -48,7 +48,7 @@ impl CachedReads {
             let mut buffer = lease()?;
             let wanted = buffer.capacity().min(len - done);
             buffer.set_len(wanted);
-            // An error is the direct read's to report.
+            // The direct read reports an error.
             let at = offset + done as u64;
             let found = retry_on_intr(|| pread(&self.file, &mut *buffer, at)).ok()?;
             if found == 0 {
@@ -60,9 +60,9 @@ impl CachedReads {
         Some(read)
     }
 
-    /// Asks the kernel, less often the longer the answer is no.
+    /// Checks with the kernel, less often while the bytes are not cached.
     fn holds(&self, offset: u64, len: usize) -> bool {
-        // Two threads that meet here ask once more or once less.
+        // A race between two threads causes one check more or less.
         let unasked = self.unasked.load(Ordering::Relaxed);
         if unasked > 0 {
             self.unasked.store(unasked - 1, Ordering::Relaxed);

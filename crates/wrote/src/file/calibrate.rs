@@ -1,4 +1,4 @@
-//! The faster way to make a write durable, by measurement.
+//! Measures the faster way to make a write durable.
 
 use super::{Disk, DiskBuffer};
 use crate::engine::FileOptions;
@@ -8,19 +8,19 @@ use std::fmt;
 use std::path::Path;
 use std::time::Instant;
 
-/// The most blocks of the measured file; each way writes to each of them in turn.
+/// The most blocks of the measured file; each way writes to each in turn.
 const BLOCKS_MAX: u32 = 8;
 
-/// The way by which a durable write reaches stable storage. By both it survives a power loss.
+/// How a durable write reaches stable storage. It survives power loss both ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Durable {
-    /// One write that is complete when its bytes are stable: `RWF_DSYNC` (`pwritev2(2)`, Linux
-    /// 4.7). Where the device has FUA, a direct write over written blocks needs no flush at all.
+    /// One write that completes when its bytes are stable: `RWF_DSYNC` (`pwritev2(2)`, Linux 4.7).
+    /// If the device has FUA, a direct write over written blocks needs no flush.
     #[default]
     Dsync,
-    /// A write, and then `fdatasync(2)`. It costs a second call, and some devices flush faster than
-    /// they write through.
+    /// A write followed by `fdatasync(2)`. It costs a second call, but some devices flush faster
+    /// than they write through.
     Fdatasync,
 }
 
@@ -37,23 +37,23 @@ impl fmt::Display for Durable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Calibration {
-    /// Bytes of each write.
+    /// The length of each write.
     pub write_bytes: usize,
     /// Whether the writes bypassed the page cache.
     pub direct: bool,
-    /// Writes by each way.
+    /// The number of writes in each way.
     pub rounds: u32,
-    /// Median of a write by [`Durable::Dsync`], in nanoseconds.
+    /// The median of a write with [`Durable::Dsync`], in nanoseconds.
     pub dsync_ns: u64,
-    /// Median of a write by [`Durable::Fdatasync`], in nanoseconds.
+    /// The median of a write with [`Durable::Fdatasync`], in nanoseconds.
     pub fdatasync_ns: u64,
-    /// The way with the smaller median; `Dsync` where they are equal.
+    /// The way with the smaller median; `Dsync` if equal.
     pub choice: Durable,
 }
 
 impl Calibration {
-    /// Chooses by the times of writes, in nanoseconds, the same number of each way. Panics when
-    /// there are no times.
+    /// Chooses by the times of writes in nanoseconds, the same number for each way. Panics without
+    /// times.
     fn of(write_bytes: usize, direct: bool, mut times_ns: [Vec<u64>; 2]) -> Calibration {
         let rounds = times_ns[0].len() as u32;
         let [dsync_ns, fdatasync_ns] = times_ns.each_mut().map(|times_ns| median(times_ns));
@@ -88,19 +88,19 @@ fn median(samples: &mut [u64]) -> u64 {
     samples[(samples.len() - 1) / 2].midpoint(samples[samples.len() / 2])
 }
 
-/// Measures both ways of making a write of `write_bytes` durable in `folder`, a real one. Each way
-/// makes `rounds` writes (at least one), in turn, over flushed blocks of a new file, directly where
-/// the file system can. The file loses its name before the first write, so that it cannot be left
+/// Measures both ways of making a write of `write_bytes` durable in the real folder `folder`. Each
+/// way makes `rounds` writes (at least one), in turn, over flushed blocks of a new file, directly
+/// if the file system can. The file is unlinked before the first write, so that it can't be left
 /// behind.
 ///
 /// The choice is for [`DirectFile::set_durable`](super::DirectFile::set_durable). The first write
-/// into a block costs more by either way.
+/// into a block costs more either way.
 ///
 /// # Errors
 ///
-/// [`Error::File`] when the file cannot be made, removed, written or flushed; [`Error::Alignment`]
-/// when the file system takes no direct writes of that length; [`Error::TooLong`] when they are
-/// longer than a buffer of the disk.
+/// [`Error::File`] if the file can't be created, removed, written or flushed; [`Error::Alignment`]
+/// if the file system supports no direct writes of that length; [`Error::TooLong`] if they exceed a
+/// buffer of the disk.
 ///
 /// ```
 /// use wrote::engine::Options;
@@ -137,7 +137,7 @@ pub fn calibrate(
     }
     let rounds = rounds.max(1);
     let blocks = rounds.min(BLOCKS_MAX);
-    // Blocks that were written and flushed before: a later write changes only data.
+    // Blocks that were written and flushed before, so that a later write changes only data.
     for block in 0..blocks {
         let buffer = filled(disk, write_bytes, u32::MAX - block)?;
         file.write(buffer, u64::from(block) * write_bytes as u64)?;
@@ -147,7 +147,7 @@ pub fn calibrate(
     for round in 0..rounds {
         for way in in_turn(round) {
             file.set_durable(way);
-            // Changed bytes: no device can take them for those that it has.
+            // Changed bytes, which no device can mistake for those that it has.
             let buffer = filled(disk, write_bytes, 2 * round + way as u32)?;
             let offset = u64::from(round % blocks) * write_bytes as u64;
             let start = Instant::now();
@@ -160,15 +160,15 @@ pub fn calibrate(
     Ok(Calibration::of(write_bytes, direct, times_ns))
 }
 
-/// Returns A B, then B A: neither way always follows the other.
+/// Returns A B, then B A, so that neither way always follows the other.
 fn in_turn(round: u32) -> [Durable; 2] {
     let mut ways = [Durable::Dsync, Durable::Fdatasync];
     ways.rotate_left(round as usize % 2);
     ways
 }
 
-/// Fills a buffer with pseudorandom bytes that differ from seed to seed (xorshift; Marsaglia:
-/// Xorshift RNGs, 2003).
+/// Fills a buffer with pseudorandom bytes that depend on the seed (xorshift; Marsaglia: Xorshift
+/// RNGs, 2003).
 fn filled(disk: &Disk, write_bytes: usize, seed: u32) -> Result<DiskBuffer, Error> {
     let mut buffer = disk.lease()?;
     buffer.set_len(write_bytes);

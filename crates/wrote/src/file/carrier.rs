@@ -1,4 +1,4 @@
-//! A disk's engine as the ring of other engines: the `Writer`s and `Reader`s that share the disk.
+//! A disk's engine as the ring of other engines: those of `Writer`s and `Reader`s on the disk.
 
 use super::Disk;
 use crate::engine::{CarriedReply, CarriedRequest, Carrier, FileId};
@@ -7,10 +7,10 @@ use std::io;
 use std::os::fd::RawFd;
 use std::path::Path;
 
-/// One engine's way to the disk's.
+/// One engine's connection to the disk's.
 pub(super) struct DiskCarrier {
     disk: Disk,
-    /// The place of its replies in the disk's schedule.
+    /// The index of its replies in the disk's schedule.
     inbox: usize,
 }
 
@@ -27,7 +27,7 @@ impl Carrier for DiskCarrier {
     }
 
     fn release(&mut self, file: FileId) {
-        // Nothing is in flight, so it cannot fail.
+        // Nothing is in flight, so it can't fail.
         let _ = self.disk.with(|schedule| schedule.engine.close_file(file));
     }
 

@@ -1,4 +1,4 @@
-//! One engine that any number of files share, on any threads.
+//! One engine shared by any number of files, on any threads.
 
 use super::buffer::{DiskBuffer, Home};
 use super::carrier::DiskCarrier;
@@ -16,15 +16,15 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
-/// An [`Engine`] that any number of [`DirectFile`]s, [`Writer`](crate::Writer)s and
-/// [`Reader`](crate::Reader)s share, on any threads, with one budget of memory
-/// ([`Disk::set_memory`]). Clones are handles to the same engine.
+/// An [`Engine`] shared by any number of [`DirectFile`]s, [`Writer`](crate::Writer)s and
+/// [`Reader`](crate::Reader)s on any threads, with one memory budget ([`Disk::set_memory`]). Clones
+/// are handles to the same engine.
 ///
-/// It needs no runtime. A caller that blocks drives the engine itself. For futures a thread of the
-/// disk's own does, `wrote-disk`: it starts when the first future is left pending, and sleeps while
-/// no future waits.
+/// It needs no runtime. A blocking caller drives the engine itself. Futures are driven by the
+/// disk's thread, `wrote-disk`, which starts when the first future is left pending, and sleeps
+/// while no future waits.
 ///
-/// Dropping the last handle, file and [`Operation`] carries out every operation first (W5).
+/// Dropping the last handle, file and [`Operation`] completes every operation first (W5).
 ///
 /// ```
 /// use wrote::engine::Options;
@@ -55,14 +55,14 @@ use std::sync::{Arc, Weak};
 #[derive(Clone)]
 pub struct Disk(Arc<Handle>);
 
-/// The last one of a disk ends it.
+/// The last one ends the disk.
 struct Handle {
     shared: Arc<Shared>,
     /// The simulated disk, for engines that share this one.
     sim: Option<Sim>,
     /// The memory of all buffers: the engine's, the `Writer`s' and the `Reader`s'.
     budget: Arc<Budget>,
-    /// The memory of the engine's own buffers.
+    /// The memory of the engine's buffers.
     _own: Share,
 }
 
@@ -72,21 +72,20 @@ impl Drop for Handle {
     }
 }
 
-/// The memory beside the disk's own buffers, until it is set.
+/// The default memory besides the disk's own buffers.
 const MEMORY_BYTES: usize = 64 << 20;
-/// Number and bytes of the buffers that a `Writer` begins with: one is filled while the other is
-/// written.
+/// Number and size of a `Writer`'s first buffers: one is filled while the other is written.
 const FIRST_BUFFERS: (u32, usize) = (2, 16 << 10);
 
 impl Disk {
-    /// Opens an engine, on the best rung that works.
+    /// Opens an engine with the best method that works.
     pub fn open(options: &Options) -> Result<Disk, Error> {
         Ok(Disk::new(Engine::open_for(options, Callers::Shared)?, None))
     }
 
-    /// Opens an engine on a simulated disk: the way to try code that writes and reads by this
-    /// crate. One thread should use it: its order is repeatable because no thread drives it, but
-    /// each wait and poll.
+    /// Opens an engine on a simulated disk, to test code that uses this crate. Only one thread
+    /// should use it: no thread drives it, only waits and polls, so the order of operations is
+    /// repeatable.
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Disk, Error> {
         let engine = Engine::simulated_for(sim, options, Callers::Shared)?;
         Ok(Disk::new(engine, Some(sim.clone())))
@@ -109,23 +108,22 @@ impl Disk {
         Disk(Arc::new(Handle { shared, sim, budget, _own: own }))
     }
 
-    /// Sets the most bytes of all buffers on this disk (W8). By default they are 64 MiB more than
-    /// the disk's own. What is taken already stays.
+    /// Sets the most bytes of all buffers on this disk (W8). The default is 64 MiB more than the
+    /// disk's own. Buffers already in use are kept.
     ///
-    /// One sum counts them all:
+    /// The sum includes:
     ///
-    /// - the disk's own buffers ([`Options::new`], [`Options::buffers`]), in which [`DirectFile`]s
-    ///   read and callers lease. They are there from the start, and are no more;
-    /// - the buffers of each [`Writer`](crate::Writer) on it
-    ///   ([details](crate::WriterOptions::on));
-    /// - the buffers of each [`Reader`](crate::Reader) on it
-    ///   ([details](crate::ReaderOptions::on)).
+    /// - the disk's own buffers ([`Options::new`], [`Options::buffers`]), into which
+    ///   [`DirectFile`]s read and which callers lease. They exist from the start, and their number
+    ///   is fixed;
+    /// - the buffers of each [`Writer`](crate::Writer) on it ([details](crate::WriterOptions::on));
+    /// - the buffers of each [`Reader`](crate::Reader) on it ([details](crate::ReaderOptions::on)).
     ///
-    /// A `Writer` or `Reader` fails to open where its first few KiB do not fit. Each of them takes
-    /// more when it has use for it: at most a quarter of what is left then.
+    /// A `Writer` or `Reader` can't be opened if its first few KiB do not fit. Each takes more when
+    /// useful: at most a quarter of what is left.
     ///
-    /// Not counted: the pages of cached files, which are the kernel's, a few hundred bytes for each
-    /// file and operation, and one read that a write waits for while the caller holds all of the
+    /// Not included: pages of cached files, which belong to the kernel; a few hundred bytes per
+    /// file and operation; and one read that a write waits for while the caller holds all of the
     /// disk's own buffers.
     ///
     /// ```
@@ -146,7 +144,7 @@ impl Disk {
         self.0.budget.set_max(max_bytes);
     }
 
-    /// Bytes of all buffers on this disk, as [`Disk::set_memory`] counts them.
+    /// Returns the bytes of all buffers on this disk, as counted for [`Disk::set_memory`].
     pub fn memory(&self) -> usize {
         self.0.budget.taken_bytes()
     }
@@ -162,12 +160,12 @@ impl Disk {
         Error::refused(path, because)
     }
 
-    /// The simulated disk that this one is on.
+    /// Returns the simulated disk, if any.
     pub(crate) fn sim(&self) -> Option<&Sim> {
         self.0.sim.as_ref()
     }
 
-    /// Makes an engine whose requests this disk's carries out. It has files of its own. It begins
+    /// Creates an engine with its own files, whose requests this disk's engine executes. It starts
     /// with small buffers, and [`Engine::grow`] takes those of `options` when there is room. `path`
     /// is that of its first file, for errors.
     pub(crate) fn engine_for(&self, options: &Options, path: &Path) -> Result<Engine, Error> {
@@ -180,8 +178,8 @@ impl Disk {
         Ok(self.engine_within(memory, options))
     }
 
-    /// As [`Disk::engine_for`], with the buffers of `options` at once, or with halves of them down
-    /// to `bytes_min`. `None` where the memory cannot spare even those.
+    /// Like [`Disk::engine_for`], with the buffers of `options` at once, or repeatedly halved ones
+    /// down to `bytes_min`. `None` if the memory can't spare even those.
     pub(crate) fn whole_engine_for(
         &self,
         options: &Options,
@@ -193,7 +191,7 @@ impl Disk {
         Ok(memory.map(|memory| self.engine_within(memory, options)))
     }
 
-    /// As [`Disk::whole_engine_for`], for the owner of the file `path`.
+    /// Like [`Disk::whole_engine_for`], for the owner of the file `path`.
     pub(crate) fn engine_with(
         &self,
         options: &Options,
@@ -205,7 +203,7 @@ impl Disk {
 
     fn engine_within(&self, memory: (Pool, Allowance), options: &Options) -> Engine {
         if let Some(sim) = &self.0.sim {
-            // Names are the simulated disk's, so it needs an engine of its own.
+            // Names are on the simulated disk, so it needs its own engine.
             return Engine::simulated_within(sim, memory, options);
         }
         let effective = self.effective();
@@ -213,7 +211,7 @@ impl Disk {
         Engine::carried(Box::new(DiskCarrier::new(self.clone())), memory, iodepth, effective)
     }
 
-    /// Opens a file. A block device is opened for reading only (W7). [`Error::Refused`] where
+    /// Opens a file. A block device can only be opened for reading (W7). [`Error::Refused`] if
     /// [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a fallback, not an error: see
     /// [`DirectFile::is_direct`].
     pub fn open_file(
@@ -236,17 +234,17 @@ impl Disk {
         Ok(DirectFile::new(self.clone(), place, options))
     }
 
-    /// Leases a buffer of [`Disk::buffer_bytes`] to write from. Waits while all are in flight,
-    /// or held on any thread: in a [`DiskBuffer`] or a [`ReadBytes`](super::ReadBytes). The bytes
-    /// are those of the last lease.
+    /// Leases a buffer of [`Disk::buffer_bytes`] to write from. Waits while all are in flight, or
+    /// held on any thread: in a [`DiskBuffer`] or a [`ReadBytes`](super::ReadBytes). Its content is
+    /// that of the previous lease.
     ///
-    /// A thread that holds every buffer itself waits for ever; [`Disk::try_lease`] does not wait.
-    /// On a simulated disk that is an error, `ENOBUFS`.
+    /// A thread that holds all buffers itself waits forever; [`Disk::try_lease`] does not wait. On
+    /// a simulated disk that is an error, `ENOBUFS`.
     pub fn lease(&self) -> Result<DiskBuffer, Error> {
         self.start_lease().wait()
     }
 
-    /// As [`Disk::lease`], to await. Waiting callers get buffers in the order of their calls.
+    /// Like [`Disk::lease`], to await. Waiting callers get buffers in the order of their calls.
     pub fn start_lease(&self) -> Operation<DiskBuffer> {
         self.start(None, Touch::Nothing, Work::Lease(None))
     }
@@ -257,44 +255,44 @@ impl Disk {
         self.with(Schedule::try_lease)
     }
 
-    /// The number of the engine's buffers, held or not: [`Options::buffers`].
+    /// Returns the number of the engine's buffers, held or not: [`Options::buffers`].
     pub fn buffers(&self) -> u32 {
         self.with(|schedule| schedule.engine.pool().count())
     }
 
-    /// The number of free buffers, which changes with every operation.
+    /// Returns the number of free buffers, which changes with every operation.
     pub fn buffers_free(&self) -> usize {
         self.with(|schedule| schedule.engine.pool().free())
     }
 
-    /// Bytes of one buffer ([`Options::new`]).
+    /// Returns the size of a buffer ([`Options::new`]).
     pub fn buffer_bytes(&self) -> usize {
         self.with(|schedule| schedule.engine.pool().buffer_bytes())
     }
 
-    /// The settings in effect, and each step down from those requested (W6).
+    /// Returns the settings in effect, and each fallback from those requested (W6).
     pub fn effective(&self) -> Effective {
         self.with(|schedule| schedule.engine.effective().clone())
     }
 
-    /// Operations that were started and are not complete, with or without a handle.
+    /// Returns the number of started operations that are not complete, with or without a handle.
     pub fn outstanding(&self) -> usize {
         self.with(|schedule| schedule.unfinished())
     }
 
-    /// Hands operations to the kernel, without waiting. Otherwise the next wait or poll does it,
+    /// Submits operations to the kernel without waiting. Otherwise the next wait or poll does it
     /// for all at once.
     pub fn submit(&self) -> Result<(), Error> {
         self.shared().submit()
     }
 
-    /// Waits for every operation. Each handle returns its own operation's error.
+    /// Waits for every operation. Each handle returns its operation's error.
     pub fn drain(&self) -> Result<(), Error> {
         self.shared().wait_until(|schedule| (schedule.unfinished() == 0).then_some(()))
     }
 
-    /// Runs a future to its end, on this thread. While it is pending the thread sleeps until an
-    /// operation of this disk is complete, or until it is woken.
+    /// Runs a future to its end on this thread. While it is pending the thread sleeps until an
+    /// operation of this disk is complete, or it is woken.
     ///
     /// The future may await operations of several files, and other events. On a simulated disk with
     /// operations in flight, an event on another thread is noticed when one of them completes.
@@ -324,7 +322,7 @@ impl Disk {
         &self.0.shared
     }
 
-    /// Calls `look` with the schedule, and wakes the owners of operations that are over then.
+    /// Calls `look` with the schedule, and wakes the owners of operations that are then complete.
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Schedule) -> T) -> T {
         self.shared().with(look)
     }
@@ -335,12 +333,12 @@ impl Disk {
 }
 
 impl Sim {
-    /// Makes a [`Disk`] on this one, through which everything is opened here:
-    /// `Writer::options().on(&sim.disk())`. [`Disk::simulated`] makes one with other buffers.
+    /// Creates a [`Disk`] on this one, through which everything is opened here:
+    /// `Writer::options().on(&sim.disk())`. [`Disk::simulated`] creates one with other buffers.
     ///
     /// # Panics
     ///
-    /// Where there is no memory for a few pages.
+    /// If there is no memory for a few pages.
     pub fn disk(&self) -> Disk {
         let options = Options::new(Ioengine::IoUring, 4, 4096);
         Disk::simulated(self, &options).expect("there is memory for a few pages")

@@ -12,25 +12,25 @@ use std::task::Waker;
 
 /// An operation from its start until its owner has taken the result.
 pub(super) struct Entry {
-    /// Operations that were started before it.
+    /// The number of operations started before it.
     pub number: u64,
     /// The file's key in the schedule; a lease has none.
     pub file: Option<usize>,
     pub touch: Touch,
-    /// Unfinished operations that it must follow.
+    /// The number of unfinished operations that it must follow.
     pub waits_for: u32,
     pub work: Work,
-    /// Its operations of the engine that are not complete.
+    /// Its engine operations that are not complete.
     pub missing: u32,
     pub error: Option<Error>,
     pub finished: bool,
     /// The engine's failure while it was in flight: its own result is unknown.
     pub broken: Option<Error>,
     pub owner: Owner,
-    /// Whether a task awaits it that drives nothing: the disk's thread must.
+    /// Whether a task that drives nothing awaits it, so that the disk's thread must drive.
     pub is_awaited: bool,
     /// The schedule's progress when it was last found to wait for a buffer that nothing in flight
-    /// frees.
+    /// will free.
     pub stuck_at: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Work {
         span: Span,
         found: Vec<Option<(Buffer, usize)>>,
     },
-    /// Does `first`, and when it is whole `then`.
+    /// Runs `first`, and once that is complete `then`.
     Steps {
         first: Option<Op>,
         then: Option<Op>,
@@ -55,7 +55,7 @@ pub(super) enum Owner {
     Gone,
 }
 
-/// The result of an operation that succeeded.
+/// The result of a successful operation.
 pub enum Outcome {
     Done,
     Read(ReadBytes),
@@ -80,7 +80,7 @@ impl Entry {
         }
     }
 
-    /// Buffers that it must lease before it begins.
+    /// Returns the buffers that it must lease before it starts.
     pub fn buffers_needed(&self) -> usize {
         match &self.work {
             Work::Lease(None) => 1,
@@ -89,7 +89,7 @@ impl Entry {
         }
     }
 
-    /// Whether it may be given up: it was not begun, and has no effect.
+    /// Returns whether it may be cancelled: it was not started, and has no effect.
     pub fn can_be_cancelled(&self) -> bool {
         !self.finished && self.missing == 0 && self.buffers_needed() > 0
     }
@@ -98,7 +98,7 @@ impl Entry {
         matches!(self.owner, Owner::Gone)
     }
 
-    /// Whether its owner has nothing to wait for.
+    /// Returns whether its owner has nothing to wait for.
     pub fn is_over(&self) -> bool {
         self.finished || self.broken.is_some()
     }

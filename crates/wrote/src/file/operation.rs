@@ -10,18 +10,18 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// An operation that was started, and will be carried out. Blocks by [`Operation::wait`], or is a
-/// `Future` for [`Disk::block_on`] or any other executor, on any thread.
+/// A started operation, which will be executed. [`Operation::wait`] blocks; it is also a `Future`
+/// for [`Disk::block_on`] or any other executor, on any thread.
 ///
-/// Dropping it cancels nothing (W5). The operation goes on, and its buffer returns to the pool when
-/// it is complete. The error of a dropped change is returned by the file's next flush or by
+/// Dropping it cancels nothing (W5). The operation continues, and its buffer returns to the pool
+/// when it is complete. The error of a dropped change is returned by the file's next flush or by
 /// [`DirectFile::close`](super::DirectFile::close). Only an operation that waits for a buffer is
-/// given up. If more operations were dropped than the engine's `iodepth`, dropping waits (W8).
+/// cancelled. If more operations were dropped than the engine's `iodepth`, dropping waits (W8).
 ///
 /// # On another executor
 ///
-/// A pending operation takes no CPU: the disk's thread waits for it, and wakes its task once. On a
-/// simulated disk, which has no thread, each poll looks for completions, and a pending operation
+/// A pending operation uses no CPU: the disk's thread waits for it, and wakes its task once. On a
+/// simulated disk, which has no thread, each poll checks for completions, and a pending operation
 /// wakes itself.
 #[must_use = "the operation continues, but its error reaches only the next flush"]
 pub struct Operation<T: Output> {
@@ -34,7 +34,7 @@ enum State {
         disk: Disk,
         key: usize,
     },
-    /// Over before it was started: no work, or an error.
+    /// Complete before it was started: no work, or an error.
     Over(Result<Outcome, Error>),
     Taken,
 }
@@ -74,8 +74,8 @@ impl<T: Output> Operation<T> {
         Operation { state: State::Over(result), output: PhantomData }
     }
 
-    /// Whether the operation is known to be over, whole or failed. Only a wait or a poll learns of
-    /// new completions.
+    /// Returns whether the operation is known to be complete or failed. Only a wait or a poll
+    /// notices new completions.
     pub fn is_over(&self) -> bool {
         match &self.state {
             State::Started { disk, key } => disk.is_over(*key),
@@ -83,10 +83,10 @@ impl<T: Output> Operation<T> {
         }
     }
 
-    /// Waits until the operation is whole. Other operations go on meanwhile, and their awaiting
-    /// tasks are woken. Fails with `ENOBUFS` when the operation needs a buffer and all are held
-    /// outside the engine: leased, or in a [`ReadBytes`]. Panics when it was awaited before, and
-    /// gave its result.
+    /// Waits until the operation is complete. Other operations continue, and their awaiting tasks
+    /// are woken. Fails with `ENOBUFS` if the operation needs a buffer and all are held outside the
+    /// engine: leased, or in a [`ReadBytes`]. Panics if its result was already taken by awaiting
+    /// it.
     pub fn wait(mut self) -> Result<T, Error> {
         let result = match std::mem::replace(&mut self.state, State::Taken) {
             State::Started { disk, key } => disk.shared().wait(key),

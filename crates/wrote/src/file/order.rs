@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// The part of a file that an operation touches.
+/// The part of a file that an operation affects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
     /// Nothing: a lease.
@@ -10,7 +10,7 @@ pub(super) enum Touch {
     Read(Range<u64>),
     Write {
         bytes: Range<u64>,
-        /// The bytes that a later read finds changed. Beyond the file's end they include the gap,
+        /// The bytes that a later read finds changed. Beyond the file's end this includes the gap,
         /// which then reads as zeros.
         seen: Range<u64>,
     },
@@ -19,17 +19,17 @@ pub(super) enum Touch {
 }
 
 impl Touch {
-    /// Returns a change of `len` bytes from `offset` in a file that ends at `end` or later:
-    /// operations in progress may have made it longer.
+    /// Returns a change of `len` bytes from `offset` in a file that ends at `end` or later, because
+    /// operations in progress may have extended it.
     pub(super) fn change(offset: u64, len: u64, end: u64) -> Touch {
         let bytes = offset..offset.saturating_add(len);
         let start = if len == 0 { offset } else { offset.min(end) };
         Touch::Write { seen: start..bytes.end, bytes }
     }
 
-    /// Whether this must wait for `earlier`, which was started before. So operations on the same
-    /// bytes happen in the order of their start, never two writes at once on one block (W3), and a
-    /// flush covers earlier writes (W1).
+    /// Returns whether this must wait for `earlier`. Operations on the same bytes thus run in the
+    /// order of their start, with never two concurrent writes on one block (W3), and a flush covers
+    /// earlier writes (W1).
     pub(super) fn must_follow(&self, earlier: &Touch) -> bool {
         match (earlier, self) {
             (Touch::Write { .. }, Touch::Sync) => true,
@@ -40,12 +40,12 @@ impl Touch {
         }
     }
 
-    /// Whether a read or a flush may have to wait for it.
+    /// Returns whether a read or flush may have to wait for it.
     pub(super) fn changes(&self) -> bool {
         matches!(self, Touch::Write { .. })
     }
 
-    /// The byte after the last changed one, if there is one.
+    /// Returns the end of the changed range, if there is one.
     pub(super) fn change_end(&self) -> Option<u64> {
         match self {
             Touch::Write { bytes, .. } if !bytes.is_empty() => Some(bytes.end),
@@ -62,7 +62,7 @@ fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
 mod tests {
     use super::*;
 
-    /// A change inside a file.
+    /// Returns a change inside a file.
     fn write(bytes: Range<u64>) -> Touch {
         Touch::change(bytes.start, bytes.end - bytes.start, 1000)
     }

@@ -1,8 +1,8 @@
-//! The state that all files of a disk share: the engine, and every operation with its dependencies.
+//! The state shared by all files of a disk: the engine, and every operation with its dependencies.
 //!
-//! An operation goes through at most three places: it *waits for* others on the same bytes, then
-//! for the buffers of a read (`leasing`), then for a place among the engine's `iodepth` (`ready`).
-//! Then it is in flight, until its completion is routed back to it here.
+//! An operation *waits for* others on the same bytes, then for the buffers of a read (`leasing`),
+//! then for a place among the engine's `iodepth` (`ready`). Then it is in flight, until its
+//! completion is routed back to it here.
 
 use super::buffer::{DiskBuffer, Home};
 use super::entry::{Entry, Outcome, Owner, Work};
@@ -21,12 +21,12 @@ use std::task::Waker;
 pub(super) struct FileState {
     pub path: PathBuf,
     pub id: FileId,
-    /// Operations that were started before it was opened: they are not its own.
+    /// Operations started before it was opened, which are not its own.
     since: u64,
-    /// The file's end, or an earlier byte: operations in progress or another program may have made
-    /// it longer.
+    /// The file's end, or an earlier byte: operations in progress or another program may have
+    /// extended it.
     pub end: u64,
-    /// The keys of operations started and not finished, and the number of changes among them.
+    /// The keys of unfinished operations, and the number of changes among them.
     unfinished: Vec<usize>,
     changing: usize,
     /// Whether its handle was dropped. It is closed when nothing is unfinished.
@@ -35,7 +35,7 @@ pub(super) struct FileState {
     pub untold: Option<Error>,
 }
 
-/// Work for a free place among the engine's `iodepth`.
+/// Work waiting for a place among the engine's `iodepth`.
 enum Ready {
     Op(u64, Op),
     Carried(u64, CarriedRequest),
@@ -47,10 +47,10 @@ pub(super) struct Schedule {
     entries: Slab<Entry>,
     pub leasing: VecDeque<usize>,
     ready: VecDeque<Ready>,
-    /// Replies to requests of other engines, which they have not collected yet.
+    /// Replies to requests of other engines that they have not collected yet.
     pub inboxes: Slab<Vec<CarriedReply>>,
     unfinished: usize,
-    /// Operations that wait for others on the same bytes.
+    /// The number of operations that wait for others on the same bytes.
     waiting: usize,
     /// Unfinished operations whose handles were dropped.
     forgotten: usize,
@@ -60,19 +60,19 @@ pub(super) struct Schedule {
     completions: Vec<Completion>,
     /// Wakers to call when nothing here is borrowed.
     pub wakers: Vec<Waker>,
-    /// Unfinished operations that tasks await that drive nothing.
+    /// Unfinished operations awaited by tasks that drive nothing.
     pub awaited: usize,
-    /// The engine's failure, for good: a ring that cannot be entered.
+    /// A permanent failure of the engine: a ring that can't be entered.
     pub failure: Option<Error>,
     home: Arc<Home>,
 }
 
-// SAFETY: the parts that are not `Send` are the engine's: its pool and buffers, which are for
-// several threads, and addresses of that memory. The engine is made for callers of any thread.
+// SAFETY: the parts that are not `Send` are the engine's pool and buffers, which are for several
+// threads, and addresses of that memory. The engine is created for callers on any thread.
 unsafe impl Send for Schedule {}
 
 impl Schedule {
-    /// Makes the schedule of an engine for callers of several threads.
+    /// Creates the schedule of an engine for callers on several threads.
     pub fn new(engine: Engine, home: Arc<Home>) -> Schedule {
         assert!(engine.pool().is_shared(), "a disk's buffers are on any threads");
         Schedule {
@@ -118,17 +118,17 @@ impl Schedule {
         self.unfinished
     }
 
-    /// Operations on the file that were started and are not finished.
+    /// Returns the number of unfinished operations on the file.
     pub fn unfinished_of(&self, file: usize) -> usize {
         self.files[file].unfinished.len()
     }
 
-    /// Whether the engine has an operation to carry out, or a completion.
+    /// Returns whether the engine has an operation to execute, or a completion.
     pub fn has_work(&self) -> bool {
         self.engine.outstanding() > 0
     }
 
-    /// Whether the engine's depth bounds the operations without a handle (W8).
+    /// Returns whether the operations without a handle are within the engine's depth (W8).
     pub fn is_bounded(&self) -> bool {
         self.forgotten <= self.engine.effective().iodepth as usize
     }
@@ -192,7 +192,7 @@ impl Schedule {
     pub fn pump(&mut self) -> bool {
         while let Some(&key) = self.leasing.front() {
             if self.engine.pool().free() < self.entries[key].buffers_needed() {
-                // A buffer that returned before the mark is seen by a second look.
+                // A buffer returned before the flag was set is found by a second look.
                 if self.home.lacks_buffers.swap(true, Ordering::SeqCst) {
                     break;
                 }
@@ -227,9 +227,9 @@ impl Schedule {
         handed
     }
 
-    /// Begins a read that waits for a buffer with memory of its own, if a write waits for the read.
-    /// Nothing is in flight, so writes like that may hold every buffer. One such read at a time
-    /// bounds the memory (W8).
+    /// Begins a read that waits for a buffer with separate memory, if a write waits for the read.
+    /// Nothing is in flight, so such writes may hold all buffers. One such read at a time bounds
+    /// the memory (W8).
     fn unblock(&mut self) {
         let is_blocking = |key: &usize| {
             let Entry { number, touch, file: Some(file), .. } = &self.entries[*key] else {
@@ -283,8 +283,8 @@ impl Schedule {
     }
 
     /// Begins operations, waits for `min` completions of the engine, and wakes their owners.
-    /// Returns `false` when nothing is in flight, so that a wait would bring nothing. A failure of
-    /// the engine ends every operation, with that error.
+    /// Returns `false` if nothing is in flight, so that waiting is useless. A failure of the engine
+    /// ends every operation with that error.
     pub fn drive(&mut self, min: usize) -> Result<bool, Error> {
         self.pump();
         if self.engine.outstanding() == 0 {
@@ -310,13 +310,14 @@ impl Schedule {
         result
     }
 
-    /// Begins operations, and returns a wait for a completion that leaves this to other threads.
+    /// Begins operations, and returns a wait for a completion during which other threads may use
+    /// this.
     pub fn prepare_wait(&mut self) -> Result<Wait, Error> {
         self.pump();
         self.engine.prepare_wait()
     }
 
-    /// Routes what is complete, and begins operations. The next turn hands them to the kernel.
+    /// Routes completions, and begins operations. The next turn submits them to the kernel.
     pub fn collect(&mut self) {
         if let Err(error) = self.reap(0) {
             self.fail(&error);
@@ -324,7 +325,7 @@ impl Schedule {
         self.pump();
     }
 
-    /// Ends every operation with a failure of the engine: its own result is unknown.
+    /// Ends every operation with a failure of the engine, because its own result is unknown.
     pub fn fail(&mut self, error: &Error) {
         self.failure.get_or_insert_with(|| error.clone());
         for (_, entry) in &mut self.entries {
@@ -336,7 +337,7 @@ impl Schedule {
         }
     }
 
-    /// Hands operations to the kernel, without waiting.
+    /// Submits operations to the kernel without waiting.
     pub fn submit(&mut self) -> Result<(), Error> {
         self.pump();
         self.engine.submit()
@@ -374,7 +375,7 @@ impl Schedule {
         }
     }
 
-    /// Ends an operation, whole or failed: wakes its owner, and begins those that waited for it.
+    /// Ends an operation: wakes its owner, and begins those that waited for it.
     fn finish(&mut self, key: usize) {
         let entry = &mut self.entries[key];
         entry.finished = true;
@@ -408,7 +409,7 @@ impl Schedule {
         }
     }
 
-    /// Begins the operations that waited for this one alone.
+    /// Begins the operations that waited only for this one.
     fn release(&mut self, key: usize, file: usize) {
         if self.waiting == 0 {
             return;
@@ -430,7 +431,7 @@ impl Schedule {
         free.into_iter().for_each(|(_, key)| self.enqueue(key));
     }
 
-    /// Takes the result of an operation once it is over, and forgets the operation.
+    /// Takes the result of a finished operation, and forgets the operation.
     pub fn take(&mut self, key: usize) -> Option<Result<Outcome, Error>> {
         let entry = &mut self.entries[key];
         if let Some(error) = entry.broken.clone() {
@@ -453,7 +454,7 @@ impl Schedule {
         self.entries[key].is_over()
     }
 
-    /// Sets the waker for the end of the operation; `is_awaited` where its task drives nothing.
+    /// Sets the waker for the end of the operation; `is_awaited` if its task drives nothing.
     /// Returns the previous waker, which must not be dropped while this is borrowed.
     pub fn register(&mut self, key: usize, waker: &Waker, is_awaited: bool) -> Option<Waker> {
         let entry = &mut self.entries[key];
@@ -466,8 +467,8 @@ impl Schedule {
         }
     }
 
-    /// Drops an operation's handle. An operation that was not begun and has no effect is given up;
-    /// every other goes on, with its buffer, to its completion (W5). Returns the waker, which must
+    /// Drops an operation's handle. An operation that was not begun and has no effect is cancelled;
+    /// any other continues with its buffer to its completion (W5). Returns the waker, which must
     /// not be dropped while this is borrowed.
     pub fn forget(&mut self, key: usize) -> Option<Waker> {
         self.progress += 1;
@@ -509,7 +510,7 @@ impl Schedule {
         self.finish(key);
     }
 
-    /// Leases a buffer if one is free, and no operation waits for it.
+    /// Leases a buffer if one is free and no operation waits for it.
     pub fn try_lease(&mut self) -> Option<DiskBuffer> {
         if !self.leasing.is_empty() {
             return None;
@@ -518,8 +519,8 @@ impl Schedule {
         Some(DiskBuffer::new(buffer, Arc::clone(&self.home)))
     }
 
-    /// Whether nothing has changed since this operation was last found stuck: then every woken task
-    /// has had its turn.
+    /// Returns whether nothing has changed since this operation was last found stuck, so that every
+    /// woken task has had its turn.
     pub fn is_stuck(&mut self, key: usize) -> bool {
         self.entries[key].stuck_at.replace(self.progress) == Some(self.progress)
     }
@@ -533,14 +534,14 @@ impl Schedule {
     fn close_if_unused(&mut self, file: usize) {
         if self.files[file].dropped && self.files[file].unfinished.is_empty() {
             let open = self.files.remove(file);
-            // Nothing is in flight, so the close cannot fail.
+            // Nothing is in flight, so the close can't fail.
             let _ = self.engine.close_file(open.id);
         }
     }
 }
 
 impl Drop for Schedule {
-    /// Carries out every operation; no handle is left to learn its result (W5).
+    /// Completes every operation; no handle is left to receive its result (W5).
     fn drop(&mut self) {
         while self.engine.check_process().is_ok() && self.drive(1).is_ok_and(|went| went) {}
     }

@@ -1,12 +1,12 @@
-//! The part of a disk that its threads share, and the turn of the one thread that drives it.
+//! The part of a disk shared by its threads, and which thread drives it.
 //!
-//! Everything about operations is in the [`Schedule`], behind one lock. One thread at a time
-//! *drives*: it hands operations to the kernel, waits for completions, and routes them. It waits
-//! without the lock, so that other threads can start operations meanwhile; they interrupt its wait,
-//! and it hands all that were started by then to the kernel in one call.
+//! All operations are in the [`Schedule`], behind one lock. One thread at a time *drives*: it
+//! submits operations to the kernel, waits for completions, and routes them. It waits without the
+//! lock, so that other threads can start operations. They interrupt its wait, and it then submits
+//! everything started by then in one call.
 //!
-//! A caller that blocks drives if no other thread does, without a switch of threads. Else it
-//! sleeps. A future never drives: the disk's own thread does that for it, while no caller does.
+//! A blocking caller drives if no other thread does, without a thread switch; otherwise it sleeps.
+//! A future never drives: the disk's thread does that for it, while no caller does.
 
 use super::entry::Outcome;
 use super::schedule::Schedule;
@@ -20,12 +20,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// The way in which completions arrive.
+/// How completions arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// By themselves, from a kernel or its threads: a thread can wait for them.
+    /// By themselves, from the kernel or its threads: a thread can wait for them.
     Kernel,
-    /// Inside the call that hands the operation on.
+    /// Inside the call that submits the operation.
     AtOnce,
     /// When a caller asks: on a simulated disk, whose order is repeatable because it has no thread.
     Simulated,
@@ -50,9 +50,9 @@ pub(super) struct State {
     /// Whether the disk's thread exists, and whether it sleeps.
     has_thread: bool,
     thread_sleeps: bool,
-    /// Threads that sleep until their operation is over, or until they are to drive.
+    /// Threads that sleep until their operation is complete, or until they should drive.
     sleepers: Vec<Arc<Alarm>>,
-    /// Threads that wait for `turned`.
+    /// The number of threads that wait for `turned`.
     watchers: usize,
 }
 
@@ -61,7 +61,7 @@ impl State {
         self.schedule.as_mut().expect("there is a handle, so the schedule is there")
     }
 
-    /// Whether a thread that drives now would bring an operation on.
+    /// Returns whether driving now would advance an operation.
     fn can_drive(&mut self) -> bool {
         !self.is_driven && {
             self.schedule().pump();
@@ -69,7 +69,7 @@ impl State {
         }
     }
 
-    /// Ends the wait of the thread that drives, so that it hands on what was started meanwhile.
+    /// Ends the wait of the driving thread, so that it submits newly started operations.
     fn recall(&mut self) {
         if self.is_away {
             self.is_away = false;
@@ -79,13 +79,14 @@ impl State {
 }
 
 /// Wakes a task. A waker is the caller's code: if it panics, the panic hook reports it, and the
-/// other tasks go on.
+/// other tasks continue.
 fn wake(waker: Waker) {
     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
 thread_local! {
-    /// The disks whose `block_on` polls on this thread: these drive for the futures inside.
+    /// The disks whose `block_on` polls on this thread, and which therefore drive for the futures
+    /// inside.
     static BLOCKING_ON: RefCell<Vec<*const Shared>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -114,12 +115,12 @@ impl Shared {
     }
 
     fn lock(&self) -> Guard<'_> {
-        // A panic with the lock has been reported, and every operation is still known.
+        // A panic under the lock has been reported, and every operation is still known.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `look` with the schedule, and then the wakers of operations that are over: a waker may
-    /// run code that comes back here.
+    /// Calls `look` with the schedule, and then the wakers of finished operations, which may run
+    /// code that comes back here.
     pub fn with<T>(&self, look: impl FnOnce(&mut Schedule) -> T) -> T {
         let mut state = self.lock();
         let result = look(state.schedule());
@@ -127,7 +128,7 @@ impl Shared {
         result
     }
 
-    /// Unlocks, and wakes the owners of operations that are over.
+    /// Unlocks, and wakes the owners of finished operations.
     fn release(&self, mut state: Guard) {
         let Some(schedule) = &mut state.schedule else { return };
         if schedule.wakers.is_empty() {
@@ -138,7 +139,7 @@ impl Shared {
         wakers.into_iter().for_each(wake);
     }
 
-    /// Does the same, and locks again.
+    /// The same, then locks again.
     fn relock<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
         if state.schedule().wakers.is_empty() {
             return state;
@@ -147,14 +148,14 @@ impl Shared {
         self.lock()
     }
 
-    /// One turn of driving: hands operations on, waits for a completion, routes what is complete,
-    /// and wakes the owners. `alarm` ends the wait when it rings.
+    /// One turn of driving: submits operations, waits for a completion, routes completions, and
+    /// wakes the owners. Ringing `alarm` ends the wait.
     fn drive<'a>(&'a self, mut state: Guard<'a>, alarm: Option<&Alarm>) -> Guard<'a> {
         state.is_driven = true;
         let wait = state.schedule().prepare_wait();
         // A ring from here on interrupts the wait.
         let goes = alarm.is_none_or(|alarm| alarm.goes_away());
-        // A waker is not called while this thread drives: it may drop the last handle.
+        // A waker is not called while this thread drives, because it may drop the last handle.
         let goes = goes && state.schedule().wakers.is_empty();
         let waited = match wait {
             Ok(wait) if goes => {
@@ -188,7 +189,7 @@ impl Shared {
         self.relock(state)
     }
 
-    /// Leaves the disk to another thread, or its operations to the kernel where no thread waits.
+    /// Leaves the disk to another thread, or its operations to the kernel if no thread waits.
     fn hand_over<'a>(self: &'a Arc<Shared>, mut state: Guard<'a>) -> Guard<'a> {
         if state.is_driven || state.schedule.is_none() {
             return state;
@@ -213,8 +214,8 @@ impl Shared {
         }
     }
 
-    /// Drives until the operation is over, or sleeps while another thread does. Even if it is over
-    /// already, everything that was started before goes to the kernel.
+    /// Drives until the operation is complete, or sleeps while another thread does. Even if it is
+    /// complete already, submits everything that was started before.
     pub fn wait(self: &Arc<Shared>, key: usize) -> Result<Outcome, Error> {
         self.process.check()?;
         let mut alarm: Option<Arc<Alarm>> = None;
@@ -251,7 +252,7 @@ impl Shared {
         result
     }
 
-    /// Sleeps until the alarm rings, or this thread is called to drive.
+    /// Sleeps until the alarm rings, or this thread should drive.
     fn sleep<'a>(&'a self, mut state: Guard<'a>, alarm: &Arc<Alarm>) -> Guard<'a> {
         state.sleepers.push(Arc::clone(alarm));
         self.release(state);
@@ -263,7 +264,7 @@ impl Shared {
         state
     }
 
-    /// Returns the result of the operation, or has `waker` woken when it is over.
+    /// Returns the result of the operation, or wakes `waker` when it is complete.
     pub fn poll(self: &Arc<Shared>, key: usize, waker: &Waker) -> Poll<Result<Outcome, Error>> {
         if let Err(error) = self.process.check() {
             return Poll::Ready(Err(error));
@@ -291,7 +292,7 @@ impl Shared {
         }
         // The previous waker is dropped after the lock.
         let _before = state.schedule().register(key, waker, !is_awaited_here);
-        // Where `block_on` polls, its thread drives next.
+        // If `block_on` polls, its thread drives next.
         if state.is_driven || !is_awaited_here {
             state = self.attend(state);
         }
@@ -299,7 +300,7 @@ impl Shared {
         Poll::Pending
     }
 
-    /// Sees to it that a thread drives, where one waits for an operation that needs it.
+    /// Ensures that a thread drives while anyone waits for an operation that needs it.
     fn attend<'a>(self: &'a Arc<Shared>, mut state: Guard<'a>) -> Guard<'a> {
         if self.arrival == Arrival::Simulated {
             return state;
@@ -313,8 +314,8 @@ impl Shared {
         state
     }
 
-    /// Drops an operation's handle. Waits where more operations without a handle go on than the
-    /// engine's depth (W8).
+    /// Drops an operation's handle. Waits if more operations without a handle are in progress than
+    /// the engine's depth (W8).
     pub fn forget(self: &Arc<Shared>, key: usize) {
         if !self.process.is_this() {
             return;
@@ -330,12 +331,12 @@ impl Shared {
         let is_bounded = state.schedule().is_bounded();
         self.release(state);
         if !is_bounded {
-            // After a failure of the engine nothing goes on.
+            // After a failure of the engine nothing is in progress.
             let _ = self.wait_until(|schedule| schedule.is_bounded().then_some(()));
         }
     }
 
-    /// Wakes the disk's thread, and starts it the first time.
+    /// Wakes the disk's thread, starting it the first time.
     fn need_thread(self: &Arc<Shared>, state: &mut State) {
         if state.has_thread {
             return self.wake_thread(state);
@@ -411,14 +412,14 @@ impl Shared {
 
     /// Drives a simulated disk for a pending future; without work, the thread sleeps.
     fn turn_simulated(&self, alarm: &Alarm) {
-        // A future that wakes itself must still leave the disk its turn.
+        // A future that wakes itself must still let the disk work.
         let min = usize::from(!alarm.rung.load(Ordering::SeqCst));
         // Every operation returns a failure of the engine.
         let went = self.with(|schedule| schedule.drive(min)).unwrap_or(true);
         if went || alarm.rung.load(Ordering::SeqCst) {
             return;
         }
-        // Every woken task had its turn: no buffer will become free.
+        // Every woken task had its turn, so no buffer will become free.
         let starved = self.with(|schedule| {
             let leasing = !schedule.leasing.is_empty();
             schedule.starve(None);
@@ -429,7 +430,7 @@ impl Shared {
         }
     }
 
-    /// Waits until `is_there` holds: drives, or waits while another thread does.
+    /// Waits until `is_there` returns a value: drives, or waits while another thread does.
     pub fn wait_until<T>(
         self: &Arc<Shared>,
         mut is_there: impl FnMut(&mut Schedule) -> Option<T>,
@@ -463,7 +464,7 @@ impl Shared {
         found
     }
 
-    /// Hands operations to the kernel, without waiting.
+    /// Submits operations to the kernel without waiting.
     pub fn submit(self: &Arc<Shared>) -> Result<(), Error> {
         self.process.check()?;
         let mut state = self.lock();
@@ -480,7 +481,7 @@ impl Shared {
         submitted
     }
 
-    /// Does the same, and routes what is complete if no thread drives, which does that.
+    /// The same, and routes completions if no thread drives, which would do that.
     pub fn look(self: &Arc<Shared>) -> Result<(), Error> {
         self.submit()?;
         let mut state = self.lock();
@@ -494,7 +495,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Learns that a buffer came back from outside, and gives it to the first that waits for one.
+    /// Gives a buffer that was returned from outside to the first operation that waits for one.
     pub fn buffer_returned(self: &Arc<Shared>) {
         if !self.process.is_this() {
             return;
@@ -514,7 +515,7 @@ impl Shared {
         let mut state = self.lock();
         while let Some(schedule) = &mut state.schedule {
             if schedule.awaited > 0 && state.can_drive() {
-                // The last handle may go with a waker.
+                // The last handle may be dropped by a waker.
                 state = self.drive(state, None);
                 continue;
             }
@@ -525,7 +526,7 @@ impl Shared {
         }
     }
 
-    /// Ends the disk with its last handle: waits for the thread that drives, and carries out every
+    /// Ends the disk with its last handle: waits for the driving thread, and completes every
     /// operation (W5).
     pub fn close(&self) {
         if !self.process.is_this() {
@@ -545,7 +546,7 @@ impl Shared {
     }
 }
 
-/// Marks this thread as one that drives the disk for the futures that it polls.
+/// Marks this thread as driving the disk for the futures that it polls.
 struct BlockingOn;
 
 impl BlockingOn {
@@ -565,7 +566,7 @@ impl Drop for BlockingOn {
 pub(super) struct Alarm {
     thread: Thread,
     rung: AtomicBool,
-    /// Whether the thread is to drive.
+    /// Whether the thread should drive.
     is_called: AtomicBool,
     /// Whether the thread drives a disk, and may wait in the kernel.
     is_away: AtomicBool,
@@ -577,7 +578,7 @@ impl Alarm {
         Alarm { thread, rung, is_called, is_away }
     }
 
-    /// Announces a wait in the kernel. Returns whether it may begin: nothing rang before.
+    /// Announces a wait in the kernel. Returns whether it may start, because nothing rang before.
     fn goes_away(&self) -> bool {
         self.is_away.store(true, Ordering::SeqCst);
         !self.rung.load(Ordering::SeqCst)

@@ -1,24 +1,24 @@
-//! The blocks that must be read for any range of bytes, in pieces of one buffer.
+//! The blocks to read for a byte range, in pieces of one buffer.
 
 use super::ReadBytes;
 use super::buffer::DiskBuffer;
 use super::bytes::ReadPiece;
 
-/// The aligned range around the requested bytes, cut into pieces that fit into buffers.
+/// The aligned range around the requested bytes, divided into pieces that fit into buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    /// The first byte that is read: a multiple of the alignment.
+    /// The first byte read: a multiple of the alignment.
     start: u64,
     end: u64,
-    /// Bytes that are read before the requested ones.
+    /// Bytes read before the requested ones.
     skip: u64,
     len: u64,
-    /// Bytes of a whole piece: the aligned bytes that fit into a buffer.
+    /// The length of a whole piece: the aligned bytes that fit into a buffer.
     piece_bytes: u64,
 }
 
 impl Span {
-    /// Returns the span around `len` bytes from `offset`. It ends at the greatest offset of a file.
+    /// Returns the span around `len` bytes from `offset`, limited to the maximum file offset.
     pub(super) fn around(offset: u64, len: usize, align_bytes: u32, buffer_bytes: usize) -> Span {
         let align = u64::from(align_bytes.max(1));
         // The kernel's offsets are signed.
@@ -38,7 +38,7 @@ impl Span {
         self.len == 0
     }
 
-    /// The number of pieces, and so of buffers; `None` where a buffer is smaller than a block.
+    /// Returns the number of pieces and buffers; `None` if a buffer is smaller than a block.
     pub(super) fn pieces(&self) -> Option<u64> {
         match (self.len, self.piece_bytes) {
             (0, _) => Some(0),
@@ -47,20 +47,19 @@ impl Span {
         }
     }
 
-    /// The most bytes that a read at this offset can have with `buffers` buffers.
+    /// Returns the maximum read at this offset with `buffers` buffers.
     pub(super) fn len_max(&self, buffers: u32) -> u64 {
         (self.piece_bytes * u64::from(buffers)).saturating_sub(self.skip)
     }
 
-    /// Returns the piece's offset in the file and its length.
+    /// Returns a piece's file offset and length.
     pub(super) fn piece(&self, number: u64) -> (u64, usize) {
         let start = self.start + number * self.piece_bytes;
         (start, (self.end - start).min(self.piece_bytes) as usize)
     }
 
-    /// Returns the requested bytes, from the pieces and the number of bytes found in each. The
-    /// first short piece ends at the end of the file. Buffers without a requested byte return to
-    /// their pool.
+    /// Returns the requested bytes, given the pieces and the bytes found in each. The first short
+    /// piece is the end of the file. Buffers without a requested byte return to their pool.
     pub(super) fn cut(&self, found: impl IntoIterator<Item = (DiskBuffer, usize)>) -> ReadBytes {
         let mut pieces = Vec::new();
         let (mut skip, mut left) = (self.skip as usize, self.len as usize);

@@ -1,4 +1,4 @@
-//! The thread of a disk's own: it drives while tasks await operations and no caller drives.
+//! The disk's thread: drives while tasks await operations and no caller drives.
 
 use super::shared::Shared;
 use std::io;

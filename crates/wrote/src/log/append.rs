@@ -1,4 +1,4 @@
-//! Appending: a record is claimed a place, filled in, and published.
+//! Appending: a record's place is claimed, filled, and published.
 
 use super::claim::{GROUP_MAX, Place, RUN_MAX};
 use super::driver::LogDriver;
@@ -9,8 +9,8 @@ use crate::Error;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The bytes of a run's frames, unless it is a single record: a run that does not fit ends the open
-/// batch, which should be far longer.
+/// The maximum bytes of a run's frames, unless it is a single record. A run that does not fit
+/// closes the open batch, which should be far longer.
 const RUN_BYTES_MAX: usize = 64 << 10;
 
 /// A ticket; `None` if the append would have to wait for room.
@@ -41,14 +41,14 @@ impl LogDriver {
             return self.append(len, true, fill);
         }
         self.frame_bytes(len)?;
-        // Bytes that are no line must not reach its place.
+        // An invalid line must not reach its place.
         let mut line = vec![0; len];
         fill(&mut line);
         self.append_bytes(&line, true)
     }
 
-    /// Appends records from the beginning of `records`, as many as one claim takes, and returns
-    /// their sequences: none while there is no room.
+    /// Appends records from the start of `records`, as many as one claim covers, and returns their
+    /// sequences: none while there is no room.
     pub(super) fn append_run(&self, records: &[&[u8]]) -> Result<Range<u64>, Error> {
         let (state, claims) = (&self.state, &self.state.claims);
         state.check()?;
@@ -68,7 +68,7 @@ impl LogDriver {
         Ok(first_sequence..first_sequence + count as u64)
     }
 
-    /// Writes the frames of `records` into a place that was claimed for all of them.
+    /// Writes the frames of `records` into their claimed place.
     fn fill_frames(&self, place: &mut Place, records: &[impl AsRef<[u8]>]) {
         let (seed, first_sequence) = (place.seed, place.sequence);
         let mut rest = self.bytes_of(place);
@@ -81,7 +81,7 @@ impl LogDriver {
         }
     }
 
-    /// Appends records of which all or none are there after a crash, and waits for room if `waits`.
+    /// Appends records atomically (a crash keeps all or none), and waits for room if `waits`.
     /// Returns the ticket of the last.
     pub(super) fn append_group(
         self: &Arc<Self>,
@@ -89,11 +89,11 @@ impl LogDriver {
         waits: bool,
     ) -> TicketResult<'_> {
         let (state, claims) = (&self.state, &self.state.claims);
-        // First: what can never be appended is no matter of the disk.
+        // Checked first: a group that can never be appended is not an error of the disk.
         let bytes = self.group_bytes(records)?;
         state.check()?;
         loop {
-            // One record is whole by its own checksum.
+            // A single record is atomic by its checksum.
             let claim = match records.len() {
                 1 => claims.claim(bytes),
                 count => claims.claim_group(bytes, count),
@@ -117,7 +117,7 @@ impl LogDriver {
         }
     }
 
-    /// Returns the bytes of a group's frames, unless it cannot be appended as a whole.
+    /// Returns the bytes of a group's frames. Fails if it can't be appended as a whole.
     fn group_bytes(&self, records: &[impl AsRef<[u8]>]) -> Result<usize, Error> {
         if self.state.format() == Format::Lines {
             let because = "a log of lines has no checksums that would show half of a group; append \
@@ -144,8 +144,8 @@ impl LogDriver {
         )))
     }
 
-    /// Returns how many of `records` one claim takes, and the bytes of their frames. Fails if the
-    /// first of them cannot be appended.
+    /// Returns how many of `records` one claim covers, and the bytes of their frames. Fails if the
+    /// first can't be appended.
     fn run(&self, records: &[&[u8]]) -> Result<(usize, usize), Error> {
         let bytes_max = RUN_BYTES_MAX.min(self.state.claims.frame_bytes_max());
         let (mut count, mut bytes) = (0, 0);
@@ -198,10 +198,10 @@ impl LogDriver {
     fn bytes_of<'a>(&'a self, place: &'a mut Place) -> &'a mut [u8] {
         let Place { address, offset, len, .. } = *place;
         let address = std::ptr::with_exposed_provenance_mut::<u8>(address);
-        // SAFETY: from the claim to the publication the place belongs to its only owner, who lends
-        // it here. It lies in its slot's buffer. The flusher neither touches that buffer nor
-        // returns it to the pool before every place in it is published. The pool lives as long as
-        // the flusher, which `self` holds.
+        // SAFETY: from claim to publication the place belongs to its only owner, who lends it here.
+        // It lies in its slot's buffer, which the flusher neither touches nor returns to the pool
+        // before every place in it is published. The pool lives as long as the flusher, which
+        // `self` holds.
         unsafe { std::slice::from_raw_parts_mut(address.add(offset), len) }
     }
 
@@ -228,7 +228,7 @@ impl LogDriver {
         self.wake_sleeper();
     }
 
-    /// Returns the bytes of a record's frame, unless no batch has room for it.
+    /// Returns the bytes of a record's frame. Fails if no batch has room for it.
     fn frame_bytes(&self, len: usize) -> Result<usize, Error> {
         let frame_bytes = self.state.format().frame_bytes(len);
         if frame_bytes > self.state.claims.frame_bytes_max() || len > record::LEN_MAX {
@@ -252,8 +252,8 @@ impl LogDriver {
     }
 }
 
-/// A place that its producer fills. Dropping it publishes the place, filled or not: so the log
-/// never waits for a producer that panicked.
+/// A place being filled by its producer. Dropping it publishes the place, filled or not, so that
+/// the log never waits for a producer that panicked.
 struct PlaceGuard<'a> {
     driver: &'a LogDriver,
     /// Taken by the publication.

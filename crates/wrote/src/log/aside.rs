@@ -6,9 +6,9 @@ use crate::metadata::{Metadata, mode_at_first};
 use crate::{Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
 
-/// Copies a range of a segment into a new file beside it, named `.KIND-N`. The copy is on stable
-/// storage afterwards; its name is once the folder was synced. After an error, such as that of a
-/// full disk, there is no copy.
+/// Copies a range of a segment into a new file beside it, named `.KIND-N`. The copy is then on
+/// stable storage; its name is once the folder is synced. After an error, such as a full disk,
+/// there is no copy.
 pub(super) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<PathBuf, Error> {
     let files = input.files.clone();
     let old = Metadata::of_replaced(&input.path)?;
@@ -18,7 +18,7 @@ pub(super) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<
     let copied = copy_into(file, input, from, to);
     let closed = files.engine().close_file(file);
     if let Err(error) = copied.and(closed) {
-        // The first error is the one to report.
+        // Report the first error.
         let _ = files.engine().remove(&path);
         return Err(error);
     }
@@ -41,8 +41,8 @@ fn copy_into(file: FileId, input: &mut Input, from: u64, to: u64) -> Result<(), 
     engine.flush(file)
 }
 
-/// Gives a whole segment the name `.torn-N`, under which it is no segment. Its bytes are on stable
-/// storage then; its name is once the folder was synced.
+/// Renames a whole segment to `.torn-N`, which is not a segment's name. Its bytes are then on
+/// stable storage; its name is once the folder is synced.
 pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Error> {
     let options = FileOptions::new().write(true);
     let file = engine.open_file(segment, &options)?;
@@ -69,7 +69,7 @@ pub(super) fn write(
     engine.drain()
 }
 
-/// Calls `make` with the first name of this kind that is free.
+/// Calls `make` with the first free name of this kind.
 fn under_free_name<T>(
     segment: &Path,
     kind: &str,

@@ -1,7 +1,6 @@
-//! The shared memory that claims are made of: the standard library's, or that of a model checker.
+//! The shared memory used by claims: from the standard library, or a model checker.
 //!
-//! With `--cfg loom` the crate `loom` stands in, and runs a test in every order in which its
-//! threads might come to each other.
+//! With `--cfg loom`, the crate `loom` runs a test with every possible order of its threads.
 
 #[cfg(loom)]
 pub(super) use loom::{

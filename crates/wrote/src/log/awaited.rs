@@ -1,4 +1,4 @@
-//! `Awaited`: the future of everything that a log's callers await.
+//! `Awaited`: the future behind everything that a log's callers await.
 
 use super::driver::{LogDriver, Waiting};
 use super::state::Goal;
@@ -9,15 +9,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Waits until everything before `end` has reached `goal`. Dropping it takes it off the list of
-/// those to wake.
+/// Waits until everything before `end` has reached `goal`. Dropping it unregisters its waker.
 pub(super) struct Awaited<'log> {
     pub driver: Driver<'log>,
     pub goal: Goal,
     pub end: u64,
-    /// It asks the log to do what it waits for.
+    /// Whether it makes the log work towards its goal.
     wants: bool,
-    /// The cuts of the log when it was made.
+    /// The log's number of cuts when it was created.
     pub cuts: u64,
     waiting: Option<Waiting>,
 }
@@ -34,8 +33,8 @@ impl<'log> Awaited<'log> {
         Awaited { driver: Driver::Borrowed(driver), goal, end, wants, cuts, waiting: None }
     }
 
-    /// Waits until the record `sequence` has reached `goal`. No log has the last sequence of all,
-    /// so that one is never reached.
+    /// Waits until record `sequence` has reached `goal`. The largest sequence is never used, so
+    /// that one is never reached.
     pub(super) fn until_behind(
         driver: &'log Arc<LogDriver>,
         goal: Goal,
@@ -44,7 +43,7 @@ impl<'log> Awaited<'log> {
         Awaited::new(driver, goal, sequence.saturating_add(1))
     }
 
-    /// Waits as long as it takes, and asks for nothing.
+    /// Only waits, without making the log work.
     pub(super) fn without_wanting(mut self) -> Awaited<'log> {
         self.wants = false;
         self

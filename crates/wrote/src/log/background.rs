@@ -1,15 +1,15 @@
-//! The background thread: it drives a log while no waiting caller does, and keeps the log's timers.
+//! The background thread: drives a log while no waiting caller does, and keeps the log's timers.
 
 use super::driver::{LogDriver, half_done};
 use super::state::LogState;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// About the longest time that a record without a waiting caller stays in memory.
+/// The approximate maximum time that a record without a waiting caller stays in memory.
 const LINGER: Duration = Duration::from_millis(10);
-/// The shortest time between two ticks, however short the interval of [`SyncPolicy::Interval`] is.
+/// The minimum time between ticks, even if the interval of [`SyncPolicy::Interval`] is shorter.
 const TICK_MIN: Duration = Duration::from_millis(1);
-/// Time without a new record after which the thread sleeps until one comes, or for [`SLEEP`].
+/// Time without a new record after which the thread sleeps until one arrives, or for [`SLEEP`].
 const QUIET: Duration = Duration::from_secs(1);
 /// The longest sleep. Producers read the flag `is_asleep` without a fence, so a record may miss it.
 const SLEEP: Duration = Duration::from_secs(1);
@@ -22,8 +22,8 @@ pub(super) fn run(driver: &LogDriver, segment_age: Option<Duration>, stop: &Atom
         // A caller that holds the flusher wakes this thread if it leaves work behind.
         let _ = driver.drive(|| stop.load(Ordering::SeqCst));
         if driver.state.has_failed() {
-            // Code that `drive` called, such as a waker or a channel, may have parked, and so used
-            // up the wake-up that followed `stop`.
+            // Code called by `drive`, such as a waker or a channel, may have parked and so consumed
+            // the wake-up that followed `stop`.
             if !stop.load(Ordering::SeqCst) {
                 std::thread::park();
             }
@@ -39,8 +39,8 @@ pub(super) fn run(driver: &LogDriver, segment_age: Option<Duration>, stop: &Atom
     }
 }
 
-/// Fails the log where the thread ends by a panic: callers that sleep until it has driven must not
-/// sleep for ever.
+/// Fails the log if the thread panics, so that callers which sleep until it has driven do not sleep
+/// forever.
 struct FailedByPanic<'a>(&'a LogDriver);
 
 impl Drop for FailedByPanic<'_> {
@@ -60,14 +60,14 @@ struct Clock {
 }
 
 impl Clock {
-    /// Tells whether written records wait for the next interval, so that the thread must not sleep
-    /// long.
+    /// Returns whether written records wait for the next interval, so that the thread must not
+    /// sleep long.
     fn has_sync_due(&self, state: &LogState) -> bool {
         state.terms.interval().is_some() && state.durable.done() < state.written.done()
     }
 
-    /// Requests the records that were appended before the last tick: written, or durable if the log
-    /// promises that.
+    /// Requests the records appended before the last tick: written, or durable if the log promises
+    /// that.
     fn tick(&mut self, driver: &LogDriver, segment_age: Option<Duration>) {
         let state = &driver.state;
         let next = state.claims.next_start().first_sequence;
@@ -76,7 +76,7 @@ impl Clock {
             self.moved_at = Instant::now();
         }
         if let Some(before) = before {
-            // Records may have been cut off since.
+            // Records may have been cut since.
             state.frontier(state.promised()).want(before.min(next));
         }
         if let Some(interval) = state.terms.interval()
@@ -102,7 +102,7 @@ mod tests {
     use std::task::{Wake, Waker};
     use std::thread;
 
-    /// Only a hang takes so long.
+    /// Only a hang takes this long.
     const HANG: Duration = Duration::from_secs(60);
 
     /// A waker that fails the log, and sleeps until the thread is woken.
@@ -114,7 +114,7 @@ mod tests {
     impl Wake for Sleeper {
         fn wake(self: Arc<Self>) {
             self.driver.state.fail(half_done());
-            // A wake-up of before is not the one that is waited for.
+            // Consumes an earlier wake-up.
             thread::park_timeout(Duration::ZERO);
             self.begun.lock().unwrap().send(()).unwrap();
             thread::park();

@@ -5,48 +5,48 @@ use super::segment::NUMBER_END;
 
 pub(crate) const HEADER_BYTES: usize = 48;
 
-/// Its first four bytes. As the length of a record they are not valid.
+/// Its first four bytes, which are not valid as the length of a record.
 const MAGIC: [u8; 4] = *b"WB1\xF0";
 
-/// The batch was written after recovery cut off the end before it. The header of the batch before
-/// may claim a length past the cut.
+/// The batch was written after recovery cut the end before it. The previous batch's header may
+/// state a length beyond the cut.
 const FLAG_AFTER_CUT: u32 = 1;
-/// The log was closed: no write was in flight, and every record before was durable.
+/// The log was closed: no write was in flight, and all earlier records were durable.
 const FLAG_CLOSED: u32 = 2;
-/// The batch counts only where every record in it is valid.
+/// The batch is valid only if every record in it is.
 const FLAG_WHOLE: u32 = 4;
 const FLAGS: u32 = FLAG_AFTER_CUT | FLAG_CLOSED | FLAG_WHOLE;
 
 /// The header of a batch.
 ///
-/// A batch begins at a multiple of the segment's block, or right behind the segment's header. One
-/// operation writes it.
+/// A batch starts at a multiple of the segment's block, or directly after the segment header. It is
+/// written by one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BatchHeader {
-    /// Bytes of this header and every record, without the padding of the last block.
+    /// The length of this header and all records, without padding.
     pub bytes: u32,
     pub count: u32,
     /// The sequence of its first record; without records, the log's next sequence.
     pub first_sequence: u64,
-    /// Every record before this sequence was on stable storage when the batch was written. If one
-    /// of them cannot be read now, the disk lost it, not a crash.
+    /// All records before this sequence were on stable storage when the batch was written. If one
+    /// of them can't be read now, the disk lost it, not a crash.
     pub durable_sequence: u64,
-    /// Time of the write, in nanoseconds since 1970; 0 if a repair wrote it.
+    /// Time of the write in nanoseconds since 1970; 0 if written by a repair.
     pub written_at_ns: u64,
     /// It follows a cut by recovery.
     pub after_cut: bool,
     /// It closes the log.
     pub closed: bool,
-    /// It counts only where every record in it is valid: some were appended together.
+    /// It is valid only if every record in it is, because some were appended together.
     pub whole: bool,
-    /// The most bytes of any batch of its segment, as the first batch of a segment states it; 0 if
-    /// it does not.
+    /// The longest batch of its segment in bytes, stated by the segment's first batch; 0 if not
+    /// stated.
     pub longest_bytes: u32,
 }
 
 impl BatchHeader {
-    /// Writes the header and returns its checksum, by which the next segment names it. `seed` is
-    /// the checksum of the segment's identity.
+    /// Writes the header and returns its checksum, by which the next segment refers to it. `seed`
+    /// is the checksum of the segment's identity.
     pub(crate) fn encode(&self, to: &mut [u8], seed: u32) -> u32 {
         let flag = |is_set, flag| if is_set { flag } else { 0 };
         let flags = flag(self.after_cut, FLAG_AFTER_CUT)
@@ -71,7 +71,7 @@ impl BatchHeader {
         self.written_at_ns == 0
     }
 
-    /// Reads the header at the beginning of `bytes`, and its checksum; `None` if it is not valid.
+    /// Decodes the header at the start of `bytes`, with its checksum; `None` if invalid.
     pub(crate) fn decode(bytes: &[u8], seed: u32) -> Option<(BatchHeader, u32)> {
         let header = bytes.get(..HEADER_BYTES).filter(|header| header[..4] == MAGIC)?;
         let checksum = crc32c::crc32c_append(seed, &header[8..]);

@@ -1,6 +1,6 @@
 //! A small log with every bit flipped in turn, every file cut at every byte, and random edits.
-//! Readers and recovery find each change or it is harmless, and never return a record that was not
-//! written.
+//! Readers and recovery either detect each change or it is harmless, and they never return a record
+//! that was not written.
 
 use super::format::Format;
 use super::recovery::recover;
@@ -112,7 +112,7 @@ fn every_bit_of_lines_that_is_flipped_changes_no_other_line() {
             let wrong = records
                 .iter()
                 .filter(|record| lines.get(record.sequence as usize) != Some(&&record.bytes[..]));
-            // A line feed less or more moves the later lines of the same file.
+            // A line feed more or less shifts the later lines of the same file.
             let is_feed = files[file].1[bit / 8] == b'\n' || flipped[file].1[bit / 8] == b'\n';
             assert!(wrong.count() <= if is_feed { 3 } else { 1 }, "file {file}, bit {bit}");
         }

@@ -18,53 +18,52 @@ pub(super) struct SegmentHead {
     pub path: PathBuf,
     pub number: u64,
     pub file_bytes: u64,
-    /// `None` if the file does not begin as this segment of this log.
+    /// `None` if the file does not start as this segment of this log.
     pub header: Option<SegmentHeader>,
     pub first_batch: Option<BatchHeader>,
-    /// A cut begins a later segment with this record; [`u64::MAX`] if none does.
+    /// A cut starts a later segment with this record; [`u64::MAX`] if there is none.
     pub limit: u64,
 }
 
 impl SegmentHead {
-    /// Tells whether it is the segment behind that one, by its header or, without one, by its
-    /// number.
+    /// Returns whether it follows segment `number`, by its header or, without one, by its number.
     pub(super) fn continues(&self, number: u64) -> bool {
         self.header.map_or(self.number - 1, |header| header.previous()) == number
     }
 
-    /// Returns the most bytes that a batch of the segment has, if the batch behind its header says
-    /// so. No record stands before that batch, so none can hold its bytes.
+    /// Returns the length of the segment's longest batch, if the batch after its header states it.
+    /// That batch precedes every record, so no record can imitate it.
     pub(super) fn longest_bytes(&self) -> Option<u32> {
         self.first_batch.and_then(|first| walk::longest_bytes(&first))
     }
 }
 
-/// The segments of a log by their names, without those that a cut took out of it.
+/// The segments of a log by name, without those removed by a cut.
 #[derive(Debug)]
 pub(super) struct LiveNames {
     pub names: SegmentNames,
-    /// The last segment, if a cut began it.
+    /// The last segment, if a cut started it.
     pub cut: Option<SegmentHeader>,
 }
 
 impl LiveNames {
-    /// Returns the record with which a cut continues the log behind segment `number`;
-    /// [`u64::MAX`] if none does.
+    /// Returns the record with which a cut continues the log after segment `number`; [`u64::MAX`]
+    /// if there is none.
     pub(super) fn limit_of(&self, number: u64) -> u64 {
         let behind = self.cut.filter(|header| header.previous() == number);
         behind.map_or(u64::MAX, |header| header.first_sequence)
     }
 }
 
-/// Takes the segments that a cut took out of the log off the list.
+/// Drops segments that a cut removed from the log.
 ///
-/// A writer removes their files before it begins another segment. So only the last segment can tell
-/// of some that are still there.
+/// A writer deletes their files before it starts another segment, so only the last segment can
+/// refer to some that still exist.
 pub(super) fn live(files: &LogFiles, mut names: SegmentNames) -> Result<LiveNames, Error> {
     let cut = match names.last() {
         Some((number, path)) => {
             let mut input = Input::open(files, path, true, false)?;
-            // A segment of another place is found by the reader that comes to it.
+            // The reader that reaches it detects a misplaced segment.
             let header = decode(&mut input)?.ok();
             header.filter(|own| own.segment_id == *number && own.cut_behind.is_some())
         }
@@ -77,7 +76,7 @@ pub(super) fn live(files: &LogFiles, mut names: SegmentNames) -> Result<LiveName
     Ok(LiveNames { names, cut })
 }
 
-/// Reads the headers of the segments in the folder, while a writer may make and remove some.
+/// Reads the headers of the segments in the folder, while a writer may create and remove some.
 pub(super) fn segments(files: &LogFiles, folder: &Path) -> Result<Vec<SegmentHead>, Error> {
     names::unless_removed(|| {
         let names = names::all(files, folder, Format::Framed)?;
@@ -85,8 +84,7 @@ pub(super) fn segments(files: &LogFiles, folder: &Path) -> Result<Vec<SegmentHea
     })
 }
 
-/// Reads the header and the first batch of each file, and leaves out the segments that a cut took
-/// out of the log.
+/// Reads the header and first batch of each file, without segments that a cut removed from the log.
 pub(super) fn read_headers(
     files: &LogFiles,
     names: &[(u64, PathBuf)],
@@ -94,7 +92,7 @@ pub(super) fn read_headers(
     read_all_headers(files, names).map(without_cut)
 }
 
-/// Leaves out the segments between one that a cut began and the one that it continues.
+/// Removes the segments between one started by a cut and the one that it continues.
 fn without_cut(segments: Vec<SegmentHead>) -> Vec<SegmentHead> {
     let mut live = Vec::with_capacity(segments.len());
     let (mut previous, mut limit) = (u64::MAX, u64::MAX);
@@ -148,13 +146,13 @@ pub(super) fn read_head(files: &LogFiles, number: u64, path: &Path) -> Result<Se
     Ok(SegmentHead { path, number, file_bytes, header, first_batch, limit: u64::MAX })
 }
 
-/// Says that a segment begins with the record `first`, before the `end` of the one that it
-/// continues: no writer and no crash does that.
+/// Describes a segment that starts with record `first`, before the `end` of its predecessor: no
+/// writer or crash causes that.
 pub(super) fn overlap(first: u64, end: u64) -> String {
     format!("it begins with record {first}, the segment before ends at {end}")
 }
 
-/// Checks that two segments, each with its log's number, are of one log.
+/// Checks that two segments, each with its log's number, belong to one log.
 pub(super) fn check_log(
     (path, log_id): (&Path, u64),
     (known, known_id): (&Path, u64),
@@ -170,8 +168,8 @@ pub(super) fn check_log(
     Err(Error::Foreign { path: path.to_owned(), because })
 }
 
-/// Reads the header of segment `number`; `None` if the file does not begin as a segment. Fails if
-/// it is a whole header of another segment.
+/// Reads the header of segment `number`; `None` if the file does not start as a segment. Fails if
+/// it is an intact header of another segment.
 pub(super) fn read_header(input: &mut Input, number: u64) -> Result<Option<SegmentHeader>, Error> {
     match decode(input)? {
         Ok(header) if header.segment_id == number => Ok(Some(header)),
@@ -191,8 +189,8 @@ pub(super) fn read_header(input: &mut Input, number: u64) -> Result<Option<Segme
     }
 }
 
-/// Decodes the first bytes of a file. It reads them once more where they are no header: a log ends
-/// before such a file, so one read does not decide it.
+/// Decodes the first bytes of a file. Reads them again if they are not a header: the log would end
+/// before such a file, so a single read is not enough.
 fn decode(input: &mut Input) -> Result<Result<SegmentHeader, NotASegment>, Error> {
     let first = SegmentHeader::decode(input.bytes(0, HEADER_BYTES)?);
     if !matches!(first, Err(NotASegment::Damaged)) {

@@ -1,14 +1,14 @@
 //! Claims: how producers get places in the open batch without a lock.
 //!
-//! One atomic word holds the slot of the open batch, the records claimed in it, and their bytes. A
-//! producer adds its own record to the word, and the addition returns its place and its sequence.
-//! The producer copies its bytes there, then publishes them: it adds their number to the slot's
-//! progress. The first claim that does not fit closes the batch, since it alone knows where the
-//! batch ends. A closed batch is ready once every claimed byte is published. The call that
-//! publishes the last one returns [`Ready`].
+//! One atomic word holds the slot of the open batch, the number of claimed records, and their
+//! bytes. A producer adds its record to the word, and the addition returns its place and sequence.
+//! It copies its bytes there, then publishes them by adding their length to the slot's progress.
+//! The first claim that does not fit closes the batch, since it alone knows where the batch ends. A
+//! closed batch is ready once every claimed byte is published. The call that publishes the last one
+//! returns [`Ready`].
 //!
-//! A claim by one addition is the idea of Aeron's term buffers. A closed batch that its last writer
-//! releases is the idea of WiredTiger's log slots.
+//! Claiming by one addition is the idea of Aeron's term buffers. A closed batch released by its
+//! last writer is the idea of WiredTiger's log slots.
 
 use super::atomics::{
     AtomicU32, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, yield_now,
@@ -24,16 +24,16 @@ const SLOT_SHIFT: u32 = 58;
 const BYTES_MASK: u64 = (1 << COUNT_SHIFT) - 1;
 const COUNT_MASK: u64 = (1 << (SLOT_SHIFT - COUNT_SHIFT)) - 1;
 const ONE_RECORD: u64 = 1 << COUNT_SHIFT;
-/// The records of a batch behind which no claim is served. A claim that comes too late is counted
-/// too, until its thread sees the closed batch: one claim a thread, for which three quarters of the
-/// count's range are left.
+/// The number of records after which a batch serves no more claims. A late claim is counted too,
+/// until its thread sees the closed batch: one per thread, for which three quarters of the range
+/// are left.
 const COUNT_MAX: u64 = (COUNT_MASK + 1) / 4;
 /// The most records of one claim: three thousand threads may each overshoot by this.
 pub(super) const RUN_MAX: usize = 1 << 10;
-/// The most records that are appended as a whole: one thread at a time may overshoot by this.
+/// The most records appended atomically: one thread at a time may overshoot by this.
 pub(super) const GROUP_MAX: usize = COUNT_MAX as usize;
 pub(super) const SLOTS_MAX: u32 = 1 << (u64::BITS - SLOT_SHIFT);
-/// The most bytes of a batch: a thousand threads may each overshoot by this.
+/// The maximum length of a batch: a thousand threads may each overshoot by this.
 pub(super) const CAPACITY_MAX: usize = 64 << 20;
 
 /// A slot's progress once its batch is closed and every record in it published.
@@ -43,14 +43,14 @@ const READY: u64 = 1 << 63;
 #[must_use = "a batch is written only when every place in it was published"]
 pub(super) struct Place {
     pub slot: usize,
-    /// The address of the slot's buffer, as [`Claims::free`] got it.
+    /// The address of the slot's buffer, passed to [`Claims::free`].
     pub address: usize,
-    /// Bytes from the beginning of the slot's buffer.
+    /// The offset in the slot's buffer.
     pub offset: usize,
     pub len: usize,
     /// The sequence of its first record.
     pub sequence: u64,
-    /// The checksum of the segment's identity, with which the record's checksum begins.
+    /// The checksum of the segment's identity, with which the record's checksum starts.
     pub seed: u32,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Place {
 pub(super) struct ClosedBatch {
     pub slot: usize,
     pub start: Start,
-    /// Bytes in the buffer, with the space for headers.
+    /// Bytes in the buffer, including space for headers.
     pub bytes: usize,
     pub count: u64,
 }
@@ -69,7 +69,7 @@ impl ClosedBatch {
     }
 }
 
-/// Whether a call made a batch ready, so that the flusher can take it.
+/// Whether a call made a batch ready for the flusher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the flusher sleeps until it is notified of a ready batch"]
 pub(super) struct Ready(pub bool);
@@ -79,23 +79,23 @@ pub(super) struct Ready(pub bool);
 pub(super) struct Claim {
     /// `None` while no batch is open: every buffer is in flight, or the log has ended.
     pub place: Option<Place>,
-    /// Of the batch that this claim closed, if it did.
+    /// About the batch that this claim closed, if any.
     pub ready: Ready,
 }
 
-/// A value in a pair of cache lines of its own (x86-64 fetches them in pairs). The word that every
+/// Pads a value to a pair of cache lines (x86-64 fetches them in pairs). The word that every
 /// producer changes must not share a line with fields that they only read.
 #[repr(align(128))]
 struct CachePadded<T>(T);
 
 #[repr(align(128))]
 struct Slot {
-    /// Bytes published. Closing the batch adds the difference of [`READY`] and the bytes claimed.
+    /// Bytes published. Closing the batch adds [`READY`] minus the bytes claimed.
     progress: AtomicU64,
     first_sequence: AtomicU64,
     address: AtomicUsize,
     seed: AtomicU32,
-    /// Not zero if some records of the batch were appended as a whole.
+    /// Not zero if some records of the batch were appended atomically.
     whole: AtomicU32,
 }
 
@@ -105,11 +105,11 @@ struct Turn {
     slot: usize,
     start: Start,
     is_open: bool,
-    /// Buffers of the slots that are not in use.
+    /// Buffers of unused slots.
     free: Vec<Option<usize>>,
     /// Closed batches that the flusher has not taken, in order.
     closed: VecDeque<ClosedBatch>,
-    /// The next batch begins a segment, whether this one is full or not.
+    /// The next batch starts a segment, even if this one is not full.
     rotate: bool,
     /// No batch is opened until [`Claims::resume`].
     is_paused: bool,
@@ -117,20 +117,20 @@ struct Turn {
     ended: bool,
 }
 
-/// The places of every record that is not yet written.
+/// The places of all records that are not written yet.
 pub(super) struct Claims {
     word: CachePadded<AtomicU64>,
     layout: Layout,
     slots: Box<[Slot]>,
     turn: Mutex<Turn>,
-    /// Held by the thread that claims a place for a whole group.
+    /// Held by the thread that claims a place for a group.
     group: Mutex<()>,
-    /// Signals an opened batch, or the end of the log.
+    /// Signalled when a batch is opened, or the log ends.
     opened: Condvar,
 }
 
 impl Claims {
-    /// Makes claims without an open batch: the first opens when its slot gets a buffer.
+    /// Creates claims without an open batch; the first opens when its slot gets a buffer.
     pub(super) fn new(layout: Layout, slots: u32, start: Start) -> Claims {
         assert!((2..=SLOTS_MAX).contains(&slots) && layout.capacity <= CAPACITY_MAX as u64);
         let slot = |_| Slot {
@@ -169,22 +169,21 @@ impl Claims {
     }
 
     /// Claims one place for a run of `frames`, of `bytes` together, which must fit into an empty
-    /// batch. So each addition and each publication of the word that producers contend for is one
-    /// for all of them.
+    /// batch. Thus the contended word is changed only once for all of them.
     pub(super) fn claim_run(&self, bytes: usize, frames: usize) -> Claim {
         debug_assert!((1..=RUN_MAX).contains(&frames));
         self.claim_frames(bytes, frames)
     }
 
-    /// Claims one place as [`Claims::claim_run`] does, for frames of which all count or none: their
-    /// batch says so.
+    /// Like [`Claims::claim_run`], for frames that are valid only together: their batch is marked
+    /// accordingly.
     pub(super) fn claim_group(&self, bytes: usize, frames: usize) -> Claim {
         debug_assert!((1..=GROUP_MAX).contains(&frames));
         let group = self.group.lock().expect("no thread panics while it claims");
         let claim = self.claim_frames(bytes, frames);
         drop(group);
         if let Some(place) = &claim.place {
-            // The publication of the place orders it before the flusher's look.
+            // Publishing the place orders this before the flusher reads it.
             self.slots[place.slot].whole.store(1, Ordering::Relaxed);
         }
         claim
@@ -194,7 +193,7 @@ impl Claims {
         debug_assert!(bytes <= self.frame_bytes_max());
         let mut ready = Ready(false);
         loop {
-            // Without this check, a crowd that waits for room would overflow the count.
+            // Without this check, many waiting threads would overflow the count.
             if self.is_over(self.word.0.load(Ordering::Acquire)) {
                 return Claim { place: None, ready };
             }
@@ -213,7 +212,7 @@ impl Claims {
         }
     }
 
-    /// Describes a claimed place. The slot's fields cannot change before the place is published.
+    /// Describes a claimed place. The slot's fields can't change before the place is published.
     fn place(&self, slot: usize, count: u64, offset: usize, len: usize) -> Place {
         let Slot { first_sequence, address, seed, .. } = &self.slots[slot];
         Place {
@@ -241,7 +240,7 @@ impl Claims {
         if self.has_open_records() { self.close() } else { Ready(false) }
     }
 
-    /// Closes the open batch, by a claim that never fits.
+    /// Closes the open batch with a claim that never fits.
     fn close(&self) -> Ready {
         if self.is_over(self.word.0.load(Ordering::Acquire)) {
             return Ready(false);
@@ -250,14 +249,14 @@ impl Claims {
         if self.is_over(word) { Ready(false) } else { self.turn_over(word) }
     }
 
-    /// Tells whether the word is that of a batch whose end was passed.
+    /// Returns whether the word is that of a batch whose end was passed.
     fn is_over(&self, word: u64) -> bool {
         let (_, count, offset) = unpack(word);
         count > COUNT_MAX || offset > self.layout.capacity
     }
 
-    /// Ends the open batch at `word`, and opens the next if its slot is free. The caller is the
-    /// thread whose claim was the first that did not fit.
+    /// Closes the open batch at `word`, and opens the next if its slot is free. Called by the
+    /// thread with the first claim that did not fit.
     fn turn_over(&self, word: u64) -> Ready {
         let (slot, count, offset) = unpack(word);
         let mut turn = self.turn();
@@ -272,7 +271,7 @@ impl Claims {
         self.progress(slot, READY - claimed)
     }
 
-    /// Returns where the batch after one of `count` records and `bytes` begins.
+    /// Returns where the batch after one of `count` records and `bytes` starts.
     fn start_after(&self, turn: &mut Turn, count: u64, bytes: u64) -> Start {
         if count == 0 {
             return turn.start;
@@ -298,9 +297,9 @@ impl Claims {
         slot.seed.store(seed, Ordering::Relaxed);
         slot.whole.store(0, Ordering::Relaxed);
         turn.is_open = true;
-        // Release: a producer that claims a place sees the slot's fields. A swap and no store:
-        // waiting producers add to the word too, and loom does not know the order of two additions
-        // and a store.
+        // Release: a producer that claims a place sees the slot's fields. A swap instead of a
+        // store, because waiting producers also add to the word, and loom does not support the
+        // order of two additions and a store.
         self.word.0.swap((turn.slot as u64) << SLOT_SHIFT | head as u64, Ordering::AcqRel);
         self.opened.notify_all();
     }
@@ -313,7 +312,7 @@ impl Claims {
         self.open_next(&mut turn);
     }
 
-    /// Returns the next batch in order, if it is ready; [`Claims::take_ready`] takes it.
+    /// Returns the next batch in order, if ready; [`Claims::take_ready`] takes it.
     pub(super) fn next_ready(&self) -> Option<ClosedBatch> {
         self.ready(&self.turn())
     }
@@ -326,30 +325,30 @@ impl Claims {
 
     fn ready(&self, turn: &Turn) -> Option<ClosedBatch> {
         let front = turn.closed.front()?;
-        // Acquire: the bytes of every producer are seen.
+        // Acquire: the bytes of all producers are visible.
         let progress = self.slots[front.slot].progress.load(Ordering::Acquire);
         (progress == READY).then_some(*front)
     }
 
-    /// Tells whether the batch in this slot, which was ready, counts only as a whole.
+    /// Returns whether the batch in this slot, which was ready, is valid only as a whole.
     pub(super) fn is_whole(&self, slot: usize) -> bool {
         self.slots[slot].whole.load(Ordering::Relaxed) != 0
     }
 
-    /// Closes the open batch, and opens no other until [`Claims::resume`]: producers wait as if
-    /// every buffer was in flight.
+    /// Closes the open batch, and opens no other until [`Claims::resume`]; producers wait as if all
+    /// buffers were in flight.
     pub(super) fn pause(&self) -> Ready {
         self.turn().is_paused = true;
         self.close()
     }
 
-    /// Tells whether every claimed place was taken by the flusher, while no batch is opened.
+    /// Returns whether the flusher has taken every claimed place, while no batch is opened.
     pub(super) fn is_idle(&self) -> bool {
         let turn = self.turn();
         !turn.is_open && turn.closed.is_empty()
     }
 
-    /// Opens batches again, from `start` on if it is given. Every slot has its buffer.
+    /// Opens batches again, at `start` if given. Every slot has its buffer.
     pub(super) fn resume(&self, start: Option<Start>) {
         let mut turn = self.turn();
         turn.is_paused = false;
@@ -359,7 +358,7 @@ impl Claims {
         self.open_next(&mut turn);
     }
 
-    /// Tells whether a closed batch waits for the flusher, ready or not.
+    /// Returns whether a closed batch waits for the flusher, ready or not.
     pub(super) fn has_closed(&self) -> bool {
         !self.turn().closed.is_empty()
     }
@@ -370,8 +369,7 @@ impl Claims {
         !self.is_over(word) && count > 0
     }
 
-    /// Returns the sequence of the next record, and the first place where it can go. Every earlier
-    /// claim is counted.
+    /// Returns the next record's sequence and its earliest place, counting all earlier claims.
     pub(super) fn next_start(&self) -> Start {
         loop {
             let turn = self.turn();
@@ -394,7 +392,7 @@ impl Claims {
         }
     }
 
-    /// Makes the batch after the open one begin a segment.
+    /// Makes the batch after the open one start a segment.
     pub(super) fn rotate(&self) {
         self.turn().rotate = true;
     }
@@ -403,7 +401,7 @@ impl Claims {
         !self.is_over(self.word.0.load(Ordering::Acquire)) || self.has_ended()
     }
 
-    /// Waits until a batch is open, the log has ended, or `gives_up`.
+    /// Waits until a batch is open, the log has ended, or `gives_up` holds.
     pub(super) fn wait_for_room(&self, gives_up: impl Fn() -> bool) {
         let mut turn = self.turn();
         while !turn.ended && !gives_up() && self.is_over(self.word.0.load(Ordering::Acquire)) {
@@ -417,8 +415,8 @@ impl Claims {
         self.opened.notify_all();
     }
 
-    /// Ends the log: refuses every later claim, and wakes the producers that wait for room. Claimed
-    /// places can still be published.
+    /// Ends the log: refuses later claims, and wakes producers that wait for room. Claimed places
+    /// can still be published.
     pub(super) fn end(&self) -> Ready {
         self.turn().ended = true;
         self.opened.notify_all();
@@ -444,7 +442,7 @@ fn unpack(word: u64) -> (usize, u64, u64) {
     (slot, word >> COUNT_SHIFT & COUNT_MASK, word & BYTES_MASK)
 }
 
-/// Returns the bytes that a batch leaves for headers before its first record.
+/// Returns the bytes that a batch reserves for headers before its first record.
 pub(super) fn head_bytes(format: Format, begins_segment: bool) -> usize {
     match format {
         Format::Lines => 0,

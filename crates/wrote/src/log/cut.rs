@@ -1,9 +1,9 @@
-//! Cuts: the end of a log is taken off by one segment that begins with an earlier record.
+//! Cuts: the end of a log is removed by one segment that starts with an earlier record.
 //!
-//! A new segment with the next number names the segment that it continues, and the record with
-//! which it does. It appears in one step, by a rename. From then on the segments between the two,
-//! and the records from that one on, are no part of the log; their files are removed afterwards.
-//! The new segment begins with the first record of a batch, so that the earlier one ends between
+//! A new segment with the next number refers to the segment that it continues, and the record at
+//! which it does. It appears atomically, by a rename. From then on the segments between the two,
+//! and the records from that one on, are not part of the log; their files are deleted afterwards.
+//! The new segment starts with the first record of a batch, so that the earlier one ends between
 //! two batches, at a block. It holds copies of those records of the batch that stay.
 
 use super::batch::{self, BatchHeader};
@@ -22,30 +22,30 @@ use std::path::{Path, PathBuf};
 /// The place of a segment's first batch.
 const BEGIN: u64 = segment::HEADER_BYTES as u64;
 
-/// The place in a segment at which a log is cut.
+/// The position in a segment at which a log is cut.
 #[derive(Debug)]
 pub(super) struct CutPlace {
-    /// The header of the segment that begins there.
+    /// The header of the segment that starts there.
     pub header: SegmentHeader,
-    /// The number of the segment that it continues; 0 if it continues none.
+    /// The number of the segment that it continues; 0 if there is none.
     pub previous: u64,
-    /// The batch in which the cut falls.
+    /// The batch that contains the cut.
     batch: BatchHeader,
     /// The frames of its records that stay, without their checksums.
     kept: Vec<u8>,
-    /// Whether each of them is a record or an empty place.
+    /// Whether each is a record or an empty place.
     kinds: Vec<(usize, bool)>,
 }
 
-/// The segment that begins at a cut.
+/// The segment that a cut starts.
 #[derive(Debug)]
 pub(super) struct CutSegment {
     pub end: u64,
     pub checksum: u32,
 }
 
-/// Finds the place of the record `next` in a segment that holds it, to be cut off there. Every
-/// record of the segment is durable.
+/// Finds the place of record `next` in the segment that holds it, to be cut there. All records of
+/// the segment are durable.
 pub(super) fn find(
     files: &LogFiles,
     path: &Path,
@@ -69,7 +69,7 @@ pub(super) fn find(
                 let (batch, _) = walk.last.expect("a batch has begun");
                 let is_first = place == BEGIN && last.is_none();
                 if !is_first && last.is_none() {
-                    // The search has ended at this batch: the one before it is not known.
+                    // The search has ended at this batch, so the one before it is unknown.
                     walk.restart(begins.first_sequence);
                     continue;
                 }
@@ -120,8 +120,8 @@ impl CutPlace {
         self.kinds.push((frame.len(), matches!(frame, Frame::Data(_))));
     }
 
-    /// Writes the segment `number`, in which the log continues with batches of `longest_bytes` at
-    /// most. It gets its name in one step. Fails with `false` if nothing was changed.
+    /// Writes segment `number`, in which the log continues with batches of at most `longest_bytes`.
+    /// It gets its name atomically. Fails with `false` if nothing was changed.
     pub(super) fn write(
         mut self,
         files: &LogFiles,
@@ -152,7 +152,7 @@ impl CutPlace {
             count: self.kinds.len() as u32,
             first_sequence: header.first_sequence,
             durable_sequence: header.first_sequence,
-            // That of the records, as long as there are any.
+            // That of the records, while there are any.
             written_at_ns: self.batch.written_at_ns,
             whole: self.batch.whole && !self.kinds.is_empty(),
             longest_bytes: longest_bytes.max(batch_bytes as u64) as u32,
@@ -169,7 +169,7 @@ impl CutPlace {
     }
 }
 
-/// Makes a file of these bytes, whose name appears in one step, with all of them behind it.
+/// Creates a file of these bytes, whose name appears atomically once all of them are written.
 fn put(engine: &mut Engine, path: &Path, bytes: &[u8]) -> Result<(), (bool, Error)> {
     let staged = StagedFile::new(engine, path, true, &FileOptions::default())
         .map_err(|error| (false, error))?;
@@ -179,7 +179,7 @@ fn put(engine: &mut Engine, path: &Path, bytes: &[u8]) -> Result<(), (bool, Erro
         .try_for_each(|(offset, piece)| aside::write(engine, staged.file, offset, piece))
         .and_then(|()| engine.flush(staged.file));
     match written {
-        // Whether the name is there is not known after an error.
+        // After an error it is unknown whether the name is there.
         Ok(()) => staged.put(engine, true).map_err(|error| (true, error)),
         Err(error) => {
             staged.abandon(engine);
@@ -188,13 +188,12 @@ fn put(engine: &mut Engine, path: &Path, bytes: &[u8]) -> Result<(), (bool, Erro
     }
 }
 
-/// Returns the end of the file that a cut has left: the block at which the batch began that the cut
-/// took off.
+/// Returns the end of the file that a cut has left: the block at which the removed batch started.
 pub(super) fn end_before(header: &SegmentHeader) -> u64 {
     header.previous_bytes.next_multiple_of(u64::from(header.block_bytes))
 }
 
-/// Tells whether a segment still holds the batch that the cut took off.
+/// Returns whether a segment still contains the batch that the cut removed.
 pub(super) fn is_left(
     files: &LogFiles,
     before: &SegmentHead,
@@ -208,20 +207,20 @@ pub(super) fn is_left(
     Ok(batch.is_some_and(|(batch, _)| batch.first_sequence == cut.first_sequence))
 }
 
-/// Cuts a file off at a block and closes it. No block that stays is written.
+/// Cuts a file at a block and closes it. No block that stays is written.
 pub(super) fn shorten(engine: &mut Engine, file: FileId, end: u64) -> Result<(), Error> {
     engine.truncate(file, end)?;
     engine.flush(file)?;
     engine.close_file(file)
 }
 
-/// Removes segments that a cut took out of the log, the newest first.
+/// Deletes segments that a cut removed from the log, newest first.
 pub(super) fn remove(engine: &mut Engine, dead: &[PathBuf]) -> Result<(), Error> {
     dead.iter().rev().try_for_each(|path| engine.remove(path))
 }
 
-/// Tells whether the file is the beginning of a segment that a killed process was about to put in
-/// its place.
+/// Returns whether the file is the start of a segment that a killed process was about to put in
+/// place.
 pub(super) fn is_left_over(path: &Path) -> bool {
     let name = path.file_name().unwrap_or(OsStr::new("")).as_bytes();
     let Some(rest) = name.strip_prefix(b".") else { return false };

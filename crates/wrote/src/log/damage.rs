@@ -4,7 +4,7 @@ use crate::Error;
 use crate::engine::folder_of;
 use std::path::{Path, PathBuf};
 
-/// A place at which a log cannot be read.
+/// A position at which a log can't be read.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Damage {
@@ -12,11 +12,11 @@ pub struct Damage {
     pub path: PathBuf,
     /// The first damaged byte.
     pub offset_bytes: u64,
-    /// The sequence of the first record that is lost there.
+    /// The first record lost there.
     pub sequence: u64,
-    /// The number of lost records, if it is known.
+    /// The number of lost records, if known.
     pub records: Option<u64>,
-    /// The damage in words.
+    /// A description of the damage.
     pub because: String,
 }
 
@@ -33,7 +33,7 @@ impl Damage {
     }
 }
 
-/// Makes the error of records that cannot be read although they, or later ones, were durable.
+/// Creates the error for unreadable records although they, or later ones, were durable.
 pub(super) fn error(path: &Path, offset: u64, what: &str) -> Error {
     let folder = folder_of(path).display();
     let because =

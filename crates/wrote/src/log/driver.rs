@@ -1,7 +1,7 @@
 //! The driver: lets a waiting caller, or the background thread, run the flusher.
 //!
-//! A caller that waits for its record runs the flusher itself if no other thread does. So no other
-//! thread has to be woken, and then to wake the caller.
+//! A caller that waits for its record runs the flusher itself if no other thread does. This avoids
+//! waking another thread that would then have to wake the caller.
 
 use super::claim::Ready;
 use super::flusher::Flusher;
@@ -34,10 +34,10 @@ thread_local! {
     static DRIVEN: Cell<*const LogDriver> = const { Cell::new(std::ptr::null()) };
 }
 
-/// The most time that the poll of a future drives the log: as long as a task of a runtime may keep
-/// its thread, and longer than a write and a flush of a fast disk take.
+/// The most time for which polling a future drives the log: as long as a task may occupy its
+/// thread, and longer than a write and flush of a fast disk.
 const BRIEF: Duration = Duration::from_micros(500);
-/// The most polls that leave the log to its thread after brief drives that came to no end.
+/// The most polls that leave the log to its thread after brief drives that did not finish.
 const PASSED_OVER_MAX: u32 = 1024;
 
 pub(super) struct LogDriver {
@@ -50,24 +50,24 @@ pub(super) struct LogDriver {
     is_asleep: AtomicBool,
     /// A thread holds the flusher.
     is_driven: AtomicBool,
-    /// The threads that wait for the flusher, to do with it what no other thread does.
+    /// The number of threads that wait for exclusive use of the flusher.
     visitors: AtomicU32,
     /// The last thread that drove left work behind.
     has_left_work: AtomicBool,
     brevity: Brevity,
 }
 
-/// Whether a brief drive is worth a try: on a slow disk it is not.
+/// Tracks whether a brief drive is worthwhile, which it is not on a slow disk.
 #[derive(Debug, Default)]
 struct Brevity {
-    /// The polls that are still to be passed over.
+    /// The number of polls still to skip.
     passed_over: AtomicU32,
-    /// The polls to pass over after the next brief drive that comes to no end.
+    /// The polls to skip after the next brief drive that does not finish.
     penalty: AtomicU32,
 }
 
 impl Brevity {
-    // A poll more or less is no matter: the atomics have no order among them.
+    // Races are harmless here, so the atomics are relaxed.
 
     fn is_due(&self) -> bool {
         let passed_over = self.passed_over.load(Ordering::Relaxed);
@@ -110,8 +110,7 @@ impl LogDriver {
     }
 
     /// Waits until every record before `end` has reached `goal`, and drives if no other thread
-    /// does.
-    /// `cuts` are the [`LogState::cuts`] when the last of them was known to be in the log.
+    /// does. `cuts` is [`LogState::cuts`] when the last of them was known to be in the log.
     pub(super) fn wait(&self, goal: Goal, end: u64, cuts: u64, gate: &Gate) -> Result<(), Error> {
         self.state.process.check()?;
         let frontier = self.state.frontier(goal);
@@ -119,7 +118,7 @@ impl LogDriver {
         frontier.want(end);
         loop {
             let seen = gate.look();
-            // A cut makes every record durable before it takes some off.
+            // A cut makes every record durable before it removes some.
             if self.state.cuts() != cuts {
                 return Ok(());
             }
@@ -140,8 +139,8 @@ impl LogDriver {
         }
     }
 
-    /// Does what [`LogDriver::wait`] does, for a future, which has said whether it wants the goal.
-    /// Without `cuts` it waits for the record of that sequence, also beyond a cut.
+    /// Like [`LogDriver::wait`], for a future that has registered whether it wants the goal.
+    /// Without `cuts` it waits for the record of that sequence, even beyond a cut.
     pub(super) fn poll(
         &self,
         goal: Goal,
@@ -177,8 +176,8 @@ impl LogDriver {
         let waiter = frontier.wake_at(end, known.map(|known| known.waiter), waker);
         *known = Some(Waiting { waiter, lacks });
         match self.background.get() {
-            // Tasks that are ready append first, and share the flush. Else each would flush its own
-            // record, one after the other.
+            // Ready tasks append first and share the flush; otherwise each would flush its record
+            // separately.
             Some(_) if gives_way => wake_one(waker.clone()),
             Some(_) => self.notify(),
             None => _ = self.drive(is_over),
@@ -186,7 +185,7 @@ impl LogDriver {
         outcome()
     }
 
-    /// Waits for room in a buffer. Fails on a full disk, where there may be none for long.
+    /// Waits for room in a buffer. Fails on a full disk, where that may take long.
     pub(super) fn wait_for_room(&self) -> Result<(), Error> {
         let (claims, lacks) = (&self.state.claims, self.state.lacks());
         match self.background.get() {
@@ -202,7 +201,7 @@ impl LogDriver {
         }
     }
 
-    /// Drives the log until `is_enough` holds, or no work is left, unless another thread drives.
+    /// Drives the log until `is_enough` holds or no work is left, unless another thread drives.
     /// Returns whether `is_enough` holds or the log has failed.
     pub(super) fn drive(&self, is_enough: impl Fn() -> bool) -> bool {
         let gives_way = || is_enough() || self.has_visitor();
@@ -213,8 +212,8 @@ impl LogDriver {
         self.visitors.load(Ordering::SeqCst) > 0
     }
 
-    /// Waits for the flusher and calls `work` with it; other threads that drive give way. Fails for
-    /// a waker that the log calls: its thread holds the flusher.
+    /// Waits for the flusher and calls `work` with it; driving threads give way. Fails for a waker
+    /// called by the log, whose thread holds the flusher.
     pub(super) fn visit<T>(
         &self,
         work: impl FnOnce(&mut Flusher) -> Result<T, Error>,
@@ -241,8 +240,8 @@ impl LogDriver {
         done
     }
 
-    /// Drives the log as [`LogDriver::drive`] does, for [`BRIEF`] at most. So a future that waits
-    /// needs no other thread to be woken for it, and to wake it.
+    /// Like [`LogDriver::drive`] for at most [`BRIEF`], so that a waiting future needs no other
+    /// thread to be woken and to wake it.
     fn drive_briefly(&self, is_enough: impl Fn() -> bool) {
         if self.is_driven.load(Ordering::SeqCst) {
             return;
@@ -258,7 +257,7 @@ impl LogDriver {
         let mut flusher = match self.flusher.try_lock() {
             Ok(flusher) => flusher,
             Err(TryLockError::WouldBlock) => return false,
-            // A bug in the log: it must not continue from a half-done step.
+            // A bug in the log: it must not continue from an unfinished step.
             Err(TryLockError::Poisoned(_)) => {
                 self.state.fail(half_done());
                 return true;
@@ -283,13 +282,13 @@ impl LogDriver {
         drop(flusher);
         // Stored after the unlock: a thread that reads it can take the lock.
         self.is_driven.store(false, Ordering::SeqCst);
-        // Work that came since is left to the background thread.
+        // New work is left to the background thread.
         if self.has_work() {
             self.notify();
         }
     }
 
-    /// Whether this thread drives the log, and so holds the flusher.
+    /// Returns whether this thread drives the log, and so holds the flusher.
     pub(super) fn is_driven_here(&self) -> bool {
         std::ptr::eq(DRIVEN.get(), self)
     }
@@ -339,10 +338,11 @@ impl LogDriver {
         }
     }
 
-    /// Puts the background thread, which calls this, to sleep until a record comes, or for `time`.
+    /// Puts the background thread, which calls this, to sleep until a record arrives, or for
+    /// `time`.
     pub(super) fn sleep(&self, time: Duration) {
         self.is_asleep.store(true, Ordering::SeqCst);
-        // On a full disk the next attempt is the next tick's, or the next caller's.
+        // On a full disk the next attempt happens at the next tick or call.
         let is_open = self.state.claims.has_open_records() && !self.state.lacks_room();
         if !is_open && !self.has_work() {
             std::thread::park_timeout(time);
@@ -350,7 +350,7 @@ impl LogDriver {
         self.is_asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Makes the next record begin a segment if the segment that is written is older than `age`.
+    /// Makes the next record start a segment if the current one is older than `age`.
     pub(super) fn rotate_if_older(&self, age: Duration) {
         // If another thread drives now, the next tick checks again.
         let Ok(mut flusher) = self.flusher.try_lock() else { return };
@@ -360,7 +360,7 @@ impl LogDriver {
         }
     }
 
-    /// Lets retention remove the records before `sequence`. The background thread does it.
+    /// Lets retention remove the records before `sequence`, in the background thread.
     pub(super) fn release(&self, sequence: u64) {
         if self.state.release(sequence) {
             match self.background.get() {
@@ -370,7 +370,7 @@ impl LogDriver {
         }
     }
 
-    /// Applies retention if records were released since: while no record comes, no flush does.
+    /// Applies retention if records were released, because without new records no flush does it.
     pub(super) fn retain_if_released(&self) {
         // If another thread drives now, the next tick tries again.
         let Ok(mut flusher) = self.flusher.try_lock() else { return };
@@ -379,15 +379,15 @@ impl LogDriver {
         }
     }
 
-    /// Ends the log: refuses further records, and wakes the producers that wait for room.
+    /// Ends the log: refuses further records, and wakes producers that wait for room.
     pub(super) fn end(&self) {
-        // Closing the log takes every batch, so the flusher needs no notice.
+        // Closing the log takes every batch, so the flusher needs no notification.
         let _ = self.state.claims.end();
         wake(self.state.freed.all());
     }
 
-    /// Writes everything that was appended, makes it durable and marks the log as closed. On a full
-    /// disk the rest stays in memory, and a later call tries again.
+    /// Writes everything, makes it durable and marks the log as closed. On a full disk the rest
+    /// stays in memory, and a later call tries again.
     pub(super) fn close(&self) -> Result<(), Error> {
         let mut flusher = self.flusher.lock().unwrap_or_else(|poisoned| {
             self.state.fail(half_done());
@@ -403,7 +403,7 @@ impl LogDriver {
     }
 }
 
-/// Makes the error of a panic that interrupted the flusher.
+/// Creates the error for a panic that interrupted the flusher.
 pub(super) fn half_done() -> Error {
     Error::Engine { what: "an earlier panic while the log was written", errno: libc::EIO }
 }

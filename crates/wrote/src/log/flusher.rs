@@ -1,10 +1,9 @@
-//! The flusher: writes ready batches, flushes them for waiting callers, keeps segments coming.
+//! The flusher: writes ready batches, flushes them for waiting callers, and prepares segments.
 //!
-//! A log has one flusher, and it has no thread of its own: the thread that holds it drives it. A
-//! flush starts when a caller wants one and none is running. Callers that come meanwhile share the
-//! next. So a group grows with the latency of the disk, and needs no timer. No batch is written
-//! beside a flush of those that wait for it: that would part them into two groups, each with a
-//! write of its own.
+//! A log has one flusher without its own thread: the thread that holds it drives it. A flush starts
+//! when a caller wants one and none is running; callers that arrive during it share the next. So
+//! groups grow with the disk's latency, and no timer is needed. No batch is written during a flush
+//! wanted for it, which would split the waiting callers into two groups with a write each.
 
 mod pace;
 mod segments;
@@ -37,77 +36,77 @@ use zeros::{Flushed, Zeros};
 /// The user data of a segment's flush. A batch uses the sequence of its first record.
 const FLUSH: u64 = 1 << 62;
 
-/// Yields of the processor to a producer that has claimed and not published, before the flusher
-/// sleeps. The sleeps grow from the least to the most.
+/// How often to yield to a producer that has claimed and not published, before sleeping. Sleeps
+/// grow from the minimum to the maximum.
 const YIELDS: u32 = 200;
 const SLEEP_MIN: Duration = Duration::from_micros(50);
 const SLEEP_MAX: Duration = Duration::from_millis(1);
 
-/// The time between two looks for new batches while no write is in flight, but a flush is: at this
-/// pace the buffers of a log are not full before the next look.
+/// The interval of checking for new batches while no write but a flush is in flight: short enough
+/// that a log's buffers are not full before the next check.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The writer of a log. One thread at a time uses it.
+/// The writer of a log, used by one thread at a time.
 pub(super) struct Flusher {
     engine: Engine,
     /// The buffer of each slot, unless it is in flight.
     buffers: Vec<Option<Buffer>>,
     batches: VecDeque<Batch>,
-    /// The sequence behind the last batch that was queued.
+    /// The sequence after the last queued batch.
     taken: u64,
     flush: Flush,
-    /// The segment that is written; `None` before the first batch of a new log.
+    /// The current segment; `None` before the first batch of a new log.
     segment: Option<OpenSegment>,
-    /// The end of the segment before it, and the checksum of that segment's last batch.
+    /// The end of the previous segment, and the checksum of its last batch.
     previous: Option<(u64, u32)>,
     /// Full segments that are not flushed yet.
     unflushed: Vec<OpenSegment>,
-    /// While the page cache takes what the disk can't.
+    /// Set while the page cache absorbs what the disk can't keep up with.
     absorbing: Option<Absorbing>,
     pace: DiskPace,
     zeros: Zeros,
     preparing: Preparing,
     spare: Option<Spare>,
-    /// The file of an abandoned preparation, which could not be removed.
+    /// The file of an abandoned preparation that could not be removed.
     left_over: Option<PathBuf>,
-    /// The file system does not tell whether a file is shared, so none is kept.
+    /// The file system can't determine whether a file is shared, so none is reused.
     knows_no_sharing: bool,
-    /// The next segment should be begun, by a run that may change the folder.
+    /// The next segment should be started, by a run that may change the folder.
     is_next_due: bool,
-    /// Bytes of records written since the opening: so much space is prepared ahead.
+    /// Bytes of records written since opening; that much space is prepared ahead.
     written_bytes: u64,
     retention: Retention,
     /// Names in the folder have changed since it was synced.
     is_folder_dirty: bool,
     /// Segments were removed since it was synced.
     has_removed: bool,
-    /// Recovery has cut something off: the first batch says so.
+    /// Recovery has cut something off, which the first batch states.
     after_cut: bool,
-    /// Bytes of batches that are not known to be durable.
+    /// Bytes of batches not known to be durable.
     behind_bytes: u64,
-    /// Written batches that are not known to be durable, in order.
+    /// Written batches not known to be durable, in order.
     not_durable: VecDeque<Batch>,
     wakeups: Wakeups,
     completions: Vec<Completion>,
-    /// The end of a brief run, which leaves to others everything that may take longer.
+    /// The end of a brief run, which leaves longer work to others.
     brief_until: Option<Instant>,
-    /// In a brief run, nothing was complete in time.
+    /// In a brief run, nothing completed in time.
     is_late: bool,
 }
 
 // SAFETY: the parts that are not `Send` are the counted references between the engine, its pool and
-// the buffers. All of them are inside, and none is handed out, so they move together. Producers
-// have addresses of buffers, which point into the pool's mapping wherever the flusher is. The
-// engine is opened for callers of any thread.
+// the buffers. All of them are inside and none is handed out, so they move together. Producers have
+// addresses of buffers, which stay valid wherever the flusher is. The engine is created for callers
+// on any thread.
 unsafe impl Send for Flusher {}
 
-/// A batch that is written, or was.
+/// A batch in flight or written.
 struct Batch {
     slot: usize,
     bytes: u64,
     end_sequence: u64,
     begun_at: Instant,
-    /// Its write makes it durable, and every record before it is.
+    /// Its write makes it durable, and all records before it are.
     is_durable: bool,
     is_done: bool,
     /// Its blocks were written before.
@@ -116,17 +115,17 @@ struct Batch {
 
 /// A slow disk, whose writes go through the page cache.
 struct Absorbing {
-    /// The segment in which that began.
+    /// The segment in which that started.
     since: u64,
-    /// The rate of the disk.
+    /// The disk's rate.
     bytes_per_s: u64,
 }
 
 enum Flush {
     Idle,
-    /// It starts once every record before this sequence is written.
+    /// It starts once all records before this sequence are written.
     Wanted(u64),
-    /// It makes every record before `covers` durable, once flushes of `left` files are complete.
+    /// It makes all records before `covers` durable, once the flushes of `left` files are complete.
     Running {
         covers: u64,
         left: usize,
@@ -134,14 +133,14 @@ enum Flush {
     },
 }
 
-/// The preparation of space ahead: more of the segment that is written, or the next segment.
+/// Preparing space ahead: more of the current segment, or the next one.
 enum Preparing {
     Idle,
     /// A step of it is in flight.
     InFlight(Preparation),
-    /// No step is in flight; [`Preparation::is_ready`] tells whether one is left.
+    /// No step is in flight; [`Preparation::is_ready`] returns whether one is left.
     Waiting(Preparation),
-    /// It failed ahead of its time, and is tried again when it is needed.
+    /// It failed ahead of time, and is retried when needed.
     Failed(Error),
 }
 
@@ -150,7 +149,7 @@ pub(super) struct OpenSegment {
     pub path: PathBuf,
     pub number: u64,
     pub end: u64,
-    /// The end of its prepared space; no record is written behind it. A segment of lines has none.
+    /// The end of its prepared space, which no record may exceed. A segment of lines has none.
     pub prepared: u64,
     /// The end of the blocks that were written before its records.
     pub written: u64,
@@ -159,9 +158,9 @@ pub(super) struct OpenSegment {
     /// Its file was another segment's.
     is_recycled: bool,
     created_at_ns: u64,
-    /// It exceeded its age: the next batch but one begins another.
+    /// It exceeded its age: the batch after the next starts another.
     is_old: bool,
-    /// It was written since the last flush began.
+    /// It was written since the last flush started.
     is_dirty: bool,
     pub end_sequence: u64,
 }
@@ -186,7 +185,7 @@ impl OpenSegment {
     }
 }
 
-/// The gates and the futures to wake once the disk is busy again.
+/// The gates and futures to wake once the disk is busy again.
 #[derive(Default)]
 struct Wakeups {
     gates: Vec<usize>,
@@ -248,14 +247,14 @@ impl Flusher {
         self.engine.outstanding() > 0
     }
 
-    /// Tells whether work is left that another run must do soon. A step of a preparation is none:
-    /// the next run finds it done.
+    /// Returns whether work is left that another run must do soon. A step of a preparation does not
+    /// count: the next run will see it.
     pub(super) fn leaves_work(&self) -> bool {
         let steps = usize::from(matches!(self.preparing, Preparing::InFlight(_)));
         self.engine.outstanding() > steps || self.is_next_due
     }
 
-    /// Tells whether the segment that is written is older than `age`; says so once a segment.
+    /// Returns whether the current segment is older than `age`, once per segment.
     pub(super) fn take_rotation(&mut self, age: Duration) -> bool {
         let Some(segment) = &mut self.segment else { return false };
         let is_old = segment.created_at_ns < unix_ns_ago(age) && !segment.is_old;
@@ -263,8 +262,8 @@ impl Flusher {
         is_old
     }
 
-    /// Works as [`Flusher::run`] does, for `time` at most, as far as a write and a flush go. It
-    /// begins no segment, changes no name in the folder, and leaves operations in flight.
+    /// Like [`Flusher::run`] for at most `time`, as far as a write and a flush are concerned.
+    /// Starts no segment, changes no name in the folder, and leaves operations in flight.
     pub(super) fn run_briefly(
         &mut self,
         state: &LogState,
@@ -282,7 +281,7 @@ impl Flusher {
         self.brief_until.is_some()
     }
 
-    /// Works until `is_enough` holds, or no work is left. An error fails the log.
+    /// Works until `is_enough` holds or no work is left. An error fails the log.
     pub(super) fn run(&mut self, state: &LogState, is_enough: &dyn Fn() -> bool) {
         let mut unpublished = 0;
         while !state.has_failed() && !is_enough() {
@@ -301,7 +300,7 @@ impl Flusher {
         self.wakeups.send(state);
     }
 
-    /// Starts everything that can start, and waits for a part of it. Returns whether there was any.
+    /// Starts everything possible, and waits for some of it. Returns whether there was any.
     fn step(&mut self, state: &LogState) -> Result<bool, Error> {
         // Callers whose records are durable may append more, for the batch that is closed now.
         self.wakeups.send(state);
@@ -317,8 +316,8 @@ impl Flusher {
         Ok(true)
     }
 
-    /// Closes the open batch if a caller waits for one of its records. While writes are in flight,
-    /// or a flush that can start, the batch stays open, so that more records can join.
+    /// Closes the open batch if a caller waits for one of its records. While writes, or a startable
+    /// flush, are in flight, the batch stays open so that more records can join.
     fn close_wanted_batch(&mut self, state: &LogState) {
         if state.cuts() > 0 && self.batches.is_empty() {
             let next = || state.next_sequence();
@@ -361,7 +360,7 @@ impl Flusher {
             self.batches.len() == self.buffers.len() - 1 && state.claims.next_ready().is_some();
         let slow_rate = match state.terms.held {
             Some(_) => self.pace.slow_rate(do_wait, Instant::now()),
-            // A simulated disk has no pace: each is slow.
+            // A simulated disk has no rate and counts as slow.
             None => do_wait.then_some(0),
         };
         if let Some(rate) = slow_rate {
@@ -370,8 +369,8 @@ impl Flusher {
         Ok(has_started)
     }
 
-    /// Wants a flush once the oldest record that is not durable is as old as the interval. Tells
-    /// whether the disk is so far behind that no more is written, since it could not be flushed in
+    /// Requests a flush once the oldest record that is not durable is as old as the interval.
+    /// Returns whether the disk is so far behind that writing stops, as it could not be flushed in
     /// time.
     fn is_overdue(&self, state: &LogState) -> bool {
         let (Some(interval), Some(oldest), Some(_)) =
@@ -388,8 +387,8 @@ impl Flusher {
         is_overdue
     }
 
-    /// Producers wait for a slow disk. From here on segments go through the page cache, which takes
-    /// more at once, unless callers wait for the disk anyway.
+    /// Called when producers wait for a slow disk. From here on segments go through the page cache,
+    /// which absorbs bursts, unless callers wait for the disk anyway.
     fn absorb(&mut self, state: &LogState, bytes_per_s: u64) -> Result<(), Error> {
         if let Some(OpenSegment { file, number, .. }) = self.segment
             && state.terms.sync != SyncPolicy::Always
@@ -401,9 +400,9 @@ impl Flusher {
         Ok(())
     }
 
-    /// Makes a segment that begins go through the page cache, too, until the disk has caught up:
-    /// at the end of a segment no other before it is left to flush. A direct write would wait
-    /// behind everything that the kernel has to write.
+    /// Makes a new segment go through the page cache too, until the disk has caught up: when a
+    /// segment ends, no earlier one must be left to flush. A direct write would wait for all of the
+    /// kernel's pending writes.
     fn go_on_absorbing(&mut self) -> Result<(), Error> {
         if let (Some(Absorbing { since, .. }), Some(segment)) = (&self.absorbing, &self.segment) {
             if segment.number >= since + 2 && self.unflushed.len() <= 1 {
@@ -421,7 +420,8 @@ impl Flusher {
             self.fill_slot(state, closed.slot, buffer);
             return Ok(());
         }
-        // A single batch in flight, behind durable records only, can be durable by its own write.
+        // A single batch in flight, after durable records only, can become durable by its own
+        // write.
         let is_alone = state.terms.durable == Durable::Dsync
             && state.durable.is_wanted()
             && state.durable.done() == self.taken
@@ -531,17 +531,17 @@ impl Flusher {
         Ok(true)
     }
 
-    /// Returns the sequence up to which the next flush is wanted. It covers every batch in flight
-    /// now, and does not wait for later ones. The segment that is written goes on filling while
-    /// no record of it is wanted.
+    /// Returns the sequence up to which the next flush is wanted. It covers the batches in flight
+    /// now, without waiting for later ones. The current segment keeps filling while no record in it
+    /// is wanted.
     fn wanted_end(&self, state: &LogState) -> u64 {
         let full = self.unflushed.last().map_or(0, |last| last.end_sequence);
         if state.durable.wanted() <= full { full } else { self.taken }
     }
 
-    /// Returns the sequence up to which a flush goes that is wanted up to `sequence`. Full segments
-    /// that wait for the disk are flushed one by one: each flush keeps a thread of the kernel, and
-    /// writes need one too.
+    /// Returns the sequence that a flush wanted up to `sequence` will reach. Full segments that
+    /// wait for the disk are flushed one by one: each flush occupies a kernel thread, and writes
+    /// need one too.
     fn covered(&self, sequence: u64, written: u64) -> u64 {
         let mut dirty = self.unflushed.iter().filter(|segment| segment.is_dirty);
         match (dirty.next(), dirty.next()) {
@@ -564,8 +564,8 @@ impl Flusher {
         if self.is_brief() { Ok(()) } else { self.seal(state, covers) }
     }
 
-    /// Fails where the file of a segment has lost its name, or the folder was removed: its records
-    /// are in no log any more, however stable their bytes are.
+    /// Fails if a segment's file has lost its name, or the folder was removed: its records are then
+    /// lost to the log, even if their bytes are stable.
     fn check_names(&self) -> Result<(), Error> {
         for OpenSegment { file, path, .. } in self.unflushed.iter().chain(&self.segment) {
             if !self.engine.is_named(*file, path)? {
@@ -576,7 +576,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// Waits for an operation at least, and settles every one that is complete.
+    /// Waits for at least one operation, and settles all that are complete.
     fn reap(&mut self, state: &LogState) -> Result<(), Error> {
         let mut completions = std::mem::take(&mut self.completions);
         let mut result = match self.brief_until {
@@ -599,7 +599,7 @@ impl Flusher {
             result = result.and(settled);
         }
         self.completions = completions;
-        // Whole batches are acknowledged even if another operation failed.
+        // Complete batches are acknowledged even if another operation failed.
         let acknowledged = self.acknowledge(state);
         result.and(acknowledged)
     }
@@ -637,7 +637,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// Moves the written frontier over the batches that are done, and frees their slots.
+    /// Advances the written frontier over completed batches, and frees their slots.
     fn acknowledge(&mut self, state: &LogState) -> Result<(), Error> {
         while self.batches.front().is_some_and(|batch| batch.is_done) {
             let batch = self.batches.pop_front().expect("is there");
@@ -657,7 +657,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// Moves the durable frontier to `sequence`, by a flush that began at `since`.
+    /// Advances the durable frontier to `sequence`, by a flush that started at `since`.
     fn reach_durable(&mut self, state: &LogState, sequence: u64, since: Instant) {
         self.wakeups.waiters.push(state.durable.reach(sequence));
         let (mut bytes, mut in_written, mut begun_at) = (0, true, since);
@@ -700,7 +700,7 @@ impl Flusher {
         self.wakeups.waiters.push(state.freed.reach(state.freed.done() + 1));
     }
 
-    /// Waits for every operation in flight. The log has failed, is closed, or waits for room.
+    /// Waits for all operations in flight. The log has failed, is closed, or waits for room.
     pub(super) fn drain(&mut self, state: &LogState) {
         // A failed log reports its first error already.
         if state.has_failed() || self.reap_all(state).is_err() {
@@ -721,7 +721,7 @@ impl Wakeups {
     }
 }
 
-/// Gives the processor to a producer that has claimed a place and not published it.
+/// Yields the processor to a producer that has claimed a place and not published it.
 fn give_way(times: u32) {
     match times.checked_sub(YIELDS) {
         None => std::thread::yield_now(),

@@ -6,13 +6,13 @@ use std::fmt;
 /// The format of a log's files. `docs/log-format.md` specifies both to the byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Format {
-    /// Any bytes, each record with a checksum over its bytes and its place. So a reader finds a
-    /// torn write, and every damaged bit.
+    /// Any bytes, each record with a checksum over its bytes and its place, so that a reader
+    /// detects torn writes and every damaged bit.
     #[default]
     Framed,
-    /// One line per record: plain text for `tail -f` and `grep`. A record contains neither a line
-    /// feed nor a NUL. Lines carry no checksum. After a crash the log continues behind the last
-    /// whole line. Writes go through the page cache.
+    /// One line per record: plain text for `tail -f` and `grep`. A record contains neither line
+    /// feed nor NUL. Lines have no checksum. After a crash the log continues after the last
+    /// complete line. Writes go through the page cache.
     Lines,
 }
 
@@ -24,7 +24,7 @@ impl Format {
         }
     }
 
-    /// Returns the bytes that a record of `len` bytes takes.
+    /// Returns the space of a record of `len` bytes.
     pub(crate) fn frame_bytes(self, len: usize) -> usize {
         match self {
             Format::Framed => record::frame_bytes(len),

@@ -21,10 +21,10 @@ use std::time::Duration;
 
 /// An append-only log in a folder, for any number of threads and tasks.
 ///
-/// All clones share one log. An append returns the record's place in the order at once, with a
-/// [`Ticket`] to wait for: by blocking, or in any async runtime. Records that arrive while a write
-/// is in flight share the next write and the next flush. So the more producers wait, the more
-/// records each flush makes durable.
+/// All clones share one log. An append returns the record's sequence at once, with a [`Ticket`] to
+/// wait for: blocking, or in any async runtime. Records that arrive while a write is in flight
+/// share the next write and flush. So the more producers wait, the more records each flush makes
+/// durable.
 ///
 /// ```
 /// use wrote::{Log, SyncPolicy};
@@ -60,47 +60,47 @@ use std::time::Duration;
 /// The log writes a record without a waiting caller within about 10 ms, and flushes full segments
 /// in the background. [`Log::survives`] reports on any record at any moment.
 ///
-/// With another policy than `Always`, a framed log passes the page cache only while the disk keeps
-/// up. Where producers wait for a slow disk, the page cache takes what comes until the disk has
-/// caught up, as much as the kernel lets it (`vm.dirty_ratio`), but 64 full segments
-/// at most, and no more than [`LogOptions::retain_bytes`](super::LogOptions::retain_bytes).
+/// With a policy other than `Always`, a framed log bypasses the page cache only while the disk
+/// keeps up. If producers wait for a slow disk, the page cache absorbs new records until the disk
+/// has caught up, as far as the kernel allows (`vm.dirty_ratio`), but at most 64 full segments and
+/// [`LogOptions::retain_bytes`](super::LogOptions::retain_bytes).
 /// [`LogStats::flushed_bytes`](super::LogStats::flushed_bytes) shows how far the disk is behind.
-/// [`Log::close`], [`Log::sync`] and [`Ticket::until_durable`], and the next opening after a kill,
-/// take as long as the disk needs for all of it. `EverySec` and `Interval` then take no more ahead
-/// than the disk writes in the interval and a second, so that much later it is durable.
+/// [`Log::close`], [`Log::sync`] and [`Ticket::until_durable`], and the next open after a kill,
+/// take as long as the disk needs for all of it. With `EverySec` and `Interval` the backlog is
+/// limited to what the disk writes in the interval plus a second, after which it is durable.
 ///
 /// # Errors
 ///
 /// After a failed write or flush the log writes nothing more. Every ticket of a record that was not
 /// safe by then, and every later call, returns that error (W2). Acknowledged records stay safe, and
-/// the log can be opened again behind them.
+/// the log can be reopened after them.
 ///
-/// The log holds its folder open, and continues in it after a rename. Where the folder, or the file
-/// of the segment that is written, was removed, the next flush fails with
+/// The log holds its folder open, and continues in it after a rename. If the folder or the current
+/// segment's file was removed, the next flush fails with
 /// [`std::io::ErrorKind::NotFound`]: no record is called durable that is in no folder.
 ///
-/// A full disk (`ENOSPC`, `EDQUOT`) is no failure of a framed log: space is prepared before records
-/// are written to it ([`LogOptions::prepare`](super::LogOptions::prepare)). Neither are other
-/// errors that may pass, at a new segment: no descriptor (`EMFILE`, `ENFILE`), no memory
-/// (`ENOMEM`), a limit of files' lengths (`EFBIG`). Calls that wait for a record without space
-/// return [`Error::NotYet`]. The records stay in memory, in their order, and may still be written:
-/// wait again ([`Log::ticket`]), and do not append them again. Each later call, and the log's
-/// thread once a second, tries again. [`Log::close`] can then be called again, too. Once the
-/// buffers are full, an append fails with [`Error::File`]: its record was not taken. In the format
-/// of lines the write itself finds the disk full, and the log fails.
+/// A full disk (`ENOSPC`, `EDQUOT`) does not fail a framed log, because space is prepared before
+/// records are written ([`LogOptions::prepare`](super::LogOptions::prepare)). Nor do other
+/// temporary errors at a new segment: no descriptor (`EMFILE`, `ENFILE`), no memory (`ENOMEM`), a
+/// file size limit (`EFBIG`). Calls that wait for a record without space return [`Error::NotYet`].
+/// The records stay in memory, in order, and may still be written: wait again ([`Log::ticket`])
+/// instead of appending them again. Each later call, and the log's thread once a second, retries.
+/// [`Log::close`] can then be called again too. Once the buffers are full, an append fails with
+/// [`Error::File`], and its record was not accepted. In the format of lines the write itself hits
+/// the full disk, and the log fails.
 ///
-/// Dropping the last clone does what [`Log::close`] does. An error can then only be logged (crate
-/// `log`, level error).
+/// Dropping the last clone does the same as [`Log::close`], but can only log an error (crate `log`,
+/// level error).
 ///
 /// # Cost
 ///
 /// Memory: [`LogOptions::buffers`](super::LogOptions::buffers) of
-/// [`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), however much is appended (W8).
-/// Disk: beside the records, up to three times the bytes that were appended since the opening,
-/// until the log is closed: 64 KiB at least, two segments at most. The default of
-/// [`crate::SyncPolicy::Always`] writes zeros there ([`Prepare::Write`](super::Prepare::Write)).
-/// Each batch begins a block of 4 KiB: a record that is made durable alone takes that much. One
-/// thread, which sleeps while no producer appends.
+/// [`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), for any amount of records (W8).
+/// Disk: besides the records, up to three times the bytes appended since opening, until the log is
+/// closed: at least 64 KiB, at most two segments. By default [`crate::SyncPolicy::Always`] writes
+/// zeros there ([`Prepare::Write`](super::Prepare::Write)). Each batch starts at a block of 4 KiB,
+/// so a record made durable alone takes that much. One thread, which sleeps while no producer
+/// appends.
 #[derive(Clone)]
 pub struct Log(Arc<Handle>);
 
@@ -119,11 +119,11 @@ struct OpenLog {
     driver: Arc<LogDriver>,
     stop: Arc<AtomicBool>,
     shutdown: Mutex<Shutdown>,
-    /// The simulated disk on which it is.
+    /// Its simulated disk, if any.
     sim: Option<Disk>,
 }
 
-/// The parts of a log that its shutdown takes, and the result.
+/// The parts of a log that its shutdown consumes, and the result.
 struct Shutdown {
     thread: Option<JoinHandle<()>>,
     /// Held until no write is in flight.
@@ -151,7 +151,7 @@ impl Log {
         Ok(log)
     }
 
-    /// Makes a log on a simulated disk, which only waiting callers drive.
+    /// Creates a log on a simulated disk, driven only by waiting callers.
     pub(super) fn without_thread(driver: LogDriver, sim: &Disk) -> Log {
         Log::new(driver, None, Some(sim.clone()))
     }
@@ -165,21 +165,21 @@ impl Log {
         }))))
     }
 
-    /// Appends a record: copies its bytes and gives it its place in the order. It is not written
-    /// yet. Waits while every buffer is in flight.
+    /// Appends a record: copies its bytes and gives it its sequence. It is not written yet. Waits
+    /// while all buffers are in flight.
     ///
-    /// Fails with [`Error::Refused`] for a record that does not fit into a buffer or into the
-    /// format, and after [`Log::close`].
+    /// Fails with [`Error::Refused`] for a record that does not fit into a buffer or the format,
+    /// and after [`Log::close`].
     pub fn append(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
         self.0.driver.append_bytes(bytes, true).map(waited)
     }
 
-    /// Appends a record of `len` bytes that `fill` writes in place. `fill` finds zeros there, or
-    /// bytes of an earlier record. If `fill` panics, so does this call; the place is left out and
-    /// the log continues.
+    /// Appends a record of `len` bytes that `fill` writes in place, over zeros or bytes of an
+    /// earlier record. If `fill` panics, so does this call; the place is left empty and the log
+    /// continues.
     ///
-    /// The log writes no later record until `fill` returns. So it should be quick, and must not
-    /// append to this log. Fails as [`Log::append`] does.
+    /// The log writes no later record until `fill` returns, so it should be quick, and must not
+    /// append to this log. Fails like [`Log::append`].
     pub fn append_with(
         &self,
         len: usize,
@@ -188,35 +188,34 @@ impl Log {
         self.0.driver.append_with(len, fill).map(waited)
     }
 
-    /// Appends a record without waiting; returns `None` while every buffer is in flight. Fails as
-    /// [`Log::append`] does.
+    /// Appends a record without waiting; returns `None` while all buffers are in flight. Fails like
+    /// [`Log::append`].
     pub fn try_append(&self, bytes: &[u8]) -> Result<Option<Ticket<'_>>, Error> {
         self.0.driver.append_bytes(bytes, false)
     }
 
-    /// Appends several records without waiting, one behind the other: from the beginning of
-    /// `records`, as many as one claim takes. Returns their sequences; none while every buffer is
-    /// in flight. Call it again with the rest; [`Log::ticket`] has the ticket of each.
+    /// Appends consecutive records without waiting, as many from the start of `records` as one
+    /// claim covers. Returns their sequences; none while all buffers are in flight. Call it again
+    /// with the rest; [`Log::ticket`] returns the ticket of each.
     ///
-    /// Producers that append at once contend for one word of memory; a call does so once for all
-    /// its records. After a crash some of them may be there and the rest not, as after several
-    /// calls of [`Log::append`]. Fails as that does, if the first of the records cannot be
-    /// appended.
+    /// Concurrent producers contend for one word of memory; a call uses it once for all its
+    /// records. After a crash some of them may be there and the rest not, as after several calls of
+    /// [`Log::append`]. Fails like that, if the first record can't be appended.
     pub fn try_append_run(&self, records: &[&[u8]]) -> Result<Range<u64>, Error> {
         self.0.driver.append_run(records)
     }
 
-    /// Appends records of which all or none are there after a crash, one behind the other. Returns
-    /// their sequences, and one ticket for all. Waits while every buffer is in flight.
+    /// Appends consecutive records atomically: after a crash all or none are there. Returns their
+    /// sequences, and one ticket for all. Waits while all buffers are in flight.
     ///
-    /// They are written in one batch. A batch with such records counts only where every record in
-    /// it is whole: opening and readers pass over it otherwise. So a reader that follows the log
-    /// sees all of them or none, too. A disk that damages a durable record later takes only that
-    /// record: a repair keeps the others.
+    /// They are written in one batch. Such a batch is valid only if every record in it is;
+    /// otherwise it is ignored on open and by readers. So a following reader also sees all of them
+    /// or none. If a disk later damages a durable record, only that record is lost: a repair keeps
+    /// the others.
     ///
     /// Fails with [`Error::Refused`] for no records, for more than fit into one buffer
     /// ([`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), and 1,048,576 records), in
-    /// the format of lines, whose files cannot tell half of a group, and after [`Log::close`].
+    /// the format of lines, whose files can't mark a group, and after [`Log::close`].
     ///
     /// ```
     /// use wrote::Log;
@@ -239,8 +238,8 @@ impl Log {
         Ok((sequences_of(records.len(), &ticket), ticket))
     }
 
-    /// Appends records as [`Log::append_all`] does, without waiting; returns `None` while every
-    /// buffer is in flight. Fails as [`Log::append_all`] does.
+    /// Like [`Log::append_all`], without waiting; returns `None` while all buffers are in flight.
+    /// Fails like [`Log::append_all`].
     pub fn try_append_all(
         &self,
         records: &[impl AsRef<[u8]>],
@@ -249,9 +248,9 @@ impl Log {
         Ok(ticket.map(|ticket| (sequences_of(records.len(), &ticket), ticket)))
     }
 
-    /// Appends records as [`Log::append_all`] does. While every buffer is in flight the future is
-    /// pending, and holds no thread. Dropping the future before it is ready appends nothing. Fails
-    /// as [`Log::append_all`] does.
+    /// Like [`Log::append_all`]. While all buffers are in flight the future is pending, without
+    /// blocking a thread. Dropping the future before it is ready appends nothing. Fails like
+    /// [`Log::append_all`].
     pub async fn append_all_async(
         &self,
         records: &[impl AsRef<[u8]>],
@@ -264,39 +263,38 @@ impl Log {
         }
     }
 
-    /// Removes segments of which every record is before `sequence`, and returns the sequence of the
-    /// first record that is left. Their removal survives a power loss when this returns.
+    /// Removes segments whose records are all before `sequence`, and returns the first remaining
+    /// sequence. The removal is durable when this returns.
     ///
-    /// It removes whole segments, so it may keep earlier records; never a later one. It keeps the
-    /// segment that is written, and one sealed segment until a record behind it is durable. It
-    /// waits until full segments that it removes are durable. Readers in a removed segment read on
-    /// to its end, as with [`LogOptions::retain_bytes`](super::LogOptions::retain_bytes).
+    /// It removes whole segments, so it may keep earlier records, but never removes later ones. It
+    /// keeps the current segment, and one sealed segment until a record after it is durable. It
+    /// waits until full segments to be removed are durable. Readers in a removed segment read to
+    /// its end, as with [`LogOptions::retain_bytes`](super::LogOptions::retain_bytes).
     ///
-    /// After an error some segments may be gone, the oldest first, and the log goes on. Fails with
+    /// After an error some segments may be gone, oldest first, and the log continues. Fails with
     /// [`Error::Refused`] after [`Log::close`].
     pub fn trim_before(&self, sequence: u64) -> Result<u64, Error> {
         let driver = &self.0.driver;
         driver.visit(|flusher| flusher.trim(&driver.state, sequence))
     }
 
-    /// Takes the record `sequence` and every later one off the log. The next record gets that
-    /// sequence. The cut survives a power loss when this returns; after a crash before that, all
-    /// records are there or only those that stay.
+    /// Removes record `sequence` and all later ones from the log. The next record gets that
+    /// sequence. The cut is durable when this returns; after a crash before that, either all
+    /// records are there or only those before the cut.
     ///
-    /// Other threads' appends come before the cut, and are taken off, or behind it. A ticket of a
-    /// record that is taken off is answered as if the cut came later: its record was durable. A
-    /// cut after the last record does nothing.
+    /// Concurrent appends come before the cut, and are removed, or after it. A ticket of a removed
+    /// record is answered as if the cut came later: its record was durable. A cut after the last
+    /// record does nothing.
     ///
-    /// A reader that was opened before may return records that were taken off, from what it has
-    /// read ahead, until it is moved ([`LogReader::seek`], [`LogReader::read`]) or comes to their
-    /// end. Then it fails with [`Error::Truncated`] if it has passed the cut, and goes on after a
-    /// seek. A reader that has not passed it goes on with the new records. A [`LogStream`] ends
-    /// with that error.
+    /// A reader opened before may return removed records that it has read ahead, until it is moved
+    /// ([`LogReader::seek`], [`LogReader::read`]) or reaches their end. Then it fails with
+    /// [`Error::Truncated`] if it has passed the cut, and continues after a seek; otherwise it
+    /// continues with the new records. A [`LogStream`] ends with that error.
     ///
-    /// It copies the records of one batch at most. It frees the space of the records by the whole
-    /// block. Fails with [`Error::Refused`] in the format of lines, whose files cannot state a cut;
-    /// if the records before the cut were removed already; and after [`Log::close`]. After an error
-    /// in the middle of a cut the log fails (W2): the next opening has one state or the other.
+    /// It copies at most the records of one batch, and frees the space in whole blocks. Fails with
+    /// [`Error::Refused`] in the format of lines, whose files can't represent a cut; if the records
+    /// before the cut were removed already; and after [`Log::close`]. After an error in the middle
+    /// of a cut the log fails (W2): the next open finds one state or the other.
     ///
     /// ```
     /// use wrote::Log;
@@ -326,9 +324,9 @@ impl Log {
         driver.visit(|flusher| flusher.cut(&driver.state, &files, sequence))
     }
 
-    /// Appends a record as [`Log::append`] does. While every buffer is in flight the future is
-    /// pending, and holds no thread: the log wakes it when a buffer is free. Dropping the future
-    /// before it is ready appends nothing. Fails as [`Log::append`] does.
+    /// Like [`Log::append`]. While all buffers are in flight the future is pending, without
+    /// blocking a thread, and the log wakes it when a buffer is free. Dropping the future before it
+    /// is ready appends nothing. Fails like [`Log::append`].
     pub async fn append_async(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
         loop {
             if let Some(ticket) = self.try_append(bytes)? {
@@ -338,24 +336,24 @@ impl Log {
         }
     }
 
-    /// Waits until a buffer takes records, or refuses them: the next [`Log::try_append`] probably
-    /// does not return `None`. Another producer may have taken the room by then. Holds no thread.
-    /// Fails as [`Log::append`] does on a full disk and after an error.
+    /// Waits until a buffer accepts records, or refuses them, so that the next [`Log::try_append`]
+    /// probably does not return `None`. Another producer may have taken the room by then. Blocks no
+    /// thread. Fails like [`Log::append`] on a full disk and after an error.
     pub async fn room(&self) -> Result<(), Error> {
         let driver = &self.0.driver;
         let freed = driver.state.freed.done();
         Awaited::new(driver, Goal::Room, freed + 1).await
     }
 
-    /// Waits until the record `sequence` is written, also one that is not appended yet, as a
-    /// follower does. It asks the log for nothing, and holds no thread. Fails as [`Ticket::wait`]
-    /// does, with the error of a full disk too, and with [`Error::Refused`] once the log is closed
-    /// before that record.
+    /// Waits until record `sequence` is written, even if it is not appended yet, as for a follower.
+    /// Does not make the log work, and blocks no thread. Fails like [`Ticket::wait`], including
+    /// with the error of a full disk, and with [`Error::Refused`] if the log is closed before that
+    /// record.
     pub async fn written(&self, sequence: u64) -> Result<(), Error> {
         Awaited::until_behind(&self.0.driver, Goal::Written, sequence).without_wanting().await
     }
 
-    /// Returns the ticket of a record, whichever caller appended it.
+    /// Returns the ticket of a record, appended by any caller.
     pub fn ticket(&self, sequence: u64) -> Ticket<'_> {
         let driver = &self.0.driver;
         Ticket::new(driver, sequence, driver.state.common_gate())
@@ -366,7 +364,7 @@ impl Log {
         self.0.driver.state.survives(sequence)
     }
 
-    /// Makes every record appended so far survive a power loss, whatever the [`crate::SyncPolicy`].
+    /// Makes every record appended so far durable, with any [`crate::SyncPolicy`].
     pub fn sync(&self) -> Result<(), Error> {
         let state = &self.0.driver.state;
         state.check()?;
@@ -375,38 +373,38 @@ impl Log {
         self.0.driver.wait(Goal::Durable, state.next_sequence(), cuts, gate)
     }
 
-    /// Returns the sequence that the next record gets, unless another thread appends before.
+    /// Returns the sequence of the next record, unless another thread appends before.
     pub fn next_sequence(&self) -> u64 {
         self.0.driver.state.next_sequence()
     }
 
-    /// Returns the sequence before which every record was handed to the kernel. It costs one load.
+    /// Returns the sequence before which all records were passed to the kernel. Costs one load.
     pub fn written_sequence(&self) -> u64 {
         self.0.driver.state.written.done()
     }
 
-    /// Returns the sequence before which every record survives a power loss. It costs one load.
+    /// Returns the sequence before which all records are durable. Costs one load.
     pub fn durable_sequence(&self) -> u64 {
         self.0.driver.state.durable.done()
     }
 
     /// Lets retention remove the records before `sequence` from a log that holds its segments
-    /// ([`LogOptions::hold`](super::LogOptions::hold)). A lower sequence than before changes
-    /// nothing. The log's thread applies retention within a second.
+    /// ([`LogOptions::hold`](super::LogOptions::hold)). A lower sequence than before has no effect.
+    /// The log's thread applies retention within a second.
     pub fn release(&self, sequence: u64) {
         self.0.driver.release(sequence);
     }
 
-    /// Reads the records from `from` on that were handed to the kernel. Fails as
-    /// [`LogReader::open`] does.
+    /// Reads the records from `from` on that were passed to the kernel. Fails like
+    /// [`LogReader::open`].
     pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
         self.read(from, false)
     }
 
-    /// Reads as [`Log::reader`] does, and waits at the end for further records. The reader does not
-    /// keep the log open: it ends behind the last record once the log is closed, by [`Log::close`]
-    /// or by dropping its last clone, and with the log's error once that has failed. Fails as
-    /// [`LogReader::open`] does.
+    /// Like [`Log::reader`], and waits at the end for further records. The reader does not keep the
+    /// log open: it ends after the last record once the log is closed, by [`Log::close`] or by
+    /// dropping its last clone, and with the log's error once that has failed. Fails like
+    /// [`LogReader::open`].
     ///
     /// ```
     /// use wrote::Log;
@@ -429,11 +427,11 @@ impl Log {
         Ok(reader)
     }
 
-    /// Yields the records from `from` on, those that are there and those that come, for async code.
-    /// The log wakes the stream's thread as a record is written: the stream never polls.
+    /// Yields the records from `from` on, existing and new ones, for async code. The log wakes the
+    /// stream's thread when a record is written, without polling.
     ///
     /// The stream does not keep the log open. It ends after the last record once the log is closed,
-    /// by [`Log::close`] or by dropping its last clone. Fails if a thread cannot be started; every
+    /// by [`Log::close`] or by dropping its last clone. Fails if no thread can be started; every
     /// other error is an item of the stream ([`LogStream`]).
     pub fn stream(&self, from: u64) -> Result<LogStream, Error> {
         let driver = Arc::clone(&self.0.driver);
@@ -452,17 +450,17 @@ impl Log {
         open_reader(&self.0.driver.state.terms, self.0.sim.as_ref(), from, follows)
     }
 
-    /// Returns the error for which the log writes no records: that of a failed write or flush,
-    /// permanently (W2), or [`Error::NotYet`] on a full disk ([`Log::is_waiting_for_room`]).
+    /// Returns the error for which the log writes no records: a failed write or flush, permanently
+    /// (W2), or [`Error::NotYet`] on a full disk ([`Log::is_waiting_for_room`]).
     pub fn check(&self) -> Result<(), Error> {
         let state = &self.0.driver.state;
         state.check()?;
         state.lack().map_or(Ok(()), Err)
     }
 
-    /// Tells whether the log keeps its records in memory because the disk is full, or there is no
-    /// descriptor or memory for the next segment. It continues by itself once an attempt, one a
-    /// second at least, finds room.
+    /// Returns whether the log keeps records in memory because the disk is full, or there is no
+    /// descriptor or memory for the next segment. It continues by itself once an attempt, at least
+    /// one per second, finds room.
     pub fn is_waiting_for_room(&self) -> bool {
         let state = &self.0.driver.state;
         !state.has_failed() && state.lacks_room()
@@ -483,15 +481,14 @@ impl Log {
         self.0.driver.effective()
     }
 
-    /// Ends the log: writes every record, makes it durable, and marks the log as closed. Refuses
-    /// later appends by any clone; the log can be opened again. Returns any error since the
-    /// opening.
+    /// Ends the log: writes all records, makes them durable, and marks the log as closed. Later
+    /// appends by any clone are refused; the log can be reopened. Returns any error since opening.
     pub fn close(&self) -> Result<(), Error> {
         self.0.close()
     }
 }
 
-/// Opens a reader of an open log, in the folder that the log holds.
+/// Opens a reader of an open log, in the log's open folder.
 fn open_reader(
     terms: &Terms,
     sim: Option<&Disk>,
@@ -504,7 +501,7 @@ fn open_reader(
     }
 }
 
-/// Returns the sequences of a group, by the ticket of its last record.
+/// Returns the sequences of a group, given the ticket of its last record.
 fn sequences_of(count: usize, last: &Ticket<'_>) -> Range<u64> {
     let end = last.sequence() + 1;
     end - count as u64..end
@@ -522,7 +519,7 @@ impl OpenLog {
         if let Some(result) = &shutdown.result {
             return result.clone();
         }
-        // Producers that wait for room, and the thread that drives, come to an end.
+        // Producers that wait for room, and the driving thread, come to an end.
         self.driver.end();
         self.stop.store(true, Ordering::SeqCst);
         if let Some(thread) = shutdown.thread.take() {
@@ -550,13 +547,13 @@ impl Drop for Handle {
     fn drop(&mut self) {
         let log = Arc::clone(&self.0);
         if !log.driver.state.process.is_this() {
-            // Its thread and its lock are the parent's.
+            // Its thread and its lock belong to the parent.
             return std::mem::forget(log);
         }
         let close = move || {
             if let Err(error) = log.close() {
                 ::log::error!("a dropped log could not be closed: {error}");
-                // On a full disk, too: no later call can try again.
+                // On a full disk too, because no later call can try again.
                 log.driver.state.fail(error.given_up());
             }
         };

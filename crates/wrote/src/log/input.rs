@@ -1,4 +1,4 @@
-//! One file of a log, read through an engine at any offset, with read-ahead from front to back.
+//! One file of a log, read through an engine at any offset, with sequential read-ahead.
 
 use super::interrupt::Interrupt;
 use crate::buffer::Buffer;
@@ -14,27 +14,26 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Bytes of one read from front to back, and the number of such reads in flight.
+/// The size of a sequential read, and the number of such reads in flight.
 const READ_BYTES: usize = 512 << 10;
-/// The least bytes of a read where a disk has little memory.
+/// The minimum size of a read if a disk has little memory.
 const READ_BYTES_MIN: usize = 16 << 10;
 const READS: u32 = 8;
-/// Buffers beside those of the reads in flight: of pieces that have arrived together, and
-/// [`OTHER_BUFFERS`]. In all they fill whole huge pages, but for the first: a reader of a few
-/// records uses that one alone, and touches no huge page.
+/// Buffers besides those of the reads in flight: for pieces that arrived together, and
+/// [`OTHER_BUFFERS`]. All but the first fill whole huge pages: a reader of a few records uses only
+/// the first, and touches no huge page.
 const ARRIVED_BUFFERS: u32 = 2;
-/// The buffer that is looked at, that of a second file, and one for a copy.
+/// The current buffer, that of a second file, and one for a copy.
 const OTHER_BUFFERS: u32 = 3;
-/// Bytes of the first read at a new offset. Each read that continues there doubles them.
+/// The size of the first read at a new offset. Each read that continues there doubles it.
 const PIECE_BYTES_MIN: u64 = 16 << 10;
-/// Bytes of one read from the page cache: the processor's cache still holds them when they are
-/// looked at.
+/// The size of a read from the page cache, small enough to stay in the CPU cache until used.
 const CACHED_PIECE_BYTES: u64 = 128 << 10;
-/// Parts of a file, and the bytes of each, by which the page cache is judged to hold the file. A
-/// look at each page of a gigabyte takes 4 ms.
+/// The number and size of samples by which to judge whether the page cache holds the file. Checking
+/// every page of a gigabyte takes 4 ms.
 const SAMPLES: u64 = 16;
 const SAMPLE_BYTES: u64 = 512 << 10;
-/// Reads that return nothing before the end of the file, until that is an error.
+/// Reads that return nothing before the end of the file until that is an error.
 const FRUITLESS_READS_MAX: u32 = 10;
 
 /// How a reader goes through a file.
@@ -42,15 +41,15 @@ const FRUITLESS_READS_MAX: u32 = 10;
 pub(super) enum ReadBy {
     /// From front to back.
     Order,
-    /// Here and there: the page cache keeps what may be read again.
+    /// Random access: the page cache keeps what may be read again.
     Place,
 }
 
-/// An engine that the open files of a log share.
+/// An engine shared by a log's open files.
 #[derive(Clone, Debug)]
 pub(super) struct LogFiles {
     engine: Rc<RefCell<Engine>>,
-    /// The log's folder, which stays the same one when it is renamed; none on a simulated disk.
+    /// The log's folder, held open across renames; none on a simulated disk.
     pub held: Option<Folder>,
     pub interrupt: Interrupt,
     pub process: Process,
@@ -62,7 +61,7 @@ impl LogFiles {
         LogFiles { engine, held: None, interrupt, process: Process::this() }
     }
 
-    /// Makes an engine for the files of the log in a folder.
+    /// Creates an engine for the files of the log in a folder.
     pub(super) fn open_in(held: &Folder) -> Result<LogFiles, Error> {
         let mut files = LogFiles::open()?;
         files.enter(held.clone());
@@ -74,7 +73,7 @@ impl LogFiles {
         self.held.as_ref().map_or_else(LogFiles::open, LogFiles::open_in)
     }
 
-    /// Makes paths below that of the folder lead into it, wherever its path leads later.
+    /// Resolves paths below the folder's relative to it, even after renames.
     pub(super) fn enter(&mut self, held: Folder) {
         self.engine().enter(held.clone());
         self.held = Some(held);
@@ -84,7 +83,7 @@ impl LogFiles {
         Engine::open(&LogFiles::options()).map(LogFiles::new)
     }
 
-    /// Makes an engine that shares a disk's engine and memory; `folder` is for errors.
+    /// Creates an engine that shares a disk's engine and memory; `folder` is for errors.
     pub(super) fn on(disk: &Disk, folder: &Path) -> Result<LogFiles, Error> {
         disk.engine_with(&LogFiles::options(), READ_BYTES_MIN, folder).map(LogFiles::new)
     }
@@ -95,7 +94,7 @@ impl LogFiles {
             .registered_buffers(false)
     }
 
-    /// Tells whether the kernel knows the file: it knows none of a simulated disk.
+    /// Returns whether the kernel knows the file, which is not so on a simulated disk.
     pub(super) fn has_descriptor(&self, path: &Path) -> Result<bool, Error> {
         let mut engine = self.engine();
         let file = engine.open_file(path, &FileOptions::default())?;
@@ -104,7 +103,7 @@ impl LogFiles {
         Ok(has_descriptor)
     }
 
-    /// Borrows the engine. No other borrow, and no open or closing file, may be in the same
+    /// Borrows the engine. No other borrow, and no opening or closing of a file, may be in the same
     /// statement.
     pub(super) fn engine(&self) -> RefMut<'_, Engine> {
         self.engine.borrow_mut()
@@ -118,18 +117,17 @@ impl LogFiles {
 
 /// A file and the part of it that is in memory. Dropping it closes the file.
 ///
-/// The part in memory is the last piece that was read, and the bytes of one request that no single
-/// piece holds. So memory is bounded by that request and the engine's buffers (W8). Reads stay in
-/// flight between two requests. [`Input::pause`] ends them; another user of the engine must call it
-/// first.
+/// The part in memory is the last piece read, plus the bytes of one request that spans pieces. So
+/// memory is bounded by that request and the engine's buffers (W8). Reads stay in flight between
+/// requests. [`Input::pause`] ends them, and must be called before another use of the engine.
 #[derive(Debug)]
 pub(super) struct Input {
     pub path: PathBuf,
     pub file: FileId,
     pub files: LogFiles,
-    /// The file's length at the opening, or at the last [`Input::look_again`].
+    /// The file's length when opened, or at the last [`Input::look_again`].
     pub len_bytes: u64,
-    /// The same file, open past the page cache, while reads are of the cache.
+    /// The same file opened directly, while reads use the cache.
     direct: Option<FileId>,
     /// Bytes of the next read, and of the first at a new offset.
     piece_bytes: u64,
@@ -157,7 +155,7 @@ struct ReadPiece {
 }
 
 impl Input {
-    /// Opens the file. With `direct` reads bypass the page cache, and so see another process's
+    /// Opens the file. With `direct`, reads bypass the page cache, and so see another process's
     /// direct writes.
     pub(super) fn open(
         files: &LogFiles,
@@ -166,7 +164,7 @@ impl Input {
         write: bool,
     ) -> Result<Input, Error> {
         let mut engine = files.engine();
-        // A read of a pipe with a segment's name would never end.
+        // Reading a pipe with a segment's name would never end.
         if !matches!(engine.locate(path)?.found, Found::File | Found::Nothing) {
             let because = "is not an ordinary file, so it can't be a segment of a log";
             return Err(Error::refused(path, because));
@@ -192,7 +190,7 @@ impl Input {
     }
 
     /// Opens the file to read records that another process may have written: through the page cache
-    /// where that holds nearly all of it, or for reads by place; else past it.
+    /// if that holds nearly all of it, or for random access; else bypassing it.
     /// [`Input::look_again`] leaves the cache.
     pub(super) fn open_to_read(files: &LogFiles, path: &Path, by: ReadBy) -> Result<Input, Error> {
         let mut input = Input::open(files, path, true, false)?;
@@ -246,7 +244,7 @@ impl Input {
         &rest[..len.min(rest.len())]
     }
 
-    /// Makes the next reads as large as possible, and none beyond `end` before it is asked for.
+    /// Makes the next reads as large as possible, but not beyond `end` until requested.
     /// [`Input::pause`] ends that.
     pub(super) fn expect_up_to(&mut self, end: u64) {
         self.first_bytes = u64::MAX / 2;
@@ -254,8 +252,9 @@ impl Input {
         self.expected_end = end;
     }
 
-    /// Returns the first offset from `offset` on whose bytes are in no hole; the end of the file if
-    /// there is none. A file system without `SEEK_DATA` knows no holes, nor does a simulated disk.
+    /// Returns the first offset at or after `offset` that is not in a hole; the end of the file if
+    /// there is none. A file system without `SEEK_DATA` reports no holes, nor does a simulated
+    /// disk.
     pub(super) fn data_from(&self, offset: u64) -> Result<u64, Error> {
         self.files.interrupt.check()?;
         let engine = self.files.engine();
@@ -279,8 +278,8 @@ impl Input {
         Ok(())
     }
 
-    /// Tells whether the file is shorter than it was known to be, or has lost its name: it was
-    /// removed, or is kept for a later segment.
+    /// Returns whether the file is shorter than known, or has lost its name: it was removed, or is
+    /// kept for a later segment.
     pub(super) fn is_shorter(&self) -> Result<bool, Error> {
         let engine = self.files.engine();
         let is_named = engine.is_named(self.file, &self.path)?;
@@ -291,8 +290,8 @@ impl Input {
     /// from the disk.
     ///
     /// The log's last process may have left its writes in memory only. After a failed flush the
-    /// kernel calls pages clean that the disk never got, and a later flush succeeds (`fsync(2)`):
-    /// reads from the cache then prove nothing. The kernel drops only clean pages
+    /// kernel marks pages clean that the disk never got, and a later flush succeeds (`fsync(2)`),
+    /// so reads from the cache prove nothing. The kernel drops only clean pages
     /// (`posix_fadvise(2)`).
     pub(super) fn flush(&self) -> Result<(), Error> {
         let mut engine = self.files.engine();
@@ -328,13 +327,13 @@ impl Input {
             if self.take_piece(align)? {
                 continue;
             }
-            // The file ends there: another process may have truncated it. Or a read was short,
-            // which is not the end of the log.
+            // The file ends there, because another process may have truncated it; or a read was
+            // short, which is not the end of the log.
             self.len_bytes = self.files.engine().file_len(self.file)?.min(self.len_bytes);
             if self.current_end() >= self.len_bytes {
                 break;
             }
-            // A direct read continues from a whole block only.
+            // A direct read can continue only from a whole block.
             let part = self.current_end() % align;
             if let Some(current) = &mut self.current {
                 current.set_len(current.len() - part as usize);
@@ -355,7 +354,8 @@ impl Input {
         Ok(())
     }
 
-    /// Makes ready to read on from `offset`: keeps what follows it in memory, or drops everything.
+    /// Prepares to continue reading at `offset`: keeps what follows it in memory, or drops
+    /// everything.
     fn begin(&mut self, offset: u64, align: u64) -> Result<(), Error> {
         let is_in = |start: u64, end: u64| (start..=end).contains(&offset);
         let is_aligned = self.current_end().is_multiple_of(align);
@@ -396,8 +396,8 @@ impl Input {
             let mut completions = Vec::new();
             self.files.engine().reap(1, &mut completions)?;
             completions.into_iter().try_for_each(|completion| self.arrive(completion))?;
-            // Reads that were in flight together often arrive together. The device gets the next
-            // ones before the caller looks at these.
+            // Reads in flight together often arrive together. The next ones are started before the
+            // caller uses these.
             self.ask_ahead(align)?;
         }
         let piece = self.ahead.pop_front().expect("one was requested");
@@ -422,7 +422,7 @@ impl Input {
         let buffer_bytes = engine.pool().buffer_bytes() as u64;
         let (buffer_bytes, pieces_max) = match self.direct {
             Some(_) => (buffer_bytes.min(CACHED_PIECE_BYTES), 1),
-            // The buffer that is looked at is one of them.
+            // The current buffer is one of them.
             None => (buffer_bytes, engine.pool().count().saturating_sub(OTHER_BUFFERS).max(1)),
         };
         let largest = (buffer_bytes - buffer_bytes % align).max(align);
@@ -455,7 +455,7 @@ impl Input {
             self.piece_bytes = self.piece_bytes.saturating_mul(2).min(largest);
             has_asked = true;
         }
-        // The device reads while the caller looks at a piece that has arrived before.
+        // The device reads while the caller uses a piece that has arrived.
         if has_asked { engine.submit() } else { Ok(()) }
     }
 
@@ -505,7 +505,7 @@ impl Drop for Input {
     }
 }
 
-/// Whether the page cache holds nearly all of a file, as far as samples tell.
+/// Returns whether the page cache holds nearly all of a file, judged by samples.
 fn is_nearly_held(file: BorrowedFd<'_>, len_bytes: u64) -> bool {
     let (part_bytes, rest_bytes) = (len_bytes / SAMPLES, len_bytes % SAMPLES);
     let sample_bytes = (part_bytes + rest_bytes).min(SAMPLE_BYTES);
@@ -558,7 +558,7 @@ mod tests {
     #[test]
     fn a_file_is_nearly_held_while_nearly_all_of_its_parts_are_in_the_page_cache() {
         let test = "a_file_is_nearly_held_while_nearly_all_of_its_parts_are_in_the_page_cache";
-        // In the build's folder: on a disk where the build is on a disk.
+        // In the build folder, which is usually on a disk.
         let program = std::env::current_exe().unwrap();
         for len_bytes in [100, 100_000, SAMPLES * SAMPLE_BYTES * 3 + 1] {
             let mut file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();

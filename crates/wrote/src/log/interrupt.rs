@@ -10,13 +10,13 @@ thread_local! {
     static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Calls `work`. Once `stop` is set, by any thread or a signal handler, each read of a log that
-/// `work` does or begins ends with [`Error::Interrupted`]: that of a reader, a summary, a
-/// verification, a repair, and of the recovery at an opening.
+/// Calls `work`. Once `stop` is set, by any thread or a signal handler, every read of a log within
+/// `work` ends with [`Error::Interrupted`]: of a reader, a summary, a verification, a repair, and
+/// of recovery on open.
 ///
-/// The flag is examined before each request to the disk, of at most a few megabytes. A reader that
-/// was opened in `work` keeps the flag. What a repair or a recovery had begun is left as after a
-/// crash: the next one completes it.
+/// The flag is checked before each disk request, of at most a few megabytes. A reader opened in
+/// `work` keeps the flag. An interrupted repair or recovery is left as after a crash, and the next
+/// one completes it.
 pub fn until<T>(stop: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
     struct Restore(Option<Arc<AtomicBool>>);
     impl Drop for Restore {
@@ -37,7 +37,7 @@ impl Interrupt {
         Interrupt(STOP.with_borrow(Clone::clone))
     }
 
-    /// Tells whether there is a flag that may be set.
+    /// Returns whether there is a flag that may be set.
     pub(super) fn has_flag(&self) -> bool {
         self.0.is_some()
     }

@@ -1,4 +1,4 @@
-//! The layout of a log: how long its segments are, and where each batch begins.
+//! The layout of a log: the length of its segments, and where each batch starts.
 
 use super::format::Format;
 use super::prepare::BLOCK_BYTES;
@@ -11,7 +11,7 @@ pub(super) struct Layout {
     pub capacity: u64,
     /// Batches begin at multiples of this.
     pub block_bytes: u64,
-    /// A segment ends before the first batch of full capacity that would pass this length.
+    /// A segment ends before the first batch of full capacity that would exceed this length.
     pub segment_bytes: u64,
     /// The first segments are shorter.
     pub ramp: Option<Ramp>,
@@ -19,31 +19,31 @@ pub(super) struct Layout {
     pub log_id: u64,
 }
 
-/// Segments that are longer from one to the next, until they have full length. So the space of each
-/// can be prepared as a whole before it begins, and is no more than the log has written before.
+/// Segments of increasing length until the full length is reached. So each one's space can be
+/// prepared completely before it starts, and is at most what the log has written before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ramp {
-    /// The segment in which the log began to write, and the length that it may reach.
+    /// The segment in which the log started to write, and the length that it may reach.
     pub segment: u64,
     pub bytes: u64,
     /// The length of the second segment. Each later one is twice as long.
     pub second_bytes: u64,
 }
 
-/// The segments of a ramp after which all have full length.
+/// The number of segments of a ramp, after which all have full length.
 const RAMP_SEGMENTS: u64 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Start {
     pub first_sequence: u64,
     pub segment: u64,
-    /// Its offset in the segment; 0 if it begins the segment.
+    /// Its offset in the segment; 0 if it starts the segment.
     pub offset: u64,
 }
 
 impl Ramp {
-    /// Returns the ramp to segments of `full_bytes`, which begins `grown_bytes` into a segment with
-    /// `prepared_bytes` behind them.
+    /// Returns the ramp to segments of `full_bytes`, which starts `grown_bytes` into a segment with
+    /// `prepared_bytes` after them.
     pub(super) fn to(full_bytes: u64, segment: u64, grown_bytes: u64, prepared_bytes: u64) -> Ramp {
         let least = (full_bytes >> RAMP_SEGMENTS).max(prepared_bytes);
         let second_bytes = least.next_multiple_of(BLOCK_BYTES);
@@ -52,8 +52,8 @@ impl Ramp {
 }
 
 impl Layout {
-    /// Returns `at`, or the beginning of the next segment if `rotate` or if a full batch would not
-    /// fit. On a ramp a batch counts as full that is twice as long as the last, of `last_bytes`.
+    /// Returns `at`, or the start of the next segment if `rotate` or if a full batch would not fit.
+    /// On a ramp, full means twice as long as the last batch of `last_bytes`.
     pub(super) fn start(&self, at: Start, rotate: bool, last_bytes: u64) -> Start {
         let fits = at.offset + self.capacity <= self.segment_bytes
             && at.offset + self.capacity.min(2 * last_bytes) <= self.bytes_of(at.segment);
@@ -67,7 +67,7 @@ impl Layout {
         Start { segment, offset: 0, ..at }
     }
 
-    /// Returns the length of a segment. A batch on a ramp may pass it.
+    /// Returns the length of a segment. A batch on a ramp may exceed it.
     pub(super) fn bytes_of(&self, segment: u64) -> u64 {
         let bytes = match self.ramp {
             Some(ramp) if segment <= ramp.segment => ramp.bytes,

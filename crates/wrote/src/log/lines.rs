@@ -1,4 +1,4 @@
-//! The whole lines of a file: lines that a line feed ends, before the first NUL.
+//! The complete lines of a file: lines ended by a line feed, before the first NUL.
 
 use super::damage;
 use super::input::Input;
@@ -9,11 +9,10 @@ pub(super) struct LineCount {
     pub end: u64,
 }
 
-/// Refuses a file before the last that has lost lines: its writer flushed it before it began the
+/// Refuses a file before the last that has lost lines: its writer flushed it before starting the
 /// next one, whose first line is `next`.
 ///
-/// The length and the last byte tell most damage. A caller that asks for `all` has every line
-/// counted.
+/// Length and last byte reveal most damage. With `all`, every line is counted.
 pub(super) fn check_sealed(
     input: &mut Input,
     number: u64,

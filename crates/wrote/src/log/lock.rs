@@ -14,11 +14,11 @@ use std::path::Path;
 use std::time::Duration;
 
 pub(super) const LOCK: &str = "lock";
-/// Attempts to take a lock: [`Lock::holder`] in another process takes it for a moment.
+/// Attempts to take a lock, because [`Lock::holder`] in another process takes it briefly.
 const TRIES: u32 = 5;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
-/// The right to write to a log, until it is dropped or the process ends.
+/// The right to write to a log, until dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
@@ -26,7 +26,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock, and writes this process's id into the file.
+    /// Takes the lock, and writes this process's ID into the file.
     pub(super) fn take(folder: &Folder) -> Result<Lock, Error> {
         let path = folder.path().join(LOCK);
         // Not truncated before it is locked: it may belong to another process.
@@ -47,15 +47,15 @@ impl Lock {
         Ok(Lock { file, process: Process::this() })
     }
 
-    /// Returns the permissions of the lock, which every new file of the log gets. Its owner reads
-    /// and writes each.
+    /// Returns the permissions of the lock file, which every new file of the log gets. Its owner
+    /// can read and write each.
     pub(super) fn mode(&self) -> Result<u32, Error> {
         let metadata = self.file.metadata().tried(Path::new(LOCK), Action::Examine)?;
         Ok(metadata.mode() & 0o666 | MODE_PRIVATE)
     }
 
-    /// Returns the process that has the log open for writing; `None` if there is none, or if this
-    /// process cannot see it.
+    /// Returns the process that has the log open for writing; `None` if there is none, or if it is
+    /// invisible to this process.
     pub(super) fn holder(folder: &Folder) -> Option<u32> {
         let mut file = open(folder, OFlags::RDONLY).ok()??;
         let is_free = lock(&file, FlockOperation::NonBlockingLockShared, 1).ok()?;
@@ -68,9 +68,9 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// Gives the lock back. To close the file is not enough: a child process that another thread is
-    /// about to start has a copy of the descriptor until its `execve(2)`. A child that has a copy
-    /// of the log does not give its parent's lock back.
+    /// Releases the lock. Closing the file is not enough: a child process that another thread is
+    /// starting has a copy of the descriptor until its `execve(2)`. A child with a copy of the log
+    /// does not release its parent's lock.
     fn drop(&mut self) {
         if self.process.is_this() {
             let _ = flock(&self.file, FlockOperation::Unlock);
@@ -78,7 +78,7 @@ impl Drop for Lock {
     }
 }
 
-/// Opens the lock if it is an ordinary file. The open of a pipe does not wait for its other end.
+/// Opens the lock file if it is an ordinary file, without blocking on a pipe.
 fn open(folder: &Folder, flags: OFlags) -> std::io::Result<Option<File>> {
     let file = folder.open_file(&folder.path().join(LOCK), flags | OFlags::NONBLOCK)?;
     Ok(file.metadata()?.is_file().then_some(file))

@@ -1,7 +1,7 @@
-//! Claims in every order of their threads' steps: run by `cargo xtask model`.
+//! Claims in every order of their threads' steps, run by `cargo xtask model`.
 //!
-//! The crate `loom` runs each test for every order of its threads' steps, and for every value that
-//! the memory model allows a read to see, within `LOOM_MAX_PREEMPTIONS`. It also finds deadlocks.
+//! The crate `loom` runs each test with every order of its threads' steps, and every value that the
+//! memory model allows a read to see, within `LOOM_MAX_PREEMPTIONS`. It also detects deadlocks.
 
 use super::atomics::{Condvar, Mutex};
 use super::claim::{Claims, ClosedBatch, Place, Ready, head_bytes};
@@ -26,7 +26,7 @@ struct Cell {
 }
 
 // SAFETY: the only part that may not be shared is `seen`, whose value no thread touches. Loom
-// follows the accesses to it, and fails a test with two at once.
+// tracks the accesses to it, and fails a test with two at once.
 unsafe impl Sync for Cell {}
 
 impl Cell {
@@ -245,9 +245,9 @@ fn join(threads: Vec<thread::JoinHandle<()>>) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Checks that every record is written once. Only the thread that made a batch ready rings for it.
-/// A batch turns over at the first record that does not fit; the last batch is closed once all have
-/// come.
+/// Checks that every record is written once. Only the thread that made a batch ready rings. A batch
+/// turns over at the first record that does not fit; the last batch is closed once all have
+/// arrived.
 fn every_record_is_written_once(producing: u64, records: u64, room: usize) {
     loom::model(move || {
         let scene = Scene::new(Format::Lines, room, 100);

@@ -1,4 +1,4 @@
-//! Segments found by their names, while a writer makes and removes them.
+//! Finds segments by name, while a writer creates and removes them.
 
 use super::format::Format;
 use super::input::LogFiles;
@@ -7,8 +7,8 @@ use super::segment;
 use crate::Error;
 use std::path::{Path, PathBuf};
 
-/// Attempts of a reader that finds a segment removed between the listing and the opening. No writer
-/// removes segments that often.
+/// Attempts of a reader that finds a segment removed between listing and opening. No writer removes
+/// segments that often.
 const TRIES: u32 = 100;
 
 /// Segments in order: number and path.
@@ -19,14 +19,14 @@ pub(super) type SegmentNames = Vec<(u64, PathBuf)>;
 pub(super) enum Next {
     /// The one that follows it.
     Follows(u64, PathBuf),
-    /// The first that is left, after retention removed the segment before it.
+    /// The first remaining one, after retention removed the segment before it.
     IsLeft(u64, PathBuf),
     Nothing,
 }
 
 /// Lists the segments in the folder, in order and without a gap.
 ///
-/// A listing may miss a file that is made meanwhile, and yet contain a later one (`readdir(3)`). So
+/// A listing may miss a file created concurrently, and yet contain a later one (`readdir(3)`). So
 /// this lists again, up to the last segment of the first listing: every earlier one exists by then.
 pub(super) fn all(files: &LogFiles, folder: &Path, format: Format) -> Result<SegmentNames, Error> {
     let Some((last, _)) = of_format(files.engine().list(folder)?, format).pop() else {
@@ -52,8 +52,8 @@ fn format_among(paths: &[PathBuf]) -> Option<Format> {
     [Format::Framed, Format::Lines].into_iter().find(is_of)
 }
 
-/// Returns what [`format`](fn@format) does, and refuses a folder that has neither a segment nor the
-/// lock that a writer makes first.
+/// Like [`format`](fn@format), but refuses a folder that has neither a segment nor the lock, which
+/// a writer creates first.
 pub(super) fn format_of_log(files: &LogFiles, folder: &Path) -> Result<Option<Format>, Error> {
     let paths = files.engine().list(folder)?;
     let format = format_among(&paths);
@@ -68,13 +68,13 @@ pub(super) fn next(names: SegmentNames, number: u64, follows: u64) -> Next {
     let is_behind = names.iter().any(|(of, _)| *of <= number && *of != follows);
     match names.into_iter().find(|(of, _)| *of > number || *of == follows) {
         Some((of, path)) if of == follows => Next::Follows(of, path),
-        // Retention removes the oldest first: this segment is gone, and every one up to there.
+        // Retention removes the oldest first, so this segment and all before it are gone.
         Some((of, path)) if !is_behind => Next::IsLeft(of, path),
         _ => Next::Nothing,
     }
 }
 
-/// Tells whether the error means that retention removed segment `removed` after the listing. Then
+/// Returns whether the error means that retention removed segment `removed` after the listing. Then
 /// every segment before it is gone too.
 pub(super) fn was_removed(
     files: &LogFiles,
@@ -89,8 +89,8 @@ pub(super) fn was_removed(
     Ok(all(files, folder, format)?.iter().all(|(number, _)| *number > removed))
 }
 
-/// Calls `looking`, which lists names and then opens files. Calls it again if a file is gone by
-/// then, or if it returns `None`.
+/// Calls `looking`, which lists names and then opens files. Repeats if a file is gone by then, or
+/// if it returns `None`.
 pub(super) fn unless_removed<T>(
     mut looking: impl FnMut() -> Result<Option<T>, Error>,
 ) -> Result<T, Error> {

@@ -1,4 +1,4 @@
-//! Opening a log: recovers it, prepares a segment, and puts the log together.
+//! Opens a log: recovers it, prepares a segment, and assembles the log.
 
 use super::claim::{CAPACITY_MAX, SLOTS_MAX};
 use super::driver::LogDriver;
@@ -23,17 +23,17 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 const BUFFER_BYTES_MIN: usize = 4096;
-/// The most bytes of a segment: more than any file system has, and a sum with a buffer cannot
-/// overflow.
+/// The maximum length of a segment: more than any file system has, without overflowing when added
+/// to a buffer.
 const SEGMENT_BYTES_MAX: u64 = 1 << 62;
-/// Operations besides batches: flushes of segments, and the preparation of the next segment.
+/// Operations besides batches: flushes of segments, and preparing the next segment.
 const OTHER_OPERATIONS: u32 = 6;
-/// Writes of each way in the choice of how records are made durable.
+/// Writes of each way when choosing how records are made durable.
 const CALIBRATION_ROUNDS: u32 = 4;
 
 impl Log {
-    /// Opens the log in `folder` with the defaults of [`Log::options`], or begins one. Fails as
-    /// [`LogOptions::open`] does.
+    /// Opens the log in `folder` with the defaults of [`Log::options`], or creates it. Fails like
+    /// [`LogOptions::open`].
     pub fn open(folder: impl AsRef<Path>) -> Result<Log, Error> {
         Log::options().open(folder)
     }
@@ -45,10 +45,10 @@ impl Log {
 }
 
 impl LogOptions {
-    /// Opens the log in `folder`, and makes the folder if it is missing.
+    /// Opens the log in `folder`, which is created if missing.
     ///
-    /// Fails with [`Error::Refused`] if another process, or this one, has the log open for writing,
-    /// or if it has the other format; with [`Error::Damaged`] if durable records cannot be read.
+    /// Fails with [`Error::Refused`] if this or another process has the log open for writing, or if
+    /// it has the other format; with [`Error::Damaged`] if durable records can't be read.
     pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
         let folder = folder.as_ref();
         if let Some(disk) = self.disk.as_ref().filter(|disk| disk.sim().is_some()) {
@@ -77,15 +77,15 @@ impl LogOptions {
     }
 }
 
-/// Makes the folder, and makes its name durable, unless a log was opened in it before. A folder
-/// that exists may be so new that its name is not durable yet.
+/// Creates the folder and makes its name durable, unless a log was opened in it before. Even an
+/// existing folder may be too new for its name to be durable.
 fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
     if folder.join(LOCK).exists() {
         return Ok(());
     }
     let mut engine = Engine::open(&Options::new(Ioengine::Psync, 1, 4096))?;
     if let Some(mode) = mode_of_files {
-        // The engine names an error, and what is in its place.
+        // The engine reports an error, and what is in its place.
         let _ = DirBuilder::new().mode(mode | (mode & 0o444) >> 2).create(folder);
     }
     engine.make_folder(folder)?;
@@ -146,8 +146,8 @@ fn engine_options(options: &LogOptions) -> Options {
     }
 }
 
-/// Recovers the log and puts its parts together. `examine` returns the disk's promise and how
-/// records are made durable, given whether writes are direct.
+/// Recovers the log and assembles its parts. `examine` returns the disk's promise and how records
+/// are made durable, given whether writes are direct.
 fn assemble(
     files: LogFiles,
     options: &LogOptions,
@@ -196,7 +196,7 @@ fn assemble(
     }
     let file = segment.as_ref().map(|segment| segment.file);
     let file = file.or(first.as_ref().map(|first| first.file));
-    // Without a caller who waits, the page cache takes what a slow disk does not.
+    // If no caller waits, the page cache absorbs what a slow disk can't keep up with.
     let is_direct =
         options.sync == SyncPolicy::Always && file.is_some_and(|file| engine.is_direct(file));
     let (promise, durable) = examine(is_direct)?;
@@ -236,12 +236,12 @@ fn start(found: &Recovery, layout: &Layout) -> Start {
         return Start { first_sequence, segment, offset: 0 };
     };
     let offset = active.bytes.next_multiple_of(layout.block_bytes);
-    // A longer batch than the segment says it has begins the next one.
+    // A batch longer than the segment states starts the next segment.
     let is_too_long = active.longest_bytes > 0 && layout.capacity > u64::from(active.longest_bytes);
     layout.start(Start { first_sequence, segment: active.number, offset }, is_too_long, 0)
 }
 
-/// Returns the ramp that begins with the first segment, or goes on with the one that is there.
+/// Returns the ramp that starts with the first segment, or continues with the existing one.
 fn ramp(found: &Recovery, options: &LogOptions) -> Ramp {
     let active = found.active.as_ref();
     let (segment, bytes) = active.map_or((1, 0), |active| (active.number, active.bytes));
@@ -314,7 +314,7 @@ mod tests {
     use super::*;
     use crate::Sim;
 
-    /// Makes a disk with a log whose only segment ends behind its header.
+    /// Creates a disk with a log whose only segment ends behind its header.
     fn log_of_blocks(block_bytes: u32) -> Sim {
         let header =
             SegmentHeader { log_id: LOG_ID, segment_id: 1, block_bytes, ..Default::default() };

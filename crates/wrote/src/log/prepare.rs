@@ -1,4 +1,4 @@
-//! The preparation of a segment before its first record: its file, its space, and zeros in it.
+//! Prepares a segment before its first record: its file, its space, and zeros in it.
 
 use super::options::Prepare;
 use super::segment;
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 /// The user data of a preparation's operations; one is in flight at a time.
 pub(super) const USER_DATA: u64 = 1 << 63;
 
-/// Batches of framed segments begin at multiples of this. No disk writes a larger unit, so a block
-/// that holds acknowledged records is never written again (W3).
+/// Batches of framed segments start at multiples of this. No disk writes a larger unit, so a block
+/// that holds acknowledged records is never rewritten (W3).
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
-/// Zeros that are written step by step end at multiples of this. A flush beside a step takes
-/// longer, by its bytes and by the write itself: with 64 KiB every flush had a step beside it.
+/// Zeros written in steps end at multiples of this. A concurrent flush takes longer by a step's
+/// bytes and its write: with 64 KiB every flush had a step beside it.
 const STEP_BYTES: u64 = 256 << 10;
 
 /// Opens through the page cache if direct transfers need a larger alignment than its blocks.
@@ -41,12 +41,12 @@ pub(super) struct Preparation {
     how: Prepare,
     step: PrepareStep,
     from: u64,
-    /// The end of the blocks that were written before: of the zeros, or of former records.
+    /// The end of the blocks written before: zeros, or former records.
     pub written: u64,
     /// Whether the file holds no records yet.
     is_new: bool,
-    /// The name that a file gets which was another segment's: it has a temporary one, until what it
-    /// was is gone.
+    /// The future name of a reused file, which has a temporary name until its former content is
+    /// invalid.
     place: Option<PathBuf>,
     pub is_recycled: bool,
 }
@@ -114,12 +114,12 @@ impl Preparation {
         self.step == PrepareStep::Done
     }
 
-    /// Whether the step in flight flushes records, too.
+    /// Returns whether the step in flight also flushes records.
     pub(super) fn flushes_records(&self) -> bool {
         !self.is_new && self.step == PrepareStep::Flush
     }
 
-    /// Tells whether a step is left that is due when there should be zeros up to `end`.
+    /// Returns whether a step is left that is due when there should be zeros up to `end`.
     pub(super) fn is_due(&self, end: u64) -> bool {
         match self.step {
             PrepareStep::Write(offset) => self.zeros_end(end) > offset,
@@ -138,7 +138,7 @@ impl Preparation {
         }
     }
 
-    /// Whether zeros are to be written next, or are on their way.
+    /// Returns whether zeros are to be written next, or are being written.
     pub(super) fn writes_zeros(&self) -> bool {
         matches!(self.step, PrepareStep::Write(_))
     }
@@ -190,8 +190,8 @@ impl Preparation {
                 }
                 if self.from < self.end { PrepareStep::Allocate } else { PrepareStep::Done }
             }
-            // A full disk is an error now rather than in the middle of the segment. A file system
-            // that cannot allocate (NFS, FUSE) gives space as it is written.
+            // Detects a full disk now rather than in the middle of the segment. A file system that
+            // can't allocate (NFS, FUSE) allocates on write.
             (PrepareStep::Allocate, Err(error)) if error.errno() != libc::EOPNOTSUPP => {
                 return Err(error);
             }
@@ -222,7 +222,7 @@ impl Preparation {
         Ok(())
     }
 
-    /// Removes a new file. Other space is left: the file is cut off or removed.
+    /// Removes a new file. Other space is kept, as the file is cut or removed.
     pub(super) fn discard(self, engine: &mut Engine) -> Result<(), Error> {
         if !self.is_new {
             return Ok(());
@@ -231,14 +231,14 @@ impl Preparation {
         engine.remove(&self.path)
     }
 
-    /// Returns the space. A new file is removed; returns its path if that fails.
+    /// Releases the space. A new file is removed; returns its path if that fails.
     pub(super) fn abandon(self, engine: &mut Engine) -> Option<PathBuf> {
-        // The caller reports the first error. Without one, space that stays does no harm.
+        // The caller reports the first error. Without one, remaining space does no harm.
         if self.is_new {
             let _ = engine.close_file(self.file);
             return engine.remove(&self.path).is_err().then_some(self.path);
         }
-        // A failed allocation may have taken all that there was (ext4).
+        // A failed allocation may have used up all space (ext4).
         let _ = engine.truncate(self.file, self.from);
         None
     }

@@ -1,4 +1,4 @@
-//! `LogReader`: reads a log by sequence, while it is written or not.
+//! `LogReader`: reads a log by sequence, even while it is being written.
 
 mod cursor;
 mod following;
@@ -30,49 +30,48 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record<B = Vec<u8>> {
-    /// Its place in the log: 0 for the first record ever, and one more for each later one.
+    /// Its sequence: 0 for the first record ever, and one more for each later one.
     pub sequence: u64,
     /// The appended bytes.
     pub bytes: B,
-    /// When the log handed the batch with this record to the disk, by its writer's clock; the
-    /// records of a batch have one time. `None` in the format of lines, and where a repair wrote
-    /// the record anew.
+    /// When the log passed this record's batch to the disk, by its writer's clock; the records of a
+    /// batch share one time. `None` in the format of lines, and if a repair rewrote the record.
     pub written_at: Option<SystemTime>,
 }
 
 /// The records of a log in order.
 ///
-/// A reader sees every record that this or another process has handed to the kernel. Such a record
-/// may not be durable yet, and be lost with the kernel. A reader takes no lock. It reads a framed
-/// log past the page cache where the file system can, with reads in flight ahead; it reads lines
-/// through the cache.
+/// A reader sees every record that any process has passed to the kernel. Such a record may not be
+/// durable yet, and be lost with the kernel. A reader takes no lock. It reads a framed log
+/// bypassing the page cache if the file system can, with read-ahead; it reads lines through the
+/// cache.
 ///
 /// It holds the folder open, and continues in it after a rename or a change of the process's
 /// working directory.
 ///
 /// A following reader sleeps at the end of the log until the kernel reports a change in the log's
-/// folder (`inotify(7)`), by any process of this machine. It also looks once a second. A network
-/// file system reports no changes by other machines. There, and where the user's inotify instances
-/// are used up (`fs.inotify.max_user_instances`), the reader looks every 1 to 20 ms instead, less
-/// often the longer it waits. A full disk that keeps the writer waiting does not end it. A durable
-/// record that is lost does, at most some seconds after the reader came to it.
+/// folder (`inotify(7)`), by any process on this machine. It also checks once a second. A network
+/// file system reports no changes by other machines. There, and if the user's inotify instances are
+/// used up (`fs.inotify.max_user_instances`), the reader checks every 1 to 20 ms instead, less
+/// often the longer it waits. A full disk that blocks the writer does not end the reader. A lost
+/// durable record does, at most some seconds after the reader reached it.
 ///
-/// If retention removes segments before they are read, the reader continues with the first that is
-/// there, and counts the records that it passes over ([`LogReader::passed_over`]).
+/// If retention removes segments before they are read, the reader continues with the first
+/// remaining one, and counts the records skipped ([`LogReader::passed_over`]).
 pub struct LogReader {
     files: LogFiles,
     folder: PathBuf,
-    /// The folder that it reads in. None on a simulated disk, and until an expected one is there.
+    /// The open folder; `None` on a simulated disk, and until an expected one exists.
     held: Option<Folder>,
     /// The sequence of the next record to read.
     from: u64,
-    /// None of a reader that ends at the end.
+    /// `None` for a reader that stops at the end.
     following: Option<Following>,
-    /// The log with which a following reader ends; it is open in this process.
+    /// The log, open in this process, with which a following reader ends.
     own: Option<Arc<LogDriver>>,
-    /// Records that were not there any more.
+    /// The number of records that had been removed.
     passed_over: u64,
-    /// The folder may be missing: the log is not there yet.
+    /// The folder may be missing, because the log does not exist yet.
     is_expected: bool,
     cursor: Option<AnyCursor>,
     failed: Option<Error>,
@@ -80,28 +79,26 @@ pub struct LogReader {
 }
 
 // SAFETY: the parts that are not `Send` are the counted references between the engine, its pool and
-// the buffers that the cursor's input has leased. All of them are inside, and none is handed out,
-// so they move together. The engine is opened for callers of any thread.
+// the buffers leased by the cursor's input. All of them are inside and none is handed out, so they
+// move together. The engine is created for callers on any thread.
 unsafe impl Send for LogReader {}
 
 impl LogReader {
-    /// Reads the log in `folder` from the record `from` on, up to its present end. It takes no
-    /// lock: any process may have the log open for writing. If retention has removed the record,
-    /// this begins with the first that is there. Fails with [`Error::Refused`] if the folder has no
-    /// log.
+    /// Reads the log in `folder` from record `from` to its current end. Takes no lock: any process
+    /// may have the log open for writing. If retention has removed the record, starts with the
+    /// first remaining one. Fails with [`Error::Refused`] if the folder has no log.
     pub fn open(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
         LogReader::on_disk(&Folder::open(folder.as_ref())?, from, false)
     }
 
-    /// Reads as [`LogReader::open`] does, and waits at the end for further records. Fails as
-    /// [`LogReader::open`] does.
+    /// Like [`LogReader::open`], and waits at the end for further records. Fails like
+    /// [`LogReader::open`].
     pub fn follow(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
         LogReader::on_disk(&Folder::open(folder.as_ref())?, from, true)
     }
 
-    /// Follows as [`LogReader::follow`] does, also a log that is not there yet: the reader waits
-    /// until a process makes it. The folder, and folders above it, may be missing. Fails if they
-    /// cannot be read.
+    /// Like [`LogReader::follow`], for a log that may not exist yet: the reader waits until a
+    /// process creates it. The folder and its parents may be missing. Fails if they can't be read.
     ///
     /// ```
     /// use std::time::Duration;
@@ -126,8 +123,8 @@ impl LogReader {
         LogReader::new(files, &folder, from, Some(Following::new(Some(&folder))), true)
     }
 
-    /// Reads as [`LogReader::open`] does, with the engine and the memory of a disk. On a simulated
-    /// disk an empty folder is an empty log.
+    /// Like [`LogReader::open`], with a disk's engine and memory. On a simulated disk an empty
+    /// folder is an empty log.
     pub fn open_on(disk: &Disk, folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
         let folder = folder.as_ref();
         if disk.sim().is_some() {
@@ -202,9 +199,9 @@ impl LogReader {
         Ok(sequence.map(|sequence| self.owned(sequence)))
     }
 
-    /// Returns the next record without a copy: its bytes are those that were read from the disk,
-    /// and stay until the next call. A following reader waits for it; else `None` is the end. Fails
-    /// as [`LogReader::next_within`] does.
+    /// Returns the next record without copying: the bytes read from disk, valid until the next
+    /// call. A following reader waits for it; otherwise `None` is the end. Fails like
+    /// [`LogReader::next_within`].
     ///
     /// ```
     /// use wrote::{Log, LogReader};
@@ -230,8 +227,8 @@ impl LogReader {
     }
 
     /// Appends the next record's bytes to `bytes` and returns its sequence, which saves an
-    /// allocation a record. A following reader waits for it; else `None` is the end. Fails as
-    /// [`LogReader::next_within`] does.
+    /// allocation per record. A following reader waits for it; otherwise `None` is the end. Fails
+    /// like [`LogReader::next_within`].
     pub fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
         let sequence = self.find_next(None)?;
         if sequence.is_some() {
@@ -240,15 +237,14 @@ impl LogReader {
         Ok(sequence)
     }
 
-    /// The sequence of the next record: the reader returns that one, or a later one where it is not
-    /// there. At the end it is the sequence of a record to come.
+    /// Returns the sequence of the next record; the reader returns that one, or a later one if it
+    /// is missing. At the end it is the sequence of a future record.
     pub fn next_sequence(&self) -> u64 {
         self.from
     }
 
-    /// Returns how many records the reader has passed over since its opening, because retention, a
-    /// trim or a repair had removed them before it came to them. They count with the first record
-    /// behind them.
+    /// Returns how many records the reader has skipped since it was opened, because retention, a
+    /// trim or a repair had removed them. They are counted with the first record after them.
     ///
     /// ```
     /// use wrote::{Log, LogReader};
@@ -272,9 +268,9 @@ impl LogReader {
         self.passed_over
     }
 
-    /// Returns whether the path that the reader was opened with still leads to the folder that it
-    /// reads in. Where that was removed or renamed, no record of a new log at the path comes: open
-    /// another reader. True while a log of [`LogReader::follow_new`] is not there yet.
+    /// Returns whether the reader's path still refers to the folder in which it reads. If that was
+    /// removed or renamed, records of a new log at the path are not seen: open another reader. True
+    /// while a log of [`LogReader::follow_new`] does not exist yet.
     pub fn is_at_its_path(&self) -> Result<bool, Error> {
         self.held
             .as_ref()
@@ -282,13 +278,13 @@ impl LogReader {
             .tried(&self.folder, Action::Examine)
     }
 
-    /// Continues with the record `from`, before or behind the present place, or with the first
-    /// later one that is there. Fails as [`LogReader::next_within`] does.
+    /// Continues with record `from`, before or after the current position, or with the first later
+    /// one. Fails like [`LogReader::next_within`].
     ///
-    /// A reader of a framed log that was moved remembers places as it reads, one in 16 KiB and
-    /// 65,536 at most, and reads through the page cache. So a read of some kilobytes finds a record
-    /// near one that it has read before. Elsewhere it searches in steps. It reads from the
-    /// beginning of the file in a segment that a repair wrote, and in a file of lines.
+    /// A reader of a framed log that was moved remembers positions as it reads, one per 16 KiB and
+    /// at most 65,536, and reads through the page cache. So it finds a record near an earlier one
+    /// by reading some kilobytes, and otherwise by searching in steps. In a segment rewritten by a
+    /// repair, and in a file of lines, it reads from the start of the file.
     pub fn seek(&mut self, from: u64) -> Result<(), Error> {
         self.files.process.check()?;
         if let Some(error) = &self.failed {
@@ -300,13 +296,13 @@ impl LogReader {
     }
 
     /// Continues with the first record whose batch was written at `time` or later
-    /// ([`Record::written_at`]); behind the last record if none was. Fails as
-    /// [`LogReader::next_within`] does, and with [`Error::Refused`] in the format of lines.
+    /// ([`Record::written_at`]); after the last record if there is none. Fails like
+    /// [`LogReader::next_within`], and with [`Error::Refused`] in the format of lines.
     ///
-    /// It searches in steps, by the times in the log. Times come from the writer's clock, which may
+    /// It searches in steps, by the times in the log. These come from the writer's clock, which may
     /// have stepped back. Then some records written before `time` may follow, and some written
-    /// later may stand before the place that is found. Records that a repair wrote anew count with
-    /// the time at which their segment was begun.
+    /// later may precede the position found. Records rewritten by a repair count with the time at
+    /// which their segment was started.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -334,7 +330,7 @@ impl LogReader {
         let at_ns = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
         let from = match (&mut self.cursor, self.from) {
             (Some(cursor), _) => cursor.find_time(&self.folder, at_ns),
-            // There is no record yet: all that come are later.
+            // There is no record yet, so all future ones are later.
             (None, from) => Ok(from),
         };
         let moved = from.and_then(|from| self.move_to(from));
@@ -358,8 +354,8 @@ impl LogReader {
         Ok(())
     }
 
-    /// Returns the records of `range` that are there now, in order, and waits for none. The reader
-    /// continues behind the last of them. Fails as [`LogReader::seek`] does.
+    /// Returns the existing records of `range` in order, without waiting. The reader continues
+    /// after the last of them. Fails like [`LogReader::seek`].
     ///
     /// ```
     /// use wrote::{Log, LogReader};
@@ -388,7 +384,7 @@ impl LogReader {
             && let Some(sequence) = self.find_next(Some(Duration::ZERO))?
         {
             if sequence >= range.end {
-                // Records are missing: this one is another call's.
+                // Records are missing, and this one is for a later call.
                 self.seek(sequence)?;
                 break;
             }
@@ -397,7 +393,7 @@ impl LogReader {
         Ok(records)
     }
 
-    /// Moves to the next record and returns its sequence. A reader that follows waits for it.
+    /// Moves to the next record and returns its sequence. A following reader waits for it.
     pub(super) fn find_next(&mut self, timeout: Option<Duration>) -> Result<Option<u64>, Error> {
         self.files.process.check()?;
         if let Some(error) = &self.failed {
@@ -407,8 +403,8 @@ impl LogReader {
         self.note_failure(result)
     }
 
-    /// Notes an error, which every later call returns. A cut is found again at each call, until the
-    /// reader is moved.
+    /// Records an error, which every later call returns. A cut is detected again at each call,
+    /// until the reader is moved.
     fn note_failure<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
         result.inspect_err(|error| {
             if !matches!(error, Error::Truncated { .. }) {
@@ -446,9 +442,9 @@ impl LogReader {
         found
     }
 
-    /// Makes a stream of the reader, for async code. A stream of a following reader waits for
-    /// further records without end; another ends with the log. Fails if a thread or an `eventfd(2)`
-    /// cannot be made; every other error is an item of the stream ([`LogStream`]).
+    /// Converts the reader to a stream, for async code. A following reader's stream waits for
+    /// further records endlessly; otherwise it ends with the log. Fails if a thread or an
+    /// `eventfd(2)` can't be created; every other error is an item of the stream ([`LogStream`]).
     pub fn into_stream(self) -> Result<LogStream, Error> {
         self.files.process.check()?;
         LogStream::of_reader(self)
@@ -490,15 +486,15 @@ impl LogReader {
         let LogReader { folder, cursor, .. } = self;
         let Some(cursor) = cursor else { return Ok(None) };
         let lost = cursor.lost(folder)?;
-        // The record may have come between the look and the proof that it was durable.
+        // The record may have arrived between the check and the proof that it was durable.
         match (lost, self.look_again()?) {
             (Some(lost), None) => Err(lost),
             (_, found) => Ok(found),
         }
     }
 
-    /// Enters the folder of a log that is expected, if it is there. Until it has a segment, another
-    /// folder may come in its place.
+    /// Enters the folder of an expected log, if it exists. Until it has a segment, another folder
+    /// may replace it.
     fn enter_expected(&mut self) -> Result<bool, Error> {
         let held = match Folder::open(&self.folder) {
             Err(error) if error.errno() == libc::ENOENT => return Ok(false),
@@ -527,8 +523,8 @@ impl LogReader {
 impl Iterator for LogReader {
     type Item = Result<Record, Error>;
 
-    /// Returns the next record. A following reader waits for it without end. After an error there
-    /// is none.
+    /// Returns the next record. A following reader waits for it endlessly. After an error there is
+    /// none.
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_reported {
             return None;

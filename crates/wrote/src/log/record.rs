@@ -1,13 +1,13 @@
-//! One record of the framed format: its header, its checksum, its place in a batch.
+//! One record of the framed format: its header, checksum, and place in a batch.
 
 /// Bytes of a record header: length and kind, then the checksum.
 pub(crate) const HEADER_BYTES: usize = 8;
 
-/// The most bytes of a record: its header can state no more.
+/// The maximum length of a record that its header can state.
 pub(crate) const LEN_MAX: usize = (1 << 30) - 1;
 
-/// The kind of a record, in the two highest bits of its length. No kind is zero, so that zeros are
-/// never a record.
+/// The kind of a record, in the two highest bits of its length. It is never zero, so that zeros are
+/// not a record.
 const KIND_DATA: u32 = 0b01 << 30;
 const KIND_SKIPPED: u32 = 0b10 << 30;
 const KIND_MASK: u32 = 0b11 << 30;
@@ -15,8 +15,8 @@ const KIND_MASK: u32 = 0b11 << 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
     Data(&'a [u8]),
-    /// A claimed place of this many bytes that stayed empty, since its producer panicked. It has a
-    /// sequence, and is no record.
+    /// A claimed place of this many bytes that stayed empty because its producer panicked. It has a
+    /// sequence, but is not a record.
     Skipped(usize),
 }
 
@@ -32,14 +32,14 @@ impl Frame<'_> {
 
 /// Returns the bytes of a record of `len` bytes with its header.
 pub(crate) fn frame_bytes(len: usize) -> usize {
-    // No buffer holds a frame of so many bytes.
+    // No buffer holds such a long frame.
     len.saturating_add(HEADER_BYTES)
 }
 
-/// Writes the header before the bytes of a record: `frame` is both, and the bytes are in place.
+/// Writes the header before a record's bytes: `frame` contains both, with the bytes in place.
 ///
-/// The checksum begins with the checksum of the segment's identity, then covers the sequence, the
-/// length and the bytes. So a record in another segment, or at another sequence, is not valid.
+/// The checksum starts with that of the segment's identity, then covers sequence, length and bytes.
+/// So a record is invalid in another segment or at another sequence.
 pub(crate) fn seal(frame: &mut [u8], seed: u32, sequence: u64) {
     seal_as(KIND_DATA, frame, seed, sequence);
 }

@@ -1,4 +1,4 @@
-//! Recovery: finds the end of a log that is opened for writing, and cuts off a crash's torn end.
+//! Recovery: finds the end of a log opened for writing, and cuts off the torn end left by a crash.
 
 mod framed;
 mod lines;
@@ -13,10 +13,10 @@ use crate::engine::folder_of;
 use crate::{Engine, Error};
 use std::path::{Path, PathBuf};
 
-/// The findings of an opening.
+/// The findings on opening a log.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recovered {
-    /// Records in the log, with the places that were passed over.
+    /// The number of sequences in the log, including empty places.
     pub records: u64,
     /// Whether the log had been closed.
     pub closed: bool,
@@ -26,7 +26,7 @@ pub(super) struct Recovered {
     pub kept_aside: Vec<PathBuf>,
 }
 
-/// A recovered log: its end is whole, and every record in it durable.
+/// A recovered log: its end is intact, and all records in it are durable.
 #[derive(Debug)]
 pub(super) struct Recovery {
     pub recovered: Recovered,
@@ -54,7 +54,7 @@ pub(super) struct ActiveSegment {
     pub created_at_ns: u64,
     /// The checksum in the header of its last batch.
     pub last_checksum: u32,
-    /// Recovery has cut something off: the next batch says so.
+    /// Recovery has cut something off, which the next batch states.
     pub after_cut: bool,
     /// The most bytes that a batch of it may have; 0 if any number.
     pub longest_bytes: u32,
@@ -64,9 +64,9 @@ pub(super) struct ActiveSegment {
 type LaterFile = (PathBuf, u64);
 
 /// Recovers the log of this format in `folder`. Cuts off a torn end and keeps it aside. Flushes the
-/// rest before it trusts it.
+/// rest before relying on it.
 ///
-/// A power loss at any moment leaves a log in which the next recovery finds the same records.
+/// After a power loss at any moment, the next recovery finds the same records.
 ///
 /// Fails with [`Error::Damaged`] if durable records cannot be read.
 pub(super) fn recover(files: &LogFiles, folder: &Path, format: Format) -> Result<Recovery, Error> {
@@ -79,7 +79,7 @@ pub(super) fn recover(files: &LogFiles, folder: &Path, format: Format) -> Result
         let because = format!("this log is in the format {other}, not {format}");
         return Err(Error::Refused { path: folder.to_owned(), because });
     }
-    // The lock is ours: no process is about to put them in their place.
+    // We hold the lock, so no process is about to put them in place.
     for path in paths.iter().filter(|path| cut::is_left_over(path)) {
         files.engine().remove(path)?;
     }
@@ -102,7 +102,7 @@ fn cut_off(
     recovered.torn_bytes = torn_end - end;
     if torn_end > end {
         recovered.kept_aside.push(aside::copy(input, end, torn_end, "torn")?);
-        // The copy must be durable before its source is gone.
+        // The copy must be durable before its source is removed.
         input.files.engine().sync_folder(folder_of(&input.path))?;
     }
     let mut engine = input.files.engine();
@@ -114,7 +114,7 @@ fn cut_off(
     engine.sync_folder(folder_of(&input.path))
 }
 
-/// Takes files out of the log: renames files with bytes, removes empty ones. Begins with the
+/// Removes files from the log: renames those with content, deletes empty ones. Starts with the
 /// newest, so that there is never a gap.
 fn put_aside(engine: &mut Engine, later: &[LaterFile], found: &mut Recovered) -> Result<(), Error> {
     for (path, end) in later.iter().rev() {

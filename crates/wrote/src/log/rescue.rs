@@ -1,4 +1,4 @@
-//! Rescue of damaged logs: the proof that records are lost, and everything that can be saved.
+//! Rescue of damaged logs: proves that records are lost, and saves the rest.
 
 pub(super) mod end;
 mod framed;
@@ -29,12 +29,13 @@ use std::path::Path;
 /// Reads every byte of the log in `folder` and reports damage. `watch` receives the progress, and
 /// may stop the reading.
 ///
-/// A process may write the log meanwhile. Before this reports damage, it reads the place again
+/// A process may write the log concurrently. Before reporting damage, this reads the place again
 /// after the proof that the record was durable. If the log is open for writing, it then reads
-/// everything again, and reports only damage that it found twice. A write in flight may look like a
-/// torn end. Segments that retention removes before they are read are left out.
+/// everything again, and reports only damage found twice. A write in flight may look like a torn
+/// end. Segments that retention removes before they are read are skipped.
 ///
-/// Fails with [`Error::Refused`] if the folder has no log; damage and garbage are no errors.
+/// Fails with [`Error::Refused`] if the folder has no log. Damage and garbage are reported, not
+/// errors.
 ///
 /// ```
 /// use wrote::Log;
@@ -82,11 +83,11 @@ fn read_all(folder: &Folder, watch: Watch) -> Result<LogSummary, Error> {
 
 /// Repairs a damaged log, so that it can be read and written again.
 ///
-/// Every whole record that can be found keeps its sequence, also in a batch that lies at another
-/// place of its segment than it was written for. Within a batch, the search behind a damaged length
-/// covers 64 KiB. Lost records of a framed log leave a gap. Lost lines become empty lines, since a
-/// line's place is its count. Damaged segments are kept aside in files named `.damaged-N`. Garbage
-/// is removed so, too. A torn end is left to the next opening.
+/// Every intact record that can be found keeps its sequence, even in a batch at another place of
+/// its segment than it was written for. Within a batch, the search after a damaged length covers 64
+/// KiB. Lost records of a framed log leave a gap. Lost lines become empty lines, because a line's
+/// sequence is its count. Damaged segments and garbage are kept aside in files named `.damaged-N`.
+/// A torn end is left to the next open.
 ///
 /// Fails with [`Error::Refused`] if the folder has no log, or the log is open for writing. A power
 /// loss at any moment leaves a log that can be repaired.

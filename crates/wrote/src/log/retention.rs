@@ -14,7 +14,7 @@ pub(super) struct RetainedSegment {
     pub end_sequence: u64,
     /// Time of its last write, in nanoseconds since 1970.
     pub written_at_ns: u64,
-    /// Every block of its file was written by this opening of the log.
+    /// All blocks of its file were written since the log was opened.
     pub is_written: bool,
 }
 
@@ -40,7 +40,7 @@ impl Retention {
         Retention { bytes_max, age_max, is_held, segments: segments.into(), bytes }
     }
 
-    /// Returns the most bytes that the log is to take, if there is a limit.
+    /// Returns the limit of the log's size, if any.
     pub(super) fn bytes_max(&self) -> Option<u64> {
         self.bytes_max
     }
@@ -52,7 +52,7 @@ impl Retention {
 
     /// Returns the oldest segment if it exceeds a limit. `active_bytes` is the length of the
     /// segments that are not sealed, `durable` the durable frontier. Records before `released` may
-    /// go from a log that holds its segments.
+    /// be removed from a log that holds its segments.
     pub(super) fn excess(
         &self,
         active_bytes: u64,
@@ -65,15 +65,15 @@ impl Retention {
         (is_over || is_old).then_some(oldest)
     }
 
-    /// Returns whether the oldest segment was written before this time. It is older than each that
-    /// follows, whatever the clock was when it was written: one that was ahead would keep it, and
-    /// all behind it, for as long.
+    /// Returns whether the oldest segment was written before this time. It is older than all later
+    /// ones, whatever their times: a clock that was ahead must not keep it, and all after it,
+    /// longer.
     fn has_older_than(&self, unix_ns: u64) -> bool {
         self.segments.iter().any(|segment| segment.written_at_ns < unix_ns)
     }
 
-    /// Returns the oldest segment if every record in it is before `sequence`.
-    /// Records before `released` may go from a log that holds its segments.
+    /// Returns the oldest segment if all its records are before `sequence`. Records before
+    /// `released` may be removed from a log that holds its segments.
     pub(super) fn before(
         &self,
         sequence: u64,
@@ -90,8 +90,9 @@ impl Retention {
         (!is_held && !self.needs_oldest(durable)).then_some(oldest)
     }
 
-    /// Recovery must learn from one segment where the log was. The last sealed one can go once a
-    /// record behind it is durable, since the beginning of the next segment then is durable too.
+    /// Recovery needs one segment to learn where the log was. The last sealed one can be removed
+    /// once a record after it is durable, because then the start of the next segment is durable
+    /// too.
     fn needs_oldest(&self, durable: u64) -> bool {
         let oldest = self.segments.front();
         self.segments.len() == 1 && oldest.is_some_and(|oldest| durable <= oldest.end_sequence)
@@ -103,8 +104,7 @@ impl Retention {
         self.segments.get(index)
     }
 
-    /// Tells whether a cut at this record would change a segment that the log holds for another
-    /// program.
+    /// Returns whether a cut at this record would change a segment held for another program.
     pub(super) fn holds_against_cut(&self, sequence: u64) -> bool {
         self.is_held && self.segments.back().is_some_and(|last| sequence < last.end_sequence)
     }

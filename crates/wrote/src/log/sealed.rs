@@ -1,5 +1,5 @@
 //! Sealed segments: the files of a framed log that no writer changes any more, for programs that
-//! keep them elsewhere.
+//! store them elsewhere.
 
 use super::batch::BatchHeader;
 use super::chain::{self, SegmentHead};
@@ -22,7 +22,7 @@ pub const SEGMENT_START_BYTES: usize = HEADER_BYTES;
 
 /// A full and durable segment of a framed log, which never changes again.
 ///
-/// Only [`repair`](super::repair) writes such a file anew, if the disk has damaged it; and a cut
+/// Only [`repair`](super::repair) rewrites such a file, if the disk has damaged it; and a cut
 /// ([`Log::truncate_from`](super::Log::truncate_from)) shortens or removes it, unless its log holds
 /// its segments.
 #[derive(Clone, Debug)]
@@ -52,13 +52,13 @@ pub struct SegmentStart {
     pub first_sequence: u64,
     /// The bytes of the segment before, up to the end of its last batch; 0 where there was none.
     pub previous_bytes: u64,
-    /// When it was begun, by the writer's clock: no later than its first record was written.
+    /// When it was started, by the writer's clock, at the latest when its first record was written.
     pub created_at: SystemTime,
 }
 
 impl SegmentStart {
     /// Reads the beginning of a segment from its first [`SEGMENT_START_BYTES`]; `None` if they are
-    /// no valid header.
+    /// not a valid header.
     pub fn read(bytes: &[u8]) -> Option<SegmentStart> {
         SegmentHeader::decode(bytes).ok().map(|header| SegmentStart::of(&header))
     }
@@ -84,13 +84,13 @@ pub fn segment_number(name: &str) -> Option<u64> {
     super::segment::number(Path::new(name), Format::Framed).filter(|_| !name.contains('/'))
 }
 
-/// Finds the sealed segments of a log while it is written or not, by this or another process. It
-/// takes no lock and writes nothing.
+/// Finds the sealed segments of a log, even while any process writes it. Takes no lock and writes
+/// nothing.
 ///
 /// A segment counts as sealed once no crash can change it: all its records are durable, and so is a
-/// record of the next segment. Otherwise a power loss could take the next segment away, and the log
-/// would go on in this one. The proof is the caller's durable sequence, or one that a later batch
-/// states.
+/// record of the next segment. Otherwise power loss could remove the next segment, and the log
+/// would continue in this one. The proof is the caller's durable sequence, or one stated by a later
+/// batch.
 ///
 /// It keeps its folder open, and continues in it after a rename.
 #[derive(Clone, Debug)]
@@ -110,8 +110,8 @@ struct Scanned {
 }
 
 impl SealedSegments {
-    /// Looks for sealed segments in `folder`. Fails with [`Error::Refused`] if the folder has no
-    /// log, or a log of lines: lines have neither a checksum nor the number of their log.
+    /// Searches for sealed segments in `folder`. Fails with [`Error::Refused`] if the folder has no
+    /// log, or a log of lines, which have neither a checksum nor their log's number.
     pub fn open(folder: impl AsRef<Path>) -> Result<SealedSegments, Error> {
         let folder = Folder::open(folder.as_ref())?;
         let files = LogFiles::open_in(&folder)?;
@@ -123,13 +123,13 @@ impl SealedSegments {
         Ok(SealedSegments { folder, scanned: None, durable_sequence: 0 })
     }
 
-    /// Lists the sealed segments from the number `from` on, in order. Every record before
-    /// `durable_sequence` is known to be durable, as by
-    /// [`Log::durable_sequence`](super::Log::durable_sequence); 0 if the caller knows of none.
+    /// Lists the sealed segments from number `from` on, in order. All records before
+    /// `durable_sequence` are known to be durable, as by
+    /// [`Log::durable_sequence`](super::Log::durable_sequence); 0 if unknown.
     ///
-    /// Reads of each segment its first bytes, and of the last one the headers of batches that were
-    /// not there at the call before. Fails with [`Error::Damaged`] if a segment is missing between
-    /// two others, or does not begin as one.
+    /// Reads the first bytes of each segment, and of the last one the headers of batches added
+    /// since the previous call. Fails with [`Error::Damaged`] if a segment is missing between two
+    /// others, or does not start as one.
     pub fn list(&mut self, from: u64, durable_sequence: u64) -> Result<Vec<SealedSegment>, Error> {
         let files = LogFiles::open_in(&self.folder)?;
         let SealedSegments { folder, scanned, durable_sequence: known } = self;
@@ -238,15 +238,15 @@ fn scan(
 }
 
 impl SealedSegment {
-    /// Opens its file to read it: that in the folder in which the segment was found, also if the
-    /// folder was renamed since.
+    /// Opens its file for reading, in the folder in which the segment was found, even if that was
+    /// renamed since.
     pub fn open(&self) -> Result<File, Error> {
         let file = open_within(self.folder.as_ref(), &self.path, OFlags::empty());
         file.tried(&self.path, Action::Open)
     }
 
-    /// Reads the whole segment and checks every record. Fails with [`Error::Damaged`] if it does
-    /// not hold each record up to its end.
+    /// Reads the whole segment and checks every record. Fails with [`Error::Damaged`] if a record
+    /// up to its end is missing.
     pub fn check(&self) -> Result<(), Error> {
         let mut files = LogFiles::open()?;
         self.folder.iter().for_each(|folder| files.enter(folder.clone()));
@@ -277,9 +277,9 @@ pub struct SegmentEnd {
     pub record_bytes: u64,
 }
 
-/// Reads one segment of a framed log by itself, wherever it lies, and checks every record up to the
-/// first that is not valid. Fails with [`Error::Damaged`] if the file does not begin as the segment
-/// that its name states.
+/// Reads one segment of a framed log by itself, anywhere, and checks every record up to the first
+/// invalid one. Fails with [`Error::Damaged`] if the file does not start as the segment that its
+/// name states.
 pub fn check_segment(path: impl AsRef<Path>) -> Result<SegmentEnd, Error> {
     read_to_end(&LogFiles::open()?, path.as_ref())
 }
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn without_a_statement_no_segment_is_sealed_however_many_follow() {
-        // W1: a writer goes on while earlier segments wait for a slow disk.
+        // W1: a writer continues while earlier segments wait for a slow disk.
         assert_eq!(sealed_of(&segments(70), 0), [0_u64; 0]);
         assert_eq!(sealed_of(&segments(6), 5), [1, 2, 3, 4]);
     }

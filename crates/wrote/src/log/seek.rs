@@ -1,13 +1,13 @@
-//! The search for a record in the middle of a segment, without a read of the records before it.
+//! Searches for a record in the middle of a segment, without reading the records before it.
 //!
-//! The search looks at some place of the file and takes the first batch header behind it. A record
-//! may hold the bytes of a batch, so a header counts only where no batch that begins before it
-//! reaches over it. The first batch of a segment states how long the others are at most: that far
-//! back the search looks. Without that statement the caller reads from the segment's beginning.
+//! The search picks an offset in the file and takes the first batch header after it. A record may
+//! contain the bytes of a batch, so a header counts only if no earlier batch extends over it. The
+//! first batch of a segment states the maximum length of the others, which limits how far back the
+//! search checks. Without that statement the caller reads from the segment's start.
 //!
-//! A batch counts only with all before it: one that was in flight when the power went may be there
-//! without those before it. So the search ends at a batch before which all was durable, by what a
-//! batch behind it states or by what the caller knows.
+//! A batch counts only with all before it: one in flight during a power loss may be there without
+//! its predecessors. So the search ends at a batch before which everything was durable, according
+//! to a later batch or the caller.
 
 use super::batch::BatchHeader;
 use super::segment;
@@ -16,11 +16,11 @@ use crate::Error;
 
 /// The place of a segment's first batch.
 const BEGIN: u64 = segment::HEADER_BYTES as u64;
-/// Times the longest batch: so far a reader reads on rather than to search on.
+/// Within this multiple of the longest batch, a reader reads on instead of searching.
 const NEAR: u64 = 3;
-/// The most looks of one search. Each halves what is left, or does better.
+/// The most probes of one search. Each halves the rest, or does better.
 const LOOKS_MAX: u32 = 64;
-/// The most batches that a search passes by their headers between two looks.
+/// The most batches that a search skips by their headers between two probes.
 const STEPS_MAX: u32 = 16;
 
 /// The place of a batch, and the sequence of its first record.
@@ -44,13 +44,13 @@ struct Search {
     end: Option<Known>,
 }
 
-/// Moves a walk from its segment's beginning to a batch near the record `sequence`, or before it.
-/// The walk stays where it is if nothing proves a better place. Returns the sequence before which
-/// every record was durable, by `durable` and by the batches that were seen; `None` where the
-/// segment is too short for a search.
+/// Moves a walk from its segment's start to a batch near record `sequence`, or before it. The walk
+/// stays where it is if nothing proves a better position. Returns the sequence before which all
+/// records were durable, by `durable` and by the batches seen; `None` if the segment is too short
+/// for a search.
 ///
-/// `durable` returns the sequence before which every record was durable, as far as the caller can
-/// tell. It is called only if the segment is long enough for a search.
+/// `durable` returns the sequence before which all records were durable, as far as the caller
+/// knows. It is called only if the segment is long enough for a search.
 pub(super) fn seek(
     walk: &mut Walk,
     sequence: u64,
@@ -106,14 +106,14 @@ impl Search {
             match self.look(walk, at)? {
                 Some((offset, batch)) if !self.insert(offset, &batch) => return Ok(()),
                 Some((_, batch)) if batch.first_sequence <= sequence => {}
-                // The record is before the place of this look.
+                // The record is before this probe.
                 _ => end = at,
             }
         }
         Ok(())
     }
 
-    /// Returns the place of the next look: where the record would be if all were equally long, or
+    /// Returns the offset of the next probe: where the record would be if all were equally long, or
     /// in the middle.
     fn guess(&self, look: u32, low: Known, high: Option<Known>, end: u64, sequence: u64) -> u64 {
         let middle = low.offset + (end - low.offset) / 2;
@@ -126,7 +126,7 @@ impl Search {
         guess.clamp(low.offset + margin, end - margin)
     }
 
-    /// Returns how far behind `low` the record would be if all were equally long.
+    /// Returns how far after `low` the record would be if all were equally long.
     fn estimate(&self, low: Known, high: Option<Known>, sequence: u64) -> Option<u64> {
         let (from, to) = match high {
             Some(high) => (low, high),
@@ -143,9 +143,8 @@ impl Search {
         self.estimate(low, high, sequence).is_some_and(|ahead| ahead <= NEAR * self.reach_bytes)
     }
 
-    /// Goes from header to header, from the batch `low` to that of the record. Returns whether it
-    /// came there: it gives up where the next does not continue the one before, and where the batch
-    /// is more than [`STEPS_MAX`] away.
+    /// Follows headers from batch `low` to that of the record. Returns whether it got there: it
+    /// gives up if a batch does not continue its predecessor, or is more than [`STEPS_MAX`] away.
     fn follow(&mut self, walk: &mut Walk, low: Known, sequence: u64) -> Result<bool, Error> {
         walk.input.pause()?;
         let mut next = low;
@@ -172,7 +171,7 @@ impl Search {
         Ok(false)
     }
 
-    /// Finds the first batch at `at` or behind it over which no other reaches; `None` if none is as
+    /// Finds the first batch at `at` or later over which no other extends; `None` if none is as
     /// near as the next batch must be.
     fn look(&self, walk: &mut Walk, at: u64) -> Result<Option<(u64, BatchHeader)>, Error> {
         let (from, to) = (at.saturating_sub(self.reach_bytes), at + self.reach_bytes);

@@ -11,17 +11,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Bytes of a segment header. The first batch begins right behind it.
 pub(crate) const HEADER_BYTES: usize = 64;
 
-/// The bound of segment numbers and sequences. So arithmetic on numbers from a file cannot
-/// overflow, and the flusher has numbers left for its other operations.
+/// The limit of segment numbers and sequences. Arithmetic on numbers from a file thus can't
+/// overflow, and the flusher has numbers left for other operations.
 pub(crate) const NUMBER_END: u64 = 1 << 61;
 
 const MAGIC: [u8; 8] = *b"wrotelog";
 /// The version of the format.
 pub(crate) const VERSION: u8 = 1;
-/// The bit below the version: the segment's file was that of another before.
+/// The bit below the version: the file was reused from another segment.
 const IS_RECYCLED: u8 = 1;
 
-/// The mark behind the zeros in place of a header, in a file that is to be a segment again.
+/// The mark after the zeros that replace a header, in a file to be reused.
 const RECYCLED: [u8; 8] = *b"recycled";
 
 /// In place of a distance: a cut before which the log has no segment.
@@ -29,10 +29,10 @@ const BACK_TO_NOTHING: u32 = (1 << 24) - 1;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
-    /// The file was another segment's, whose batches may stand behind those of this one.
+    /// The file was reused, and may contain batches of another segment after those of this one.
     pub is_recycled: bool,
-    /// A cut began the segment: the number of the segment that it continues, 0 if it continues
-    /// none. Segments between the two are no part of the log any more.
+    /// A cut started the segment: the number of the segment that it continues, 0 if there is none.
+    /// Segments between the two are not part of the log any more.
     pub cut_behind: Option<u64>,
     /// The log's random number, equal in all of its segments.
     pub log_id: u64,
@@ -50,7 +50,7 @@ pub(crate) struct SegmentHeader {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotASegment {
-    /// It does not begin as a segment, or its header is damaged.
+    /// It does not start as a segment, or its header is damaged.
     Damaged,
     /// A version that this code does not know.
     Version(u8),
@@ -68,7 +68,7 @@ impl SegmentHeader {
         self.cut_behind.unwrap_or(self.segment_id - 1)
     }
 
-    /// Tells whether a header can state that this segment continues that one.
+    /// Returns whether a header can state that this segment continues that one.
     pub(crate) fn can_continue(segment_id: u64, previous: u64) -> bool {
         previous == 0 || segment_id - previous < u64::from(BACK_TO_NOTHING)
     }
@@ -127,14 +127,13 @@ impl SegmentHeader {
     }
 }
 
-/// Makes the beginning of a file that is to be a segment again. Like any prepared file it has no
-/// header yet.
+/// Marks the start of a file to be reused. Like any prepared file it has no header yet.
 pub(super) fn mark_recycled(to: &mut [u8]) {
     to.fill(0);
     to[HEADER_BYTES..][..RECYCLED.len()].copy_from_slice(&RECYCLED);
 }
 
-/// Tells whether a file begins as [`mark_recycled`] made it.
+/// Returns whether a file begins as [`mark_recycled`] made it.
 pub(super) fn is_marked_recycled(bytes: &[u8]) -> bool {
     bytes.split_at_checked(HEADER_BYTES).is_some_and(|(header, behind)| {
         behind.starts_with(&RECYCLED) && header.iter().all(|&byte| byte == 0)

@@ -1,4 +1,4 @@
-//! The state of an open log that its producers and its flusher share.
+//! The state of an open log, shared by its producers and its flusher.
 
 use super::claim::Claims;
 use super::format::Format;
@@ -22,9 +22,9 @@ pub(super) struct LogState {
     pub process: Process,
     pub terms: Terms,
     pub claims: Claims,
-    /// Every record before it was handed to the kernel.
+    /// All records before it were passed to the kernel.
     pub written: Frontier,
-    /// Every record before it survives a power loss.
+    /// All records before it are durable.
     pub durable: Frontier,
     /// The buffers that were freed for a batch since the opening.
     pub freed: Frontier,
@@ -36,7 +36,7 @@ pub(super) struct LogState {
     failed: OnceLock<Error>,
     /// The log was closed: every record is written.
     is_closed: AtomicBool,
-    /// Those of readers that end with the log.
+    /// The bells of readers that end with the log.
     bells: Bells,
     /// Records before it may be removed from a log that holds its segments.
     released: AtomicU64,
@@ -46,7 +46,7 @@ pub(super) struct LogState {
     cuts: Cuts,
 }
 
-/// The cuts since the opening.
+/// The cuts since opening.
 #[derive(Default)]
 struct Cuts {
     count: AtomicU64,
@@ -54,7 +54,7 @@ struct Cuts {
     last: Mutex<VecDeque<u64>>,
 }
 
-/// The cuts that a stream may miss before it ends as if it had read records that are gone.
+/// The number of cuts that a stream may miss before it ends as if it had read removed records.
 const CUTS_KEPT: usize = 64;
 
 /// A frontier that a caller waits for.
@@ -64,12 +64,12 @@ pub(super) enum Goal {
     Written,
     /// [`LogState::durable`].
     Durable,
-    /// [`LogState::freed`], or room for a record in any other way.
+    /// [`LogState::freed`], or any other way to get room for a record.
     Room,
 }
 
-/// A full disk, or another error that may pass: the next batch waits in memory. It is no failure:
-/// the next attempt may find room.
+/// A full disk, or another temporary error: the next batch waits in memory, and the next attempt
+/// may find room.
 #[derive(Default)]
 struct Lack {
     /// Whether the last attempt to write a batch found no room.
@@ -80,10 +80,10 @@ struct Lack {
     last: Mutex<Option<(u64, Error)>>,
 }
 
-/// Facts of a log that do not change while it is open.
+/// Properties of a log that are fixed while it is open.
 pub(super) struct Terms {
     pub folder: PathBuf,
-    /// The folder itself, whatever its name is by now; none on a simulated disk.
+    /// The folder itself, under any name; none on a simulated disk.
     pub held: Option<Folder>,
     pub layout: Layout,
     pub sync: SyncPolicy,
@@ -127,7 +127,7 @@ impl Promise {
 }
 
 impl LogState {
-    /// Makes the state of a log with `slots` buffers whose next record goes to `start`.
+    /// Creates the state of a log with `slots` buffers whose next record goes to `start`.
     pub(super) fn new(terms: Terms, slots: u32, start: Start, first_sequence: u64) -> LogState {
         let prepare = (terms.layout.format == Format::Framed).then_some(terms.prepare);
         let durable = terms.durable;
@@ -175,7 +175,7 @@ impl LogState {
         self.bells.ring();
     }
 
-    /// Notes that the log was closed, and tells streams and readers, which then end.
+    /// Records that the log was closed, and informs streams and readers, which then end.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         wake(self.written.all());
@@ -190,8 +190,8 @@ impl LogState {
         }
     }
 
-    /// Moves the log back to the record `next`: those from there on were cut off. All of them were
-    /// durable, so nothing waits for one.
+    /// Moves the log back to record `next`, as later ones were cut. All of them were durable, so
+    /// nothing waits for one.
     pub(super) fn cut(&self, next: u64) {
         let mut last = self.cuts.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.push_back(next);
@@ -221,12 +221,12 @@ impl LogState {
         last.iter().rev().take(missed).min().copied()
     }
 
-    /// Tells whether no more records will be written: the log was closed, or has failed.
+    /// Returns whether no more records will be written: the log was closed, or has failed.
     pub(super) fn is_over(&self) -> bool {
         self.is_closed.load(Ordering::SeqCst) || self.has_failed()
     }
 
-    /// Lets retention remove the records before `sequence`, for good. Returns whether there are
+    /// Lets retention remove the records before `sequence`, permanently. Returns whether there are
     /// more of them than before.
     pub(super) fn release(&self, sequence: u64) -> bool {
         let is_more = self.released.fetch_max(sequence, Ordering::SeqCst) < sequence;
@@ -236,7 +236,7 @@ impl LogState {
         is_more
     }
 
-    /// Tells whether records were released since the last call.
+    /// Returns whether records were released since the last call.
     pub(super) fn take_released(&self) -> bool {
         self.is_released.swap(false, Ordering::SeqCst)
     }
@@ -252,7 +252,7 @@ impl LogState {
         wake(self.freed.all());
     }
 
-    /// Tells each caller that waits for the record `sequence` or a later one of the full disk.
+    /// Informs all callers that wait for record `sequence` or a later one of the full disk.
     pub(super) fn lack_room(&self, sequence: u64, error: Error) {
         *self.lack.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((sequence, error));
         self.lack.is_now.store(true, Ordering::SeqCst);
@@ -282,7 +282,7 @@ impl LogState {
         self.lack.times.load(Ordering::SeqCst)
     }
 
-    /// Returns the error of a full disk if one keeps from `goal` a caller that waits for `end`, and
+    /// Returns the error of a full disk if it keeps a caller that waits for `end` from `goal`, and
     /// an attempt since `lacks` has found no room.
     pub(super) fn lacked_since(&self, lacks: u64, goal: Goal, end: u64) -> Option<Error> {
         if self.lacks() == lacks {
@@ -330,7 +330,7 @@ impl LogState {
         failed.or_else(|| is_closed.then(|| self.refusal_of_closed())).map(Err)
     }
 
-    /// Makes the error of a record that a closed log does not take.
+    /// Creates the error of a record that a closed log does not take.
     pub(super) fn refusal_of_closed(&self) -> Error {
         let because = "the log was closed, and takes no more records";
         Error::refused(&self.terms.folder, because)
@@ -340,7 +340,7 @@ impl LogState {
         self.claims.next_start().first_sequence
     }
 
-    /// Returns the gate of threads that wait for no record of their own.
+    /// Returns the gate of threads that do not wait for a particular record.
     pub(super) fn common_gate(&self) -> usize {
         self.gates.len() - 1
     }

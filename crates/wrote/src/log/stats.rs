@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LogStats {
-    /// Records that the opening found, with the places that were passed over.
+    /// Records that the opening found, with the places that were skipped.
     pub found_records: u64,
     /// Whether the opening found that the log had been closed.
     pub found_closed: bool,
@@ -22,15 +22,15 @@ pub struct LogStats {
     pub first_sequence: u64,
     /// The sequence that the next record gets.
     pub next_sequence: u64,
-    /// Every record before this one has been handed to the kernel.
+    /// Every record before this one has been passed to the kernel.
     pub written_sequence: u64,
-    /// Every record before this one survives a power loss.
+    /// Every record before this one survives power loss.
     pub durable_sequence: u64,
     /// Batches written.
     pub batches: u64,
     /// Flushes, and writes that were durable by themselves.
     pub flushes: u64,
-    /// The time that they took; no two are under way at once.
+    /// The time that they took; they never overlap.
     pub flush_time: Duration,
     /// Bytes written to segments, with the padding of blocks, without the preparation of segments.
     pub written_bytes: u64,

@@ -55,22 +55,22 @@ use std::task::{Context, Poll, ready};
 /// # }
 /// ```
 ///
-/// A record that the stream yields was handed to the kernel: it survives a crash of the process,
-/// and perhaps not one of the kernel. [`crate::Log::durable_sequence`] tells what is durable.
+/// A record that the stream yields was passed to the kernel: it survives a process crash, but
+/// perhaps not a kernel crash. [`crate::Log::durable_sequence`] shows what is durable.
 ///
 /// # Errors
 ///
-/// An error is the last item: a read that failed, [`Error::Damaged`] for a record that the disk has
-/// lost, or the failure of the open log, after every record that was written before. A full disk is
-/// no error: the stream continues when the log does.
+/// An error is the last item: a failed read, [`Error::Damaged`] for a record lost by the disk, or
+/// the failure of the open log, after all records written before. On a full disk the stream
+/// continues when the log does.
 ///
 /// # Cost
 ///
-/// A thread of its own reads for the stream, so a poll never waits for the disk. The thread reads
-/// up to three batches of 256 KiB ahead of the consumer, or three records if they are longer, and
-/// then sleeps until the consumer takes one (W8). It has the buffers of a [`LogReader`] besides,
-/// 6.5 MiB at most. Many consumers of one log should share a stream. Dropping the stream ends the
-/// thread after the read that is in flight.
+/// A separate thread reads for the stream, so a poll never waits for the disk. The thread reads up
+/// to three batches of 256 KiB ahead of the consumer, or three records if they are longer, and then
+/// sleeps until the consumer takes one (W8). It also has the buffers of a [`LogReader`], at most
+/// 6.5 MiB. Many consumers of one log should share a stream. Dropping the stream ends the thread
+/// after the current read.
 #[must_use = "a stream yields nothing unless it is polled"]
 pub struct LogStream {
     queue: Arc<Queue>,
@@ -78,7 +78,7 @@ pub struct LogStream {
     /// Ends the sleep of a reader that follows.
     bell: Option<Bell>,
     process: Process,
-    /// The stream has told that this is not the process that opened it.
+    /// The stream has reported that this is not the process that opened it.
     is_over: bool,
 }
 

@@ -13,13 +13,13 @@ use std::task::{Context, Poll};
 /// The promise for one record: wait for it by blocking ([`Ticket::wait`]), or await it on any
 /// runtime.
 ///
-/// It waits for what the log's [`crate::SyncPolicy`] promises, or for what
-/// [`Ticket::until_written`] and [`Ticket::until_durable`] say. Dropping a ticket changes nothing
-/// for the record.
+/// It waits for what the log's [`crate::SyncPolicy`] promises, or as selected by
+/// [`Ticket::until_written`] and [`Ticket::until_durable`]. Dropping a ticket does not affect the
+/// record.
 ///
-/// The first poll wakes its own task at once, so that tasks that are ready append before it goes
-/// on. The next poll writes and flushes the records of all, where the disk needs no more than half
-/// a millisecond: no thread has to be woken for them. Any other poll returns at once.
+/// The first poll wakes its own task at once, so that ready tasks append first. The next poll
+/// writes and flushes the records of all, if the disk needs at most half a millisecond, so that no
+/// thread has to be woken. Any other poll returns at once.
 ///
 /// [`Ticket::into_owned`] makes a ticket that can be stored, and sent to another thread:
 ///
@@ -55,8 +55,8 @@ impl<'log> Ticket<'log> {
     }
 
     /// Waits until the record is as safe as the log's [`crate::SyncPolicy`] promises. With `Always`
-    /// it survives a power loss, else a crash of the process. After a failed write or flush, the
-    /// record, and every later one, is not safe (W2). On a full disk this fails with
+    /// it survives power loss, else a process crash. After a failed write or flush, this and every
+    /// later record is not safe (W2). On a full disk this fails with
     /// [`Error::NotYet`]: the record may still be written, and [`crate::Log::ticket`] waits again.
     pub fn wait(self) -> Result<(), Error> {
         self.check()?;
@@ -64,14 +64,14 @@ impl<'log> Ticket<'log> {
         driver.wait(*goal, *end, *cuts, &driver.state.gates[self.gate])
     }
 
-    /// Waits until the record is written: it survives a crash of the process, whatever the log's
+    /// Waits until the record is written and survives a process crash, with any
     /// [`crate::SyncPolicy`].
     pub fn until_written(self) -> Ticket<'log> {
         Ticket { awaited: self.awaited.until(Goal::Written), ..self }
     }
 
-    /// Waits until the record survives a power loss, whatever the log's [`crate::SyncPolicy`]. The
-    /// wait flushes; records of others that wait meanwhile share the flush.
+    /// Waits until the record survives power loss, with any [`crate::SyncPolicy`]. The wait
+    /// flushes; other waiting records share the flush.
     pub fn until_durable(self) -> Ticket<'log> {
         Ticket { awaited: self.awaited.until(Goal::Durable), ..self }
     }

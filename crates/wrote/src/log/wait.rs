@@ -1,4 +1,4 @@
-//! Frontiers and gates: tasks and threads that wait until a record is written or durable.
+//! Frontiers and gates, where tasks and threads wait until a record is written or durable.
 
 use rustix::thread::futex;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(super) struct Waiter {
 /// The wakers of waiting futures, by the sequence that each waits for.
 pub(super) type Waiters = BTreeMap<Waiter, Waker>;
 
-/// A sequence that only goes up, and the futures that wait for it.
+/// A sequence that only increases, and the futures that wait for it.
 #[derive(Debug, Default)]
 pub(super) struct Frontier {
     /// Every record before this sequence is done.
@@ -42,7 +42,7 @@ impl Frontier {
         self.wanted.load(Ordering::SeqCst)
     }
 
-    /// Tells whether a caller waits for more than is done.
+    /// Returns whether a caller waits for more than is done.
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted() > self.done()
     }
@@ -51,7 +51,7 @@ impl Frontier {
         self.wanted.fetch_max(sequence, Ordering::SeqCst);
     }
 
-    /// Registers `waker` to be woken when every record before `sequence` is done. Pass the returned
+    /// Registers `waker` to be woken when all records before `sequence` are done. Pass the returned
     /// waiter to the next call as `known`, or to [`Frontier::forget`].
     pub(super) fn wake_at(&self, sequence: u64, known: Option<Waiter>, waker: &Waker) -> Waiter {
         let waiting = known.unwrap_or_else(|| Waiter {
@@ -75,8 +75,7 @@ impl Frontier {
         std::mem::replace(&mut *waiters, later)
     }
 
-    /// Moves the frontier back to `sequence`, when the records from there on are cut off. Returns
-    /// every waiter.
+    /// Moves the frontier back to `sequence`, because later records were cut. Returns every waiter.
     #[must_use]
     pub(super) fn fall(&self, sequence: u64) -> Waiters {
         self.wanted.store(sequence, Ordering::SeqCst);
@@ -84,8 +83,8 @@ impl Frontier {
         self.all()
     }
 
-    /// Forgets that a caller wanted records that were cut off meanwhile. `next` returns the
-    /// sequence of the next record.
+    /// Forgets that a caller wanted records that were cut off since. `next` returns the sequence of
+    /// the next record.
     pub(super) fn want_no_more_than(&self, next: impl Fn() -> u64) {
         let (wanted, most) = (self.wanted(), next());
         if wanted > most {
@@ -96,7 +95,7 @@ impl Frontier {
         }
     }
 
-    /// Returns every waiter, when the frontier moves no more.
+    /// Returns every waiter when the frontier has stopped.
     #[must_use]
     pub(super) fn all(&self) -> Waiters {
         std::mem::take(&mut *self.waiters())
@@ -113,15 +112,15 @@ pub(super) fn wake(waiters: Waiters) {
 }
 
 /// Wakes a future. A waker is the caller's code: if it panics, the panic hook reports it, and the
-/// log and every other future continue.
+/// log and all other futures continue.
 pub(super) fn wake_one(waker: Waker) {
     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
-/// A gate where the threads sleep that wait for the records of one batch.
+/// A gate where threads sleep that wait for the records of one batch.
 ///
-/// One system call wakes them all (`futex(2)`). Woken one by one, the first thread would take the
-/// processor from the thread that wakes the others.
+/// One system call wakes them all (`futex(2)`). If woken one by one, the first thread would take
+/// the processor from the waking thread.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     opened: AtomicU32,
@@ -137,7 +136,7 @@ impl Gate {
     /// Sleeps until the gate is opened, unless it was opened since `seen`. May wake without cause.
     pub(super) fn sleep(&self, seen: u32) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
-        // After an error the caller checks again: the gate was opened (EAGAIN), or a signal came
+        // After an error the caller checks again: the gate was opened (EAGAIN), or a signal arrived
         // (EINTR).
         let _ = futex::wait(&self.opened, futex::Flags::PRIVATE, seen, None);
         self.sleepers.fetch_sub(1, Ordering::SeqCst);

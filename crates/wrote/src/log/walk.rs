@@ -1,4 +1,4 @@
-//! The batches and records of one framed segment in order, up to the first invalid place.
+//! Walks the batches and records of one framed segment in order, up to the first invalid position.
 
 use super::batch::{self, BatchHeader};
 use super::input::Input;
@@ -17,7 +17,7 @@ pub(super) struct Walk {
     /// The checksum of the segment's identity.
     pub seed: u32,
     pub block_bytes: u64,
-    /// Batches of another segment may stand behind those of this one.
+    /// Batches of another segment may follow those of this one.
     pub is_recycled: bool,
     /// The offset of the next batch or record.
     pub place: u64,
@@ -31,12 +31,12 @@ pub(super) struct Walk {
     last_place: u64,
     /// The batch that the walk is in.
     pub open: Option<OpenBatch>,
-    /// A cut begins a later segment with this record: no batch from it on belongs to the log.
+    /// A cut starts a later segment with this record: no batch from it on belongs to the log.
     pub limit: u64,
-    /// No record before this one is wanted: of a batch before it only the header is read.
+    /// No record before this one is needed: of an earlier batch only the header is read.
     pub wanted: u64,
-    /// The place of a batch that is entered although it counts only whole and is not: the disk
-    /// damaged it after it was durable.
+    /// The position of a batch that is entered although it counts only as a whole and is not
+    /// intact: the disk damaged it after it was durable.
     partial: Option<u64>,
 }
 
@@ -58,7 +58,7 @@ pub(super) enum Identity {
         /// Batches begin at multiples of this.
         block_bytes: u64,
     },
-    /// No header tells which segment it is. A batch counts if its first record belongs to the same
+    /// No header identifies the segment. A batch counts if its first record belongs to the same
     /// segment as its header.
     Lost,
 }
@@ -160,8 +160,8 @@ impl Walk {
         Ok(found.is_some_and(|(_, again)| again == checksum))
     }
 
-    /// Skips the batch that just began if every record in it is before `until`. The next batch must
-    /// continue at its end: then no record of it was cut off.
+    /// Skips the batch that just started if all its records are before `until`. The next batch must
+    /// continue at its end, which shows that no record of it was cut.
     pub(super) fn skip_batch(&mut self, until: u64) -> Result<(), Error> {
         let Some(open) = self.open else { return Ok(()) };
         let end_sequence = self.sequence + u64::from(open.left);
@@ -218,8 +218,8 @@ impl Walk {
         Identity::Known { seed: self.seed, block_bytes: self.block_bytes }
     }
 
-    /// Tells whether a batch may begin right here. Else the end of a batch was cut off or must be:
-    /// the next batch begins at the next block and says so.
+    /// Returns whether a batch may start right here. Otherwise the end of a batch was cut or must
+    /// be: the next batch starts at the next block and states so.
     pub(super) fn is_between_batches(&self) -> bool {
         self.open.is_none() && self.place.is_multiple_of(self.block_bytes)
     }
@@ -233,8 +233,8 @@ impl Walk {
         self.partial = Some(place);
     }
 
-    /// Does so with the batch that follows, if that is the reason why the walk has ended and all of
-    /// the batch was durable. Returns whether it does.
+    /// Does so with the following batch, if that is why the walk has ended and the whole batch was
+    /// durable. Returns whether it does.
     pub(super) fn enters_partly(&mut self, durable: u64) -> Result<bool, Error> {
         let place = self.place;
         if self.open.is_some() || self.partial == Some(place) || self.sequence >= self.limit {
@@ -242,8 +242,8 @@ impl Walk {
         }
         let sequence = self.sequence;
         let is_next = |(header, _): &(BatchHeader, u32)| {
-            // A flush covers whole batches. One that was durable in part was cut off, and others
-            // have got its sequences.
+            // A flush covers whole batches. One that was durable in part was cut, and others got
+            // its sequences.
             header.whole
                 && header.count > 0
                 && header.first_sequence == sequence
@@ -284,8 +284,8 @@ impl Walk {
         Ok(true)
     }
 
-    /// Tells whether every record of a batch is valid. Of a batch that is passed over it is enough
-    /// that the next one follows it.
+    /// Returns whether every record of a batch is valid. For a skipped batch it suffices that the
+    /// next one follows it.
     fn counts(&mut self, begin: u64, header: &BatchHeader) -> Result<bool, Error> {
         let end = begin + u64::from(header.bytes);
         if end_sequence(header) <= self.wanted {
@@ -346,7 +346,7 @@ pub(super) fn end_sequence(batch: &BatchHeader) -> u64 {
     batch.first_sequence + u64::from(batch.count)
 }
 
-/// Returns the most bytes that a batch of a segment has, if the segment's first batch says so.
+/// Returns the most bytes that a batch of a segment has, if the segment's first batch states it.
 pub(super) fn longest_bytes(first: &BatchHeader) -> Option<u32> {
     // Behind a cut, a batch with other bytes may have stood before it.
     let is_stated = !first.after_cut && (1..=BATCH_BYTES_MAX).contains(&first.longest_bytes);

@@ -21,7 +21,7 @@ const OF_ANCESTOR: WatchFlags = WatchFlags::CREATE
 /// Room for some events; the kernel joins equal ones.
 const EVENT_BYTES: usize = 4096;
 
-/// Wakes the thread that sleeps in [`Watch::sleep`], for good.
+/// Wakes the thread that sleeps in [`Watch::sleep`], permanently.
 #[derive(Clone, Debug)]
 pub(super) struct Bell(Arc<OwnedFd>);
 
@@ -72,7 +72,7 @@ pub(super) enum Slept {
 /// Watches the folder of a log, or the nearest folder above it that exists.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// None on a simulated disk, which reports no change.
+    /// `None` on a simulated disk, which reports no change.
     folder: Option<PathBuf>,
     /// The folder itself, once it is known to exist.
     held: Option<Folder>,
@@ -106,9 +106,9 @@ impl Watch {
         Ok(self.bell.insert(bell).clone())
     }
 
-    /// Watches the folder, or the nearest one above it that exists. A change after this call ends
-    /// the next sleep. Returns whether the kernel reports every change: a network file system
-    /// reports those of this machine only, and each user has a limited number of inotify instances.
+    /// Watches the folder, or its nearest existing parent. A change after this call ends the next
+    /// sleep. Returns whether the kernel reports every change: a network file system reports those
+    /// of this machine only, and each user has a limited number of inotify instances.
     pub(super) fn arm(&mut self) -> bool {
         let Some(folder) = self.folder.clone() else { return false };
         match self.try_to_arm(&folder) {
@@ -154,7 +154,7 @@ impl Watch {
 
     /// Sleeps until a file changes, the bell rings, a signal comes or the time is over.
     pub(super) fn sleep(&self, time: Duration) -> Slept {
-        // A time too long for the kernel is for ever.
+        // A time too long for the kernel means forever.
         let time = Timespec::try_from(time).ok();
         let inotify = self.inotify.as_ref();
         let bell = self.bell.as_ref().map(|Bell(bell)| &**bell);
@@ -171,7 +171,8 @@ impl Watch {
     fn take_events(&self) -> Slept {
         let Some(inotify) = &self.inotify else { return Slept::Nothing };
         let mut events = [0; EVENT_BYTES];
-        // Every event means a look at the files, also `IN_Q_OVERFLOW`. So none is decoded.
+        // Every event, including `IN_Q_OVERFLOW`, means that the files must be examined, so none is
+        // decoded.
         let mut slept = Slept::Nothing;
         while read(inotify, &mut events).is_ok_and(|bytes| bytes > 0) {
             slept = Slept::Changed;
@@ -206,7 +207,7 @@ fn watch_nearest(inotify: &OwnedFd, folder: &Path) -> Result<(PathBuf, i32), Err
     Err(Errno::NOENT)
 }
 
-/// Tells whether files in the folder are changed through this kernel only.
+/// Returns whether files in the folder are changed through this kernel only.
 fn is_local(folder: &Path) -> bool {
     let Ok(found) = rustix::fs::statfs(folder) else { return false };
     // The types of `statfs(2)` fit into 32 bits; the kernel's own type differs by processor.

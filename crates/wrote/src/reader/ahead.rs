@@ -1,4 +1,4 @@
-//! Direct reads in flight ahead of the caller, more of them the longer it goes on.
+//! Direct reads in flight ahead of the caller, increasing in number.
 
 use super::options::ReaderOptions;
 use super::plain::Plain;
@@ -13,8 +13,8 @@ const PIECES_AT_FIRST: usize = 2;
 /// short file need not pay for.
 const PIECES_TO_REGISTER: usize = 4;
 
-/// Bytes of a direct read below which a reader on a disk reads through the page cache: a read there
-/// takes as many.
+/// If direct reads would be smaller than this, a reader on a disk reads through the page cache,
+/// whose reads are as large.
 const SHARED_BYTES_MIN: usize = 128 << 10;
 
 pub(super) struct Ahead {
@@ -31,8 +31,8 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Opens the file again, directly if its file system can. `None` where the reader is on a disk
-    /// whose memory has no room for the buffers. Records the fallbacks of before.
+    /// Reopens the file, directly if its file system can. `None` if the reader is on a disk whose
+    /// memory has no room for the buffers. Records earlier fallbacks.
     pub(super) fn open(
         plain: &Plain,
         options: &ReaderOptions,
@@ -91,14 +91,14 @@ impl Ahead {
         self.pieces.offset()
     }
 
-    /// Returns the place from which the page cache has to be examined, if the reads have come so
-    /// far.
+    /// Returns the position from which the page cache must be checked, once the reads have reached
+    /// it.
     pub(super) fn is_at_end_of_span(&self) -> Option<u64> {
         let place = self.pieces.queued_up_to();
         (!self.is_stopped && place >= self.cold_up_to && place < self.len).then_some(place)
     }
 
-    /// Learns that `span` more bytes are not cached, and the file's length.
+    /// Records that `span` more bytes are not cached, and the file's length.
     pub(super) fn go_on(&mut self, len: u64, span: u64) {
         self.len = len;
         self.cold_up_to = self.cold_up_to.saturating_add(span);

@@ -6,13 +6,13 @@ use std::io;
 
 /// An iterator over the bytes of a [`Reader`], which [`Reader::bytes`] returns.
 ///
-/// It has the places of the next byte and of the buffer's end itself. Code that fills the buffer
-/// never sees them, so a loop keeps them in registers: a byte costs half of what the iterator of
-/// [`io::Read::bytes`] takes.
+/// It keeps the positions of the next byte and the buffer's end itself. Code that fills the buffer
+/// never sees them, so a loop keeps them in registers: a byte costs half of that with the iterator
+/// of [`io::Read::bytes`].
 pub(super) struct ReaderBytes {
     next: *const u8,
     end: *const u8,
-    /// In a box, since the iterator's own place must not be known to code that fills the buffer.
+    /// Boxed, so that the iterator's address is unknown to code that fills the buffer.
     reader: Box<Reader>,
 }
 

@@ -45,8 +45,8 @@ impl Default for ReaderOptions {
 }
 
 impl ReaderOptions {
-    /// Sets whether the page cache is bypassed where it does not hold the file; true by default.
-    /// Without it the file is in the cache afterwards, for the next reader.
+    /// Sets whether the page cache is bypassed if it does not hold the file; true by default.
+    /// Otherwise the file is in the cache afterwards, for the next reader.
     pub fn direct(self, direct: bool) -> ReaderOptions {
         ReaderOptions { direct, ..self }
     }
@@ -63,21 +63,22 @@ impl ReaderOptions {
         ReaderOptions { iodepth: iodepth.clamp(2, Options::IODEPTH_MAX), ..self }
     }
 
-    /// Shares the engine and the memory of a disk with its files, its `Writer`s and other
-    /// `Reader`s, in place of a ring and buffers of its own.
+    /// Shares a disk's engine and memory with its files, `Writer`s and other `Reader`s, instead of
+    /// creating a ring and buffers.
     ///
-    /// It suits many `Reader`s at once. Each begins with 8 KiB of [`Disk::set_memory`], and fails
-    /// to open ([`Error::Refused`]) where these do not fit. Later it takes more, at most a quarter
-    /// of what is left then:
+    /// This suits many `Reader`s at once. Each starts with 8 KiB of [`Disk::set_memory`], and can't
+    /// be opened ([`Error::Refused`]) if these do not fit. Later it takes more, at most a quarter
+    /// of what is left:
     ///
     /// - up to 128 KiB, for longer reads through the page cache;
-    /// - in their place, to read directly, the buffers of [`ReaderOptions::bs`] and
-    ///   [`ReaderOptions::iodepth`], or halves of them down to 128 KiB. It gives them back when it
-    ///   reads through the cache again: at the end of the file, behind a seek, in a warm part.
+    /// - instead of these, to read directly, the buffers of [`ReaderOptions::bs`] and
+    ///   [`ReaderOptions::iodepth`], or repeatedly halved ones down to 128 KiB. They are returned
+    ///   when it reads through the cache again: at the end of the file, after a seek, in a cached
+    ///   part.
     ///
-    /// Where the memory has no room for these, it reads through the cache, which is noted in
-    /// [`Reader::effective`], and looks again after some 8 MiB. No `Reader` waits for the memory of
-    /// another. The chunks of an `AsyncReader` are not of the disk.
+    /// If the memory has no room for these, it reads through the cache, which is recorded in
+    /// [`Reader::effective`], and checks again after some 8 MiB. No `Reader` waits for another's
+    /// memory. The chunks of an `AsyncReader` are not counted.
     ///
     /// ```
     /// use std::io::{BufRead, Read};
@@ -111,8 +112,8 @@ impl ReaderOptions {
     ///
     /// # Errors
     ///
-    /// [`Error::File`] with the kernel's words; [`Error::Refused`] for a folder. A refused io_uring
-    /// or `O_DIRECT` is a fallback, not an error.
+    /// [`Error::File`] with the kernel's message; [`Error::Refused`] for a folder. A refused
+    /// io_uring or `O_DIRECT` is a fallback, not an error.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Reader, Error> {
         let path = path.as_ref();
         if let Some(sim) = self.disk.as_ref().and_then(Disk::sim).cloned() {
@@ -127,13 +128,13 @@ impl ReaderOptions {
         self.begin(plain, 0)
     }
 
-    /// Reads a file that the caller opened, from the place where the file stands. `Reader::from`
-    /// does the same with the usual options, and cannot fail.
+    /// Reads a file opened by the caller, from its current position. `Reader::from` does the same
+    /// with the default options, and can't fail.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] where a disk has no room ([`ReaderOptions::on`]), or is simulated and so
-    /// lacks the file. A folder, or a file that is open for writing only, fails at the first read.
+    /// [`Error::Refused`] if a disk has no room ([`ReaderOptions::on`]), or is simulated and so
+    /// lacks the file. A folder or a write-only file fails at the first read.
     pub fn from_file(self, file: File) -> Result<Reader, Error> {
         let plain = Plain::given(file);
         if self.disk.as_ref().is_some_and(|disk| disk.sim().is_some()) {

@@ -1,4 +1,4 @@
-//! Where the bytes of a `Reader` come from: one read after another, or several in flight.
+//! The source of a `Reader`'s bytes: one read after another, or several in flight.
 
 use super::ahead::Ahead;
 use super::options::ReaderOptions;
@@ -14,8 +14,8 @@ use std::io::SeekFrom;
 const FIRST_READ_BYTES: usize = 8 << 10;
 /// Bytes of the longest read through the page cache: they stay in the processor's cache.
 const READ_BYTES_MAX: usize = 128 << 10;
-/// Where the buffer begins in memory: at the start of a line of the processor's cache. The kernel
-/// took three times as long to copy to 16 bytes behind that, where `malloc(3)` puts memory.
+/// The alignment of the buffer in memory: a cache line. The kernel took three times as long to copy
+/// to 16 bytes after one, where `malloc(3)` places memory.
 const BUFFER_ALIGN_BYTES: usize = 64;
 /// The memory of the first read.
 pub(super) const FIRST_BUFFER_BYTES: usize = FIRST_READ_BYTES + BUFFER_ALIGN_BYTES;
@@ -115,8 +115,8 @@ impl Source {
         }
     }
 
-    /// Reads the bytes that follow the buffer into it, in place of its own. It is empty at the end
-    /// of the file, and after an error, which stands for the place where the buffer ended.
+    /// Replaces the buffer by the bytes that follow it. It is empty at the end of the file, and
+    /// after an error, which applies to the position where the buffer ended.
     pub(super) fn refill(&mut self) -> Result<(), Error> {
         self.process.check()?;
         self.part = (0, 0);
@@ -235,8 +235,8 @@ impl Source {
         self.options.bs_bytes as u64 * u64::from(self.options.iodepth)
     }
 
-    /// Whether direct reads serve `from..len` better. If the kernel does not say how much is
-    /// cached, a read through the cache is never much slower; a read past it may be.
+    /// Returns whether direct reads are better for `from..len`. If the kernel does not report how
+    /// much is cached, a cached read is never much slower; a direct one may be.
     fn is_cold(&self, from: u64, len: u64) -> bool {
         let span = self.span_bytes().min(len.saturating_sub(from));
         match self.plain.descriptor() {
@@ -315,7 +315,7 @@ impl Source {
                 return false;
             }
             let from = ahead.offset();
-            // The plain read at this place tells the error, if it meets one, too.
+            // The plain read at this place reports an error, if it has one too.
             let Ok(piece) = ahead.next() else { return false };
             if !ahead.is_direct() {
                 self.may_be_direct = false;
@@ -329,7 +329,7 @@ impl Source {
                 self.end = from + piece.len() as u64;
                 self.current = Current::Piece(piece);
                 if is_last {
-                    // What comes behind a short piece was read of a file that has grown meanwhile.
+                    // The data after a short piece was read from a file that has grown since.
                     ahead.stop();
                 }
                 return true;

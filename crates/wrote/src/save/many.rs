@@ -1,4 +1,4 @@
-//! Many files saved at once, whose flushes reach the device together.
+//! Saves many files at once, whose flushes reach the device together.
 
 use super::{fill, find};
 use crate::engine::{Op, Options, folder_of};
@@ -8,7 +8,7 @@ use crate::{Disk, Engine, Error, FileOptions, Ioengine};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Flushes in flight at once. A journal takes those that wait into one commit.
+/// Flushes in flight at once. A journal combines waiting ones in one commit.
 const IODEPTH: u32 = 64;
 const BS_BYTES: usize = 64 << 10;
 
@@ -18,12 +18,12 @@ const GROUP_FILES: usize = 64;
 /// The most folders that wait for their flush.
 const FOLDERS_MAX: usize = 256;
 
-/// Saves each file as [`write()`](super::write()) does, and all of them with few waits for the
-/// device: when this returns, every content survives a power loss.
+/// Saves each file like [`write()`](super::write()), with few waits for the device in total: when
+/// this returns, all contents are durable.
 ///
-/// Each file is whole at any moment, its old content or the new; the files do not change together.
-/// After a crash or an error some have their new content. The files are taken from the iterator one
-/// by one, so memory is 4 MiB and 64 open files, for any number of them (W8).
+/// Each file has its old content or the new at any moment; the files do not change together. After
+/// a crash or error some have their new content. The files are taken from the iterator one by one,
+/// so any number of them needs only 4 MiB and 64 open files (W8).
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -46,7 +46,7 @@ pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
 }
 
 impl Disk {
-    /// Saves as the function [`write_many`] does, as [`Disk::write`] says.
+    /// Saves like the function [`write_many`], under the conditions of [`Disk::write`].
     pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
         &self,
         files: impl IntoIterator<Item = (P, B)>,
@@ -107,7 +107,7 @@ impl Group<'_> {
         fill(self.engine, file, bytes).map(drop)
     }
 
-    /// Makes the files whole and durable, before they have their names (W1).
+    /// Creates the files whole and durable, before they have their names (W1).
     fn flush(&mut self) -> Result<(), Error> {
         self.engine.drain()?;
         for file in &self.files {

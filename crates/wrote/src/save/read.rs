@@ -1,4 +1,4 @@
-//! Whole files read: from the page cache where that holds them, else past it.
+//! Reads whole files: from the page cache if it holds them, else bypassing it.
 
 use crate::cached::cached_bytes;
 use crate::engine::Options;
@@ -22,17 +22,17 @@ pub(super) const DIRECT_BYTES_MIN: usize = 4 << 20;
 /// and gain nothing.
 const HUGE_BYTES_MIN: usize = 32 << 20;
 
-/// Reads the whole file, as `std::fs::read` does, and a large one faster.
+/// Reads the whole file like `std::fs::read`, but large ones faster.
 ///
 /// An ordinary file of 4 MiB or more, of which the page cache holds less than half (`cachestat(2)`,
-/// Linux 6.5), is read past the cache with several reads in flight. It is not cached afterwards.
-/// Everything else is read as by `std::fs::read`: cached files, small files, files that tell no
-/// length (`/proc`), pipes.
+/// Linux 6.5), is read bypassing the cache with several reads in flight, and is not cached
+/// afterwards. Everything else is read like `std::fs::read`: cached files, small files, files
+/// without a length (`/proc`), pipes.
 ///
-/// The bytes are those last written, durable or not: a direct read finds pages that are only in the
-/// cache too (`open(2)`, O_DIRECT). A file that grows or shrinks meanwhile is read up to the end
-/// that is found. The content's memory is in huge pages from 32 MiB on, where the kernel has them;
-/// a direct read takes 8 MiB of buffers besides.
+/// The bytes are those last written, durable or not: a direct read also sees pages that are only in
+/// the cache (`open(2)`, O_DIRECT). A file that changes its length during the read is read to its
+/// end at that time. The content's memory is in huge pages from 32 MiB on, if available; a direct
+/// read uses 8 MiB of buffers besides.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -44,8 +44,8 @@ const HUGE_BYTES_MIN: usize = 32 << 20;
 ///
 /// # Errors
 ///
-/// [`Error::File`] with the kernel's words. A read that fails past the cache is tried once more
-/// through it, and that error is returned. `ENOMEM` where there is no memory for the content.
+/// [`Error::File`] with the kernel's message. A failed direct read is retried once through the
+/// cache, and that error is returned. `ENOMEM` if there is no memory for the content.
 pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, Error> {
     let path = path.as_ref();
     let mut file = File::open(path).tried(path, Action::Open)?;
@@ -62,8 +62,8 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// If the kernel does not say how much is cached, a read through the cache is never much slower; a
-/// read past it may be.
+/// If the kernel does not report how much is cached, a cached read is never much slower; a direct
+/// one may be.
 fn is_better_direct(file: &File, len: u64) -> bool {
     len >= DIRECT_BYTES_MIN as u64
         && cached_bytes(file.as_fd(), len).is_some_and(|cached_bytes| cached_bytes < len / 2)
@@ -93,7 +93,7 @@ fn read_pieces(
     let piece_bytes = engine.pool().buffer_bytes();
     let mut pieces = ReadAhead::new(file, piece_bytes);
     loop {
-        // The piece at the expected end is empty, which tells the end.
+        // The piece at the expected end is empty, which marks the end.
         let piece = pieces.next(engine, len_expected + 1)?;
         bytes.extend_from_slice(&piece);
         if piece.len() < piece_bytes {
@@ -107,7 +107,7 @@ pub(super) fn direct_engine() -> Result<Engine, Error> {
     Engine::open(&Options::new(Ioengine::IoUring, 8, 1 << 20))
 }
 
-/// Returns an empty vector with room for `len` bytes; `None` where there is no such memory.
+/// Returns an empty vector with room for `len` bytes; `None` if there is no such memory.
 fn with_room(len: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(usize::try_from(len).ok()?).ok()?;

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 /// Bytes of a direct write. A growing file has one in flight: a long one keeps a device busy.
 const DIRECT_BYTES: usize = 4 << 20;
-/// Bytes of a write through the page cache: they stay in the processor's cache. From 256 KiB on the
+/// The size of a write through the page cache, small enough for the CPU cache. From 256 KiB on the
 /// kernel uses larger folios and searches longer for memory: some writes took up to three times as
 /// long (Linux 6.18, ext4).
 const CACHED_BYTES: usize = 192 << 10;
@@ -51,25 +51,24 @@ pub struct WriterOptions {
 impl WriterOptions {
     /// Sets when writes are made durable automatically; [`SyncPolicy::No`] by default.
     ///
-    /// With [`SyncPolicy::Always`] every write returns when it survives a power loss. With
+    /// With [`SyncPolicy::Always`] every write returns when it is durable. With
     /// [`SyncPolicy::EverySec`] and [`SyncPolicy::Interval`] a write syncs if that time has passed
-    /// since the last sync. A `Writer` has no clock of its own, so bytes without a later write wait
-    /// for [`Writer::sync_data`] or [`Writer::finish`].
+    /// since the last sync. A `Writer` has no timer, so bytes without a later write wait for
+    /// [`Writer::sync_data`] or [`Writer::finish`].
     pub fn sync(self, sync: SyncPolicy) -> WriterOptions {
         WriterOptions { sync, ..self }
     }
 
-    /// Sets the expected length in bytes. The space is reserved when the file is opened, so that a
-    /// fuller disk fails at once, and the file's length stays. The end of the file returns unused
-    /// space.
+    /// Sets the expected length in bytes. The space is reserved on open without changing the file's
+    /// length, so that a lack of space is detected at once. Unused space is released at the end.
     pub fn size_hint(self, bytes: u64) -> WriterOptions {
         WriterOptions { size_hint_bytes: bytes, ..self }
     }
 
-    /// Sets the writes in flight over bytes that the file has already; 1 by default. Behind its end
-    /// they go one after the other, so that other programs never find zeros in between. While they
-    /// go, one buffer more is filled. So memory is `(iodepth + 1) * bs`: 8 MiB by default, and
-    /// 384 KiB through the page cache. On a disk ([`WriterOptions::on`]) that is the most.
+    /// Sets the writes in flight over existing parts of the file; 1 by default. After its end they
+    /// are sequential, so that other programs never see zeros in between. One more buffer is filled
+    /// at the same time, so memory is `(iodepth + 1) * bs`: 8 MiB by default, and 384 KiB through
+    /// the page cache. On a disk ([`WriterOptions::on`]) that is the maximum.
     pub fn iodepth(self, iodepth: u32) -> WriterOptions {
         WriterOptions { iodepth: Some(iodepth.clamp(1, Options::IODEPTH_MAX)), ..self }
     }
@@ -80,14 +79,14 @@ impl WriterOptions {
         WriterOptions { bs_bytes: Some(bytes.max(1).next_multiple_of(BS_UNIT_BYTES)), ..self }
     }
 
-    /// Sets whether the page cache is bypassed, where the file system can; true by default. The
-    /// cache suits files that are read again at once and need not last.
+    /// Sets whether the page cache is bypassed if the file system can; true by default. The cache
+    /// suits files that are soon read again and need not last.
     pub fn direct(self, direct: bool) -> WriterOptions {
         WriterOptions { cached: !direct, ..self }
     }
 
-    /// Sets whether a `Writer` that is dropped does as [`Writer::abandon`], so that no half of a
-    /// file is left where `?` leaves a function; by default it does as [`Writer::finish`].
+    /// Sets whether dropping a `Writer` acts like [`Writer::abandon`], so that a function left by
+    /// `?` leaves no partial file; by default it acts like [`Writer::finish`].
     pub fn abandon_on_drop(self, abandon_on_drop: bool) -> WriterOptions {
         WriterOptions { abandon_on_drop, ..self }
     }
@@ -115,21 +114,21 @@ impl WriterOptions {
         WriterOptions { mode: Some(mode), ..self }
     }
 
-    /// Sets whether the file is written beside its place, and takes it at the end, as
-    /// [`Writer::replace`] says. With [`WriterOptions::create_new`] it takes no place that is
-    /// taken, as [`crate::write_new`] says.
+    /// Sets whether the file is written beside its place, and takes it at the end, as described at
+    /// [`Writer::replace`]. With [`WriterOptions::create_new`] an existing name is an error, as for
+    /// [`crate::write_new`].
     pub fn replace(self, replace: bool) -> WriterOptions {
         WriterOptions { replace, ..self }
     }
 
-    /// Shares the engine and the memory of a disk with its files and other `Writer`s, in place of a
-    /// ring and buffers of its own.
+    /// Shares a disk's engine and memory with its files and other `Writer`s, instead of creating a
+    /// ring and buffers.
     ///
-    /// It suits many `Writer`s at once. Each begins with two buffers of 16 KiB. With its first full
-    /// one it takes the buffers of [`WriterOptions::bs`] and [`WriterOptions::iodepth`], or smaller
-    /// ones: at most a quarter of what [`Disk::set_memory`] leaves. Where little is left it goes on
-    /// with the first ones, and slower.
-    /// [`WriterOptions::open`] fails with [`Error::Refused`] where the small ones do not fit.
+    /// This suits many `Writer`s at once. Each starts with two buffers of 16 KiB. When the first is
+    /// full it takes the buffers of [`WriterOptions::bs`] and [`WriterOptions::iodepth`], or
+    /// smaller ones: at most a quarter of what [`Disk::set_memory`] leaves. If little is left it
+    /// keeps the first ones, and is slower. [`WriterOptions::open`] fails with [`Error::Refused`]
+    /// if the small ones do not fit.
     ///
     /// ```
     /// use std::io::Write;
@@ -160,14 +159,14 @@ impl WriterOptions {
         WriterOptions { create_new, ..self }
     }
 
-    /// Sets whether the contents of an existing file stay, and writes come after them.
+    /// Sets whether the content of an existing file is kept, and writes are appended.
     ///
-    /// The file is locked meanwhile (`flock(2)`): a second `Writer` that appends to it is refused
-    /// at its opening, after a second: a process that was killed holds the lock until its last
-    /// write has ended. A program that takes no lock can append, too (`O_APPEND`). The length is
-    /// examined before every change of the file, so its bytes are found, and this `Writer` writes
-    /// nothing more ([`Error::Interfered`]). Only bytes appended between that examination and the
-    /// change itself can be lost. Programs that share a file should use one [`crate::Log`].
+    /// The file is locked (`flock(2)`): opening a second appending `Writer` fails after a second,
+    /// because a killed process holds the lock until its last write has ended. A program that takes
+    /// no lock can still append (`O_APPEND`). The length is checked before every change of the
+    /// file, so its bytes are detected, and this `Writer` writes nothing more
+    /// ([`Error::Interfered`]). Only bytes appended between that check and the change itself can be
+    /// lost. Programs that share a file should use one [`crate::Log`].
     pub fn append(self, append: bool) -> WriterOptions {
         WriterOptions { append, ..self }
     }
@@ -176,29 +175,28 @@ impl WriterOptions {
     ///
     /// # Errors
     ///
-    /// With the kernel's words; `EACCES` also where the file may be written and not read; `EISDIR`
-    /// for a folder; `ENOSPC` or `EDQUOT` where there is no room for [`WriterOptions::size_hint`];
-    /// [`Error::Refused`] for any other thing that is no ordinary file. A refused io_uring or
-    /// `O_DIRECT` is a fallback, not an error.
+    /// The kernel's errors; `EACCES` also if the file is writable but not readable; `EISDIR` for a
+    /// folder; `ENOSPC` or `EDQUOT` if there is no room for [`WriterOptions::size_hint`];
+    /// [`Error::Refused`] for anything else than an ordinary file. A refused io_uring or `O_DIRECT`
+    /// is a fallback, not an error.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Writer, Error> {
         let path = path.as_ref();
         let engine = self.engine(path)?;
         self.open_on(engine, path)
     }
 
-    /// Writes to a file that the caller opened, from the place where it stands; with
-    /// [`WriterOptions::append`], or if it was opened so (`O_APPEND`), behind its end.
+    /// Writes to a file opened by the caller, from its current position; with
+    /// [`WriterOptions::append`], or if it was opened with `O_APPEND`, at its end.
     ///
-    /// The file is opened once more, by its descriptor (`/proc/self/fd`): reading it must be
-    /// allowed, too. Its own place (`lseek(2)`) stays. Bytes behind those that are written stay. No
-    /// lock is taken, and one of the caller's lasts. The file need not have a name.
+    /// The file is reopened by its descriptor (`/proc/self/fd`), so reading it must be allowed too.
+    /// Its position (`lseek(2)`) does not change. Bytes after those written stay. No lock is taken,
+    /// and the caller's locks are kept. The file need not have a name.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] for a file that is open for reading only, for one that is no ordinary
-    /// file, and with [`WriterOptions::create_new`], [`WriterOptions::replace`] or
-    /// [`WriterOptions::mode`], which are for a file that is to be made. `EACCES` where the file
-    /// may not be read.
+    /// [`Error::Refused`] for a read-only file, for anything else than an ordinary file, and with
+    /// [`WriterOptions::create_new`], [`WriterOptions::replace`] or [`WriterOptions::mode`], which
+    /// apply to a file to be created. `EACCES` if the file is not readable.
     pub fn from_file(self, file: File) -> Result<Writer, Error> {
         let opened_at = Instant::now();
         if self.create_new || self.replace || self.mode.is_some() {

@@ -20,7 +20,7 @@ pub(super) const BS_UNIT_BYTES: usize = 4096;
 const RESERVATION: u64 = u64::MAX;
 /// The shortest length for which blocks are reserved.
 const RESERVE_FROM_BYTES: u64 = 8 << 20;
-/// The bytes up to which the end of the buffer goes through the page cache, whole blocks too.
+/// Up to this length, the end of the buffer goes through the page cache, including whole blocks.
 const TAIL_BYTES_MAX: usize = 64 << 10;
 /// The longest wait for the lock of a file that is appended to, and the time between two tries.
 const LOCKED_MAX: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ const LOCK_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
 /// A file and the buffer that is being filled for it.
 ///
-/// The buffer begins at a whole block of the file. The bytes before it were handed to the engine. A
+/// The buffer starts at a whole block of the file. The bytes before it were passed to the engine. A
 /// sync may already have written some bytes of the buffer.
 #[derive(Debug)]
 pub(super) struct Stream {
@@ -62,8 +62,8 @@ pub(super) struct Stream {
     /// Whether the file's name is known to be on stable storage.
     is_name_durable: bool,
     sync: SyncPolicy,
-    /// Whether other programs may append to the file, too: then its length is examined before each
-    /// change, and the file is locked.
+    /// Other programs may append to the file too, so its length is checked before each change, and
+    /// the file is locked.
     appends: bool,
     /// Whether every byte followed the one before.
     is_sequential: bool,
@@ -194,7 +194,7 @@ impl Stream {
         (next, next.wrapping_add(last))
     }
 
-    /// Learns that the fast path has filled the buffer up to `next`.
+    /// Records that the fast path has filled the buffer up to `next`.
     pub(super) fn set_next(&mut self, next: *mut u8) {
         if let Some(buffer) = &self.buffer {
             self.filled = next as usize - buffer.as_ptr() as usize;
@@ -230,8 +230,8 @@ impl Stream {
         if self.filled < self.capacity() {
             Ok(())
         } else if self.clean > 0 {
-            // A direct write would leave a reader the page as it was, with zeros at its end, for a
-            // moment after the file became longer.
+            // After a direct write, a reader would briefly see the old page, with zeros at its end,
+            // once the file became longer.
             self.write_tail()
         } else {
             self.hand_over()
@@ -425,8 +425,9 @@ impl Stream {
     fn hand_over(&mut self) -> Result<(), Error> {
         let whole = self.whole();
         if self.base + whole as u64 > self.len {
-            // Of two writes behind the end the later may be done first, and leave zeros before it.
-            // Nothing is lost by it: a direct write that extends its file waits for the others.
+            // Of two writes after the end the later may complete first, leaving zeros before it.
+            // Waiting loses nothing: a direct write that extends its file waits for the others
+            // anyway.
             self.reap(usize::MAX)?;
         }
         self.engine.grow();
@@ -451,8 +452,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes the buffer up to its last byte, and waits for all writes: through the page cache,
-    /// since a direct write would end with a whole block. Keeps the partial block.
+    /// Writes the buffer up to its last byte, and waits for all writes. It goes through the page
+    /// cache, because a direct write would end with a whole block. Keeps the partial block.
     fn write_tail(&mut self) -> Result<(), Error> {
         self.reap(usize::MAX)?;
         let is_direct = self.engine.is_direct(self.file);
@@ -493,7 +494,7 @@ impl Stream {
 
     /// Reserves blocks behind the file's end; nothing is in flight.
     ///
-    /// Never beyond RLIMIT_FSIZE: an optimisation must not end the process (SIGXFSZ,
+    /// Never beyond RLIMIT_FSIZE, because an optimization must not kill the process (SIGXFSZ,
     /// `setrlimit(2)`).
     fn reserve(&mut self, offset: u64, len: u64) -> Result<(), Error> {
         let most = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
@@ -519,7 +520,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Fails for good where another program changed the length of a file that this one appends to.
+    /// Fails permanently if another program changed the length of a file that this one appends to.
     fn check_others(&mut self) -> Result<(), Error> {
         let found = self.find_others();
         self.note(found)
@@ -559,7 +560,7 @@ impl Stream {
         self.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Records the first error for good (W2).
+    /// Records the first error permanently (W2).
     fn note<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
         if let (Err(error), None) = (&result, &self.failed) {
             self.failed = Some(error.clone());
@@ -587,11 +588,11 @@ impl Stream {
     }
 }
 
-/// Locks a file that is appended to (`flock(2)`), against another `Writer`. A file system without
-/// locks is no error: the length is examined there, too.
+/// Locks a file being appended to (`flock(2)`) against another `Writer`. A file system without
+/// locks is not an error, because the length is also checked.
 ///
-/// The file of a process that was killed is locked until the kernel has taken its ring apart, some
-/// time after the process is gone: a write may still be in flight.
+/// The file of a killed process stays locked until the kernel has dismantled its ring, some time
+/// after the process is gone, because a write may still be in flight.
 fn lock(engine: &Engine, file: FileId, path: &Path) -> Result<(), Error> {
     let Some(descriptor) = engine.descriptor(file) else { return Ok(()) };
     let begin = Instant::now();

@@ -18,9 +18,9 @@ pub(super) struct Target {
     pub file: FileId,
     /// The name that the caller gave to it, for errors.
     pub path: PathBuf,
-    /// The folder that holds its name, absolute since the process may change its own (`chdir(2)`).
-    /// The engine has entered it, so a rename of the folder does not matter.
-    /// `None` where no sync of a folder makes it more durable: it has no name, or none yet.
+    /// The folder that holds its name, as an absolute path because the process may change its own
+    /// (`chdir(2)`). The engine has entered it, so renaming the folder does not matter. `None` if
+    /// syncing a folder would not make it more durable: it has no name, or none yet.
     pub folder: Option<PathBuf>,
     /// The place at which writes begin; `None` for the end of the file.
     pub begin: Option<u64>,
@@ -50,7 +50,7 @@ impl Target {
         Ok(Target { file, path, folder, begin: None, replacement: None, given: None, is_new })
     }
 
-    /// Makes a file beside `path`, which takes its place at the end.
+    /// Creates a file beside `path`, which takes its place at the end.
     pub(super) fn stage(
         engine: &mut Engine,
         path: &Path,
@@ -136,7 +136,7 @@ pub(super) struct Replacement {
 }
 
 impl Replacement {
-    /// Gives the file the old one's metadata; with `durable` makes all of it survive a power loss.
+    /// Gives the file the old one's metadata; with `durable` makes all of it survive power loss.
     /// Nothing is in flight, and the length is the final one.
     pub(super) fn complete(&self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
         complete(engine, self.staged.file, self.old.as_ref(), durable)

@@ -27,7 +27,7 @@ fn random(len: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Makes a file that the page cache does not hold: written, flushed, and dropped.
+/// Creates a file that the page cache does not hold: written, flushed, and dropped.
 fn cold_file(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
     let file = File::open(path).unwrap();

@@ -67,7 +67,7 @@ fn put(engine: &mut Engine, path: &Path, bytes: &[u8]) {
     engine.close_file(file).unwrap();
 }
 
-/// Makes a disk with the source, and with an old file where that is to be replaced.
+/// Creates a disk with the source, and with an old file where that is to be replaced.
 fn disk(seed: u64, mode: Mode) -> Sim {
     let sim = Sim::new(seed);
     let mut engine = engine(&sim, mode);

@@ -109,7 +109,7 @@ proptest! {
     }
 }
 
-/// Makes a tree with files before, in and after a folder without write permission.
+/// Creates a tree with files before, in and after a folder without write permission.
 fn some_tree(folder: &Path) -> PathBuf {
     let tree = folder.join("tree");
     fs::create_dir_all(tree.join("closed/inner")).unwrap();
@@ -149,8 +149,8 @@ fn a_copy_that_is_stopped_at_any_moment_leaves_nothing() {
     }
 }
 
-/// Makes a tree with several folders of many small files, of which some are no ordinary work: with
-/// a hole, read-only, long, empty.
+/// Makes a tree with several folders of many small files, some of them special: with a hole,
+/// read-only, long, empty.
 fn many_small_files(folder: &Path) -> PathBuf {
     let tree = folder.join("tree");
     for number in 0..600_usize {
@@ -535,7 +535,7 @@ fn a_stream_leaves_all_or_nothing_whatever_fails() {
                 Err(_) if sim.names() == [to] => {
                     assert_eq!(sim.contents(to), Some(content.clone()))
                 }
-                // A disk that fails for ever keeps the temporary file.
+                // A disk that fails forever keeps the temporary file.
                 Err(error) => {
                     assert!(sim.contents(to).is_none(), "{fault:?} {number}");
                     assert!(!error.to_string().contains(".wrote-"), "{error}");

@@ -171,7 +171,7 @@ fn matches_a_model(steps: Vec<Step>, seed: u64, direct: bool, buffers: u32, iode
 
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
 
-/// Makes a file that ends within a block.
+/// Creates a file that ends within a block.
 fn ends_within_a_block(path: &Path) -> Vec<u8> {
     let contents: Vec<u8> = (0..3 * BUFFER_BYTES + 777).map(|place| (place / 3) as u8).collect();
     std::fs::write(path, &contents).unwrap();

@@ -176,7 +176,7 @@ fn a_failed_flush_poisons_the_file_for_good() {
 
 #[test]
 fn a_flush_that_the_file_system_cancels_has_failed_and_a_transfer_goes_on() {
-    // W2: no thread has ended, so this is no flush that a ring returned without having begun it.
+    // W2: no thread has ended, so the ring did not return this flush without starting it.
     let sim = Sim::new(3);
     let mut engine = engine(&sim);
     let file = open(&sim, &mut engine, true);
@@ -200,7 +200,7 @@ fn what_a_failed_flush_lost_no_later_flush_brings_back() {
         sim.fault(sim.operations(), Fault::Once(EIO));
         assert_eq!(engine.flush(file).unwrap_err().errno(), EIO);
         drop(engine);
-        // Another process flushes the file, and is told that all is well.
+        // Another process flushes the file, and gets a success.
         let mut other = self::engine(&sim);
         let options = FileOptions::new().write(true);
         let file = other.open_file(path(), &options).unwrap();
@@ -292,7 +292,7 @@ fn what_a_flush_promised_is_there_after_a_power_loss_at_any_operation() {
 
 #[test]
 fn what_was_not_flushed_may_be_lost_in_part() {
-    // Shows that the simulated disk can tell a promise from luck.
+    // Shows that the simulated disk distinguishes a promise from luck.
     let lost = (0..50).filter(|&seed| {
         let sim = Sim::new(seed);
         let mut engine = engine(&sim);

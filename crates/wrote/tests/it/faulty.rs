@@ -1,4 +1,4 @@
-//! Disks whose reads, writes and flushes fail, and file systems that are cut off from them.
+//! Disks whose reads, writes and flushes fail, and file systems disconnected from them.
 //!
 //! Each test needs device-mapper. `cargo xtask lab faulty-disk` runs them in a guest that has it.
 //! One cycle of a fault, a cut and a mount serves every rung of the engine: a cycle is slow there.

@@ -30,7 +30,7 @@ fn offset(block: u64) -> u64 {
     block * BLOCK_BYTES as u64
 }
 
-/// Makes a file of `blocks` blocks, each filled with its number.
+/// Creates a file of `blocks` blocks, each filled with its number.
 fn numbered(disk: &Disk, path: &Path, blocks: u8) -> DirectFile {
     let file = disk.open_file(path, &new()).unwrap();
     for block in 0..blocks {
@@ -132,7 +132,7 @@ fn a_task_is_polled_no_more_than_once_for_each_operation_and_once_at_its_start()
     }
 }
 
-/// Changes and reads blocks of its own on the shared file, awaited or blocking, and checks them.
+/// Changes and reads its own blocks of the shared file, awaited or blocking, and checks them.
 struct Worker {
     disk: Disk,
     file: DirectFile,
@@ -151,7 +151,7 @@ impl Worker {
                 buffer.fill(round ^ block as u8);
                 let write = self.file.start_write(buffer, offset(block));
                 let read = self.file.start_read(offset(block) + 7, 100);
-                // A dropped write goes on; the read comes after it.
+                // A dropped write continues, and the read comes after it.
                 match round % 3 {
                     0 => drop(write),
                     _ => write.await.unwrap(),
@@ -269,7 +269,7 @@ fn block_on_leaves_the_kernel_when_another_thread_wakes_its_future() {
     }
 }
 
-/// Drops what it holds when it is woken, and says so.
+/// Drops its content when woken, and reports that.
 struct Dropper<T> {
     held: Mutex<Option<T>>,
     sender: Mutex<Sender<()>>,
@@ -292,7 +292,7 @@ fn the_last_handle_may_be_dropped_by_a_waker_on_the_disks_own_thread() {
         let mut buffer = disk.lease().unwrap();
         buffer.fill(77);
         let mut read = file.start_read(0, 10);
-        // Goes on after the last handle is gone.
+        // Continues after the last handle is gone.
         let write = file.start_write(buffer, offset(1));
         let (sender, dropped) = channel();
         let (held, sender) = (Mutex::new(None), Mutex::new(sender));

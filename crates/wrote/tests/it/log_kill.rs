@@ -24,8 +24,8 @@ const WINDOW: u64 = 5;
 /// The latest moment after the start of the process. From 1 ms on each doubling is equally likely.
 const LATEST_MS: f64 = 200.0;
 
-/// Environment variables of the process that is killed: the log's folder, the file of
-/// acknowledgements, the number of its options, and the number of its first producer.
+/// Environment variables of the process to kill: the log's folder, the file of acknowledgements,
+/// the index of its options, and the number of its first producer.
 const CHILD: [&str; 4] =
     ["WROTE_TEST_FOLDER", "WROTE_TEST_SAID", "WROTE_TEST_WAY", "WROTE_TEST_PRODUCER"];
 

@@ -35,8 +35,8 @@ mod writer_shared;
 
 use std::path::PathBuf;
 
-/// Makes a folder on the disk, where `/tmp` may lie in memory; returns it and the path of a file in
-/// it.
+/// Creates a folder on the disk, where `/tmp` may lie in memory; returns it and the path of a file
+/// in it.
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = fixtures::folder();
     let path = folder.path().join("file");

@@ -164,7 +164,7 @@ fn read_whole(engine: &mut Engine, file: FileId, version: u64) {
     assert_eq!(found, BLOCKS);
 }
 
-/// Makes a file whose blocks are written and on stable storage.
+/// Creates a file whose blocks are written and on stable storage.
 fn written(engine: &mut Engine, path: &Path) -> FileId {
     let file = engine.open_file(path, &NEW).unwrap();
     write_all(engine, file, 0..BLOCKS, 0, false);

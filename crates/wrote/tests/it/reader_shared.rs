@@ -14,7 +14,7 @@ const MIB: usize = 1 << 20;
 /// The first memory of a `Reader`: a read of 8 KiB, and the way to the next line of the cache.
 const FIRST: usize = 8 * KIB + 64;
 
-/// Opens a disk with 64 KiB of buffers of its own.
+/// Opens a disk with 64 KiB of buffers.
 fn disk(ioengine: Ioengine) -> Disk {
     Disk::open(&Options::new(ioengine, 16, 4 * KIB)).unwrap()
 }
@@ -26,7 +26,7 @@ fn content(number: usize, start: usize, len: usize) -> Vec<u8> {
     (start..start + len).map(|place| (number * 31 + place / 7 + place % 251) as u8).collect()
 }
 
-/// Makes a file that the page cache does not hold, where it can be made to forget it.
+/// Creates a file that the page cache does not hold, where it can be made to forget it.
 fn make_cold(path: &Path, bytes: &[u8]) {
     std::fs::write(path, bytes).unwrap();
     File::open(path).unwrap().sync_all().unwrap();

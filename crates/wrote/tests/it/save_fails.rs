@@ -20,7 +20,7 @@ const TOO_LONG: [usize; 2] = [3 * MIB, 40 * MIB];
 /// The environment variable with the folder, for a test that is run again in another process.
 const FOLDER: &str = "WROTE_TEST_FOLDER";
 
-/// Makes an old file; returns it and the number of names in its folder.
+/// Creates an old file; returns it and the number of names in its folder.
 fn old_file(folder: &Path) -> (PathBuf, usize) {
     let path = folder.join("file");
     write(&path, b"old").unwrap();
@@ -62,7 +62,7 @@ fn a_full_file_system() {
     }
 }
 
-/// Fills a file system, but for `bytes` bytes.
+/// Fills a file system except for `bytes` bytes.
 fn leave_room_for(folder: &Path, bytes: u64) {
     let free = rustix::fs::statvfs(folder).unwrap();
     let ballast = File::create(folder.join("ballast")).unwrap();

@@ -75,7 +75,7 @@ fn open(sim: &Sim, case: Case) -> Disk {
     Disk::simulated(sim, &options).unwrap()
 }
 
-/// Makes a disk with stable old content.
+/// Creates a disk with stable old content.
 fn disk(seed: u64, case: Case) -> Sim {
     let sim = Sim::new(seed);
     if let Some(old) = old(case) {
@@ -241,7 +241,7 @@ fn a_power_loss_after_a_failed_save_finds_the_old_or_the_new_and_the_old_where_i
 
 #[test]
 fn without_a_flush_a_power_loss_may_leave_the_old_the_new_or_neither() {
-    // The documentation of `write_unflushed` says so; and the disk can tell a promise from luck.
+    // As documented for `write_unflushed`; and the disk distinguishes a promise from luck.
     let case = unsynced(PIECES);
     let found = (0..200).map(|seed| {
         let sim = disk(seed, case);

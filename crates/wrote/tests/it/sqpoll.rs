@@ -78,7 +78,7 @@ fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
     assert!(late.effective().sqpoll);
     write_and_check(&mut late, &path(20));
     assert_eq!(kernel_threads(), 1);
-    // An option of its own gets a thread of its own.
+    // A separate option gets a separate thread.
     let mut other = Engine::open(&by(Some(0))).unwrap();
     if let Some(because) = refused(&other, &engines[0]) {
         return skip_here!(&because);

@@ -220,7 +220,7 @@ fn a_header_can_be_filled_in_at_the_end() {
 
 #[test]
 fn a_writer_goes_to_another_thread_and_outlives_the_one_that_used_it() {
-    // Workers of the calling thread do cached writes: it ends meanwhile.
+    // Workers of the calling thread do cached writes: it ends during that.
     let (_folder, path) = folder();
     let bytes = content(3_000_000);
     for direct in [false, true] {

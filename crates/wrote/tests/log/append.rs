@@ -376,7 +376,7 @@ struct Inline(std::sync::Mutex<Option<std::pin::Pin<Box<dyn Future<Output = ()> 
 impl Wake for Inline {
     fn wake(self: Arc<Self>) {
         let waker = Waker::from(Arc::clone(&self));
-        // Woken while it is polled: the poll sees it.
+        // Woken during its poll, which notices that.
         let Ok(mut task) = self.0.try_lock() else { return };
         let Some(future) = task.as_mut() else { return };
         if future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {

@@ -113,7 +113,7 @@ fn a_reader_that_begins_later_than_it_was_asked_to_tells_by_how_much() {
         assert_eq!(reader.passed_over(), first - 10);
         assert_eq!(reader.by_ref().count() as u64, RECORDS - first - 1);
         assert_eq!(reader.passed_over(), first - 10);
-        // A reader that begins behind the end has passed over nothing.
+        // A reader that begins behind the end has skipped nothing.
         let mut behind = log.tail(RECORDS + 5).unwrap();
         assert!(behind.next_within(Duration::from_millis(1)).unwrap().is_none());
         assert_eq!(behind.passed_over(), 0);
@@ -135,7 +135,7 @@ fn the_tail_of_a_log_ends_with_it_however_it_is_closed() {
                 .map(|mut tail| {
                     thread::spawn(move || {
                         let count = tail.by_ref().map(Result::unwrap).count();
-                        // It ended for good, and reads what is there again.
+                        // It has ended permanently, and reads what is there again.
                         assert!(tail.next_within(PATIENCE).unwrap().is_none());
                         tail.seek(5).unwrap();
                         (count, tail.count())

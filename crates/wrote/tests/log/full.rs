@@ -1,5 +1,5 @@
 //! `Log` on full file systems: the error reaches the right tickets, acknowledged records stay, and
-//! with room again the log goes on.
+//! with room again the log continues.
 
 use crate::small_log::{FOLDER, block_on};
 use fixtures::{Mounted, or_skip, run};
@@ -39,7 +39,7 @@ fn record(producer: u64, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Fills a file system, but for `bytes` bytes.
+/// Fills a file system except for `bytes` bytes.
 fn leave_room_for(folder: &Path, bytes: u64) -> PathBuf {
     let free = rustix::fs::statvfs(folder).unwrap();
     let path = folder.join("ballast");
@@ -301,7 +301,7 @@ fn a_log_opens_with_two_mebibytes_free() {
     }
 }
 
-/// Bytes of the disk that the files of a log take.
+/// Returns the disk space used by a log's files.
 fn taken_bytes(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).unwrap();
     entries.map(|entry| entry.unwrap().metadata().unwrap().blocks() * 512).sum()
@@ -369,7 +369,7 @@ fn a_log_for_which_there_is_no_room_at_all_is_not_begun_and_can_be_later() {
     assert_eq!(log.reader(0).unwrap().count(), 1);
 }
 
-/// Appends until a wait for a record says that it may still be written. Returns its number.
+/// Appends until a wait for a record reports that it may still be written. Returns its number.
 fn append_until_not_yet(log: &Log, from: u64, errno: i32) -> u64 {
     for number in from.. {
         match log.append(&record(0, number)).unwrap().wait() {

@@ -57,7 +57,7 @@ fn what_is_sealed_has_each_record_and_stays_as_it_is_while_the_log_goes_on() {
     let mut known = Vec::new();
     for _ in 0..40 {
         append(&log, 3);
-        // Another process has no frontier to go by.
+        // Another process does not know the durable frontier.
         for segment in listing.list(from, 0).unwrap() {
             assert_eq!((segment.start.number, segment.start.first_sequence), (from, seen));
             segment.check().unwrap();

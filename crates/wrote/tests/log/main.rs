@@ -1,5 +1,5 @@
-//! Tests of logs. They have a program of their own, which starts few processes: a process that is
-//! just starting holds copies of open files, and so the lock of a closed log.
+//! Tests of logs. They are a separate program that starts few processes, because a starting process
+//! holds copies of open files, including the lock of a closed log.
 
 mod append;
 mod awaited;

@@ -1,4 +1,4 @@
-//! `Log` on the real kernel: its openers, its end, its retention, and each file system.
+//! `Log` on the real kernel: opening, closing, retention, and each file system.
 
 use crate::small_log::{
     BUFFER_BYTES, FOLDER, FORMATS, PATIENCE, SEGMENT_BYTES, folder, read, record, segments, small,

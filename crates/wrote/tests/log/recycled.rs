@@ -23,7 +23,7 @@ fn append(log: &Log, numbers: std::ops::Range<u64>) {
     log.sync().unwrap();
 }
 
-/// The byte of a segment's header with its version, 1, and the bit that says "recycled" below it.
+/// The byte of a segment's header with its version, 1, with the "recycled" bit below it.
 fn kind(path: &Path) -> u8 {
     fs::read(path).unwrap()[8]
 }

@@ -10,7 +10,7 @@ use wrote::{Format, LogReader, SyncPolicy};
 
 const RECORDS: u64 = 700;
 
-/// Makes a log of several segments; one that is not closed is as after a kill.
+/// Creates a log of several segments; one that is not closed is as after a kill.
 fn make(path: &Path, sync: SyncPolicy, is_closed: bool) {
     let log = small(Format::Framed).sync(sync).open(path).unwrap();
     (0..RECORDS).for_each(|number| drop(log.append(&record(number)).unwrap()));
@@ -89,7 +89,7 @@ fn rescue(seed: u64) {
     let (before, repaired) = match (before, repaired) {
         (Ok(before), Ok(repaired)) => (before, repaired),
         (before, repaired) => {
-            // All that is left is no log any more.
+            // What is left is not a log any more.
             let is_gone = segments(&path, Format::Framed).is_empty();
             assert!(is_gone, "{context}: {before:?}, {repaired:?}");
             return;
@@ -134,7 +134,7 @@ fn of_a_sealed_segment_that_is_emptied_zeroed_or_removed_only_its_own_records_ar
                 1 => fs::write(file, vec![0; whole[place].file_bytes as usize]).unwrap(),
                 _ => fs::remove_file(file).unwrap(),
             }
-            // The damage is its own, and no other segment is written anew.
+            // The damage is in this segment, and no other is rewritten.
             let own = |path: &PathBuf| path.to_string_lossy().starts_with(&*file.to_string_lossy());
             let found = verify(&path, None).unwrap().damage;
             assert!(found.iter().all(|damage| own(&damage.path)), "way {way}: {found:?}");

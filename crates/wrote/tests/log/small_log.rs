@@ -26,7 +26,7 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// The environment variable with the log's folder, for a test that is run again in another process.
 pub const FOLDER: &str = "WROTE_TEST_FOLDER";
 
-/// A folder of its own on the disk, and the name of a log in it.
+/// Creates a folder on the disk, and returns it with the path of a log in it.
 pub fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = fixtures::folder();
     let path = folder.path().join("log");

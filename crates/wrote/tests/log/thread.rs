@@ -1,4 +1,4 @@
-//! The log's own thread ends by a panic of the program's code: no caller waits for it for ever.
+//! The log's own thread panics in the program's code: no caller waits for it forever.
 
 use log::{LevelFilter, Metadata, Record};
 use std::fs;
@@ -48,7 +48,7 @@ fn callers_that_sleep_learn_that_the_logs_thread_has_panicked() {
     (0..50).for_each(|_| log.append(&[b'x'; 1000]).unwrap().wait().unwrap());
     log.close().unwrap();
     let log = options.retain_bytes(1).open(folder.path()).unwrap();
-    // Retention cannot remove a segment that is a folder, and says so to the logger.
+    // Retention cannot remove a segment that is a folder, and logs that.
     let first = folder.path().join(format!("{:020}.segment", 1));
     fs::remove_file(&first).unwrap();
     fs::create_dir(&first).unwrap();

@@ -321,7 +321,7 @@ fn what_a_cut_leaves_of_the_batch_of_a_group_is_there_whole_or_not_at_all() {
     log.truncate_from(5).unwrap();
     log.close().unwrap();
     drop(log);
-    // Without the mark of the end no batch says that the group was durable: it counts as torn.
+    // Without the end mark no batch states that the group was durable, so it counts as torn.
     let path = segments(&folder).pop().unwrap();
     let mut bytes = fs::read(&path).unwrap();
     bytes.truncate(bytes.len() - 48);

@@ -6,7 +6,7 @@ use crate::verbs::Trouble;
 use std::path::Path;
 use wrote::{Format, Log, SyncPolicy};
 
-/// The length of the logs of which old segments are removed.
+/// The length of logs whose old segments are removed.
 const RETAIN_BYTES: u64 = 24 << 10;
 
 /// A log as it was written.

@@ -37,7 +37,7 @@ impl Streams {
         self.folder.join(format!("stream-{number}"))
     }
 
-    /// Opens file `number`, each in another way.
+    /// Opens file `number`, each in a different way.
     fn open(&self, number: u64) -> Result<Writer, Error> {
         let options = Writer::options().create_new(true);
         let options = match number % 4 {

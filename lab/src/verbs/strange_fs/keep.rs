@@ -33,7 +33,7 @@ impl Keep {
         let _ = self.notifier.set(notifier);
     }
 
-    /// Takes written bytes for later.
+    /// Keeps written bytes for later.
     pub fn take(&self, number: u64, offset_bytes: u64, data: &[u8]) {
         let range = Range { written: Instant::now(), number, offset_bytes, data: data.to_owned() };
         self.ranges().push_back(range);

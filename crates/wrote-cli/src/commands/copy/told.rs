@@ -21,7 +21,7 @@ pub(super) struct Done {
     pub to_stdout: bool,
     pub left_out: Vec<PathBuf>,
     pub left_out_count: u64,
-    /// Errors about what is not copied: the first of each source.
+    /// Errors about sources that were not copied, the first of each.
     pub failed: Vec<String>,
     pub failed_count: u64,
     /// The methods by which bytes were copied.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use wrote_result::units;
 use wrote_serve::Handle;
 
-/// How often the line is drawn anew.
+/// How often the line is redrawn.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The line below warnings; `None` where standard error is not a terminal.

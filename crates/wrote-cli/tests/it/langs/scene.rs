@@ -119,7 +119,7 @@ impl Scene {
         command.env(MARK, self.folder.path());
     }
 
-    /// Returns the result of `wrote langs` of these languages.
+    /// Returns the result of `wrote langs` for these languages.
     pub fn document(&self, ids: &[&str], more: &str) -> Document {
         document(&finish(&mut self.langs(ids, &format!("{more} --format json"))))
     }

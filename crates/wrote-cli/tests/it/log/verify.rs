@@ -145,7 +145,7 @@ fn gaps_that_a_repair_left_are_told_by_stat_verify_and_cat() {
 /// A length that no test has the time to read.
 const ENDLESS_BYTES: u64 = 8 << 40;
 
-/// Makes a file endless by a hole; `false` where the file system knows no such file.
+/// Makes a file huge with a hole; returns `false` if the file system does not support that.
 fn is_made_endless(path: &Path) -> bool {
     let file = File::options().write(true).create(true).truncate(false).open(path).expect("a file");
     let len_bytes = file.metadata().expect("a file").len();

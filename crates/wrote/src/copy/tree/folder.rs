@@ -1,5 +1,4 @@
-//! A folder that is made under a temporary name beside its place, and takes the place when it is
-//! whole.
+//! A folder created under a temporary name beside its place, which it takes once complete.
 
 use super::{MODE_PRIVATE, moved};
 use crate::engine::folder_of;
@@ -14,27 +13,28 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// File systems whose `syncfs(2)` is known to flush the device's cache: it commits their journal,
-/// transaction or checkpoint. ext2 flushes only for `fsync(2)`; the server of a FUSE is not called.
+/// File systems whose `syncfs(2)` is known to flush the device's cache, because it commits their
+/// journal, transaction or checkpoint. ext2 flushes only for `fsync(2)`; a FUSE server is not
+/// called.
 const SYNCFS_FLUSHES: [&str; 4] = ["btrfs", "ext4", "f2fs", "xfs"];
 
-/// A folder on its way to its place. Until then only this user may enter it, so that only this
-/// process changes its contents.
+/// A folder being built. Until it is complete only this user may enter it, so that no other process
+/// changes its contents.
 #[derive(Debug)]
 pub(super) struct StagedFolder {
     pub from: PathBuf,
-    /// The folder's path until it is whole.
+    /// The folder's temporary path.
     pub temporary: PathBuf,
-    /// Whether each file and folder in it is synced by itself.
+    /// Whether each file and folder in it is synced separately.
     pub syncs_each: bool,
-    /// Open from before the first write: an error of a background write reaches every handle that
-    /// was open then, and only one that is opened later (Linux 5.8).
+    /// Opened before the first write: a background write error reaches all handles open at that
+    /// time, but only one of those opened later (Linux 5.8).
     handle: File,
     place: PathBuf,
 }
 
 impl StagedFolder {
-    /// Makes the folder that will be `place`.
+    /// Creates the folder that will become `place`.
     pub(super) fn new(from: &Path, place: PathBuf, durable: bool) -> Result<StagedFolder, Error> {
         let make = |path: &Path| {
             DirBuilder::new().mode(MODE_PRIVATE).create(path).tried(path, Action::Open)
@@ -52,7 +52,7 @@ impl StagedFolder {
     }
 
     /// Syncs the contents, gives the folder its metadata, and renames it in one step. The metadata
-    /// comes last, since the permissions of the source may let other users change the contents.
+    /// comes last, because the source's permissions may let other users change the contents.
     pub(super) fn put(
         &self,
         engine: &mut Engine,
@@ -70,7 +70,8 @@ impl StagedFolder {
             return Ok(());
         }
         match self.handle.sync_all() {
-            // The file system has nothing to sync of a folder; the sync of its parent reports that.
+            // The file system has nothing to sync for a folder; the sync of its parent reports
+            // that.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) => {
             }
             synced => synced.tried(&self.place, Action::Fsync)?,
@@ -78,13 +79,13 @@ impl StagedFolder {
         engine.sync_folder(folder_of(&self.place))
     }
 
-    /// Returns the final path of a thing that is being built at `path`.
+    /// Returns the final path of an entry being built at `path`.
     pub(super) fn told(&self, path: &Path) -> Option<PathBuf> {
         path.starts_with(&self.temporary).then(|| moved(path, &self.temporary, &self.place))
     }
 
     pub(super) fn abandon(self) {
-        // The first error is the one to report.
+        // Report the first error.
         let _ = remove(&self.temporary);
     }
 }

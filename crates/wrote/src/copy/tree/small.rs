@@ -1,7 +1,7 @@
-//! Copies of small files into a folder that no other process sees yet: one read, one write.
+//! Copies small files into a private folder with one read and one write each.
 //!
-//! Such a file needs no temporary name, since its folder has one. It needs no engine either: one
-//! small transfer at a time gains nothing by a ring, and costs two calls of the ring's more.
+//! Such a file needs no temporary name, because its folder has one. It also needs no engine: one
+//! small transfer at a time gains nothing from a ring, which costs two more calls.
 
 use super::super::options::Method;
 use super::super::stream::shrank;
@@ -17,16 +17,16 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// A file that may be small, and the place of its copy in a private folder.
+/// A possibly small file, and the place of its copy in a private folder.
 #[derive(Debug)]
 pub(super) struct SmallJob {
     pub from: PathBuf,
     pub to: PathBuf,
-    /// Whether the copy is flushed by itself.
+    /// Whether the copy is flushed separately.
     pub is_synced: bool,
 }
 
-/// The result of a copy of a small file.
+/// The result of copying a small file.
 #[derive(Debug)]
 pub(super) struct SmallCopied {
     pub bytes: u64,
@@ -35,24 +35,24 @@ pub(super) struct SmallCopied {
     pub fallback: Option<Fallback>,
 }
 
-/// The settings of all copies of small files, and the device that shares no blocks.
+/// The settings of all small copies, and a device that can't share blocks.
 #[derive(Debug)]
 pub(super) struct SmallCopier {
-    /// The length of the longest small file.
+    /// The maximum length of a small file.
     pub bytes_max: usize,
-    /// The parts of metadata that a copy gets besides permissions and attributes.
+    /// The metadata that a copy gets besides permissions and attributes.
     pub parts: MetadataParts,
-    /// Whether blocks are shared where the file system can.
+    /// Whether blocks are shared if the file system can.
     pub shares_blocks: bool,
-    /// A device whose file system shares no blocks with the copy: it is asked once.
+    /// A device whose file system can't share blocks with the copy, so it is tried only once.
     pub no_reflink_of: OnceLock<u64>,
 }
 
 impl SmallCopier {
-    /// Copies the file with its metadata; `buffer` has [`SmallCopier::bytes_max`] bytes at least.
+    /// Copies the file with its metadata; `buffer` has at least [`SmallCopier::bytes_max`] bytes.
     ///
-    /// Returns `None`, and leaves nothing, for a file that needs the general way: a longer one, one
-    /// with holes, one that the kernel may generate, or a thing that is not a file any more.
+    /// Returns `None`, leaving nothing, for a file that needs the general way: a longer one, one
+    /// with holes, one that the kernel may generate, or something that is not a file any more.
     pub(super) fn copy(
         &self,
         job: &SmallJob,
@@ -110,14 +110,14 @@ impl SmallCopier {
         Ok(SmallCopied { bytes: len, method, fallback })
     }
 
-    /// Tries to share the blocks. Returns whether they are, or why they are not at the first time.
+    /// Tries to share the blocks. Returns whether they are; if not, the first time also why.
     fn reflink(&self, source: &File, target: &File, device: u64) -> (bool, Option<Fallback>) {
         if !self.shares_blocks || self.no_reflink_of.get() == Some(&device) {
             return (false, None);
         }
         let Err(errno) = ioctl_ficlone(target, source) else { return (true, None) };
         if matches!(errno, Errno::OPNOTSUPP | Errno::XDEV | Errno::NOTTY) {
-            // Another device may be the first one.
+            // Another device may have been stored first.
             let _ = self.no_reflink_of.set(device);
         }
         let because = format!("FICLONE: {}", io::Error::from(errno));
@@ -125,8 +125,8 @@ impl SmallCopier {
     }
 }
 
-/// Opens the file; `None` where the name leads to another kind of thing meanwhile. A pipe is not
-/// waited for, and a file that another process has leased is left to the general way.
+/// Opens the file; `None` if the name now refers to another kind of entry. Does not block on a
+/// pipe, and leaves a file leased by another process to the general way.
 fn open_source(path: &Path) -> Result<Option<File>, Error> {
     let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits() as i32;
     match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -137,13 +137,13 @@ fn open_source(path: &Path) -> Result<Option<File>, Error> {
     }
 }
 
-/// Whether the file system knows of a hole before the end (`lseek(2)`).
+/// Returns whether the file system reports a hole before the end (`lseek(2)`).
 fn has_holes(file: &File, len: u64) -> bool {
     len > 0 && seek(file, SeekFrom::Hole(0)).is_ok_and(|hole| hole < len)
 }
 
-/// Whether a read may find another length than the file reports. An empty file is asked; a file
-/// without blocks that reports a length is left to the general way.
+/// Returns whether a read may find a different length than reported. An empty file is checked; a
+/// file without blocks that reports a length is left to the general way.
 fn may_be_generated(file: &File, metadata: &Metadata, path: &Path) -> Result<bool, Error> {
     if metadata.len() > 0 {
         return Ok(metadata.may_be_generated());
@@ -152,7 +152,7 @@ fn may_be_generated(file: &File, metadata: &Metadata, path: &Path) -> Result<boo
     Ok(read > 0)
 }
 
-/// Makes a file of shared blocks as long as its source was.
+/// Sets the length of a file with shared blocks to its source's.
 fn give_len(target: &File, len: u64, [from, to]: [&Path; 2]) -> Result<(), Error> {
     let shared = target.metadata().tried(to, Action::Examine)?.len();
     if shared < len {

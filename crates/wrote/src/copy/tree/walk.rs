@@ -1,16 +1,16 @@
-//! A walk through a tree in constant memory: a folder, its contents, its end.
+//! Walks a tree in constant memory: a folder, its contents, its end.
 
 use crate::error::{Action, Error, Tried};
 use std::fs::{self, ReadDir};
 use std::path::{Path, PathBuf};
 
-/// The most folders that may lie one in another. Each is open while its contents are walked, and a
-/// process may have 1024 files open by default (`getrlimit(2)`).
+/// The maximum nesting of folders. Each stays open while its contents are walked, and a process may
+/// have 1024 open files by default (`getrlimit(2)`).
 pub const FOLDERS_DEEP_MAX: usize = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
-    /// A folder. Its contents come next, and then its end.
+    /// A folder, followed by its contents and its end.
     Folder,
     File,
     /// A symbolic link, which is not followed.
@@ -25,11 +25,11 @@ pub(super) enum EntryKind {
 pub(super) struct TreeStep {
     pub path: PathBuf,
     pub kind: EntryKind,
-    /// The length of a file, in a walk that measures; else 0.
+    /// The length of a file, in a measuring walk; else 0.
     pub len: u64,
 }
 
-/// A walk through a folder, depth first, in the file system's order of the names.
+/// A depth-first walk, in the file system's order of names.
 pub(super) struct TreeWalk {
     open: Vec<(PathBuf, ReadDir)>,
     next: Option<PathBuf>,
@@ -37,7 +37,7 @@ pub(super) struct TreeWalk {
 }
 
 impl TreeWalk {
-    /// Begins at a folder, or at the folder that a symbolic link leads to.
+    /// Starts at a folder, or at the target of a symbolic link.
     pub(super) fn of(folder: &Path) -> Result<TreeWalk, Error> {
         let metadata = fs::metadata(folder).tried(folder, Action::Examine)?;
         if !metadata.is_dir() {
@@ -46,7 +46,7 @@ impl TreeWalk {
         Ok(TreeWalk { open: Vec::new(), next: Some(folder.to_owned()), measures: false })
     }
 
-    /// Returns the walk that finds the lengths of files, too.
+    /// Also finds the lengths of files.
     pub(super) fn measuring(self) -> TreeWalk {
         TreeWalk { measures: true, ..self }
     }
@@ -81,7 +81,7 @@ impl TreeWalk {
             _ => EntryKind::Other,
         };
         let is_measured = self.measures && kind == EntryKind::File;
-        // By the folder's descriptor, without the way to it.
+        // Relative to the folder's descriptor, which saves the path lookup.
         let len =
             if is_measured { entry.metadata().tried(&path, Action::Examine)?.len() } else { 0 };
         Ok(Some(TreeStep { path, kind, len }))

@@ -1,4 +1,4 @@
-//! Threads that copy small files side by side with the thread that walks through the tree.
+//! Threads that copy small files in parallel with the thread that walks the tree.
 
 use super::small::{SmallCopied, SmallCopier, SmallJob};
 use crate::Error;
@@ -6,49 +6,49 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// The most threads, with that of the walk: files of one folder are made one after the other.
+/// The most threads including the walking one: files of one folder are created one after another.
 const THREADS_MAX: usize = 4;
 
-/// Jobs that wait at most (W8).
+/// The most waiting jobs (W8).
 const WAITING_MAX: usize = 64;
 
-/// Jobs that wait before a thread is woken: to wake one takes as long as a few small files.
+/// The number of waiting jobs at which a thread is woken, which takes as long as a few small files.
 const WAKES_AT: usize = 8;
 
 pub(super) type SmallResult = (SmallJob, Result<Option<SmallCopied>, Error>);
 
-/// The threads and their jobs. The walking thread does jobs, too, where many wait: it sleeps only
-/// in [`Workers::finish`].
+/// The threads and their jobs. The walking thread executes jobs too if many wait; it sleeps only in
+/// [`Workers::finish`].
 pub(super) struct Workers {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     threads_max: usize,
     buffer: Vec<u8>,
-    /// Jobs that were taken: the number of the next.
+    /// The number of the next job.
     taken: u64,
 }
 
 struct Shared {
     copier: SmallCopier,
     state: Mutex<State>,
-    /// Signalled when there are jobs, or at the end of all.
+    /// Signalled when there are jobs, and at the end.
     has_jobs: Condvar,
-    /// Signalled when no thread is at work.
+    /// Signalled when no thread is working.
     is_idle: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// Jobs in their order, with their numbers.
+    /// Jobs in order, with their numbers.
     waiting: VecDeque<(u64, SmallJob)>,
     results: Vec<SmallResult>,
-    /// The numbers of the jobs that threads are at work on.
+    /// The numbers of the jobs in progress.
     at_work: Vec<u64>,
     has_panicked: bool,
     is_over: bool,
 }
 
-/// A thread's work on a job. It ends when this is dropped, after a panic too.
+/// A job in progress. Ends on drop, even after a panic.
 struct AtWork<'a>(&'a Shared, u64);
 
 impl Workers {
@@ -62,12 +62,12 @@ impl Workers {
         Workers { shared, threads: Vec::new(), threads_max, buffer, taken: 0 }
     }
 
-    /// Returns the number of jobs that were taken.
+    /// Returns the number of jobs so far.
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Has a job done, by this thread where many wait.
+    /// Queues a job; if many wait, executes one on this thread.
     pub(super) fn take(&mut self, job: SmallJob) {
         let mut state = self.shared.lock();
         state.waiting.push_back((self.taken, job));
@@ -82,7 +82,7 @@ impl Workers {
         }
     }
 
-    /// Wakes the threads. They are started when there is work for them.
+    /// Wakes the threads, starting them when there is work.
     fn wake(&mut self) {
         if self.threads.len() + 1 < self.threads_max {
             let shared = Arc::clone(&self.shared);
@@ -96,8 +96,7 @@ impl Workers {
         self.shared.has_jobs.notify_all();
     }
 
-    /// Returns the results that have come since the last call, and a number: the results of all
-    /// jobs that were taken before have come now.
+    /// Returns the results since the last call, and a number: all jobs before it have completed.
     pub(super) fn results(&self) -> (Vec<SmallResult>, u64) {
         let mut state = self.shared.lock();
         let waiting = state.waiting.front().map(|&(number, _)| number);
@@ -105,20 +104,20 @@ impl Workers {
         (std::mem::take(&mut state.results), unfinished.unwrap_or(self.taken))
     }
 
-    /// Has all jobs done.
+    /// Completes all jobs.
     pub(super) fn finish(&mut self) {
         while self.shared.work_once(&mut self.buffer) {}
         let mut state = self.shared.lock();
         while !state.at_work.is_empty() {
             state = self.shared.is_idle.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        // The file of that thread is missing in the copy.
+        // That thread's file is missing in the copy.
         assert!(!state.has_panicked, "a thread that copies files panicked");
     }
 }
 
 impl Drop for Workers {
-    /// Ends the threads. Jobs that wait are left undone.
+    /// Stops the threads. Waiting jobs are discarded.
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.waiting.clear();
@@ -137,7 +136,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does the work of a thread until the end of all.
+    /// Works until the end of all jobs.
     fn work(&self) {
         let mut buffer = vec![0; self.copier.bytes_max];
         loop {
@@ -152,7 +151,7 @@ impl Shared {
         }
     }
 
-    /// Does one job; returns `false` where none waits.
+    /// Executes one job; returns `false` if none waits.
     fn work_once(&self, buffer: &mut [u8]) -> bool {
         let mut state = self.lock();
         let Some((number, job)) = state.waiting.pop_front() else { return false };

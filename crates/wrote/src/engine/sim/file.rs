@@ -4,7 +4,7 @@ use super::super::request::Request;
 use super::Chance;
 use std::collections::HashSet;
 
-/// A drive writes this unit as a whole or not at all.
+/// The unit that a drive writes atomically.
 pub(super) const SECTOR_BYTES: usize = 512;
 
 #[derive(Default)]
@@ -13,14 +13,14 @@ pub(super) struct SimFile {
     pub stable: Vec<u8>,
     /// The bytes on the running system.
     pub cached: Vec<u8>,
-    /// Sectors that a failed flush lost: no later flush writes them, unless they are written again.
+    /// Sectors lost by a failed flush: no later flush writes them, unless they are rewritten.
     pub lost: HashSet<usize>,
-    /// How often it is open, by engines of any boot.
+    /// How often it is open, over all boots.
     pub opened: usize,
 }
 
 impl SimFile {
-    /// Makes every byte stable, but for the sectors that a failed flush has lost.
+    /// Makes all bytes stable, except sectors lost by a failed flush.
     pub(super) fn flush(&mut self) {
         let SimFile { stable, cached, lost, .. } = self;
         if lost.is_empty() {
@@ -34,7 +34,7 @@ impl SimFile {
         }
     }
 
-    /// Returns the sectors whose bytes are not stable.
+    /// Returns the sectors that are not stable.
     fn unstable(&self) -> Vec<usize> {
         let is_stable = |(sector, bytes): (usize, &[u8])| {
             let start = sector * SECTOR_BYTES;
@@ -44,7 +44,7 @@ impl SimFile {
         sectors.filter(|&sector| !is_stable(sector)).map(|(sector, _)| sector).collect()
     }
 
-    /// Makes some of the sectors stable that are not, and loses the others, for this system.
+    /// Makes some unstable sectors stable, and loses the others for this system.
     pub(super) fn lose_some(&mut self, chance: &mut Chance) {
         self.harden_some(chance);
         self.lost.extend(self.unstable());
@@ -61,7 +61,7 @@ impl SimFile {
         }
     }
 
-    /// Forgets the pages of lost sectors: later reads find what the disk has.
+    /// Forgets the pages of lost sectors, so that later reads find what the disk has.
     pub(super) fn forget_lost(&mut self) {
         for sector in self.lost.drain() {
             let start = sector * SECTOR_BYTES;
@@ -105,7 +105,7 @@ impl SimFile {
 
     pub(super) fn read(&self, request: &Request, offset: u64, bytes_max: u64) -> usize {
         let there = self.cached.get(offset as usize..).unwrap_or_default();
-        // A disk never answers 0 inside a file: that says its end (`read(2)`).
+        // A disk never returns 0 inside a file, because that means its end (`read(2)`).
         let len = there.len().min(request.len.min(bytes_max.max(1)) as usize);
         // SAFETY: as in `write`, and `len` is at most the request's.
         let bytes = unsafe { std::slice::from_raw_parts_mut(request.address, len) };

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The number of the file with each name.
+/// Maps each name to the number of its file.
 type Table = BTreeMap<PathBuf, usize>;
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(super) struct Names {
     since: Vec<Change>,
 }
 
-/// A change of one name or two, done as a whole or not at all.
+/// An atomic change of one or two names.
 #[derive(Clone)]
 enum Change {
     Add(PathBuf, usize),

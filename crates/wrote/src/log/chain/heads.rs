@@ -1,8 +1,8 @@
 //! The first bytes of many sealed segments, read through the page cache.
 //!
-//! A log has thousands of segments, and an opening looks at each. Nearly all before the last two
-//! were flushed long ago, so the page cache tells no more than the disk does. The caller looks at
-//! the disk itself where a file does not begin as it should, and where it need not be durable.
+//! Opening a log examines all of its possibly thousands of segments. Nearly all before the last two
+//! were flushed long ago, so the page cache equals the disk. The caller reads the disk itself if a
+//! file does not start as expected, or need not be durable.
 
 use super::super::batch;
 use super::super::input::LogFiles;
@@ -19,25 +19,25 @@ use std::path::{Path, PathBuf};
 
 /// The segment header and the header of the first batch.
 const HEAD_BYTES: usize = segment::HEADER_BYTES + batch::HEADER_BYTES;
-/// Segments at the end of a log that are seldom durable.
+/// The number of segments at the end of a log that are often not durable.
 const LAST: usize = 2;
-/// Files that are open at once, so that the device reads several.
+/// Files open at once, so that the device reads several concurrently.
 const FILES: usize = 32;
-/// The most threads, and the least files of each: it takes longer to start one for fewer.
+/// The most threads, and the fewest files for each, because starting one takes time.
 const THREADS_MAX: usize = 4;
 const THREAD_FILES_MIN: usize = 1000;
-/// The part of a file that is read ahead of its turn.
+/// The part of a file that is read ahead.
 const AHEAD_BYTES: u64 = 4096;
 
-/// A file whose first bytes the page cache lacks.
+/// A file whose first bytes are not in the page cache.
 struct Awaited {
     index: usize,
     file: File,
     file_bytes: u64,
 }
 
-/// Returns the heads of the segments before the last two, and `None` in place of each other one and
-/// of each that cannot be read so.
+/// Returns the heads of the segments before the last two, with `None` for each other one and each
+/// that could not be read this way.
 pub(super) fn of(files: &LogFiles, names: &[(u64, PathBuf)]) -> Vec<Option<SegmentHead>> {
     let mut heads: Vec<Option<SegmentHead>> = names.iter().map(|_| None).collect();
     let sealed = &names[..names.len().saturating_sub(LAST)];
@@ -85,14 +85,14 @@ fn read(held: Option<&Folder>, names: &[(u64, PathBuf)], heads: &mut [Option<Seg
 
 /// Opens an ordinary file, and returns its length too.
 fn open(held: Option<&Folder>, path: &Path) -> Option<(File, u64)> {
-    // A pipe with a segment's name would never open.
+    // Opening a pipe with a segment's name would block.
     let file = open_within(held, path, OFlags::NONBLOCK).ok()?;
     let stat = fstat(&file).ok()?;
     let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     is_file.then_some((file, stat.st_size as u64))
 }
 
-/// Returns the head of a segment that begins with `bytes`, if it begins as it should.
+/// Returns the head of a segment that starts with `bytes`, if valid.
 fn decode(
     bytes: &[u8; HEAD_BYTES],
     (number, path): &(u64, PathBuf),

@@ -1,27 +1,27 @@
-//! The pace of the disk: slower than the page cache where producers wait for it, and too slow for
-//! records that are to be durable after a time.
+//! The rate of the disk: whether it is slower than the page cache while producers wait, and too
+//! slow to make records durable within an interval.
 
 use std::time::{Duration, Instant};
 
-/// A disk is slow if producers wait longer than at this rate. The page cache takes 1 to 2 GB/s on
-/// one thread, so a faster disk has little to gain by it, and pays with processor time.
+/// A disk is slow if producers wait at a lower rate than this. One thread writes 1 to 2 GB/s to the
+/// page cache, so a faster disk gains little from it, and costs CPU time.
 const SLOW_BYTES_PER_S: u64 = 200_000_000;
-/// The bytes over which waits are counted: more than a hiccup of a fast disk delays.
+/// The bytes over which waits are measured: more than a hiccup of a fast disk delays.
 const WINDOW_BYTES: u64 = 8 << 20;
 
-/// The time beyond their interval after which records that are not durable hold up later ones, as
-/// in Redis.
+/// How long beyond their interval records may be overdue before later ones are held up, as in
+/// Redis.
 const OVERDUE: Duration = Duration::from_secs(1);
-/// A flush of fewer bytes tells nothing of the rate of a disk.
+/// A smaller flush does not concern the rate of a disk.
 const FLUSH_BYTES_MIN: u64 = 1 << 20;
 
 #[derive(Debug, Default)]
 pub(super) struct DiskPace {
-    /// Bytes of records that the kernel has taken in this window.
+    /// Bytes of records written to the kernel in this window.
     written_bytes: u64,
     /// The time in it for which producers waited.
     waited: Duration,
-    /// When they began to wait, if they do.
+    /// The start of their current wait, if any.
     waits_since: Option<Instant>,
 }
 
@@ -30,13 +30,13 @@ impl DiskPace {
         self.written_bytes += bytes;
     }
 
-    /// Notes that producers wait for something else.
+    /// Records that producers wait for something else.
     pub(super) fn end_wait(&mut self) {
         self.waits_since = None;
     }
 
-    /// Notes at `now` whether producers wait. Returns the rate of the disk, in bytes a second, if
-    /// they do so for a slow one.
+    /// Records at `now` whether producers wait. Returns the disk's rate in bytes per second, if
+    /// they wait for a slow one.
     pub(super) fn slow_rate(&mut self, do_wait: bool, now: Instant) -> Option<u64> {
         let since = std::mem::replace(&mut self.waits_since, do_wait.then_some(now));
         self.waited += since.map_or(Duration::ZERO, |since| now - since);
@@ -49,9 +49,9 @@ impl DiskPace {
     }
 }
 
-/// Tells whether no more records are written, since a disk of this rate, if it is slow, could not
-/// flush them in time: those that are to be durable after an interval, of which the oldest is not
-/// after its age, with so many bytes behind it.
+/// Returns whether to stop writing, because a slow disk of this rate could not flush in time the
+/// records to be durable after an interval, of which the oldest is not after its age, with
+/// `behind_bytes` pending.
 pub(super) fn is_overdue(
     interval: Duration,
     age: Duration,
@@ -65,8 +65,8 @@ pub(super) fn is_overdue(
     is_full || age >= bound
 }
 
-/// Returns the rate of a slow disk after a flush, in bytes a second. One flush may have been in bad
-/// luck, and of another the kernel may have written most before.
+/// Updates the rate of a slow disk after a flush, in bytes per second. One flush may have been
+/// unlucky, and for another the kernel may have written most before.
 pub(super) fn after_flush(bytes_per_s: u64, bytes: u64, time: Duration) -> u64 {
     match bytes {
         FLUSH_BYTES_MIN.. => bytes_per_s.midpoint(bytes_per_s.min(rate(bytes, time))),
@@ -74,7 +74,7 @@ pub(super) fn after_flush(bytes_per_s: u64, bytes: u64, time: Duration) -> u64 {
     }
 }
 
-/// Returns the rate of `bytes` in `time`, in bytes a second.
+/// Returns the rate of `bytes` in `time`, in bytes per second.
 fn rate(bytes: u64, time: Duration) -> u64 {
     let rate = u128::from(bytes) * 1_000_000_000 / time.as_nanos().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX)
@@ -84,8 +84,8 @@ fn rate(bytes: u64, time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    /// Returns the rate, if it is slow, of a disk that takes 8 MiB in 100 ms, while producers wait
-    /// for `waited` of them.
+    /// Returns the slow rate of a disk that writes 8 MiB in 100 ms, during which producers wait for
+    /// `waited`.
     fn slow_rate(waited: Duration) -> Option<u64> {
         let (mut pace, begin) = (DiskPace::default(), Instant::now());
         assert_eq!(pace.slow_rate(false, begin), None);

@@ -1,5 +1,4 @@
-//! The segments of a log that is written: begun, prepared ahead, sealed, removed; and the end of
-//! the last.
+//! The segments of a log being written: started, prepared ahead, sealed, removed, and closed.
 
 use super::super::batch::{self, BatchHeader};
 use super::super::claim::ClosedBatch;
@@ -14,20 +13,20 @@ use super::{Flush, Flusher, OpenSegment, Preparing};
 use crate::engine::Op;
 use crate::{Completion, Error, FileOptions};
 
-/// The least space that is prepared at once. A new log has no more before its first record, and one
-/// that was there before has none.
+/// The minimum space prepared at once. A new log has no more before its first record, and an
+/// existing one has none.
 pub(in crate::log) const AHEAD_BYTES_MIN: u64 = 64 << 10;
 
-/// The most full segments of a framed log that are not durable: each keeps its file open, and an
+/// The most full segments of a framed log that are not durable: each keeps its file open, and
 /// opening after a crash reads them all.
 const UNFLUSHED_MAX: usize = 64;
 
-/// Prepared space, or an error that may pass, as that of a full disk. Any other error is outside
-/// and fails the log.
+/// Prepared space, or a temporary error such as a full disk. Any other error is outside and fails
+/// the log.
 type Room<T> = Result<Result<T, Error>, Error>;
 
-/// Errors that may pass: no room on the disk or in a quota, no descriptor, no memory, and a limit
-/// of files' lengths, which another process may raise (`prlimit(2)`).
+/// Temporary errors: no space on disk or in a quota, no descriptor, no memory, and a file size
+/// limit, which another process may raise (`prlimit(2)`).
 const MAY_PASS: [i32; 6] =
     [libc::ENOSPC, libc::EDQUOT, libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EFBIG];
 
@@ -39,7 +38,7 @@ fn room<T>(error: Error) -> Room<T> {
 }
 
 impl Flusher {
-    /// Prepares the space of a batch that is about to be written, and begins its segment.
+    /// Prepares the space of a batch about to be written, and starts its segment.
     pub(super) fn make_room(&mut self, state: &LogState, batch: &ClosedBatch) -> Room<()> {
         let Start { segment: number, offset, .. } = batch.start;
         if batch.count == 0 {
@@ -56,8 +55,8 @@ impl Flusher {
                     self.flush_earlier(state, self.unflushed_max(state) - 1)?;
                     self.take_prepared()
                 }
-                // A file of lines is a segment as soon as it has its name, and proves that every
-                // line of the file before it was durable.
+                // A file of lines is a segment as soon as it has its name, which proves that all
+                // lines of the previous file were durable.
                 Format::Lines => {
                     self.leave_segment(state);
                     self.flush_earlier(state, 0)?;
@@ -81,8 +80,8 @@ impl Flusher {
         }
     }
 
-    /// Prepares a segment that begins. Where no file can be opened, those of earlier segments give
-    /// way.
+    /// Prepares a segment to be started. If no file can be opened, files of earlier segments are
+    /// closed.
     fn prepare_next(&mut self, state: &LogState, number: u64) -> Room<()> {
         match self.prepare(state, number, 0)? {
             Err(error)
@@ -96,8 +95,8 @@ impl Flusher {
         }
     }
 
-    /// Returns how many full segments may wait for a flush: no more bytes than are to be kept, and
-    /// few where records are to be durable after a time and the rate of the disk is not known.
+    /// Returns how many full segments may wait for a flush: at most the bytes to retain, and few if
+    /// records are to be durable after a time and the disk's rate is unknown.
     fn unflushed_max(&self, state: &LogState) -> usize {
         if state.terms.interval().is_some() && self.absorbing.is_none() {
             return 2;
@@ -109,7 +108,8 @@ impl Flusher {
         usize::try_from(kept).map_or(UNFLUSHED_MAX, |kept| kept.clamp(1, UNFLUSHED_MAX))
     }
 
-    /// Tells whether a batch can be written at once: its segment is begun, and its space prepared.
+    /// Returns whether a batch can be written at once: its segment is started and its space
+    /// prepared.
     pub(super) fn has_room(&self, state: &LogState, batch: &ClosedBatch) -> bool {
         let Start { segment: number, offset, .. } = batch.start;
         let end = offset + batch.bytes as u64;
@@ -117,12 +117,12 @@ impl Flusher {
         batch.count == 0 || self.number() == Some(number) && is_prepared
     }
 
-    /// Returns the number of the segment that is written.
+    /// Returns the number of the current segment.
     fn number(&self) -> Option<u64> {
         self.segment.as_ref().map(|segment| segment.number)
     }
 
-    /// Makes the segments before the one that is written durable, but for the `left` last.
+    /// Makes the segments before the current one durable, except the last `left`.
     pub(super) fn flush_earlier(&mut self, state: &LogState, left: usize) -> Result<(), Error> {
         self.seal(state, state.durable.done())?;
         while self.unflushed.len() > left {
@@ -162,8 +162,8 @@ impl Flusher {
         segment
     }
 
-    /// Waits until the segment `number`, which is written or is next, is prepared up to `end`. On a
-    /// disk without room for the space ahead it prepares the needed part only.
+    /// Waits until segment `number`, the current or next one, is prepared up to `end`. If the disk
+    /// has no room for the space ahead, prepares only the needed part.
     fn prepare(&mut self, state: &LogState, number: u64, end: u64) -> Room<()> {
         let block_bytes = state.terms.layout.block_bytes;
         let lengths = [self.ahead_bytes(), AHEAD_BYTES_MIN, block_bytes];
@@ -175,7 +175,7 @@ impl Flusher {
             match self.preparing.take() {
                 failed @ (Preparing::Idle | Preparing::Failed(_)) => match (left.next(), failed) {
                     (Some(len), failed) => self.begin_preparing(state, number, end, len, failed)?,
-                    // The spare file takes room that the record needs.
+                    // The spare file takes space that the record needs.
                     (None, failed) if self.discard_spare() => {
                         (left, self.preparing) = (lengths.into_iter(), failed);
                     }
@@ -209,8 +209,8 @@ impl Flusher {
         }
     }
 
-    /// Begins to prepare the segment `number` up to `end`, and `ahead_bytes` in all where the
-    /// segment is that long. `failed` is an earlier attempt.
+    /// Starts to prepare segment `number` up to `end`, and `ahead_bytes` in total if the segment is
+    /// that long. `failed` is an earlier attempt.
     fn begin_preparing(
         &mut self,
         state: &LogState,
@@ -236,7 +236,7 @@ impl Flusher {
             self.preparing = Preparing::Waiting(next);
             return Ok(());
         }
-        // An attempt has failed, and its file could not be removed then.
+        // A failed attempt's file could not be removed at the time.
         if self.left_over.take_if(|left| *left == path).is_some()
             && self.engine.remove(&path).is_err_and(|error| error.errno() != libc::ENOENT)
         {
@@ -245,7 +245,7 @@ impl Flusher {
         let next = Preparation::new(&mut self.engine, &path, number, *prepare, end_after(0));
         self.preparing = match (next, failed) {
             (Ok(next), _) => Preparing::Waiting(next),
-            // A failed attempt whose file could not be removed either: report its error.
+            // A failed attempt whose file could not be removed: report its error.
             (Err(error), Preparing::Failed(first)) if error.errno() == libc::EEXIST => {
                 Preparing::Failed(first)
             }
@@ -254,11 +254,11 @@ impl Flusher {
         Ok(())
     }
 
-    /// Prepares space a step further: that of the segment that is written once half of it is used,
-    /// and that of the next at the pace at which this one fills.
+    /// Continues preparing space: the current segment's once half of it is used, and the next one's
+    /// at the pace at which this one fills.
     pub(super) fn start_preparing(&mut self, state: &LogState) -> Result<(), Error> {
         self.is_next_due = false;
-        // An opening that appends nothing need not write.
+        // Opening without appending need not write.
         let Some(segment) = self.segment.as_ref().filter(|_| self.written_bytes > 0) else {
             return Ok(());
         };
@@ -285,13 +285,13 @@ impl Flusher {
         self.go_on_preparing(state, end)
     }
 
-    /// Tells whether no record waits for the disk.
+    /// Returns whether no record waits for the disk.
     fn is_idle(&self, state: &LogState) -> bool {
         let is_taken = self.taken == state.next_sequence();
         is_taken && self.batches.is_empty() && !state.durable.is_wanted() && !self.is_brief()
     }
 
-    /// Starts the next step of a preparation, of zeros none beyond `end`.
+    /// Starts the next step of a preparation, with zeros up to at most `end`.
     fn go_on_preparing(&mut self, state: &LogState, end: u64) -> Result<(), Error> {
         let mut next = match self.preparing.take() {
             Preparing::Waiting(next) => next,
@@ -312,7 +312,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// Keeps a preparation, or gives what it has prepared to the segment that is written.
+    /// Keeps a preparation, or gives what it has prepared to the current segment.
     fn keep_prepared(&mut self, next: Preparation) {
         match &mut self.segment {
             Some(segment) if next.is_ready() && segment.number == next.number => {
@@ -329,7 +329,7 @@ impl Flusher {
         state.terms.may_omit_zeros
             && match state.terms.held {
                 Some(_) => self.zeros.are_dear(),
-                // A simulated disk takes no time: every other segment goes without.
+                // A simulated disk has no timing, so every other segment is done without.
                 None => number.is_multiple_of(2),
             }
     }
@@ -363,13 +363,13 @@ impl Flusher {
         Ok(())
     }
 
-    /// Returns the number of the segment that is prepared before its first record.
+    /// Returns the number of the segment prepared before its first record.
     pub(super) fn prepared_number(&self) -> Option<u64> {
         self.preparing.preparation().map(|next| next.number)
     }
 
-    /// Takes back what was prepared, while no step of it is in flight. Fails if the file of a next
-    /// segment cannot be removed.
+    /// Discards what was prepared, while no step is in flight. Fails if the file of a next segment
+    /// can't be removed.
     pub(super) fn discard_preparing(&mut self) -> Result<(), Error> {
         match self.preparing.take() {
             Preparing::InFlight(_) => unreachable!("no operation is in flight"),
@@ -378,7 +378,7 @@ impl Flusher {
         }
     }
 
-    /// Closes the full segments that are durable, and applies retention.
+    /// Closes full segments that are durable, and applies retention.
     pub(super) fn seal(&mut self, state: &LogState, durable: u64) -> Result<(), Error> {
         let is_durable =
             |segment: &OpenSegment| !segment.is_dirty && segment.end_sequence <= durable;
@@ -387,7 +387,7 @@ impl Flusher {
             let bytes = self.engine.file_len(segment.file)?;
             self.engine.close_file(segment.file)?;
             let OpenSegment { path, end, written, end_sequence, .. } = segment;
-            // A full segment lacks the space of a batch at most.
+            // A full segment lacks at most the space of a batch.
             let is_whole = bytes <= written.max(end + state.terms.layout.capacity);
             let is_prepared = state.format() == Format::Framed;
             let is_written = is_prepared && state.terms.prepare == Prepare::Write && is_whole;
@@ -417,8 +417,8 @@ impl Flusher {
         }
     }
 
-    /// Ends a log that takes no more records: makes everything durable, marks the end with a last
-    /// batch, and cuts off the space behind it. On a full disk the rest stays in memory.
+    /// Ends a log: makes everything durable, marks the end with a last batch, and cuts the space
+    /// after it. On a full disk the rest stays in memory.
     pub(in crate::log) fn close(&mut self, state: &LogState) -> Room<()> {
         let lacks = state.lacks();
         let end = state.next_sequence();
@@ -448,7 +448,7 @@ impl Flusher {
         let seed = segment::seed(layout.log_id, number);
         let offset = end.next_multiple_of(layout.block_bytes);
         if self.prepare(state, number, offset + layout.block_bytes)?.is_err() {
-            // A log without that mark is whole, too, as after a crash.
+            // Without that mark the log is still intact, as after a crash.
             self.engine.truncate(file, end)?;
             return self.engine.flush(file);
         }
@@ -476,8 +476,8 @@ impl Flusher {
     }
 }
 
-/// How the next segment is prepared while one is written: a flush waits for the zeros that the disk
-/// got before it, so they go in small steps.
+/// The pace of preparing the next segment. A flush waits for zeros written before it, so they are
+/// written in small steps.
 #[derive(Clone, Copy)]
 struct Pace {
     used: u64,
@@ -485,12 +485,12 @@ struct Pace {
 }
 
 impl Pace {
-    /// The next segment is begun at half of this one, and is whole at fifteen sixteenths.
+    /// The next segment is started at half of this one, and complete at fifteen sixteenths.
     fn begins(self) -> bool {
         self.used >= self.segment_bytes / 2
     }
 
-    /// Returns the end of the zeros that a next segment of `bytes` should have now.
+    /// Returns how far the zeros of a next segment of `bytes` should reach now.
     fn end_of(self, bytes: u64) -> u64 {
         let sixteenth = (self.segment_bytes / 16).max(1);
         let used = self.used.saturating_sub(8 * sixteenth);
@@ -520,8 +520,8 @@ mod tests {
     use crate::log::testing::{folder, read, used_bytes};
     use crate::{Log, Sim, SyncPolicy};
 
-    /// Waits for a record until it is durable or the log has failed. Returns whether a wait said
-    /// that it is not durable yet.
+    /// Waits for a record until it is durable or the log has failed. Returns whether a wait
+    /// reported that it is not durable yet.
     fn wait_until_known(log: &Log, sequence: u64) -> Result<bool, Error> {
         let mut has_waited = false;
         loop {
@@ -541,7 +541,7 @@ mod tests {
                 let sim = Sim::new(operation);
                 let options = Log::options().segment_bytes(64 << 10).buffers(2);
                 let log = options.buffer_bytes(4096).on(&sim.disk()).open(folder()).unwrap();
-                // A shorter preparation is tried at once: so it fails some times.
+                // A shorter preparation is tried at once, so it fails several times.
                 let begin = sim.operations() + operation;
                 (begin..begin + 8).for_each(|at| sim.fault(at, Fault::Once(errno)));
                 let mut durable = 0;
@@ -633,7 +633,7 @@ mod tests {
                     most = most.max(flusher.unflushed.len());
                     Ok(())
                 });
-                // The segment that is written, the next, and one that has just got full.
+                // The current segment, the next, and one that has just become full.
                 assert!(used_bytes(&sim) <= retain_bytes.saturating_add(3 * 8192));
             }
             assert_eq!(most, most_segments);

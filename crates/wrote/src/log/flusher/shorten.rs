@@ -1,4 +1,4 @@
-//! A log that is written is made shorter: whole segments at its beginning, records at its end.
+//! Shortens a log being written: whole segments at its start, records at its end.
 
 use super::super::cut::{self, CutPlace};
 use super::super::format::Format;
@@ -13,8 +13,8 @@ use crate::{Error, FileOptions};
 use std::path::PathBuf;
 
 impl Flusher {
-    /// Removes the segments of which every record is before `sequence`, and makes their removal
-    /// durable. Returns the first record that is left.
+    /// Removes the segments whose records are all before `sequence`, durably. Returns the first
+    /// remaining record.
     pub(in crate::log) fn trim(&mut self, state: &LogState, sequence: u64) -> Result<u64, Error> {
         let is_full = |segment: &OpenSegment| segment.end_sequence <= sequence;
         if self.unflushed.iter().any(is_full) {
@@ -42,7 +42,7 @@ impl Flusher {
         removed.map(|()| state.counted().first_sequence)
     }
 
-    /// Notes that the oldest segment, whose records end before `end_sequence`, is gone.
+    /// Records that the oldest segment, whose records end before `end_sequence`, is gone.
     pub(super) fn note_removed(&mut self, state: &LogState, end_sequence: u64) {
         let mut counted = state.counted();
         counted.first_sequence = end_sequence;
@@ -52,15 +52,15 @@ impl Flusher {
         self.has_removed = true;
     }
 
-    /// Takes the record `next` and every later one off the log. An error before the cut leaves the
-    /// log as it was; a later one fails it, since the disk may have either state.
+    /// Removes record `next` and all later ones. An error before the cut leaves the log unchanged;
+    /// a later one fails it, because the disk may have either state.
     pub(in crate::log) fn cut(
         &mut self,
         state: &LogState,
         files: &LogFiles,
         next: u64,
     ) -> Result<(), Error> {
-        // A batch that this makes ready is taken below.
+        // A batch that becomes ready by this is taken below.
         let _ = state.claims.pause();
         let start = match self.cut_paused(state, files, next) {
             Ok(start) => start,
@@ -89,8 +89,8 @@ impl Flusher {
         self.wakeups.send(state);
     }
 
-    /// Cuts the log while no batch is open. Returns where it goes on; `None` if there is nothing to
-    /// cut off.
+    /// Cuts the log while no batch is open. Returns where it continues; `None` if there is nothing
+    /// to cut.
     fn cut_paused(
         &mut self,
         state: &LogState,
@@ -120,7 +120,7 @@ impl Flusher {
         let Some(OpenSegment { number: last, .. }) = self.segment else {
             unreachable!("a log with records has a segment")
         };
-        // The file of a segment that is prepared already is removed as those that are cut off are.
+        // The file of an already prepared segment is removed like those that are cut.
         let number = self.prepared_number().unwrap_or(last).max(last) + 1;
         let place = self.cut_place(state, files, next)?;
         if !SegmentHeader::can_continue(number, place.previous) {
@@ -134,11 +134,11 @@ impl Flusher {
     fn make_durable(&mut self, state: &LogState, end: u64) -> Result<(), Error> {
         let lacks = state.lacks();
         state.durable.want(end);
-        // An empty batch that was closed is taken, too.
+        // An empty batch that was closed is taken too.
         let is_enough = || state.durable.done() >= end && !state.claims.has_closed();
         self.run(state, &is_enough);
         state.check()?;
-        // The records come later, and this call's work does not.
+        // The records are written later, but this call fails now.
         let lacked = state.lacked_since(lacks, Goal::Durable, end);
         lacked.map_or(Ok(()), |error| Err(error.given_up()))
     }
@@ -192,8 +192,7 @@ impl Flusher {
         Ok(layout.start(Start { first_sequence: next, segment: number, offset }, false, 0))
     }
 
-    /// Removes the files of the segments that the cut took out of the log, and the end of the one
-    /// that it left.
+    /// Deletes the files of segments removed by the cut, and the end of the one that it left.
     fn finish_cut(
         &mut self,
         state: &LogState,

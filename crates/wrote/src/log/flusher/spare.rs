@@ -1,9 +1,8 @@
-//! The spare file of a log: that of a segment which was removed, and which a later one gets.
+//! The spare file of a log: the file of a removed segment, to be reused by a later one.
 //!
-//! A durable record goes into blocks that were written before, since the file system then has
-//! nothing to note of them. In a new file these blocks are zeros, and the disk writes as many as it
-//! writes records. In the file of a removed segment they are the records of that one. Nothing in
-//! it is valid in a segment of another number.
+//! A durable record goes into previously written blocks, for which the file system need not record
+//! anything. In a new file these blocks are zeros, which doubles the bytes written. In the file of
+//! a removed segment they are its records. Nothing in it is valid in a segment of another number.
 
 use super::super::prepare::{self, Preparation};
 use super::super::retention::RetainedSegment;
@@ -19,12 +18,13 @@ pub(super) struct Spare {
     path: PathBuf,
     /// The length of its segment.
     bytes: u64,
-    /// The removal of its segment survives a power loss.
+    /// The removal of its segment is durable.
     pub is_removed_durably: bool,
 }
 
 impl Flusher {
-    /// Removes the file of a segment, or keeps it as the spare one if that is none or shorter.
+    /// Removes the file of a segment, or keeps it as the spare one if there is none or a shorter
+    /// one.
     pub(super) fn remove_segment(
         &mut self,
         state: &LogState,
@@ -46,14 +46,14 @@ impl Flusher {
         self.engine.remove(path)
     }
 
-    /// Tells whether the name is that of a file itself, not of a link to one elsewhere.
+    /// Returns whether the name is that of a file itself, not of a link.
     fn is_ordinary(&mut self, path: &Path) -> bool {
         let located = self.engine.locate(path);
         located.is_ok_and(|located| located.found == Found::File && located.path == path)
     }
 
-    /// Begins to prepare the segment `number`, up to `end`, in the spare file. Returns `None` if
-    /// there is none, if it is longer, or if a reader or a backup still has it.
+    /// Starts to prepare segment `number`, up to `end`, in the spare file. Returns `None` if there
+    /// is none, if it is longer, or if a reader or backup still uses it.
     pub(super) fn recycle(
         &mut self,
         state: &LogState,
@@ -62,11 +62,11 @@ impl Flusher {
         end: u64,
     ) -> Result<Option<Preparation>, Error> {
         if self.spare.is_some() && self.engine.locate(place)?.found != Found::Nothing {
-            // An attempt has failed, and its file could not be removed.
+            // A failed attempt's file could not be removed.
             return Ok(None);
         }
         let Some(spare) = self.spare.take_if(|spare| spare.bytes <= end) else { return Ok(None) };
-        // A power loss must not give the file the name back by which it is a segment.
+        // Power loss must not restore the name by which the file is a segment.
         if !spare.is_removed_durably {
             self.engine.sync_folder(&state.terms.folder)?;
         }
@@ -96,10 +96,10 @@ impl Flusher {
         len_bytes.map(|len_bytes| (file, len_bytes))
     }
 
-    /// Removes the spare file, which no segment will get. Returns whether there was one.
+    /// Removes the spare file, if no segment will use it. Returns whether there was one.
     pub(super) fn discard_spare(&mut self) -> bool {
         let Some(spare) = self.spare.take() else { return false };
-        // One that stays is removed by the next opening.
+        // If it stays, the next open removes it.
         let _ = self.engine.remove(&spare.path);
         true
     }

@@ -1,27 +1,27 @@
-//! The choice whether zeros are written ahead of the records, by the time that records take on
-//! this disk with them and without.
+//! Decides whether zeros are written ahead of the records, by the measured time of records with and
+//! without them.
 //!
 //! A flush of records in written blocks changes no metadata of the file system. In allocated blocks
-//! it does, and takes about twice as long. But the disk needs time for the zeros, too: they are as
-//! many bytes as the records. On a slow disk with much in each flush that is far more.
+//! it does, and takes about twice as long. But writing the zeros takes time too, as they are as
+//! many bytes as the records. On a slow disk with large flushes that costs far more.
 
 use std::time::{Duration, Instant};
 
-/// The time of records after which their cost is known: so long that a disk which delays some
-/// operations, as the limits of a volume do, has done so as often as it does.
+/// The time of records after which their cost is known: long enough to include typical delays, such
+/// as the limits of a volume.
 const TOLD_AFTER: Duration = Duration::from_millis(250);
 /// The time after which older records count half.
 const TIME_MAX: Duration = Duration::from_secs(4);
-/// The share of the time of records, as its inverse, that zeros may take while it is not known what
-/// records cost without them.
+/// The fraction (as an inverse) of the records' time that zeros may take while the cost without
+/// them is unknown.
 const SHARE: u128 = 2;
-/// The share of the time without zeros that they must save, as its inverse: about as fast with half
-/// of the bytes is better.
+/// The fraction (as an inverse) of the time that zeros must save: at about equal speed, half of the
+/// bytes is better.
 const SAVED: u128 = 10;
 /// The bytes without zeros after which they are tried again.
 const LEFT_OUT_BYTES: u64 = 1 << 30;
-/// The factor by which the mean bytes of a flush change where all is measured anew, and the share
-/// of a flush in that mean, as its inverse.
+/// The change of the mean flush length that restarts measuring, and the weight (as an inverse) of a
+/// flush in that mean.
 const OTHER_LOAD: u64 = 2;
 const MEAN_OF: u64 = 64;
 
@@ -41,7 +41,7 @@ pub(super) struct Zeros {
     /// The mean bytes of a flush, now and when the first cost was noted.
     flush_bytes: u64,
     first_flush_bytes: u64,
-    /// Zeros are left out: the bytes since then.
+    /// Zeros are left out; the bytes since then.
     left_out: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ impl Cost {
         self.time >= TOLD_AFTER
     }
 
-    /// Returns the time of a GB, in nanoseconds.
+    /// Returns the time per GB, in nanoseconds.
     fn ns_per_gb(&self) -> u128 {
         self.time.as_nanos() * 1_000_000_000 / u128::from(self.bytes.max(1))
     }
@@ -84,12 +84,12 @@ pub(super) struct Flushed {
 }
 
 impl Zeros {
-    /// Notes that so many zeros were written.
+    /// Counts zeros written.
     pub(super) fn note(&mut self, bytes: u64) {
         self.new_bytes += bytes;
     }
 
-    /// Notes a flush that is complete at `now`.
+    /// Records a flush that is complete at `now`.
     pub(super) fn note_flush(&mut self, flush: &Flushed, now: Instant) {
         let &Flushed { bytes, begun_at, in_written, is_preparing } = flush;
         let since = self.durable_at.replace(now).map_or(begun_at, |before| before.max(begun_at));
@@ -102,7 +102,7 @@ impl Zeros {
                 self.zeros_bytes += zeros_bytes;
             }
             (false, false) => self.allocated.add(bytes, time),
-            // Neither way is like this for long.
+            // Neither state lasts long.
             (false, true) => {}
         }
         for cost in [&mut self.written, &mut self.allocated] {
@@ -117,12 +117,12 @@ impl Zeros {
         self.choose();
     }
 
-    /// Tells whether zeros for the records cost more than they save.
+    /// Returns whether zeros cost more than they save.
     pub(super) fn are_dear(&self) -> bool {
         self.left_out.is_some()
     }
 
-    /// Forgets the costs where a flush has other bytes by now, or zeros were left out for long.
+    /// Forgets the costs if the flush length has changed, or zeros were left out for long.
     fn note_load(&mut self, bytes: u64) {
         let mean = if self.flush_bytes == 0 { bytes } else { self.flush_bytes };
         self.flush_bytes = mean - mean / MEAN_OF + bytes / MEAN_OF;
@@ -163,8 +163,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// A disk, by the time that it takes for a flush in written and in allocated blocks, and for a
-    /// megabyte.
+    /// A disk, by its times for a flush in written and in allocated blocks, and per megabyte.
     #[derive(Clone, Copy)]
     struct Disk {
         written: Duration,
@@ -172,8 +171,8 @@ mod tests {
         megabyte: Duration,
     }
 
-    /// Flushes records for some seconds, and half of the time writes the zeros of all of them, as
-    /// long as they are not dear. Returns the share of the flushes in written blocks.
+    /// Flushes records for some seconds, and half of the time writes zeros for all of them while
+    /// worthwhile. Returns the fraction of flushes in written blocks.
     fn flush(zeros: &mut Zeros, disk: Disk, bytes: u64, seconds: u64) -> f64 {
         let (begin, mut now) = (Instant::now(), Instant::now());
         zeros.durable_at = None;
@@ -193,7 +192,7 @@ mod tests {
         f64::from(written) / f64::from(flushes)
     }
 
-    /// 3,000 operations a second: two for a flush in written blocks, four in allocated ones.
+    /// 3,000 operations per second: two for a flush in written blocks, four in allocated ones.
     const VOLUME: Disk = disk([667, 1333, 8000]);
     const FAST: Disk = disk([200, 250, 500]);
 

@@ -312,7 +312,7 @@ fn by_the_documents_rules_damage_is_told_from_a_torn_end() {
     }
 }
 
-/// Makes a segment that was cut right at a block, where a record began.
+/// Creates a segment that was cut right at a block, where a record began.
 fn cut_at_a_block() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
     let mut segment = EncodedSegment::begin(1, 0, None);
     let before = segment::HEADER_BYTES + batch::HEADER_BYTES + record::HEADER_BYTES;
@@ -340,8 +340,8 @@ fn both_readers_read_the_same() {
     }
 }
 
-/// Makes three segments. The batches of each say that all records before were durable. The first
-/// begins behind a cut at offset 64, the second ends with a long batch without records.
+/// Makes three segments. The batches of each state that all earlier records were durable. The first
+/// begins after a cut at offset 64, the second ends with a long batch without records.
 fn three_segments() -> Vec<EncodedSegment> {
     let mut segments: Vec<EncodedSegment> = Vec::new();
     for number in 1..=3u64 {

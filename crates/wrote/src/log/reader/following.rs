@@ -1,4 +1,4 @@
-//! `Following`: when a reader at the end of a log looks for more.
+//! `Following`: decides when a reader at the end of a log checks for more.
 
 use super::super::driver::LogDriver;
 use super::super::watch::{Bell, Slept, Watch};
@@ -9,18 +9,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The time after which a reader looks although no change was reported, on a file system where the
-/// kernel reports every change.
+/// The interval of checking without a reported change, on a file system where the kernel reports
+/// every change.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
-/// The same time where it does not. It doubles up to the most.
+/// The same interval elsewhere. It doubles up to the maximum.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 /// The time without a record after which a reader checks that the disk has not lost the next one.
-/// It doubles up to the most, since a check reads all the space that is prepared for records.
+/// It doubles up to the maximum, because a check reads all prepared space.
 const CHECK_AFTER: Duration = Duration::from_millis(200);
 const CHECK_AFTER_MAX: Duration = Duration::from_secs(10);
-/// The time after which a reader examines the flag of [`super::super::until`], which reports no
-/// change.
+/// The interval of checking the flag of [`super::super::until`], which reports no change.
 const FLAG_AFTER: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -28,7 +27,7 @@ pub(super) struct Following {
     watch: Watch,
     /// The watch is armed, and reports every change.
     is_told: bool,
-    /// The reader has not come to the end of the bytes of the last look.
+    /// The reader has not reached the end found by the last look.
     has_more: bool,
     /// There may be more than at the last look.
     has_changed: bool,
@@ -41,10 +40,10 @@ pub(super) struct Following {
     /// No check was made since the last record or change.
     is_unchecked: bool,
     check_after: Duration,
-    /// Looks since the opening.
+    /// Looks since opening.
     #[cfg(test)]
     pub looks: u64,
-    /// Those of them that searched for a lost record.
+    /// Looks that searched for a lost record.
     #[cfg(test)]
     pub checks: u64,
 }
@@ -58,19 +57,19 @@ enum Look {
 }
 
 impl LogReader {
-    /// Waits at the end for the next record. Returns `None` if none comes within `timeout`, if the
-    /// reader's own log is over, or if the bell rings.
+    /// Waits at the end for the next record. Returns `None` if none arrives within `timeout`, if
+    /// the reader's own log is over, or if the bell rings.
     pub(super) fn wait(
         &mut self,
         following: &mut Following,
         timeout: Option<Duration>,
     ) -> Result<Option<u64>, Error> {
-        // A time that no clock reaches is for ever.
+        // An unrepresentable time means forever.
         let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut has_slept = false;
         following.begin();
         loop {
-            // Asked before the look, which then finds the last record.
+            // Checked before the look, which then finds the last record.
             let over = self.own.as_ref().filter(|own| own.state.is_over()).cloned();
             following.has_changed |= over.is_some();
             let look = following.due(has_slept);
@@ -112,8 +111,7 @@ impl LogReader {
         Ok(())
     }
 
-    /// Returns the bell that makes a wait end without a record; none of a reader that waits for
-    /// nothing.
+    /// Returns the bell that ends a wait without a record; `None` for a reader that does not wait.
     pub(in crate::log) fn bell(&mut self) -> Result<Option<Bell>, Error> {
         self.following.as_mut().map(|following| following.watch.bell()).transpose()
     }
@@ -146,12 +144,12 @@ impl Following {
         self.watch.enter(folder);
     }
 
-    /// Tells whether the reader is behind the end that it saw at the last look.
+    /// Returns whether the reader is past the end found by the last look.
     pub(super) fn is_at_end(&self) -> bool {
         !self.has_more
     }
 
-    /// Begins a wait. A caller that does not wait gets what came since the last look, too.
+    /// Starts a wait. A caller that does not wait also gets what arrived since the last look.
     fn begin(&mut self) {
         if std::mem::take(&mut self.has_more) {
             self.quiet_since = Instant::now();
@@ -194,7 +192,7 @@ impl Following {
         Some(Look::ForLost)
     }
 
-    /// Notes that a record was read. It costs little: a reader that catches up calls it each time.
+    /// Records that a record was read. Cheap, because a reader that catches up calls it each time.
     pub(super) fn found(&mut self) {
         self.has_more = true;
         self.has_event = false;
@@ -202,9 +200,9 @@ impl Following {
         self.is_unchecked = true;
     }
 
-    /// Notes that a look has found no record.
+    /// Records that a look has found no record.
     fn found_nothing(&mut self) {
-        // A writer may have gone on behind a record that can't be read.
+        // A writer may have continued after a record that can't be read.
         self.is_unchecked |= std::mem::take(&mut self.has_event);
     }
 

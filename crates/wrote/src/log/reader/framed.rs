@@ -26,8 +26,8 @@ struct FramedCursor {
     index: Option<LogIndex>,
 }
 
-/// Finds the segment with the record `from`, or with the first later one; `None` while no segment
-/// has a record.
+/// Finds the segment with record `from`, or with the first later one; `None` while no segment has a
+/// record.
 pub(super) fn find(files: &LogFiles, folder: &Path, from: u64) -> Result<Option<AnyCursor>, Error> {
     let found = find_cursor(files, folder, from, ReadBy::Order)?;
     Ok(found.map(|cursor| -> AnyCursor { Box::new(cursor) }))
@@ -53,7 +53,7 @@ fn find_cursor(
             None => Err(damage::error(path, 0, "this is not how a segment begins")),
         };
     };
-    // The reader compares each later segment with the one before.
+    // The reader compares each later segment with its predecessor.
     let first @ (_, first_path) = &names[0];
     if low > 0
         && let Some(begin) = open(files, &live, first, by)?
@@ -66,8 +66,8 @@ fn find_cursor(
         stated => stated.unwrap_or(0),
     };
     if stated < cursor.header.first_sequence {
-        // A crash may have taken records of the segments before, and what is behind them is no part
-        // of the log then. So the reader comes to its record from what was durable.
+        // A crash may have lost records of the segments before, and then what follows them is not
+        // part of the log. So the reader approaches its record from what was durable.
         let name = &names[segment_of(files, &live, stated, by)?];
         match open(files, &live, name, by)? {
             Some(earlier) => cursor = earlier,
@@ -80,9 +80,9 @@ fn find_cursor(
     Ok(Some(cursor))
 }
 
-/// Returns the index of the last segment that begins with the record `from` or an earlier one, or
-/// else of the first. A segment without a header is only prepared, or the reader that comes to it
-/// finds the damage.
+/// Returns the index of the last segment that starts with record `from` or an earlier one, or else
+/// of the first. A segment without a header is only prepared, or the reader that reaches it detects
+/// the damage.
 fn segment_of(files: &LogFiles, live: &LiveNames, from: u64, by: ReadBy) -> Result<usize, Error> {
     let (mut low, mut high) = (0, live.names.len());
     while high - low > 1 {
@@ -94,8 +94,8 @@ fn segment_of(files: &LogFiles, live: &LiveNames, from: u64, by: ReadBy) -> Resu
     Ok(low)
 }
 
-/// Returns the sequence before which every record was durable, as the segment `low` and those
-/// behind it state.
+/// Returns the sequence before which all records were durable, as stated by segment `low` and later
+/// ones.
 fn durable_sequence(files: &LogFiles, live: &LiveNames, low: usize) -> Result<u64, Error> {
     // Every record before a cut was made durable.
     let names = &live.names;
@@ -107,7 +107,7 @@ fn durable_sequence(files: &LogFiles, live: &LiveNames, low: usize) -> Result<u6
     if let Some(walk) = end::closed(files, &last)? {
         return Ok(walk.sequence);
     }
-    // The last that has a batch: those behind it are only prepared, or a crash took their batches.
+    // The last one with a batch: those after it are only prepared, or a crash lost their batches.
     for name in names[low..].iter().rev() {
         let head = chain::read_headers(files, std::slice::from_ref(name))?;
         if let Some(batch) = head.first().and_then(|head| head.first_batch) {
@@ -145,7 +145,7 @@ fn open_any(
     Ok(Some(FramedCursor { header, walk, record: (0, 0), written_at_ns: 0, index: None }))
 }
 
-/// Tells whether segments had durable records, although no header tells what the first of them is.
+/// Returns whether segments had durable records, although no header gives the first one's sequence.
 fn has_durable_records(files: &LogFiles, names: &SegmentNames) -> Result<bool, Error> {
     for (number, path) in names {
         let header = read_header(&mut Input::open(files, path, true, false)?, *number)?;
@@ -158,8 +158,8 @@ fn has_durable_records(files: &LogFiles, names: &SegmentNames) -> Result<bool, E
 }
 
 impl FramedCursor {
-    /// Fails if a reader at the record `sequence` has read records that the cut took off which
-    /// begins this segment.
+    /// Fails if a reader at record `sequence` has read records removed by the cut that starts this
+    /// segment.
     fn check_cut(&mut self, folder: &Path, sequence: u64) -> Result<(), Error> {
         // Its first batch holds the records that were copied from before the cut.
         let first = self.walk.batch_at(segment::HEADER_BYTES as u64)?;
@@ -170,7 +170,7 @@ impl FramedCursor {
         Err(Error::Truncated { path: folder.to_owned(), sequence: cut })
     }
 
-    /// Tells whether the file is no longer this segment.
+    /// Returns whether the file has stopped being this segment.
     fn has_become_another(&mut self) -> Result<bool, Error> {
         self.walk.input.look_again()?;
         let header = SegmentHeader::decode(self.walk.input.bytes(0, segment::HEADER_BYTES)?);
@@ -178,7 +178,7 @@ impl FramedCursor {
         Ok(header != Ok(self.header))
     }
 
-    /// Moves to a place where a reader was before. Returns whether the log goes on there.
+    /// Moves to an earlier position of the reader. Returns whether the log continues there.
     fn jump(&mut self, folder: &Path, place: IndexPlace) -> Result<bool, Error> {
         if place.number != self.header.segment_id {
             let path = segment::path(folder, Format::Framed, place.number);
@@ -238,7 +238,7 @@ impl Cursor for FramedCursor {
         self.walk.input.pause()?;
         let mut index = self.index.take().unwrap_or_else(LogIndex::new);
         if self.walk.input.is_shorter()? {
-            // A cut, retention or the end of its writer has taken something away.
+            // A cut, retention or the end of its writer has removed something.
             index = LogIndex::new();
         }
         match index.near(from) {

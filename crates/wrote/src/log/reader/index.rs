@@ -1,16 +1,16 @@
-//! `LogIndex`: places that a reader has come by, so that it finds a record near one again.
+//! `LogIndex`: positions that a reader has passed, so that it can find a nearby record again.
 
 use super::super::walk::{OpenBatch, Walk};
 use std::collections::BTreeMap;
 
 /// The least bytes between two places.
 const SPACING_BYTES: u64 = 16 << 10;
-/// Beyond so many places every second one is forgotten, and the spacing doubles (W8).
+/// Beyond this number every second position is forgotten, and the spacing doubles (W8).
 const PLACES_MAX: usize = 1 << 16;
-/// Spacings between two places that have nothing unknown between them.
+/// The maximum gap, in spacings, between positions that leave nothing unknown between them.
 const GAP: u64 = 4;
 
-/// A place at which a walk can go on.
+/// A position at which a walk can continue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IndexPlace {
     /// The segment's number.
@@ -35,7 +35,7 @@ impl LogIndex {
         LogIndex { places: BTreeMap::new(), spacing_bytes: SPACING_BYTES, last: (0, 0) }
     }
 
-    /// Notes the place of a walk in segment `number`, unless it is near the last one.
+    /// Remembers the position of a walk in segment `number`, unless it is near the last one.
     #[inline]
     pub(super) fn note(&mut self, number: u64, walk: &Walk) {
         let (last_number, last_offset) = self.last;
@@ -58,8 +58,8 @@ impl LogIndex {
         }
     }
 
-    /// Returns the last place before the record, if the record is in the batch of that place, or
-    /// the next place is as near as any.
+    /// Returns the last position before the record, if the record is in that position's batch, or
+    /// the next position is as near as possible.
     pub(super) fn near(&self, sequence: u64) -> Option<IndexPlace> {
         let (_, &before) = self.places.range(..=sequence).next_back()?;
         let is_near = |next: &IndexPlace| {
@@ -73,7 +73,7 @@ impl LogIndex {
         is_known.then_some(before)
     }
 
-    /// Forgets the places of a segment that is gone, or is another than it was.
+    /// Forgets the positions of a segment that is gone or was replaced.
     pub(super) fn forget(&mut self, number: u64) {
         self.places.retain(|_, place| place.number != number);
         self.last = (0, 0);

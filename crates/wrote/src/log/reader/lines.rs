@@ -39,7 +39,7 @@ impl LineCursor {
         Ok(LineCursor { number, input, place: 0, sequence: number, line: (0, 0) })
     }
 
-    /// Passes over the line at `place`, if a whole one is there.
+    /// Skips the line at `place`, if it is complete.
     fn pass_line(&mut self) -> Result<bool, Error> {
         let mut searched_bytes = LINE_BYTES;
         loop {
@@ -118,7 +118,7 @@ impl Cursor for LineCursor {
         self.input.look_again()
     }
 
-    /// The flusher flushes a file before it begins the next one. So a later file proves that the
+    /// The flusher flushes a file before it starts the next one, so a later file proves that the
     /// lines before it were durable.
     fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error> {
         self.input.pause()?;

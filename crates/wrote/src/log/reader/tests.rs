@@ -1,4 +1,4 @@
-//! Reads of finished logs, and of logs that are written meanwhile.
+//! Reads of finished logs, and of logs being written.
 
 use super::super::batch::BatchHeader;
 use super::super::segment;
@@ -95,7 +95,7 @@ fn every_record_of_a_long_segment_is_read_from_any_place_on() {
 
 #[test]
 fn a_segment_that_begins_before_the_end_of_the_one_before_is_damage() {
-    // An end that was cut off is back, behind the record after which the log went on.
+    // A removed end is back, after the record at which the log continued.
     let built = SampleLog::default().segment().batch(0, &[b"zero"]).batch(0, &[b"old", b"older"]);
     let end = built.segments[0].bytes.len();
     let built = built.cut(end, 1).segment().batch(0, &[b"one"]);

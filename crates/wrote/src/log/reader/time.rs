@@ -1,4 +1,4 @@
-//! The first record of a framed log that was written at a time or later.
+//! Finds the first record of a framed log written at a given time or later.
 
 use super::super::chain::{self, SegmentHead};
 use super::super::format::Format;
@@ -19,10 +19,10 @@ struct Found {
 }
 
 /// Returns the sequence of the first record whose batch was written at `at_ns` or later, in
-/// nanoseconds since 1970; the next sequence if none was.
+/// nanoseconds since 1970; the next sequence if there is none.
 ///
-/// The search halves the segments, then the batches of one. So where the clock stepped back, it
-/// finds one of the batches that were written at `at_ns` or later behind one that was not.
+/// A binary search over the segments, then over the batches of one. If the clock stepped back, it
+/// finds one of the batches written at `at_ns` or later that follow an earlier one.
 pub(super) fn find(files: &LogFiles, folder: &Path, at_ns: u64) -> Result<u64, Error> {
     let live = chain::live(files, names::all(files, folder, Format::Framed)?)?;
     let (mut low, mut high) = (0, live.names.len());
@@ -73,8 +73,8 @@ fn batch_of(
 ) -> Result<Option<Found>, Error> {
     walk.restart(header.first_sequence);
     walk.wanted = sequence;
-    // A batch in flight may be there without the one before it. It decides nothing but its own
-    // records, which a reader does not find then.
+    // A batch in flight may be there without its predecessor. It affects only its own records,
+    // which a reader does not find then.
     seek::seek(walk, sequence, || Ok(u64::MAX))?;
     loop {
         match walk.next()? {

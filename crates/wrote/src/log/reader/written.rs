@@ -5,7 +5,7 @@ use super::LogReader;
 use crate::Error;
 
 impl LogReader {
-    /// Goes on behind a cut at the record `cut`. Fails if this reader has read that record.
+    /// Continues after a cut at record `cut`. Fails if this reader has read that record.
     pub(in crate::log) fn pass_cut(&mut self, cut: u64) -> Result<(), Error> {
         if self.from > cut {
             return Err(Error::Truncated { path: self.folder.clone(), sequence: cut });
@@ -15,8 +15,8 @@ impl LogReader {
     }
 
     /// Moves to the next record before `end`, up to which the log has written, and returns its
-    /// sequence. Returns `None` if there is none: its place stayed empty. Fails with
-    /// [`Error::Damaged`] if it cannot be read.
+    /// sequence. Returns `None` if there is none, because its place stayed empty. Fails with
+    /// [`Error::Damaged`] if it can't be read.
     pub(in crate::log) fn read_written(&mut self, end: u64) -> Result<Option<u64>, Error> {
         if self.from >= end {
             return Ok(None);

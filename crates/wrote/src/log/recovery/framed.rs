@@ -46,14 +46,14 @@ pub(super) fn recover(
     Ok(recovery(&segments[..=last], &walk, recovered))
 }
 
-/// Returns the sequence before which every record was durable, as the last batch of a walk says.
+/// Returns the sequence before which all records were durable, by the last batch of a walk.
 fn stated(walk: &Walk) -> u64 {
     walk.last.map_or(0, |(batch, _)| batch.durable_sequence)
 }
 
-/// Writes a batch without records behind the end of a walk, and flushes it. It says that all
-/// records before it are durable, as batches did that were cut off. Without it, one of the records
-/// could be lost later and count as torn.
+/// Writes and flushes a batch without records at the end of a walk. It states that all records
+/// before it are durable, as removed batches did. Without it, one of the records could be lost
+/// later and count as torn.
 fn state_durable(walk: &mut Walk) -> Result<(), Error> {
     let place = walk.end.next_multiple_of(walk.block_bytes);
     let batch = BatchHeader {
@@ -67,7 +67,7 @@ fn state_durable(walk: &mut Walk) -> Result<(), Error> {
     let mut bytes = [0; batch::HEADER_BYTES];
     let checksum = batch.encode(&mut bytes, walk.seed);
     let mut engine = walk.input.files.engine();
-    // Not direct: it is no whole block.
+    // Not direct, as it is not a whole block.
     let file = engine.open_file(&walk.input.path, &FileOptions::new().write(true))?;
     aside::write(&mut engine, file, place, &bytes)?;
     engine.flush(file)?;
@@ -77,7 +77,7 @@ fn state_durable(walk: &mut Walk) -> Result<(), Error> {
     Ok(())
 }
 
-/// Begins a log anew in which nothing was ever whole. Keeps its files aside.
+/// Starts a log anew in which nothing was ever intact. Keeps its files aside.
 fn begin_anew(
     files: &LogFiles,
     folder: &Path,
@@ -93,8 +93,8 @@ fn begin_anew(
     Ok(Recovery::nothing(new_log_id(), recovered))
 }
 
-/// Completes a cut that a crash interrupted: removes the files that it took out of the log, and the
-/// end of the one that it left.
+/// Completes a cut interrupted by a crash: deletes the files that it removed from the log, and the
+/// end of the segment that it left.
 fn complete_cuts(
     files: &LogFiles,
     folder: &Path,
@@ -118,7 +118,7 @@ fn complete_cuts(
     }
     let mut engine = files.engine();
     if !dead.is_empty() || !left.is_empty() {
-        // The name of the segment that tells of the cut is durable before any record is gone.
+        // The name of the segment that states the cut is durable before any record is gone.
         engine.sync_folder(folder)?;
     }
     cut::remove(&mut engine, &dead)?;

@@ -215,7 +215,7 @@ fn a_batch_in_flight_that_never_arrived_ends_the_log_before_those_that_did() {
 
 #[test]
 fn a_record_that_was_durable_and_is_lost_is_an_error_that_says_where() {
-    // The last batch of segment 2 says that all before it was durable.
+    // The last batch of segment 2 states that all before it was durable.
     let built = two_segments().batch(10, &[b"ten"]);
     let mut files = built.files(folder());
     let at = built.segments[1].batches[1];
@@ -248,7 +248,7 @@ fn a_durable_segment_that_is_missing_is_an_error() {
 
 #[test]
 fn only_the_segments_that_were_not_durable_are_read() {
-    // Segment 3 says that every record before was durable: only a reader of segment 1 finds the
+    // Segment 3 states that all earlier records were durable: only a reader of segment 1 finds the
     // bit.
     let built = two_segments().segment().batch(10, &[b"ten"]);
     let mut files = built.files(folder());
@@ -273,7 +273,7 @@ fn damage_before_the_durable_end_that_headers_and_lengths_tell_is_an_error() {
         assert!(matches!(recovered(&sim), Err(Error::Damaged { .. })), "{way}");
         assert!(files.iter().all(|(path, bytes)| sim.contents(path).unwrap() == *bytes));
     }
-    // A lost mark of the end is no lost record.
+    // A lost end mark does not lose a record.
     let mut files = built.files(folder());
     files[1].1.truncate(built.segments[1].batches[2]);
     assert_eq!(recovered(&disk(1, &files)).unwrap().next_sequence, 11);
@@ -411,7 +411,7 @@ mod of_lines {
 
     #[test]
     fn lines_that_are_lost_before_the_last_file_are_an_error_and_nothing_is_cut() {
-        // The last byte and the length tell damage of any file, the lines that of the last but one.
+        // The last byte and the length show damage in any file, the lines in the last but one.
         for text in [&b"zero\none"[..], b"zero\n", b"one\n", b"zero\no\0e\n", b"zero one\n", b""] {
             let (sim, found) = lines(&[(0, text), (2, b"two\n")]);
             assert!(matches!(found, Err(Error::Damaged { .. })), "{}", text.escape_ascii());

@@ -1,4 +1,4 @@
-//! The end of a framed log: the place up to which its segments are whole.
+//! The end of a framed log: the position up to which its segments are intact.
 
 mod closed;
 
@@ -15,13 +15,13 @@ use crate::Error;
 pub(in crate::log) struct LogEnd {
     /// The index of its segment.
     pub last: usize,
-    /// The walk that ended there. If the segments were flushed, its file is open also for writing.
+    /// The walk that ended there. If the segments were flushed, its file is also open for writing.
     pub walk: Walk,
 }
 
-/// Finds the place up to which the log is whole; `None` if no part of it ever was. Of segments that
-/// are known to be durable it reads only the headers, and so it does of a long log that was closed.
-/// With `flush` it flushes the other segments before it reads them: then the end is on the disk.
+/// Finds the position up to which the log is intact; `None` if no part of it ever was. Of segments
+/// known to be durable it reads only the headers, which covers all of a closed log. With `flush` it
+/// flushes the other segments before reading them, so that the end is on disk.
 pub(in crate::log) fn end(
     files: &LogFiles,
     segments: &mut [SegmentHead],
@@ -57,7 +57,7 @@ pub(in crate::log) fn end(
     }
 }
 
-/// Returns the index of the first segment that may not be durable: every one before it was durable
+/// Returns the index of the first segment that may not be durable: all before it were durable
 /// before some batch was written.
 fn first_doubtful(segments: &[SegmentHead]) -> usize {
     let durable = |segment: &SegmentHead| segment.first_batch.map(|batch| batch.durable_sequence);
@@ -68,8 +68,8 @@ fn first_doubtful(segments: &[SegmentHead]) -> usize {
     segments.iter().rposition(begins_durable).unwrap_or(0)
 }
 
-/// Flushes the segments that may not be durable, and reads their beginnings once more: after a
-/// failed flush the page cache shows what the disk does not have. The last is flushed already.
+/// Flushes the segments that may not be durable, and reads their starts again: after a failed flush
+/// the page cache shows data that the disk lacks. The last is flushed already.
 fn flush_doubtful(files: &LogFiles, segments: &mut [SegmentHead]) -> Result<(), Error> {
     let mut flushed = segments.len() - 1;
     // Without a beginning that was lost, more of them may be doubtful.
@@ -100,8 +100,8 @@ pub(in crate::log) fn closed(
     closed::end(files, segments, false)
 }
 
-/// Checks segments before the last of which every record was durable: each must be there. Reads a
-/// segment to its end only if the header behind it contradicts what is known of it.
+/// Checks segments before the last, whose records were all durable: each must be there. Reads a
+/// segment to its end only if the next header contradicts what is known of it.
 fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> {
     for (earlier, later) in segments.iter().zip(segments.iter().skip(1)) {
         if !later.continues(earlier.number) {
@@ -130,7 +130,7 @@ fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> 
     Ok(())
 }
 
-/// Tells whether the log continues in `next` after segment `number`, whose walk has ended.
+/// Returns whether the log continues in `next` after segment `number`, whose walk has ended.
 fn follows(next: &SegmentHead, number: u64, walk: &Walk) -> Result<bool, Error> {
     let Some(header) = next.header.filter(|_| next.continues(number)) else {
         return Ok(false);
@@ -149,7 +149,7 @@ fn walk_to_end(files: &LogFiles, segment: &SegmentHead, write: bool) -> Result<W
     walk.limit = segment.limit;
     loop {
         while !matches!(walk.next()?, WalkStep::End) {}
-        // Everything behind this place may be cut off, so one read does not decide it.
+        // Everything after this place may be cut off, so a single read is not enough.
         if walk.has_come()? {
             continue;
         }
@@ -160,8 +160,8 @@ fn walk_to_end(files: &LogFiles, segment: &SegmentHead, write: bool) -> Result<W
     }
 }
 
-/// Examines a log whose first segment does not begin as one: either it never had a whole record, or
-/// its beginning was lost.
+/// Examines a log whose first segment does not start as one: either it never had a complete record,
+/// or its start was lost.
 fn without_beginning(
     files: &LogFiles,
     segments: &[SegmentHead],

@@ -6,17 +6,17 @@ use super::seed;
 use crate::Error;
 use std::collections::HashMap;
 
-/// Bytes behind the damage in which a record is looked for, byte by byte.
+/// Bytes after the damage in which a record is searched for, byte by byte.
 const SEARCHED_BYTES: u64 = 64 << 10;
-/// The most bytes tried as records on the way, since damaged bytes may look like any length.
+/// The most bytes tried as records in that search, because damaged bytes may look like any length.
 const TRIED_BYTES_MAX: u64 = 32 << 20;
 
-/// Passes over the invalid records at the place of a walk, up to the next valid one of the same
-/// batch. Mostly the first record's length leads there. If the length is damaged too, this searches
-/// the next 64 KiB.
+/// Skips the invalid records at the position of a walk, to the next valid one of the same batch.
+/// Usually the first record's length leads there. If the length is damaged too, this searches the
+/// next 64 KiB.
 ///
 /// Only the salvage of a damaged log does this. Unless the batch was durable, its write may be torn
-/// in the middle, and no caller got a promise for the records behind.
+/// in the middle, and no caller was promised the records after that.
 pub(super) fn pass_over(walk: &mut Walk) -> Result<bool, Error> {
     let Some(open) = walk.open.filter(|open| open.left > 1) else { return Ok(false) };
     let header = walk.input.bytes(walk.place, record::HEADER_BYTES)?;
@@ -27,8 +27,8 @@ pub(super) fn pass_over(walk: &mut Walk) -> Result<bool, Error> {
 
 /// Searches for the first of the next records, wherever it begins.
 ///
-/// It runs each candidate's checksum backwards over the candidate's bytes. The result is the
-/// checksum of the record's place, so one lookup tells how many records are lost before it.
+/// Runs each candidate's checksum backwards over its bytes. The result is the checksum of the
+/// record's place, so one lookup shows how many records are lost before it.
 fn search(walk: &mut Walk, open: OpenBatch) -> Result<bool, Error> {
     let header_bytes = record::HEADER_BYTES as u64;
     let begin = walk.place + header_bytes;

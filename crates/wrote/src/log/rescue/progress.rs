@@ -19,13 +19,13 @@ impl<'a> VerifyProgress<'a> {
         VerifyProgress { watch, before: 0, reported: 0, all_bytes }
     }
 
-    /// Notes that the file is read up to this byte.
+    /// Records that the file is read up to this byte.
     pub(super) fn at(&mut self, offset: u64) -> Result<(), Error> {
         let read = self.before + offset;
         if read < self.reported + STEP_BYTES { Ok(()) } else { self.report(read) }
     }
 
-    /// Notes that a file of this length is read to its end.
+    /// Records that a file of this length is read to its end.
     pub(super) fn finish_file(&mut self, file_bytes: u64) -> Result<(), Error> {
         self.before += file_bytes;
         self.report(self.before)

@@ -1,4 +1,4 @@
-//! Repair of a framed log: rewrites damaged segments, with gaps in place of lost records.
+//! Repairs a framed log: rewrites damaged segments, with gaps for lost records.
 
 use super::super::aside;
 use super::super::batch::{self, BatchHeader};
@@ -43,7 +43,7 @@ pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<LogSummary, Erro
     Ok(found)
 }
 
-/// Rewrites the damaged segments while a salvage passes over the log.
+/// Rewrites the damaged segments while a salvage skips the log.
 struct Rebuilder {
     files: LogFiles,
     damaged: HashSet<PathBuf>,
@@ -178,7 +178,7 @@ impl NewSegment {
 pub(super) fn keep_damaged(mut old: Input) -> Result<PathBuf, Error> {
     let len_bytes = old.len_bytes;
     let copy = aside::copy(&mut old, 0, len_bytes, "damaged")?;
-    // The copy must be durable before its source is gone.
+    // The copy must be durable before its source is removed.
     old.files.engine().sync_folder(folder_of(&old.path))?;
     Ok(copy)
 }

@@ -1,5 +1,5 @@
-//! The bytes behind the last readable record: nothing, a torn write, or proof that the disk has
-//! lost durable records.
+//! The bytes after the last readable record: nothing, a torn write, or proof that the disk has lost
+//! durable records.
 
 use super::super::batch::{self, BatchHeader};
 use super::super::input::{Input, LogFiles};
@@ -12,8 +12,7 @@ use crate::Error;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The most bytes examined as one piece. Batches begin at multiples of a block, which may be
-/// smaller.
+/// The most bytes examined at once. Batches start at multiples of a block, which may be smaller.
 const STEP_BYTES: u64 = 64 << 10;
 /// The smallest block of a segment.
 const BLOCK_BYTES_MIN: u64 = 512;
@@ -23,12 +22,12 @@ static ZEROS: [u8; STEP_BYTES as usize] = [0; STEP_BYTES as usize];
 /// The rest of a segment from some offset on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::log) struct Rest {
-    /// The end of the last byte that is not zero; the beginning of the rest if every byte is. In a
-    /// recycled file it is the end of the last batch of the segment itself.
+    /// The end of the last nonzero byte; the start of the rest if there is none. In a recycled file
+    /// it is the end of the segment's last batch.
     pub end: u64,
-    /// Every record before this sequence was durable, as the batches there say.
+    /// All records before this sequence were durable, according to batches there.
     pub durable_sequence: u64,
-    /// The batch with the least first sequence of those that were looked for, and its place.
+    /// The matching batch with the smallest first sequence, and its position.
     pub next: Option<(u64, BatchHeader)>,
     /// The seed with which that batch is valid.
     pub seed: u32,
@@ -36,7 +35,7 @@ pub(in crate::log) struct Rest {
     last_sequence: u64,
     /// The first sequence of the batch right behind the segment header.
     begins_with: Option<u64>,
-    /// It is a whole file that has bytes, but no valid segment header.
+    /// A file with content, but without a valid segment header.
     pub is_headless: bool,
 }
 
@@ -45,14 +44,14 @@ struct Search {
     range: Range<u64>,
     sequence: u64,
     identity: Identity,
-    /// Behind this offset bytes of another segment may stand, and only batches count.
+    /// After this offset there may be bytes of another segment, and only batches count.
     filled_until: u64,
     /// Whether a batch counts only if its first record is valid.
     is_readable: bool,
 }
 
-/// Examines a part of a file. Passes over `records`, and over the valid records of each batch that
-/// it finds.
+/// Examines a part of a file. Skips `records`, and over the valid records of each batch that it
+/// finds.
 fn scan(input: &mut Input, search: &Search, mut records: ValidRecords) -> Result<Rest, Error> {
     let Range { start, end } = search.range;
     let mut rest = Rest { end: start, ..Rest::default() };
@@ -101,7 +100,7 @@ pub(super) fn after(walk: &mut Walk) -> Result<Rest, Error> {
     let (range, sequence) = (walk.end..u64::MAX, walk.sequence);
     let filled_until = match walk.open {
         _ if !walk.is_recycled => u64::MAX,
-        // Which of the batch's bytes are its own cannot be told.
+        // It is unknown which of the batch's bytes are its own.
         Some(open) => open.end,
         None => 0,
     };
@@ -109,8 +108,8 @@ pub(super) fn after(walk: &mut Walk) -> Result<Rest, Error> {
     scan(&mut walk.input, &search, records)
 }
 
-/// Finds the batch of the next record, or of the first later one, before the place of a walk: a
-/// write that went to another place than it was meant for.
+/// Finds the batch of the next record, or of the first later one, before the position of a walk: a
+/// write that went to the wrong place.
 pub(super) fn before(walk: &mut Walk) -> Result<Option<(u64, BatchHeader)>, Error> {
     let (range, sequence) = (0..walk.place, walk.sequence);
     // With a record that is read, the walk gets further each time.
@@ -127,11 +126,11 @@ pub(in crate::log) struct EndScan {
     pub lost: Option<Error>,
 }
 
-/// Examines everything behind the end of a walk through a segment of the log `log_id`.
+/// Examines everything after the end of a walk through a segment of log `log_id`.
 ///
-/// Batches that were in flight together arrive in any order, so one may be there without the batch
-/// before it. But if a batch says that an unreadable record was durable, the disk lost that record
-/// later. Fails with [`Error::Foreign`] at a segment of another log or place.
+/// Concurrent writes complete in any order, so a batch may be there without its predecessor. But if
+/// a batch states that an unreadable record was durable, the disk lost that record later. Fails
+/// with [`Error::Foreign`] at a segment of another log or position.
 pub(in crate::log) fn behind(
     walk: &mut Walk,
     log_id: u64,
@@ -169,9 +168,8 @@ pub(in crate::log) fn behind(
 
 /// Examines a whole file.
 ///
-/// The segment header and the first batch lie in one sector, which a device writes as a whole or
-/// not at all. A batch without the header proves that the header was damaged later, and the batch
-/// was durable.
+/// The segment header and the first batch are in one sector, which a device writes atomically. A
+/// batch without the header proves that the header was damaged later, and the batch was durable.
 pub(in crate::log) fn scan_file(
     files: &LogFiles,
     path: &Path,
@@ -181,7 +179,7 @@ pub(in crate::log) fn scan_file(
     let mut input = Input::open(files, path, true, false)?;
     let is_marked = segment::is_marked_recycled(input.bytes(0, BLOCK_BYTES_MIN as usize)?);
     if is_marked && matches!(identity, Identity::Lost) {
-        // Its batches are of segments that were removed, as far as can be told.
+        // Its batches belong to removed segments, as far as can be determined.
         return Ok(Rest::default());
     }
     let header = SegmentHeader::decode(input.bytes(0, segment::HEADER_BYTES)?);
@@ -245,8 +243,8 @@ impl Rest {
     }
 }
 
-/// Finds the batch at `place` of an unknown segment, and its seed: the seed with which its header
-/// is valid must make its first record valid too.
+/// Finds the batch at `place` of an unknown segment, and its seed: the seed that makes its header
+/// valid must make its first record valid too.
 ///
 /// The batch that closes a log has no record, but its other fields can have one value only.
 fn batch_by_its_record(input: &mut Input, place: u64) -> Result<Option<(BatchHeader, u32)>, Error> {

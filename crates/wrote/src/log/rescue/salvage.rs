@@ -1,9 +1,9 @@
-//! The salvage of a framed log: every whole record in it, and every gap between them.
+//! Salvages a framed log: finds every intact record, and every gap between them.
 //!
-//! A process may write the log meanwhile. The proof that a record was durable may be read after the
-//! place of the record, and both may have come in between. So the salvage reads a place again
-//! before it calls anything lost: a record that was durable before its proof was read is there
-//! then, or is lost.
+//! A process may write the log concurrently. The proof that a record was durable may be read after
+//! the record's place, and both may have arrived in between. So the salvage reads a place again
+//! before calling anything lost: a record that was durable before its proof was read is there then,
+//! or is lost.
 
 use super::super::chain::{self, SegmentHead};
 use super::super::damage::Damage;
@@ -19,7 +19,7 @@ use crate::Error;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The block of an unknown segment, and the largest block that a damaged header is believed.
+/// The assumed block of an unknown segment, and the largest accepted from a damaged header.
 const BLOCK_BYTES: u32 = 4096;
 const BLOCK_BYTES_MAX: u32 = 1 << 20;
 
@@ -39,7 +39,7 @@ pub(super) enum Event<'a> {
         frame: Frame<'a>,
     },
     Lost(&'a Damage),
-    /// Bytes behind the last record of a segment that the log goes on after.
+    /// Bytes after the last record of a segment, although the log continues in the next.
     Garbage(PathBuf, Range<u64>),
     /// The end of the segment, at the end of its last valid part.
     End {
@@ -86,14 +86,13 @@ struct Salvage<'a> {
     log_id: u64,
     /// The next expected record.
     sequence: u64,
-    /// Every record before this one is known to have been durable.
+    /// All records before this one are known to have been durable.
     durable: u64,
-    /// The salvage is in a batch that lies at another place than it was written for, and damage
-    /// there is reported.
+    /// The salvage is in a misplaced batch, and damage there has been reported.
     is_astray: bool,
-    /// Damage of this segment is reported.
+    /// Damage of this segment has been reported.
     is_damaged: bool,
-    /// The place of a batch of this segment that counts only whole, and of which a part is read.
+    /// The position of a batch of this segment that counts only as a whole, and was read partly.
     partly_read: Option<u64>,
     /// The farthest end of a batch of this segment before the last jump.
     read_end: u64,
@@ -165,7 +164,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// Tells whether the error means that retention removed the segment meanwhile.
+    /// Returns whether the error means that retention has removed the segment since.
     fn was_removed(&self, index: usize, error: &Error) -> Result<bool, Error> {
         let number = self.segments[index].number;
         names::was_removed(self.files, self.folder, Format::Framed, number, error)
@@ -201,7 +200,7 @@ impl Salvage<'_> {
         })
     }
 
-    /// Tells whether the next record was durable, by the batches from this segment on.
+    /// Returns whether the next record was durable, by the batches from this segment on.
     fn was_durable(&mut self, index: usize) -> Result<bool, Error> {
         for index in index..self.segments.len() {
             if self.durable > self.sequence {
@@ -212,8 +211,8 @@ impl Salvage<'_> {
         Ok(self.durable > self.sequence)
     }
 
-    /// Tells whether every record before some segment from this one on was durable: then every
-    /// segment before that one is a part of the log, whatever it looks like.
+    /// Returns whether all records before some segment from this one on were durable. Then all
+    /// earlier segments are part of the log, however damaged.
     fn is_followed(&self, index: usize) -> bool {
         let headers = self.segments[index..].iter().filter_map(|segment| segment.header);
         headers.into_iter().any(|header| header.first_sequence <= self.durable)
@@ -233,7 +232,7 @@ impl Salvage<'_> {
         Ok(None)
     }
 
-    /// Reports the missing segments from `number` up to the one at `index`, if they were durable.
+    /// Reports the missing segments from `number` to the one at `index`, if they were durable.
     /// Returns whether they were.
     fn missing(&mut self, number: u64, index: usize) -> Result<bool, Error> {
         if !self.was_durable(index)? && !self.is_followed(index) {
@@ -268,7 +267,7 @@ impl Salvage<'_> {
 
     fn segment(&mut self, index: usize) -> Result<SegmentEnd, Error> {
         if self.segments[index].header.is_none() {
-            // Segments before the first one were removed: then its beginning was durable.
+            // If segments before the first one were removed, its start was durable.
             let is_left = index == 0 && self.segments[index].number > 1;
             let was_durable = is_left || self.was_durable(index)? || self.is_followed(index + 1);
             if !self.look_again(index)? && !was_durable {
@@ -305,7 +304,7 @@ impl Salvage<'_> {
         }
         self.lost(&path, 0, Some(self.sequence), "this is not how a segment begins")?;
         let (seed, block_bytes) = if self.log_id == 0 {
-            // No header tells which log it is, but a batch does.
+            // No header identifies the log, but a batch does.
             let block_bytes = believable_block(self.files, &path)?;
             (self.scan(index)?.seed, block_bytes)
         } else {
@@ -316,7 +315,7 @@ impl Salvage<'_> {
         self.records(index, walk)
     }
 
-    /// Passes over a segment whose records were all found before.
+    /// Skips a segment whose records were all found before.
     fn without_more(&mut self, index: usize, path: &Path) -> Result<SegmentEnd, Error> {
         let next_found = self.next_found(index + 1)?;
         if next_found.is_some_and(|next| next > self.sequence) {
@@ -341,7 +340,7 @@ impl Salvage<'_> {
                 }
             }
         };
-        // A reader does not enter that batch, even where no record that it lacks is missed.
+        // A reader does not enter that batch, even if no record that it lacks is missed.
         if let Some(place) = self.partly_read.filter(|_| !self.is_damaged) {
             let path = walk.input.path.clone();
             self.lost(&path, place, Some(self.sequence), NOT_AS_WRITTEN)?;
@@ -350,7 +349,7 @@ impl Salvage<'_> {
         Ok(end)
     }
 
-    /// Enters a durable batch of which only a part is whole. Returns whether one follows.
+    /// Enters a durable batch that is only partly intact. Returns whether one follows.
     fn enters_partly(&mut self, walk: &mut Walk) -> Result<bool, Error> {
         let enters = walk.enters_partly(self.durable)?;
         if enters {
@@ -359,8 +358,8 @@ impl Salvage<'_> {
         Ok(enters)
     }
 
-    /// Handles the end of a walk. Returns `None` if the log continues in the same segment: behind
-    /// lost records, or because the next record has come meanwhile.
+    /// Handles the end of a walk. Returns `None` if the log continues in the same segment: after
+    /// lost records, or because the next record has arrived in the meantime.
     fn behind(&mut self, index: usize, walk: &mut Walk) -> Result<Option<SegmentEnd>, Error> {
         let is_whole = self.is_whole_before(index, walk.sequence);
         let is_known = !is_whole && self.durable > walk.sequence;
@@ -370,7 +369,8 @@ impl Salvage<'_> {
         }
         let is_cut_off = walk.sequence >= walk.limit;
         if is_cut_off {
-            // The rest of the segment is no part of the log, and its writer was about to remove it.
+            // The rest of the segment is not part of the log, and its writer was about to remove
+            // it.
             return Ok(Some(SegmentEnd::LogContinues));
         }
         let path = walk.input.path.clone();
@@ -426,7 +426,7 @@ impl Salvage<'_> {
     /// Continues with a batch elsewhere in the segment.
     fn jump(&mut self, walk: &mut Walk, at: u64, sequence: u64) -> Result<(), Error> {
         let is_next = sequence == walk.sequence;
-        // The way back from a batch that lies elsewhere is no other damage.
+        // Returning from a misplaced batch is not further damage.
         let is_back = is_next && self.is_astray;
         if !is_back {
             let path = walk.input.path.clone();
@@ -439,23 +439,23 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Tells whether the next segment says that this one ends before this record.
+    /// Returns whether the next segment states that this one ends before this record.
     fn is_whole_before(&self, index: usize, sequence: u64) -> bool {
         let number = self.segments[index].number;
         let next = self.segments.get(index + 1).filter(|next| next.continues(number));
         next.and_then(|next| next.header).is_some_and(|header| header.first_sequence <= sequence)
     }
 
-    /// Tells whether the segment after this one is missing or has no header, so that lost records
-    /// are its own, where this one ends between two batches.
+    /// Returns whether the segment after this one is missing or has no header, so that lost records
+    /// belong to it if this one ends between two batches.
     fn is_next_missing(&self, index: usize) -> bool {
         let number = self.segments[index].number;
         let is_missing = |next: &SegmentHead| !next.continues(number) || next.header.is_none();
         self.segments.get(index + 1).is_some_and(is_missing)
     }
 
-    /// Continues in the same batch, if the next record, which was durable, has come meanwhile, or
-    /// if a later one is whole. Returns whether it does.
+    /// Continues in the same batch, if the next record, which was durable, has arrived in the
+    /// meantime, or a later one is intact. Returns whether it does.
     fn continues_inside(&mut self, index: usize, walk: &mut Walk) -> Result<bool, Error> {
         if self.came_meanwhile(index, walk)? {
             return Ok(true);
@@ -469,7 +469,8 @@ impl Salvage<'_> {
         Ok(continues)
     }
 
-    /// Tells whether, since the last read, the next record came here or the next segment was begun.
+    /// Returns whether, since the last read, the next record arrived here or the next segment was
+    /// started.
     fn came_meanwhile(&mut self, index: usize, walk: &mut Walk) -> Result<bool, Error> {
         let has_come = walk.has_come()?;
         let next_was_empty = self.segments.get(index + 1).is_some_and(|next| next.header.is_none());
@@ -477,8 +478,8 @@ impl Salvage<'_> {
     }
 }
 
-/// Finds the batch with which a segment continues, wherever it lies: its place and its first
-/// sequence. `rest` is what is behind the walk. A batch that a cut took off is no part of the log.
+/// Finds the batch with which a segment continues, at any position: returns that position and its
+/// first sequence. `rest` follows the walk. A batch removed by a cut is not part of the log.
 fn elsewhere(walk: &mut Walk, rest: &Rest) -> Result<Option<(u64, u64)>, Error> {
     let found = [rest.next, rest::before(walk)?].into_iter().flatten();
     let found = found.map(|(at, batch)| (at, batch.first_sequence));

@@ -1,4 +1,4 @@
-//! Checksums run backwards: they find the identity of a segment whose header is lost.
+//! Runs checksums backwards to find the identity of a segment whose header is lost.
 
 use super::super::batch;
 use super::super::record::{self, u32_at};
@@ -6,8 +6,8 @@ use super::super::record::{self, u32_at};
 /// The polynomial of CRC32C (Castagnoli), reflected: RFC 3720, appendix B.4.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// Returns the seed with which the batch header at the beginning of `bytes` would be valid; `None`
-/// if `bytes` are too short. Any bytes have one: only a second checksum proves that it is right.
+/// Returns the seed with which the batch header at the start of `bytes` would be valid; `None` if
+/// `bytes` are too short. Any bytes have one: only a second checksum proves that it is right.
 pub(super) fn of_batch(bytes: &[u8]) -> Option<u32> {
     let header = bytes.get(4..batch::HEADER_BYTES)?;
     Some(before(u32_at(header, 0), &header[4..]))
@@ -24,8 +24,8 @@ pub(super) fn of_place(frame: &[u8]) -> Option<u32> {
 /// The state of a CRC32C eight bits earlier, by its highest byte, as far as that byte determines
 /// it.
 ///
-/// Each bit that a CRC takes in can be taken out again. The polynomial's highest bit is set, so the
-/// highest bit of a state tells whether the polynomial was added.
+/// Each bit that enters a CRC can be removed again. The polynomial's highest bit is set, so the
+/// highest bit of a state shows whether the polynomial was added.
 static TAKEN_OUT: [u32; 256] = {
     let mut taken_out = [0; 256];
     let mut byte = 0;
@@ -43,7 +43,7 @@ static TAKEN_OUT: [u32; 256] = {
     taken_out
 };
 
-/// Returns the checksum with which a CRC32C over `bytes` must begin to end as `checksum`.
+/// Returns the initial checksum with which a CRC32C over `bytes` ends as `checksum`.
 fn before(checksum: u32, bytes: &[u8]) -> u32 {
     let take_out =
         |state: u32, byte: &u8| (state << 8) ^ TAKEN_OUT[(state >> 24) as usize] ^ u32::from(*byte);

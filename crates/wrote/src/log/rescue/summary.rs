@@ -42,16 +42,16 @@ pub struct LogSummary {
     pub closed: bool,
     /// The process that has it open for writing.
     pub writer: Option<u32>,
-    /// The sequences without a record. [`summary`] finds those of segments that a repair wrote,
-    /// [`verify`](super::super::verify) all: also places whose producer panicked.
+    /// The sequences without a record. [`summary`] finds those in segments rewritten by a repair,
+    /// [`verify`](super::super::verify) all of them, including places whose producer panicked.
     pub gaps: Vec<Range<u64>>,
     /// Bytes behind the last whole record that are not zero: a write that a crash interrupted. The
     /// next opening for writing keeps them aside. 0 of a [`summary`].
     pub torn_bytes: u64,
     /// The damage; empty if every record is whole, and of a [`summary`].
     pub damage: Vec<Damage>,
-    /// Garbage, which is no damage, since readers pass over it: the segment, and the range from the
-    /// end of its last record to the last byte that is not zero. Empty of a [`summary`].
+    /// Garbage, which is harmless because readers skip it: the segment, and the range from the end
+    /// of its last record to the last byte that is not zero. Empty in a [`summary`].
     pub garbage: Vec<(PathBuf, Range<u64>)>,
     /// Copies of the damaged files, beside the log, which a repair made.
     pub kept_aside: Vec<PathBuf>,
@@ -74,12 +74,12 @@ pub struct SegmentSummary {
     pub records: u64,
 }
 
-/// Summarizes the log in `folder`. Reads only as many of its records as it takes to find its end.
+/// Summarizes the log in `folder`, reading only the records needed to find its end.
 ///
-/// It counts places in the order. They include the places without a record: the producer panicked,
-/// or a repair replaced a lost record. Only [`verify`](super::super::verify) tells them apart.
+/// It counts sequences, including those without a record, because the producer panicked or a repair
+/// replaced a lost record. Only [`verify`](super::super::verify) distinguishes them.
 ///
-/// Fails with [`Error::Refused`] if the folder has no log; with [`Error::Damaged`] if bytes behind
+/// Fails with [`Error::Refused`] if the folder has no log; with [`Error::Damaged`] if bytes after
 /// its end prove that more records were durable.
 pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     let folder = folder.as_ref();
@@ -132,8 +132,8 @@ fn examine_framed(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> 
     Ok(summary)
 }
 
-/// Refuses an end behind which bytes prove that the next record was durable, unless that record
-/// came meanwhile.
+/// Refuses an end after which bytes prove that the next record was durable, unless that record
+/// arrived in the meantime.
 fn check_end(segments: &[SegmentHead], end: &mut LogEnd) -> Result<(), Error> {
     let LogEnd { last, walk } = end;
     let log_id = segments[*last].header.map_or(0, |header| header.log_id);
@@ -243,7 +243,7 @@ impl LogSummary {
         }
     }
 
-    /// Notes that this sequence has no record. Sequences come in order.
+    /// Records that this sequence has no record. Sequences come in order.
     pub(super) fn note_gap(&mut self, sequence: u64) {
         match self.gaps.last_mut() {
             Some(gap) if gap.end == sequence => gap.end += 1,

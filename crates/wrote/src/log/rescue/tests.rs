@@ -23,7 +23,7 @@ fn verified(folder: &Path) -> LogSummary {
     verify(folder, None).unwrap()
 }
 
-/// Makes ten records in two segments, and a third segment that says that all of them were durable.
+/// Makes ten records in two segments, and a third segment stating that all of them were durable.
 fn durable() -> SampleLog {
     two_segments().segment().batch(10, &[b"ten", b"eleven"]).closed()
 }
@@ -129,7 +129,7 @@ fn every_byte_that_is_damaged_is_named_and_repaired_with_all_that_is_whole() {
     }
 }
 
-/// Makes a log of one batch of `records`, and a second batch that says that the first was durable.
+/// Creates a log of one batch of `records`, and a second batch stating that the first was durable.
 fn one_batch(records: usize, len: usize) -> SampleLog {
     let own: Vec<Vec<u8>> = (0..records).map(|number| vec![number as u8; len]).collect();
     let own: Vec<&[u8]> = own.iter().map(Vec::as_slice).collect();
@@ -270,7 +270,7 @@ fn a_segment_that_is_not_there_becomes_a_gap() {
     assert_eq!(sequences.into_keys().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 10, 11]);
 }
 
-/// Makes a log of nine batches of two records in a block each, and the batch that closes it.
+/// Creates a log of nine batches of two records in a block each, and the batch that closes it.
 fn nine_blocks() -> SampleLog {
     let mut built = SampleLog::default().segment();
     for number in 0..9u8 {

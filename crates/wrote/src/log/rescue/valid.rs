@@ -1,5 +1,5 @@
-//! The ranges of a batch's valid records, which no search for batches enters: a record may hold the
-//! bytes of a batch.
+//! The ranges of a batch's valid records, which a search for batches skips, because a record may
+//! contain the bytes of a batch.
 
 use super::super::batch::{self, BatchHeader};
 use super::super::input::Input;
@@ -56,7 +56,7 @@ impl ValidRecords {
         Ok((self.place > start).then_some(start..self.place))
     }
 
-    /// Tells whether the next record is valid.
+    /// Returns whether the next record is valid.
     pub(super) fn is_valid(&self, input: &mut Input) -> Result<bool, Error> {
         let ValidRecords { seed, place, sequence, left, end } = *self;
         Ok(left > 0 && valid_frame(input, seed, end, place, sequence)?.is_some())

@@ -56,7 +56,7 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct Shared {
     batches: VecDeque<RecordBatch>,
-    /// How the thread ended; an error is handed out once.
+    /// How the thread ended; an error is returned once.
     end: Option<Result<(), Error>>,
     consumer: Option<Waker>,
     /// It was woken since the last sleep.

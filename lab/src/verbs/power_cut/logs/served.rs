@@ -1,4 +1,4 @@
-//! A log behind a server, to which producers append as clients of RESP and HTTP, over loopback.
+//! A log behind a server, to which producers append with RESP and HTTP clients over loopback.
 
 use super::records::record;
 use super::{Logs, PRODUCERS, WINDOW};

@@ -34,7 +34,7 @@ fn record(Place { group, index }: Place) -> Vec<u8> {
     bytes
 }
 
-/// Reads the place of a record; an error in words if no group has it.
+/// Reads the place of a record; the error explains why no group has it.
 pub fn of_group(bytes: &[u8]) -> Result<Place, String> {
     let unknown = || format!("{} bytes that are of no group", bytes.len());
     let mut words = bytes.splitn(4, |byte| *byte == b' ');

@@ -32,9 +32,9 @@ pub(in super::super) fn stat(url: &str, arguments: &LogStatArgs, stop: &Stop) ->
 struct JsonStore<'a> {
     url: &'a str,
     first_sequence: u64,
-    /// The sequence behind the last record in the store.
+    /// The sequence after the last record in the store.
     end_sequence: u64,
-    /// The sequence behind the last record of both.
+    /// The sequence after the last record of both.
     next_sequence: u64,
     records: u64,
     bytes: u64,
@@ -50,7 +50,7 @@ struct JsonStore<'a> {
 struct JsonUnshipped {
     segments: u64,
     bytes: u64,
-    /// The sequence behind the last record in them.
+    /// The sequence after the last record in them.
     end_sequence: u64,
     /// Segments that are in neither place, left out where there are none.
     missing: Option<JsonMissing>,

@@ -1,9 +1,9 @@
-//! The end of a log that was closed, found without a read of the records before it.
+//! Finds the end of a log that was closed, without reading the records before it.
 //!
-//! Closing cuts the last segment behind a batch that says so. A record may hold the bytes of such a
-//! batch, and recovery may have cut the file right behind them. So the batch is believed only where
-//! no batch before it reaches over it, and one ends right before it. The first batch of a segment
-//! states how long the others are at most: that far back a batch may begin.
+//! Closing cuts the last segment after a batch that marks the end. A record may contain the bytes
+//! of such a batch, and recovery may have cut the file right after them. So the batch counts only
+//! if no earlier batch extends over it, and one ends right before it. The first batch of a segment
+//! states the maximum length of the others, which limits how far back one may start.
 
 use super::super::super::batch::{self, BatchHeader};
 use super::super::super::chain::SegmentHead;
@@ -11,8 +11,8 @@ use super::super::super::input::{Input, LogFiles};
 use super::super::super::walk::{self, Walk};
 use crate::Error;
 
-/// Returns a walk that has ended behind the batch that closed the log; `None` if its end does not
-/// prove it. A short segment is read from its beginning.
+/// Returns a walk that has ended after the batch that closed the log; `None` if its end does not
+/// prove it. A short segment is read from its start.
 pub(super) fn end(
     files: &LogFiles,
     segments: &[SegmentHead],
@@ -50,8 +50,8 @@ pub(super) fn end(
     Ok(Some(walk))
 }
 
-/// Tells whether one of the batches that begin at `from` or later ends right before `place`, with
-/// the record before `next`, and none reaches over it.
+/// Returns whether one of the batches that start at `from` or later ends right before `place`, with
+/// the record before `next`, and none extends over it.
 fn follows_a_batch(
     walk: &mut Walk,
     place: u64,
