@@ -22,7 +22,7 @@ const WHERE_IT_STANDS: u64 = u64::MAX;
 /// Why output has failed, or input has ended.
 #[derive(Debug)]
 pub enum End {
-    /// The reader of standard output has gone (`wrote log cat .. | head`).
+    /// The reader of standard output is gone (`wrote log cat .. | head`).
     NoReader,
     /// The error, or the user's request to stop.
     Because(Error),

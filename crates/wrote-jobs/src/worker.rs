@@ -268,7 +268,7 @@ impl<'a> Worker<'a> {
             .map_or(u64::MAX, |time| self.counts_from_ns.saturating_add(nanoseconds(time)));
     }
 
-    /// Makes a batch of operations ready, and returns the reason to make no more.
+    /// Prepares a batch of operations, and returns the reason to stop, if any.
     fn make_ready(&mut self) -> Result<Pause, Error> {
         if self.paced {
             self.read_clock();

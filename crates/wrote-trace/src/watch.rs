@@ -76,7 +76,7 @@ pub fn watch(
 ///
 /// # Errors
 ///
-/// Where it may not be watched, or is not there.
+/// If it may not be traced, or does not exist.
 pub fn join(
     process: pid_t,
     wanted: Wanted,

@@ -49,7 +49,7 @@
 //! | rule | promise |
 //! |---|---|
 //! | W1 | No write is called durable before the flush that covers it returned success |
-//! | W2 | A failed flush poisons its file or log for good: every later call returns that error. The
+//! | W2 | A failed flush poisons its file or log permanently: every later call returns that error. The
 //! kernel may have marked the lost pages clean, so a second flush proves nothing |
 //! | W3 | Two writes are never in flight on one block, and no block that holds acknowledged records
 //! is written again |

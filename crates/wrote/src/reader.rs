@@ -114,8 +114,8 @@ impl Reader {
     }
 
     /// Returns an iterator over the bytes that follow. It is faster than that of [`Read::bytes`],
-    /// and yields the same. An error stands at its place; the next call tries again. It turns back
-    /// into the reader, which continues behind the last byte that was returned.
+    /// and yields the same. An error is returned at its position; the next call retries. It turns
+    /// back into the reader, which continues after the last byte that was returned.
     pub fn bytes(self) -> impl Iterator<Item = io::Result<u8>> + Into<Reader> + Send + fmt::Debug {
         ReaderBytes::new(self)
     }
@@ -266,7 +266,7 @@ impl Read for Reader {
 
     fn read_to_end(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
         let rest = self.len().unwrap_or(0).saturating_sub(self.position());
-        // Of a file that lies about its length, too, the rest is read as it comes.
+        // If the file's length was wrong, the rest is read as it comes.
         into.try_reserve(usize::try_from(rest).unwrap_or(0))?;
         let mut total = 0;
         loop {

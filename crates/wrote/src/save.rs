@@ -170,7 +170,7 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// Those of [`write()`], and [`Error::Refused`] where the disk has no memory left
+    /// The errors of [`write()`], and [`Error::Refused`] if the disk has no memory left
     /// ([`Disk::set_memory`]).
     pub fn write(&self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
         self.save(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), true)

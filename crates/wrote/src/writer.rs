@@ -358,7 +358,7 @@ impl TryFrom<File> for Writer {
 ///
 /// # Panics
 ///
-/// Where the file is on a simulated disk, which has no descriptors.
+/// If the file is on a simulated disk, which has no descriptors.
 impl AsFd for Writer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.descriptor().expect("a file on a simulated disk has no descriptor")

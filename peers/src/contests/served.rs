@@ -243,7 +243,7 @@ impl Served {
 /// Raises the limit of open files as far as it may be, for the servers that are started.
 fn raise_files_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Where it fails, the connection that has no room says so.
+    // If this fails, a connection without a descriptor reports it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 

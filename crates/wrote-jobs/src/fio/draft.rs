@@ -140,7 +140,7 @@ impl Draft {
         self.said.get(key).map_or(self.section_line, |said| said.line)
     }
 
-    /// Makes an error about a key, with its line and value.
+    /// Creates an error about a key, with its line and value.
     pub fn wrong(&self, key: &str, problem: impl AsRef<str>) -> ParseError {
         let problem = problem.as_ref();
         let text = match self.said.get(key) {

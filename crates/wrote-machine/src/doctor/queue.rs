@@ -261,7 +261,7 @@ mod tests {
         )
     }
 
-    /// A disk as a recent kernel sets it up.
+    /// A disk as configured by a recent kernel.
     const USUAL: [(&str, &str); 11] = [
         ("logical_block_size", "512"),
         ("scheduler", "[none] mq-deadline kyber"),

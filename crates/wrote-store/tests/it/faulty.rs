@@ -20,7 +20,7 @@ use std::time::Duration;
 pub enum Fault {
     /// Nothing.
     None,
-    /// It is refused, and nothing was done.
+    /// It is refused without effect.
     Refuse,
     /// It is done, and its answer is lost.
     LoseAnswer,

@@ -60,7 +60,7 @@ fn aligned(length_bytes: usize) -> Result<NonNull<u8>, Errno> {
     // SAFETY: less than a huge page lies before the start, and the rest holds `length_bytes`.
     let start = unsafe { longer.add(before_bytes) };
     let unmap = |start: NonNull<u8>, length_bytes| {
-        // SAFETY: the range is of the mapping made above, outside of what is kept. Where the kernel
+        // SAFETY: the range is of the mapping made above, outside of what is kept. If the kernel
         // refuses, it stays, and takes no memory.
         let _ = unsafe { munmap(start.as_ptr().cast(), length_bytes) };
     };

@@ -248,8 +248,8 @@ pub(super) fn engine_for(from: &Path, settings: &CopySettings) -> Result<Engine,
     open_engine(&engine_options(len, settings), settings, from)
 }
 
-/// Returns engine options for `len` bytes. The buffers are no larger in total, since preparing them
-/// takes time.
+/// Returns engine options for `len` bytes. The buffers are not larger in total, since preparing
+/// them takes time.
 pub(super) fn engine_options(len: u64, settings: &CopySettings) -> Options {
     let needed = len.clamp(1, BS_BYTES_MAX as u64) as usize;
     let bs_bytes = settings.bs_bytes.clamp(1, needed).next_multiple_of(page_size());

@@ -152,7 +152,7 @@ impl CutPlace {
             count: self.kinds.len() as u32,
             first_sequence: header.first_sequence,
             durable_sequence: header.first_sequence,
-            // That of the records, while there are any.
+            // The time of the records, while there are any.
             written_at_ns: self.batch.written_at_ns,
             whole: self.batch.whole && !self.kinds.is_empty(),
             longest_bytes: longest_bytes.max(batch_bytes as u64) as u32,

@@ -314,7 +314,7 @@ mod tests {
     use super::*;
     use crate::Sim;
 
-    /// Creates a disk with a log whose only segment ends behind its header.
+    /// Creates a disk with a log whose only segment ends after its header.
     fn log_of_blocks(block_bytes: u32) -> Sim {
         let header =
             SegmentHeader { log_id: LOG_ID, segment_id: 1, block_bytes, ..Default::default() };

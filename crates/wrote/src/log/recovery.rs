@@ -20,7 +20,7 @@ pub(super) struct Recovered {
     pub records: u64,
     /// Whether the log had been closed.
     pub closed: bool,
-    /// Bytes behind the last whole record, of a write that a crash interrupted.
+    /// Bytes after the last whole record, of a write interrupted by a crash.
     pub torn_bytes: u64,
     /// The files that keep these bytes.
     pub kept_aside: Vec<PathBuf>,
@@ -47,7 +47,7 @@ pub(super) struct ActiveSegment {
     pub path: PathBuf,
     /// Its number, as in its name: the segment's own, or the sequence of its first line.
     pub number: u64,
-    /// The file's length: recovery has cut the file behind the last record.
+    /// The file's length: recovery has cut the file after the last record.
     pub bytes: u64,
     pub block_bytes: u32,
     /// Time of its beginning, in nanoseconds since 1970.
@@ -60,7 +60,7 @@ pub(super) struct ActiveSegment {
     pub longest_bytes: u32,
 }
 
-/// A file behind the end of the log, and the end of its last byte that counts.
+/// A file after the end of the log, and the end of its last byte that counts.
 type LaterFile = (PathBuf, u64);
 
 /// Recovers the log of this format in `folder`. Cuts off a torn end and keeps it aside. Flushes the

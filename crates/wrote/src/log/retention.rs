@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(super) struct RetainedSegment {
     pub path: PathBuf,
     pub bytes: u64,
-    /// The sequence behind its last record.
+    /// The sequence after its last record.
     pub end_sequence: u64,
     /// Time of its last write, in nanoseconds since 1970.
     pub written_at_ns: u64,

@@ -32,7 +32,7 @@ pub struct SealedSegment {
     pub path: PathBuf,
     /// Its beginning.
     pub start: SegmentStart,
-    /// The sequence behind its last record.
+    /// The sequence after its last record.
     pub end_sequence: u64,
     /// The bytes up to the end of its last batch. The file may be longer: zeros follow.
     pub bytes: u64,
@@ -202,8 +202,8 @@ fn used_bytes(
     Ok(walk.end)
 }
 
-/// Reads batch headers behind the scanned place of the last segment, up to the first one that
-/// states that a record of this segment was durable.
+/// Reads batch headers after the scanned place of the last segment, up to the first one that states
+/// that a record of this segment was durable.
 fn scan(
     files: &LogFiles,
     path: &Path,
@@ -267,7 +267,7 @@ impl SealedSegment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SegmentEnd {
-    /// The sequence behind its last whole record.
+    /// The sequence after its last whole record.
     pub end_sequence: u64,
     /// The bytes up to the end of its last whole record or batch.
     pub bytes: u64,
@@ -306,7 +306,7 @@ fn read_to_end(files: &LogFiles, path: &Path) -> Result<SegmentEnd, Error> {
             WalkStep::End => break,
         }
     }
-    // Where recovery cut the last batch, its header still counts the records behind the cut.
+    // Where recovery cut the last batch, its header still counts the records after the cut.
     let (end_sequence, bytes) = (walk.sequence, walk.end);
     Ok(SegmentEnd { end_sequence, bytes, records, record_bytes })
 }

@@ -120,7 +120,7 @@ impl Search {
         let Some(ahead) = self.estimate(low, high, sequence).filter(|_| look % 3 != 2) else {
             return middle;
         };
-        // The look finds the batch behind its place.
+        // The look finds the batch after its place.
         let guess = low.offset.saturating_add(ahead).saturating_sub(self.reach_bytes);
         let margin = ((end - low.offset) / 16).min(self.reach_bytes);
         guess.clamp(low.offset + margin, end - margin)

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Bytes of a segment header. The first batch begins right behind it.
+/// Bytes of a segment header. The first batch begins right after it.
 pub(crate) const HEADER_BYTES: usize = 64;
 
 /// The limit of segment numbers and sequences. Arithmetic on numbers from a file thus can't
@@ -237,7 +237,7 @@ mod tests {
         };
         assert_eq!(with(4), Err(NotASegment::Version(2)));
         assert_eq!(with(1), Err(NotASegment::Version(0)));
-        // A cut behind a segment before the first.
+        // A cut after a segment before the first.
         assert_eq!(with(0x402), Err(NotASegment::Damaged));
     }
 

@@ -9,12 +9,11 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LogStats {
-    /// Records that the opening found, with the places that were skipped.
+    /// Records found on opening, with the places that were skipped.
     pub found_records: u64,
     /// Whether the opening found that the log had been closed.
     pub found_closed: bool,
-    /// Bytes that the opening found behind the last whole record, of a write that a crash
-    /// interrupted.
+    /// Bytes found on opening after the last whole record, of a write interrupted by a crash.
     pub torn_bytes: u64,
     /// The files that keep these bytes.
     pub kept_aside: Vec<PathBuf>,

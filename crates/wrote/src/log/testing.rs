@@ -151,7 +151,7 @@ pub(super) fn two_segments() -> SampleLog {
 /// The most bytes of a batch of [`long_segment`], as its first batch states.
 pub(super) const LONGEST_BYTES: u32 = 2048;
 
-/// Makes a record that holds these headers at the blocks behind the one in which its batch begins.
+/// Makes a record that holds these headers at the blocks after the one in which its batch begins.
 pub(super) fn holding(headers: &[BatchHeader]) -> Vec<u8> {
     let seed = segment::seed(LOG_ID, 1);
     let block_bytes = BLOCK_BYTES as usize;

@@ -141,7 +141,7 @@ impl Walk {
         Ok(WalkStep::Frame { sequence, offset, frame })
     }
 
-    /// Reads the file again behind the walk's end. Returns whether a writer has continued there.
+    /// Reads the file again after the walk's end. Returns whether a writer has continued there.
     pub(super) fn has_come(&mut self) -> Result<bool, Error> {
         self.input.look_again()?;
         let before = (self.place, self.sequence, self.end, self.last, self.open);
@@ -181,7 +181,7 @@ impl Walk {
         Ok(decode(self.input.bytes(place, batch::HEADER_BYTES)?, self.seed))
     }
 
-    /// Ends the walk behind a batch at `place` that has no records.
+    /// Ends the walk after a batch at `place` that has no records.
     pub(super) fn end_behind(&mut self, place: u64, batch: BatchHeader, checksum: u32) {
         self.end = place + u64::from(batch.bytes);
         self.place = self.end.next_multiple_of(self.block_bytes);
@@ -341,7 +341,7 @@ pub(super) fn decode(bytes: &[u8], seed: u32) -> Option<(BatchHeader, u32)> {
     BatchHeader::decode(bytes, seed).filter(|(header, _)| header.bytes <= BATCH_BYTES_MAX)
 }
 
-/// Returns the sequence behind the last record of a batch.
+/// Returns the sequence after the last record of a batch.
 pub(super) fn end_sequence(batch: &BatchHeader) -> u64 {
     batch.first_sequence + u64::from(batch.count)
 }

@@ -95,7 +95,7 @@ impl Watch {
         Watch { folder, held: None, inotify: None, watched: None, bell: None, is_reported: false }
     }
 
-    /// Watches this folder, whatever its path leads to later.
+    /// Watches this folder, even if its path changes.
     pub(super) fn enter(&mut self, folder: &Folder) {
         self.held = Some(folder.clone());
     }

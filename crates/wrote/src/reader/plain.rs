@@ -74,7 +74,7 @@ impl Plain {
         }
     }
 
-    /// The path by which the open file can be opened again, whatever became of its name.
+    /// The path by which the open file can be reopened, even without its name.
     pub(super) fn path_of_descriptor(&self) -> PathBuf {
         match &self.way {
             Way::At(file) => descriptor_path(file),
@@ -82,7 +82,7 @@ impl Plain {
         }
     }
 
-    /// The place at which the open file stands; 0 where it has none.
+    /// The open file's position; 0 if it has none.
     pub(super) fn place(&self) -> u64 {
         match &self.way {
             Way::At(file) => {
@@ -103,7 +103,7 @@ impl Plain {
                 if metadata.is_file() {
                     return Ok(metadata.len());
                 }
-                // Of a block device (`lseek(2)`).
+                // For a block device (`lseek(2)`).
                 {
                     let mut file: &File = file;
                     file.seek(SeekFrom::End(0))

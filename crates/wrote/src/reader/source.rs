@@ -10,7 +10,7 @@ use crate::fork::Process;
 use crate::{Effective, Error, Ioengine};
 use std::io::SeekFrom;
 
-/// Bytes of the first read, as of a `BufReader`; each later one in order is four times as long.
+/// Bytes of the first read, like a `BufReader`'s; each later one in order is four times as long.
 const FIRST_READ_BYTES: usize = 8 << 10;
 /// Bytes of the longest read through the page cache: they stay in the processor's cache.
 const READ_BYTES_MAX: usize = 128 << 10;
@@ -31,7 +31,7 @@ enum Current {
     Piece(Buffer),
 }
 
-/// A file, the buffer that is being read from, and what comes after it.
+/// A file, the buffer being read from, and the data after it.
 #[derive(Debug)]
 pub(super) struct Source {
     plain: Plain,
@@ -39,7 +39,7 @@ pub(super) struct Source {
     current: Current,
     /// The current buffer's part that has bytes of the file: offset and length.
     part: (usize, usize),
-    /// The place of the first byte behind the current buffer.
+    /// The place of the first byte after the current buffer.
     end: u64,
     /// Bytes of the next plain read, and of the longest.
     read_bytes: usize,
@@ -101,7 +101,7 @@ impl Source {
         self.plain.len()
     }
 
-    /// The place of the first byte behind the buffer, and the bytes of the buffer.
+    /// The place of the first byte after the buffer, and the bytes of the buffer.
     pub(super) fn place(&self) -> (u64, usize) {
         (self.end, self.part.1)
     }
@@ -210,7 +210,7 @@ impl Source {
         Ok(())
     }
 
-    /// Returns the place that lies `by` bytes behind the end of the file.
+    /// Returns the place that lies `by` bytes after the end of the file.
     pub(super) fn place_from_end(&mut self, by: i64) -> Result<Option<u64>, Error> {
         if self.plain.is_at() {
             return Ok(self.plain.len()?.checked_add_signed(by));

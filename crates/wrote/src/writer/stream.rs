@@ -54,7 +54,7 @@ pub(super) struct Stream {
     clean: usize,
     /// The file's length with the writes in flight, and without bytes of the buffer alone.
     len: u64,
-    /// Whether blocks behind the file's end are reserved for it.
+    /// Whether blocks after the file's end are reserved for it.
     has_reserved: bool,
     synced_at: Instant,
     /// Whether there were writes since the last sync.
@@ -318,7 +318,7 @@ impl Stream {
     /// that replaces another takes its place, or is removed after an error.
     pub(super) fn end(&mut self, durable: bool) -> Result<Written, Error> {
         if let Err(error) = self.engine.check_process() {
-            // Locks, and a file on its way to its place, are the parent's.
+            // Locks, and a file not yet in its place, belong to the parent.
             self.is_open = false;
             return Err(error);
         }
@@ -376,7 +376,7 @@ impl Stream {
         self.unlock();
         self.discard();
         if self.is_new && self.engine.is_named(self.file, &self.path).unwrap_or(false) {
-            // An error has no caller to go to.
+            // There is no caller to report an error to.
             let _ = self.engine.remove(&self.path);
         }
     }
@@ -471,7 +471,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Queues a write of the buffer's first `len` bytes, and moves those behind its whole blocks to
+    /// Queues a write of the buffer's first `len` bytes, and moves those after its whole blocks to
     /// another buffer.
     fn queue_buffer(&mut self, len: usize) -> Result<(), Error> {
         self.check_others()?;
@@ -492,7 +492,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Reserves blocks behind the file's end; nothing is in flight.
+    /// Reserves blocks after the file's end; nothing is in flight.
     ///
     /// Never beyond RLIMIT_FSIZE, because an optimization must not kill the process (SIGXFSZ,
     /// `setrlimit(2)`).
@@ -510,7 +510,7 @@ impl Stream {
         completions.pop().expect("one was queued, nothing else in flight").result.map(drop)
     }
 
-    /// Gives back the blocks behind the file's end.
+    /// Gives back the blocks after the file's end.
     fn give_back(&mut self) -> Result<(), Error> {
         if std::mem::take(&mut self.has_reserved) {
             self.check_others()?;
@@ -569,7 +569,7 @@ impl Stream {
         result
     }
 
-    /// After an error, leaves the bytes written until then, without zeros behind them.
+    /// After an error, leaves the bytes written until then, without zeros after them.
     fn leave_what_is_whole(&mut self) {
         self.buffer = None;
         let mut completions = Vec::new();

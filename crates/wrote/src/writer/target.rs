@@ -1,4 +1,4 @@
-//! The file that a `Writer` writes: at its place, on its way to it, or given by the caller.
+//! The file that a `Writer` writes: in place, not yet in place, or passed by the caller.
 
 use crate::engine::{Found, Located, folder_of};
 use crate::error::Tried;
@@ -87,7 +87,7 @@ impl Target {
         append: bool,
         options: &FileOptions,
     ) -> Result<Target, Error> {
-        // A link that leads to the open file, whatever became of its name (`proc(5)`).
+        // A link that leads to the open file, even without its name (`proc(5)`).
         let link = PathBuf::from(format!("/proc/self/fd/{}", given.as_raw_fd()));
         let named = std::fs::read_link(&link).ok();
         let path = named.clone().unwrap_or_else(|| link.clone());

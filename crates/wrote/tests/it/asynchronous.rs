@@ -160,7 +160,7 @@ fn a_reader_seeks_and_loses_no_byte_where_a_seek_fails() {
         writer.write_all(b"one two").unwrap();
         let mut some = [0; 3];
         reader.read_exact(&mut some).await.unwrap();
-        // Of the thread's next read, which waits, the seek comes behind.
+        // The seek comes after the thread's next read, which waits.
         writer.write_all(b" three").unwrap();
         drop(writer);
         assert!(reader.seek(SeekFrom::Start(1000)).await.is_err());

@@ -223,7 +223,7 @@ fn a_replaced_file_keeps_its_owner_and_permissions_unless_the_sources_are_wanted
         fs::write(place(name), name).unwrap();
         fs::set_permissions(place(name), fs::Permissions::from_mode(mode)).unwrap();
         let flags = rustix::fs::XattrFlags::empty();
-        // Where the file system has none, there are none to compare.
+        // If the file system has none, there are none to compare.
         let _ = rustix::fs::setxattr(place(name), c"user.colour", colour, flags);
     }
     if root {

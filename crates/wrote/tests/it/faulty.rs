@@ -15,8 +15,8 @@ use wrote::Error;
 const FILE_SYSTEMS: [&str; 2] = ["ext4", "xfs"];
 /// The faults that break every durable write.
 const FAULTS: [Fault; 2] = [Fault::Everything, Fault::Writes];
-/// Those that break one in place. A new block needs a commit of the journal. Its flush comes with a
-/// write, and device-mapper drops the error of such a flush (`dm_io_complete` in
+/// The faults that break a write in place. A new block needs a commit of the journal. Its flush
+/// comes with a write, and device-mapper drops the error of such a flush (`dm_io_complete` in
 /// `drivers/md/dm.c`).
 const FAULTS_IN_PLACE: [Fault; 3] = [Fault::Everything, Fault::Writes, Fault::Flushes];
 

@@ -225,7 +225,7 @@ fn interrupts_each(place: &Place, transfers: &Transfers, iopoll: bool) -> f64 {
     interrupts as f64 / BLOCKS as f64
 }
 
-/// Does the transfers both ways. Where the device can be polled, prints the interrupts of both as a
+/// Does the transfers both ways. If the device can be polled, prints the interrupts of both as a
 /// fact and passes them to `judge`.
 fn compare(transfers: &Transfers, judge: fn(polled: f64, plain: f64)) {
     for place in places() {

@@ -249,7 +249,7 @@ fn a_name_that_exists_is_never_saved_as_a_new_one_and_stays_as_it_was() {
 
 #[test]
 fn of_several_threads_that_save_one_new_file_one_succeeds_and_the_others_learn_that_it_exists() {
-    // W7: the name may be taken between the first look and the last step.
+    // W7: the name may be taken between the initial check and the last step.
     let folder = tempfile::tempdir().unwrap();
     for round in 0..50 {
         let path = folder.path().join(round.to_string());

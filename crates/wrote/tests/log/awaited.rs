@@ -1,4 +1,4 @@
-//! `Log` awaited: room without a thread, owned tickets, each level whatever the log promises.
+//! `Log` awaited: room without a thread, owned tickets, each level with any promise of the log.
 
 use crate::small_log::{BUFFER_BYTES, FORMATS, block_on, folder, read, record, small};
 use futures_util::future::join_all;

@@ -113,7 +113,7 @@ fn a_reader_that_begins_later_than_it_was_asked_to_tells_by_how_much() {
         assert_eq!(reader.passed_over(), first - 10);
         assert_eq!(reader.by_ref().count() as u64, RECORDS - first - 1);
         assert_eq!(reader.passed_over(), first - 10);
-        // A reader that begins behind the end has skipped nothing.
+        // A reader that begins after the end has skipped nothing.
         let mut behind = log.tail(RECORDS + 5).unwrap();
         assert!(behind.next_within(Duration::from_millis(1)).unwrap().is_none());
         assert_eq!(behind.passed_over(), 0);

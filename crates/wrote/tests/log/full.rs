@@ -323,7 +323,7 @@ fn a_log_prepares_three_times_its_records_at_most_until_it_is_closed() {
     }
     log.close().unwrap();
     let taken = taken_bytes(&path);
-    // Files of up to 4 MiB have the room of two batches behind their last.
+    // Files of up to 4 MiB have the room of two batches after their last.
     assert!(taken <= records_bytes + (128 << 10), "{taken} bytes for {records_bytes}");
 }
 

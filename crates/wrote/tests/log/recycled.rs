@@ -7,7 +7,7 @@ use std::path::Path;
 use wrote::log::{Prepare, check_segment, repair, summary, verify};
 use wrote::{Format, Log, LogReader};
 
-/// The first byte behind the magic of a recycled segment: the version 1, and the bit below it.
+/// The first byte after the magic of a recycled segment: the version 1, and the bit below it.
 const RECYCLED: u8 = 3;
 const RETAIN_BYTES: u64 = 2 * SEGMENT_BYTES;
 

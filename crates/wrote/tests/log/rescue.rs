@@ -29,7 +29,7 @@ fn make(path: &Path, sync: SyncPolicy, is_closed: bool) {
     fs::rename(&copy, path).unwrap();
 }
 
-/// Damages one file in a way of chance, and returns it in words.
+/// Damages one file at random, and returns a description.
 fn damage(files: &[PathBuf], random: &mut Xoshiro256PlusPlus) -> String {
     let place = random.random_range(0..files.len());
     let file = &files[place];

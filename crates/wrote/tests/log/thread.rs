@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 use wrote::{Log, SyncPolicy};
 
-/// Only a hang takes so long.
+/// Only a hang takes this long.
 const HANG: Duration = Duration::from_secs(60);
 /// Time for a caller to fall asleep. A caller that is late finds the panic, and passes the test.
 const FALL_ASLEEP: Duration = Duration::from_millis(300);

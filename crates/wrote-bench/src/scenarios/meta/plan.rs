@@ -62,7 +62,7 @@ pub(super) struct Plan {
     pub files_made: u32,
     /// Folders that the plan created or found.
     pub folders: Vec<PathBuf>,
-    /// Those folders whose files have their content.
+    /// The folders whose files have their content.
     pub filled: Vec<PathBuf>,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Zeros {
     /// Records in written blocks, while zeros are, and the bytes of these zeros.
     beside: Cost,
     zeros_bytes: u64,
-    /// Those since the last flush.
+    /// Bytes since the last flush.
     new_bytes: u64,
     /// Records in allocated blocks.
     allocated: Cost,

@@ -525,6 +525,6 @@ fn a_reader_made_from_the_document_reads_what_was_repaired() {
     let read = log_reader::read(&files);
     assert_eq!(read.end, End::Closed { sequence: 60 });
     assert!(found.len() == 59 && read.records == found);
-    // Only the segment behind the rewritten one.
+    // Only the segment after the rewritten one.
     assert_eq!(read.unlinked, [3]);
 }

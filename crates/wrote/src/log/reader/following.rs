@@ -102,7 +102,7 @@ impl LogReader {
         }
     }
 
-    /// Makes a following reader end behind the last record of this log, once it is over.
+    /// Makes a following reader end after the last record of this log, once it is over.
     pub(in crate::log) fn end_with(&mut self, own: &Arc<LogDriver>) -> Result<(), Error> {
         if let Some(bell) = self.bell()? {
             own.state.ring_when_over(&bell);

@@ -341,7 +341,7 @@ fn a_reader_that_is_told_of_every_change_does_not_poll() {
     let folder = fixtures::folder();
     write(&two_segments(), folder.path());
     let mut reader = LogReader::follow(folder.path(), 10).unwrap();
-    // The first look, the one of each second, and a check for a record that was lost.
+    // The initial look, the one of each second, and a check for a record that was lost.
     assert!(looks_within(&mut reader, Duration::from_secs(1)) <= 5);
     assert_eq!(reader.following.as_ref().unwrap().checks, 1);
     // A caller that asks often makes it look no more often.

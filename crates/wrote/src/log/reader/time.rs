@@ -43,7 +43,7 @@ pub(super) fn find(files: &LogFiles, folder: &Path, at_ns: u64) -> Result<u64, E
     };
     let mut end = match next {
         Some(next) => next,
-        // No batch holds that record: the walk ends behind the last one.
+        // No batch holds that record: the walk ends after the last one.
         None => batch_of(&mut walk, &header, u64::MAX)?.map_or(walk.sequence, |last| last.end),
     };
     let mut begin = header.first_sequence;

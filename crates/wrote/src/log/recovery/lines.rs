@@ -1,4 +1,4 @@
-//! Recovery of a log of lines: the log ends behind the last whole line.
+//! Recovery of a log of lines: the log ends after the last whole line.
 
 use super::super::input::{Input, LogFiles};
 use super::super::lines::{check_sealed, read};

@@ -49,7 +49,7 @@ fn a_log_that_was_closed_is_found_as_it_was() {
     assert_eq!(sim.contents(file(2)).unwrap().len() as u64, active.bytes);
 }
 
-/// Returns the files of a log of one segment, without the padding behind its last batch.
+/// Returns the files of a log of one segment, without the padding after its last batch.
 fn cut_behind_the_last_batch(built: &SampleLog) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = built.files(folder());
     files[0].1.truncate(built.segments[0].claims.last().unwrap().0.end);
@@ -145,7 +145,7 @@ fn what_a_torn_end_said_of_earlier_records_is_said_again_before_it_is_gone() {
     let built = two_segments().batch(10, &[b"ten", b"eleven"]);
     let torn_batch = built.segments[1].batches[2];
     let behind = built.clone().batch(10, &[b"twelve"]);
-    // Of the torn batch its first record arrived; its header; a later batch.
+    // The torn batch's first record arrived, or its header, or a later batch.
     let ways =
         [(&built, torn_batch + 63, 11), (&built, torn_batch + 50, 10), (&behind, torn_batch, 10)];
     for (built, byte, next) in ways {
@@ -237,8 +237,8 @@ fn a_durable_segment_that_is_missing_is_an_error() {
         files.remove(missing);
         assert!(matches!(recovered(&disk(1, &files)), Err(Error::Damaged { .. })), "{missing}");
     }
-    // No caller got a promise for a segment that was not durable. The segments behind it are not
-    // the log's.
+    // No caller got a promise for a segment that was not durable. The segments after it are not the
+    // log's.
     let built = two_segments().segment().batch(5, &[b"ten"]);
     let mut files = built.files(folder());
     files.remove(1);
@@ -341,7 +341,7 @@ fn a_log_of_the_other_format_is_refused() {
 
 #[test]
 fn a_recovery_that_loses_power_is_made_good_by_the_next() {
-    // A torn segment 2 with a segment behind it: recovery copies, renames and truncates.
+    // A torn segment 2 with a segment after it: recovery copies, renames and truncates.
     let built = two_segments().batch(0, &[b"ten"]).segment().batch(0, &[b"eleven"]);
     let mut files = built.files(folder());
     files[1].1[100] ^= 1;

@@ -21,7 +21,7 @@ struct Survey {
     clean: u64,
     clean_bytes: u64,
     lines: u64,
-    /// The first line with a NUL, or the bytes behind the last line feed: offset, and lines before.
+    /// The first line with a NUL, or the bytes after the last line feed: offset, and lines before.
     bad: Option<(u64, u64)>,
 }
 

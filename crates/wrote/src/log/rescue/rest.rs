@@ -33,7 +33,7 @@ pub(in crate::log) struct Rest {
     pub seed: u32,
     /// The greatest first sequence of those batches.
     last_sequence: u64,
-    /// The first sequence of the batch right behind the segment header.
+    /// The first sequence of the batch right after the segment header.
     begins_with: Option<u64>,
     /// A file with content, but without a valid segment header.
     pub is_headless: bool,
@@ -94,7 +94,7 @@ fn scan(input: &mut Input, search: &Search, mut records: ValidRecords) -> Result
     Ok(rest)
 }
 
-/// Examines the rest of the segment behind the end of a walk.
+/// Examines the rest of the segment after the end of a walk.
 pub(super) fn after(walk: &mut Walk) -> Result<Rest, Error> {
     let (identity, records) = (walk.identity(), ValidRecords::behind(walk));
     let (range, sequence) = (walk.end..u64::MAX, walk.sequence);

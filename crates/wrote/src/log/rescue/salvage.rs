@@ -54,7 +54,7 @@ pub(super) type Sink<'a> = &'a mut dyn FnMut(Event) -> Result<(), Error>;
 pub(super) struct Tail {
     pub next_sequence: u64,
     pub closed: bool,
-    /// Bytes behind the end that are not zero.
+    /// Bytes after the end that are not zero.
     pub torn_bytes: u64,
 }
 

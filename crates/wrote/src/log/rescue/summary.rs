@@ -32,7 +32,7 @@ pub struct LogSummary {
     pub segments: Vec<SegmentSummary>,
     /// The records, as those of the segments. After a repair these are the records that are left.
     pub records: u64,
-    /// The bytes of these records; 0 of a [`summary`].
+    /// The bytes of these records; 0 in a [`summary`].
     pub record_bytes: u64,
     /// The sequence of the first record that is there.
     pub first_sequence: u64,
@@ -45,8 +45,8 @@ pub struct LogSummary {
     /// The sequences without a record. [`summary`] finds those in segments rewritten by a repair,
     /// [`verify`](super::super::verify) all of them, including places whose producer panicked.
     pub gaps: Vec<Range<u64>>,
-    /// Bytes behind the last whole record that are not zero: a write that a crash interrupted. The
-    /// next opening for writing keeps them aside. 0 of a [`summary`].
+    /// Bytes after the last whole record that are not zero: a write interrupted by a crash. The
+    /// next opening for writing keeps them aside. 0 in a [`summary`].
     pub torn_bytes: u64,
     /// The damage; empty if every record is whole, and of a [`summary`].
     pub damage: Vec<Damage>,

@@ -89,7 +89,7 @@ fn a_batch_inside_of_a_valid_record_proves_nothing() {
     // Behind the torn record, in the same batch.
     let record = forged(2, place + 48 + 12 + 8);
     let inside = two_segments().batch(5, &[b"torn", &record, b"behind"]);
-    // In a later batch, and behind a torn record of that batch.
+    // In a later batch, and after a torn record of that batch.
     let later = two_segments().batch(5, &[b"torn"]);
     let record = forged(2, place + 512 + 48 + 8);
     let later = later.batch(5, &[&record]);
@@ -143,7 +143,7 @@ fn damage_each(built: &SampleLog, len: usize, damage: fn(&mut [u8]), lost: u64) 
     let files = built.files(folder.path());
     let (path, whole) = &files[0];
     let all = built.records.len() as u64;
-    // The last record of a batch has no other behind it that could be damaged too.
+    // The last record of a batch has no other after it that could be damaged too.
     for number in 0..all - 1 - lost {
         let mut bytes = whole.clone();
         let frame_bytes = record::frame_bytes(len);

@@ -31,7 +31,7 @@ impl ValidRecords {
         }
     }
 
-    /// Returns the records behind the end of a walk, in the batch that the walk is in.
+    /// Returns the records after the end of a walk, in the batch that the walk is in.
     pub(super) fn behind(walk: &Walk) -> ValidRecords {
         let Walk { seed, place, sequence, .. } = *walk;
         walk.open.map_or_else(ValidRecords::default, |open| {
@@ -41,7 +41,7 @@ impl ValidRecords {
     }
 
     /// Returns the next range of valid records. The length of an invalid record may lead to a valid
-    /// one behind it.
+    /// one after it.
     pub(super) fn next(&mut self, input: &mut Input) -> Result<Option<Range<u64>>, Error> {
         let mut is_valid = self.is_valid(input)?;
         if !is_valid {
