@@ -30,7 +30,7 @@
 //!
 //! - a write through the page cache survives a process crash;
 //! - a direct write over blocks that were written and flushed before survives a kernel crash. Into
-//!   new blocks it survives no more than a cached write;
+//!   new blocks it is as safe as a cached write;
 //! - a write covered by [`Engine::flush`], or queued as durable, survives power loss.
 //!
 //! # After `fork(2)`
@@ -49,8 +49,8 @@
 //! | rule | promise |
 //! |---|---|
 //! | W1 | No write is called durable before the flush that covers it returned success |
-//! | W2 | A failed flush poisons its file or log permanently: every later call returns that error. The
-//! kernel may have marked the lost pages clean, so a second flush proves nothing |
+//! | W2 | A failed flush poisons its file or log: every later call returns that error. The kernel
+//! may have marked the lost pages clean, so a second flush proves nothing |
 //! | W3 | Two writes are never in flight on one block, and no block that holds acknowledged records
 //! is written again |
 //! | W4 | Short transfers, `EINTR` and `EAGAIN` end inside the engine: an operation is whole or an
