@@ -6,6 +6,7 @@ use crate::scenarios::ladder::Sizes;
 use std::path::PathBuf;
 use wrote_jobs::findings::Burst;
 use wrote_jobs::jobs::{Mark, Permissions, Watcher};
+use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
 use wrote_result::document::Limit;
 
@@ -25,7 +26,7 @@ const NEAR: std::ops::RangeInclusive<f64> = 0.7..=2.5;
 /// The most bytes that may be written and discarded before each run.
 const DRAINED_BYTES_MAX: u64 = 128 << 20;
 /// Bursts are used up only if that takes at most this fraction (as an inverse) of all bytes.
-pub(crate) const DRAINED_SHARE: u64 = 4;
+const DRAINED_SHARE: u64 = 4;
 /// The bytes written before a run, as a multiple of the burst, so that the run sees the sustained
 /// rate.
 const DRAINED_TIMES: f64 = 1.25;
@@ -88,6 +89,26 @@ pub(crate) fn drain(burst: Option<Burst>, bs_bytes: u64) -> Option<Sizes> {
     Some(Sizes { bs_bytes, size_bytes, iodepth: DRAIN_IODEPTH, numjobs: 1, rate: None })
 }
 
+/// Reserves the bytes that use up a burst before all runs. If they would be too many of
+/// `wear_bytes`, the burst remains in the figures. Else the second value is what the runs may
+/// write; `None` without a limit.
+pub(crate) fn reserve(
+    burst: Option<Burst>,
+    drained_bytes: u64,
+    wear_bytes: u64,
+) -> (Option<Burst>, Option<u64>) {
+    if drained_bytes > wear_bytes / DRAINED_SHARE {
+        return (burst.map(|burst| Burst { is_left_out: false, ..burst }), None);
+    }
+    (burst, (wear_bytes < u64::MAX).then(|| wear_bytes - drained_bytes))
+}
+
+/// Writes before a run, so that the run sees the sustained rate. Returns the bytes written.
+pub(crate) fn use_up(site: &Site, jobs: &[JobSpec]) -> Result<u64, Error> {
+    let permissions = Permissions { overwrite: true, fill: true, ..Permissions::default() };
+    Ok(site.apart().run_jobs(jobs, permissions)?.written_bytes())
+}
+
 /// Uses up the burst right before a run's clock starts.
 pub(crate) struct Drain<'a> {
     pub site: &'a Site<'a>,
@@ -100,9 +121,7 @@ pub(crate) struct Drain<'a> {
 impl Watcher for Drain<'_> {
     fn ready(&mut self) -> Result<(), Error> {
         let job = self.sizes.job("burst");
-        let permissions = Permissions { overwrite: true, fill: true, ..Permissions::default() };
-        let jobs = job.on_each(std::slice::from_ref(&self.file), None);
-        self.site.apart().run_jobs(&jobs, permissions).map(|_| ())
+        use_up(self.site, &job.on_each(std::slice::from_ref(&self.file), None)).map(|_| ())
     }
 }
 

@@ -233,8 +233,7 @@ async fn append_in_turn(
     port: &Port,
 ) -> Result<(), wrote::Error> {
     let turns = &port.channel.turns;
-    let record = Cow::Borrowed(message);
-    let record = if port.channel.has_keys { keys::plain(record) } else { record };
+    let record = keys::plain(Cow::Borrowed(message), port.channel.has_keys);
     loop {
         if turns.lets(turn.as_ref()) && log.try_append(&record)?.is_some() {
             return Ok(());

@@ -194,8 +194,7 @@ impl<'a> Intake<'a> {
 
     /// Returns the record of a message without a key.
     fn record<'m>(&self, message: &'m [u8]) -> Cow<'m, [u8]> {
-        let record = stamp::record(self.stamper, message);
-        if self.keys.is_some() { keys::plain(record) } else { record }
+        keys::plain(stamp::record(self.stamper, message), self.keys.is_some())
     }
 
     /// Like [`Intake::append`], but if a message with this key is in the log, returns its sequence.

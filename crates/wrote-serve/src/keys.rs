@@ -307,9 +307,9 @@ pub(crate) fn message(record: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns the record of a message without a key, for a log with keys.
-pub(crate) fn plain(record: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
-    if record.first() == Some(&BEGIN) { [NO_KEY, &*record].concat().into() } else { record }
+/// Returns the record of a message without a key, where the log `has_keys`.
+pub(crate) fn plain(record: Cow<'_, [u8]>, has_keys: bool) -> Cow<'_, [u8]> {
+    if has_keys && !is_plain(&record) { [NO_KEY, &*record].concat().into() } else { record }
 }
 
 /// Returns whether a message without a key is stored unchanged.
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn a_message_that_no_client_of_keys_sent_stays_as_it_is() {
         for message in [&b""[..], b"\x1d", b"\x1d[] x", b"\x1d[\"a\",\"b\",1,2] x", b"x\x1d[] "] {
-            assert_eq!(super::message(&plain(message.into())), message);
+            assert_eq!(super::message(&plain(message.into(), true)), message);
         }
         // Records from before the log had keys.
         for record in [&b"\x1d[1] x"[..], b"\x1d[\"a\",\"b\",1,2]x", b"\x1d[\"a\",\"b\",-1,2] x"] {

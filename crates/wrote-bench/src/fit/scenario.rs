@@ -3,6 +3,7 @@
 use super::FitRequest;
 use super::neighbour::{self, Neighbour};
 use super::programs::{Pattern, Program};
+use crate::burst;
 use crate::measured::clear;
 use crate::progress::Ticker;
 use crate::request::Common;
@@ -15,7 +16,6 @@ use std::time::Duration;
 use wrote_jobs::buffers::seed;
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::Evidence;
-use wrote_jobs::jobs::Permissions;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_jobs::steps::{FileSpec, Running, Start, Step, Steps};
@@ -159,8 +159,7 @@ impl SuitsPlan {
             samples: false,
             ..JobSpec::new("drain", Rw { read: false, write: true, random: false }, 1 << 20)
         };
-        let permissions = Permissions { overwrite: true, fill: true, ..Permissions::default() };
-        Ok(site.apart().run_jobs(&[job], permissions)?.written_bytes())
+        burst::use_up(site, &[job])
     }
 }
 

@@ -143,11 +143,10 @@ impl Plan {
     /// burst remains in the figures.
     pub(super) fn leave_out(&mut self, burst: Option<Burst>) {
         self.burst = burst;
-        let bytes = self.drained_bytes_max();
-        if bytes > self.wear_bytes / burst::DRAINED_SHARE {
-            self.burst = burst.map(|burst| Burst { is_left_out: false, ..burst });
-        } else if self.wear_bytes < u64::MAX {
-            self.share(self.wear_bytes - bytes, self.ways.len());
+        let left;
+        (self.burst, left) = burst::reserve(burst, self.drained_bytes_max(), self.wear_bytes);
+        if let Some(left) = left {
+            self.share(left, self.ways.len());
         }
     }
 

@@ -196,11 +196,10 @@ impl Plan {
     pub(super) fn leave_out(&mut self, burst: Option<Burst>) {
         self.burst = burst;
         let drained: u64 = self.ways.iter().map(|way| self.drained_bytes(way)).sum();
-        let bytes = drained * u64::from(self.runs);
-        if bytes > self.wear_bytes / burst::DRAINED_SHARE {
-            self.burst = burst.map(|burst| Burst { is_left_out: false, ..burst });
-        } else if self.wear_bytes < u64::MAX {
-            self.keep_to_wear(self.wear_bytes - bytes);
+        let left;
+        (self.burst, left) = burst::reserve(burst, drained * u64::from(self.runs), self.wear_bytes);
+        if let Some(left) = left {
+            self.keep_to_wear(left);
         }
     }
 

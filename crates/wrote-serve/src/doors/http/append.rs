@@ -253,10 +253,8 @@ impl<'a> Batch<'a> {
             return Ok(());
         }
         let port = &self.exchange.port;
-        let mut stamped = stamp::record(self.exchange.stamper.as_deref(), record);
-        if self.keys.is_some() && self.keyed.is_none() {
-            stamped = keys::plain(stamped);
-        }
+        let stamped = stamp::record(self.exchange.stamper.as_deref(), record);
+        let stamped = keys::plain(stamped, self.keys.is_some() && self.keyed.is_none());
         let is_new = loop {
             if port.channel.turns.lets(self.turn.as_ref()) {
                 if let (Some(keys), Some((key, progress))) = (&self.keys, &mut self.keyed) {
