@@ -117,6 +117,9 @@ pub struct File {
     pub write_p50_bytes: u64,
     /// Calls that flushed it, and writes that were durable themselves.
     pub flushes: u64,
+    /// The time within them, in seconds.
+    #[serde(default)]
+    pub flush_s: f64,
     /// How it came to what it is.
     pub how: How,
     /// Whether it was also written through a mapping, of which nothing is seen.

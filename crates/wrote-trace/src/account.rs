@@ -28,22 +28,41 @@ pub struct Account {
     /// Writes that bypassed the page cache.
     pub direct_writes: u64,
     pub last_write_ns: u64,
+    /// The time within flushes and durable writes.
+    pub flush_ns: u64,
+    /// The time from the first write to the end of the last write or flush.
+    pub span_ns: u64,
+    /// The time within writes and flushes.
+    pub busy_ns: u64,
+    /// Writes that continued where the one before had ended.
+    pub sequential_writes: u64,
+    /// The end of the last write, in bytes, and that of the furthest.
+    pub last_end: u64,
+    pub size_bytes: u64,
+    pub first_write_ns: Option<u64>,
     /// The number of writes of each size.
-    sizes: BTreeMap<u64, u64>,
+    pub sizes: BTreeMap<u64, u64>,
     /// The size before the first write.
-    size_before: u64,
-    is_new: bool,
-    is_emptied: bool,
+    pub size_before: u64,
+    pub is_new: bool,
+    pub is_emptied: bool,
     /// Whether a write changed existing bytes.
-    is_changed: bool,
+    pub is_changed: bool,
     /// Set if a rename gave the file its name: whether it replaced another file.
-    renamed: Option<bool>,
+    pub renamed: Option<bool>,
 }
 
 impl Account {
     /// Returns the number of flushes, counting durable writes as flushes.
     pub fn flushes_in_all(&self) -> u64 {
         self.flushes + self.durable_writes
+    }
+
+    fn spend(&mut self, call: &Call) {
+        self.busy_ns += call.took_ns;
+        if let Some(first_ns) = self.first_write_ns {
+            self.span_ns = call.at_ns + call.took_ns - first_ns;
+        }
     }
 
     /// Returns the median write size, 0 without writes.
@@ -97,6 +116,12 @@ impl Accounts {
                 account.durable_writes += u64::from(how.is_durable);
                 account.direct_writes += u64::from(how.is_direct);
                 account.last_write_ns = call.at_ns;
+                account.sequential_writes += u64::from(bytes.start == account.last_end);
+                account.last_end = bytes.end;
+                account.size_bytes = account.size_bytes.max(bytes.end);
+                account.first_write_ns.get_or_insert(call.at_ns);
+                account.flush_ns += if how.is_durable { call.took_ns } else { 0 };
+                account.spend(call);
                 account.is_changed |= bytes.start < account.size_before;
                 *account.sizes.entry(rounded(count)).or_default() += 1;
             }
@@ -105,7 +130,12 @@ impl Accounts {
                 account.is_changed |= *to_bytes < account.size_before;
             }
             Act::Map { file } => self.account(*file).is_changed = true,
-            Act::Flush { file, .. } => self.account(*file).flushes += 1,
+            Act::Flush { file, .. } => {
+                let account = self.account(*file);
+                account.flushes += 1;
+                account.flush_ns += call.took_ns;
+                account.spend(call);
+            }
             Act::Rename { file, replaced, .. } => {
                 let replaces = replaced.is_some_and(|replaced| replaced != *file);
                 self.account(*file).renamed = Some(replaces);

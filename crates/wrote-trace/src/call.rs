@@ -26,6 +26,9 @@ pub struct Name {
 pub struct Call {
     /// When the call began, in nanoseconds since the program's start.
     pub at_ns: u64,
+    /// Its duration as the program saw it, stops included, in nanoseconds.
+    #[serde(default)]
+    pub took_ns: u64,
     /// Its effect.
     pub act: Act,
     /// The bytes of a write; empty unless a record is made.

@@ -260,7 +260,12 @@ impl Judge {
         let flushes = account.flushes_in_all();
         let flush_bytes = average(account.bytes, flushes);
         if flushes >= MANY_FLUSHES && account.bytes > 0 && flush_bytes < SMALL_FLUSH_BYTES {
-            let more = format!("{flushes} flushes, each for {}", units::bytes(flush_bytes));
+            let more = format!(
+                "{flushes} flushes, each for {}; they took {} of {}",
+                units::bytes(flush_bytes),
+                units::nanoseconds(account.flush_ns),
+                units::nanoseconds(account.span_ns)
+            );
             self.add(&kinds::FLUSH_EACH_SMALL, path(), more, &[]);
         }
         if let Some(told_ns) = self.told_early.remove(&file) {

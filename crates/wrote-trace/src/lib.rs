@@ -8,6 +8,7 @@
 //! | `account` | what was done with each file, counted |
 //! | `judge` | the findings |
 //! | `sign` | the acknowledgements of a program |
+//! | `pattern` | the writes as a job file |
 //! | `record` | the folder before, and the calls with their data, in a file |
 //! | `states` | the folders that a power cut may leave, from a record |
 //!
@@ -17,6 +18,7 @@ mod account;
 mod call;
 mod judge;
 mod model;
+mod pattern;
 mod record;
 mod sign;
 mod states;
@@ -88,6 +90,8 @@ pub struct Traced {
     pub trace: Trace,
     /// Why the requested record was not made.
     pub record: Result<(), String>,
+    /// The job file of its writes; `None` where it wrote nothing.
+    pub jobs: Option<String>,
 }
 
 /// Why a program could not be traced.
@@ -127,7 +131,8 @@ pub fn trace(mut request: TraceRequest, stop: &AtomicBool) -> Result<Traced, Ref
         watched.watching.alone_s = time(&request.command).map_err(Refused::Program)?;
     }
     let record = desk.recorder.take().map_or(Ok(()), Recorder::end);
-    Ok(Traced { trace: desk.document(request, watched, started_at), record })
+    let jobs = desk.jobs(&request);
+    Ok(Traced { trace: desk.document(request, watched, started_at), jobs, record })
 }
 
 /// The command line of a process.
@@ -145,6 +150,11 @@ fn time(command: &[OsString]) -> io::Result<Option<f64>> {
     program.args(&command[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let status = program.status()?;
     Ok(status.success().then(|| started.elapsed().as_secs_f64()))
+}
+
+/// Whether a file is judged.
+fn is_under(request: &TraceRequest, path: &Path) -> bool {
+    request.under.is_empty() || request.under.iter().any(|folder| path.starts_with(folder))
 }
 
 /// Turns calls into a document.
@@ -167,10 +177,15 @@ impl Desk {
         self.judge.after(&self.model, call);
     }
 
+    fn jobs(&self, request: &TraceRequest) -> Option<String> {
+        let files = self.model.files().filter(|(_, known)| is_under(request, known.path()));
+        let files = files.filter_map(|(file, known)| Some((known.path(), self.accounts.of(file)?)));
+        let words: Vec<_> = request.command.iter().map(|word| word.to_string_lossy()).collect();
+        pattern::jobs(files.collect(), &words.join(" "))
+    }
+
     fn document(self, request: TraceRequest, watched: Watched, started_at: String) -> Trace {
-        let is_under = |path: &Path| {
-            request.under.is_empty() || request.under.iter().any(|folder| path.starts_with(folder))
-        };
+        let is_under = |path: &Path| is_under(&request, path);
         let folder = std::env::current_dir().unwrap_or_default();
         let files = self.files(&is_under);
         let findings = self.judge.findings(&self.model, &self.accounts, &is_under, &folder);
@@ -206,6 +221,7 @@ impl Desk {
                 bytes: account.bytes,
                 write_p50_bytes: account.write_p50_bytes(),
                 flushes: account.flushes_in_all(),
+                flush_s: account.flush_ns as f64 / 1e9,
                 how: account.how()?,
                 is_mapped: known.is_mapped,
                 unflushed_bytes: known.dirty_bytes(),

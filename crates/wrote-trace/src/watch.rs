@@ -250,7 +250,7 @@ impl<'a> Watch<'a> {
         let process = self.task(task).process;
         let begin = self.reader.begin(process, task, entry);
         for act in self.reader.news() {
-            (self.see)(&Call { at_ns, act, data: Vec::new() });
+            (self.see)(&Call { at_ns, took_ns: 0, act, data: Vec::new() });
         }
         let unseen = match begin {
             Begin::Pass => return Until::Call,
@@ -276,11 +276,12 @@ impl<'a> Watch<'a> {
         let descriptor = begun.descriptor();
         let act = self.reader.act(process, begun, result);
         for act in self.reader.news() {
-            (self.see)(&Call { at_ns, act, data: Vec::new() });
+            (self.see)(&Call { at_ns, took_ns: 0, act, data: Vec::new() });
         }
         if let Some(act) = act {
             let data = self.reader.data(process, &act, descriptor);
-            (self.see)(&Call { at_ns, act, data });
+            let took_ns = (self.started.elapsed().as_nanos() as u64).saturating_sub(at_ns);
+            (self.see)(&Call { at_ns, took_ns, act, data });
         }
     }
 

@@ -75,6 +75,10 @@ pub struct TraceArgs {
         conflicts_with_all = ["command", "record", "time"])]
     pub process: Option<i32>,
 
+    /// Write its writes as jobs for `wrote run`: as they were, and the same bytes as they should be
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "files")]
+    pub job: Option<PathBuf>,
+
     /// Run the program a second time, unwatched and without its output, and show both times
     #[arg(long)]
     pub time: bool,

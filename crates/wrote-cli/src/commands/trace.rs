@@ -30,6 +30,7 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
     let under: Vec<_> =
         arguments.under.iter().map(|folder| whole(folder)).collect::<Result<_, _>>()?;
     let record = record(arguments, &under)?;
+    let job = ResultFile::of("--job", arguments.job.as_deref(), arguments.to.force)?;
     let request = TraceRequest {
         record,
         command: arguments.command.clone(),
@@ -59,6 +60,11 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
         write_trace(&trace, arguments.format, screen, out)
     })?;
     let recorded = traced.record.map_err(Error::Failed);
+    match (job, traced.jobs) {
+        (Some(file), Some(jobs)) => file.write(|out| out.write_all(jobs.as_bytes()))?,
+        (Some(_), None) => return Err(Error::Failed("--job: it wrote no file".into())),
+        (None, _) => {}
+    }
     let is_found = arguments.fail_on.is_some_and(|least| trace.worst() >= Some(least));
     // A process that was left has no exit code.
     let is_left = arguments.process.is_some() && trace.end == End::default();

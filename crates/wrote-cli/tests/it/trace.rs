@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use wrote_result::document::Survives;
+use wrote_result::document::{Document, Survives};
 use wrote_result::trace::{File, How, Trace};
 
 /// Traces a script in a folder; the document is in a file beside it.
@@ -349,6 +349,23 @@ fn a_process_that_is_not_there_or_another_users_is_one_line() {
 }
 
 #[test]
+fn the_jobs_of_a_program_are_run_as_they_were_and_as_they_should_be() {
+    let place = folder();
+    let jobs = place.path().join("jobs.fio");
+    let script = "dd if=/dev/zero of=b bs=16 count=128 oflag=dsync status=none";
+    let (trace, _) = traced(place.path(), script, &["--job", jobs.to_str().unwrap()]);
+    assert!(file(&trace, "b").flush_s > 0.0, "{trace:?}");
+    let mut command = wrote(&["run", "--format", "json"]);
+    let result: Document = printed(&finish(command.arg(&jobs).current_dir(place.path())));
+    let rows = result.scenarios.iter().flat_map(|scenario| &scenario.rows);
+    let rows: Vec<_> = rows.map(|row| (row.name.as_str(), row.survives)).collect();
+    let safe = Some(Survives::PowerLoss);
+    assert_eq!(rows, [("1-as-traced", safe), ("1-advised", safe)]);
+    let nothing = finish(wrote(&["trace", "--job"]).arg(place.path().join("none")).arg("true"));
+    assert_eq!(nothing.code(), Some(1), "{nothing:?}");
+}
+
+#[test]
 fn a_second_run_that_is_not_watched_has_its_time_beside_the_first() {
     let place = folder();
     let (trace, finished) = traced(place.path(), "printf x >> b; echo out", &["--time"]);
@@ -516,4 +533,84 @@ fn sqlite_keeps_what_its_documents_promise() {
     let off = committed("pragma synchronous=off;");
     assert_eq!(file(&off, "db").survives, Survives::ProcessCrash, "{off:?}");
     assert_eq!(ids(&off), ["never-flushed"], "{off:?}");
+}
+
+/// The end of a Redis server that has acknowledged one command, and was killed then.
+fn acknowledged_by_redis(appendfsync: &str) -> Trace {
+    let place = folder();
+    let script = format!(
+        "redis-server --dir . --port 0 --unixsocket s --save '' --appendonly yes \
+         --appendfsync {appendfsync} >/dev/null & \
+         until redis-cli -s s set a 1 2>/dev/null | grep -q OK; do sleep 0.05; done; kill -9 $!"
+    );
+    traced(place.path(), &script, &[]).0
+}
+
+#[test]
+fn redis_keeps_what_its_documents_promise() {
+    or_skip!(installed("redis-server").and(installed("redis-cli")));
+    // <https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/>: `always` is
+    // durable at each answer, `no` leaves it to the kernel. `everysec` depends on the moment.
+    let log = |trace: &Trace| {
+        let is_log = |file: &&File| file.path.ends_with("incr.aof") || file.path.ends_with("y.aof");
+        let log = trace.files.iter().find(is_log);
+        log.unwrap_or_else(|| panic!("no log: {trace:?}")).survives
+    };
+    let always = acknowledged_by_redis("always");
+    assert_eq!(log(&always), Survives::PowerLoss, "{always:?}");
+    assert!(!ids(&always).contains(&"never-flushed"), "{always:?}");
+    let no = acknowledged_by_redis("no");
+    assert_eq!(log(&no), Survives::ProcessCrash, "{no:?}");
+    assert!(ids(&no).contains(&"never-flushed"), "{no:?}");
+}
+
+#[test]
+fn node_flushes_a_file_where_it_is_told_to() {
+    or_skip!(installed("node"));
+    // <https://nodejs.org/api/fs.html>: `flush` is new in 20.10 and 21.0.
+    let save = |options: &str| {
+        let save = format!("require(\"fs\").writeFileSync(\"b\", \"new\", {options})");
+        trace(&format!("node -e '{save}'"))
+    };
+    let plain = save("{}");
+    assert_eq!(file(&plain, "b").survives, Survives::ProcessCrash, "{plain:?}");
+    assert!(ids(&plain).contains(&"never-flushed"), "{plain:?}");
+    let flushed = save("{flush: true}");
+    if file(&flushed, "b").flushes > 0 {
+        assert_eq!(file(&flushed, "b").survives, Survives::PowerLoss, "{flushed:?}");
+    }
+}
+
+#[test]
+fn pickle_and_logging_of_python_leave_their_bytes_to_the_kernel() {
+    or_skip!(installed("python3"));
+    let pickled = python("import pickle; pickle.dump(1, open('b', 'wb'))", &[]);
+    let logged = "import logging; logging.basicConfig(filename='b'); logging.error('new')";
+    for trace in [pickled, python(logged, &[])] {
+        assert_eq!(file(&trace, "b").survives, Survives::ProcessCrash, "{trace:?}");
+        assert!(ids(&trace).contains(&"never-flushed"), "{trace:?}");
+    }
+}
+
+#[test]
+fn git_flushes_the_objects_that_core_fsync_names_and_no_folder() {
+    or_skip!(installed("git"));
+    // `core.fsync` of git-config(1): which components are hardened; folders are not among them.
+    let commit = |components: &str| {
+        let place = folder();
+        let git = "git -c user.name=a -c user.email=a@b -c gc.auto=0 -c core.fsync";
+        let script = format!("git init -q .; {git}={components} commit -q --allow-empty -m new");
+        traced(place.path(), &script, &[]).0
+    };
+    let objects = |trace: &Trace| {
+        let of_objects = trace.files.iter().filter(|file| file.path.contains("/objects/"));
+        of_objects.map(|file| file.flushes).collect::<Vec<_>>()
+    };
+    let none = commit("none");
+    assert!(objects(&none).iter().all(|flushes| *flushes == 0), "{none:?}");
+    assert_eq!(file(&none, "index").flushes, 0, "{none:?}");
+    let all = commit("all");
+    assert!(!objects(&all).is_empty() && objects(&all).iter().all(|flushes| *flushes > 0));
+    assert_eq!(file(&all, "index").survives, Survives::ProcessCrash, "{all:?}");
+    assert!(ids(&all).contains(&"folder-not-flushed"), "{all:?}");
 }

@@ -47,7 +47,7 @@ impl Script {
         let mut script = Script::default();
         for act in acts {
             script.at_ns += 1_000_000;
-            let call = Call { at_ns: script.at_ns, act, data: Vec::new() };
+            let call = Call { at_ns: script.at_ns, took_ns: 0, act, data: Vec::new() };
             script.accounts.see(&script.model, &call);
             script.judge.see(&script.model, &script.accounts, &call);
             script.model.see(&call);

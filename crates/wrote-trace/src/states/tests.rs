@@ -81,7 +81,7 @@ impl Script {
 
     fn call(&mut self, act: Act, data: Vec<u8>) {
         let at_ns = self.calls.len() as u64 * 1000;
-        self.calls.push(Call { at_ns, act, data });
+        self.calls.push(Call { at_ns, took_ns: 0, act, data });
     }
 
     fn write(&mut self, inode: u64, from: u64) {

@@ -1,0 +1,173 @@
+//! A program's writes as a job file for `wrote run`: as they were, and as they should be.
+
+use crate::account::Account;
+use std::fmt::Write;
+use std::path::Path;
+
+/// The most files that have jobs: those with the most writes.
+const FILES_MAX: usize = 4;
+/// The most bytes that a job writes.
+const SIZE_BYTES_MAX: u64 = 1 << 30;
+/// The most sizes of writes that a job has.
+const SIZES_MAX: usize = 8;
+/// How many flushes of the program share one in the advised job.
+const SHARED: u64 = 64;
+/// A flush for less than this should be shared.
+const SMALL_FLUSH_BYTES: u64 = 64 << 10;
+/// The size of writes where no flush sets it.
+const BUFFER_BYTES: u64 = 64 << 10;
+/// A shorter pause between writes is due to the tracing.
+const PAUSE_MIN_US: u64 = 200;
+
+/// Returns the job file of the files with the most writes: for each its writes, then the same bytes
+/// as they should be written. `None` without a write.
+pub fn jobs(mut files: Vec<(&Path, &Account)>, command: &str) -> Option<String> {
+    files.retain(|(_, account)| account.bytes > 0);
+    files.sort_by_key(|(path, account)| (std::cmp::Reverse(account.writes), *path));
+    files.truncate(FILES_MAX);
+    if files.is_empty() {
+        return None;
+    }
+    let mut text = format!(
+        "# The writes of: {}\n# `wrote run FILE` runs each job alone, in the current folder.\n\n\
+         [global]\nioengine=psync\nstonewall\nunlink=1\n",
+        command.replace(char::is_control, " ")
+    );
+    for (number, (path, account)) in files.into_iter().enumerate() {
+        let _ = write!(text, "\n# {}\n", path.to_string_lossy().replace(char::is_control, " "));
+        section(&mut text, &format!("{}-as-traced", number + 1), account, &traced(account));
+        section(&mut text, &format!("{}-advised", number + 1), account, &advised(account));
+    }
+    Some(text)
+}
+
+fn section(text: &mut String, name: &str, account: &Account, lines: &[String]) {
+    let is_sequential = account.sequential_writes * 2 >= account.writes;
+    let io_size = account.bytes.min(SIZE_BYTES_MAX);
+    let _ = writeln!(text, "[{name}]");
+    if is_sequential {
+        let _ = writeln!(text, "rw=write\nsize={io_size}");
+    } else {
+        let size = account.size_bytes.min(SIZE_BYTES_MAX);
+        let _ = writeln!(text, "rw=randwrite\nnorandommap\nsize={size}\nio_size={io_size}");
+    }
+    for line in lines {
+        let _ = writeln!(text, "{line}");
+    }
+}
+
+/// The writes as they were.
+fn traced(account: &Account) -> Vec<String> {
+    let mut lines = vec![sizes(account)];
+    lines.extend(pauses(account));
+    if account.durable_writes * 2 >= account.writes {
+        lines.push("sync=dsync".into());
+    } else if let Some(each) = account.writes.checked_div(account.flushes) {
+        lines.push(format!("fdatasync={}", each.max(1)));
+    }
+    if account.direct_writes * 2 >= account.writes {
+        lines.push("direct=1".into());
+    }
+    lines
+}
+
+/// The same bytes, durable at their end, with fewer flushes or fewer writes.
+fn advised(account: &Account) -> Vec<String> {
+    let flushes = account.flushes_in_all();
+    let is_shared = flushes >= SHARED && account.bytes / flushes < SMALL_FLUSH_BYTES;
+    let mut lines = match is_shared {
+        true => {
+            let each = (account.writes / flushes).max(1) * SHARED;
+            vec![sizes(account), format!("fdatasync={each}")]
+        }
+        false => vec![format!("bs={}", BUFFER_BYTES.min(account.bytes))],
+    };
+    lines.extend(pauses(account).filter(|_| is_shared));
+    lines.push("end_fsync=1".into());
+    lines
+}
+
+/// The sizes of the writes, each with its share in percent.
+fn sizes(account: &Account) -> String {
+    let mut most: Vec<(u64, u64)> =
+        account.sizes.iter().map(|(size, count)| (*size, *count)).collect();
+    most.sort_by_key(|(size, count)| (std::cmp::Reverse(*count), *size));
+    most.truncate(SIZES_MAX);
+    let all: u64 = most.iter().map(|(_, count)| count).sum();
+    let share = |count: u64| count * 100 / all.max(1);
+    let parts: Vec<(u64, u64)> = most.iter().map(|(size, count)| (*size, share(*count))).collect();
+    let (first, rest) = (parts[0], parts[1..].iter().filter(|(_, share)| *share > 0));
+    let rest: Vec<&(u64, u64)> = rest.collect();
+    if rest.is_empty() {
+        return format!("bs={}", first.0);
+    }
+    let left = 100 - rest.iter().map(|(_, share)| share).sum::<u64>();
+    let rest = rest.iter().map(|(size, share)| format!(":{size}/{share}"));
+    format!("bssplit={}/{left}{}", first.0, rest.collect::<String>())
+}
+
+/// The mean pause between writes, without the time within writes and flushes.
+fn pauses(account: &Account) -> impl Iterator<Item = String> {
+    let idle_us = account.span_ns.saturating_sub(account.busy_ns) / 1000;
+    let pause_us = idle_us / account.writes.max(1);
+    (pause_us >= PAUSE_MIN_US).then(|| format!("thinktime={pause_us}us")).into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(sizes: &[(u64, u64)], flushes: u64) -> Account {
+        let writes = sizes.iter().map(|(_, count)| count).sum();
+        Account {
+            sizes: sizes.iter().copied().collect(),
+            writes,
+            bytes: sizes.iter().map(|(size, count)| size * count).sum(),
+            sequential_writes: writes,
+            flushes,
+            ..Account::default()
+        }
+    }
+
+    fn text(account: &Account) -> String {
+        jobs(vec![(Path::new("/data/log"), account)], "./app").unwrap()
+    }
+
+    #[test]
+    fn many_small_flushes_are_shared_in_the_advised_job() {
+        let text = text(&account(&[(100, 1000)], 1000));
+        let traced = "[1-as-traced]\nrw=write\nsize=100000\nbs=100\nfdatasync=1\n";
+        let advised = "[1-advised]\nrw=write\nsize=100000\nbs=100\nfdatasync=64\nend_fsync=1\n";
+        assert!(text.ends_with(&format!("# /data/log\n{traced}{advised}")), "{text}");
+    }
+
+    #[test]
+    fn small_writes_without_a_flush_are_buffered_and_flushed_at_their_end() {
+        let text = text(&account(&[(1, 900), (10, 100)], 0));
+        assert!(
+            text.contains("[1-as-traced]\nrw=write\nsize=1900\nbssplit=1/90:10/10\n"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("[1-advised]\nrw=write\nsize=1900\nbs=1900\nend_fsync=1\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn writes_all_over_a_file_stay_random_and_pauses_are_kept() {
+        let place = account(&[(4096, 100)], 100);
+        let place =
+            Account { sequential_writes: 3, size_bytes: 1 << 20, span_ns: 100_000_000, ..place };
+        let text = text(&place);
+        let traced = "rw=randwrite\nnorandommap\nsize=1048576\nio_size=409600\nbs=4096\n\
+                      thinktime=1000us\nfdatasync=1\n";
+        assert!(text.contains(traced), "{text}");
+        assert!(text.contains("bs=4096\nfdatasync=64\nthinktime=1000us\n"), "{text}");
+    }
+
+    #[test]
+    fn a_program_that_wrote_nothing_has_no_jobs() {
+        assert_eq!(jobs(vec![(Path::new("/data/log"), &Account::default())], "true"), None);
+    }
+}
