@@ -8,8 +8,11 @@ use itertools::Itertools;
 use wrote_result::document::{Beside, Document, Fit, FitRule, FitVerdict, Interval, Row};
 use wrote_result::units;
 
-/// The models of volumes whose I/O a provider limits and gives credits for.
-const CLOUD_VOLUMES: [&str; 3] = ["Amazon Elastic Block Store", "PersistentDisk", "nvme_card-pd"];
+/// The models of volumes whose I/O the provider limits: as `nvme id-ctrl` prints them in Amazon's
+/// "EBS volumes and NVMe" (docs.aws.amazon.com/AWSEC2/latest/UserGuide/nvme-ebs-volumes.html), and
+/// in the links of Google's "Symbolic links for disks attached to a VM"
+/// (cloud.google.com/compute/docs/disks/disk-symlinks), `scsi-0Google_PersistentDisk_DEVICE_NAME`.
+const CLOUD_VOLUMES: [&str; 2] = ["Amazon Elastic Block Store", "PersistentDisk"];
 
 /// The names of the programs that a result judges: `etcd`.
 pub fn programs(document: &Document) -> String {
