@@ -46,6 +46,8 @@ pub enum Need {
     Nats,
     /// `wrote` with ranks, IOR and mdtest.
     Ranks,
+    /// The programs that `wrote fit` knows, of Debian.
+    Programs,
 }
 
 /// A row of the measurements.

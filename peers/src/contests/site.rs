@@ -82,6 +82,7 @@ impl Site {
             ("hipri", u8::from(is_polled).to_string()),
             ("polling", if is_polled { ", polled" } else { "" }.to_owned()),
             ("pin", pin),
+            ("peers", root().join("peers").display().to_string()),
         ];
         words.map(|(name, word)| (name.to_owned(), word)).into()
     }
@@ -128,6 +129,10 @@ impl Site {
             }
             Need::Ranks => {
                 ranks::build()?;
+                Vec::new()
+            }
+            Need::Programs => {
+                packages::install(&["etcd", "mariadbd", "pgbench", "sysbench"])?;
                 Vec::new()
             }
             Need::TIoUring => {
