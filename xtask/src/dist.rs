@@ -4,6 +4,7 @@ mod archive;
 mod crates;
 mod debian;
 mod files;
+mod image;
 mod program;
 mod roots;
 
@@ -20,7 +21,8 @@ const SUMS: &str = "SHA256SUMS";
 /// The version of every crate of this workspace.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Pack the program as an archive and as a Debian package, with checksums, into `target/packed`.
+/// Pack the program as an archive, as a Debian package and as an OCI image, with checksums, into
+/// `target/packed`.
 ///
 /// The program is linked statically. The files hold no path, user or time of this machine.
 #[derive(clap::Args)]
@@ -36,12 +38,13 @@ struct Packed {
     program: PathBuf,
     archive: PathBuf,
     debian: PathBuf,
+    image: PathBuf,
 }
 
 /// Makes the packed files, and prints the size of each.
 pub fn dist(arguments: &Arguments) -> Result<(), Failure> {
     let packed = pack(!arguments.no_install)?;
-    for path in [&packed.program, &packed.archive, &packed.debian] {
+    for path in [&packed.program, &packed.archive, &packed.debian, &packed.image] {
         let bytes = path.metadata().tried(path.display())?.len();
         eprintln!("{:>8.1} MB  {}", bytes as f64 / 1e6, path.display());
     }
@@ -51,7 +54,8 @@ pub fn dist(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Runs the campaign: installs and runs every packed file in a root that has nothing else.
 pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
-    let Some(packed) = report.make("dist: archive and Debian package", || pack(install))? else {
+    let Some(packed) = report.make("dist: archive, Debian package and image", || pack(install))?
+    else {
         // The report has the reason.
         return Ok(());
     };
@@ -78,16 +82,23 @@ fn pack(install: bool) -> Result<Packed, Failure> {
     let date = date_s()?;
     let archive = archive::make(&program, &folder, &date)?;
     let debian = debian::make(&cargo_deb, &folder, &date)?;
+    let image = image::make(&program, &folder, &date)?;
     let mut sums = Command::new("sha256sum");
-    sums.current_dir(&folder).args([&archive, &debian].map(|path| name(path)));
+    sums.current_dir(&folder).args([&archive, &debian, &image].map(|path| name(path)));
     std::fs::write(folder.join(SUMS), output(&mut sums, "sha256sum")?).tried(SUMS)?;
-    Ok(Packed { program, archive, debian })
+    Ok(Packed { program, archive, debian, image })
 }
 
 fn checksums() -> Result<(), Failure> {
     let mut check = Command::new("sha256sum");
     check.current_dir(folder()?).args(["--check", "--strict", SUMS]);
     output(&mut check, "sha256sum --check").map(drop)
+}
+
+/// Returns the SHA-256 of a file in hexadecimal digits.
+fn hashed(file: &Path) -> Result<String, Failure> {
+    let sum = output(Command::new("sha256sum").arg(file), "sha256sum")?;
+    Ok(sum.split(' ').next().unwrap_or_default().to_owned())
 }
 
 fn folder() -> Result<PathBuf, Failure> {

@@ -1,7 +1,7 @@
 //! The archive: a folder laid out for `/usr/local`.
 
 use super::files::FILES;
-use super::{VERSION, name, program};
+use super::{VERSION, program};
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::root;
 use lab::tools::run::output;
@@ -33,17 +33,24 @@ pub fn make(program: &Path, folder: &Path, date_s: &str) -> Result<PathBuf, Fail
     let text = text.replace("=/usr/bin/wrote ", "=/usr/local/bin/wrote ");
     std::fs::write(&unit, text).tried(unit.display())?;
     let archive = folder.join(format!("{stem}.tar.gz"));
-    let mut tar = Command::new("tar");
-    // Nothing of this machine gets into it: no users, no times, no order of a folder. Not every
-    // machine can unpack xz.
-    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);
-    tar.arg(format!("--mtime=@{date_s}")).args(["--mode=u+rwX,go=rX", "--use-compress-program"]);
-    tar.arg("gzip -9 --no-name").arg("-cf").arg(&archive).arg("-C").arg(tree.path());
-    output(tar.arg(name(&whole)), "tar")?;
+    tar(tree.path(), &[&stem], &archive, date_s)?;
     Ok(archive)
 }
 
-fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
+/// Packs `names` of `folder` into `archive`, compressed where that is a `.gz`. Nothing of this
+/// machine gets into it: no users, no times, no order of a folder. Not every machine can unpack xz.
+pub fn tar(folder: &Path, names: &[&str], archive: &Path, date_s: &str) -> Result<(), Failure> {
+    let mut tar = Command::new("tar");
+    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);
+    tar.arg(format!("--mtime=@{date_s}")).arg("--mode=u+rwX,go=rX");
+    if archive.extension().is_some_and(|extension| extension == "gz") {
+        tar.args(["--use-compress-program", "gzip -9 --no-name"]);
+    }
+    output(tar.arg("-cf").arg(archive).arg("-C").arg(folder).args(names), "tar").map(drop)
+}
+
+/// Copies a file into a folder that it makes.
+pub fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
     let parent = to.parent().unwrap_or(to);
     std::fs::create_dir_all(parent).tried(parent.display())?;
     std::fs::copy(from, to).tried(from.display())?;

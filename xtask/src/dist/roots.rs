@@ -29,6 +29,7 @@ pub fn check(report: &mut Report, packed: &Packed, install: bool) -> Result<(), 
         return report.skip(name, "a root is made and entered by root alone".to_owned());
     }
     report.step("dist: program in an empty root", || alone(&packed.program))?;
+    report.step("dist: OCI image by an unprivileged user", || image(&packed.image, install))?;
     let debian = report.make(name, || debian(install))?;
     let Some(debian) = debian else { return Ok(()) };
     report.step("dist: archive in a clean root", || archive(&packed.archive, &debian))?;
@@ -95,6 +96,35 @@ fn alone(program: &Path) -> Result<(), Failure> {
     std::fs::copy(program, root.path().join("wrote")).tried(program.display())?;
     root.try_out("/wrote")
 }
+
+/// Unpacks the image as an ordinary user, and runs its program with its root: `wrote fit` in the
+/// image's folder for a volume. No daemon is needed, and no runner, which asks for control groups.
+fn image(image: &Path, install: bool) -> Result<(), Failure> {
+    packages::provide(&["umoci", "setpriv", "unshare"], install)?;
+    let root = Root::new()?;
+    output(Command::new("tar").arg("-xf").arg(image).arg("-C").arg(root.path()), "tar")?;
+    let mut chown = Command::new("chown");
+    output(chown.args(["-R", &format!("{USER}:{USER}")]).arg(root.path()), "chown")?;
+    let by_user = |line: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]).args(line.split(' '));
+        command.current_dir(root.path()).env("XDG_RUNTIME_DIR", root.path());
+        output(&mut command, line)
+    };
+    by_user(&format!("umoci unpack --rootless --image .:{VERSION} bundle"))?;
+    by_user("mkdir bundle/rootfs/proc")?;
+    let result = by_user(
+        "unshare --map-root-user --mount --pid --fork --kill-child --mount-proc=/proc --root \
+         bundle/rootfs --wd /data /usr/bin/wrote fit sqlite . --time 2s --quiet --format json",
+    )?;
+    match rows(&result)?.iter().any(|row| row["name"] == "sqlite/wal-full") {
+        true => Ok(()),
+        false => Err(Failure::Failed("no row of sqlite was measured".to_owned())),
+    }
+}
+
+/// The number of an ordinary user without files.
+const USER: &str = "65534";
 
 /// Makes a root of Debian with its essential packages, once, and returns the archive that holds it.
 fn debian(install: bool) -> Result<PathBuf, Failure> {
