@@ -43,7 +43,8 @@ const SLEEP_MIN: Duration = Duration::from_micros(50);
 const SLEEP_MAX: Duration = Duration::from_millis(1);
 
 /// The interval of checking for new batches while no write but a flush is in flight: short enough
-/// that a log's buffers are not full before the next check.
+/// that a log's buffers are not full before the next check. Also that of checking whether producers
+/// wait while every buffer is in flight.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The writer of a log, used by one thread at a time.
@@ -113,11 +114,11 @@ struct Batch {
     in_written: bool,
 }
 
-/// A slow disk, whose writes go through the page cache.
+/// Writes go through the page cache, since the disk is slow or not known yet.
 struct Absorbing {
     /// The segment in which that started.
     since: u64,
-    /// The disk's rate.
+    /// The disk's rate; `u64::MAX` where it is not known.
     bytes_per_s: u64,
 }
 
@@ -236,6 +237,7 @@ impl Flusher {
     }
 
     pub(super) fn open_slots(&mut self, state: &LogState) -> Result<(), Error> {
+        self.begin_absorbing(state)?;
         (0..self.buffers.len()).try_for_each(|slot| self.free_slot(state, slot))
     }
 
@@ -341,8 +343,7 @@ impl Flusher {
             self.pace.end_wait();
             return Ok(false);
         }
-        // One buffer is left for the open batch.
-        while self.batches.len() < self.buffers.len() - 1 {
+        while !self.has_all_in_flight() {
             let Some(ready) = state.claims.next_ready() else { break };
             if self.is_brief() && !self.has_room(state, &ready) {
                 break;
@@ -356,8 +357,7 @@ impl Flusher {
             self.start_batch(state, closed)?;
             has_started = true;
         }
-        let do_wait =
-            self.batches.len() == self.buffers.len() - 1 && state.claims.next_ready().is_some();
+        let do_wait = self.has_all_in_flight() && state.claims.next_ready().is_some();
         let slow_rate = match state.terms.held {
             Some(_) => self.pace.slow_rate(do_wait, Instant::now()),
             // A simulated disk has no rate and counts as slow.
@@ -367,6 +367,11 @@ impl Flusher {
             self.absorb(state, rate)?;
         }
         Ok(has_started)
+    }
+
+    /// Returns whether every buffer is in flight but the one that is left for the open batch.
+    fn has_all_in_flight(&self) -> bool {
+        self.batches.len() == self.buffers.len() - 1
     }
 
     /// Requests a flush once the oldest record that is not durable is as old as the interval.
@@ -400,12 +405,26 @@ impl Flusher {
         Ok(())
     }
 
+    /// Makes a log that promises nothing begin in the page cache, which takes a burst at memory's
+    /// speed. A disk that keeps up is written to directly after two segments.
+    fn begin_absorbing(&mut self, state: &LogState) -> Result<(), Error> {
+        let is_real = state.terms.held.is_some();
+        if is_real && state.terms.sync == SyncPolicy::No && self.written_bytes == 0 {
+            self.absorb(state, u64::MAX)?;
+        }
+        Ok(())
+    }
+
     /// Makes a new segment go through the page cache too, until the disk has caught up: when a
     /// segment ends, no earlier one must be left to flush. A direct write would wait for all of the
-    /// kernel's pending writes.
-    fn go_on_absorbing(&mut self) -> Result<(), Error> {
-        if let (Some(Absorbing { since, .. }), Some(segment)) = (&self.absorbing, &self.segment) {
-            if segment.number >= since + 2 && self.unflushed.len() <= 1 {
+    /// kernel's pending writes. A log that promises nothing stays in the page cache once its
+    /// producers have waited for a slow disk, so that the next burst is as fast.
+    fn go_on_absorbing(&mut self, state: &LogState) -> Result<(), Error> {
+        self.begin_absorbing(state)?;
+        if let (Some(disk), Some(segment)) = (&self.absorbing, &self.segment) {
+            let has_caught_up = segment.number >= disk.since + 2 && self.unflushed.len() <= 1;
+            let stays = state.terms.sync == SyncPolicy::No && pace::is_slow(disk.bytes_per_s);
+            if has_caught_up && !stays {
                 self.absorbing = None;
             } else {
                 self.engine.set_direct(segment.file, false)?;
@@ -580,7 +599,7 @@ impl Flusher {
     fn reap(&mut self, state: &LogState) -> Result<(), Error> {
         let mut completions = std::mem::take(&mut self.completions);
         let mut result = match self.brief_until {
-            None if self.batches.is_empty()
+            None if (self.batches.is_empty() || self.has_all_in_flight())
                 && state.terms.held.is_some()
                 && !state.lacks_room() =>
             {

@@ -63,7 +63,9 @@ use std::time::Duration;
 /// With a policy other than `Always`, a framed log bypasses the page cache only while the disk
 /// keeps up. If producers wait for a slow disk, the page cache absorbs new records until the disk
 /// has caught up, as far as the kernel allows (`vm.dirty_ratio`), but at most 64 full segments and
-/// [`LogOptions::retain_bytes`](super::LogOptions::retain_bytes).
+/// [`LogOptions::retain_bytes`](super::LogOptions::retain_bytes). With
+/// `No` its first two segments go through the page cache too, and all of them once the disk was
+/// found to be slow.
 /// [`LogStats::flushed_bytes`](super::LogStats::flushed_bytes) shows how far the disk is behind.
 /// [`Log::close`], [`Log::sync`] and [`Ticket::until_durable`], and the next open after a kill,
 /// take as long as the disk needs for all of it. With `EverySec` and `Interval` the backlog is

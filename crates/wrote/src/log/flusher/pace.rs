@@ -45,8 +45,13 @@ impl DiskPace {
         }
         let DiskPace { written_bytes, waited, .. } =
             std::mem::replace(self, DiskPace { waits_since: self.waits_since, ..Self::default() });
-        Some(rate(written_bytes, waited)).filter(|rate| *rate < SLOW_BYTES_PER_S)
+        Some(rate(written_bytes, waited)).filter(|rate| is_slow(*rate))
     }
+}
+
+/// Returns whether a disk of this rate is slower than the page cache.
+pub(super) fn is_slow(bytes_per_s: u64) -> bool {
+    bytes_per_s < SLOW_BYTES_PER_S
 }
 
 /// Returns whether to stop writing, because a slow disk of this rate could not flush in time the

@@ -69,7 +69,7 @@ impl Flusher {
             self.leave_segment(state);
             self.is_folder_dirty = true;
             self.segment = Some(begun);
-            self.go_on_absorbing()?;
+            self.go_on_absorbing(state)?;
             let mut counted = state.counted();
             counted.segments += 1;
             counted.recycled += u64::from(self.segment.as_ref().is_some_and(|it| it.is_recycled));
@@ -617,6 +617,45 @@ mod tests {
     fn small() -> LogOptions {
         let options = Log::options().sync(SyncPolicy::No).buffers(8).buffer_bytes(4096);
         options.segment_bytes(8192)
+    }
+
+    #[test]
+    fn a_log_that_promises_nothing_begins_in_the_page_cache() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Log::options().sync(SyncPolicy::No).open(folder.path().join("log")).unwrap();
+        log.append(b"first").unwrap().wait().unwrap();
+        let driver = log.driver();
+        let is_direct = driver.visit(|flusher| {
+            let segment = flusher.segment.as_ref().unwrap();
+            Ok(flusher.engine.is_direct(segment.file))
+        });
+        assert!(!is_direct.unwrap());
+    }
+
+    #[test]
+    fn after_a_slow_disk_has_caught_up_only_what_is_to_be_durable_soon_passes_the_page_cache() {
+        for (sync, stays) in [(SyncPolicy::No, true), (SyncPolicy::EverySec, false)] {
+            let sim = Sim::new(1);
+            let log = small().buffers(2).sync(sync).on(&sim.disk()).open(folder()).unwrap();
+            let absorbs = || {
+                let mut absorbs = false;
+                let driver = log.driver();
+                let _ = driver.visit(|flusher| {
+                    absorbs = flusher.absorbing.is_some();
+                    Ok(())
+                });
+                absorbs
+            };
+            let append = || drop(log.append(&[b'r'; 3900]).unwrap());
+            while !absorbs() {
+                append();
+            }
+            for _ in 0..8 {
+                append();
+                log.sync().unwrap();
+            }
+            assert_eq!(absorbs(), stays, "{sync:?}");
+        }
     }
 
     #[test]
