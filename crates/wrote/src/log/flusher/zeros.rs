@@ -18,6 +18,8 @@ const SHARE: u128 = 2;
 /// The fraction (as an inverse) of the time that zeros must save: at about equal speed, half of the
 /// bytes is better.
 const SAVED: u128 = 10;
+/// The mean bytes of a flush from which on its bytes take longer than the rest of it.
+const LARGE_BYTES: u64 = 128 << 10;
 /// The bytes without zeros after which they are tried again.
 const LEFT_OUT_BYTES: u64 = 1 << 30;
 /// The change of the mean flush length that restarts measuring, and the weight (as an inverse) of a
@@ -141,19 +143,32 @@ impl Zeros {
     }
 
     fn choose(&mut self) {
-        if !self.written.is_told() || !self.beside.is_told() || self.zeros_bytes == 0 {
+        if !self.beside.is_told() || self.zeros_bytes == 0 {
             return;
         }
-        let alone = self.written.ns_per_gb();
-        // The rest of the time beside zeros is theirs.
-        let records = alone * u128::from(self.beside.bytes) / 1_000_000_000;
-        let left = self.beside.time.as_nanos().saturating_sub(records);
-        let zeros = left * 1_000_000_000 / u128::from(self.zeros_bytes);
+        let Some((alone, zeros)) = self.with_zeros() else { return };
         let are_dear = match self.allocated.is_told() {
             true => (alone + zeros) * SAVED > self.allocated.ns_per_gb() * (SAVED - 1),
             false => zeros * SHARE > alone || self.left_out.is_some(),
         };
         self.left_out = are_dear.then_some(self.left_out.unwrap_or(0));
+    }
+
+    /// Returns the time of a GB of records in written blocks, and of the zeros for it, in
+    /// nanoseconds; `None` while it is not known.
+    fn with_zeros(&self) -> Option<(u128, u128)> {
+        let beside = self.beside.ns_per_gb();
+        if self.written.is_told() {
+            // The rest of the time beside zeros is theirs.
+            let alone = self.written.ns_per_gb();
+            let records = alone * u128::from(self.beside.bytes) / 1_000_000_000;
+            let left = self.beside.time.as_nanos().saturating_sub(records);
+            return Some((alone, left * 1_000_000_000 / u128::from(self.zeros_bytes)));
+        }
+        // Records come so fast that zeros are written all the time. Of large flushes nearly all is
+        // the time of their bytes.
+        let is_steady = self.zeros_bytes * 2 >= self.beside.bytes;
+        (is_steady && self.flush_bytes >= LARGE_BYTES).then_some((beside / 2, beside / 2))
     }
 }
 
@@ -225,6 +240,21 @@ mod tests {
         let disk = Disk { allocated: 10 * MS, ..VOLUME };
         let mut zeros = Zeros::default();
         assert!(flush(&mut zeros, disk, 73_000, 10) > 0.9 && !zeros.are_dear());
+    }
+
+    #[test]
+    fn zeros_that_are_always_written_beside_large_flushes_are_left_out_soon() {
+        let (mut zeros, mut now) = (Zeros::default(), Instant::now());
+        let mut flushed = 0;
+        while !zeros.are_dear() {
+            let (begun_at, bytes) = (now, 1_000_000);
+            now += 16 * MS;
+            zeros.note(bytes);
+            let flush = Flushed { bytes, begun_at, in_written: true, is_preparing: true };
+            zeros.note_flush(&flush, now);
+            flushed += bytes;
+        }
+        assert_eq!(flushed, 16_000_000, "a quarter of a second");
     }
 
     #[test]
