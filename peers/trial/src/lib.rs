@@ -8,6 +8,7 @@ pub mod bytes;
 pub mod caches;
 pub mod clock;
 pub mod data;
+pub mod lines;
 pub mod log;
 pub mod many;
 pub mod outcome;

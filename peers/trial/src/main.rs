@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
 use trial::outcome::{self, Outcome};
-use trial::{Result, awaited, bytes, caches, clock, data, log, many, reader, reads, save, stream};
+use trial::{
+    Result, awaited, bytes, caches, clock, data, lines, log, many, reader, reads, save, stream,
+};
 
 /// Does one piece of writing work one way, and prints its figures as a line of JSON.
 #[derive(Parser)]
@@ -149,6 +151,17 @@ enum Work {
         /// The file, which must not exist.
         file: PathBuf,
     },
+    /// Send lines of 500 bytes to a server that does not answer, until it has read them all.
+    Lines {
+        /// Connections at once.
+        #[arg(long, value_name = "N")]
+        connections: u64,
+        /// Bytes of all lines.
+        #[arg(long, value_name = "N")]
+        bytes: u64,
+        /// The port on this machine.
+        port: u16,
+    },
     /// Flush every file, and drop the page cache; needs root.
     DropCaches,
     /// Run a command, and print its output and then its figures with those of its children. The
@@ -176,6 +189,7 @@ fn work(work: Work) -> Result<Outcome> {
         Work::LogFind { by, reads, place } => log::find(by, reads, &place),
         Work::Read { by, takes, file } => reader::read(by, takes, &file),
         Work::Reads { reads, file } => reads::reads(reads, &file),
+        Work::Lines { connections, bytes, port } => lines::lines(connections, bytes, port),
         Work::DropCaches => caches::drop_all(),
         Work::ManyFiles { by, files, bytes, place } => many::many(by, files, bytes, &place),
         Work::AwaitedReads { by, work, file } => awaited::awaited(by, work, &file),

@@ -1,8 +1,11 @@
-//! The program `line-reader PORT`: reads lines from connections as `wrote serve` does, and discards
-//! them. It is the floor under a server of lines: no server that keeps them can be faster.
+//! The program `line-reader PORT [FILE]`: reads lines from connections as `wrote serve` does. It
+//! discards them: no server that keeps lines can be faster. Or it appends them to a file through
+//! the page cache, as the simplest collector does.
 
 use std::cell::RefCell;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::sync::{Arc, Mutex};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Bytes of one read at most, as in `wrote serve`.
@@ -16,16 +19,18 @@ thread_local! {
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let port = std::env::args().nth(1).and_then(|port| port.parse().ok());
-    let port: u16 = port.ok_or_else(|| std::io::Error::other("line-reader PORT"))?;
+    let port: u16 = port.ok_or_else(|| std::io::Error::other("line-reader PORT [FILE]"))?;
+    let file = std::env::args().nth(2).map(File::create).transpose()?;
+    let file = Arc::new(file.map(Mutex::new));
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     loop {
         let (stream, _) = listener.accept().await?;
-        tokio::spawn(read(stream));
+        tokio::spawn(read(stream, Arc::clone(&file)));
     }
 }
 
 /// Reads until the client ends. It keeps the bytes of an unfinished line.
-async fn read(stream: TcpStream) {
+async fn read(stream: TcpStream, file: Arc<Option<Mutex<File>>>) {
     let (mut kept, mut lines) = (Vec::new(), 0_u64);
     while stream.readable().await.is_ok() {
         let outcome = SCRATCH.with_borrow_mut(|scratch| {
@@ -37,6 +42,9 @@ async fn read(stream: TcpStream) {
             for end in memchr::memchr_iter(b'\n', filled) {
                 std::hint::black_box(&filled[done..end]);
                 (done, lines) = (end + 1, lines + 1);
+            }
+            if let Some(file) = &*file {
+                file.lock().expect("no writer panics").write_all(&filled[..done])?;
             }
             kept = filled[done..].to_vec();
             std::io::Result::Ok(bytes)
