@@ -51,7 +51,7 @@ impl FitRequest {
 ///
 /// # Errors
 ///
-/// Like [`fn@crate::bench`].
+/// Like [`crate::Bench::run`].
 pub fn fit(
     request: &FitRequest,
     stop: &Stop,

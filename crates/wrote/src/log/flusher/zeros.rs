@@ -154,8 +154,8 @@ impl Zeros {
         self.left_out = are_dear.then_some(self.left_out.unwrap_or(0));
     }
 
-    /// Returns the time of a GB of records in written blocks, and of the zeros for it, in
-    /// nanoseconds; `None` while it is not known.
+    /// Returns the nanoseconds per GB of records in written blocks, and of the zeros for them;
+    /// `None` while they are not known.
     fn with_zeros(&self) -> Option<(u128, u128)> {
         let beside = self.beside.ns_per_gb();
         if self.written.is_told() {
