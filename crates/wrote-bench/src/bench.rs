@@ -120,10 +120,8 @@ impl<'a> Bench<'a> {
         let announcement =
             announcement(scratch.path().to_owned(), &planned, request, peers.ranks());
         observer.announce(&announcement);
-        let answers = |rows: &[Row]| {
-            let evidence = Evidence::of_rows(&shown, rows);
-            scenarios.iter().flat_map(|scenario| scenario.answers(&evidence)).collect()
-        };
+        let answers =
+            |rows: &[Row]| scenarios::answers(scenarios, &Evidence::of_rows(&shown, rows));
         let ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
         let mut ticker = ticker.answering(&answers);
         let bs_bytes = request.common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
@@ -175,8 +173,7 @@ impl<'a> Bench<'a> {
         })?;
         let ranks = evidence.sharing.as_ref().map(|sharing| sharing.ranks.clone());
         let advice = scenarios.iter().flat_map(|scenario| scenario.advice(&evidence)).collect();
-        let answers: Vec<_> =
-            scenarios.iter().flat_map(|scenario| scenario.answers(&evidence)).collect();
+        let answers = scenarios::answers(scenarios, &evidence);
         Ok(Document {
             schema: SCHEMA.into(),
             wrote: Program::this(request.commit.clone()),
@@ -251,7 +248,8 @@ pub(crate) fn plan(
 ) -> Result<Vec<Box<dyn Plan>>, Error> {
     scenarios::check_names(scenarios, &request.only)?;
     request.common.check()?;
-    let call = Call { only: &request.only, common: &request.common, target };
+    let within = request.scenarios.ladder.within;
+    let call = Call { only: &request.only, common: &request.common, target, within };
     if let Some(alone) = scenarios.iter().find(|scenario| scenario.is_alone()) {
         return alone.plan(&call);
     }
@@ -265,7 +263,7 @@ pub(crate) fn plan(
     }
     let planned = plan_each(scenarios, &call)?;
     let parts = planned.iter().filter(|plan| plan.written_bytes().is_some()).count() as u32;
-    if parts < 2 {
+    if parts < 2 || call.is_default() {
         return Ok(planned);
     }
     let common = Common { wear_parts: parts, ..request.common.clone() };

@@ -42,6 +42,8 @@ impl Clock for SinceStart {
 pub(crate) struct Schedule {
     rounds: u32,
     within: Option<Duration>,
+    /// The time at which the last run must be over.
+    until: Option<Duration>,
     rows: Vec<RowTime>,
     /// The current or next run, and those after it.
     order: VecDeque<Turn>,
@@ -81,13 +83,15 @@ impl Schedule {
             RowTime { rank, runs: 0, took: [foreseen; 2], is_left_out: false }
         };
         let rows: Vec<RowTime> = (0..count).map(row).collect();
+        let kept = limits.as_ref().map_or(Duration::ZERO, |limits| limits.kept_time());
         let within = limits.map(|limits| limits.within());
-        Schedule { rounds, within, rows, order, begun: None, shrunk: 1.0 }
+        let until = within.map(|within| within - within / AFTER_PART - kept);
+        Schedule { rounds, within, until, rows, order, begun: None, shrunk: 1.0 }
     }
 
     /// Returns the next run at time `now`; `None` when all runs that fit are done.
     pub fn next(&mut self, plan: &mut dyn Plan, now: Duration) -> Option<Turn> {
-        if let Some(until) = self.within.map(|within| within - within / AFTER_PART) {
+        if let Some(until) = self.until {
             let limits = plan.limits().expect("the time is limited");
             self.fit(limits, until.saturating_sub(now));
             let turn = *self.order.front()?;

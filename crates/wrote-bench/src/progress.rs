@@ -58,6 +58,8 @@ pub type Answering<'a> = &'a dyn Fn(&[Row]) -> Vec<Answer>;
 pub struct Ticker<'a> {
     observer: &'a mut dyn Observer,
     answering: Option<Answering<'a>>,
+    /// The rows of the scenarios that are over.
+    rows: Vec<Row>,
     began: Instant,
     runs: u32,
     begun: u32,
@@ -72,7 +74,8 @@ impl<'a> Ticker<'a> {
     pub fn new(observer: &'a mut dyn Observer, runs: u32, estimated: Duration) -> Ticker<'a> {
         let began = Instant::now();
         let (answering, foreseen, run_began) = (None, None, began);
-        Ticker { observer, answering, began, runs, begun: 0, run_began, estimated, foreseen }
+        let rows = Vec::new();
+        Ticker { observer, answering, rows, began, runs, begun: 0, run_began, estimated, foreseen }
     }
 
     /// Enables reporting the answers after each round.
@@ -80,10 +83,18 @@ impl<'a> Ticker<'a> {
         Ticker { answering: Some(answers), ..self }
     }
 
-    /// Reports the answers from these rows, which cover all runs so far.
+    /// Keeps the rows of a finished scenario, for [`Ticker::so_far`].
+    pub fn keep(&mut self, rows: &[Row]) {
+        if self.answering.is_some() {
+            self.rows.extend_from_slice(rows);
+        }
+    }
+
+    /// Reports the answers from these rows, which cover all runs so far, and from those of earlier
+    /// scenarios.
     pub fn so_far(&mut self, rows: impl FnOnce() -> Vec<Row>) {
         let Some(answering) = &self.answering else { return };
-        let rows = rows();
+        let rows = [self.rows.clone(), rows()].concat();
         self.observer.answers(&answering(&rows), &rows);
     }
 

@@ -142,6 +142,7 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
         );
         return Err(Error::Failed(text));
     }
+    ticker.keep(&rows);
     let knee = if is_interrupted { None } else { plan.knee(&rows) };
     let scenario = Scenario { name: name.into(), question, rows, knee };
     let shortened = schedule.shortened().filter(|_| !is_interrupted);

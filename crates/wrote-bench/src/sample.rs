@@ -96,7 +96,7 @@ impl Asked {
     ) -> Result<T, Error> {
         let Request { only, common, scenarios, .. } = self.request();
         common.check()?;
-        plan(&scenarios, &Call { only: &only, common: &common, target })
+        plan(&scenarios, &Call { only: &only, common: &common, target, within: None })
     }
 
     /// Returns every measurement that the registry plans.

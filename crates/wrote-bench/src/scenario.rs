@@ -98,9 +98,16 @@ pub struct Call<'a> {
     pub common: &'a Common,
     /// The disk under the path.
     pub target: &'a Target,
+    /// The time from the start to the end, where the request limits it.
+    pub within: Option<Duration>,
 }
 
 impl Call<'_> {
+    /// Returns whether the request names neither rows nor amounts: the first screen is measured.
+    pub fn is_default(&self) -> bool {
+        self.only.is_empty() && !self.common.has_amount()
+    }
+
     /// Returns whether the request names this row, its workload or its scenario.
     pub fn names(&self, scenario: &str, row: &str) -> bool {
         self.only.iter().any(|name| name == scenario || is_below(row, name))
@@ -381,6 +388,10 @@ pub trait Bounds {
 pub trait Limits {
     /// Returns the time limit, counted from the program's start.
     fn within(&self) -> Duration;
+    /// Returns the part of that time to keep for later scenarios.
+    fn kept_time(&self) -> Duration {
+        Duration::ZERO
+    }
     /// Returns the expected time of this row's run, including creating, flushing and removing its
     /// files.
     fn foreseen(&self, row: usize) -> Duration;

@@ -21,7 +21,7 @@ use crate::scenario::{Listed, Scenario};
 use std::collections::BTreeSet;
 use wrote_jobs::findings::{self, Evidence};
 use wrote_result::Error;
-use wrote_result::document::Finding;
+use wrote_result::document::{Answer, Finding};
 use wrote_result::finding;
 
 // The modules are declared above, because rustfmt ignores modules declared by a macro.
@@ -101,6 +101,18 @@ pub(crate) fn findings(scenarios: &[&dyn Scenario], evidence: &Evidence) -> Vec<
     found.extend(scenarios.iter().flat_map(|scenario| scenario.findings(evidence)));
     finding::sort(&mut found);
     found
+}
+
+/// The answers of all scenarios, what survives most first.
+pub(crate) fn answers(scenarios: &[&dyn Scenario], evidence: &Evidence) -> Vec<Answer> {
+    let survives = |answer: &Answer| {
+        let mut rows = evidence.rows.iter();
+        rows.find(|row| row.name == answer.row).and_then(|row| row.survives)
+    };
+    let mut answers: Vec<Answer> =
+        scenarios.iter().flat_map(|scenario| scenario.answers(evidence)).collect();
+    answers.sort_by_key(|answer| std::cmp::Reverse(survives(answer)));
+    answers
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ pub(crate) const TIME: Duration = Duration::from_millis(250);
 const BYTES_MAX: u64 = 256 << 20;
 /// The most bytes of a trial that are written once more.
 const AGAIN_BYTES_MAX: u64 = 64 << 20;
-/// A shorter stream is not: its rate is too rough to compare.
-const COMPARED_MIN: Duration = Duration::from_millis(50);
+/// Shorter streams are not compared: their rates are too rough.
+const COMPARED_MIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(25)];
 /// Writes in flight: enough to keep most devices busy.
 const IODEPTH: u32 = 8;
 /// The number of small flushed writes, of which the median counts.
@@ -128,11 +128,12 @@ fn stream(site: &Site, common: &Common) -> Result<Stream, Error> {
     let sizes = Sizes { size_bytes, iodepth, ..one };
     let written = write_once(&sizes, &files, site)?;
     let size_bytes = written.bytes.min(AGAIN_BYTES_MAX) / bs_bytes * bs_bytes;
-    let again = (written.elapsed >= COMPARED_MIN && size_bytes > 0)
+    let again = (written.elapsed >= COMPARED_MIN[0] && size_bytes > 0)
         .then(|| write_once(&Sizes { size_bytes, ..sizes }, &files, site))
         .transpose()?;
     measured::clear(&files, site.scratch.path())?;
-    let first_touch = again.as_ref().map(|again| FirstTouch {
+    let is_long = |again: &&Written| again.elapsed >= COMPARED_MIN[1];
+    let first_touch = again.as_ref().filter(is_long).map(|again| FirstTouch {
         first_bytes_per_s: written.bytes_per_s(),
         again_bytes_per_s: again.bytes_per_s(),
     });

@@ -73,7 +73,10 @@ pub fn so_far(answers: &[Answer], rows: &[Row], screen: Screen) -> String {
 
 /// Returns the question, the figure, its range, and the way.
 fn line(answer: &Answer, row: &Row, is_memory: bool) -> [String; 4] {
-    let (figure, range) = figures(row);
+    let (figure, range) = match answer.bytes_per_s {
+        Some(lasts) => (units::rate(lasts), "what lasts".into()),
+        None => figures(row),
+    };
     let memory = if is_memory { ": memory's speed" } else { "" };
     [answer.question.clone(), figure, range, format!("{}{memory}", answer.how)]
 }
@@ -91,7 +94,11 @@ fn table(answers: &[[String; 4]]) -> Table {
 /// Returns a row's figure and its range: operations and their latency where those count.
 fn figures(row: &Row) -> (String, String) {
     let interval = &row.throughput_bytes_per_s;
-    let is_counted = row.settings.effective.sync.is_each() && row.view() == View::Operations;
+    let is_counted = match row.view() {
+        View::Operations => row.settings.effective.sync.is_each(),
+        View::Messages => true,
+        _ => false,
+    };
     if !is_counted {
         return (rough(interval, row.throughput(), units::rate), range(row, interval));
     }

@@ -280,6 +280,9 @@ pub struct Answer {
     pub row: String,
     /// The way in a few words: `write(), one fdatasync`.
     pub how: String,
+    /// The rate to show in place of the row's: the one that lasts, where the row has a burst or a
+    /// limit.
+    pub bytes_per_s: Option<f64>,
     /// A way that is measurably faster and takes more care to program.
     pub faster: Option<Faster>,
 }

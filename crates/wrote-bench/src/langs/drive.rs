@@ -35,7 +35,9 @@ pub(super) fn cells(target: &Target, size_bytes: u64) -> Result<Option<Box<dyn P
         runs: Some(RUNS),
         ..Common::default()
     };
-    Ok(Peak::default().plan(&Call { only: &[PEAK.into()], common: &common, target })?.pop())
+    Ok(Peak::default()
+        .plan(&Call { only: &[PEAK.into()], common: &common, target, within: None })?
+        .pop())
 }
 
 /// Measures the cells. If that fails, notes it and continues with the languages.

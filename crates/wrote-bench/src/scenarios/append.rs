@@ -17,7 +17,7 @@ use plan::Plan;
 use wrote::{Format, Survives, SyncPolicy};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
-use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings};
+use wrote_result::document::{Advice, Answer, Blocks, Finding, Flush, Ioengine, Row, Settings};
 
 pub(crate) const NAME: &str = "append";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -141,6 +141,23 @@ impl Scenario for Append {
 
     fn advice(&self, evidence: &Evidence) -> Vec<Advice> {
         advice::advise(evidence).into_iter().collect()
+    }
+
+    fn answers(&self, evidence: &Evidence) -> Vec<Answer> {
+        let of = |row: &&Row| {
+            row.workload == NAME
+                && row.is_durable()
+                && row.has_all_records()
+                && row.settings.effective.producers == Some(plan::WRITERS)
+        };
+        let answer = |row: &Row| Answer {
+            question: format!("{} writers, durable", plan::WRITERS),
+            row: row.name.clone(),
+            how: "one wrote::Log for all".into(),
+            bytes_per_s: None,
+            faster: None,
+        };
+        evidence.rows.iter().find(of).map(answer).into_iter().collect()
     }
 }
 

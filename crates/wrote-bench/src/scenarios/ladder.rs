@@ -52,7 +52,7 @@ impl Scenario for Ladder {
     }
 
     fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
-        let plan = Plan::new(call, self.within)?;
+        let plan = Plan::new(call, call.within)?;
         Ok(scenario::boxed((!plan.ways.is_empty()).then_some(plan)))
     }
 

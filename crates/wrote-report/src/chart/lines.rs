@@ -85,6 +85,9 @@ pub fn lines(label: &str, axes: impl Fn(Layout) -> (Axis, Axis), of: &Lines) -> 
                 if let Some((low, high)) = spot.whisker {
                     plot.mark("whisker", spot.title.clone());
                     plot.line(vec![(x, low.max(y.min)), (x, high.min(y.max))], 2);
+                    if high > y.max {
+                        plot.arrow_up(x);
+                    }
                 }
                 plot.mark(&format!("dot {}", spot.class), spot.title.clone());
                 plot.dot(spot.at, line.radius);
@@ -96,4 +99,31 @@ pub fn lines(label: &str, axes: impl Fn(Layout) -> (Axis, Axis), of: &Lines) -> 
         }
         canvas
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whisker_that_leaves_the_axis_ends_in_an_arrow() {
+        let drawn = |high| {
+            let spot = Spot { at: (1.0, 2.0), whisker: Some((1.0, high)), ..Spot::default() };
+            let line = Line {
+                class: String::new(),
+                title: "line".into(),
+                points: vec![(1.0, 2.0)],
+                dots: vec![spot],
+                radius: 5,
+            };
+            let axes = |_| {
+                let axis = || Axis::from_zero(4.0, 4, |value| format!("{value}"), "axis");
+                (axis(), axis())
+            };
+            lines("label", axes, &Lines { lines: vec![line], ..Lines::default() }).wide
+        };
+        let (within, beyond) = (drawn(3.0), drawn(9.0));
+        let strokes = |svg: &str| svg.matches("<polyline").count();
+        assert_eq!(strokes(&beyond), strokes(&within) + 1, "{beyond}");
+    }
 }

@@ -303,6 +303,14 @@ impl Plot<'_> {
         self.line(vec![(x - back, y - half), (x, y), (x - back, y + half)], 2);
     }
 
+    /// Draws an arrow at the top, where an interval continues.
+    pub fn arrow_up(&mut self, x: f64) {
+        let (along, up) = (self.context.x_range(), self.context.y_range());
+        let (aside, top) = (0.008 * (along.end - along.start), up.end);
+        let below = top - 0.04 * (top - up.start);
+        self.line(vec![(x - aside, below), (x, top), (x + aside, below)], 2);
+    }
+
     /// Draws a dot.
     pub fn dot(&mut self, at: (f64, f64), radius_px: u32) {
         self.put(Circle::new(at, radius_px, BLACK.filled()));

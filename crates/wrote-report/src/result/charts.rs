@@ -14,6 +14,7 @@ use wrote_result::document::{
     Cell as Place, Change, CrashLeaves, Direction, Latency, Reached, Row, Sample, Sustained, View,
     fastest,
 };
+use wrote_result::stats::median;
 use wrote_result::units;
 
 /// A figure of the latencies.
@@ -253,13 +254,38 @@ fn long(group: &Group) -> Vec<Figure> {
             question: "How does the speed hold as more is written?".into(),
             picture: course(&label, of),
             legend: Vec::new(),
-            note: match of.changes.is_empty() {
-                true => String::new(),
-                false => "Dashed lines stand where the throughput changed permanently.".into(),
-            },
+            note: [
+                (of.samples.len() >= MEDIAN_SAMPLES_MIN).then_some("The line is a moving median."),
+                (!of.changes.is_empty())
+                    .then_some("Dashed lines stand where the throughput changed permanently."),
+            ]
+            .into_iter()
+            .flatten()
+            .join(" "),
         })
     };
     group.rows.iter().filter_map(figure).collect()
+}
+
+/// Fewer samples have no moving median: they show their course themselves.
+const MEDIAN_SAMPLES_MIN: usize = 20;
+/// The samples of a moving median, as a part of all; and their bounds on each side.
+const MEDIAN_PART: usize = 40;
+const MEDIAN_HALF: (usize, usize) = (2, 15);
+
+/// Returns the median of the throughput around each sample, at the sample's middle.
+fn moving_median(samples: &[Sample]) -> Vec<(f64, f64)> {
+    if samples.len() < MEDIAN_SAMPLES_MIN {
+        return Vec::new();
+    }
+    let half = (samples.len() / MEDIAN_PART).clamp(MEDIAN_HALF.0, MEDIAN_HALF.1);
+    let at = |number: usize| {
+        let start = number.checked_sub(1).map_or(0, |before| samples[before].end_bytes);
+        let around = &samples[number.saturating_sub(half)..samples.len().min(number + half + 1)];
+        let rates: Vec<f64> = around.iter().map(|sample| sample.throughput_bytes_per_s).collect();
+        (start.midpoint(samples[number].end_bytes) as f64, median(&rates))
+    };
+    (0..samples.len()).map(at).collect()
 }
 
 /// Draws the throughput of each sample against the bytes written, and a line at each change.
@@ -283,6 +309,17 @@ fn course(label: &str, of: &Sustained) -> Picture {
     let drawn = Lines {
         bars: starts.zip(&of.samples).map(bar).collect(),
         references: of.changes.iter().map(reference).collect(),
+        lines: Some(moving_median(&of.samples))
+            .filter(|points| !points.is_empty())
+            .map(|points| Line {
+                class: "median".into(),
+                title: "moving median".into(),
+                points,
+                dots: Vec::new(),
+                radius: 0,
+            })
+            .into_iter()
+            .collect(),
         ..Lines::default()
     };
     let end = drawn.bars.last().map_or(1.0, |bar| bar.to);
@@ -330,4 +367,27 @@ fn grid(group: &Group) -> Option<Figure> {
             throughput(best)
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moving_median_follows_a_lasting_fall_and_no_single_sample() {
+        let sample = |number: u64| Sample {
+            end_bytes: number * 1000,
+            end_s: number as f64,
+            throughput_bytes_per_s: match number {
+                10 => 1.0,
+                of if of <= 20 => 500.0,
+                _ => 100.0,
+            },
+        };
+        let samples: Vec<Sample> = (1..=40).map(sample).collect();
+        let line = moving_median(&samples);
+        assert_eq!((line.len(), line[0], line[9].1), (40, (500.0, 500.0), 500.0));
+        assert_eq!((line[19].1, line[25].1), (500.0, 100.0));
+        assert!(moving_median(&samples[..19]).is_empty());
+    }
 }

@@ -7,7 +7,7 @@ use crate::burst;
 use crate::request::STREAM_BS_BYTES;
 use crate::rounds::RUNS;
 use crate::scenario::Call;
-use crate::scenarios::ladder;
+use crate::scenarios::ladder::{self, plan as ladder_plan};
 use std::time::Duration;
 use wrote::device::Target;
 use wrote::{Format, SyncPolicy};
@@ -16,6 +16,9 @@ use wrote_jobs::rate::{self, Rate};
 use wrote_machine::{host, space};
 use wrote_result::{Error, units};
 
+/// The row of a default run: durable records of many writers.
+const WRITERS_STRATEGY: &str = "append/log-always";
+pub(super) const WRITERS: u32 = 64;
 /// The length of a run at the speed found by the trial.
 pub(super) const RUN_S: f64 = 0.3;
 /// The messages of the first trial, which is not recorded.
@@ -55,6 +58,8 @@ pub(crate) struct Plan {
     pub runs: u32,
     pub sizes: Sizes,
     pub append_as: AppendAs,
+    /// The time limit, counted from the program's start, of a default run.
+    pub(super) within: Option<Duration>,
     /// The combined rate of all producers of a run.
     pub rate: Option<Rate>,
     /// Requested rows that can't be measured, with reasons.
@@ -74,8 +79,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Plans the requested rows; `None` if there are none. Measured only on request, because the
-    /// ladder alone takes a minute.
+    /// Plans the requested rows, and one row of a default run; `None` if there are none.
     pub(crate) fn new(asked: &Append, call: &Call) -> Result<Option<Plan>, Error> {
         Plan::within(asked, call, host::memory_bytes())
     }
@@ -93,6 +97,7 @@ impl Plan {
             runs: call.common.runs.unwrap_or(RUNS),
             sizes: asked.checked_sizes()?,
             append_as: asked.append_as,
+            within: call.is_default().then(|| call.within.unwrap_or(ladder_plan::WITHIN)),
             rate: call.common.rate,
             time: call.common.time.unwrap_or(rate::RUN_TIME),
             left_out: Vec::new(),
@@ -107,6 +112,9 @@ impl Plan {
         plan.keep_memory(memory_bytes);
         if plan.messages.is_none() {
             plan.wear_bytes = call.common.written_bytes_max(call.target);
+            if call.is_default() {
+                plan.wear_bytes /= u64::from(ladder_plan::LOG_PART);
+            }
             plan.share(plan.wear_bytes, plan.ways.len());
         }
         Ok(Some(plan))
@@ -320,6 +328,11 @@ fn ways(call: &Call, producers: &[u32]) -> Vec<Way> {
             _ => vec![way(None)],
         }
     };
+    if call.is_default() {
+        let strategy = STRATEGIES.iter().find(|strategy| strategy.name == WRITERS_STRATEGY);
+        let way = |strategy: &Strategy| Way { strategy: *strategy, producers: Some(WRITERS) };
+        return strategy.map(way).into_iter().collect();
+    }
     let called = |strategy: &&Strategy| call.names(NAME, strategy.name);
     STRATEGIES.iter().filter(called).flat_map(of).collect()
 }
@@ -346,11 +359,17 @@ mod tests {
     }
 
     #[test]
-    fn the_scenario_is_measured_only_when_it_is_asked_for() {
-        let none = asked(&[])
-            .plan(&target(1 << 40, 1 << 39), |of, call| Plan::within(&of.append, call, 16 * GIB))
-            .unwrap();
-        assert!(none.is_none());
+    fn a_default_run_has_the_row_of_many_writers_and_one_of_other_rows_or_amounts_none() {
+        let none = |request: Asked| {
+            request
+                .plan(&target(1 << 40, 1 << 39), |of, call| Plan::new(&of.append, call))
+                .unwrap()
+                .is_none()
+        };
+        assert!(none(asked(&["ladder"])) && none(Asked { runs: Some(3), ..asked(&[]) }));
+        let usual = plan(&asked(&[]));
+        assert_eq!(names(&usual), ["append/log-always/64"]);
+        assert!(usual.written_bytes_max() <= 1_000_000_000, "{}", usual.written_bytes_max());
         assert_eq!(plan(&asked(&["append"])).ways.len(), 7 + 2 * 5);
         let two = plan(&asked(&["append/mutex", "append/log-no"]));
         assert_eq!(names(&two), ["append/mutex", "append/log-no/4", "append/log-no/64"]);

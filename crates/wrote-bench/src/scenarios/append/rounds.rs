@@ -84,6 +84,27 @@ impl scenario::Bounds for Plan {
         let runs = (Duration::from_secs_f64(clock) + BESIDE) * self.runs * self.ways.len() as u32;
         runs + Duration::from_secs_f64(drained_s)
     }
+
+    fn limits(&mut self) -> Option<&mut dyn scenario::Limits> {
+        self.within.is_some().then_some(self)
+    }
+}
+
+impl scenario::Limits for Plan {
+    fn within(&self) -> Duration {
+        self.within.unwrap_or_default()
+    }
+
+    fn foreseen(&self, row: usize) -> Duration {
+        let drained_s = self.burst.map_or(0.0, |burst| {
+            self.drained_bytes(&self.ways[row]) as f64 / burst.bytes_per_s.max(1.0)
+        });
+        Duration::from_secs_f64(RUN_S * self.longer() + drained_s) + BESIDE
+    }
+
+    fn shrink(&mut self, _: f64) -> bool {
+        false
+    }
 }
 
 impl scenario::Plan for Plan {

@@ -3,7 +3,7 @@
 use crate::choice::{Choice, effort, ratio, settings};
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Answer, Blocks, Faster, Flush, Ioengine, Row, Survives};
-use wrote_result::units::block_size;
+use wrote_result::units::{block_size, bytes};
 
 pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
     let of = |workload: &'static str| {
@@ -14,26 +14,50 @@ pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
     let records = of("small").filter(is_each);
     // Ways that survive more don't belong here, even if they are as fast.
     let lost = of("stream").filter(|row| row.survives < Some(Survives::PowerLoss));
+    let stream = answer(evidence, |_| "Stream, durable".into(), streams);
+    let long = stream.as_ref().and_then(|stream| long(evidence, stream));
     [
-        answer(|_| "Stream, durable".into(), streams),
-        answer(|row| format!("Durable {} record", block_size(settings(row).bs_bytes)), records),
-        answer(|_| "May be lost".into(), lost),
+        stream,
+        answer(
+            evidence,
+            |row| format!("Durable {} record", block_size(settings(row).bs_bytes)),
+            records,
+        ),
+        long,
+        answer(evidence, |_| "May be lost".into(), lost),
     ]
     .into_iter()
     .flatten()
     .collect()
 }
 
+/// Answers for writes that continue when a burst is used up, if the run found one. Otherwise a run
+/// of a minute is too short to find what lasts.
+fn long(evidence: &Evidence, stream: &Answer) -> Option<Answer> {
+    let burst = evidence.burst?;
+    Some(Answer {
+        question: "Long writes".into(),
+        row: stream.row.clone(),
+        how: format!("after {} of burst", bytes(burst.bytes)),
+        bytes_per_s: Some(burst.bytes_per_s),
+        faster: None,
+    })
+}
+
 /// Returns the simplest of the rows. Names a faster one only if intervals separate them.
 fn answer<'a>(
+    evidence: &Evidence,
     question: impl Fn(&Row) -> String,
     rows: impl Iterator<Item = &'a Row>,
 ) -> Option<Answer> {
     let rows: Vec<&Row> = rows.collect();
     let simplest = rows.iter().copied().min_by_key(|row| effort(row))?;
     let question = question(simplest);
+    // A file system in memory accepts O_DIRECT, and has nothing to bypass.
+    let is_void = |row: &Row| evidence.in_memory && settings(row).direct;
     let is_faster = |row: &&Row| {
         row.runs.len() > 1
+            && !is_void(row)
             && row.throughput() > simplest.throughput()
             && !row.is_tied_with(simplest)
     };
@@ -42,6 +66,7 @@ fn answer<'a>(
         question,
         row: simplest.name.clone(),
         how: how(simplest),
+        bytes_per_s: None,
         faster: faster.map(|faster| Faster {
             row: faster.name.clone(),
             how: how(faster),
@@ -75,6 +100,7 @@ fn how(row: &Row) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wrote_jobs::findings::Burst;
     use wrote_jobs::sample::evidence;
     use wrote_result::sample::{row, target};
 
@@ -116,6 +142,18 @@ mod tests {
         // The fastest shows no measurable difference from the simplest.
         let level = told(&rows([0.5e9, 1.6e9, 3e9]));
         assert_eq!(level[0].2, words("1.5 write(), fdatasync each"));
+    }
+
+    #[test]
+    fn long_writes_are_answered_where_a_burst_was_found() {
+        let rows = [row("stream/cached-fdatasync-at-end", DURABLE, &around(150e6))];
+        let target = target();
+        let burst = Burst { bytes: 25_000_000, bytes_per_s: 125e6, is_left_out: true };
+        let of = |burst| answers(&Evidence { burst, ..evidence(&target, &rows) });
+        let found = of(Some(burst));
+        assert_eq!(found[1].question, "Long writes");
+        assert_eq!((found[1].bytes_per_s, &*found[1].how), (Some(125e6), "after 25.0 MB of burst"));
+        assert_eq!(of(None).len(), 1);
     }
 
     #[test]

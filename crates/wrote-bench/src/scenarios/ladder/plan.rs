@@ -43,6 +43,8 @@ const STREAM_WRITES_MIN_S: f64 = 1.2;
 const SMALL_WRITES_MIN: u64 = 64;
 /// The time of the whole ladder, from the program's start to its end.
 pub(crate) const WITHIN: Duration = Duration::from_secs(60);
+/// The part of the time and of the bytes that a default run leaves to the writers of one log.
+pub(crate) const LOG_PART: u32 = 10;
 /// The time of a run outside its clock.
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
 /// The assumed rate of writes into the page cache.
@@ -74,6 +76,8 @@ pub(crate) struct Plan {
     pub(super) sizes: [Sizes; 2],
     /// The time limit, counted from the program's start.
     pub(super) within: Option<Duration>,
+    /// Whether the writers of one log are measured next.
+    pub(super) is_default: bool,
     /// The speed of a stream and the time of a small write with its flush, once known.
     pub(super) bytes_per_s: Option<f64>,
     pub(super) flush: Option<Duration>,
@@ -102,6 +106,7 @@ impl Plan {
             spare_bytes: u64::MAX,
             sizes: [Sizes::default(); 2],
             within: within.or((!request.has_amount()).then_some(WITHIN)),
+            is_default: call.is_default(),
             bytes_per_s: None,
             flush: None,
             burst: None,
@@ -163,6 +168,9 @@ impl Plan {
             self.share_bytes = [(budget / files).max(least); 2];
         }
         self.wear_bytes = self.common.written_bytes_max(target);
+        if self.is_default {
+            self.wear_bytes -= self.wear_bytes / u64::from(LOG_PART);
+        }
         self.keep_to_wear(self.wear_bytes);
         space::check(self.files_bytes_max(), self.largest_bytes(Workload::Stream), target)?;
         if target.capacity_bytes > 0 {

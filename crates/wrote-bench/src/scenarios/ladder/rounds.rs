@@ -1,11 +1,11 @@
 //! One run of a row, after a calibration that chooses sizes.
 
-use super::plan::{BESIDE, Plan, RUN_TIME, importance};
+use super::plan::{BESIDE, LOG_PART, Plan, RUN_TIME, importance};
 use super::{Blocks, NAME, Sizes, Way, Workload};
 use crate::burst::{self, Drain};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
-use crate::scenario::{self, Bounds as _, Site};
+use crate::scenario::{self, Bounds as _, Limits as _, Site};
 use crate::trial::Trial;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -64,12 +64,12 @@ impl scenario::Bounds for Plan {
         if self.bytes_per_s.is_some() && self.common.rate.is_none() {
             let round: Duration = self.ways.iter().map(|way| self.expected_time_of(way)).sum();
             let time = round * self.runs;
-            return self.within.map_or(time, |within| time.min(within));
+            return self.within.map_or(time, |within| time.min(within - self.kept_time()));
         }
         let usual = if self.common.rate.is_some() { rate::RUN_TIME } else { RUN_TIME };
         let time =
             (self.common.time.unwrap_or(usual) + BESIDE) * self.runs * self.ways.len() as u32;
-        self.within.map_or(time, |within| time.min(within))
+        self.within.map_or(time, |within| time.min(within - self.kept_time()))
     }
 
     fn limits(&mut self) -> Option<&mut dyn scenario::Limits> {
@@ -80,6 +80,11 @@ impl scenario::Bounds for Plan {
 impl scenario::Limits for Plan {
     fn within(&self) -> Duration {
         self.within.unwrap_or_default()
+    }
+
+    fn kept_time(&self) -> Duration {
+        let whole = self.within.filter(|_| self.is_default).unwrap_or_default();
+        whole / LOG_PART
     }
 
     fn foreseen(&self, row: usize) -> Duration {

@@ -44,7 +44,7 @@ impl Subject {
             stream_bs_bytes: call.common.stream_bs_bytes.or(Some(STREAM_BS_BYTES)),
             ..call.common.clone()
         };
-        let call = Call { only: &[workload.into()], common: &common, target: call.target };
+        let call = Call { only: &[workload.into()], common: &common, ..*call };
         let mut grid = grids::of_workload(&call)?;
         // If there are several io_uring ways, the default one.
         if grid.cells.len() > 1 {
@@ -60,7 +60,7 @@ impl Subject {
     pub(super) fn of_row(way: &'static Way, call: &Call) -> Result<Subject, Error> {
         let common =
             Common { iodepth: call.common.iodepth.or(Some(IODEPTH)), ..call.common.clone() };
-        let call = Call { only: &[way.name.into()], common: &common, target: call.target };
+        let call = Call { only: &[way.name.into()], common: &common, ..*call };
         let mut sizes = Plan::new(&call, None)?.sizes(way.workload, f64::MAX);
         if common.size_bytes.is_none() {
             let least = sizes.bs_bytes * u64::from(sizes.numjobs);
