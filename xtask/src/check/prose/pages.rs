@@ -11,7 +11,7 @@ const WORDS_MAX: usize = 30;
 const BYTES_MAX: &[(&str, usize)] = &[
     ("CHANGELOG.md", 2_000),
     ("CONTRIBUTING.md", 6_000),
-    ("README.md", 7_000),
+    ("README.md", 7_500),
     ("docs/SUMMARY.md", 1_500),
     ("docs/architecture.md", 11_500),
     ("docs/choosing.md", 3_500),
