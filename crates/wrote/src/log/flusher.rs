@@ -392,12 +392,18 @@ impl Flusher {
         is_overdue
     }
 
+    /// Returns whether writes bypass the page cache, although no caller waits for the disk anyway.
+    fn can_absorb(&self, state: &LogState) -> bool {
+        let segment = self.segment.as_ref();
+        let is_direct = segment.is_some_and(|segment| self.engine.is_direct(segment.file));
+        is_direct && state.terms.sync != SyncPolicy::Always
+    }
+
     /// Called when producers wait for a slow disk. From here on segments go through the page cache,
-    /// which absorbs bursts, unless callers wait for the disk anyway.
+    /// which absorbs bursts, if it can.
     fn absorb(&mut self, state: &LogState, bytes_per_s: u64) -> Result<(), Error> {
-        if let Some(OpenSegment { file, number, .. }) = self.segment
-            && state.terms.sync != SyncPolicy::Always
-            && self.engine.is_direct(file)
+        if self.can_absorb(state)
+            && let Some(OpenSegment { file, number, .. }) = self.segment
         {
             self.absorbing = Some(Absorbing { since: number, bytes_per_s });
             self.engine.set_direct(file, false)?;
@@ -599,7 +605,8 @@ impl Flusher {
     fn reap(&mut self, state: &LogState) -> Result<(), Error> {
         let mut completions = std::mem::take(&mut self.completions);
         let mut result = match self.brief_until {
-            None if (self.batches.is_empty() || self.has_all_in_flight())
+            None if (self.batches.is_empty()
+                || self.has_all_in_flight() && self.can_absorb(state))
                 && state.terms.held.is_some()
                 && !state.lacks_room() =>
             {
