@@ -77,22 +77,22 @@ impl Schedule {
         let limits = plan.limits();
         let row = |row| {
             let (foreseen, rank) = match &limits {
-                Some(limits) => (limits.foreseen(row), limits.rank(row)),
+                Some((_, limits)) => (limits.foreseen(row), limits.rank(row)),
                 None => (Duration::ZERO, row),
             };
             RowTime { rank, runs: 0, took: [foreseen; 2], is_left_out: false }
         };
         let rows: Vec<RowTime> = (0..count).map(row).collect();
-        let kept = limits.as_ref().map_or(Duration::ZERO, |limits| limits.kept_time());
-        let within = limits.map(|limits| limits.within());
-        let until = within.map(|within| within - within / AFTER_PART - kept);
+        let within = limits.as_ref().map(|(within, _)| *within);
+        let until =
+            limits.map(|(within, limits)| within - within / AFTER_PART - limits.kept_time());
         Schedule { rounds, within, until, rows, order, begun: None, shrunk: 1.0 }
     }
 
     /// Returns the next run at time `now`; `None` when all runs that fit are done.
     pub fn next(&mut self, plan: &mut dyn Plan, now: Duration) -> Option<Turn> {
         if let Some(until) = self.until {
-            let limits = plan.limits().expect("the time is limited");
+            let (_, limits) = plan.limits().expect("the time is limited");
             self.fit(limits, until.saturating_sub(now));
             let turn = *self.order.front()?;
             if now + self.takes(turn) > until {

@@ -378,17 +378,16 @@ pub trait Bounds {
     fn time_left(&self, _: &[Turn]) -> Option<Duration> {
         None
     }
-    /// The bounds of a plan whose time is limited; `None` without a limit.
-    fn limits(&mut self) -> Option<&mut dyn Limits> {
+    /// Returns the time limit, counted from the program's start, and the bounds of a plan that has
+    /// one.
+    fn limits(&mut self) -> Option<(Duration, &mut dyn Limits)> {
         None
     }
 }
 
 /// A limit of time, within which a plan measures less.
 pub trait Limits {
-    /// Returns the time limit, counted from the program's start.
-    fn within(&self) -> Duration;
-    /// Returns the part of that time to keep for later scenarios.
+    /// Returns the part of the time limit to keep for later scenarios.
     fn kept_time(&self) -> Duration {
         Duration::ZERO
     }

@@ -93,16 +93,12 @@ impl Bounds for MadeUp {
         Duration::ZERO
     }
 
-    fn limits(&mut self) -> Option<&mut dyn Limits> {
-        self.within.is_some().then_some(self)
+    fn limits(&mut self) -> Option<(Duration, &mut dyn Limits)> {
+        self.within.map(|within| (within, self as _))
     }
 }
 
 impl Limits for MadeUp {
-    fn within(&self) -> Duration {
-        self.within.unwrap_or_default()
-    }
-
     fn foreseen(&self, _: usize) -> Duration {
         Duration::from_secs(1)
     }

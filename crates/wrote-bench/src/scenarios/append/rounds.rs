@@ -85,16 +85,12 @@ impl scenario::Bounds for Plan {
         runs + Duration::from_secs_f64(drained_s)
     }
 
-    fn limits(&mut self) -> Option<&mut dyn scenario::Limits> {
-        self.within.is_some().then_some(self)
+    fn limits(&mut self) -> Option<(Duration, &mut dyn scenario::Limits)> {
+        self.within.map(|within| (within, self as _))
     }
 }
 
 impl scenario::Limits for Plan {
-    fn within(&self) -> Duration {
-        self.within.unwrap_or_default()
-    }
-
     fn foreseen(&self, row: usize) -> Duration {
         let drained_s = self.burst.map_or(0.0, |burst| {
             self.drained_bytes(&self.ways[row]) as f64 / burst.bytes_per_s.max(1.0)

@@ -121,7 +121,7 @@ impl scenario::Bounds for OnDisk {
         self.plan.estimate()
     }
 
-    fn limits(&mut self) -> Option<&mut dyn scenario::Limits> {
+    fn limits(&mut self) -> Option<(Duration, &mut dyn scenario::Limits)> {
         self.plan.limits()
     }
 }

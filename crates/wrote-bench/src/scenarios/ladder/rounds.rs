@@ -72,16 +72,12 @@ impl scenario::Bounds for Plan {
         self.within.map_or(time, |within| time.min(within - self.kept_time()))
     }
 
-    fn limits(&mut self) -> Option<&mut dyn scenario::Limits> {
-        self.within.is_some().then_some(self)
+    fn limits(&mut self) -> Option<(Duration, &mut dyn scenario::Limits)> {
+        self.within.map(|within| (within, self as _))
     }
 }
 
 impl scenario::Limits for Plan {
-    fn within(&self) -> Duration {
-        self.within.unwrap_or_default()
-    }
-
     fn kept_time(&self) -> Duration {
         let whole = self.within.filter(|_| self.is_default).unwrap_or_default();
         whole / LOG_PART

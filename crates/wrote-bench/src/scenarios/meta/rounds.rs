@@ -54,16 +54,12 @@ impl scenario::Bounds for Plan {
         self.estimate_of_all()
     }
 
-    fn limits(&mut self) -> Option<&mut dyn scenario::Limits> {
-        self.within.is_some().then_some(self)
+    fn limits(&mut self) -> Option<(Duration, &mut dyn scenario::Limits)> {
+        self.within.map(|within| (within, self as _))
     }
 }
 
 impl scenario::Limits for Plan {
-    fn within(&self) -> Duration {
-        self.within.unwrap_or_default()
-    }
-
     fn foreseen(&self, row: usize) -> Duration {
         self.foreseen_of(&self.ways[row])
     }
