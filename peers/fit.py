@@ -45,6 +45,8 @@ def server(words, answers):
                 with contextlib.suppress(OSError, subprocess.CalledProcessError):
                     answers()
                     break
+            else:
+                raise SystemExit(f"{words[0]} does not answer")
             yield
         finally:
             process.terminate()

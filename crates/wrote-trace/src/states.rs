@@ -564,11 +564,11 @@ pub fn states<E>(
     let rounds = Cut::FIRST.len() as u64 + MIXED_ROUNDS;
     for round in 0..rounds {
         let mut disk = Disk::before(record);
-        let mut calls = record.calls.iter().enumerate();
+        let mut calls = record.calls.iter();
         for moment in &moments {
             // Moment 0 precedes all calls.
             while disk.now < *moment {
-                let Some((_, call)) = calls.next() else { break };
+                let Some(call) = calls.next() else { break };
                 disk.see(call);
             }
             let is_end = *moment == record.calls.len() as u64;
@@ -616,7 +616,8 @@ fn moments(calls: &[Call], most: u64) -> Vec<u64> {
     }
     let step = (all.len() as u64).div_ceil((most / 2).max(1)) as usize;
     // Always includes the end.
-    all.into_iter().rev().step_by(step).collect::<Vec<_>>().into_iter().rev().collect()
+    let first = (all.len() - 1) % step;
+    all.into_iter().skip(first).step_by(step).collect()
 }
 
 /// Describes a call: `after rename to a.json, at 1.2 ms`.
