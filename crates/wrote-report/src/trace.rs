@@ -9,7 +9,8 @@ use crate::{Format, Screen, markdown, screen, write_json};
 use itertools::Itertools;
 use std::io::{self, Write};
 use wrote_result::document::{Severity, Survives};
-use wrote_result::trace::{End, File, How, Trace};
+use wrote_result::stats::distinguishable;
+use wrote_result::trace::{End, File, How, Replay, Trace};
 use wrote_result::units;
 
 /// The most files that a screen shows.
@@ -65,6 +66,8 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
     if shown.iter().any(|file| file.is_mapped) {
         notes.push(Note::from("mapped: what was written through memory is not seen"));
     }
+    notes.extend(slowest(trace).map(|file| Note::from(time_of(trace, file))));
+    notes.extend(trace.replays.iter().map(|replay| Note::from(replayed(trace, replay))));
     let listed = if shown.is_empty() && notes.is_empty() { Role::Page } else { Role::Part };
     let files = vec![Block::Table(table(trace, &shown)), Block::notes(Style::Close, notes)];
     let remarks: Vec<Remark> = trace.findings.iter().map(remark).collect();
@@ -120,11 +123,65 @@ pub fn verdict(trace: &Trace) -> String {
     format!("{files}; {warnings}.")
 }
 
-fn table(trace: &Trace, files: &[&File]) -> Table {
-    let path = |file: &File| {
-        let below = file.path.strip_prefix(&trace.folder).and_then(|rest| rest.strip_prefix('/'));
-        below.unwrap_or(&file.path).to_owned()
+/// The file whose flushes took longest, of those with several.
+fn slowest(trace: &Trace) -> Option<&File> {
+    let several = trace.files.iter().filter(|file| file.flushes > 1 && file.writes > 0);
+    several.max_by(|one, other| one.flush_s.total_cmp(&other.flush_s))
+}
+
+/// How long the writes to a file took, and its flushes.
+fn time_of(trace: &Trace, file: &File) -> String {
+    format!(
+        "{}: {} took {}, of which {} in {} flushes",
+        path(trace, &file.path),
+        units::counted(file.writes, "write"),
+        units::seconds(file.span_s),
+        units::seconds(file.flush_s),
+        file.flushes
+    )
+}
+
+/// How much faster the advised way is.
+fn replayed(trace: &Trace, replay: &Replay) -> String {
+    let (traced_s, advised_s) = (replay.as_traced_s.median, replay.advised_s.median);
+    let flushed = match replay.advised_writes_per_flush {
+        Some(writes) => format!("one flush for each {writes} writes"),
+        None => "one flush at the end".into(),
     };
+    let way = match replay.advised_write_bytes {
+        Some(bytes) => format!("writes of {} and {flushed}", units::bytes(bytes)),
+        None => flushed,
+    };
+    // The advised way always flushes.
+    let is_flushed = trace.files.iter().any(|file| file.path == replay.path && file.flushes > 0);
+    let durable = if is_flushed { "" } else { ", but durable" };
+    let times = match distinguishable(&replay.as_traced_s, &replay.advised_s) {
+        false => "no measurable difference".into(),
+        true if advised_s < traced_s => {
+            format!("{} times faster", units::significant(traced_s / advised_s))
+        }
+        true => format!("{} times slower", units::significant(advised_s / traced_s)),
+    };
+    format!(
+        "{}, replayed on its disk: {} ({}) take {} as traced, and {} with {way} ({times}{durable}; \
+         median of {} runs in turn)",
+        path(trace, &replay.path),
+        units::counted(replay.writes, "write"),
+        units::bytes(replay.bytes),
+        units::seconds(traced_s),
+        units::seconds(advised_s),
+        replay.runs,
+    )
+}
+
+/// A path relative to the program's folder.
+fn path<'a>(trace: &Trace, path: &'a str) -> &'a str {
+    let below = path.strip_prefix(&trace.folder).and_then(|rest| rest.strip_prefix('/'));
+    below.unwrap_or(path)
+}
+
+fn table(trace: &Trace, files: &[&File]) -> Table {
+    let path = |file: &File| path(trace, &file.path).to_owned();
     let differs = |file: &File| match file.survives_posix == file.survives {
         true => String::new(),
         false => file.survives_posix.to_string(),

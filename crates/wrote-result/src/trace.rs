@@ -1,6 +1,6 @@
 //! The document of a traced program: one JSON document, `wrote.trace/1`.
 
-use crate::document::{Finding, Host, Program, Severity, Survives};
+use crate::document::{Finding, Host, Interval, Program, Severity, Survives};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -39,6 +39,9 @@ pub struct Trace {
     pub files: Vec<File>,
     /// How many files were made and removed again.
     pub removed_files: u64,
+    /// Writes of files run again beside the advised way, where that was asked (`--replay`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replays: Vec<Replay>,
     /// Calls that could not be seen, ready to be shown.
     pub unseen: Vec<String>,
     /// Mistakes that lose data or time: warnings first. Each is explained in `docs/trace.md`.
@@ -120,6 +123,10 @@ pub struct File {
     /// The time within them, in seconds.
     #[serde(default)]
     pub flush_s: f64,
+    /// The time from the start of its first write to the end of its last write or flush, in
+    /// seconds.
+    #[serde(default)]
+    pub span_s: f64,
     /// How it came to what it is.
     pub how: How,
     /// Whether it was also written through a mapping, of which nothing is seen.
@@ -131,6 +138,29 @@ pub struct File {
     pub survives: Survives,
     /// The same, as POSIX promises it.
     pub survives_posix: Survives,
+}
+
+/// A file's writes run again on its disk, and the same bytes written as advised, in turn.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Replay {
+    /// The traced file.
+    pub path: String,
+    /// The bytes of each run: the file's, or as many as were written in a second.
+    pub bytes: u64,
+    /// The writes of each run as traced.
+    pub writes: u64,
+    /// The runs of each way.
+    pub runs: u32,
+    /// The time of a run with sizes, places, pauses and flushes as traced, in seconds.
+    pub as_traced_s: Interval,
+    /// The time of a run as advised, in seconds.
+    pub advised_s: Interval,
+    /// The writes that share a flush as advised; `None` where one flush at the end covers all.
+    pub advised_writes_per_flush: Option<u32>,
+    /// The size of the writes as advised; `None` where they have the sizes traced.
+    pub advised_write_bytes: Option<u64>,
 }
 
 /// How a file came to what it is.

@@ -25,6 +25,7 @@ mod states;
 mod watch;
 
 pub use judge::kinds::{KINDS, Kind};
+pub use pattern::Jobs;
 pub use record::Record;
 pub use sign::Sign;
 pub use states::{Entry, State, Tree, states};
@@ -90,8 +91,8 @@ pub struct Traced {
     pub trace: Trace,
     /// Why the requested record was not made.
     pub record: Result<(), String>,
-    /// The job file of its writes; `None` where it wrote nothing.
-    pub jobs: Option<String>,
+    /// Its writes as jobs; `None` where it wrote nothing.
+    pub jobs: Option<Jobs>,
 }
 
 /// Why a program could not be traced.
@@ -177,7 +178,7 @@ impl Desk {
         self.judge.after(&self.model, call);
     }
 
-    fn jobs(&self, request: &TraceRequest) -> Option<String> {
+    fn jobs(&self, request: &TraceRequest) -> Option<Jobs> {
         let files = self.model.files().filter(|(_, known)| is_under(request, known.path()));
         let files = files.filter_map(|(file, known)| Some((known.path(), self.accounts.of(file)?)));
         let words: Vec<_> = request.command.iter().map(|word| word.to_string_lossy()).collect();
@@ -204,6 +205,7 @@ impl Desk {
             acknowledged_text: request.ack.text(),
             files,
             removed_files: self.accounts.removed,
+            replays: Vec::new(),
             unseen: watched.unseen.into_iter().collect(),
             findings,
         }
@@ -222,6 +224,7 @@ impl Desk {
                 write_p50_bytes: account.write_p50_bytes(),
                 flushes: account.flushes_in_all(),
                 flush_s: account.flush_ns as f64 / 1e9,
+                span_s: account.span_ns as f64 / 1e9,
                 how: account.how()?,
                 is_mapped: known.is_mapped,
                 unflushed_bytes: known.dirty_bytes(),

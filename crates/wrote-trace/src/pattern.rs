@@ -2,7 +2,7 @@
 
 use crate::account::Account;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The most files that have jobs: those with the most writes.
 const FILES_MAX: usize = 4;
@@ -19,9 +19,18 @@ const BUFFER_BYTES: u64 = 64 << 10;
 /// A shorter pause between writes is due to the tracing.
 const PAUSE_MIN_US: u64 = 200;
 
-/// Returns the job file of the files with the most writes: for each its writes, then the same bytes
+/// The writes of a program as jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Jobs {
+    /// The job file: for each file a job as traced, then one as advised.
+    pub text: String,
+    /// The files.
+    pub files: Vec<PathBuf>,
+}
+
+/// Returns the jobs of the files with the most writes: for each its writes, then the same bytes
 /// as they should be written. `None` without a write.
-pub fn jobs(mut files: Vec<(&Path, &Account)>, command: &str) -> Option<String> {
+pub fn jobs(mut files: Vec<(&Path, &Account)>, command: &str) -> Option<Jobs> {
     files.retain(|(_, account)| account.bytes > 0);
     files.sort_by_key(|(path, account)| (std::cmp::Reverse(account.writes), *path));
     files.truncate(FILES_MAX);
@@ -30,15 +39,15 @@ pub fn jobs(mut files: Vec<(&Path, &Account)>, command: &str) -> Option<String> 
     }
     let mut text = format!(
         "# The writes of: {}\n# `wrote run FILE` runs each job alone, in the current folder.\n\n\
-         [global]\nioengine=psync\nstonewall\nunlink=1\n",
+         [global]\nioengine=psync\nfallocate=none\nstonewall\nunlink=1\n",
         command.replace(char::is_control, " ")
     );
-    for (number, (path, account)) in files.into_iter().enumerate() {
+    for (number, (path, account)) in files.iter().enumerate() {
         let _ = write!(text, "\n# {}\n", path.to_string_lossy().replace(char::is_control, " "));
         section(&mut text, &format!("{}-as-traced", number + 1), account, &traced(account));
         section(&mut text, &format!("{}-advised", number + 1), account, &advised(account));
     }
-    Some(text)
+    Some(Jobs { text, files: files.into_iter().map(|(path, _)| path.to_owned()).collect() })
 }
 
 fn section(text: &mut String, name: &str, account: &Account, lines: &[String]) {
@@ -50,6 +59,9 @@ fn section(text: &mut String, name: &str, account: &Account, lines: &[String]) {
     } else {
         let size = account.size_bytes.min(SIZE_BYTES_MAX);
         let _ = writeln!(text, "rw=randwrite\nnorandommap\nsize={size}\nio_size={io_size}");
+    }
+    if account.is_changed {
+        text.push_str("overwrite=1\n");
     }
     for line in lines {
         let _ = writeln!(text, "{line}");
@@ -80,7 +92,8 @@ fn advised(account: &Account) -> Vec<String> {
             let each = (account.writes / flushes).max(1) * SHARED;
             vec![sizes(account), format!("fdatasync={each}")]
         }
-        false => vec![format!("bs={}", BUFFER_BYTES.min(account.bytes))],
+        // A job writes whole blocks: equal ones, so that none is left.
+        false => vec![format!("bs={}", account.bytes / account.bytes.div_ceil(BUFFER_BYTES))],
     };
     lines.extend(pauses(account).filter(|_| is_shared));
     lines.push("end_fsync=1".into());
@@ -130,7 +143,7 @@ mod tests {
     }
 
     fn text(account: &Account) -> String {
-        jobs(vec![(Path::new("/data/log"), account)], "./app").unwrap()
+        jobs(vec![(Path::new("/data/log"), account)], "./app").unwrap().text
     }
 
     #[test]
@@ -159,9 +172,9 @@ mod tests {
         let place = account(&[(4096, 100)], 100);
         let place =
             Account { sequential_writes: 3, size_bytes: 1 << 20, span_ns: 100_000_000, ..place };
-        let text = text(&place);
-        let traced = "rw=randwrite\nnorandommap\nsize=1048576\nio_size=409600\nbs=4096\n\
-                      thinktime=1000us\nfdatasync=1\n";
+        let text = text(&Account { is_changed: true, ..place });
+        let traced = "rw=randwrite\nnorandommap\nsize=1048576\nio_size=409600\noverwrite=1\n\
+                      bs=4096\nthinktime=1000us\nfdatasync=1\n";
         assert!(text.contains(traced), "{text}");
         assert!(text.contains("bs=4096\nfdatasync=64\nthinktime=1000us\n"), "{text}");
     }

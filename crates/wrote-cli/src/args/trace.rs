@@ -83,6 +83,11 @@ pub struct TraceArgs {
     #[arg(long)]
     pub time: bool,
 
+    /// After it, run its writes again beside the advised way, in turn, in a new folder beside each
+    /// file: how much faster could it be?
+    #[arg(long, conflicts_with = "process")]
+    pub replay: bool,
+
     /// The sign that something is saved, to judge each and not only the end: exit, stdout, socket,
     /// or /REGEX/ for what standard output, standard error or a socket gets
     #[arg(long, value_name = "WHEN", default_value = "exit")]

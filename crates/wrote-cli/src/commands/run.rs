@@ -4,6 +4,8 @@ mod load;
 mod plan;
 mod ranks;
 
+pub(crate) use load::parse;
+
 use crate::args::{RunArgs, RunFormat};
 use crate::output::{self, ResultFiles};
 use crate::progress::JobReporter;

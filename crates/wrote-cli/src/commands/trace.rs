@@ -1,6 +1,7 @@
 //! `wrote trace`: what of a program's writes would survive.
 
 mod crash;
+mod replay;
 
 use super::shown;
 use crate::args::{TraceArgs, TraceVerb};
@@ -54,14 +55,17 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
         },
         Refused::Record(problem) => Error::Failed(problem),
     })?;
-    let trace = traced.trace;
+    let mut trace = traced.trace;
+    if let Some(jobs) = traced.jobs.as_ref().filter(|_| arguments.replay) {
+        trace.replays = replay::replays(jobs, stop)?;
+    }
     let content = || Content::Trace(Box::new(trace.clone()));
     files.deliver("trace.json", content, |screen, out| {
         write_trace(&trace, arguments.format, screen, out)
     })?;
     let recorded = traced.record.map_err(Error::Failed);
     match (job, traced.jobs) {
-        (Some(file), Some(jobs)) => file.write(|out| out.write_all(jobs.as_bytes()))?,
+        (Some(file), Some(jobs)) => file.write(|out| out.write_all(jobs.text.as_bytes()))?,
         (Some(_), None) => return Err(Error::Failed("--job: it wrote no file".into())),
         (None, _) => {}
     }

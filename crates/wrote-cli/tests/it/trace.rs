@@ -366,6 +366,25 @@ fn the_jobs_of_a_program_are_run_as_they_were_and_as_they_should_be() {
 }
 
 #[test]
+fn the_writes_are_replayed_beside_the_advised_way_and_leave_nothing() {
+    let place = folder();
+    let script = "dd if=/dev/zero of=b bs=16 count=128 oflag=dsync status=none";
+    let (trace, finished) = traced(place.path(), script, &["--replay"]);
+    let [replay] = trace.replays.as_slice() else { panic!("{trace:?}") };
+    assert_eq!((replay.writes, replay.bytes, replay.runs), (128, 2048, 5), "{replay:?}");
+    assert_eq!(replay.advised_writes_per_flush, Some(64), "{replay:?}");
+    assert!(replay.as_traced_s.median > 0.0 && replay.advised_s.median > 0.0, "{replay:?}");
+    let announced = finished.stderr.lines().next().unwrap();
+    assert!(announced.contains("/b: writes at most 22.5 kB into "), "{finished:?}");
+    assert_eq!(fixtures::names(place.path()), ["b", "trace.json"]);
+    let row = file(&trace, "b");
+    assert!(row.span_s >= row.flush_s && row.flush_s > 0.0, "{row:?}");
+    let finished = finish(wrote(&["trace", "--replay", "sh", "-c", script]).current_dir(&place));
+    assert!(finished.stderr.contains("b: 128 writes took "), "{finished:?}");
+    assert!(finished.stderr.contains(" with one flush for each 64 writes ("), "{finished:?}");
+}
+
+#[test]
 fn a_second_run_that_is_not_watched_has_its_time_beside_the_first() {
     let place = folder();
     let (trace, finished) = traced(place.path(), "printf x >> b; echo out", &["--time"]);

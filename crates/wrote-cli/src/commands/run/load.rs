@@ -76,6 +76,12 @@ pub(super) fn files(
     Ok(files)
 }
 
+/// Parses the jobs of a text that the program itself has made.
+pub(crate) fn parse(text: &str) -> Result<Vec<JobSpec>, Error> {
+    let parsed = parsed(&[], &[], |surroundings| fio::parse(text, surroundings));
+    parsed.map(|file| file.jobs).map_err(Error::Failed)
+}
+
 /// The options of jobs on the command line, keys with their values.
 fn options(arguments: &RunArgs) -> Vec<(String, Option<String>)> {
     let option = |text: &String| match text.split_once('=') {
