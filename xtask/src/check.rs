@@ -9,6 +9,7 @@ pub mod prose;
 mod reached;
 mod sources;
 
+use crate::bindings;
 use crate::fuzz;
 use crate::peers;
 use crate::times;
@@ -64,7 +65,12 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
 
 fn formats(report: &mut Report) -> Result<(), Failure> {
     step(report, "fmt", &["fmt", "--all", "--check"])?;
-    let others = [("peers", peers::MANIFEST), ("raft-log", RAFT), ("the fuzzer", fuzz::MANIFEST)];
+    let others = [
+        ("peers", peers::MANIFEST),
+        ("bindings", bindings::MANIFEST),
+        ("raft-log", RAFT),
+        ("the fuzzer", fuzz::MANIFEST),
+    ];
     for (name, manifest) in others {
         let words = ["fmt", "--all", "--check", "--manifest-path", manifest];
         step(report, &format!("fmt of {name}"), &words)?;

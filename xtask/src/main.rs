@@ -1,5 +1,6 @@
 //! `cargo xtask <verb>`: the tools of those who work on wrote.
 
+mod bindings;
 mod book;
 mod check;
 mod dist;

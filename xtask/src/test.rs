@@ -1,6 +1,6 @@
 //! `cargo xtask test`: runs the product's tests; a failed step does not end the run.
 
-use crate::{nightly, times};
+use crate::{bindings, nightly, times};
 use lab::tools::clients;
 use lab::tools::failure::Failure;
 use lab::tools::packages::{LABS, MPI, TESTS, provide};
@@ -32,6 +32,7 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
         let mut command = cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]);
         cargo_tests(command.arg(programs::features()))
     })?;
+    report.step("example of libwrote", bindings::smoke)?;
     nightly::list(&mut report);
     times::finish(report, "test")
 }

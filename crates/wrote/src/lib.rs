@@ -120,8 +120,6 @@ pub use cached::cached_bytes;
 pub use copy::{Copied, CopyOptions, Reflink, copy, copy_in, copy_out, copy_tree};
 #[cfg(any(feature = "sim", test))]
 pub use engine::Sim;
-#[cfg(not(any(feature = "sim", test)))]
-pub(crate) use engine::Sim;
 pub(crate) use engine::{Completion, Engine, Fallback, FileId};
 pub use engine::{Effective, FileOptions, Ioengine};
 pub use error::{Action, Error};

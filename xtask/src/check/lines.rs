@@ -60,7 +60,7 @@ fn too_large(counted: &BTreeMap<String, u32>, rows: &BTreeMap<&str, u32>) -> Vec
 /// Counts the lines of code of each crate: no blank lines, no comments, no tests.
 fn count() -> Result<BTreeMap<String, u32>, Failure> {
     let mut crates = BTreeMap::new();
-    for file in files(&["crates", "xtask", "lab", "fuzz", "peers", "examples"])? {
+    for file in files(&["crates", "xtask", "lab", "fuzz", "peers", "bindings", "examples"])? {
         let folders: Vec<&str> = file.split('/').collect();
         let is_test = file.contains("/tests/") || file.ends_with("tests.rs");
         if !file.ends_with(".rs") || is_test {

@@ -4,7 +4,7 @@ use super::languages::{self, Missing};
 use crate::check::{RAFT, STRICT, step};
 use crate::fuzz::{self, Subject};
 use crate::test::tests;
-use crate::{book, dist, miri, model, peers, release, semver, toolchains};
+use crate::{bindings, book, dist, miri, model, peers, release, semver, toolchains};
 use lab::runs::confine::Share;
 use lab::runs::{
     commands, confine, damage, faulty_disk, kill, log_writes, nvme, power_cut, sim, soak,
@@ -35,7 +35,7 @@ pub struct Campaign {
 pub type Round = fn(&mut Report, bool) -> Result<(), Failure>;
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 30] = [
+pub const CAMPAIGNS: [Campaign; 31] = [
     Campaign {
         short: Some(|report, _| sim::lab(report, sim::Arguments::of(5_000))),
         ..long("seeds", "lab sim: 100,000 seeds", |report, _| {
@@ -137,6 +137,7 @@ pub const CAMPAIGNS: [Campaign; 30] = [
         faulty_disk::lab(report, install)
     }),
     long("rivals", "clippy and tests of peers and their rivals", |report, _| rivals(report)),
+    long("bindings", "the library for other languages, with sanitizers", bindings::check),
     long("raft", "clippy and tests of raft-log", |report, _| raft(report)),
     long("crates", "packages of the crates", |report, _| dist::check_crates(report)),
     long("semver", "API of the library against the last release", semver::check),

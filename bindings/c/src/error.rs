@@ -1,0 +1,140 @@
+//! `wrote_error`: what went wrong, where, and the kernel's number for it.
+
+use crate::border;
+use library::Error as Failure;
+use std::ffi::{CString, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+
+/// The kind of an error. A later version may have more.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The kernel refused an operation on a file. The errno says why.
+    File = 1,
+    /// A log has no room for a record yet: the disk is full, or there is no descriptor or memory.
+    /// It keeps the record and tries again. Wait again, by wrote_log_ticket(), instead of appending
+    /// it again.
+    NotYet = 2,
+    /// An earlier flush failed. What was written since the one before is in doubt, and nothing more
+    /// is written.
+    Poisoned = 3,
+    /// The file supports no direct operation at this offset or of this length.
+    Alignment = 4,
+    /// The request needs more than all buffers.
+    TooLong = 5,
+    /// The request is invalid for this path. Nothing was changed.
+    Refused = 6,
+    /// Another program changed the length of a file that this one appends to.
+    Interfered = 7,
+    /// The log was cut before a record that this reader has read. Seek, and read on.
+    Truncated = 8,
+    /// A copy differs from its source.
+    Differs = 9,
+    /// Bytes that were written can't be read any more.
+    Damaged = 10,
+    /// A segment of another log is among those of this one.
+    Foreign = 11,
+    /// The work was interrupted.
+    Interrupted = 12,
+    /// The handle was opened before fork(2), by the parent.
+    Forked = 13,
+    /// A thread, ring or descriptor could not be made.
+    Engine = 14,
+    /// The library has a fault. Free the handle of the call, and use it for nothing else.
+    Panic = 15,
+    /// An error of a later version.
+    Other = 16,
+}
+
+/// The description of an error.
+pub struct Error {
+    pub(crate) kind: Kind,
+    pub(crate) errno: c_int,
+    pub(crate) path: Option<CString>,
+    pub(crate) offset: Option<u64>,
+    pub(crate) message: CString,
+}
+
+impl Error {
+    pub(crate) fn new(failure: &Failure) -> Error {
+        let path = failure.path().map(|path| string(path.as_os_str().as_bytes()));
+        let message = string(failure.to_string().as_bytes());
+        let offset = wrote_bindings::offset(failure);
+        Error { kind: kind(failure), errno: failure.errno(), path, offset, message }
+    }
+}
+
+/// Returns a string for C, which ends at the first NUL.
+fn string(bytes: &[u8]) -> CString {
+    CString::new(bytes).unwrap_or_else(|error| {
+        let end = error.nul_position();
+        CString::new(&bytes[..end]).unwrap_or_default()
+    })
+}
+
+fn kind(failure: &Failure) -> Kind {
+    match failure {
+        Failure::File { .. } => Kind::File,
+        Failure::NotYet { .. } => Kind::NotYet,
+        Failure::Poisoned { .. } => Kind::Poisoned,
+        Failure::Alignment { .. } => Kind::Alignment,
+        Failure::TooLong { .. } => Kind::TooLong,
+        Failure::Refused { .. } => Kind::Refused,
+        Failure::Interfered { .. } => Kind::Interfered,
+        Failure::Truncated { .. } => Kind::Truncated,
+        Failure::Differs { .. } => Kind::Differs,
+        Failure::Damaged { .. } => Kind::Damaged,
+        Failure::Foreign { .. } => Kind::Foreign,
+        Failure::Interrupted => Kind::Interrupted,
+        Failure::Forked => Kind::Forked,
+        Failure::Engine { .. } => Kind::Engine,
+        _ => Kind::Other,
+    }
+}
+
+/// Returns the kind of an error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_error_kind(error: *const Error) -> Kind {
+    // SAFETY: the caller's word.
+    unsafe { (*error).kind }
+}
+
+/// Returns the number of an error, as in errno.h: the kernel's own, or the nearest one where the
+/// library refused by itself (EINVAL, EIO, ESTALE, EPERM, ENOBUFS, EINTR). The call returned it
+/// too.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_error_errno(error: *const Error) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe { (*error).errno }
+}
+
+/// Returns the file or folder that an error is about, or NULL. It lives as long as the error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_error_path(error: *const Error) -> *const c_char {
+    // SAFETY: the caller's word.
+    let error = unsafe { &*error };
+    error.path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr())
+}
+
+/// Returns the byte of the file at which the operation failed, or -1 where there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_error_offset(error: *const Error) -> i64 {
+    // SAFETY: the caller's word.
+    let offset = unsafe { (*error).offset };
+    offset.and_then(|offset| i64::try_from(offset).ok()).unwrap_or(-1)
+}
+
+/// Returns one line for people: path, action, place and the kernel's words. It lives as long as the
+/// error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_error_message(error: *const Error) -> *const c_char {
+    // SAFETY: the caller's word.
+    unsafe { (*error).message.as_ptr() }
+}
+
+/// Frees the description of an error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_error_free(error: *mut Error) {
+    // SAFETY: the caller's word.
+    unsafe { border::free(error) };
+}

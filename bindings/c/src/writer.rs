@@ -1,0 +1,236 @@
+//! `wrote_writer`: a file from start to end.
+
+use crate::border::{self, alone, bytes, call, give, hand_over, path, refused};
+use crate::error::Error;
+use crate::options::{WriterOptions, options, policy};
+use library::Error as Failure;
+use std::ffi::{c_char, c_int, c_void};
+use std::io::{IoSlice, Write};
+use std::path::Path;
+use wrote_bindings::from_io;
+
+/// Writes a file from start to end, in place of fopen(3), fwrite(3) and fclose(3).
+///
+/// Bytes go into buffers (8 MiB at most, for a file of any size), and from there to the file in the
+/// background. An error there is returned by the next call and by every later one.
+pub struct Writer {
+    /// `None` after its end.
+    writer: Option<library::Writer>,
+}
+
+/// The result of a writer.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Written {
+    /// The file's length, in bytes.
+    pub bytes: u64,
+    /// The time from the opening to the end, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Whether the file was written past the page cache.
+    pub direct: bool,
+    /// Whether the file and its name are on stable storage.
+    pub durable: bool,
+}
+
+impl Writer {
+    fn writer(&mut self) -> Result<&mut library::Writer, Failure> {
+        self.writer.as_mut().ok_or_else(ended)
+    }
+
+    fn take(&mut self) -> Result<library::Writer, Failure> {
+        self.writer.take().ok_or_else(ended)
+    }
+}
+
+fn ended() -> Failure {
+    refused("the writer has ended")
+}
+
+/// How a writer treats an existing file.
+enum Purpose {
+    Create,
+    Replace,
+    Append,
+}
+
+fn open(path: &Path, purpose: &Purpose, options: WriterOptions) -> Result<Writer, Failure> {
+    let WriterOptions { size_hint, sync, sync_interval_ms, mode, create_new, cached, .. } = options;
+    let mut builder = library::Writer::options()
+        .create_new(create_new)
+        .direct(!cached)
+        .size_hint(size_hint)
+        .replace(matches!(purpose, Purpose::Replace))
+        .append(matches!(purpose, Purpose::Append))
+        // Freed without an end after an error: nothing half is left, as far as that can be.
+        .abandon_on_drop(true);
+    if let Some(sync) = policy(sync, sync_interval_ms)? {
+        builder = builder.sync(sync);
+    }
+    if mode != 0 {
+        builder = builder.mode(mode);
+    }
+    Ok(Writer { writer: Some(builder.open(path)?) })
+}
+
+/// Opens a writer that creates the file, or empties an existing one, like fopen(3) with "w".
+///
+/// After wrote_writer_flush() the bytes survive a crash of the process, after wrote_writer_sync()
+/// and wrote_writer_finish() a power loss, with the name of a new file. A crash before leaves any
+/// part of the file: wrote_writer_replace_open() keeps the old content until the new one is whole.
+///
+/// `options` may be NULL. Any thread may call it at any time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_writer_create_open(
+    to: *const c_char,
+    how: *const WriterOptions,
+    writer: *mut *mut Writer,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe {
+        call(error, || hand_over(writer, || open(path(to)?, &Purpose::Create, options(how)?)))
+    }
+}
+
+/// Opens a writer whose file takes the place of the one at `to` when wrote_writer_finish() is
+/// called: a wrote_write() for content of any size. After a crash at any moment the file has either
+/// its old content or the new.
+///
+/// A process that is killed before leaves a file ".NAME.wrote-PROCESS-NUMBER" in the folder, which
+/// `wrote clean` removes.
+///
+/// `options` may be NULL. Any thread may call it at any time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_writer_replace_open(
+    to: *const c_char,
+    how: *const WriterOptions,
+    writer: *mut *mut Writer,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe {
+        call(error, || hand_over(writer, || open(path(to)?, &Purpose::Replace, options(how)?)))
+    }
+}
+
+/// Opens a writer that appends to the file, or creates it. The file is locked (flock(2)): a second
+/// one fails after a second. Programs that share a file should use a wrote_log.
+///
+/// `options` may be NULL. Any thread may call it at any time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_writer_append_open(
+    to: *const c_char,
+    how: *const WriterOptions,
+    writer: *mut *mut Writer,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe {
+        call(error, || hand_over(writer, || open(path(to)?, &Purpose::Append, options(how)?)))
+    }
+}
+
+/// Writes all bytes, into the writer's buffer at first. They survive nothing yet. Waits only while
+/// all buffers are in flight.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_writer_write(
+    writer: *mut Writer,
+    data: *const c_void,
+    len: usize,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe {
+        call(error, || alone(writer)?.writer()?.write_all(bytes(data, len)?).map_err(from_io))
+    }
+}
+
+/// Writes the bytes of all pieces in order, as if they were one. With WROTE_SYNC_ALWAYS it syncs
+/// once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_writer_writev(
+    writer: *mut Writer,
+    pieces: *const libc::iovec,
+    count: usize,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe {
+        call(error, || {
+            let slices = border::pieces(pieces, count)?;
+            let slices: Vec<IoSlice> = slices.iter().map(|piece| IoSlice::new(piece)).collect();
+            alone(writer)?.writer()?.write_vectored(&slices).map_err(from_io).map(drop)
+        })
+    }
+}
+
+/// Writes all bytes to the file, where other programs see them, and waits for that. They then
+/// survive a crash of the process. A file that is to replace another is not there yet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_writer_flush(writer: *mut Writer, error: *mut *mut Error) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe { call(error, || alone(writer)?.writer()?.flush().map_err(from_io)) }
+}
+
+/// Makes earlier writes durable, with the name of a new file. Only wrote_writer_finish() puts a
+/// file in another's place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_writer_sync(writer: *mut Writer, error: *mut *mut Error) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe { call(error, || alone(writer)?.writer()?.sync_data()) }
+}
+
+/// Writes the rest, makes the file and its name durable, and puts it in the place of the one that
+/// it replaces: the commit. Returns any error since the opening; then an old file is unchanged.
+///
+/// It ends the writer, also by an error. Call wrote_writer_free() afterwards. `written` may be
+/// NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_writer_finish(
+    writer: *mut Writer,
+    written: *mut Written,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe {
+        call(error, || {
+            give(written, summed_up(&alone(writer)?.take()?.finish()?));
+            Ok(())
+        })
+    }
+}
+
+/// Like wrote_writer_finish() without flushes of the device: the file survives a crash of the
+/// process and nothing worse.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_writer_close(
+    writer: *mut Writer,
+    written: *mut Written,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe {
+        call(error, || {
+            give(written, summed_up(&alone(writer)?.take()?.close()?));
+            Ok(())
+        })
+    }
+}
+
+fn summed_up(written: &library::Written) -> Written {
+    Written {
+        bytes: written.bytes,
+        elapsed_ns: u64::try_from(written.elapsed.as_nanos()).unwrap_or(u64::MAX),
+        direct: written.direct,
+        durable: written.durable,
+    }
+}
+
+/// Frees a writer. One that was not ended is abandoned: a file that it created is removed, an old
+/// one that it was to replace stays, and in one that was there before, what was written until now
+/// stays.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_writer_free(writer: *mut Writer) {
+    // SAFETY: the caller's word.
+    unsafe { border::free(writer) };
+}
