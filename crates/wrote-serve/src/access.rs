@@ -102,11 +102,12 @@ pub(crate) fn check(
     }
     let needs = match listen.door {
         Door::Datagrams => "",
-        Door::Resp | Door::Http => "client_ca_file, token_file or ",
-        _ if listen.is_tls => "client_ca_file or ",
-        _ => "TLS with client_ca_file, or ",
+        Door::Resp | Door::Http => "use --token-file or --client-ca-file, or ",
+        _ if listen.is_tls => "use --client-ca-file, or ",
+        Door::Relp => "use --client-ca-file with relps://, or ",
+        Door::Frames(_) => "use --client-ca-file with tls://, or ",
     };
-    Err(format!("{listen}: other hosts can reach it; it needs {needs}insecure"))
+    Err(format!("{listen}: other hosts can reach it; {needs}pass --insecure"))
 }
 
 /// Returns the addresses on which a listener will listen. Empty for a Unix socket and for a socket
@@ -117,6 +118,9 @@ pub(crate) fn addresses(listen: &Listen) -> Result<Vec<IpAddr>, String> {
     };
     if inherited::name(&listen.socket).is_some() {
         return Ok(Vec::new());
+    }
+    if host(address) == address {
+        return Err(format!("{listen}: no port: use {}://{address}:5140", listen.scheme()));
     }
     let found = address.to_socket_addrs().map_err(|error| format!("{listen}: {error}"))?;
     Ok(found.map(|address| address.ip()).collect())

@@ -282,13 +282,22 @@ const SCHEMES: [Scheme; 13] = [
     tcp("rediss", true, Door::Resp),
 ];
 
+/// Guesses the URL that was meant: an address with a port lacks its scheme.
+fn meant(url: &str) -> String {
+    let is_address = url.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    match is_address {
+        true => format!("; did you mean tcp://{url}?"),
+        false => ", such as tcp://127.0.0.1:5140".into(),
+    }
+}
+
 impl FromStr for Listen {
     type Err = String;
 
     fn from_str(url: &str) -> Result<Listen, String> {
         let example = "such as tcp://127.0.0.1:5140";
         let (word, rest) =
-            url.split_once("://").ok_or_else(|| format!("'{url}' is not a URL, {example}"))?;
+            url.split_once("://").ok_or_else(|| format!("'{url}' is not a URL{}", meant(url)))?;
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
         if address.is_empty() {
             return Err(format!("'{url}' names no address, {example}"));
@@ -307,7 +316,7 @@ impl FromStr for Listen {
                     return Err(format!("'{url}': '{word}' has its own frames"));
                 }
                 (Some(("ack", _)), Door::Frames(_) | Door::Datagrams) => {
-                    return Err(format!("'{url}': '{word}' gives no answers"));
+                    return Err(format!("'{url}': '{word}' has no acknowledgements"));
                 }
                 (Some(("ack", word)), _) => ack = word.parse()?,
                 (Some(("stamp", _)), Door::Datagrams) => {
@@ -359,24 +368,24 @@ impl Listen {
 
     /// Describes the protocol and its acknowledgements in a few words.
     pub fn promise(&self) -> String {
-        let takes = match self.door {
-            Door::Frames(Frame::Auto) => "takes lines or counted messages",
-            Door::Frames(Frame::Lines) => "takes lines",
-            Door::Frames(Frame::Octets) => "takes messages behind their octet counts",
-            Door::Frames(Frame::Nul) => "takes messages that end with NUL",
-            Door::Frames(Frame::U32) => "takes messages behind lengths of four bytes",
-            Door::Datagrams => "takes a message a datagram",
-            Door::Relp => "takes RELP",
-            Door::Http => "takes HTTP (POST /append)",
-            Door::Resp => "takes RESP (XADD, RPUSH)",
+        let protocol = match self.door {
+            Door::Frames(Frame::Auto) => "newline-delimited or octet-counted",
+            Door::Frames(Frame::Lines) => "newline-delimited",
+            Door::Frames(Frame::Octets) => "octet-counted",
+            Door::Frames(Frame::Nul) => "NUL-terminated",
+            Door::Frames(Frame::U32) => "lengths of four bytes",
+            Door::Datagrams => "one message per datagram",
+            Door::Relp => "RELP",
+            Door::Http => "HTTP, POST /append",
+            Door::Resp => "RESP: XADD, RPUSH",
         };
         let means = match self.answers() {
-            None => "gives no answers",
-            Some(Level::Received) => "answers what has arrived; it survives nothing yet",
-            Some(Level::Written) => "answers what survives a crash of the server",
-            Some(Level::Durable) => "answers what survives a power loss",
+            None => "no acknowledgements",
+            Some(Level::Received) => "acknowledges messages on arrival; they survive nothing yet",
+            Some(Level::Written) => "acknowledges messages once they survive a crash of the server",
+            Some(Level::Durable) => "acknowledges messages once durable",
         };
-        format!("{takes}, {means}")
+        format!("listening ({protocol}); {means}")
     }
 
     /// Returns the maximum length of a record for messages of up to `message_bytes`.
@@ -391,7 +400,7 @@ impl Listen {
         place(self) == place(other)
     }
 
-    fn scheme(&self) -> &'static str {
+    pub(crate) fn scheme(&self) -> &'static str {
         let is_it = |scheme: &&Scheme| {
             let is_door = match (scheme.door, self.door) {
                 (Door::Frames(_), Door::Frames(_)) => true,
@@ -465,13 +474,14 @@ mod tests {
     #[test]
     fn a_wrong_url_says_in_one_line_what_is_wrong() {
         for (url, part) in [
-            ("127.0.0.1:5140", "is not a URL"),
+            ("127.0.0.1:5140", "is not a URL; did you mean tcp://127.0.0.1:5140?"),
+            ("events", "is not a URL, such as tcp://127.0.0.1:5140"),
             ("tcp://", "names no address"),
             ("ftp://a:1", "'ftp' is none of tcp, tls"),
             ("tcp://a:1?frame=words", "frame=words is none of auto"),
             ("relp://a:1?frame=nul", "has its own frames"),
-            ("tcp://a:1?ack=durable", "gives no answers"),
-            ("http://a:1?ack=safe", "ack=safe is none of"),
+            ("tcp://a:1?ack=durable", "has no acknowledgements"),
+            ("http://a:1?ack=safe", "ack=safe: use received, written or durable"),
             ("udp://a:1?stamp=json", "has no stamps"),
             ("resp://a:1?probes=yes", "'resp' has no probes"),
             ("http://a:1?probes=on", "probes=on is none of yes, no"),

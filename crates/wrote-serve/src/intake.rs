@@ -68,7 +68,7 @@ impl FromStr for Level {
 
     fn from_str(word: &str) -> Result<Level, String> {
         let found = Level::ALL.into_iter().find(|level| level.as_str() == word);
-        found.ok_or_else(|| format!("ack={word} is none of received, written, durable"))
+        found.ok_or_else(|| format!("ack={word}: use received, written or durable"))
     }
 }
 

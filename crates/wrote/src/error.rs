@@ -205,7 +205,7 @@ impl fmt::Display for Error {
                 write!(f, "{action}{place}: {}; {more}", words(*errno))
             }
             Error::Poisoned { errno, .. } => {
-                write!(f, "an earlier flush failed, nothing more is written: {}", words(*errno))
+                write!(f, "an earlier flush failed, and writing stopped: {}", words(*errno))
             }
             Error::Alignment { action, offset, align_bytes, .. } => {
                 let (action, place) = (action.as_str(), place(Some(*offset)));
@@ -224,8 +224,8 @@ impl fmt::Display for Error {
             | Error::Foreign { because, .. } => f.write_str(because),
             Error::Interfered { len, len_known, .. } => {
                 let known = known(*len_known);
-                let more = "nothing more is written";
-                write!(f, "another program made it {len} bytes long, {known} by this one: {more}")
+                let changed = "file changed by another process";
+                write!(f, "{changed}: length {len}, expected {known}; writing stopped")
             }
             Error::Damaged { offset, because, .. } => {
                 write!(f, "damaged at byte {offset}: {because}")

@@ -38,10 +38,10 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
         say(&format!("wrote: {}: {listen}", listen.promise()));
     }
     if let Some(address) = server.metrics_address() {
-        say(&format!("wrote: shows /metrics, /livez and /readyz: http://{address}"));
+        say(&format!("wrote: serving /metrics, /livez and /readyz: http://{address}"));
     }
     for (name, url) in stores {
-        say(&format!("wrote: ships sealed segments of {name}: {url}"));
+        say(&format!("wrote: shipping sealed segments of {name}: {url}"));
     }
     obey_signals(arguments.clone(), server.handle(), grace)?;
     manager::ready(&format!("serves {shape}"));
@@ -71,9 +71,9 @@ fn shape(config: &Config) -> String {
 /// Prints the last line: how much was received, acknowledged and refused.
 fn taken(handle: &Handle) -> String {
     let figures = handle.figures();
-    let mut line = format!("wrote: took {}", units::counted(figures.messages, "message"));
+    let mut line = format!("wrote: received {}", units::counted(figures.messages, "message"));
     if figures.acks > 0 {
-        line += &format!(", answered {}", figures.acks);
+        line += &format!(", acknowledged {}", figures.acks);
     }
     for (reason, count) in handle.refused() {
         line += &format!(", refused {count} ({reason})");

@@ -39,7 +39,7 @@ impl Lock {
         if !is_taken.tried(&path, Action::Examine)? {
             let holder = process_in(&mut file)
                 .map_or("another process".to_owned(), |process| format!("process {process}"));
-            let because = format!("the log is open for writing in {holder}");
+            let because = format!("being written by {holder}; a log has one writer");
             return Err(Error::refused(folder.path(), because));
         }
         let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
@@ -122,7 +122,8 @@ mod tests {
         let first = take(&folder).unwrap();
         assert_eq!(holder(&folder), Some(std::process::id()));
         let error = take(&folder).unwrap_err();
-        let because = format!("the log is open for writing in process {}", std::process::id());
+        let process = std::process::id();
+        let because = format!("being written by process {process}; a log has one writer");
         assert_eq!(error.to_string(), format!("{}: {because}", folder.path().display()));
         drop(first);
         assert_eq!(holder(&folder), None);

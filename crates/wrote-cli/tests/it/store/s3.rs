@@ -167,5 +167,5 @@ fn s3_that_is_away_is_told_in_one_line_and_a_server_appends_on() {
     server.send(Signal::TERM);
     let finished = server.finish();
     assert_eq!(finished.code(), Some(0), "{finished:?}");
-    assert!(finished.stderr.contains("wrote: ships sealed segments of events"), "{finished:?}");
+    assert!(finished.stderr.contains("wrote: shipping sealed segments of events"), "{finished:?}");
 }
