@@ -15,6 +15,8 @@ const PART_MIN: f64 = 0.04;
 const NAME_WIDTH_MIN: usize = 16;
 /// Columns are dropped before the name becomes narrower than this.
 const NAME_WIDTH_EASY: usize = 28;
+/// The same of saves, whose names are short.
+const SAVE_WIDTHS: (usize, usize) = (12, 16);
 
 /// The table of the rows.
 pub fn table(group: &Group) -> Table {
@@ -40,12 +42,14 @@ fn bars(group: &Group) -> Option<Bars> {
     }
 }
 
-/// The P99 on a logarithmic scale between the minimum and the maximum of the curve.
+/// The P99 on a logarithmic scale between the minimum and the maximum of the curve; 0 of a row
+/// without one.
 fn p99_part(group: &Group, row: &Row) -> f64 {
-    let logarithm = |row: &Row| row.latency().map_or(0.0, |of| (of.p99.max(1) as f64).ln());
-    let all = || group.rows.iter().map(|row| logarithm(row));
+    let logarithm = |row: &Row| Some((row.latency()?.known_p99()?.max(1) as f64).ln());
+    let all = || group.rows.iter().filter_map(|row| logarithm(row));
     let (least, most) = (all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
-    let part = if most > least { (logarithm(row) - least) / (most - least) } else { 0.0 };
+    let Some(of) = logarithm(row) else { return 0.0 };
+    let part = if most > least { (of - least) / (most - least) } else { 0.0 };
     PART_MIN + (1.0 - PART_MIN) * part
 }
 
@@ -64,11 +68,13 @@ fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
 
 /// The columns that tell the rows apart.
 fn names<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
-    // The names of saves are short.
-    let easy = if group.view() == View::Saves { NAME_WIDTH_MIN } else { NAME_WIDTH_EASY };
+    let (least, easy) = match group.view() {
+        View::Saves => SAVE_WIDTHS,
+        _ => (NAME_WIDTH_MIN, NAME_WIDTH_EASY),
+    };
     let named = |column: Column<'a, Row>| {
         column
-            .flexible(NAME_WIDTH_MIN, easy)
+            .flexible(least, easy)
             .before(|row| group.loop_mark(row))
             .marked(|row| if fell_back(row) { Mark::FellBack } else { Mark::None })
     };
@@ -165,7 +171,12 @@ fn operations<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
     let mixes_rw = group.common(|row| row.settings.effective.rw.clone()).is_none();
     let mixes_bs = group.common(block_sizes).is_none() && !is_of_files;
     let bs = Column::figures("BS", Keep::If(3), block_sizes).titled("bs");
-    let rate = Column::figures("THROUGHPUT", Keep::Always, throughput).titled("throughput");
+    // Of small operations their number says more than their bytes, or how sure it is.
+    let (keep, spread) = match group.is_counted() {
+        true => (Keep::Last, Keep::If(1)),
+        false => (Keep::Always, Keep::Last),
+    };
+    let rate = Column::figures("THROUGHPUT", keep, throughput).titled("throughput");
     let rate = match group.best() {
         Some(best) => rate.marked(|row| match row {
             row if std::ptr::eq(best, row) => Mark::Best,
@@ -182,8 +193,6 @@ fn operations<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
     ];
     costs[usize::from(!group.costs_by_operation())].only = Some(Format::Table);
     let [cost_of_gb, cost_of_operation] = costs;
-    // Of small operations their number says more than how sure it is.
-    let spread = if group.is_counted() { Keep::If(1) } else { Keep::Always };
     let memory = Column::figures("MEMORY", Keep::Always, peak_memory).titled("peak memory");
     [
         mixes_rw.then(|| rw.titled("rw")),

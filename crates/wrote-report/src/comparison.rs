@@ -107,8 +107,8 @@ fn columns<'a>() -> Vec<Column<'a, Line<'a>>> {
         Column::words("ROW", always, |line: &Line| line.name.clone())
             .titled("row")
             .flexible(NAME_WIDTH_MIN, usize::MAX),
-        Column::figures("OLD", always, |line: &Line| line.old.clone()),
-        Column::figures("NEW", always, |line: &Line| line.new.clone()),
+        Column::figures("OLD", Keep::If(1), |line: &Line| line.old.clone()),
+        Column::figures("NEW", Keep::If(0), |line: &Line| line.new.clone()),
         Column::figures("RATIO", always, |line: &Line| significant(line.change.ratio))
             .titled("ratio"),
         Column::figures("95 %", always, |line: &Line| interval(line.change)),

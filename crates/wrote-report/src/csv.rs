@@ -9,8 +9,8 @@ use wrote_result::document::{Document, Latency, Row, Run, Scenario};
 pub type Field = (&'static str, String);
 
 /// Writes a line for each run. All views have the same columns, so that one file can hold them all.
-/// A value that does not apply is empty. Names that begin with `row_` are figures of the row over
-/// all of its runs, repeated on each line.
+/// A value that does not apply is empty, as is a P99 of too few operations. Names that begin with
+/// `row_` are figures of the row over all of its runs, repeated on each line.
 pub fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     let rows = document
         .scenarios
@@ -98,15 +98,15 @@ const ROW_LATENCIES: [LatencyField; 9] = [
     ("row_latency_ns_p50", |of| of.p50.to_string()),
     ("row_latency_ns_p90", |of| of.p90.to_string()),
     ("row_latency_ns_p95", |of| of.p95.to_string()),
-    ("row_latency_ns_p99", |of| of.p99.to_string()),
-    ("row_latency_ns_p99_9", |of| of.p99_9.to_string()),
+    ("row_latency_ns_p99", |of| text(of.known_p99())),
+    ("row_latency_ns_p99_9", |of| text(of.known_p99_9())),
     ("row_latency_ns_max", |of| of.max.to_string()),
     ("row_latency_count", |of| of.count.to_string()),
 ];
 
 const ROW_FLUSHES: [LatencyField; 4] = [
     ("row_flush_ns_p50", |of| of.p50.to_string()),
-    ("row_flush_ns_p99", |of| of.p99.to_string()),
+    ("row_flush_ns_p99", |of| text(of.known_p99())),
     ("row_flush_ns_max", |of| of.max.to_string()),
     ("row_flush_count", |of| of.count.to_string()),
 ];
@@ -114,8 +114,8 @@ const ROW_FLUSHES: [LatencyField; 4] = [
 const ROW_DURABLE: [LatencyField; 5] = [
     ("row_durable_ns_p50", |of| of.p50.to_string()),
     ("row_durable_ns_p95", |of| of.p95.to_string()),
-    ("row_durable_ns_p99", |of| of.p99.to_string()),
-    ("row_durable_ns_p99_9", |of| of.p99_9.to_string()),
+    ("row_durable_ns_p99", |of| text(of.known_p99())),
+    ("row_durable_ns_p99_9", |of| text(of.known_p99_9())),
     ("row_durable_ns_max", |of| of.max.to_string()),
 ];
 

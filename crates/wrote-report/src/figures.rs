@@ -80,18 +80,23 @@ pub fn latency(latency: Option<&Latency>, figure: fn(&Latency) -> u64) -> String
     text(latency.map(figure).map(units::nanoseconds))
 }
 
-/// The fewest operations for a P99: one of them is slower.
-const P99_COUNT_MIN: u64 = 100;
-const P99_9_COUNT_MIN: u64 = 1000;
-
 /// The 99th percentile, of enough operations.
 pub fn p99(latency: Option<&Latency>) -> String {
-    self::latency(latency.filter(|of| of.count >= P99_COUNT_MIN), |of| of.p99)
+    text(latency.and_then(Latency::known_p99).map(units::nanoseconds))
 }
 
 /// The 99.9th percentile, of enough operations.
 pub fn p99_9(latency: Option<&Latency>) -> String {
-    self::latency(latency.filter(|of| of.count >= P99_9_COUNT_MIN), |of| of.p99_9)
+    text(latency.and_then(Latency::known_p99_9).map(units::nanoseconds))
+}
+
+/// The median, and the 99th percentile of enough operations: `P50 1.20 ms, P99 3.40 ms`.
+pub fn p50_p99(latency: &Latency) -> String {
+    let p50 = format!("P50 {}", units::nanoseconds(latency.p50));
+    match latency.known_p99() {
+        Some(p99) => format!("{p50}, P99 {}", units::nanoseconds(p99)),
+        None => p50,
+    }
 }
 
 /// The number of timed operations.

@@ -161,7 +161,7 @@ fn table(fits: &[Fit]) -> Table {
         columns.push(
             Column::figures(heading, Keep::Last, move |of: &Line| told(of, with_ends))
                 .titled(format!("Beside {neighbour}"))
-                .short(move |of| told(of, |of, here| shown(of, here.median))),
+                .short(move |of| told(of, in_short)),
         );
     }
     columns.push(Line::verdict(""));
@@ -197,20 +197,28 @@ fn shown(of: &str, value: f64) -> String {
     }
 }
 
-/// A median with the ends of its interval: `1.93 (1.82-2.10) ms`.
+/// A median with the ends of its interval, in one unit: `1.93 (1.82-2.10) ms`.
 fn with_ends(of: &str, interval: &Interval) -> String {
-    let median = shown(of, interval.median);
     if !has_spread(interval) {
-        return median;
+        return shown(of, interval.median);
     }
-    let [low, high] = [interval.ci95_low, interval.ci95_high].map(|end| shown(of, end.max(0.0)));
-    let parts = [&median, &low, &high].map(|text| text.rsplit_once(' ').unwrap_or((text, "")));
-    match parts {
-        [(median, unit), (low, of_low), (high, of_high)] if unit == of_low && unit == of_high => {
-            format!("{median} ({low}-{high}) {unit}")
-        }
-        _ => format!("{median} ({low}-{high})"),
+    let kind: &[&str] = match of {
+        "iops" => &units::COUNTS,
+        "bytes_per_s" => &units::RATES,
+        _ => &units::TIMES,
+    };
+    let values = [interval.median, interval.ci95_low, interval.ci95_high].map(|of| of.max(0.0));
+    let (numbers, unit) = units::alike(&values, kind);
+    match interval.median {
+        // Too few operations for a P99.
+        0.0 => format!("{}-{} {unit}", numbers[1], numbers[2]),
+        _ => format!("{} ({}-{}) {unit}", numbers[0], numbers[1], numbers[2]),
     }
+}
+
+/// A median alone, where there is one.
+fn in_short(of: &str, here: &Interval) -> String {
+    if here.median > 0.0 { shown(of, here.median) } else { with_ends(of, here) }
 }
 
 /// Returns the time that would decide, the neighbours' ratios, and the sources.
@@ -218,7 +226,10 @@ fn notes_of(fit: &Fit, document: &Document) -> Vec<Note> {
     let undecided = fit.rules.iter().filter_map(|rule| undecided(rule, document));
     let beside = fit.rules.iter().flat_map(|rule| {
         let worth = rule.verdict.is_some() || rule.of == "latency_p99_ns";
-        rule.beside.iter().filter(move |_| worth).map(|beside| ratio(rule, beside))
+        rule.beside
+            .iter()
+            .filter(move |beside| worth && beside.ratio.median > 0.0)
+            .map(|beside| ratio(rule, beside))
     });
     let is_one = document.fit.as_ref().is_some_and(|fits| fits.len() == 1);
     let is_without = is_one && fit.rules.iter().all(|rule| rule.says.is_none());
@@ -272,11 +283,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_has_its_unit_once_where_both_ends_have_the_same() {
+    fn a_figure_and_its_ends_have_one_unit() {
         let interval = |low, high| Interval { median: 1.93e6, ci95_low: low, ci95_high: high };
         let told = |low, high| with_ends("flush_p99_ns", &interval(low, high));
         assert_eq!(told(1.82e6, 2.1e6), "1.93 (1.82-2.10) ms");
-        assert_eq!(told(900e3, 2.1e6), "1.93 ms (900 us-2.10 ms)");
+        assert_eq!(told(900e3, 2.1e6), "1.93 (0.90-2.10) ms");
         assert_eq!(told(1.93e6, 1.93e6), "1.93 ms");
+        let few = Interval { median: 0.0, ci95_low: 9e6, ci95_high: 30e6 };
+        assert_eq!(with_ends("flush_p99_ns", &few), "9.00-30.0 ms");
     }
 }

@@ -1,12 +1,14 @@
 //! The answers on one screen: the figures that a reader came for, and their warnings.
 
 use crate::Screen;
-use crate::figures::{latency, p99, per_second};
+use crate::figures::{per_second, text};
 use crate::page::Page;
 use crate::paint::{Mark, Tone};
 use crate::table::{Column, Keep, Table};
 use crate::tree::{Block, Note, Role, Section, Style};
-use wrote_result::document::{Answer, Direction, Document, Finding, Interval, Row, Severity, View};
+use wrote_result::document::{
+    Answer, Direction, Document, Finding, Interval, Latency, Row, Severity, View,
+};
 use wrote_result::{stats, units};
 
 /// The titles of the columns on a screen, and elsewhere.
@@ -84,8 +86,8 @@ fn line(answer: &Answer, row: &Row, is_memory: bool) -> [String; 4] {
 fn table(answers: &[[String; 4]]) -> Table {
     let column = |(number, (heading, title)): (usize, (&'static str, &'static str))| {
         let cell = move |line: &[String; 4]| line[number].clone();
-        let column = Column::words(heading, Keep::Always, cell).titled(title).kept();
-        if number == 3 { column.flexible(1, 1) } else { column }
+        let keep = if number == 3 { Keep::Below } else { Keep::Always };
+        Column::words(heading, keep, cell).titled(title).kept()
     };
     let columns: Vec<Column<_>> = HEADINGS.into_iter().enumerate().map(column).collect();
     Table::of("The answers", &columns, &answers.iter().collect::<Vec<_>>())
@@ -103,9 +105,15 @@ fn figures(row: &Row) -> (String, String) {
         return (rough(interval, row.throughput(), units::rate), range(row, interval));
     }
     let figure = rough(interval, row.iops(), per_second);
-    let [p50, p99] = [latency(row.latency(), |of| of.p50), p99(row.latency())];
-    let range = if p99.is_empty() { p99 } else { format!("P50 {p50}, P99 {p99}") };
-    (figure, range)
+    (figure, text(row.latency().map(percentiles)))
+}
+
+/// Returns the median and the P99 in one unit: `P50 0.39, P99 1.32 ms`. Too few operations for a
+/// P99 have their maximum.
+fn percentiles(of: &Latency) -> String {
+    let (name, high) = of.known_p99().map_or(("max", of.max), |p99| ("P99", p99));
+    let (numbers, unit) = units::alike(&[of.p50 as f64, high as f64], &units::TIMES);
+    format!("P50 {}, {name} {} {unit}", numbers[0], numbers[1])
 }
 
 /// Returns a figure in three digits, or roughly where its runs differ much.
@@ -118,9 +126,9 @@ fn rough(interval: &Interval, value: f64, shown: fn(f64) -> String) -> String {
     match text.split_once(' ') {
         Some((number, unit)) if number.contains('.') => {
             let number = number.trim_end_matches('0').trim_end_matches('.');
-            format!("about {number} {unit}")
+            format!("~{number} {unit}")
         }
-        _ => format!("about {text}"),
+        _ => format!("~{text}"),
     }
 }
 
@@ -129,12 +137,9 @@ fn range(row: &Row, interval: &Interval) -> String {
     if row.runs.len() < 2 {
         return "one run".into();
     }
-    let [low, high] = [interval.ci95_low.max(0.0), interval.ci95_high].map(units::rate);
-    let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
-    match low.split_once(' ') {
-        Some((number, _)) if unit(&low) == unit(&high) => format!("{number} to {high}"),
-        _ => format!("{low} to {high}"),
-    }
+    let ends = [interval.ci95_low.max(0.0), interval.ci95_high];
+    let (numbers, unit) = units::alike(&ends, &units::RATES);
+    format!("{} to {} {unit}", numbers[0], numbers[1])
 }
 
 /// A warning is cut where a clause ends, so that it takes one line.
@@ -199,8 +204,8 @@ mod tests {
         let interval = |low, high| Interval { median: 5.96e9, ci95_low: low, ci95_high: high };
         let told = |interval: &Interval| rough(interval, 5.96e9, units::rate);
         assert_eq!(told(&interval(5.5e9, 6.3e9)), "5.96 GB/s");
-        assert_eq!(told(&interval(2e9, 12e9)), "about 6 GB/s");
-        assert_eq!(rough(&interval(2e9, 12e9), 6317.0, per_second), "about 6 k/s");
-        assert_eq!(rough(&interval(2e9, 12e9), 280.0, per_second), "about 300 /s");
+        assert_eq!(told(&interval(2e9, 12e9)), "~6 GB/s");
+        assert_eq!(rough(&interval(2e9, 12e9), 6317.0, per_second), "~6 k/s");
+        assert_eq!(rough(&interval(2e9, 12e9), 280.0, per_second), "~300 /s");
     }
 }

@@ -6,3 +6,4 @@ mod export_langs;
 mod export_loops;
 mod screen;
 mod usage;
+mod widths;

@@ -117,16 +117,20 @@ fn put(plot: &mut Plot, name: &str, dot: &Dot, (middle, half): (f64, f64)) {
     }
 }
 
-/// Draws percentiles: thin from the least to the most, thick from P50 to P99.
+/// Draws percentiles: thin from the least to the most, thick from P50 to P99 where operations are
+/// enough for one.
 fn strip(plot: &mut Plot, name: &str, dot: &Dot, of: &Latency, (middle, half): (f64, f64)) {
     let at = |ns: u64| (ns.max(1) as f64).log10();
     let class = format!("line {}", dot.class);
     plot.mark(&class, dot.title.clone());
     plot.line(vec![(at(of.min), middle), (at(of.max), middle)], 1);
-    plot.mark(&format!("bar {}", dot.class), dot.title.clone());
-    let thick = half * 0.5;
-    plot.rectangle((at(of.p50), middle - thick), (at(of.p99), middle + thick), 0.55);
-    for (percentile, ns) in [("P90", of.p90), ("P99", of.p99), ("P99.9", of.p99_9)] {
+    if let Some(p99) = of.known_p99() {
+        plot.mark(&format!("bar {}", dot.class), dot.title.clone());
+        let thick = half * 0.5;
+        plot.rectangle((at(of.p50), middle - thick), (at(p99), middle + thick), 0.55);
+    }
+    let strokes = [("P90", Some(of.p90)), ("P99", of.known_p99()), ("P99.9", of.known_p99_9())];
+    for (percentile, ns) in strokes.into_iter().filter_map(|(name, ns)| Some((name, ns?))) {
         plot.mark(&class, format!("{name}: {percentile} {}", units::nanoseconds(ns)));
         plot.line(vec![(at(ns), middle - half), (at(ns), middle + half)], 2);
     }

@@ -1,7 +1,7 @@
 //! The columns of a workload's languages, and the texts of their cells.
 
 use super::{Cell, Chart, Line, Who};
-use crate::figures::{cpu_seconds, latency, spread, text};
+use crate::figures::{cpu_seconds, latency, p99, p99_9, spread, text};
 use crate::paint::{Mark, Tone};
 use crate::table::{Bars, Table};
 use crate::table::{Column, Keep};
@@ -26,8 +26,8 @@ const SAVES: [(&str, Keep, Figure); 8] = [
     ("P50", Keep::Always, |cell| timed(cell, |of| of.p50)),
     ("P90", Keep::If(4), |cell| timed(cell, |of| of.p90)),
     ("P95", Keep::If(9), |cell| timed(cell, |of| of.p95)),
-    ("P99", Keep::Always, |cell| timed(cell, |of| of.p99)),
-    ("P99.9", Keep::If(3), |cell| timed(cell, |of| of.p99_9)),
+    ("P99", Keep::Always, |cell| p99(latency_of(cell))),
+    ("P99.9", Keep::If(3), |cell| p99_9(latency_of(cell))),
     ("MAX", Keep::If(2), |cell| timed(cell, |of| of.max)),
     ("TOTAL", Keep::If(8), |cell| timed(cell, |of| of.total)),
 ];
@@ -155,7 +155,11 @@ fn of_row(cell: Cell, figure: fn(&Row) -> String) -> String {
 }
 
 fn timed(cell: Cell, figure: fn(&Latency) -> u64) -> String {
-    latency(cell.row.and_then(|row| row.latency_ns.as_ref()), figure)
+    latency(latency_of(cell), figure)
+}
+
+fn latency_of<'a>(cell: Cell<'a>) -> Option<&'a Latency> {
+    cell.row.and_then(|row| row.latency_ns.as_ref())
 }
 
 #[cfg(test)]

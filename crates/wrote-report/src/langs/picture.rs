@@ -2,7 +2,7 @@
 
 use super::{Cell, Chart, Line, Who};
 use crate::chart::{Dot, Frame, READING, Reference, dots, rate, saved};
-use crate::figures::has_spread;
+use crate::figures::{has_spread, p50_p99};
 use crate::tree::Figure;
 use itertools::Itertools;
 use wrote_result::document::Interval;
@@ -39,8 +39,8 @@ pub fn picture(chart: &Chart, place: usize, title: &str) -> Option<Figure> {
     if chart.is_of_saves {
         let timed = |(row, (line, cell)): (usize, &(&Line, Cell))| {
             let of = cell.row?.latency_ns?;
-            let [p50, p99] = [of.p50, of.p99].map(units::nanoseconds);
-            Some(saved(row, of, class(line), format!("{}: P50 {p50}, P99 {p99}", line.name)))
+            let title = format!("{}: {}", line.name, p50_p99(&of));
+            Some(saved(row, of, class(line), title))
         };
         let drawn: Vec<Dot> = lines.iter().enumerate().filter_map(timed).collect();
         let label = format!("Time of a save, {}{within}", chart.name);

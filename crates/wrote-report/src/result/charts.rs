@@ -5,7 +5,7 @@ use crate::chart::{
     Axis, Bar, Cell, Dot, Frame, Layout, Line, Lines, Picture, Point, READING, Reference, Spot,
     bytes, dots, heat, lines, nanoseconds, per_second, rate, saved, scatter,
 };
-use crate::figures::{operations_per_s, p99, plus_minus, text, throughput};
+use crate::figures::{operations_per_s, p50_p99, p99, plus_minus, text, throughput};
 use crate::group::Group;
 use crate::sustained::change;
 use crate::tree::Figure;
@@ -18,7 +18,7 @@ use wrote_result::stats::median;
 use wrote_result::units;
 
 /// A figure of the latencies.
-type OfLatency = fn(&Latency) -> u64;
+type OfLatency = fn(&Latency) -> Option<u64>;
 
 /// A chart shows at most this many rows; the table beneath has all.
 const ROWS_MAX: usize = 40;
@@ -42,12 +42,12 @@ pub fn figures(group: &Group) -> Vec<Figure> {
         View::Saves => vec![saves(group)],
         View::Long => long(group),
         View::Files => vec![ladder(group)],
-        View::Messages => with_latencies(group, vec![against(group)]),
+        View::Messages => with_latencies(group, against(group).into_iter().collect()),
         View::Metadata => with_latencies(group, Vec::new()),
         View::Operations => {
             let is_of_depths = group.rows.len() > 1 && group.rows.iter().all(|row| row.is_random());
-            let main = if is_of_depths { against(group) } else { ladder(group) };
-            with_latencies(group, vec![main])
+            let main = is_of_depths.then(|| against(group)).flatten();
+            with_latencies(group, vec![main.unwrap_or_else(|| ladder(group))])
         }
     }
 }
@@ -156,8 +156,11 @@ pub fn overview(groups: &[Group]) -> Option<Figure> {
     Some(Figure { question, ..throughputs("Throughput by level of safety", &rows, &names, titles) })
 }
 
-fn against(group: &Group) -> Figure {
-    let (rows, note) = shown(group);
+/// Draws the rows that have a P99; `None` where no row has one.
+fn against(group: &Group) -> Option<Figure> {
+    let (mut rows, note) = shown(group);
+    let p99_ns = |row: &Row| row.latency().and_then(Latency::known_p99);
+    rows.retain(|row| p99_ns(row).is_some());
     let dot = |(number, row): (usize, &&Row)| {
         let scale = row.iops() / row.throughput().max(f64::MIN_POSITIVE);
         Point {
@@ -165,43 +168,49 @@ fn against(group: &Group) -> Figure {
             class: if row.direction == Direction::Read { "read".into() } else { class(row) },
             iops: row.iops(),
             interval: interval(row).map(|(low, high)| (low * scale, high * scale)),
-            p99_ns: row.latency().map_or(1, |of| of.p99),
+            p99_ns: p99_ns(row).unwrap_or(1),
             title: format!("{}. {}", number + 1, title(group, row)),
         }
     };
+    if rows.is_empty() {
+        return None;
+    }
     let points: Vec<Point> = rows.iter().enumerate().map(dot).collect();
     let numbered = points.iter().zip(&rows);
     let numbered = numbered
         .map(|(dot, row)| (dot.class.clone(), format!("{}. {}", dot.number, name(group, row))));
-    Figure {
+    Some(Figure {
         question: "Throughput against P99 latency".into(),
         picture: scatter(&format!("Throughput and P99 of {}", group.workload), &points),
         legend: numbered.chain(survived(&rows)).collect(),
         note,
-    }
+    })
 }
 
 fn curve(group: &Group) -> Figure {
     let of = group.rows.first().map_or("read".into(), |row| class(row));
     let percentiles: [(&str, OfLatency); 3] =
-        [("P50", |of| of.p50), ("P99", |of| of.p99), ("P99.9", |of| of.p99_9)];
+        [("P50", |of| Some(of.p50)), ("P99", Latency::known_p99), ("P99.9", Latency::known_p99_9)];
     let due = |row: &Row| Reached::of(row).map_or(row.iops(), |rate| rate.asked_per_s);
     let rates: Vec<(&Row, &Latency)> =
         group.rows.iter().filter_map(|row| Some((*row, row.latency()?))).collect();
     let line = |(number, (name, figure)): (usize, (&str, OfLatency))| {
         let class = format!("{of} d{}", number + 1);
-        let at = |(row, of): &(&Row, &Latency)| (due(row), (figure(of).max(1) as f64).log10());
-        let spot = |rate: &(&Row, &Latency)| {
+        let known = rates.iter().filter_map(|(row, of)| Some((*row, figure(of)?)));
+        let known: Vec<(&Row, u64)> = known.collect();
+        let at = |(row, ns): &(&Row, u64)| (due(row), (*ns.max(&1) as f64).log10());
+        let spot = |rate: &(&Row, u64)| {
             let (way, reached) = (group.name(rate.0), operations_per_s(rate.0));
-            let latency = units::nanoseconds(figure(rate.1));
+            let latency = units::nanoseconds(rate.1);
             let title = format!("{way}, {reached} reached: {name} {latency}");
             Spot { at: at(rate), class: class.clone(), title, ..Spot::default() }
         };
-        let points = rates.iter().map(at).collect();
-        let dots = rates.iter().map(spot).collect();
+        let points = known.iter().map(at).collect();
+        let dots = known.iter().map(spot).collect();
         Line { title: name.into(), points, dots, radius: 4, class }
     };
-    let drawn: Vec<Line> = percentiles.into_iter().enumerate().map(line).collect();
+    let mut drawn: Vec<Line> = percentiles.into_iter().enumerate().map(line).collect();
+    drawn.retain(|line| !line.points.is_empty());
     let knee = group.knee.and_then(|knee| group.rows.iter().find(|row| row.name == knee.row));
     let knee = knee.and_then(|row| Reached::of(row)).map(|rate| rate.asked_per_s);
     let knee = knee.map(|value| Reference {
@@ -210,7 +219,8 @@ fn curve(group: &Group) -> Figure {
         word: "knee",
     });
     let most = rates.iter().map(|(row, _)| due(row)).fold(0.0, f64::max);
-    let latencies = rates.iter().flat_map(|(_, of)| [of.p50, of.p99, of.p99_9]);
+    let latencies = rates.iter().flat_map(|(_, of)| percentiles.map(|(_, figure)| figure(of)));
+    let latencies = latencies.flatten();
     let y = Axis::log(latencies.map(|ns| ns as f64), nanoseconds, "latency, less is better");
     let axes = |layout: Layout| {
         let title = "operations due per second";
@@ -230,9 +240,9 @@ fn saves(group: &Group) -> Figure {
     let (rows, note) = shown(group);
     let strip = |(lane, row): (usize, &&Row)| {
         let of = *row.latency()?;
-        let [p50, p99, max] = [of.p50, of.p99, of.max].map(units::nanoseconds);
+        let (percentiles, max) = (p50_p99(&of), units::nanoseconds(of.max));
         let leaves = text(row.crash_leaves.map(|of: CrashLeaves| format!(", a crash leaves {of}")));
-        let title = format!("{}: P50 {p50}, P99 {p99}, max {max}{leaves}", group.name(row));
+        let title = format!("{}: {percentiles}, max {max}{leaves}", group.name(row));
         Some(saved(lane, of, class(row), title))
     };
     let drawn: Vec<Dot> = rows.iter().enumerate().filter_map(strip).collect();

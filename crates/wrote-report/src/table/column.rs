@@ -60,6 +60,8 @@ pub enum Kind {
 pub enum Keep {
     /// Every screen has it.
     Always,
+    /// Every screen has it: below the row where the row's line has no room for it.
+    Below,
     /// It is dropped when no other column is left to drop.
     Last,
     /// Shown on a screen if there is room; the highest number is dropped first.

@@ -37,7 +37,9 @@ impl Table {
         }
         let is_reserved = self.bars.as_ref().is_some_and(|bars| bars.is_reserved);
         let reserved = if is_reserved { GAP.len() + BAR_WIDTH_MIN } else { 0 };
-        let left = fit(&mut columns, width.saturating_sub(reserved)) + reserved;
+        let below = if needed(&columns) > width { split_off_below(&mut columns) } else { None };
+        fit(&mut columns, width.saturating_sub(reserved));
+        let left = width.saturating_sub(taken(&columns));
         let bar_width = left.saturating_sub(GAP.len()).min(BAR_WIDTH_MAX);
         let bars = self.bars.as_ref().filter(|_| bar_width >= BAR_WIDTH_MIN);
         let heading = |column: &Fitted| column.aligned(&column.heading, Tone::Plain, page);
@@ -47,6 +49,9 @@ impl Table {
         for row in 0..self.height() {
             let bar = bars.map(|bars| bar(bars.parts[row], bar_width, page.screen.unicode));
             write_row(&columns, row, bar, page, out)?;
+            if let Some(below) = &below {
+                writeln!(out, "{GAP}{}", page.wide(&below.cells[row], GAP.len()))?;
+            }
         }
         Ok(is_short)
     }
@@ -74,9 +79,15 @@ fn write_row(
     Ok(())
 }
 
+/// Takes out the column that may stand below the rows.
+fn split_off_below<'a>(columns: &mut Vec<Fitted<'a>>) -> Option<Fitted<'a>> {
+    let place = columns.iter().position(|column| column.of.keep == Keep::Below)?;
+    Some(columns.remove(place))
+}
+
 /// Drops columns, the least important first, until the rest has room, and gives the flexible one
-/// its width. Returns the room that is left.
-fn fit(columns: &mut Vec<Fitted>, width: usize) -> usize {
+/// its width.
+fn fit(columns: &mut Vec<Fitted>, width: usize) {
     while needed(columns) > width {
         let last = (0..columns.len()).max_by_key(|index| columns[*index].of.keep);
         match last.filter(|index| columns[*index].of.keep != Keep::Always) {
@@ -90,7 +101,6 @@ fn fit(columns: &mut Vec<Fitted>, width: usize) -> usize {
         let least = column.of.flex.map_or(0, |of| of.least).min(column.width);
         column.width = width.saturating_sub(others).clamp(least, column.width);
     }
-    width.saturating_sub(taken(columns))
 }
 
 /// Returns the width that the columns need, with the flexible one at its easy width.

@@ -76,7 +76,7 @@ fn durable_p99(run: &Run) -> Option<f64> {
 }
 
 fn p99_of(latency: Option<&Latency>) -> Option<f64> {
-    latency.filter(|latency| latency.count > 0).map(|latency| latency.p99 as f64)
+    latency.and_then(Latency::known_p99).map(|p99| p99 as f64)
 }
 
 /// Returns the change of a figure; `None` where a run lacks it, or without a ratio.

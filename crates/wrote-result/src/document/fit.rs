@@ -1,6 +1,6 @@
 //! Whether a disk suits a program: the program's rules, and how the disk compares with them.
 
-use super::{Interval, Row};
+use super::{Interval, Latency, Row, Run};
 use crate::stats::interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,8 @@ pub struct Beside {
     pub neighbour: String,
     /// The figure.
     pub here: Interval,
-    /// The figure beside the neighbour over the figure alone, each of one round.
+    /// The figure beside the neighbour over the figure alone, each of one round; 0 where operations
+    /// were too few for a P99.
     pub ratio: Interval,
     /// The verdict; none without a limit.
     pub verdict: Option<FitVerdict>,
@@ -97,6 +98,11 @@ impl FitVerdict {
     }
 }
 
+/// Returns the latency that a figure is of: that of a flush, or of a transaction.
+fn latency_of(of: &str, latency: Option<Latency>, flush: Option<Latency>) -> Option<Latency> {
+    if of.starts_with("flush_") { flush } else { latency }
+}
+
 /// The most times longer that a measurement is advised to take.
 const LONGER_MAX: f64 = 1000.0;
 
@@ -107,13 +113,11 @@ impl FitRule {
 
     /// Returns the figure of each run that has it.
     pub fn figures(of: &str, row: &Row) -> Vec<f64> {
-        let of_run = |run: &super::Run| {
-            let flush = run.flush_latency_ns;
+        let of_run = |run: &Run| {
+            let latency = latency_of(of, run.latency_ns, run.flush_latency_ns);
             match of {
-                "latency_p50_ns" => run.latency_ns.map(|latency| latency.p50 as f64),
-                "latency_p99_ns" => run.latency_ns.map(|latency| latency.p99 as f64),
-                "flush_p50_ns" => flush.map(|latency| latency.p50 as f64),
-                "flush_p99_ns" => flush.map(|latency| latency.p99 as f64),
+                "latency_p50_ns" | "flush_p50_ns" => latency.map(|latency| latency.p50 as f64),
+                "latency_p99_ns" | "flush_p99_ns" => Some(latency?.known_p99()? as f64),
                 "iops" => Some(run.iops),
                 "bytes_per_s" => Some(run.throughput_bytes_per_s),
                 _ => None,
@@ -124,26 +128,56 @@ impl FitRule {
 
     /// Judges the rule by the runs of its row.
     pub fn judge(&mut self, row: &Row) {
-        let figures = FitRule::figures(&self.of, row);
-        self.here = interval(&figures);
-        self.verdict = self.verdict_of(&self.here, figures.len());
+        let few = FitRule::few(&self.of, row);
+        self.here = FitRule::here(&self.of, row);
+        self.verdict = self.verdict_of(&self.here, row.runs.len());
         if self.verdict == Some(FitVerdict::Undecided) {
             let elapsed_s = row.runs.iter().map(|run| run.elapsed_s).sum::<f64>();
-            self.decided_after_s = self.longer().map(|times| times * elapsed_s);
+            let enough = few.map(|few| Latency::P99_COUNT_MIN as f64 / few.max(1) as f64);
+            self.decided_after_s = enough.or(self.longer()).map(|times| times * elapsed_s);
+        }
+    }
+
+    /// Returns the least operations of a run where they are too few for the P99 that is judged.
+    fn few(of: &str, row: &Row) -> Option<u64> {
+        let timed = |run: &Run| latency_of(of, run.latency_ns, run.flush_latency_ns);
+        let least = row.runs.iter().filter_map(timed).map(|latency| latency.count).min();
+        least.filter(|least| of.ends_with("_p99_ns") && *least < Latency::P99_COUNT_MIN)
+    }
+
+    /// Returns the figure over the runs. Of too few operations for a P99 in each run it is that of
+    /// all runs together, 0 where they are too few as well; it lies between the least median of a
+    /// run and the slowest operation.
+    fn here(of: &str, row: &Row) -> Interval {
+        if FitRule::few(of, row).is_none() {
+            return interval(&FitRule::figures(of, row));
+        }
+        let timed = |run: &Run| latency_of(of, run.latency_ns, run.flush_latency_ns);
+        let runs = || row.runs.iter().filter_map(timed);
+        let all = latency_of(of, row.latency_ns, row.flush_latency_ns);
+        Interval {
+            median: all.and_then(|all| all.known_p99()).unwrap_or(0) as f64,
+            ci95_low: runs().map(|run| run.p50).min().unwrap_or(0) as f64,
+            ci95_high: runs().map(|run| run.max).max().unwrap_or(0) as f64,
         }
     }
 
     /// Adds a row of the same pattern beside a neighbour, measured in the same rounds.
     pub fn judge_beside(&mut self, neighbour: &str, alone: &Row, beside: &Row) {
-        let figures = [alone, beside].map(|row| FitRule::figures(&self.of, row));
-        let ratios = figures[0].iter().zip(&figures[1]).filter(|(alone, _)| **alone > 0.0);
+        let has_few = [alone, beside].iter().any(|row| FitRule::few(&self.of, row).is_some());
+        let figures = [alone, beside].map(|row| match has_few {
+            true => vec![FitRule::here(&self.of, row).median],
+            false => FitRule::figures(&self.of, row),
+        });
+        let ratios = figures[0].iter().zip(&figures[1]);
+        let ratios = ratios.filter(|(alone, beside)| **alone > 0.0 && **beside > 0.0);
         let ratios: Vec<f64> = ratios.map(|(alone, beside)| beside / alone).collect();
-        let here = interval(&figures[1]);
+        let here = FitRule::here(&self.of, beside);
         self.beside.push(Beside {
             neighbour: neighbour.into(),
             here,
             ratio: interval(&ratios),
-            verdict: self.verdict_of(&here, figures[1].len()),
+            verdict: self.verdict_of(&here, beside.runs.len()),
         });
     }
 
@@ -178,15 +212,23 @@ impl FitRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Latency, Run};
 
-    fn row(p99s: &[u64]) -> Row {
+    /// Runs of `count` flushes each, which take between half and twice of each P99.
+    fn row_of(p99s: &[u64], count: u64) -> Row {
+        let flushes = |p99: u64, count| {
+            Some(Latency { p50: p99 / 2, p99, max: 2 * p99, count, ..Latency::default() })
+        };
         let run = |p99: &u64| Run {
-            flush_latency_ns: Some(Latency { p99: *p99, ..Latency::default() }),
+            flush_latency_ns: flushes(*p99, count),
             elapsed_s: 2.0,
             ..Run::default()
         };
-        Row { runs: p99s.iter().map(run).collect(), ..Row::default() }
+        let all = flushes(p99s[0], count * p99s.len() as u64);
+        Row { runs: p99s.iter().map(run).collect(), flush_latency_ns: all, ..Row::default() }
+    }
+
+    fn row(p99s: &[u64]) -> Row {
+        row_of(p99s, 100)
     }
 
     fn judged(p99s: &[u64]) -> FitRule {
@@ -211,6 +253,21 @@ mod tests {
         assert!(longer > 6.0 && longer < 6000.0, "{longer}");
         assert_eq!(judged(&[99, 100, 101]).decided_after_s, None);
         assert_eq!(judged(&[50, 51, 52]).decided_after_s, None);
+    }
+
+    #[test]
+    fn a_p99_of_few_flushes_lies_between_their_medians_and_the_slowest() {
+        let judged = |p99s: &[u64], count| {
+            let of = "flush_p99_ns".into();
+            let mut rule = FitRule { of, most: Some(100.0), ..FitRule::default() };
+            rule.judge(&row_of(p99s, count));
+            (rule.verdict.unwrap(), rule.here.median, rule.decided_after_s)
+        };
+        // 150 flushes have a P99, though the 50 of a run have none.
+        assert_eq!(judged(&[20, 30, 40], 50), (FitVerdict::Fits, 20.0, None));
+        assert_eq!(judged(&[900, 800, 850], 20), (FitVerdict::DoesNotFit, 0.0, None));
+        // 100 flushes need five times 20.
+        assert_eq!(judged(&[60, 70, 80], 20), (FitVerdict::Undecided, 0.0, Some(30.0)));
     }
 
     #[test]

@@ -327,6 +327,24 @@ pub struct Latency {
     pub count: u64,
 }
 
+impl Latency {
+    /// The fewest operations for a P99: one of them is slower.
+    pub const P99_COUNT_MIN: u64 = 100;
+    /// The fewest operations for a P99.9.
+    pub const P99_9_COUNT_MIN: u64 = 1000;
+
+    /// Returns the P99 to show or to judge by; `None` below [`Latency::P99_COUNT_MIN`] operations,
+    /// where it is but the maximum.
+    pub fn known_p99(&self) -> Option<u64> {
+        (self.count >= Latency::P99_COUNT_MIN).then_some(self.p99)
+    }
+
+    /// Returns the P99.9 to show; `None` below [`Latency::P99_9_COUNT_MIN`] operations.
+    pub fn known_p99_9(&self) -> Option<u64> {
+        (self.count >= Latency::P99_9_COUNT_MIN).then_some(self.p99_9)
+    }
+}
+
 /// The kind of a row's measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -4,6 +4,12 @@ use std::borrow::Borrow;
 
 /// The units of bytes above the byte, each 1000 times the one before.
 const DECIMAL: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+/// The units of times from the nanosecond on.
+pub const TIMES: [&str; 4] = ["ns", "us", "ms", "s"];
+/// The units of bytes per second.
+pub const RATES: [&str; 5] = ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"];
+/// The units of operations per second.
+pub const COUNTS: [&str; 3] = ["/s", "k/s", "M/s"];
 
 /// Shows bytes: `1.07 GB`, `512 B`.
 pub fn bytes(size_bytes: u64) -> String {
@@ -47,7 +53,7 @@ pub fn seconds(elapsed_s: f64) -> String {
         return "0 s".into();
     }
     if elapsed_s < 59.95 {
-        return scaled(elapsed_s * 1e9, 1000.0, &["ns", "us", "ms", "s"]);
+        return scaled(elapsed_s * 1e9, 1000.0, &TIMES);
     }
     let whole = elapsed_s.round() as u64;
     if whole < 3600 {
@@ -105,6 +111,20 @@ fn decimals(value: f64) -> usize {
         v if v >= 9.995 => 1,
         _ => 2,
     }
+}
+
+/// Shows figures of one kind in one unit, each with three significant digits, and names the unit:
+/// that of the greatest, or the one below it where the least would be shown with fewer than two
+/// digits. `units` rise by 1000 each: [`TIMES`], [`RATES`] or [`COUNTS`].
+pub fn alike(values: &[f64], units: &[&'static str]) -> (Vec<String>, &'static str) {
+    let positive = || values.iter().copied().filter(|value| *value > 0.0);
+    let (least, most) = (positive().fold(f64::MAX, f64::min), positive().fold(0.0, f64::max));
+    let scale = |unit: usize| 1000_f64.powi(unit as i32);
+    let highest = (1..units.len()).take_while(|unit| most >= 0.9995 * scale(*unit)).last();
+    let highest = highest.unwrap_or(0);
+    let is_small = least < 0.0995 * scale(highest);
+    let unit = if is_small { highest.saturating_sub(1) } else { highest };
+    (values.iter().map(|value| significant(value / scale(unit))).collect(), units[unit])
 }
 
 /// Shows `value` in the unit that leaves one to three digits before the point, with three
@@ -174,6 +194,25 @@ mod tests {
         assert_eq!(seconds(3599.6), "1 h 00 min");
         assert_eq!(seconds(3720.0), "1 h 02 min");
         assert_eq!(seconds(f64::INFINITY), "? s");
+    }
+
+    #[test]
+    fn figures_together_have_the_unit_of_the_greatest_unless_the_least_is_far_below() {
+        let told = |values: &[f64], units: &[&'static str]| {
+            let (numbers, unit) = alike(values, units);
+            format!("{} {unit}", numbers.join(" "))
+        };
+        assert_eq!(told(&[390e3, 1.32e6], &TIMES), "0.39 1.32 ms");
+        assert_eq!(told(&[9e3, 12e6], &TIMES), "9.00 12000 us");
+        assert_eq!(told(&[152e3, 254e3], &TIMES), "152 254 us");
+        assert_eq!(told(&[99.4e3, 999.5e3], &TIMES), "99.4 1000 us");
+        assert_eq!(told(&[99.5e3, 999.5e3], &TIMES), "0.10 1.00 ms");
+        assert_eq!(told(&[99.5e3, 999.4e3], &TIMES), "99.5 999 us");
+        assert_eq!(told(&[998e6, 1.03e9], &RATES), "1.00 1.03 GB/s");
+        assert_eq!(told(&[0.0, 0.0], &COUNTS), "0.00 0.00 /s");
+        assert_eq!(told(&[0.0, 2e9], &RATES), "0.00 2.00 GB/s");
+        assert_eq!(told(&[2e3, 2e9], &RATES), "0.00 2000 MB/s");
+        assert_eq!(told(&[5e3, 7e4], &COUNTS), "5.00 70.0 k/s");
     }
 
     #[test]

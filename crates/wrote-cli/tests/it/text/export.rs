@@ -6,7 +6,7 @@ use fixtures::samples::{self, reports};
 use unicode_width::UnicodeWidthStr;
 use wrote_jobs::fio_json;
 use wrote_jobs::report::JobFile;
-use wrote_report::{Format, Screen, write_json};
+use wrote_report::{Content, Format, Named, Screen, write_html, write_json};
 use wrote_result::document::{
     Cell, Change, Direction, Document, Interval, Latency, Records, Row, Sample, SteadyState,
     Sustained, View,
@@ -472,4 +472,62 @@ fn a_csv_has_a_line_for_each_run_and_as_many_fields_in_each() {
     let mut lines = csv::Reader::from_reader(text.as_bytes());
     let lines: Result<Vec<_>, _> = lines.records().collect();
     assert_eq!(lines.expect("every line has all the fields").len(), 33);
+}
+
+/// The sample with this number of operations in each latency.
+fn counted(count: u64) -> Document {
+    let mut document = samples::document();
+    for row in document.scenarios.iter_mut().flat_map(|scenario| &mut scenario.rows) {
+        let latencies =
+            [&mut row.latency_ns, &mut row.flush_latency_ns, &mut row.durable_latency_ns];
+        latencies.into_iter().flatten().for_each(|of| of.count = count);
+    }
+    document
+}
+
+/// Returns a document on a screen, in Markdown and as a page.
+fn surfaces(document: &Document) -> [String; 3] {
+    let wide = Screen { width: 400, ..PLAIN };
+    let content = Content::Result(Box::new(document.clone()));
+    let mut page = Vec::new();
+    write_html(&[Named { name: "a.json".into(), content }], &mut page).expect("memory");
+    let page = String::from_utf8(page).expect("a page is UTF-8");
+    // The document that can be saved is whole.
+    let (before, after) = page.split_once("data:application/json").expect("a page has it");
+    let (_, after) = after.split_once('"').expect("an address ends");
+    [
+        exported(document, Format::Table, wide),
+        exported(document, Format::Markdown, wide),
+        format!("{before}{after}"),
+    ]
+}
+
+#[test]
+fn no_surface_shows_a_p99_below_100_operations_or_a_p99_9_below_1000() {
+    let around = |text: &str, word: &str| {
+        let rest = &text[text.find(word)?..];
+        Some(rest.chars().take(80).collect::<String>())
+    };
+    for text in surfaces(&counted(99)) {
+        assert_eq!(around(&text, "P99"), None);
+    }
+    for text in surfaces(&counted(999)) {
+        assert_eq!((text.contains("P99"), around(&text, "P99.9")), (true, None));
+    }
+    for text in surfaces(&counted(1001)) {
+        assert!(text.contains("P99.9"), "{text}");
+    }
+    let fields = |count, name: &str| -> Vec<String> {
+        let text = exported(&counted(count), Format::Csv, PLAIN);
+        let mut lines = csv::Reader::from_reader(text.as_bytes());
+        let headers = lines.headers().expect("names").clone();
+        let place = headers.iter().position(|known| known == name).expect("known");
+        lines.records().map(|line| line.expect("whole")[place].to_owned()).collect()
+    };
+    for name in ["row_latency_ns_p99", "row_durable_ns_p99", "row_flush_ns_p99"] {
+        assert!(fields(99, name).iter().all(String::is_empty), "{name}");
+    }
+    assert!(fields(999, "row_latency_ns_p99_9").iter().all(String::is_empty));
+    assert!(!fields(100, "row_latency_ns_p99").concat().is_empty());
+    assert!(!fields(1000, "row_latency_ns_p99_9").concat().is_empty());
 }
