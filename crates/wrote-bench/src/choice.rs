@@ -127,3 +127,28 @@ pub(crate) fn body_of(examples: &str, function: &str) -> String {
     let lines = lines.take_while(|line| *line != "}").filter(|line| *line != "    Ok(())");
     lines.map(|line| line.strip_prefix("    ").unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
+
+/// The columns that a terminal of 80 leaves to code, behind its label.
+#[cfg(test)]
+pub(crate) const CODE_COLUMNS_MAX: usize = 69;
+
+#[cfg(test)]
+mod tests {
+    use super::{CODE_COLUMNS_MAX, body_of};
+
+    #[test]
+    fn the_code_of_an_advice_fits_a_terminal_of_80_columns() {
+        for file in [
+            include_str!("scenarios/append/advice/examples.rs"),
+            include_str!("scenarios/latency/advice/examples.rs"),
+            include_str!("scenarios/ways/advice/examples.rs"),
+        ] {
+            let functions = file.split("pub ").skip(1).map(|of| of.trim_start_matches("async "));
+            for function in functions.filter_map(|of| of.strip_prefix("fn ")?.split('(').next()) {
+                let body = body_of(file, function);
+                let is_narrow = |line: &str| line.chars().count() <= CODE_COLUMNS_MAX;
+                assert!(!body.is_empty() && body.lines().all(is_narrow), "{function}:\n{body}");
+            }
+        }
+    }
+}

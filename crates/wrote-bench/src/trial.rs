@@ -28,6 +28,16 @@ const IODEPTH: u32 = 8;
 const SAVES: usize = 5;
 const SAVE_BYTES: usize = 4 << 10;
 
+/// The time of a run outside its clock, but for flushes: its data, its files and its threads.
+const BESIDE: Duration = Duration::from_millis(10);
+/// The flushes outside a run's clock, of its folder and of what it removes.
+const BESIDE_FLUSHES: u32 = 4;
+
+/// Returns the likely time of a run outside its clock on a disk of such flushes.
+pub(crate) fn beside(flush: Duration) -> Duration {
+    BESIDE + flush * BESIDE_FLUSHES
+}
+
 /// The speed of a disk, measured by a short trial run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {

@@ -5,6 +5,7 @@ use crate::request::Common;
 use crate::rounds::Turn;
 use crate::scenario;
 use crate::scenario::{Bounds as _, Call, Listed, Site};
+use crate::trial::{self, Trial};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Survives;
@@ -40,6 +41,8 @@ pub(crate) struct Grid {
     pub numjobs: u32,
     /// The combined rate of all jobs of a run.
     pub rate: Option<Rate>,
+    /// The disk's speed, after the trial run.
+    trial: Option<Trial>,
 }
 
 /// One cell: a job that each thread of a run executes.
@@ -138,6 +141,7 @@ impl Grid {
             file_bytes: file_bytes >> 20 << 20,
             numjobs,
             rate: request.rate,
+            trial: None,
         };
         if grid.file_bytes == 0 {
             return Err(Error::Usage(format!("--size: {name} needs at least 1 MiB of each job")));
@@ -256,8 +260,25 @@ impl scenario::Bounds for Grid {
         self.space_bytes_max() + writing.map(a_run).sum::<u64>() * u64::from(self.runs)
     }
 
+    fn wants_trial(&self) -> bool {
+        self.rate.is_none()
+    }
+
+    fn learn(&mut self, trial: Trial) {
+        self.trial = Some(trial);
+    }
+
+    /// A stream ends with its bytes. How many random operations a disk does is not known before.
     fn estimate(&self) -> Duration {
-        (self.time + BESIDE) * self.runs * self.cells.len() as u32
+        let beside = self.trial.map_or(BESIDE, |trial| trial::beside(trial.flush));
+        let of_cell = |cell: &GridCell| {
+            let bytes = cell.spec.io_bytes.unwrap_or(self.file_bytes) * u64::from(self.numjobs);
+            let streaming = self.trial.filter(|_| !cell.spec.rw.random);
+            let whole_s = streaming.map(|trial| bytes as f64 / trial.bytes_per_s.max(1.0));
+            whole_s.map_or(self.time, |whole_s| self.time.min(Duration::from_secs_f64(whole_s)))
+        };
+        let clocks: Duration = self.cells.iter().map(of_cell).sum();
+        (clocks + beside * self.cells.len() as u32) * self.runs
     }
 }
 

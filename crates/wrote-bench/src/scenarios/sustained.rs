@@ -16,7 +16,8 @@ use wrote_jobs::buffers::{buffers_bytes, check_buffers};
 use wrote_jobs::findings::Evidence;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{JobSpec, Rw};
-use wrote_machine::{host, space};
+use wrote_machine::target::device_of;
+use wrote_machine::{host, space, watch};
 use wrote_result::document::Finding;
 use wrote_result::{Error, units};
 
@@ -82,6 +83,8 @@ pub(crate) struct Plan {
     time: Option<Duration>,
     rate: Option<Rate>,
     idle: Duration,
+    /// The rate to which a control group limits the disk.
+    limit_bytes_per_s: Option<f64>,
 }
 
 impl Plan {
@@ -119,8 +122,19 @@ impl Plan {
         if file_bytes == 0 {
             space::check(bs_bytes, bs_bytes, target)?;
         }
-        let (rate, idle) = (request.rate, asked.idle.unwrap_or(IDLE));
-        Ok(Some(Plan { bs_bytes, iodepth, size_bytes, file_bytes, time, rate, idle }))
+        let limits = watch::limits(device_of(target));
+        let of_writes = limits.iter().filter(|limit| limit.of == "write_bytes_per_s");
+        let limit_bytes_per_s = of_writes.map(|limit| limit.most).reduce(f64::min);
+        Ok(Some(Plan {
+            bs_bytes,
+            iodepth,
+            size_bytes,
+            file_bytes,
+            time,
+            rate: request.rate,
+            idle: asked.idle.unwrap_or(IDLE),
+            limit_bytes_per_s,
+        }))
     }
 
     /// Returns the stream, without a file.
@@ -149,7 +163,7 @@ impl Plan {
         self.time.unwrap_or(by_size)
     }
 
-    /// Estimates the time of the pause and the second measurement.
+    /// Returns the time of the pause and the second measurement.
     fn afterwards(&self) -> Duration {
         self.idle + RECOVERED_TIME_MAX.min(self.writing() / 2)
     }

@@ -82,8 +82,8 @@ fn messages_per_s(row: &Row) -> String {
 /// Describes a row's speed and latency.
 fn told(row: &Row) -> String {
     let speed = messages_per_s(row);
-    match &row.latency_ns {
-        Some(latency) => format!("{speed}, P99 {}", nanoseconds(latency.p99)),
+    match row.latency_ns.and_then(|of| of.known_p99()) {
+        Some(p99) => format!("{speed}, P99 {}", nanoseconds(p99)),
         None => speed,
     }
 }

@@ -27,6 +27,14 @@ const FIRST_MESSAGES: u64 = 2000;
 /// run (a sync at the end) would dominate.
 const LOOK_S_MIN: f64 = 0.05;
 const LOOK_GROWTH: u64 = 8;
+/// The likely time of all trials of a way.
+pub(super) const LOOKS_S: f64 = 2.0 * LOOK_S_MIN;
+/// The assumed time of a small write with its flush, until the trial run.
+const USUAL_FLUSH: Duration = Duration::from_micros(100);
+/// The most messages per second of producers that wait for a flush.
+pub(super) const WAITING_PER_S_MAX: f64 = 150e3;
+/// The assumed rate of reading messages back and checking them.
+const READ_BACK_PER_S: f64 = 3e6;
 /// The most messages of a run that keeps each in memory until written.
 const TASKS_MESSAGES_MAX: u64 = 100_000;
 /// The most messages of any other run.
@@ -74,6 +82,8 @@ pub(crate) struct Plan {
     share_bytes: u64,
     /// The burst to use up before runs of logs, if the disk has one.
     pub(super) burst: Option<Burst>,
+    /// The time of a small write with its flush; a typical one until the trial run.
+    pub(super) flush: Duration,
     /// The messages of each way's runs, known after the trial.
     pub(super) counts: Vec<u64>,
 }
@@ -106,6 +116,7 @@ impl Plan {
             wear_bytes: u64::MAX,
             share_bytes: u64::MAX,
             burst: None,
+            flush: USUAL_FLUSH,
             counts: Vec::new(),
         };
         plan.check_space(call.target)?;
@@ -240,6 +251,13 @@ impl Plan {
         let mean_bytes = u64::from(self.sizes.min_bytes).midpoint(self.sizes.max_bytes.into());
         let distance = self.rate?.mean_distance(mean_bytes);
         Some(((self.time.as_secs_f64() / distance.as_secs_f64().max(1e-12)) as u64).max(1))
+    }
+
+    /// Returns the likely time of a way's run, with reading its messages back.
+    pub(super) fn clock_s(&self, way: &Way) -> f64 {
+        let per_s = way.usual_messages_per_s(self.flush);
+        let messages = self.messages(way, per_s) as f64;
+        messages / per_s + messages / READ_BACK_PER_S
     }
 
     pub(super) fn messages_max(&self, way: &Way) -> u64 {

@@ -3,7 +3,7 @@
 use super::check::Check;
 use super::check::walk;
 use super::message::Messages;
-use super::plan::{BESIDE, LOOKS, Plan, RUN_S};
+use super::plan::{BESIDE, LOOKS, LOOKS_S, Plan, RUN_S};
 use super::{Kind, NAME, Promise, Way, log, usual};
 use crate::arrivals::Arrivals;
 use crate::burst::Drain;
@@ -13,7 +13,7 @@ use crate::rounds::Turn;
 use crate::scenario::{self, Site};
 use crate::scenarios::ladder;
 use crate::scenarios::ways::Done;
-use crate::trial::Trial;
+use crate::trial::{self, Trial};
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -60,29 +60,31 @@ impl scenario::Bounds for Plan {
     }
 
     fn learn(&mut self, trial: Trial) {
+        self.flush = trial.flush;
         self.leave_out(trial.burst);
     }
 
     /// The messages, without the zeros that a log writes ahead.
     fn written_bytes(&self) -> Option<u64> {
         let mean_bytes = u64::from(self.sizes.min_bytes).midpoint(self.sizes.max_bytes.into());
-        let messages = |way| self.messages(way, way.usual_messages_per_s());
+        let messages = |way| self.messages(way, way.usual_messages_per_s(self.flush));
         let round: u64 = self.ways.iter().map(|way| messages(way) * mean_bytes).sum();
         Some(round * u64::from(self.runs + LOOKS) + self.drained_bytes_max())
     }
 
     fn estimate(&self) -> Duration {
-        let clock = match self.messages {
-            None if self.rate.is_some() => self.time.as_secs_f64(),
-            None => RUN_S * self.longer(),
-            // The speed of most ways with a task per message.
-            Some(messages) => messages as f64 / 100_000.0,
+        let clock_s: f64 = match self.rate {
+            Some(_) if self.messages.is_none() => self.time.as_secs_f64() * self.ways.len() as f64,
+            _ => self.ways.iter().map(|way| self.clock_s(way)).sum(),
         };
         let drained_s = self
             .burst
             .map_or(0.0, |burst| self.drained_bytes_max() as f64 / burst.bytes_per_s.max(1.0));
-        let runs = (Duration::from_secs_f64(clock) + BESIDE) * self.runs * self.ways.len() as u32;
-        runs + Duration::from_secs_f64(drained_s)
+        let looks = self.ways.iter().filter(|way| self.first_messages(way).is_some()).count();
+        let looks_s = LOOKS_S * self.longer() * looks as f64;
+        let runs = self.runs * self.ways.len() as u32;
+        Duration::from_secs_f64(clock_s * f64::from(self.runs) + drained_s + looks_s)
+            + trial::beside(self.flush) * runs
     }
 
     fn limits(&mut self) -> Option<(Duration, &mut dyn scenario::Limits)> {

@@ -133,26 +133,24 @@ fn shown(file: &str) -> String {
 pub(super) fn of(settings: &Settings, durable: bool, target: &Target) -> String {
     let mut lines = vec![open(settings)];
     if settings.blocks == Blocks::Allocated {
-        lines.push("// first allocate the whole file: fallocate(2), in the crate rustix".into());
+        lines.push("// first allocate the file: fallocate(2), in the crate rustix".into());
     }
     if settings.direct {
-        lines.push(format!(
-            "// memory, offset and length of each write: multiples of {} bytes",
-            alignment_bytes(target)
-        ));
+        let bytes = alignment_bytes(target);
+        lines.push(format!("// memory, offset and length of each write: multiples of {bytes} B"));
     }
     let size = block_size(settings.bs_bytes);
     match settings.ioengine {
         Ioengine::IoUring => lines.push(format!(
-            "// keep {} writes of {size} in flight with the crate io-uring, from registered \
-             buffers",
+            "// keep {} writes of {size} in flight with the crate io-uring,\n\
+             // from registered buffers",
             settings.iodepth
         )),
         Ioengine::Threads => lines.push(format!(
-            "// keep {} writes of {size} in flight: write_all_at on a pool of threads",
+            "// keep {} writes of {size} in flight:\n// write_all_at on a pool of threads",
             settings.iodepth
         )),
-        _ => lines.push(format!("std::io::Write::write_all(&mut file, chunk)?; // each {size}")),
+        _ => lines.push(format!("std::io::Write::write_all(&mut file, chunk)?; // {size} each")),
     }
     match settings.sync {
         Flush::FdatasyncAtEnd => {
@@ -165,7 +163,7 @@ pub(super) fn of(settings: &Settings, durable: bool, target: &Target) -> String 
     }
     // A new file survives only if its directory entry does (fsync(2)).
     if durable && settings.blocks != Blocks::Written {
-        lines.push("std::fs::File::open(folder)?.sync_all()?; // once: the new file's name".into());
+        lines.push("std::fs::File::open(folder)?.sync_all()?; // the new file's name".into());
     }
     lines.join("\n")
 }
@@ -357,6 +355,7 @@ mod tests {
 #[cfg(test)]
 mod code_tests {
     use super::*;
+    use crate::choice::CODE_COLUMNS_MAX;
     use crate::sample::{row, target};
     use std::path::Path;
     use std::process::Command;
@@ -388,6 +387,8 @@ mod code_tests {
              2; }\n",
         );
         for (number, way) in WAYS.iter().enumerate() {
+            let lines = code(way, true);
+            assert!(lines.lines().all(|line| line.len() <= CODE_COLUMNS_MAX), "{lines}");
             program += &format!(
                 "pub fn f{number}(path: &std::path::Path, folder: &std::path::Path, chunk: &[u8]) \
                  -> std::io::Result<()> {{\n{}\nOk(()) }}\n",
@@ -422,7 +423,7 @@ mod code_tests {
     fn the_flags_are_those_that_were_in_effect() {
         assert!(code("direct-o_dsync-each-overwrite", true).contains("O_DIRECT | libc::O_DSYNC"));
         assert!(code("o_dsync-each", true).contains("custom_flags(libc::O_DSYNC)"));
-        assert!(code("direct-psync", false).contains("multiples of 512 bytes"));
+        assert!(code("direct-psync", false).contains("multiples of 512 B"));
         assert!(!code("cached", false).contains("flags"));
         assert!(!code("direct-o_dsync-each-overwrite", true).contains("truncate"));
     }
@@ -442,6 +443,7 @@ mod code_tests {
 #[cfg(test)]
 mod library_tests {
     use super::*;
+    use crate::choice::CODE_COLUMNS_MAX;
     use crate::sample::row;
     use std::fs;
 
@@ -473,8 +475,8 @@ mod library_tests {
         {
             let shown = shown(file);
             assert!(file.ends_with(&format!("\n\n{shown}\n")), "{shown}");
-            assert!(shown.starts_with("use ") && shown.lines().count() <= 15, "{shown}");
-            assert!(shown.lines().all(|line| line.len() <= 96), "{shown}");
+            assert!(shown.starts_with("use ") && shown.lines().count() <= 20, "{shown}");
+            assert!(shown.lines().all(|line| line.len() <= CODE_COLUMNS_MAX), "{shown}");
         }
     }
 

@@ -359,20 +359,13 @@ impl Plan {
         self.sizes = Workload::ALL.map(|workload| self.sizes(workload, bytes_per_s));
     }
 
-    /// Returns the maximum expected time of a run: its bytes at streaming speed, or its time limit.
+    /// Returns the likely time of a row's first run, with the file that it overwrites; none before
+    /// the trial run.
     pub(super) fn foreseen_of(&self, way: &Way) -> Duration {
         let Some(bytes_per_s) = self.bytes_per_s else { return Duration::ZERO };
-        let bytes = self.sizes[way.workload as usize].size_bytes as f64;
-        let whole =
-            Duration::try_from_secs_f64(bytes / bytes_per_s).unwrap_or(Duration::MAX / 1024);
-        let written = match way.workload {
-            Workload::Stream => whole,
-            Workload::Small if way.flush == Flush::FdatasyncAtEnd => whole.max(self.time_of(way)),
-            Workload::Small => self.time_of(way),
-        };
-        // The file that a row overwrites is written before its first run.
         let is_first = way.blocks == Blocks::Written && !self.filled[way.workload as usize];
-        written + BESIDE + if is_first { whole } else { Duration::ZERO }
+        let bytes = if is_first { self.sizes[way.workload as usize].size_bytes } else { 0 };
+        self.expected_time_of(way) + time_at(bytes as f64, bytes_per_s)
     }
 
     /// Returns the time of a small write with its flush; a typical one until the trial run.
@@ -394,20 +387,22 @@ impl Plan {
         sizes.size_bytes.min(in_time as u64)
     }
 
-    /// Returns the likely time of a run, while [`Plan::foreseen_of`] is the maximum.
+    /// Returns the likely time of a run, with all that happens outside its clock.
     pub(super) fn expected_time_of(&self, way: &Way) -> Duration {
         let bytes = self.sizes_of(way.workload).size_bytes as f64;
-        let at = |bytes_per_s: f64| {
-            Duration::try_from_secs_f64(bytes / bytes_per_s).unwrap_or(Duration::MAX / 1024)
-        };
-        let (whole, limit) = (at(self.bytes_per_s.unwrap_or(f64::MAX)), self.time_of(way));
+        let bytes_per_s = self.bytes_per_s.unwrap_or(f64::MAX);
+        let (whole, limit) = (time_at(bytes, bytes_per_s), self.time_of(way));
+        let writes = bytes / self.bs_bytes(way.workload) as f64;
+        let one_by_one = whole + self.flush().mul_f64(writes);
         let time = match (way.flush, way.direct) {
-            (Flush::None, false) => at(MEMORY_BYTES_PER_S),
+            (Flush::None, false) => time_at(bytes, MEMORY_BYTES_PER_S),
             (Flush::FdatasyncAtEnd, _) => whole,
-            _ if way.workload == Workload::Stream || way.ioengine == Ioengine::IoUring => whole,
-            _ => limit,
+            (Flush::None, true) if way.ioengine == Ioengine::IoUring => whole,
+            (Flush::None, true) if way.workload == Workload::Stream => whole,
+            _ => one_by_one,
         };
-        time.min(limit.max(whole)) + BESIDE
+        let drained = time_at(self.drained_bytes(way) as f64, bytes_per_s);
+        time.min(limit.max(whole)) + drained + trial::beside(self.flush())
     }
 
     /// Shrinks all further runs by `factor`. Returns `false` if they are as small as meaningful
@@ -434,6 +429,11 @@ pub(super) fn importance(way: &Way) -> usize {
 fn called(call: &Call) -> Vec<&'static Way> {
     let is_called = |way: &&Way| call.only.is_empty() || call.names(ladder::NAME, way.name);
     WAYS.iter().filter(is_called).collect()
+}
+
+/// Returns the time of bytes at a rate; a century where the rate is next to nothing.
+fn time_at(bytes: f64, bytes_per_s: f64) -> Duration {
+    Duration::try_from_secs_f64(bytes / bytes_per_s).unwrap_or(Duration::MAX / 1024)
 }
 
 #[cfg(test)]

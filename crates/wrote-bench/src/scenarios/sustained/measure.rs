@@ -56,11 +56,17 @@ impl scenario::Bounds for Plan {
     }
 
     fn written_bytes(&self) -> Option<u64> {
-        self.is_by_size().then(|| self.written_bytes_max())
+        if self.is_by_size() {
+            return Some(self.written_bytes_max());
+        }
+        let expected = self.limit_bytes_per_s? * self.time?.as_secs_f64();
+        Some((expected as u64).min(self.size_bytes))
     }
 
     fn estimate(&self) -> Duration {
-        self.writing() + self.afterwards()
+        // It rests only after a fall: equally far from both cases.
+        let (least, most) = (self.writing(), self.writing() + self.afterwards());
+        Duration::from_secs_f64((least.as_secs_f64() * most.as_secs_f64()).sqrt())
     }
 }
 

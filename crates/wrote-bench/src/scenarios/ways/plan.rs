@@ -19,7 +19,7 @@ const ALL_RUNS_S: f64 = 60.0;
 pub(super) const USUAL_BYTES_PER_S: f64 = 1e9;
 /// The assumed rate of generating and dropping data outside the clocks.
 pub(super) const MADE_BYTES_PER_S: f64 = 3e9;
-/// The time of a run in addition to its bytes.
+/// The time of a run in addition to its bytes, until the trial run.
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub(crate) struct Plan {
     asked: bool,
     /// The speed of the disk, after the trial run.
     pub(super) bytes_per_s: Option<f64>,
+    /// The time of a small write with its flush, after the trial run.
+    pub(super) flush: Option<Duration>,
     /// The file sizes: the largest until the disk's speed is known.
     pub(super) sizes: Sizes,
 }
@@ -74,8 +76,16 @@ impl Plan {
         let asked = call.common.size_bytes.is_some();
         let sizes = Sizes::of_file(largest_bytes);
         let left_out = Vec::new();
-        let mut plan =
-            Plan { ways, runs, left_out, largest_bytes, asked, sizes, bytes_per_s: None };
+        let mut plan = Plan {
+            ways,
+            runs,
+            left_out,
+            largest_bytes,
+            asked,
+            sizes,
+            bytes_per_s: None,
+            flush: None,
+        };
         space::check(plan.space_bytes_max(), largest_bytes, call.target)?;
         plan.keep_memory(memory_bytes);
         Ok(Some(plan))

@@ -7,7 +7,7 @@ use crate::measured::{self, OneRun};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
-use crate::trial::Trial;
+use crate::trial::{self, Trial};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ impl scenario::Bounds for Plan {
     }
 
     fn learn(&mut self, trial: Trial) {
-        self.bytes_per_s = Some(trial.bytes_per_s);
+        (self.bytes_per_s, self.flush) = (Some(trial.bytes_per_s), Some(trial.flush));
         self.sizes = self.sizes(trial.bytes_per_s);
     }
 
@@ -71,7 +71,8 @@ impl scenario::Bounds for Plan {
         let bytes_per_s = self.bytes_per_s.unwrap_or(USUAL_BYTES_PER_S);
         // Data is generated before each run's clock, and the file removed after it.
         let writing_s = bytes / bytes_per_s + bytes / MADE_BYTES_PER_S;
-        Duration::from_secs_f64(writing_s) + BESIDE * self.runs * self.ways.len() as u32
+        let beside = self.flush.map_or(BESIDE, trial::beside);
+        Duration::from_secs_f64(writing_s) + beside * self.runs * self.ways.len() as u32
     }
 }
 

@@ -6,48 +6,59 @@ use std::path::Path;
 type Result = std::result::Result<(), Box<dyn Error>>;
 
 pub fn log_no(folder: &Path, message: &[u8]) -> Result {
-    let log = wrote::Log::options().sync(wrote::SyncPolicy::No).open(folder)?;
+    let sync = wrote::SyncPolicy::No;
+    let log = wrote::Log::options().sync(sync).open(folder)?;
     // from any thread or task, by a clone or a reference
     let _sequence = log.append(message)?.sequence();
-    log.sync()?; // now and then, and at the end: all that was appended before is durable
+    // now and then, and at the end: all records before it are durable
+    log.sync()?;
     Ok(())
 }
 
 pub fn log_everysec(folder: &Path, message: &[u8]) -> Result {
-    let log = wrote::Log::options().sync(wrote::SyncPolicy::EverySec).open(folder)?;
-    // from any thread or task, by a clone or a reference: durable within about a second
+    let sync = wrote::SyncPolicy::EverySec;
+    let log = wrote::Log::options().sync(sync).open(folder)?;
+    // from any thread or task, by a clone or a reference;
+    // durable within about a second
     let _sequence = log.append(message)?.sequence();
     log.close()?; // at the end: durable
     Ok(())
 }
 
 pub fn log_lines(folder: &Path, line: &[u8]) -> Result {
-    let options = wrote::Log::options().sync(wrote::SyncPolicy::No).format(wrote::Format::Lines);
-    let log = options.open(folder)?;
+    let options = wrote::Log::options().sync(wrote::SyncPolicy::No);
+    let log = options.format(wrote::Format::Lines).open(folder)?;
     // from any thread or task, by a clone or a reference
     let _sequence = log.append(line)?.sequence();
-    log.sync()?; // now and then, and at the end: all that was appended before is durable
+    // now and then, and at the end: all records before it are durable
+    log.sync()?;
     Ok(())
 }
 
 pub fn log_always(folder: &Path, message: &[u8]) -> Result {
-    let log = wrote::Log::options().sync(wrote::SyncPolicy::Always).open(folder)?;
-    // from any thread, by a clone or a reference; in a task: log.append(message)?.await?
+    let sync = wrote::SyncPolicy::Always;
+    let log = wrote::Log::options().sync(sync).open(folder)?;
+    // from any thread, by a clone or a reference;
+    // in a task: log.append(message)?.await?
     log.append(message)?.wait()?; // durable
     Ok(())
 }
 
 pub async fn mutex(path: &Path, message: &[u8]) -> Result {
     use tokio::io::AsyncWriteExt;
-    let file = std::sync::Arc::new(tokio::sync::Mutex::new(tokio::fs::File::create(path).await?));
-    file.lock().await.write_all(message).await?; // in each task, by a clone of the Arc
-    file.lock().await.flush().await?; // at the end: the last message has reached the kernel
+    let file = tokio::fs::File::create(path).await?;
+    let file = std::sync::Arc::new(tokio::sync::Mutex::new(file));
+    // in each task, by a clone of the Arc
+    file.lock().await.write_all(message).await?;
+    // at the end: the last message has reached the kernel
+    file.lock().await.flush().await?;
     Ok(())
 }
 
 pub async fn mpsc(path: &Path, message: Vec<u8>) -> Result {
     use tokio::io::AsyncWriteExt;
-    let (sender, mut receiver) = tokio::sync::mpsc::channel::<Vec<u8>>(1024);
+    use tokio::sync::mpsc::channel;
+    let (sender, mut receiver) = channel::<Vec<u8>>(1024);
     let mut file = tokio::fs::File::create(path).await?;
     let writer = tokio::spawn(async move {
         while let Some(message) = receiver.recv().await {

@@ -14,7 +14,8 @@ pub fn write_all(path: &Path, folder: &Path, bytes: &[u8]) -> Result {
 }
 
 pub fn bufwriter(path: &Path, folder: &Path, pieces: &[&[u8]]) -> Result {
-    let mut writer = std::io::BufWriter::new(std::fs::File::create(path)?);
+    let file = std::fs::File::create(path)?;
+    let mut writer = std::io::BufWriter::new(file);
     for piece in pieces {
         std::io::Write::write_all(&mut writer, piece)?;
     }

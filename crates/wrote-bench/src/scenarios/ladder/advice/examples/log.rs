@@ -3,9 +3,11 @@
 use wrote::{Error, Log, SyncPolicy};
 
 pub fn append(folder: &str, records: &[&[u8]]) -> Result<(), Error> {
-    let log = Log::options().sync(SyncPolicy::Always).open(folder)?; // clone it into any thread
+    // clone it into any thread
+    let log = Log::options().sync(SyncPolicy::Always).open(folder)?;
     for record in records {
-        log.append(record)?.wait()?; // survives a power loss; threads that wait share a flush
+        // survives a power loss; threads that wait share a flush
+        log.append(record)?.wait()?;
     }
     log.close()
 }

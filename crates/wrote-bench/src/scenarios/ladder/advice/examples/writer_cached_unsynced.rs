@@ -2,8 +2,12 @@
 
 use std::io::{Result, Write};
 
-pub fn stream(path: &str, pieces: impl IntoIterator<Item = Vec<u8>>) -> Result<()> {
-    let mut writer = wrote::Writer::options().direct(false).open(path)?;
+pub fn stream<I>(path: &str, pieces: I) -> Result<()>
+where
+    I: IntoIterator<Item = Vec<u8>>,
+{
+    let options = wrote::Writer::options().direct(false);
+    let mut writer = options.open(path)?;
     for piece in pieces {
         writer.write_all(&piece)?; // of any size
     }
