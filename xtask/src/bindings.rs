@@ -13,10 +13,18 @@ use std::process::Command;
 /// The manifest of the workspace.
 pub const MANIFEST: &str = "bindings/Cargo.toml";
 
-/// Builds libwrote without optimizations, and the example of its README against it, and runs that.
-pub fn smoke() -> Result<(), Failure> {
-    let words = ["build", "--locked", "-p", "wrote-c", "--manifest-path", MANIFEST];
-    run(&mut cargo(&words), HANG, Show::Live)?.success("the build of libwrote")?;
+/// Runs the example of each binding's README, as it is built without optimizations.
+pub fn smoke(report: &mut Report) -> Result<(), Failure> {
+    report.step("build of the bindings", || {
+        let words = ["build", "--locked", "--workspace", "--manifest-path", MANIFEST];
+        run(&mut cargo(&words), HANG, Show::Live)?.success("cargo build").map(drop)
+    })?;
+    report.step("example of libwrote", c)?;
+    report.step("example of the Python package", python)
+}
+
+/// Builds the example of libwrote's README, and runs it.
+fn c() -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried(target().display())?;
     let folder = folder.path();
     let source = example("bindings/c/README.md", "c")?;
@@ -29,23 +37,62 @@ pub fn smoke() -> Result<(), Failure> {
     cc.current_dir(folder).args(["-Wall", "-Werror", "-I"]).arg(root().join("bindings/c/include"));
     output(cc.args(["save.c", "libwrote.so.0", "-Wl,-rpath,$ORIGIN", "-o", "save"]), "cc")?;
     let said = output(Command::new("./save").current_dir(folder), "the example")?;
-    let saved = std::fs::read_to_string(folder.join("settings.ini")).tried("settings.ini")?;
-    match (&said[..], &saved[..]) {
-        ("record 0 is durable\n", "colour = green\n") => Ok(()),
-        _ => Err(Failure::Failed(format!("the example printed {said:?} and saved {saved:?}"))),
+    check_example(folder, &said, "record 0 is durable\n")
+}
+
+/// Runs the example of the Python package's README.
+fn python() -> Result<(), Failure> {
+    let folder = tempfile::tempdir_in(target()).tried(target().display())?;
+    let folder = folder.path();
+    package(folder)?;
+    let source = example("bindings/python/README.md", "python")?;
+    std::fs::write(folder.join("example.py"), source).tried("the example")?;
+    let mut run = Command::new("python3");
+    let said = output(run.current_dir(folder).arg("example.py"), "the example")?;
+    check_example(folder, &said, "durable: 65 records\n60 b'task 59'\n")
+}
+
+/// Makes the Python package in `folder` from its sources and the built library.
+fn package(folder: &Path) -> Result<(), Failure> {
+    let version = output(Command::new("python3").args(["-c", PYTHON]), "python3")?;
+    if version.trim() != "True" {
+        return Err(Failure::Skipped("python3 is older than 3.11".to_owned()));
     }
+    let (from, to) = (root().join("bindings/python/python/wrote"), folder.join("wrote"));
+    output(Command::new("cp").arg("-r").arg(&from).arg(&to), "cp")?;
+    let library = libraries().join("lib_wrote.so");
+    std::fs::copy(&library, to.join("_wrote.abi3.so")).tried(library.display()).map(drop)
+}
+
+/// Asks whether this Python loads the package.
+const PYTHON: &str = "import sys; print(sys.version_info >= (3, 11))";
+
+fn check_example(folder: &Path, said: &str, expected: &str) -> Result<(), Failure> {
+    let saved = std::fs::read_to_string(folder.join("settings.ini")).tried("settings.ini")?;
+    if said.starts_with(expected) && saved == "colour = green\n" {
+        return Ok(());
+    }
+    Err(Failure::Failed(format!("the example printed {said:?} and saved {saved:?}")))
 }
 
 /// Runs the campaign: lints and tests of every binding.
 pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
     report
         .step("Debian packages of the bindings", || provide(&["cc", "c++", "valgrind"], install))?;
-    report.step("example of libwrote", smoke)?;
+    smoke(report)?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--manifest-path", MANIFEST];
     step(report, "clippy of the bindings", &[&clippy[..], &STRICT].concat())?;
     report.step("tests of the bindings", || {
         let words = ["test", "--workspace", "--no-fail-fast", "--manifest-path", MANIFEST];
         cargo_tests(&mut cargo(&words))
+    })?;
+    report.step("tests of the Python package", || {
+        let folder = tempfile::tempdir_in(target()).tried(target().display())?;
+        package(folder.path())?;
+        let mut tests = Command::new("python3");
+        tests.arg(root().join("bindings/python/tests/test_wrote.py"));
+        tests.env("PYTHONPATH", folder.path());
+        run(&mut tests, HANG, Show::Live)?.success("the tests").map(drop)
     })
 }
 

@@ -32,7 +32,7 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
         let mut command = cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]);
         cargo_tests(command.arg(programs::features()))
     })?;
-    report.step("example of libwrote", bindings::smoke)?;
+    bindings::smoke(&mut report)?;
     nightly::list(&mut report);
     times::finish(report, "test")
 }

@@ -1,0 +1,40 @@
+"""Files and logs that say what each write survives.
+
+    wrote.write("settings.json", text)               # whole and durable, or not at all
+
+    with wrote.replace("report.csv", "w") as file:   # the old file stays until the end
+        csv.writer(file).writerows(rows)
+
+    with wrote.open_log("events") as log:
+        log.append_wait(b"saved the report")         # survives a power loss now
+        await log.append(b"from a task")             # the same, for asyncio
+
+Errors are OSError, with errno, filename, and the library's text. Every call that waits lets other
+threads run. After os.fork() the child can't use its parent's files and logs: calls raise Forked.
+"""
+
+from ._files import TextWriter, Writer, append, create, reader, replace
+from ._logs import Log, open_log, read_log
+from ._wrote import (
+    Alignment,
+    Damaged,
+    Differs,
+    Engine,
+    Foreign,
+    Forked,
+    Interfered,
+    Interrupted,
+    LogReader,
+    NotYet,
+    Poisoned,
+    Record,
+    Refused,
+    Ticket,
+    TooLong,
+    Truncated,
+    Written,
+    __version__,
+    copy,
+    write,
+    write_new,
+)

@@ -1,0 +1,256 @@
+"""Files of Python's io module on the library's writers and readers."""
+
+import codecs
+import io
+import locale
+import os
+
+from . import _open
+from ._wrote import RawReader, RawWriter
+
+_TEXT = {"w", "wt", "a", "at", "x", "xt"}
+_BINARY = {"wb", "ab", "xb"}
+
+
+def replace(path, mode="w", *, encoding=None, errors=None, newline=None, durable=True,
+            permissions=None, size_hint=0):
+    """Opens a file that takes the place of the one at `path` when it is closed.
+
+    Until then, after an exception inside `with`, and after a crash at any moment, the old file stays
+    as it is. Readers see the old content or the new. When `close()` or the `with` has ended, the new
+    content survives a power loss; with durable=False a crash of the process alone.
+
+    `mode` is "w" for text or "wb" for bytes; "x" and "xb" make an existing name a FileExistsError.
+    `encoding`, `errors` and `newline` are those of open(). The new file gets the old one's
+    permissions, owner and attributes, or `permissions`; symbolic links are followed and kept. With
+    `size_hint` that many bytes are reserved at once.
+
+    A process that is killed leaves a file ".NAME.wrote-PROCESS-NUMBER", which `wrote clean` removes.
+    """
+    return _file(path, mode, "replace", "wx", encoding, errors, newline, durable=durable,
+                 permissions=permissions, size_hint=size_hint)
+
+
+def create(path, mode="w", *, encoding=None, errors=None, newline=None, durable=True,
+           permissions=None, size_hint=0, sync=None, direct=True):
+    """Opens a file for writing, and empties an existing one: a faster open(path, "w").
+
+    After flush() the bytes survive a crash of the process, after sync() and close() a power loss,
+    with the name of a new file. `sync` makes them durable on the way: "always", "everysec", or a
+    number of seconds. A crash before leaves any part of the file: replace() keeps the old one. After
+    an exception inside `with` a new file is removed.
+    """
+    return _file(path, mode, "create", "wx", encoding, errors, newline, durable=durable,
+                 permissions=permissions, size_hint=size_hint, sync=sync, direct=direct)
+
+
+def append(path, mode="a", *, encoding=None, errors=None, newline=None, durable=True,
+           permissions=None, sync=None):
+    """Opens a file for appending, or creates it. One process at a time: the file is locked.
+
+    Promises as for create(). Programs that share a file should use a log.
+    """
+    return _file(path, mode, "append", "a", encoding, errors, newline, durable=durable,
+                 permissions=permissions, sync=sync)
+
+
+def reader(path):
+    """Opens a file for reading bytes: a faster open(path, "rb") for long files that are not cached."""
+    return io.BufferedReader(_Reader(path), 128 << 10)
+
+
+def _file(path, mode, purpose, letters, encoding, errors, newline, *, durable, permissions,
+          size_hint=0, sync=None, direct=True):
+    if mode not in _TEXT | _BINARY or mode[0] not in letters:
+        first = letters[0]
+        raise ValueError(f'mode {mode!r}: use "{first}" for text or "{first}b" for bytes')
+    is_text = mode not in _BINARY
+    if not is_text and (encoding, errors, newline) != (None, None, None):
+        raise ValueError("binary mode takes no encoding, errors or newline argument")
+    if newline not in (None, "", "\n", "\r", "\r\n"):
+        raise ValueError(f"illegal newline value: {newline!r}")
+    if is_text:
+        encoding = encoding if encoding not in (None, "locale") else locale.getencoding()
+        codec = codecs.lookup(encoding).name
+    path = os.fsdecode(path)
+    raw = RawWriter(path, purpose, permissions=permissions, sync=sync, size_hint=size_hint,
+                    create_new=mode[0] == "x", direct=direct)
+    binary = Writer(raw, path, mode, purpose, durable)
+    if not is_text:
+        return binary
+    # Nothing to translate: the library takes the text as it is.
+    if codec == "utf-8" and errors in (None, "strict") and newline in (None, "", "\n"):
+        return TextWriter(binary, encoding)
+    return EncodedWriter(binary, encoding=encoding, errors=errors, newline=newline)
+
+
+class _Ending:
+    """The ends of a file: closed by `with`, abandoned, or left to the garbage collector."""
+
+    def __exit__(self, kind, value, traceback):
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def __del__(self):
+        """Does nothing: that of io would close it, and so put half a file in place."""
+
+
+class Writer(_Ending, io.BufferedIOBase):
+    """A binary file of replace(), create() or append(). Threads may share it."""
+
+    def __init__(self, raw, path, mode, purpose, durable):
+        self._raw, self.name, self.mode = raw, path, mode
+        self._purpose, self._durable = purpose, durable
+        self._is_closed = False
+        # The native functions themselves: no frame of Python for each call.
+        self.write, self.tell, self.seek = raw.write, raw.tell, raw.seek
+        _open.opened(self)
+
+    def __repr__(self):
+        return f"<wrote.Writer name={self.name!r} mode={self.mode!r}>"
+
+    def writable(self):
+        return True
+
+    def seekable(self):
+        return True
+
+    @property
+    def closed(self):
+        return self._is_closed
+
+    def flush(self):
+        """Writes all bytes to the file, and waits for that. Makes nothing durable."""
+        self._raw.flush()
+
+    def sync(self):
+        """Makes earlier writes durable. Only close() puts a file in another's place."""
+        self._raw.sync()
+
+    def finish(self):
+        """Writes the rest, makes the file durable, and puts it in place: the commit. Returns a
+        Written. After an error the old file of replace() is unchanged."""
+        self._is_closed = True
+        _open.closed(self)
+        return self._raw.finish(self._durable)
+
+    def close(self):
+        """Like finish(); does nothing where the file has ended."""
+        if not self._is_closed:
+            self.finish()
+
+    def abandon(self):
+        """Ends without writing the rest. The old file of replace() stays, and a file that create()
+        made is removed; in an older file, the bytes written until now stay."""
+        self._is_closed = True
+        _open.closed(self)
+        self._raw.abandon()
+
+    def __del__(self):
+        if not getattr(self, "_is_closed", True):
+            _open.warn(self._left(), self)
+            self.abandon()
+
+    def _left(self):
+        if self._purpose == "replace":
+            return f"{self.name}: not replaced: its writer was never closed"
+        return f"{self.name}: not whole: its writer was never closed"
+
+    def _at_exit(self):
+        self.abandon()
+        return self._left()
+
+    def _in_child(self):
+        # Not closed: a write must fail as one after a fork. Only the parent's copy is abandoned.
+        self._raw.fork()
+        self._is_closed = True
+
+
+class TextWriter(_Ending, io.TextIOBase):
+    """A text file in UTF-8 of replace(), create() or append()."""
+
+    errors = "strict"
+    newlines = None
+
+    def __init__(self, binary, encoding):
+        self._binary, self._encoding = binary, encoding
+        self.name, self.mode = binary.name, binary.mode
+        self.write = binary._raw.write_text
+
+    def __repr__(self):
+        return f"<wrote.TextWriter name={self.name!r} mode={self.mode!r} encoding={self.encoding!r}>"
+
+    @property
+    def buffer(self):
+        return self._binary
+
+    @property
+    def encoding(self):
+        return self._encoding
+
+    @property
+    def closed(self):
+        return self._binary.closed
+
+    def writable(self):
+        return True
+
+    def tell(self):
+        return self._binary.tell()
+
+    def flush(self):
+        self._binary.flush()
+
+    def sync(self):
+        self._binary.sync()
+
+    def finish(self):
+        return self._binary.finish()
+
+    def close(self):
+        self._binary.close()
+
+    def abandon(self):
+        self._binary.abandon()
+
+
+class EncodedWriter(_Ending, io.TextIOWrapper):
+    """A text file with another encoding or line end."""
+
+    @property
+    def mode(self):
+        return self.buffer.mode
+
+    def sync(self):
+        self.flush()
+        self.buffer.sync()
+
+    def finish(self):
+        try:
+            self.flush()
+        except BaseException:
+            self.abandon()
+            raise
+        return self.buffer.finish()
+
+    def close(self):
+        if not self.closed:
+            self.finish()
+
+    def abandon(self):
+        self.buffer.abandon()
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, path):
+        self.name, self.mode = path, "rb"
+        self._raw = RawReader(os.fsdecode(path))
+        self.readinto, self.seek = self._raw.readinto, self._raw.seek
+
+    def readable(self):
+        return True
+
+    def seekable(self):
+        return True

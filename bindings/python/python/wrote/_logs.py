@@ -1,0 +1,78 @@
+"""Logs, closed by `with`, and their readers."""
+
+import os
+
+from . import _open
+from ._wrote import Log as _Log
+from ._wrote import LogReader
+
+
+class Log(_Log):
+    """An append-only log in a folder, for any number of threads and tasks. open_log() opens one."""
+
+    def __new__(cls, path, **options):
+        path = os.fsdecode(path)
+        log = super().__new__(cls, path, **options)
+        log.path = path
+        log._is_closed = False
+        _open.opened(log)
+        return log
+
+    def __init__(self, path, **options):
+        pass
+
+    def __repr__(self):
+        return f"<wrote.Log {self.path!r}>"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        self.close()
+
+    @property
+    def closed(self):
+        return self._is_closed
+
+    def close(self):
+        """Ends the log: makes all records durable, and marks the log as closed. Raises any error
+        since the opening. On a full disk (NotYet) it can be called again."""
+        super().close()
+        self._is_closed = True
+        _open.closed(self)
+        for waiter in list(self._waits.values()):
+            waiter.stop()
+
+    def __del__(self):
+        if not getattr(self, "_is_closed", True):
+            _open.warn(f"{self.path}: the log was never closed", self)
+            self.close()
+
+    def _at_exit(self):
+        try:
+            self.close()
+        except OSError as error:
+            return str(error)
+        return None
+
+    def _in_child(self):
+        self._is_closed = True
+
+
+def open_log(path, *, sync="always", **options):
+    """Opens the log in a folder, or makes both. One writer at a time.
+
+    `sync` decides what a record survives that was waited for: with "always" a power loss, and so does
+    every record before it; with "everysec", "no" or a number of seconds a crash of the process.
+
+    Options: format ("framed", or "lines" for plain text), segment_bytes (64 MiB), retain_bytes and
+    retain_age in seconds (then the oldest segments go), buffers (8), buffer_bytes (1 MiB, into which
+    a record must fit), permissions of new files.
+    """
+    return Log(path, sync=sync, **options)
+
+
+def read_log(path, start=0, *, follow=False):
+    """Reads the log in a folder from record `start`, while any process writes it. With `follow` it
+    waits for further records, and for a log that is not there yet."""
+    return LogReader(os.fsdecode(path), start, follow=follow)

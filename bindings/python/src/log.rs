@@ -1,0 +1,270 @@
+//! `Log` and `Ticket`: records from many threads and tasks, each acknowledged when it is safe.
+
+use crate::buffer::{with_all_bytes, with_bytes};
+use crate::error::{raise, waiting};
+use crate::log_reader::LogReader;
+use crate::sync::policy;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use wrote::Format;
+
+/// An append-only log in a folder, for any number of threads and tasks.
+#[pyclass(frozen, subclass, module = "wrote._wrote")]
+pub struct Log {
+    log: wrote::Log,
+    /// Whether `close` has ended it, for the readers that follow it.
+    is_closed: Arc<AtomicBool>,
+    /// For each event loop its `Waiter`.
+    waits: Py<PyDict>,
+}
+
+#[pymethods]
+impl Log {
+    #[new]
+    #[pyo3(signature = (
+        path, *, sync=None, format="framed", segment_bytes=None, retain_bytes=None,
+        retain_age=None, buffers=None, buffer_bytes=None, permissions=None,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they are named ones in Python")]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        sync: Option<&Bound<'_, PyAny>>,
+        format: &str,
+        segment_bytes: Option<u64>,
+        retain_bytes: Option<u64>,
+        retain_age: Option<f64>,
+        buffers: Option<u32>,
+        buffer_bytes: Option<usize>,
+        permissions: Option<u32>,
+    ) -> PyResult<Log> {
+        let mut options = wrote::Log::options().format(match format {
+            "framed" => Format::Framed,
+            "lines" => Format::Lines,
+            other => {
+                let text = format!("format={other:?}: use \"framed\" or \"lines\"");
+                return Err(PyValueError::new_err(text));
+            }
+        });
+        if let Some(sync) = sync {
+            options = options.sync(policy(sync)?);
+        }
+        if let Some(bytes) = segment_bytes {
+            options = options.segment_bytes(bytes);
+        }
+        if let Some(bytes) = retain_bytes {
+            options = options.retain_bytes(bytes);
+        }
+        if let Some(seconds) = retain_age {
+            let age = Duration::try_from_secs_f64(seconds)
+                .map_err(|_| PyValueError::new_err(format!("retain_age={seconds}: not a time")))?;
+            options = options.retain_age(age);
+        }
+        if let Some(buffers) = buffers {
+            options = options.buffers(buffers);
+        }
+        if let Some(bytes) = buffer_bytes {
+            options = options.buffer_bytes(bytes);
+        }
+        if let Some(permissions) = permissions {
+            options = options.mode(permissions);
+        }
+        let log = waiting(py, || options.open(path))?;
+        Ok(Log { log, is_closed: Arc::default(), waits: PyDict::new(py).unbind() })
+    }
+
+    /// Appends a record, and returns its ticket: `ticket.wait()` or `await ticket`. Until then the
+    /// record survives nothing. Waits only while all buffers are in flight.
+    fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<Ticket> {
+        let sequence = with_bytes(record, |bytes| self.sequence_of(py, bytes))?;
+        Ok(self.ticket_of(py, sequence, sequence))
+    }
+
+    /// Appends a record and waits until it is as safe as the log promises. Returns its sequence.
+    fn append_wait(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
+        with_bytes(record, |bytes| {
+            waiting(py, || {
+                let ticket = self.log.append(bytes)?;
+                let sequence = ticket.sequence();
+                ticket.wait().map(|()| sequence)
+            })
+        })
+    }
+
+    /// Appends consecutive records, of which all or none are there after a crash. Returns one
+    /// ticket for all of them, which must fit into one buffer.
+    fn append_all(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<Ticket> {
+        with_all_bytes(records, |records| {
+            let sequences = waiting(py, || self.log.append_all(records).map(|(all, _)| all))?;
+            Ok(self.ticket_of(py, sequences.start, sequences.end - 1))
+        })
+    }
+
+    /// Returns the ticket of a record that was appended by any thread or task.
+    fn ticket(&self, py: Python<'_>, sequence: u64) -> Ticket {
+        self.ticket_of(py, sequence, sequence)
+    }
+
+    /// Makes every record durable that was appended until now.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        waiting(py, || self.log.sync())
+    }
+
+    /// Removes segments whose records are all before `sequence`, durably. Returns the sequence of
+    /// the first record that is left.
+    fn trim_before(&self, py: Python<'_>, sequence: u64) -> PyResult<u64> {
+        waiting(py, || self.log.trim_before(sequence))
+    }
+
+    /// Removes record `sequence` and all later ones, durably. The next record gets that sequence.
+    fn truncate_from(&self, py: Python<'_>, sequence: u64) -> PyResult<()> {
+        waiting(py, || self.log.truncate_from(sequence))
+    }
+
+    /// Returns what a record survives now: "nothing", "process-crash", "os-crash", "power-loss".
+    fn survives(&self, sequence: u64) -> &'static str {
+        self.log.survives(sequence).as_str()
+    }
+
+    /// The sequence of the next record, unless another thread appends before.
+    #[getter]
+    fn next_sequence(&self) -> u64 {
+        self.log.next_sequence()
+    }
+
+    /// Every record before this one survives a crash of the process.
+    #[getter]
+    fn written_sequence(&self) -> u64 {
+        self.log.written_sequence()
+    }
+
+    /// Every record before this one survives a power loss.
+    #[getter]
+    fn durable_sequence(&self) -> u64 {
+        self.log.durable_sequence()
+    }
+
+    /// Returns the log's figures.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (stats, figures) = (self.log.stats(), PyDict::new(py));
+        for (key, value) in [
+            ("found_records", stats.found_records),
+            ("torn_bytes", stats.torn_bytes),
+            ("first_sequence", stats.first_sequence),
+            ("next_sequence", stats.next_sequence),
+            ("written_sequence", stats.written_sequence),
+            ("durable_sequence", stats.durable_sequence),
+            ("batches", stats.batches),
+            ("flushes", stats.flushes),
+            ("written_bytes", stats.written_bytes),
+            ("flushed_bytes", stats.flushed_bytes),
+            ("segments", stats.segments),
+            ("removed", stats.removed),
+        ] {
+            figures.set_item(key, value)?;
+        }
+        figures.set_item("flush_time", stats.flush_time.as_secs_f64())?;
+        figures.set_item("found_closed", stats.found_closed)?;
+        Ok(figures)
+    }
+
+    /// Reads the records from `start` on; with `follow` it waits for further ones until the log is
+    /// closed.
+    #[pyo3(signature = (start=0, *, follow=false))]
+    fn reader(&self, py: Python<'_>, start: u64, follow: bool) -> PyResult<LogReader> {
+        let open = || if follow { self.log.tail(start) } else { self.log.reader(start) };
+        let end = follow.then(|| Arc::clone(&self.is_closed));
+        waiting(py, open).map(|reader| LogReader::new(reader, follow, end))
+    }
+
+    /// Ends the log: makes all records durable, and marks the log as closed.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        waiting(py, || self.log.close())?;
+        self.is_closed.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    #[getter]
+    fn _waits(&self, py: Python<'_>) -> Py<PyDict> {
+        self.waits.clone_ref(py)
+    }
+}
+
+impl Log {
+    fn sequence_of(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<u64> {
+        // An append that finds room waits for nothing.
+        let appended = self.log.try_append(bytes).map(|ticket| ticket.map(|it| it.sequence()));
+        match appended.map_err(|error| raise(py, &error))? {
+            Some(sequence) => Ok(sequence),
+            None => waiting(py, || self.log.append(bytes).map(|ticket| ticket.sequence())),
+        }
+    }
+
+    fn ticket_of(&self, py: Python<'_>, first: u64, sequence: u64) -> Ticket {
+        let (log, waits) = (self.log.clone(), self.waits.clone_ref(py));
+        Ticket { log, waits, first, sequence, durable: false }
+    }
+}
+
+/// The promise for one record, or for a group of them: wait by `wait()`, or `await` it, which
+/// returns the sequence. Both can be repeated.
+#[pyclass(frozen, module = "wrote")]
+pub struct Ticket {
+    log: wrote::Log,
+    waits: Py<PyDict>,
+    /// The sequence of the first record.
+    #[pyo3(get)]
+    first: u64,
+    /// The sequence of the record, or of the last one of a group.
+    #[pyo3(get)]
+    pub sequence: u64,
+    /// Whether it waits for more than the log promises.
+    #[pyo3(get)]
+    pub durable: bool,
+}
+
+impl Ticket {
+    /// Returns the library's ticket.
+    pub fn ticket(&self) -> wrote::Ticket<'_> {
+        let ticket = self.log.ticket(self.sequence);
+        if self.durable { ticket.until_durable() } else { ticket }
+    }
+}
+
+#[pymethods]
+impl Ticket {
+    /// Waits until the record is as safe as the log promises: with sync="always" it survives a
+    /// power loss, and so does every record before it; else a crash of the process. Returns its
+    /// sequence.
+    fn wait(&self, py: Python<'_>) -> PyResult<u64> {
+        waiting(py, || self.ticket().wait()).map(|()| self.sequence)
+    }
+
+    /// Returns a ticket that waits until the record survives a power loss, whatever the log
+    /// promises.
+    fn until_durable(&self, py: Python<'_>) -> Ticket {
+        let &Ticket { ref log, ref waits, first, sequence, .. } = self;
+        Ticket { log: log.clone(), waits: waits.clone_ref(py), first, sequence, durable: true }
+    }
+
+    /// The worst event that the record survives now.
+    #[getter]
+    fn survives(&self) -> &'static str {
+        self.log.survives(self.sequence).as_str()
+    }
+
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let tasks = py.import("wrote._tasks")?;
+        tasks.call_method1("wait", (slf, slf.get().waits.bind(py)))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<wrote.Ticket of record {}: survives {}>", self.sequence, self.survives())
+    }
+}

@@ -1,0 +1,231 @@
+//! `RawWriter`: the library's `Writer` behind a file of Python.
+
+use crate::buffer::with_bytes;
+use crate::error::{raise, waiting};
+use crate::sync::policy;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyString;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wrote::{Error, SyncPolicy};
+use wrote_bindings::from_io;
+
+/// Bytes that are collected before the writer gets them. Only that may wait for the disk, so only
+/// then do other threads of Python have to be let in.
+const PENDING_BYTES: usize = 64 << 10;
+
+/// The result of a writer.
+#[pyclass(frozen, get_all, module = "wrote")]
+pub struct Written {
+    /// The file's length.
+    bytes: u64,
+    /// Seconds from the opening to the end.
+    elapsed: f64,
+    /// Whether the file was written past the page cache.
+    direct: bool,
+    /// Whether the file and its name are on stable storage.
+    durable: bool,
+}
+
+#[pymethods]
+impl Written {
+    fn __repr__(&self) -> String {
+        let Written { bytes, elapsed, direct, durable } = self;
+        let word = |yes: &bool| if *yes { "True" } else { "False" };
+        let (direct, durable) = (word(direct), word(durable));
+        format!("Written(bytes={bytes}, elapsed={elapsed}, direct={direct}, durable={durable})")
+    }
+}
+
+/// The library's writer. `wrote.Writer` and `wrote.TextWriter` are files on it.
+#[pyclass(frozen, module = "wrote._wrote")]
+pub struct RawWriter {
+    state: Mutex<State>,
+    /// Set in the child of a fork.
+    is_forked: AtomicBool,
+}
+
+struct State {
+    /// `None` after its end.
+    writer: Option<wrote::Writer>,
+    pending: Vec<u8>,
+    /// Whether bytes may wait in `pending`: no write syncs by itself.
+    collects: bool,
+}
+
+impl State {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.push()?;
+        if self.collects && bytes.len() < PENDING_BYTES {
+            self.pending.extend_from_slice(bytes);
+            return Ok(());
+        }
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.write_all(bytes)).map_err(from_io)
+    }
+
+    /// Gives the writer what was collected.
+    fn push(&mut self) -> Result<(), Error> {
+        if let (Some(writer), false) = (&mut self.writer, self.pending.is_empty()) {
+            writer.write_all(&self.pending).map_err(from_io)?;
+            self.pending.clear();
+        }
+        Ok(())
+    }
+}
+
+impl RawWriter {
+    /// Returns the state of a writer that is open.
+    fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
+        if self.is_forked.load(Ordering::Relaxed) {
+            return Err(raise(py, &Error::Forked));
+        }
+        let state = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        match state.writer {
+            Some(_) => Ok(state),
+            None => Err(PyValueError::new_err("I/O operation on closed file.")),
+        }
+    }
+
+    fn put(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
+        let mut state = self.open(py)?;
+        if state.collects && bytes.len() <= PENDING_BYTES - state.pending.len() {
+            state.pending.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let state = &mut *state;
+        waiting(py, || state.put(bytes))
+    }
+
+    /// Calls `act` with the writer, which has all bytes.
+    fn on_writer<T: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut wrote::Writer) -> Result<T, Error> + Send,
+    ) -> PyResult<Option<T>> {
+        let mut state = self.open(py)?;
+        let state = &mut *state;
+        waiting(py, || {
+            state.push()?;
+            state.writer.as_mut().map(act).transpose()
+        })
+    }
+}
+
+#[pymethods]
+impl RawWriter {
+    #[new]
+    #[pyo3(signature = (path, purpose, *, permissions, sync, size_hint, create_new, direct))]
+    #[expect(clippy::too_many_arguments, reason = "the package alone calls it")]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        purpose: &str,
+        permissions: Option<u32>,
+        sync: Option<&Bound<'_, PyAny>>,
+        size_hint: u64,
+        create_new: bool,
+        direct: bool,
+    ) -> PyResult<RawWriter> {
+        let sync = sync.map(policy).transpose()?.unwrap_or_default();
+        let mut options = wrote::Writer::options()
+            .sync(sync)
+            .size_hint(size_hint)
+            .create_new(create_new)
+            .direct(direct)
+            .replace(purpose == "replace")
+            .append(purpose == "append")
+            .abandon_on_drop(true);
+        if let Some(permissions) = permissions {
+            options = options.mode(permissions);
+        }
+        let writer = Some(waiting(py, || options.open(path))?);
+        let state = State { writer, pending: Vec::new(), collects: sync == SyncPolicy::No };
+        Ok(RawWriter { state: Mutex::new(state), is_forked: AtomicBool::new(false) })
+    }
+
+    fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
+        with_bytes(data, |bytes| {
+            self.put(py, bytes)?;
+            Ok(bytes.len())
+        })
+    }
+
+    /// Writes text as UTF-8, and returns the number of its characters.
+    fn write_text(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<usize> {
+        self.put(py, text.to_str()?.as_bytes())?;
+        text.len()
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.on_writer(py, |writer| writer.flush().map_err(from_io)).map(drop)
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.on_writer(py, wrote::Writer::sync_data).map(drop)
+    }
+
+    fn tell(&self, py: Python<'_>) -> PyResult<u64> {
+        let mut state = self.open(py)?;
+        let pending = state.pending.len() as u64;
+        let position = state.writer.as_mut().map_or(Ok(0), |writer| writer.stream_position());
+        position.map(|position| position + pending).map_err(|error| raise(py, &from_io(error)))
+    }
+
+    #[pyo3(signature = (offset, whence=0))]
+    fn seek(&self, py: Python<'_>, offset: i64, whence: u32) -> PyResult<u64> {
+        let to = match whence {
+            0 => SeekFrom::Start(
+                u64::try_from(offset)
+                    .map_err(|_| PyValueError::new_err(format!("negative seek value {offset}")))?,
+            ),
+            1 => SeekFrom::Current(offset),
+            2 => SeekFrom::End(offset),
+            _ => return Err(PyValueError::new_err(format!("invalid whence ({whence})"))),
+        };
+        let place = self.on_writer(py, |writer| writer.seek(to).map_err(from_io))?;
+        Ok(place.unwrap_or_default())
+    }
+
+    /// Ends the file. After an error the old one is unchanged.
+    fn finish(&self, py: Python<'_>, durable: bool) -> PyResult<Option<Written>> {
+        let mut state = self.open(py)?;
+        let state = &mut *state;
+        let written = waiting(py, || {
+            let pushed = state.push();
+            state.pending = Vec::new();
+            let Some(writer) = state.writer.take() else { return Ok(None) };
+            // Else the writer is dropped, and abandons.
+            pushed?;
+            if durable { writer.finish() } else { writer.close() }.map(Some)
+        })?;
+        Ok(written.map(|written| Written {
+            bytes: written.bytes,
+            elapsed: written.elapsed.as_secs_f64(),
+            direct: written.direct,
+            durable: written.durable,
+        }))
+    }
+
+    /// Ends without writing the rest.
+    fn abandon(&self, py: Python<'_>) {
+        if self.is_forked.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut state = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *state;
+        py.detach(|| {
+            state.pending = Vec::new();
+            drop(state.writer.take());
+        });
+    }
+
+    /// Makes every later call fail, in the child of a fork. Takes no lock, which a thread of the
+    /// parent may have held.
+    fn fork(&self) {
+        self.is_forked.store(true, Ordering::Relaxed);
+    }
+}
