@@ -226,10 +226,11 @@ fn notes_of(fit: &Fit, document: &Document) -> Vec<Note> {
     let undecided = fit.rules.iter().filter_map(|rule| undecided(rule, document));
     let beside = fit.rules.iter().flat_map(|rule| {
         let worth = rule.verdict.is_some() || rule.of == "latency_p99_ns";
-        rule.beside
-            .iter()
-            .filter(move |beside| worth && beside.ratio.median > 0.0)
-            .map(|beside| ratio(rule, beside))
+        let is_told = move |of: &&Beside| {
+            let is_remedy = REMEDIES.contains(&&*of.neighbour);
+            worth && of.ratio.median > 0.0 && !(is_remedy && beside(rule, COPY).is_some())
+        };
+        rule.beside.iter().filter(is_told).map(|beside| ratio(rule, beside))
     });
     let is_one = document.fit.as_ref().is_some_and(|fits| fits.len() == 1);
     let is_without = is_one && fit.rules.iter().all(|rule| rule.says.is_none());
@@ -242,7 +243,47 @@ fn notes_of(fit: &Fit, document: &Document) -> Vec<Note> {
         Some(format!("{says}: {source}"))
     });
     let sources = sources.unique().map(|text| Note { on: On::Pages, ..text.into() });
-    undecided.chain(beside).chain(no_rule).map(Note::from).chain(sources).collect()
+    let remedies = fit.rules.iter().filter_map(remedies);
+    let told = undecided.chain(beside).chain(remedies).chain(no_rule);
+    told.map(Note::from).chain(sources).collect()
+}
+
+/// The neighbour that others are remedies for, and these.
+const COPY: &str = "copy";
+const REMEDIES: [&str; 3] = ["copy-idle", "copy-paced", "dontcache"];
+/// How many times as long as alone an operation takes where remedies are worth a measurement.
+const WORTH_A_REMEDY: f64 = 2.0;
+
+/// Says which remedies for a copy helped: those whose interval is below the copy's own. Where none
+/// was tried and the copy is felt, says how to.
+fn remedies(rule: &FitRule) -> Option<String> {
+    let is_latency = rule.of == "latency_p99_ns" || rule.most.is_some();
+    let measured = |name| beside(rule, name).filter(|of| is_latency && of.ratio.median > 0.0);
+    let copy = measured(COPY)?;
+    let (helped, others): (Vec<&Beside>, Vec<&Beside>) = REMEDIES
+        .into_iter()
+        .filter_map(measured)
+        .partition(|remedy| remedy.ratio.ci95_high < copy.ratio.ci95_low);
+    let list = |remedies: &[&Beside]| {
+        let told = |of: &&Beside| {
+            let verdict = of.verdict.map(|verdict| format!(", {}", verdict.words()));
+            let times = units::significant(of.ratio.median);
+            format!("{} ({times} times{})", of.neighbour, verdict.unwrap_or_default())
+        };
+        remedies.iter().map(told).join(", ")
+    };
+    let found = match (&helped[..], &others[..]) {
+        ([], []) => {
+            let tries = format!("--beside {COPY},{} measures remedies too", REMEDIES.join(","));
+            return (copy.ratio.ci95_low > WORTH_A_REMEDY).then_some(tries);
+        }
+        ([], others) => format!("no measurable help from {}", list(others)),
+        (helped, []) => format!("{} helped", list(helped)),
+        (helped, others) => {
+            format!("{} helped; no measurable help from {}", list(helped), list(others))
+        }
+    };
+    Some(format!("Remedies for a copy, {}: {found}", rule.name))
 }
 
 fn undecided(rule: &FitRule, document: &Document) -> Option<String> {
@@ -281,6 +322,34 @@ fn ratio(rule: &FitRule, beside: &Beside) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_remedy_helped_where_its_interval_is_below_the_copys() {
+        let beside = |neighbour: &str, median: f64| Beside {
+            neighbour: neighbour.into(),
+            ratio: Interval { median, ci95_low: median * 0.8, ci95_high: median * 1.2 },
+            ..Beside::default()
+        };
+        let rule = |beside: &[Beside]| FitRule {
+            name: "P99 < 10 ms".into(),
+            most: Some(1e7),
+            beside: beside.to_vec(),
+            ..FitRule::default()
+        };
+        let copy = beside("copy", 8.0);
+        assert_eq!(
+            remedies(&rule(std::slice::from_ref(&copy))).unwrap(),
+            "--beside copy,copy-idle,copy-paced,dontcache measures remedies too"
+        );
+        assert_eq!(remedies(&rule(&[beside("copy", 2.0)])), None);
+        let tried = [copy, beside("copy-idle", 7.0), beside("dontcache", 2.0)];
+        assert_eq!(
+            remedies(&rule(&tried)).unwrap(),
+            "Remedies for a copy, P99 < 10 ms: dontcache (2.00 times) helped; no measurable help \
+             from copy-idle (7.00 times)"
+        );
+        assert_eq!(remedies(&rule(&tried[1..])), None, "without the copy there is no comparison");
+    }
 
     #[test]
     fn a_figure_and_its_ends_have_one_unit() {

@@ -169,6 +169,7 @@ fn a_pattern_makes_as_many_calls_as_a_trace_of_the_program_has() {
         ("sqlite", "wal-full", 1000, 2160, 1012),
         ("etcd", "wal", 1000, 1000, 1000),
         ("postgresql", "wal-1", 1024, 1024, 1024),
+        ("postgresql", "wal-1-dsync", 1024, 1030, 0),
         ("postgresql", "checkpoint", 146, 4665, 28),
         ("redis", "aof-always", 2000, 2000, 2000),
         ("redis", "aof-everysec", 2000, 2000, 0),
