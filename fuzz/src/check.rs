@@ -96,7 +96,7 @@ impl damage::Truth for Truth {
     }
 }
 
-/// Tries the rules of reading, and those of the next step.
+/// Tries the rules of reading, and then of the next step.
 ///
 /// # Panics
 ///

@@ -7,9 +7,9 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 /// A place in a log: near a beginning, or anywhere.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Place {
-    /// A number of bytes behind the beginning of a batch.
+    /// A number of bytes after the beginning of a batch.
     Batch { batch: u8, behind: u8 },
-    /// A number of bytes behind the beginning of a file.
+    /// A number of bytes after the beginning of a file.
     File { file: u8, offset: u16 },
 }
 
@@ -72,8 +72,7 @@ pub enum Edit {
         field: u8,
         value: u64,
     },
-    /// The length of a batch's first record gets another value, and its checksum is that of no
-    /// bytes.
+    /// The length of a batch's first record gets another value, and its checksum covers no bytes.
     ForgeRecord {
         batch: u8,
         length: u32,
@@ -144,7 +143,7 @@ fn nth(files: &Files, index: u8) -> Option<String> {
     files.keys().nth(usize::from(index) % files.len().max(1)).cloned()
 }
 
-/// Finds the file and the offset of a place, which may be behind the file's end.
+/// Finds the file and the offset of a place, which may be after the file's end.
 fn find(files: &Files, log: &Log, place: Place) -> Option<(String, usize)> {
     match place {
         Place::Batch { batch, behind } => {
@@ -195,7 +194,7 @@ fn copy(files: &mut Files, log: &Log, from: Place, to: Place, len: usize, is_blo
     put(files, log, to, &bytes, is_block);
 }
 
-/// Returns the header of a batch with the bytes behind it, and the seed of its segment's checksums.
+/// Returns the header of a batch with the bytes after it, and the seed of its segment's checksums.
 fn batch<'a>(files: &'a mut Files, log: &Log, index: u8) -> Option<(&'a mut [u8], u32)> {
     let batch = &log.batches[usize::from(index) % log.batches.len()];
     let number = batch.file.split('.').next()?.parse().ok()?;

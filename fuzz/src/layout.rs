@@ -1,4 +1,4 @@
-//! Valid logs, written as `docs/log-format.md` says, without code of the library.
+//! Valid logs, written by `docs/log-format.md`, without code of the library.
 
 use lab::damage::Files;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -20,9 +20,9 @@ pub struct Shape {
     segments: u8,
     /// The batches of all segments in turn, repeated as often as needed.
     batches: [Batch; 4],
-    /// How many batches the durable frontier is behind the written ones.
+    /// How many batches the durable frontier trails the written one.
     lag: u8,
-    /// Blocks of zeros behind the last batch.
+    /// Blocks of zeros after the last batch.
     prepared: u8,
     is_closed: bool,
     has_next_prepared: bool,
@@ -77,7 +77,7 @@ struct Writer {
     used: usize,
     last_checksum: u32,
     after_cut: bool,
-    /// Nothing is behind the segment's own batches: recovery cut the file off.
+    /// Nothing follows the segment's own batches: recovery cut the file off.
     is_truncated: bool,
     /// The frontier after each batch.
     frontiers: Vec<u64>,

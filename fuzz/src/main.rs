@@ -2,7 +2,7 @@
 //!
 //! The fuzzer's input is not the log. It gives the length of a valid log, and the edits of its
 //! files. After any edit a record that is read must be the one written with its sequence. No record
-//! may be missing between two. The end may be silent only if nothing behind it shows that the next
+//! may be missing between two. The end may be silent only if no later byte shows that the next
 //! record was durable. Headers with wild contents and valid checksums are tried too. For those only
 //! three things hold: no panic, no memory without bound, no endless loop.
 //!
@@ -27,7 +27,7 @@ struct Input {
     then: NextStep,
 }
 
-/// The use of a damaged log after it was read.
+/// The next step with a damaged log after reading it.
 #[derive(Arbitrary, Clone, Copy, Debug, PartialEq, Eq)]
 enum NextStep {
     Nothing,

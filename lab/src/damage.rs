@@ -13,7 +13,7 @@ use wrote::{Error, Format, Log, LogReader, SyncPolicy};
 const RECORDS_MAX: usize = 100_000;
 /// The rule that a reader ends.
 pub const ENDLESS: &str = "reading does not end";
-/// The record that is appended behind the damage.
+/// The record appended after the damage.
 const NEW: &[u8] = b"new";
 
 /// The files of a log: names and bytes.
@@ -234,7 +234,7 @@ pub fn append_one(folder: &Path, format: Format) -> Result<u64, Error> {
     Ok(sequence)
 }
 
-/// Checks that an append behind damage fails and changes nothing, or keeps every readable record.
+/// Checks that an append after damage fails and changes nothing, or keeps every readable record.
 pub fn append(
     folder: &Path,
     truth: &impl Truth,

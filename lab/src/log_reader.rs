@@ -1,4 +1,4 @@
-//! A second reader of both formats, made from `docs/log-format.md` alone. It shares no code with
+//! A second reader of both formats, written only from `docs/log-format.md`. It shares no code with
 //! the first.
 
 #![forbid(unsafe_code)]
@@ -15,20 +15,20 @@ pub struct ReadLog {
     pub end: End,
     /// Segments whose header does not state the end of the segment before.
     pub unlinked: Vec<u64>,
-    /// Segments with garbage behind their last record, although the log continues.
+    /// Segments with garbage after their last record, although the log continues.
     pub garbage: Vec<u64>,
 }
 
-/// The end of a log. Each has the next sequence, and the place behind the last record in its
+/// The end of a log. Each has the next sequence, and the place after the last record in its
 /// segment.
 #[derive(Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of all ends")]
 pub enum End {
     /// Its writer closed it.
     Closed { sequence: u64 },
-    /// No byte stands behind the last record.
+    /// No byte stands after the last record.
     Open { sequence: u64 },
-    /// Bytes behind the last record were never durable.
+    /// Bytes after the last record were never durable.
     Torn { sequence: u64, offset: usize },
     /// Durable records are lost.
     Damaged { sequence: u64, offset: usize },
@@ -68,7 +68,7 @@ fn numbered<'a>(files: &'a [File], ending: &str) -> Vec<(u64, &'a [u8])> {
     found
 }
 
-/// The bytes of a segment, with the facts by which they are judged.
+/// The bytes of a segment, with the facts to judge them by.
 #[derive(Clone, Copy)]
 struct Segment<'a> {
     bytes: &'a [u8],
@@ -204,7 +204,7 @@ impl<'a> Segment<'a> {
         Some(batches.filter(|batch| batch.end - batch.begin <= longest).collect())
     }
 
-    /// Returns whether something was written behind the place of a reader.
+    /// Returns whether something was written after a reader's place.
     fn has_more(&self, place: &Place) -> bool {
         if !self.is_recycled {
             return is_filled(self.bytes, place.at);
@@ -219,8 +219,8 @@ impl<'a> Segment<'a> {
         Some(at + 8 + (word(header, 0) & 0x3fff_ffff) as usize)
     }
 
-    /// Returns the ranges of the valid records of a batch from `at` on, each behind at most one
-    /// record that is not valid.
+    /// Returns the ranges of the valid records of a batch from `at` on, each after at most one
+    /// invalid record.
     fn valid(&self, mut at: usize, mut sequence: u64, rest: Rest) -> Vec<std::ops::Range<usize>> {
         let mut ranges = Vec::new();
         let mut was_valid = true;
@@ -240,7 +240,7 @@ impl<'a> Segment<'a> {
     }
 
     /// Returns the greatest `durable_sequence` of the batches from `from` on; `None` if there is no
-    /// batch. `valid` are records behind it that are valid.
+    /// batch. `valid` are records after it that are valid.
     fn durable(&self, from: usize, mut valid: Vec<std::ops::Range<usize>>) -> Option<u64> {
         let mut durable = None;
         let blocks = (0..self.bytes.len()).step_by(self.block).skip_while(|&at| at < from);
@@ -343,7 +343,7 @@ pub fn read(files: &[File]) -> ReadLog {
     let (files, limits) = without_cut(numbered(files, ".segment"));
     let (mut records, mut unlinked, mut garbage) = (Vec::new(), Vec::new(), Vec::new());
     let mut place = Place::default();
-    // The segment that is read, and the files behind it.
+    // The segment that is read, and the files after it.
     let mut last: Option<Segment<'_>> = None;
     let mut later = &files[..];
     while let Some((&(number, bytes), behind)) = later.split_first() {
@@ -371,8 +371,8 @@ pub fn read(files: &[File]) -> ReadLog {
     ReadLog { records, end, unlinked, garbage }
 }
 
-/// Finds the end of a closed log from the end of its last file alone: the next sequence. By
-/// "Finding a place".
+/// Finds the end of a closed log only from the end of its last file: the next sequence. By "Finding
+/// a place".
 pub fn closed_end(files: &[File]) -> Option<u64> {
     let files = numbered(files, ".segment");
     let &(number, bytes) = files.last()?;
@@ -427,7 +427,7 @@ fn is_filled(bytes: &[u8], from: usize) -> bool {
     bytes.get(from..).is_some_and(|rest| rest.iter().any(|&byte| byte != 0))
 }
 
-/// Examines the bytes behind the last record: step 6.
+/// Examines the bytes after the last record: step 6.
 fn end(
     files: &[(u64, &[u8])],
     last: Option<Segment<'_>>,
@@ -457,7 +457,7 @@ fn end(
         let segment = Segment { bytes, block, identity, is_recycled, limit: u64::MAX };
         is_torn |= segment.has_more(&Place::default());
         durable = durable.max(segment.durable(0, Vec::new()));
-        // The batch in the sector of the header: the header was there too.
+        // The batch in the sector of the header: there was a header too.
         let first = segment.batch(64).filter(|batch| batch.first_sequence >= sequence);
         if first.is_some() && own.is_none() {
             return End::Damaged { sequence, offset };

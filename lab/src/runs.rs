@@ -50,7 +50,7 @@ enum Lab {
     LogWrites(log_writes::Arguments),
     /// Simulated disks that fail and lose their power, by many seeds.
     Sim(sim::Arguments),
-    /// Processes that are killed while they write.
+    /// Processes killed while they write.
     Kill(kill::Arguments),
     /// Random command lines, with damaged files, closed descriptors and limits.
     Commands(commands::Arguments),

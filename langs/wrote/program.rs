@@ -15,7 +15,7 @@ use wrote::{Reader, Writer};
 
 type Failure = Box<dyn Error>;
 
-/// Writes and closes. `close` promises the same as that of the other languages: the bytes survive a
+/// Writes and closes. `close` promises the same as in other languages: the bytes survive a
 /// crash of this process. `finish` would flush them to stable storage, as no other language does.
 fn write_bytes(path: &Path, size: u64, direct: bool) -> Result<(), Failure> {
     let mut writer = Writer::options().direct(direct).open(path)?;

@@ -46,7 +46,7 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
     /// How long the files of the streams are, as fio writes it [default: 2g for job files, 4g for
-    /// the ways to write]. With less than a gigabyte the CPU time drowns in that of the start.
+    /// the ways to write]. With less than a gigabyte the start dominates the CPU time.
     #[arg(long, value_name = "SIZE")]
     size: Option<Size>,
     /// Measure only these rows.
@@ -56,7 +56,7 @@ pub struct Arguments {
     /// root) and checked by fio.
     #[arg(long, value_name = "KIND,..", value_delimiter = ',', default_value = "own")]
     disk: Vec<DiskKind>,
-    /// Print what was asked and found, a line each, behind the rows.
+    /// Print what was asked and found, a line each, after the rows.
     #[arg(long)]
     summary: bool,
     /// Put the measured rows into peers/results/contests.md; its other rows stay as they are.

@@ -24,7 +24,7 @@ enum Verb {
     Growth(growth::Arguments),
     /// Measure, and draw the pictures of the documents.
     Picture {
-        /// Make these alone
+        /// Make only these
         #[arg(value_enum)]
         only: Vec<picture::Picture>,
     },

@@ -53,7 +53,7 @@ impl Sections {
         let place = |section: &str| {
             let name = section.split('`').next().unwrap_or_default().to_owned();
             let order = self.names.iter().position(|known| *known == name);
-            // An unknown section stays, behind the others.
+            // An unknown section stays, after the others.
             (order.unwrap_or(usize::MAX), name)
         };
         let (sections, heading) = ([old, "\n", section].concat(), format!("\n{HEADING}"));

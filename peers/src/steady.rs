@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// Bytes of the device in memory, for the files of the default benchmark and free space.
 const ZRAM_BYTES: u64 = 6 << 30;
-/// Tenths of the device that are written once before the first benchmark.
+/// Tenths of the device written once before the first benchmark.
 const FILLED_TENTHS: u64 = 9;
 
 /// Run one benchmark several times, and compare its results.

@@ -40,14 +40,13 @@ struct State {
     holders: usize,
     /// `/proc/self/mountinfo`.
     mounts: String,
-    /// `/proc/swaps`.
     swaps: String,
     /// `/proc/meminfo`.
     memory: String,
 }
 
 /// Takes the device, and fills it with random data under its exclusive use. Where it is not
-/// available the failure says why to skip it.
+/// available the failure is the reason to skip it.
 pub fn take() -> Result<Zram, Failure> {
     let zram = sized(SIZE_BYTES)?;
     let exclusive = i32::try_from(rustix::fs::OFlags::EXCL.bits()).tried(DEVICE)?;

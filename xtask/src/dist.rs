@@ -34,7 +34,7 @@ pub struct Arguments {
 
 /// The packed files.
 struct Packed {
-    /// The program alone.
+    /// Only the program.
     program: PathBuf,
     archive: PathBuf,
     debian: PathBuf,

@@ -17,14 +17,14 @@ pub const MANIFEST: &str = "fuzz/Cargo.toml";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The fuzzer links a C++ library.
 const NEEDED: [&str; 1] = ["c++"];
-/// Flags that count each edge, by which the fuzzer recognizes a new path. They leave out
+/// Flags that count each edge, so that the fuzzer recognizes a new path. They leave out
 /// comparisons, which would teach it the checksums of damaged bytes.
 const INSTRUMENTS: &str = "-Cpasses=sancov-module \
      -Cllvm-args=-sanitizer-coverage-level=4 \
      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
      -Cllvm-args=-sanitizer-coverage-pc-table \
      -Zsanitizer=address";
-/// The longest input: some tens of edits.
+/// The longest input: dozens of edits.
 const INPUT_BYTES_MAX: usize = 1024;
 
 /// The code under the fuzzer.

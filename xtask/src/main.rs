@@ -1,4 +1,4 @@
-//! `cargo xtask <verb>`: the tools of those who work on wrote.
+//! `cargo xtask <verb>`: tools for work on wrote.
 
 mod bindings;
 mod book;
@@ -22,7 +22,7 @@ use lab::tools::failure::exit_code;
 use lab::tools::run;
 use std::process::ExitCode;
 
-/// The tools of those who work on wrote.
+/// Tools for work on wrote.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Arguments {
@@ -38,7 +38,7 @@ enum Verb {
     Times(times::Arguments),
     /// Check comments, documents and printed texts against the rules of prose.
     Prose(check::prose::Arguments),
-    /// Count lines of code by crate, beside those that docs/architecture.md records.
+    /// Count lines of code by crate, beside the figures in docs/architecture.md.
     Lines,
     /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
     Toolchains(toolchains::Arguments),

@@ -24,7 +24,7 @@ pub struct Arguments {
     /// The campaigns [default: all, those first that protect data]
     #[arg(value_name = "NAME", value_parser = names())]
     names: Vec<String>,
-    /// Run those that protect data, with small counts, as each commit does
+    /// Run the ones that protect data, with small counts, as each commit does
     #[arg(long, conflicts_with_all = ["names", "each"])]
     short: bool,
     /// Start no campaign when this time is over, such as 40m; end one that still runs ten minutes

@@ -10,7 +10,7 @@ use std::process::Command;
 /// The largest program that `cargo run --release` may build.
 const BYTES_MAX: u64 = 25_000_000;
 
-/// Command lines that need a feature, and the end of the sentence that says so.
+/// Command lines that need a feature, and the end of the sentence about it.
 const LACKING: [(&[&str], &str); 3] = [
     (&["serve", "events", "--listen", "tcp://127.0.0.1:0"], "--features serve"),
     (&["log", "cat", "s3://bucket/events"], "--features store"),

@@ -1,4 +1,4 @@
-//! The library's public API, compared with that of the last release.
+//! The library's public API, compared with the last release.
 
 use crate::tools::{self, CARGO_SEMVER_CHECKS};
 use lab::tools::failure::Failure;
@@ -12,7 +12,7 @@ const RELEASES: &str = "v[0-9]*";
 /// The oldest Rust 1.x that the tool reads: the compiler's JSON changes its format.
 const RUST_MINOR_MIN: u32 = 93;
 
-/// Runs the campaign: a change that breaks users of the last release needs a version that says so.
+/// Runs the campaign: a change that breaks users of the last release needs a breaking version.
 pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("API against the last release", || compare(install))
 }

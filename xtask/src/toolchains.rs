@@ -25,7 +25,7 @@ pub struct Arguments {
     no_install: bool,
 }
 
-/// Debian's toolchains. The compiler of Rust is there: it built this program.
+/// Debian's toolchains. Rust's compiler is installed: it built this program.
 const DEBIAN: &[&str] = &["cc", "c++", "go", "java", "javac", "python3", "ruby", "node"];
 
 /// Other toolchains, in the versions for which the programs in `langs/` are written.
@@ -84,7 +84,7 @@ impl Toolchain {
                 && fs::read_to_string(script).is_ok_and(|text| text == self.text(places))
     }
 
-    /// Fetches it unless it is there, and makes its launcher in place of an older one of ours.
+    /// Fetches it unless installed, and replaces our older launcher.
     fn install(&self, places: &Places) -> Result<(), Failure> {
         let (folder, script, link) = (self.folder(places), self.script(places), self.link(places));
         if !folder.is_dir() {

@@ -21,7 +21,7 @@ pub const MDBOOK: Tool = Tool { name: "mdbook", version: "0.5.4", features: "sea
 /// Builds Debian packages, compressing with the `xz` program instead of the library.
 pub const CARGO_DEB: Tool = Tool { name: "cargo-deb", version: "3.8.0", features: "" };
 
-/// Compares the public API of a crate with that of an earlier version.
+/// Compares the public API of a crate with an earlier version.
 pub const CARGO_SEMVER_CHECKS: Tool =
     Tool { name: "cargo-semver-checks", version: "0.51.0", features: "" };
 

@@ -44,10 +44,9 @@ impl<'a> Bench<'a> {
         Bench { scenarios: scenarios.to_vec(), ..self }
     }
 
-    /// Sets the ranks of which this process is one. All ranks make the same request;
-    /// [`Request::path`] may differ. Rank 0 returns the combined result; every other rank returns
-    /// only its own rows. Where any rank fails, all end with an error, which names the rank on rank
-    /// 0.
+    /// Makes this process one rank of a group. All ranks make the same request; [`Request::path`]
+    /// may differ. Rank 0 returns the combined result; every other rank returns only its own rows.
+    /// Where any rank fails, all end with an error, which names the rank on rank 0.
     pub fn ranks(self, peers: &'a dyn Peers) -> Bench<'a> {
         Bench { peers, ..self }
     }

@@ -49,7 +49,7 @@ pub(crate) struct Schedule {
     order: VecDeque<Turn>,
     /// The last round that has begun.
     begun: Option<u32>,
-    /// The factor by which runs were shrunk.
+    /// Runs were shrunk by this factor.
     shrunk: f64,
 }
 
@@ -134,7 +134,7 @@ impl Schedule {
         self.rows[row].is_left_out
     }
 
-    /// If the time was too short for every row, restores those that had a run: one run is better
+    /// If the time was too short for every row, restores the rows that had a run: one run is better
     /// than no answer.
     pub fn end(&mut self) {
         if self.rows.iter().all(|row| row.is_left_out) {

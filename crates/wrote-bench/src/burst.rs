@@ -10,8 +10,7 @@ use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
 use wrote_result::document::Limit;
 
-/// The second half of a run is split into this many parts, each of which must be as fast as the
-/// whole half.
+/// The second half of a run is split into this many parts. Each must be as fast as the whole half.
 const PARTS: u64 = 5;
 const PART_MIN: f64 = 0.85;
 /// The minimum ratio of burst speed to sustained speed, and the minimum share of the run's bytes.
@@ -90,7 +89,7 @@ pub(crate) fn drain(burst: Option<Burst>, bs_bytes: u64) -> Option<Sizes> {
 }
 
 /// Reserves the bytes that use up a burst before all runs. If they would be too many of
-/// `wear_bytes`, the burst remains in the figures. Else the second value is what the runs may
+/// `wear_bytes`, the burst remains in the figures. Otherwise the second value is what the runs may
 /// write; `None` without a limit.
 pub(crate) fn reserve(
     burst: Option<Burst>,

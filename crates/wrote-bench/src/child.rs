@@ -221,8 +221,7 @@ impl Group {
         }
     }
 
-    /// Waits until the child ends, prints something (of which one piece is read), or `pause` is
-    /// over.
+    /// Waits until the child ends, prints something (one piece is read), or `pause` is over.
     fn wait_or_read(&self, pipes: &mut [&mut Pipe; 2], pause: Duration) {
         let until = Instant::now() + pause;
         loop {

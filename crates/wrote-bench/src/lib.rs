@@ -1,4 +1,4 @@
-//! Scenarios: questions about a disk, answered by rows that are measured in turn.
+//! Scenarios: questions about a disk, answered by rows measured in turn.
 
 mod arrivals;
 mod bench;

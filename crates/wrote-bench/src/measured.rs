@@ -1,4 +1,4 @@
-//! A run of a row that is timed by the scenario itself.
+//! A run of a row timed by the scenario itself.
 
 use hdrhistogram::Histogram;
 use std::fs::File;
@@ -9,7 +9,7 @@ use wrote_result::Error;
 use wrote_result::document::{Fallback, Row, Run, Settings, SettingsPair};
 use wrote_result::stats;
 
-/// The result of one run that is timed by the scenario.
+/// The result of one run timed by the scenario.
 pub struct OneRun {
     /// The figures of the run.
     pub run: Run,

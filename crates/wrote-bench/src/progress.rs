@@ -90,8 +90,8 @@ impl<'a> Ticker<'a> {
         }
     }
 
-    /// Reports the answers from these rows, which cover all runs so far, and from those of earlier
-    /// scenarios.
+    /// Reports the answers from these rows, which cover all runs so far, and from the rows of
+    /// earlier scenarios.
     pub fn so_far(&mut self, rows: impl FnOnce() -> Vec<Row>) {
         let Some(answering) = &self.answering else { return };
         let rows = [self.rows.clone(), rows()].concat();
@@ -134,7 +134,7 @@ impl<'a> Ticker<'a> {
         self.runs = self.runs.saturating_sub(runs);
     }
 
-    /// Updates the number of remaining runs, and the mean time of those that are not foreseen.
+    /// Updates the number of remaining runs, and the mean time of unforeseen runs.
     pub fn expect(&mut self, runs: u32, each: Duration) {
         self.runs = self.begun + runs;
         self.estimated = each * self.runs;

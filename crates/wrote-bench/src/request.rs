@@ -1,4 +1,4 @@
-//! A benchmark request: common settings, and those of each scenario.
+//! A benchmark request: common settings, and each scenario's.
 
 use crate::scenarios::Scenarios;
 use crate::trial;
@@ -85,7 +85,7 @@ impl Wear {
     }
 }
 
-/// Settings common to all scenarios. A scenario chooses those that are `None`.
+/// Settings common to all scenarios. A scenario chooses where they are `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Common {
     /// File bytes of one run, over all its threads.

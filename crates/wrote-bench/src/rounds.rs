@@ -41,7 +41,7 @@ impl dyn Plan + '_ {
     /// Prepares, runs the rows in turn (M8), and combines their runs.
     ///
     /// A run's files are removed after it, and shared files at the end. With [`Site::keep`], the
-    /// shared files and those of the last run that creates files stay. If the plan has a time
+    /// shared files stay, and the files of the last run that creates any. If the plan has a time
     /// limit, measures less to meet it.
     ///
     /// # Errors

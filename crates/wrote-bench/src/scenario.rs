@@ -304,7 +304,7 @@ pub struct Measured {
     pub written_bytes: u64,
     /// Requested rows that were not measured, with reasons.
     pub left_out: Vec<(String, String)>,
-    /// The parts that were shortened for lack of time.
+    /// The parts shortened for lack of time.
     pub shortened: Option<Shortened>,
     /// The bytes that the disk writes faster than its sustained rate.
     pub burst: Option<Burst>,

@@ -95,7 +95,7 @@ fn nearest(name: &str, scenarios: &[&dyn Scenario]) -> Option<&'static str> {
     names::nearest(name, known.into_iter())
 }
 
-/// Returns the findings on a benchmark: general ones, and those of its scenarios.
+/// Returns the findings on a benchmark: general ones, and its scenarios' own.
 pub(crate) fn findings(scenarios: &[&dyn Scenario], evidence: &Evidence) -> Vec<Finding> {
     let mut found = findings::find(evidence);
     found.extend(scenarios.iter().flat_map(|scenario| scenario.findings(evidence)));

@@ -262,7 +262,7 @@ fn without_path(error: &io::Error) -> String {
 }
 
 fn not_made(parent: &Path, error: &io::Error) -> Error {
-    // By kind, because tempfile's errors hide their number behind the path.
+    // By kind, because tempfile's errors hide their number in a text.
     let because = match error.kind() {
         io::ErrorKind::PermissionDenied => "is not writable for this user".into(),
         io::ErrorKind::ReadOnlyFilesystem => "is on a read-only file system".into(),

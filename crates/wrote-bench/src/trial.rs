@@ -18,13 +18,13 @@ use wrote_result::Error;
 /// The maximum time of each part of the trial, without a final flush.
 pub(crate) const TIME: Duration = Duration::from_millis(250);
 const BYTES_MAX: u64 = 256 << 20;
-/// The most bytes of a trial that are written once more.
+/// The most bytes of a trial to rewrite.
 const AGAIN_BYTES_MAX: u64 = 64 << 20;
 /// Shorter streams are not compared: their rates are too rough.
 const COMPARED_MIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(25)];
 /// Writes in flight: enough to keep most devices busy.
 const IODEPTH: u32 = 8;
-/// The number of small flushed writes, of which the median counts.
+/// The number of small flushed writes. Their median counts.
 const SAVES: usize = 5;
 const SAVE_BYTES: usize = 4 << 10;
 
@@ -109,7 +109,6 @@ fn save(site: &Site) -> Result<Duration, Error> {
     Ok(times[times.len() / 2])
 }
 
-/// The trial's stream.
 struct Stream {
     bytes_per_s: f64,
     /// Written in all.
@@ -155,7 +154,7 @@ fn stream(site: &Site, common: &Common) -> Result<Stream, Error> {
     })
 }
 
-/// A file that was written for the time of a trial.
+/// A file written for the time of a trial.
 struct Written {
     bytes: u64,
     elapsed: Duration,

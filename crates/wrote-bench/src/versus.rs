@@ -68,8 +68,8 @@ fn one_run(request: &Request, rounds: u32) -> Request {
     }
 }
 
-/// Merges the results of all rounds, of which there is at least one. Findings are those of the
-/// rounds without duplicates. There is no advice, as that of a single round would be unreliable.
+/// Merges the results of all rounds; there is at least one. Findings of all rounds are kept,
+/// without duplicates. There is no advice, because one round is too little for it.
 fn merged(documents: Vec<Document>) -> Document {
     let mut documents = documents.into_iter();
     let mut all = documents.next().expect("there is a round");

@@ -102,13 +102,13 @@ pub enum Command {
     #[command(long_about = bench::LONG_ABOUT, after_help = bench::QUESTIONS,
         after_long_help = bench::EXAMPLES)]
     Bench(Box<BenchArgs>),
-    /// Run fio job files, and say what each write survives
+    /// Run fio job files, and report what each write survives
     #[command(long_about = run::LONG_ABOUT, after_help = run::EXAMPLES)]
     Run(RunArgs),
     /// Judge whether the disk under PATH is good enough for a program: etcd, PostgreSQL ..
     #[command(long_about = fit::LONG_ABOUT, after_help = fit::EXAMPLES)]
     Fit(FitArgs),
-    /// Run a program, and say what of its writes would survive a power cut
+    /// Run a program, and report what of its writes would survive a power cut
     #[command(long_about = trace::LONG_ABOUT, after_help = trace::EXAMPLES)]
     Trace(TraceArgs),
     /// Measure what each programming language's own file I/O costs, in each PATH

@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, IntoRawFd};
 static BEFORE_THE_RUNTIME: extern "C" fn() = hold_closed;
 
 /// Opens `/dev/null` in place of closed streams, for the direction that they are not used in: reads
-/// and writes fail with `EBADF`, as those of a closed stream do.
+/// and writes fail with `EBADF`, as on a closed stream.
 extern "C" fn hold_closed() {
     // In this order: the kernel gives the lowest free number (`open(2)`).
     hold(io::stdin(), OFlags::WRONLY);

@@ -88,8 +88,8 @@ pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<Stri
     }
 }
 
-/// A write beyond RLIMIT_FSIZE is an error to be told of (EFBIG, `setrlimit(2)`), not the end of
-/// the process: its signal is taken, and nothing done about it.
+/// A write beyond RLIMIT_FSIZE is an error to report (EFBIG, `setrlimit(2)`), not the end of the
+/// process: its signal is taken, and nothing done about it.
 pub fn outlive_the_size_limit() -> Result<(), Error> {
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .map(drop)

@@ -52,7 +52,7 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
             commands::outcome(Err(error), &Signals::default())
         }
     };
-    // Of what all ranks meet, one tells.
+    // An error that all ranks meet is reported by one.
     let tells = if group.peers().are_many() { group.peers().tells() } else { !ranks::is_quiet() };
     if let Some(complaint) = complaint.filter(|_| tells) {
         stderr::complain(&complaint);
@@ -64,7 +64,7 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
 /// Help and the version are answers, on standard output; everything else is bad usage.
 fn not_parsed(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && ranks::is_quiet() {
-        // Rank 0 has the same arguments, and tells.
+        // Rank 0 has the same arguments, and reports the error.
     } else if error.use_stderr() {
         stderr::complain(&args::one_line(error));
     } else if let Err(error) = output::styled_to_stdout(&error.render()) {

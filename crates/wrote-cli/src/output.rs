@@ -1,4 +1,4 @@
-//! The destinations of text: standard output, or a file that is there whole or not at all.
+//! The destinations of text: standard output, or a file that appears as a whole or not at all.
 
 use crate::args::OutputArgs;
 use crate::library::of_library;
@@ -89,7 +89,6 @@ pub fn deliver(
 /// The files that a result goes to.
 #[derive(Debug)]
 pub struct ResultFiles {
-    /// The file of `--output`.
     text: Option<ResultFile>,
     /// The file of `--html`.
     page: Option<ResultFile>,
@@ -115,7 +114,7 @@ impl ResultFiles {
         Ok(ResultFiles { text, page, is_beside_output: false })
     }
 
-    /// Checks the files on rank 0, which alone writes a result.
+    /// Checks the files on rank 0, the only rank that writes a result.
     ///
     /// # Errors
     ///
@@ -200,7 +199,7 @@ impl ResultFile {
         let place = match path.metadata() {
             Ok(found) if !found.is_file() => return Err(refused(&"is not an ordinary file")),
             Ok(_) if !replace => return Err(refused(&"exists already; --force replaces it")),
-            // The file is replaced in its own folder, behind all symbolic links.
+            // The file is replaced in its own folder, with all symbolic links followed.
             Ok(_) => path.canonicalize(),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(path.clone()),
             Err(error) => Err(error),

@@ -19,16 +19,16 @@ use wrote_report::{Screen, plain};
 use wrote_result::document::{Answer, Row};
 use wrote_result::units;
 
-/// How often the time left is drawn anew: seldom, because the CPU that draws it is being measured.
+/// How often the time left is redrawn: seldom, because the CPU that draws it is being measured.
 const TICK: Duration = Duration::from_secs(1);
-/// An amount that is expected to be this share of its bound is announced as that bound.
+/// An amount expected to be this share of its bound is announced as that bound.
 const NEAR_SHARE: f64 = 0.9;
 /// A long run moves the bar in this number of steps.
 const STEPS: u32 = 1000;
 
 /// Tells a person on standard error what a benchmark, or a comparison of languages, does.
 ///
-/// The announcement and the notes are always said; the bar is shown only on a terminal that can
+/// The announcement and the notes are always printed; the bar is shown only on a terminal that can
 /// draw one.
 #[derive(Debug)]
 pub struct Reporter {
@@ -51,7 +51,7 @@ impl Default for Reporter {
 }
 
 impl Reporter {
-    /// The reporter of a rank: rank 0 tells what all of them do.
+    /// The reporter of a rank: rank 0 shows the progress of all.
     pub fn of_rank(peers: &dyn Peers) -> Box<dyn Observer> {
         if peers.is_first() { Box::new(Reporter::default()) } else { Box::new(()) }
     }
@@ -137,7 +137,7 @@ fn announced(announcement: &Announcement) -> String {
     )
 }
 
-/// Returns the expected bytes written, with the bound behind them.
+/// Returns the expected bytes written, and their bound.
 fn amount(announcement: &Announcement) -> String {
     let most = announcement.written_bytes_max;
     match announcement.written_bytes {
@@ -178,7 +178,7 @@ fn template(template: &str) -> ProgressStyle {
         .progress_chars(if terminal::is_utf8() { "█▉▊▋▌▍▎▏ " } else { "#-" })
 }
 
-/// A time to wait, as one says it: `45 s`, `2 min 05 s`.
+/// A time to wait, in words: `45 s`, `2 min 05 s`.
 fn clock(time: Duration) -> String {
     // Rounded up: "0 s" appears only when nothing is left.
     match time.as_millis().div_ceil(1000) {

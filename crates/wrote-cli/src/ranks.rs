@@ -72,7 +72,7 @@ impl Group {
         (Group::default(), Err(refused))
     }
 
-    /// The ranks, or this process alone.
+    /// The ranks, or only this process.
     pub fn peers(&self) -> &dyn Peers {
         #[cfg(feature = "mpi")]
         if let Some(joined) = &self.joined {

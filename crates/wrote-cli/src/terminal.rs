@@ -7,8 +7,8 @@ use wrote_report::Screen;
 
 const WIDTH_DEFAULT: usize = 80;
 
-/// Returns the capabilities of standard output. Its width is that of its terminal, else `COLUMNS`,
-/// else 80. It is coloured only on a terminal, if `NO_COLOR` is unset or empty (the convention of
+/// Returns the capabilities of standard output. Its width is its terminal's, else `COLUMNS`, else
+/// 80. It is coloured only on a terminal, if `NO_COLOR` is unset or empty (the convention of
 /// no-color.org) and `TERM` is not `dumb`.
 pub fn stdout_screen() -> Screen {
     screen(stdout())

@@ -39,7 +39,7 @@ pub fn check_buffers(what: &str, buffers: u64, memory_bytes: u64) -> Result<(), 
 /// Returns a random seed, so that each run writes other data (M2).
 pub fn seed() -> u64 {
     rand::rngs::SysRng.try_next_u64().unwrap_or_else(|_| {
-        // No getrandom(2): the clock tells two runs apart too.
+        // No getrandom(2): the clock distinguishes two runs too.
         std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos() as u64)
     })
 }

@@ -93,8 +93,8 @@ impl Data {
     /// Measures the rate of `Data::stamp` for buffers of `bs_bytes`, in bytes per second.
     ///
     /// Takes about 20 ms and 16 MiB (or one buffer). The buffers are used in turn, so that they
-    /// come from memory as those of a deep queue do, and not from the processor's cache. 0 for
-    /// `bs_bytes` 0.
+    /// come from memory, as in a deep queue, and not from the processor's cache. 0 for `bs_bytes`
+    /// 0.
     pub fn measure(&mut self, bs_bytes: usize) -> f64 {
         if bs_bytes == 0 {
             return 0.0;
@@ -159,7 +159,7 @@ mod tests {
         disk
     }
 
-    /// Bits per byte, by the frequencies of the bytes alone.
+    /// Bits per byte, from the frequencies of the bytes.
     fn entropy(bytes: &[u8]) -> f64 {
         let mut counts = [0_u64; 256];
         bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);

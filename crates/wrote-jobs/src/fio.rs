@@ -40,8 +40,8 @@ pub struct Surroundings<'a> {
     /// Keys and values that follow each job's own, as `--runtime=10` on fio's command line does for
     /// all jobs; a bare key has no value.
     pub overrides: &'a [(String, Option<String>)],
-    /// The sections to parse, as by fio's `--section`; all where there is none. A job has the seed
-    /// of its place among those that are parsed.
+    /// The sections to parse, as by fio's `--section`; all where there is none. A job's seed
+    /// depends on its place among the parsed jobs.
     pub sections: &'a [String],
 }
 

@@ -1,7 +1,7 @@
 //! Reports of jobs as fio's own JSON and terse lines, for the scripts and plots that read them.
 //!
-//! The keys, their order and their units are those of `fio --output-format=json` (fio 3.33 and
-//! later); `docs/results.md` lists the differences.
+//! Keys, order and units follow `fio --output-format=json` (fio 3.33 and later); `docs/results.md`
+//! lists the differences.
 
 mod direction;
 mod job;

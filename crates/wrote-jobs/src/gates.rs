@@ -60,7 +60,7 @@ pub fn together<P: Send, T>(
         (parts, counted)
     });
     let counted = counted.transpose()?;
-    // A thread that did not begin reports an interruption; the reason is that of another thread.
+    // A thread that did not begin reports an interruption; the reason is in another thread.
     let reason =
         |part: &Result<P, Error>| matches!(part, Err(e) if !matches!(e, Error::Interrupted));
     if let Some(first) = parts.iter().position(reason) {

@@ -62,8 +62,8 @@ fn json(name: &str, text: &str) -> Result<Value, Error> {
     })
 }
 
-/// Returns the last of fio's documents, behind other lines: with `--status-interval` it prints one
-/// at each interval, and the whole result at the end.
+/// Returns the last of fio's documents, which may follow other lines: with `--status-interval` it
+/// prints one at each interval, and the whole result at the end.
 fn last_of_fio(text: &str) -> Option<Value> {
     let is_first = text.trim_start().starts_with('{');
     let begin = if is_first { 0 } else { text.find("\n{")? };

@@ -23,7 +23,7 @@ use wrote_result::Error;
 /// Makes rank 0's answer from the values of all ranks, in the order of the ranks.
 pub type Answer<'a> = &'a mut dyn FnMut(Vec<Vec<u8>>) -> Result<Vec<u8>, Error>;
 
-/// The processes that measure together. A process that measures alone is [`Alone`].
+/// The processes that measure together. A single process is [`Alone`].
 ///
 /// Every rank makes the same calls in the same order. Where a call returns an error, the group is
 /// broken: each later call returns that error at once.
@@ -104,7 +104,7 @@ impl dyn Peers + '_ {
     ///
     /// # Errors
     ///
-    /// As [`Peers::meet`], and those of `choose`.
+    /// As [`Peers::meet`], and the errors of `choose`.
     pub fn agree<T: Serialize + DeserializeOwned, A: Serialize + DeserializeOwned>(
         &self,
         step: &'static str,
@@ -119,7 +119,7 @@ impl dyn Peers + '_ {
     ///
     /// # Errors
     ///
-    /// As [`Peers::meet`], and those of `choose`.
+    /// As [`Peers::meet`], and the errors of `choose`.
     pub fn agree_within<T: Serialize + DeserializeOwned, A: Serialize + DeserializeOwned>(
         &self,
         patience: Duration,

@@ -48,7 +48,7 @@ pub struct JobSpec {
     pub files: Vec<PathBuf>,
     /// First byte of each file that the job uses.
     pub offset_bytes: u64,
-    /// Percents of each file's length that are added to `offset_bytes`
+    /// Percents of each file's length added to `offset_bytes`
     /// ([`jobs::resolve`](crate::jobs::resolve)).
     pub offset_percent: u32,
     /// Bytes of each file that the job uses, from `offset_bytes` on; `None` is all bytes of a file
@@ -287,7 +287,7 @@ impl Rw {
 pub struct Streak {
     /// Operations of a streak, with the one at its random offset.
     pub ios: u32,
-    /// All are at that offset, instead of one behind the other (`rw_sequencer=identical`).
+    /// All are at that offset, instead of one after the other (`rw_sequencer=identical`).
     pub identical: bool,
 }
 
@@ -404,7 +404,7 @@ impl BlockSizes {
         }
     }
 
-    /// Returns the greatest size of which all are multiples.
+    /// Returns the greatest common divisor of the sizes.
     pub fn unit_bytes(&self) -> u64 {
         match self {
             BlockSizes::Split(shares) => {

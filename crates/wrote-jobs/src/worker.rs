@@ -53,9 +53,9 @@ pub struct Done {
     pub thread: Usage,
     /// The process's CPU use in between, with the kernel's threads that work for it.
     pub process: Usage,
-    /// Operations begun, those of the ramp included.
+    /// Operations begun, including the ramp's.
     pub issued: u64,
-    /// Bytes that a job with `verify` that only reads has checked, those of the ramp included.
+    /// Bytes checked by a job that only reads and has `verify`, including the ramp's.
     pub verified_bytes: u64,
     /// The job ended before its ramp did.
     pub all_ramp: bool,
@@ -134,7 +134,7 @@ pub struct Worker<'a> {
     counting: bool,
     deadline_ns: u64,
     usage: (Usage, Usage),
-    /// The bytes behind each header of a job that writes with `verify`.
+    /// The bytes after each header of a job that writes with `verify`.
     unit_bytes: Option<usize>,
     /// Bytes that a job that only reads has checked.
     verified_bytes: u64,
@@ -543,7 +543,7 @@ impl Progress {
         }
     }
 
-    /// Returns the bytes read and written so far, those of the ramp included.
+    /// Returns the bytes read and written so far, including the ramp's.
     pub fn moved_bytes(&self) -> [u64; 2] {
         [0, 1].map(|direction: usize| self.0[direction].load(Ordering::Relaxed))
     }

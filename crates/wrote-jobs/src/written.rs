@@ -1,4 +1,4 @@
-//! Distinguishes the written bytes of a file from those that only read as zeros.
+//! Distinguishes the written bytes of a file from bytes that only read as zeros.
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
@@ -8,7 +8,7 @@ use std::io;
 use std::ops::Range;
 
 /// Returns the first bytes of `range` that were never written: a hole, blocks that were only
-/// allocated, or bytes behind the file's end.
+/// allocated, or bytes after the file's end.
 ///
 /// It reads the file system's own map (`FS_IOC_FIEMAP`) or, where there is none, uses `SEEK_DATA`
 /// and `SEEK_HOLE` (`lseek(2)`). The latter count allocated blocks as written once they were read,
@@ -31,7 +31,7 @@ const LAST: u32 = 1;
 /// Allocated, and reads as zeros.
 const UNWRITTEN: u32 = 0x800;
 
-/// `struct fiemap` of `linux/fiemap.h`, without the extents behind it.
+/// `struct fiemap` of `linux/fiemap.h`, without the extents after it.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct MapHead {
@@ -68,7 +68,7 @@ fn first_unmapped(file: &File, range: Range<u64>) -> Result<Option<Range<u64>>, 
         let (start, length, extent_count) = (from, range.end - from, EXTENTS as u32);
         let head = MapHead { start, length, extent_count, ..MapHead::default() };
         let mut map = Map { head, extents: [MapExtent::default(); EXTENTS] };
-        // SAFETY: the kernel reads the head, and writes at most `extent_count` extents behind it.
+        // SAFETY: the kernel reads the head, and writes at most `extent_count` extents after it.
         unsafe { ioctl::ioctl(file, ioctl::Updater::<FIEMAP, Map>::new(&mut map))? };
         let extents = &map.extents[..(map.head.mapped_extents as usize).min(EXTENTS)];
         for extent in extents {

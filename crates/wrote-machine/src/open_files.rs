@@ -1,10 +1,10 @@
-//! The number of files that the process may open, of which each connection is one.
+//! The number of files that the process may open. Each connection is one.
 
 use rustix::io;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Raises the soft limit to the hard one, for this process and those that it starts. The soft limit
-/// is 1024 almost everywhere, for the sake of programs that use select(2).
+/// Raises the soft limit to the hard one, for this process and its children. The soft limit is 1024
+/// almost everywhere, for the sake of programs that use select(2).
 ///
 /// # Errors
 ///

@@ -37,8 +37,8 @@ impl Usage {
         Usage::of(UsageWho::RUSAGE_THREAD)
     }
 
-    /// Returns the use by ended children that were waited for (`RUSAGE_CHILDREN`). The peak of
-    /// memory is that of the largest, including its memory before its program began.
+    /// Returns the use by ended children waited for (`RUSAGE_CHILDREN`). The peak of memory is the
+    /// largest process's, including its memory before its program began.
     pub fn of_children() -> Usage {
         Usage::of(UsageWho::RUSAGE_CHILDREN)
     }
@@ -46,7 +46,7 @@ impl Usage {
     /// Returns the use by another running process, with its ended threads, without its children.
     ///
     /// From proc_pid_stat(5) and proc_pid_status(5): CPU times are in clock ticks of 10 ms, and
-    /// context switches are those of its first thread. None where there is no such process.
+    /// context switches are its first thread's. None where there is no such process.
     pub fn of_process(pid: u32) -> Option<Usage> {
         let read = |file| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
         let (stat, status) = (read("stat")?, read("status")?);
@@ -86,7 +86,7 @@ impl Usage {
         }
     }
 
-    /// Returns the use since `earlier`. The peak of memory is that of the whole process until now,
+    /// Returns the use since `earlier`. The peak of memory covers the whole process until now,
     /// since the kernel keeps no other.
     pub fn since(&self, earlier: &Usage) -> Usage {
         Usage {

@@ -38,7 +38,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Reads the machine's state and that of the drives below `device`, from a few files of `/proc`
+    /// Reads the state of the machine and of the drives below `device`, from a few files of `/proc`
     /// and `/sys`.
     pub fn begin(device: Option<&BlockDevice>) -> Watch {
         let root = Path::new("/");

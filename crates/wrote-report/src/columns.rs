@@ -66,7 +66,7 @@ fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
     columns
 }
 
-/// The columns that tell the rows apart.
+/// The columns that distinguish the rows.
 fn names<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
     let (least, easy) = match group.view() {
         View::Saves => SAVE_WIDTHS,
@@ -185,7 +185,7 @@ fn operations<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
         }),
         None => rate,
     };
-    // A screen has room for both costs; Markdown has the one that says more.
+    // A screen has room for both costs; Markdown has the more informative one.
     let (per_op, per_gb) = if group.costs_by_operation() { (5, 8) } else { (8, 5) };
     let mut costs = [
         Column::figures("CPU s/GB", Keep::If(per_gb), cpu_s_per_gb),

@@ -164,7 +164,7 @@ fn throughput(row: &RowComparison) -> Line<'_> {
     Line { name, old: figure(change.old), new: figure(change.new), change }
 }
 
-/// The latency of a row where it differs, or says more than the throughput.
+/// The latency of a row where it differs, or is more informative than the throughput.
 fn latency(row: &RowComparison) -> Option<Line<'_>> {
     let change = row.p99_latency_ns.as_ref()?;
     let differs = matches!(change.verdict, Verdict::Faster | Verdict::Slower);

@@ -34,8 +34,8 @@ pub fn write_lines(
     write_records(names.into_iter().chain(values), out)
 }
 
-/// Writes records as in RFC 4180, but with line feeds alone, and with blanks for characters that a
-/// terminal would obey.
+/// Writes records as in RFC 4180, but with line feeds only, and with spaces in place of control
+/// characters.
 pub fn write_records(
     records: impl Iterator<Item = Vec<String>>,
     out: &mut dyn Write,

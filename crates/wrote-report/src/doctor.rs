@@ -130,7 +130,7 @@ fn facts(check: &Check) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// The facts of a change behind its commands.
+/// The facts of a change, after its commands.
 fn facts_after(change: &Change) -> Vec<(&'static str, String)> {
     let lasting = change.lasting.clone().map(|lasting| ("to last", lasting));
     lasting.into_iter().chain([("risk", change.risk.clone())]).collect()

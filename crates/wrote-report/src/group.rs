@@ -18,7 +18,7 @@ pub const OPEN_LOOP_LEGEND: &str = "@ at a rate (an open loop): latency counts f
      operation was due; that of the others from when it was handed on, and while the disk stands \
      still they hand nothing on";
 
-/// The rows of one scenario that are compared with each other.
+/// The rows of one scenario compared with each other.
 #[derive(Clone)]
 pub struct Group<'a> {
     /// The name that they share: `stream`.
@@ -70,13 +70,13 @@ impl<'a> Group<'a> {
         self.view() != View::Files && self.rows.iter().any(|row| row.is_random() || is_small(row))
     }
 
-    /// Returns whether the cost of an operation says more than the cost of a gigabyte.
+    /// Returns whether the cost per operation is more informative than the cost per gigabyte.
     pub fn costs_by_operation(&self) -> bool {
         let is_read = |row: &Row| row.direction == Direction::Read;
         self.is_counted() && self.rows.iter().any(|row| row.is_random() || is_read(row))
     }
 
-    /// Returns whether the rows are jobs, whose names do not begin with that of the workload.
+    /// Returns whether the rows are jobs, whose names do not begin with the workload's.
     pub fn is_of_jobs(&self) -> bool {
         let is_way = |row: &Row| {
             row.name.strip_prefix(self.workload).is_some_and(|rest| rest.starts_with('/'))

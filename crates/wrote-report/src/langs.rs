@@ -161,7 +161,7 @@ fn drive_facts(place: &Place, writes: &str) -> Vec<String> {
     vec![told(writes, write_bytes_per_s, write_row), told("reads", read_bytes_per_s, read_row)]
 }
 
-/// The reason why there is no rate of the drive, as far as the result tells.
+/// The reason why there is no rate of the drive, if the result has it.
 fn why_not_known(place: &Place) -> &'static str {
     let is_save = |name: &str| name.starts_with("save");
     if place.target.device.is_none() || place.target.dio_offset_align_bytes.is_none() {

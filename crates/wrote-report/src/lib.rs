@@ -99,7 +99,7 @@ const ON_SCREEN: [Role; 6] =
 const ON_PAPER: [Role; 6] =
     [Role::Facts, Role::Answer, Role::Scenario, Role::Findings, Role::Advice, Role::Foot];
 
-/// Returns sections in the order of their roles, without those of no such role.
+/// Returns the sections that have one of these roles, in the order of the roles.
 fn ordered<'a>(mut sections: Vec<Section<'a>>, order: &[Role]) -> Vec<Section<'a>> {
     let place = |section: &Section| order.iter().position(|role| *role == section.role);
     sections.retain(|section| place(section).is_some());

@@ -53,7 +53,7 @@ impl Tone {
     }
 }
 
-/// A mark behind a figure.
+/// A mark after a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// A space.

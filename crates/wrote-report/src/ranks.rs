@@ -34,7 +34,7 @@ pub fn facts(ranks: &Ranks) -> Vec<String> {
     facts
 }
 
-/// Returns how far the ranks of a group's rows were apart; `None` for one rank alone.
+/// Returns how far the ranks of a group's rows were apart; `None` for a single rank.
 pub fn spread(group: &Group) -> Option<String> {
     let spreads: Vec<(&Row, &Spread)> = group
         .rows

@@ -64,7 +64,7 @@ impl Report<'_> {
         }
     }
 
-    /// Writes a heading, and words behind it on the same line.
+    /// Writes a heading, and words after it on the same line.
     fn heading(&mut self, title: &str, rest: &str) -> io::Result<()> {
         let colon = if rest.is_empty() { "" } else { ": " };
         let line = self.page.wide(&format!("{title}{colon}{rest}"), 2);

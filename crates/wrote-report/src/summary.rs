@@ -20,9 +20,9 @@ const HEADINGS: [(&str, &str); 4] = [
 ];
 /// A figure whose interval reaches farther than this is rounded.
 const ROUGH_WIDTH: f64 = 0.25;
-/// More warnings than these are in the findings alone.
+/// Further warnings are only in the findings.
 const WARNINGS_MAX: usize = 3;
-/// The finding that a row without a flush was as fast as memory; its line says so instead.
+/// The finding that a row without a flush was as fast as memory; its line reports that instead.
 const MEMORY: &str = "ram-not-disk";
 
 /// Returns the section of the answers; `None` where the result answers no such question.

@@ -22,7 +22,7 @@ pub struct Table {
     pub on: On,
     /// The row that an answer names.
     pub best: Option<usize>,
-    /// Bars behind the rows of a screen.
+    /// Bars after the rows of a screen.
     pub bars: Option<Bars>,
 }
 
@@ -50,14 +50,14 @@ pub struct Text {
     pub before: &'static str,
     /// The text for a screen without room for the whole.
     pub short: Option<String>,
-    /// The mark behind it on a screen.
+    /// The mark after it on a screen.
     pub mark: Option<Mark>,
     pub tone: Tone,
     /// Whether it is bold in Markdown.
     pub is_bold: bool,
 }
 
-/// Bars behind the rows of a table.
+/// Bars after the rows of a table.
 #[derive(Debug)]
 pub struct Bars {
     pub heading: &'static str,

@@ -17,7 +17,7 @@ pub struct Section<'a> {
     pub blocks: Vec<Block<'a>>,
     /// Whether a page shows only its title until a reader opens it.
     pub is_folded: bool,
-    /// The id by which the contents of a page link to it; given to all sections at the end.
+    /// The id that the contents of a page link to; given to all sections at the end.
     pub id: String,
 }
 
@@ -28,14 +28,14 @@ pub enum Role {
     Facts,
     /// The answers.
     Answer,
-    /// A scenario, whose question says more than its name.
+    /// A scenario. Its question is clearer than its name.
     Scenario,
     /// A section with a title.
     #[default]
     Part,
     Findings,
     Advice,
-    /// A section that a page alone shows.
+    /// A section that only a page shows.
     Page,
     /// The end of a text.
     Foot,
@@ -45,7 +45,7 @@ pub enum Role {
 pub enum Block<'a> {
     /// Labels with their facts.
     Facts(Vec<(String, Vec<String>)>),
-    /// A heading within the section, and words behind it.
+    /// A heading within the section, and words after it.
     Heading(String, String),
     /// The place at the left of a line, and the work done there at its right.
     Banner(String, String),
@@ -108,7 +108,7 @@ pub struct Remark {
     /// The id of the chapter that explains it; empty where there is none.
     pub chapter: String,
     pub text: String,
-    /// Labels and the facts behind them.
+    /// Labels and the facts after them.
     pub facts: Vec<(String, String)>,
     /// Commands that change it.
     pub commands: Vec<String>,

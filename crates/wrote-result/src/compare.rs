@@ -1,4 +1,4 @@
-//! The comparison of two results: what changed, by how much, and with which confidence.
+//! The comparison of two results: what changed, by how much, and how certain that is.
 
 mod differ;
 mod document;

@@ -21,7 +21,7 @@ pub struct Examination {
     /// The folder, file system and device below the path.
     pub target: Target,
     /// The checks that apply: `risk` first, then `advice`, `unknown` and `fine`, each in the order
-    /// of `docs/doctor.md`. A check of a disk is there once for each disk.
+    /// of `docs/doctor.md`. A check of a disk occurs once for each disk.
     pub checks: Vec<Check>,
 }
 
@@ -84,7 +84,7 @@ pub struct Evidence {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// The change in words, if no command makes it alone.
+    /// The change in words, if a command is not enough.
     pub how: Option<String>,
     /// Commands for a shell, for this device. Most need root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

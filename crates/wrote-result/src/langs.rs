@@ -32,13 +32,13 @@ pub struct Document {
     /// The processes that measured together, where there were several: a run is one program on each
     /// of them.
     pub ranks: Option<Ranks>,
-    /// Every requested language, including those that are not installed.
+    /// Every requested language, also if it is not installed.
     pub languages: Vec<Language>,
     /// One for each path, in the order in which they were given.
     pub places: Vec<Place>,
 }
 
-/// A language with one of its programs: a language with two usual ways is there twice.
+/// A language with one of its programs: a language with two usual ways occurs twice.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,11 +47,11 @@ pub struct Language {
     pub id: String,
     /// As it is shown: `C++ get/put`.
     pub name: String,
-    /// The way by which its program writes bytes: `BufWriter, 8 KiB`.
+    /// How its program writes bytes: `BufWriter, 8 KiB`.
     pub way: String,
-    /// The way by which it reads them, where `way` does not say it: `BufReader, 8 KiB`.
+    /// How it reads them, unless `way` describes that: `BufReader, 8 KiB`.
     pub reads: Option<String>,
-    /// The way by which it appends lines, where that is something else: `BufferedWriter, 8 KiB`.
+    /// How it appends lines, unless `way` describes that: `BufferedWriter, 8 KiB`.
     pub lines: Option<String>,
     /// Whether it was run.
     pub state: State,
@@ -83,7 +83,7 @@ pub struct Place {
     /// The disk under the path.
     pub target: Target,
     /// The drive's own rate, measured in the same run; none where there is no direct I/O, no room
-    /// for its file, or nothing to measure against it: texts alone are saved.
+    /// for its file, or nothing to measure against it: only texts are saved.
     pub drive: Option<Drive>,
     /// The workloads, in the order in which they ran. A workload that can't run here is left out:
     /// cold reads where the page cache keeps the file.
@@ -114,7 +114,7 @@ pub struct Workload {
     /// The work of each program, in words.
     pub words: String,
     /// Bytes of one timing: the file of `bytes` and `lines`, the text of a save. Where each
-    /// language moves as much as it can in its time, those of the longest run; `runs` has each.
+    /// language moves as much as it can in its time, the longest run's; `runs` has each.
     pub bytes: u64,
     /// The place of the bytes while the clock ran.
     pub cache: Cache,
@@ -156,7 +156,7 @@ impl fmt::Display for Cache {
 pub struct Row {
     /// Its id.
     pub language: String,
-    /// Each run, in the order in which they were made, with those that are dropped.
+    /// Each run, in the order in which they were made, including the dropped ones.
     pub runs: Vec<Run>,
     /// Bytes per second over the runs that are not dropped: the median and its 95 % interval.
     pub throughput_bytes_per_s: Interval,
@@ -218,7 +218,7 @@ pub struct Failure {
 }
 
 impl Language {
-    /// The way by which it does a workload's work: for `bytes/read`, the way by which it reads.
+    /// How it does a workload's work: for `bytes/read`, how it reads.
     pub fn way_of(&self, workload: &str) -> &str {
         let own = match workload {
             "lines" => &self.lines,

@@ -1,4 +1,4 @@
-//! The documents that `wrote` writes and reads, and what follows from them alone: statistics,
+//! The documents that `wrote` writes and reads, and everything computed from them: statistics,
 //! units, comparison.
 
 pub mod compare;

@@ -29,7 +29,7 @@ pub fn host() -> Host {
     }
 }
 
-/// A row whose runs of 1 GB each reached these throughputs, each byte of which the device saw.
+/// A row whose runs of 1 GB each reached these throughputs. The device saw each byte.
 ///
 /// `name` is as in results: its words for direct I/O, the engine and flushes become its
 /// settings.

@@ -22,9 +22,9 @@ pub fn median(values: &[f64]) -> f64 {
 /// Returns the median of `values` and a 95 % confidence interval, in the unit of `values`.
 ///
 /// The interval is Student's t on the logarithms of the values: throughputs are positive and err by
-/// a factor. With a value of zero or below, it is that of the values themselves. Values that are
-/// not finite are left out. The interval always contains the median; of one value it is that value;
-/// of none it is 0.
+/// a factor. With a value of zero or below, the interval is computed on the values themselves.
+/// Values that are not finite are left out. The interval always contains the median; of one value
+/// it is that value; of none it is 0.
 pub fn interval(values: &[f64]) -> Interval {
     let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let median = median(&values);

@@ -48,7 +48,7 @@ pub struct Trace {
     pub findings: Vec<Finding>,
 }
 
-/// A sign by which the outside learns that something is saved.
+/// A sign to the outside that something is saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ack {
@@ -99,7 +99,7 @@ pub struct Watching {
     pub stopped_calls: u64,
     /// The processes and threads.
     pub tasks: u64,
-    /// The time for which the stops were examined, in seconds, without those of the kernel.
+    /// The time for which the stops were examined, in seconds, without the kernel's own.
     #[serde(default)]
     pub stopped_s: f64,
     /// The time of a second run that was not watched, in seconds.
@@ -129,7 +129,7 @@ pub struct File {
     pub span_s: f64,
     /// How it came to what it is.
     pub how: How,
-    /// Whether it was also written through a mapping, of which nothing is seen.
+    /// Whether it was also written through a mapping, which is not watched.
     pub is_mapped: bool,
     /// Bytes that were written and not flushed at the end.
     pub unflushed_bytes: u64,
@@ -173,11 +173,11 @@ pub enum How {
     Replaced,
     /// It was renamed to a name that was free.
     Renamed,
-    /// It was there, was emptied and written again.
+    /// It existed, was emptied and written again.
     Rewritten,
-    /// It was there and grew at its end.
+    /// It existed and grew at its end.
     Appended,
-    /// It was there and was changed at its place.
+    /// It existed and was changed in place.
     Changed,
 }
 

@@ -23,7 +23,6 @@ pub struct AccessConfig {
     pub is_insecure: bool,
 }
 
-/// The accepted tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Access {
     tokens: Vec<Vec<u8>>,

@@ -199,7 +199,7 @@ pub(crate) fn holds(buffer_bytes: usize, record_bytes: usize) -> bool {
 pub struct OwnSettings {
     /// Like [`Limits::message_bytes`].
     pub message_bytes: Option<usize>,
-    /// Like [`Limits::connections`], for this listener alone. The server's limit still applies to
+    /// Like [`Limits::connections`], only for this listener. The server's limit still applies to
     /// all listeners together.
     pub connections: Option<usize>,
     /// Like [`AccessConfig::token_file`].

@@ -73,7 +73,7 @@ pub(crate) enum Fault {
     Refused(&'static str),
 }
 
-/// Records that were delivered to a group and not acknowledged.
+/// Records delivered to a group and not acknowledged.
 #[derive(Debug)]
 pub(crate) struct Due {
     pub sequences: Range<u64>,

@@ -5,7 +5,7 @@ use crate::error::Error;
 use rustix::process::{Resource, getrlimit};
 
 /// Descriptors per log beyond those open at the start: the next segment while another is removed,
-/// shipped or prepared, and those of reopening.
+/// shipped or prepared, and files being reopened.
 const PER_LOG: u64 = 16;
 /// Descriptors per reader: a segment, and its engine's ring and event.
 const PER_READER: u64 = 3;

@@ -115,12 +115,12 @@ pub(crate) struct Intake<'a> {
     pub stamper: Option<&'a Stamper>,
     /// The log's keys, if it has any.
     pub keys: Option<&'a Keys>,
-    /// Messages that were resent with the same key.
+    /// Messages resent with the same key.
     pub repeated: u64,
     /// Messages and bytes since this value was created.
     pub messages: u64,
     pub bytes: u64,
-    /// Oversized messages of which a part was taken.
+    /// Oversized messages accepted in part.
     pub cut: u64,
     /// The log had no room for a message; the door passes it again later.
     pub is_full: bool,

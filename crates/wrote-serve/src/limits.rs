@@ -112,7 +112,7 @@ impl Refusal {
     }
 }
 
-/// The reasons by which refusals are counted.
+/// Reasons of refusals, for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     Connections,

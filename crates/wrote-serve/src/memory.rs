@@ -1,8 +1,8 @@
 //! Accounts for the memory that clients hold: partial messages and unread answers.
 //!
-//! There are three pools. Clients that only read can't close those that write, and unauthenticated
-//! clients can't close others. When a pool is full, the largest holder at the address with the
-//! largest total is closed, so that one address can't exclude others.
+//! There are three pools. Clients that only read can't close writers, and unauthenticated clients
+//! can't close others. When a pool is full, the largest holder at the address with the largest
+//! total is closed, so that one address can't exclude others.
 
 use crate::addresses::network;
 use crate::limits::{Limits, Refusal};

@@ -70,9 +70,9 @@ pub(crate) struct Metrics {
     /// Messages in the log by promised level; the first counts those without answers.
     messages_total: [AtomicU64; 1 + Level::ALL.len()],
     pub bytes_total: AtomicU64,
-    /// Oversized messages of which a part was taken.
+    /// Oversized messages accepted in part.
     pub cut_messages_total: AtomicU64,
-    /// Messages that were resent with the same key and not appended again.
+    /// Messages resent with the same key and not appended again.
     pub repeated_messages_total: AtomicU64,
     acks_total: [AtomicU64; Level::ALL.len()],
     /// Gauge: messages in the log that are to be answered.
@@ -83,7 +83,7 @@ pub(crate) struct Metrics {
     pub ack_durations: Durations,
     /// Datagrams that the kernel dropped because its buffer was full.
     pub udp_dropped_total: AtomicU64,
-    /// Datagrams (UDP or Unix) that were truncated to the maximum length.
+    /// Datagrams (UDP or Unix) truncated to the maximum length.
     pub udp_truncated_total: AtomicU64,
     /// Gauge: connections waiting for room in the log.
     pub paused_connections: AtomicU64,
@@ -202,9 +202,9 @@ pub struct Figures {
     pub unanswered: u64,
     /// Bytes of unfinished messages and unsent answers.
     pub in_flight_bytes: u64,
-    /// Oversized stream messages of which a part was taken.
+    /// Oversized stream messages accepted in part.
     pub cut: u64,
-    /// Messages that were resent with the same key and not appended again.
+    /// Messages resent with the same key and not appended again.
     pub repeated: u64,
     /// Datagrams that the kernel dropped because its buffer was full.
     pub udp_dropped: u64,

@@ -22,7 +22,6 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     }
 }
 
-/// An accepted stream.
 pub(crate) trait Accepted: Stream + Sized {
     /// Moves it to the current runtime.
     fn moved(self) -> io::Result<Self>;

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// The PEM files of a listener's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, followed by those that sign it.
+    /// The certificate, followed by its signers'.
     pub cert_file: PathBuf,
     /// The certificate's private key.
     pub key_file: PathBuf,

@@ -12,7 +12,7 @@ const STAGED: &str = ".staged-";
 /// The meaning of an object's name, without the prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
-    /// A segment: its bytes are those of the file.
+    /// A segment: its bytes are the file's.
     Segment(u64),
     /// An empty object whose name states the checksum of a segment.
     Checksum(u64, Checksum),

@@ -115,7 +115,7 @@ fn folder(path: &std::path::Path, make: bool) -> Result<Place, String> {
     }
     let store = LocalFileSystem::new_with_prefix(path)
         .map_err(|error| error.to_string())?
-        // An object that is there survives a power loss.
+        // A stored object survives a power loss.
         .with_fsync(true);
     Ok(Place { store: Arc::new(store), prefix: Path::default(), keeps_attributes: false })
 }

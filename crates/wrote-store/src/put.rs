@@ -31,8 +31,8 @@ pub enum Put {
 
 impl SegmentStore {
     /// Puts a sealed segment into the store, after a check of each of its records. The store must
-    /// not have an object of that name: none is ever replaced. An object that is there already
-    /// counts as this one if it has the same bytes.
+    /// not have an object of that name: none is ever replaced. An existing object counts as this
+    /// one if it has the same bytes.
     ///
     /// A segment of up to 128 MiB is one request, from memory. A longer one, up to 5 GiB, goes to
     /// an object of another name in parts of 16 MiB, and is copied to its own name by a request

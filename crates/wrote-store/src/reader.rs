@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use wrote::log::{SegmentStart, check_segment, segment_name};
 use wrote::{LogReader, Record};
 
-/// The interval between two checks for segments that were shipped since.
+/// The interval between two checks for newly shipped segments.
 const LOOK_PAUSE: Duration = Duration::from_secs(2);
 
 /// The options of reading a log in a store.
@@ -91,8 +91,8 @@ impl Drop for Fetch {
 }
 
 impl StoreReader {
-    /// Reads the log in `store` from the record `from` on, or from the first later one that is
-    /// there. As long as nothing is shipped, it reads the local log alone.
+    /// Reads the log in `store` from the record `from` on, or from the first later one that exists.
+    /// As long as nothing is shipped, it reads only the local log.
     ///
     /// Fails with [`StoreError::Empty`] if neither the URL nor the local folder has a segment, and
     /// [`StoreError::Differs`] if the local folder has another log.
@@ -137,7 +137,7 @@ impl StoreReader {
         }
     }
 
-    /// Returns the local folder, if its log is there and its first segment `suits`.
+    /// Returns the local folder, if it has the log and its first segment `suits`.
     fn local_from(
         &self,
         suits: impl FnOnce(&SegmentStart) -> bool,
@@ -147,9 +147,9 @@ impl StoreReader {
         Ok(local.is_some_and(|local| suits(&local)).then(|| folder.clone()))
     }
 
-    /// Continues with the first record that was written at `time` or later
-    /// ([`Record::written_at`]); behind the last one if none was. As
-    /// [`LogReader::seek_time`](wrote::LogReader::seek_time), it goes by the writer's clock.
+    /// Continues with the first record written at `time` or later ([`Record::written_at`]); after
+    /// the last one if none was. As [`LogReader::seek_time`](wrote::LogReader::seek_time), it goes
+    /// by the writer's clock.
     ///
     /// It fetches the first 64 bytes of some segments, as many as halvings of their list, and one
     /// segment as a whole: the last that was begun before `time`. If all of its records are
@@ -192,7 +192,7 @@ impl StoreReader {
         Ok(())
     }
 
-    /// Fetches the last segment of those that begin as wanted, which precede the others; the first
+    /// Fetches the last of the segments that begin as wanted; they precede the others. the first
     /// one if none does. Continues reading in it.
     fn enter_last(&mut self, is_wanted: impl Fn(&SegmentStart) -> bool) -> Result<(), StoreError> {
         let found = until(&self.options.stop, self.find_last(is_wanted));
@@ -253,7 +253,7 @@ impl StoreReader {
         }
     }
 
-    /// Returns the first segment behind `number` that the store had when it was last listed.
+    /// Returns the first segment after `number` that the store had when it was last listed.
     fn following(&self, number: u64) -> Option<u64> {
         let behind = (Bound::Excluded(number), Bound::Unbounded);
         self.listing.segments.range(behind).next().map(|(&number, _)| number)
@@ -358,7 +358,7 @@ impl StoreReader {
         Err(StoreError::Damaged { object: self.store.url_of(before), because })
     }
 
-    /// Continues behind the segment `number`, the last one that was listed.
+    /// Continues after the segment `number`, the last one that was listed.
     fn go_on_behind(&mut self, number: u64) -> Result<(), StoreError> {
         match self.following(number) {
             None => {}
@@ -438,7 +438,7 @@ impl StoreReader {
         Ok(open(folder, from)?)
     }
 
-    /// Checks for segments behind `number` that were shipped since. Returns whether there are any.
+    /// Returns whether segments after `number` were shipped since.
     fn look_again(&mut self, number: u64) -> Result<bool, StoreError> {
         let listed = self.store.listing(number + 1);
         let listing = self.runtime.block_on(until(&self.options.stop, listed))?;

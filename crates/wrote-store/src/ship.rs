@@ -67,8 +67,8 @@ impl Shipper {
         self.shipped
     }
 
-    /// Ships every segment that is sealed now, and returns when the last is in the store. Records
-    /// before `durable_sequence` are known to be durable; 0 if the caller knows of none.
+    /// Ships every segment sealed now, and returns when the last is in the store. Records before
+    /// `durable_sequence` are known to be durable; 0 if the caller knows of none.
     ///
     /// After an error, including a refusal by the store, a later call continues. Dropping the
     /// future ends the running request; the next call finds out whether it succeeded.

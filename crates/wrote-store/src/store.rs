@@ -19,7 +19,7 @@ pub(crate) const ONE_PUT_BYTES_MAX: u64 = 128 << 20;
 
 /// The key under which an object keeps its checksum. Some stores take only letters and digits.
 const CHECKSUM_KEY: &str = "wrotexxh3";
-/// The key under which an object keeps the sequence behind its last record.
+/// The key under which an object keeps the sequence after its last record.
 const END_KEY: &str = "wroteend";
 
 /// A segment in a store.
@@ -66,9 +66,9 @@ pub(crate) struct Listing {
 }
 
 impl SegmentStore {
-    /// Opens the store that a URL names: `s3://bucket/prefix`, or `file:///path` of a folder that
-    /// is there. S3 takes its settings from the environment's `AWS_*`: the keys,
-    /// `AWS_ENDPOINT_URL`, `AWS_REGION`, and others of the crate `object_store`. Asks no server.
+    /// Opens the store that a URL names: `s3://bucket/prefix`, or `file:///path` of an existing
+    /// folder. S3 takes its settings from the environment's `AWS_*`: the keys, `AWS_ENDPOINT_URL`,
+    /// `AWS_REGION`, and others of the crate `object_store`. Asks no server.
     ///
     /// Fails with [`StoreError::Url`].
     pub fn open(url: &str) -> Result<SegmentStore, StoreError> {

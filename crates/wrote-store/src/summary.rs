@@ -1,4 +1,4 @@
-//! Summaries: the segments of a store and their sequences, and the local log behind them.
+//! Summaries: the segments of a store and their sequences, and the local log after them.
 
 use crate::blocking::blocking;
 use crate::error::StoreError;
@@ -48,7 +48,7 @@ pub struct Unshipped {
 }
 
 impl StoreSummary {
-    /// Returns the sequence behind the last record of the store and the local log.
+    /// Returns the sequence after the last record of the store and the local log.
     pub fn next_sequence(&self) -> u64 {
         let local = self.local.as_ref().map_or(0, |local| local.next_sequence);
         self.end_sequence.max(local)
@@ -114,8 +114,7 @@ pub async fn summary(
         }
         let stored = last.map_or(0, |last| last.number);
         let (log, unshipped) = blocking(move || {
-            // The list comes first: a segment that is sealed in between then does not count as
-            // sealed yet.
+            // Lists first, so that a segment sealed in between does not count as sealed yet.
             let unshipped = unshipped(&folder, stored, end_sequence)?;
             Ok((wrote::log::summary(folder)?, unshipped))
         })
@@ -125,7 +124,7 @@ pub async fn summary(
     Ok(summary)
 }
 
-/// Finds the sealed segments behind the number `stored`, the last in the store. Blocks.
+/// Finds the sealed segments after the number `stored`, the last in the store. Blocks.
 fn unshipped(folder: &Path, stored: u64, end_sequence: u64) -> Result<Unshipped, StoreError> {
     let mut sealed = SealedSegments::open(folder)?;
     let waiting = sealed.list(stored + 1, 0)?;
@@ -139,7 +138,7 @@ fn unshipped(folder: &Path, stored: u64, end_sequence: u64) -> Result<Unshipped,
     })
 }
 
-/// Returns the sequence behind the last record of a segment: the one kept with the object, or found
+/// Returns the sequence after the last record of a segment: the one kept with the object, or found
 /// by reading it.
 pub(crate) async fn end_of(
     store: &SegmentStore,

@@ -36,7 +36,7 @@ pub struct Account {
     pub busy_ns: u64,
     /// Writes that continued where the one before had ended.
     pub sequential_writes: u64,
-    /// The end of the last write, in bytes, and that of the furthest.
+    /// The ends of the last write and of the furthest, in bytes.
     pub last_end: u64,
     pub size_bytes: u64,
     pub first_write_ns: Option<u64>,

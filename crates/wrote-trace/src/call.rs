@@ -46,7 +46,7 @@ pub enum Act {
         /// Its kind.
         storage: Storage,
     },
-    /// A file was there before a call about it was seen.
+    /// A file existed before a call about it was seen.
     Found {
         /// A file existed before its first observed call.
         file: FileId,
@@ -117,7 +117,7 @@ pub enum Act {
         /// The error number of a failed flush.
         failed: Option<i32>,
     },
-    /// All files were flushed, or those of one device.
+    /// All files were flushed, or all of one device.
     FlushAll {
         /// The device, or `None` for all.
         device: Option<u64>,
@@ -167,7 +167,7 @@ pub struct How {
     pub is_durable: bool,
 }
 
-/// The storage behind a device number.
+/// The storage of a device number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
     /// Lost on power failure (tmpfs).

@@ -55,7 +55,7 @@ pub struct TraceRequest {
     pub command: Vec<OsString>,
     /// A program that runs, in its place.
     pub process: Option<i32>,
-    /// Whether the program is run a second time alone, for its time.
+    /// Whether the program is run again untraced, for its time.
     pub times: bool,
     /// How the program signals that something is saved.
     pub ack: Sign,
@@ -136,7 +136,6 @@ pub fn trace(mut request: TraceRequest, stop: &AtomicBool) -> Result<Traced, Ref
     Ok(Traced { trace: desk.document(request, watched, started_at), jobs, record })
 }
 
-/// The command line of a process.
 fn command_of(process: i32) -> Vec<OsString> {
     let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     let words = line.strip_suffix(&[0]).unwrap_or(&line).split(|byte| *byte == 0);

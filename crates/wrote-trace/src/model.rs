@@ -62,11 +62,9 @@ pub struct File {
 enum Naming {
     #[default]
     Durable,
-    /// Created or linked.
     Made,
     /// Created or linked, and flushed since.
     MadeAndFlushed,
-    /// Renamed.
     Renamed,
 }
 

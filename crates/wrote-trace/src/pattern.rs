@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 /// The most files that have jobs: those with the most writes.
 const FILES_MAX: usize = 4;
-/// The most bytes that a job writes.
 const SIZE_BYTES_MAX: u64 = 1 << 30;
 /// The most sizes of writes that a job has.
 const SIZES_MAX: usize = 8;

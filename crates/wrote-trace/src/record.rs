@@ -22,21 +22,35 @@ const HEAD_BYTES: usize = 12;
 /// The maximum length of a JSON part: a call has at most two paths of 4 KiB.
 const JSON_BYTES_MAX: usize = 64 << 10;
 
-/// A piece of a record.
 #[derive(Debug, Serialize, Deserialize)]
 enum Piece {
-    /// The recorded folder.
-    Root { file: FileId, path: PathBuf },
+    Root {
+        file: FileId,
+        path: PathBuf,
+    },
     /// A folder below it, as it was before.
-    Folder { file: FileId, name: Name, mode: u32 },
+    Folder {
+        file: FileId,
+        name: Name,
+        mode: u32,
+    },
     /// A symbolic link, as it was before.
-    Link { name: Name, to: PathBuf },
+    Link {
+        name: Name,
+        to: PathBuf,
+    },
     /// A file, as it was before; the piece's data is its content.
-    File { file: FileId, name: Name, mode: u32 },
-    /// A call; the piece's data is that of a write.
+    File {
+        file: FileId,
+        name: Name,
+        mode: u32,
+    },
+    /// A call; the piece holds a write's data.
     Call(Call),
     /// The end of the program.
-    End { calls: u64 },
+    End {
+        calls: u64,
+    },
 }
 
 /// A recorded program.
@@ -216,7 +230,7 @@ impl Recorder {
         self.add(&Piece::Call(bare), &call.data)
     }
 
-    /// Records a file that was moved into the folder.
+    /// Records a file moved into the folder.
     fn come_in(&mut self, model: &Model, file: FileId, path: &Path, at_ns: u64) -> io::Result<()> {
         let data = fs::read(path)?;
         let is_durable = model.file(file).is_some_and(|known| !known.is_dirty());

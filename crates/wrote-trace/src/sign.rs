@@ -1,4 +1,4 @@
-//! The signs by which a program reports that something is saved.
+//! Signs of a program that something is saved.
 
 use regex::bytes::{Regex, RegexBuilder};
 use std::str::FromStr;

@@ -30,7 +30,6 @@ pub struct Disk<'a> {
     root: Id,
     nodes: Vec<Node<'a>>,
     ids: HashMap<FileId, Id>,
-    /// The durable names.
     names: BTreeMap<(Id, OsString), Id>,
     /// Name changes since, without the durable prefix.
     changes: Vec<Renaming>,
@@ -121,7 +120,6 @@ impl Cut {
     /// No power loss: the view of running programs.
     const NO: Cut = Cut { until: u64::MAX, bytes: Left::Seen };
 
-    /// Returns the cut of a round at a moment.
     fn of(round: u64, moment: u64, disk: &Disk) -> Cut {
         match Cut::FIRST.get(round as usize) {
             Some(cut) => *cut,

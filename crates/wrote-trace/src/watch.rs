@@ -155,7 +155,7 @@ struct Watch<'a> {
     /// Whether the program itself runs, not its preparation.
     has_begun: bool,
     watched: Watched,
-    /// The calls of interest, where no filter of the program stops at them alone.
+    /// The calls of interest, if the program has no filter that stops only at them.
     asked: Option<Vec<(c_long, When)>>,
 }
 

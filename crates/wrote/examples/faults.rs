@@ -60,7 +60,7 @@ fn lose_power_at(operation: u64, sim: &Sim, slots: Slots) -> Result<Option<u64>,
     Ok(None)
 }
 
-/// Counts power losses after which neither the acknowledged value nor the next one was there.
+/// Counts power losses that left neither the acknowledged value nor the next one.
 fn count_lost(slots: Slots) -> Result<(u64, u64), Error> {
     let (mut moments, mut lost) = (0, 0);
     for seed in 0..SEEDS {

@@ -1,5 +1,5 @@
-//! Accepts records from 64 tasks, each of which continues once its record is durable: with a `Log`,
-//! and with a channel and a thread that batches, writes and syncs.
+//! Accepts records from 64 tasks. Each continues once its record is durable: with a `Log`, and with
+//! a channel and a thread that batches, writes and syncs.
 //!
 //! `cargo run --release -p wrote --example ingest -- FOLDER`
 

@@ -174,7 +174,7 @@ impl Pool {
         Ok(Pool(RegionHandle::new(region)))
     }
 
-    /// Leases a buffer; `None` while all are leased. Its content is that of the previous lease.
+    /// Leases a buffer; `None` while all are leased. It still holds the previous lease's content.
     #[inline]
     pub fn lease(&self) -> Option<Buffer> {
         let region = &*self.0;
@@ -277,7 +277,7 @@ impl Deref for Buffer {
     #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: the piece is inside the mapping, initialised (zeroed by the kernel), and leased
-        // to this buffer alone.
+        // only to this buffer.
         unsafe { std::slice::from_raw_parts(self.address(), self.len) }
     }
 }

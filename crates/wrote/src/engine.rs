@@ -138,7 +138,7 @@ pub struct Engine {
 
 impl Engine {
     /// Creates an engine with the best method that works. Fails if there is no memory for the
-    /// buffers, or no threads if io_uring is refused. A refused io_uring alone is a fallback, not
+    /// buffers, or no threads if io_uring is refused. Only a refused io_uring is a fallback and not
     /// an error.
     pub fn open(options: &Options) -> Result<Engine, Error> {
         Engine::open_for(options, Callers::One)

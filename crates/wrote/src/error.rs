@@ -147,7 +147,7 @@ pub enum Error {
     Truncated {
         /// The log's folder.
         path: PathBuf,
-        /// The record at which the log was truncated, which will be written anew.
+        /// The record at which the log was truncated, which will be rewritten.
         sequence: u64,
     },
     /// A copy differs from its source.
@@ -172,7 +172,7 @@ pub enum Error {
     Foreign {
         /// The segment.
         path: PathBuf,
-        /// Both logs or positions, and the file with which it was compared.
+        /// Both logs or positions, and the file that it was compared with.
         because: String,
     },
     /// The caller asked to stop. The unfinished work was undone.
@@ -299,8 +299,8 @@ impl Error {
         }
     }
 
-    /// Returns the kernel's error number behind an [`io::Error`]: its own, or that of the [`Error`]
-    /// from which it was made. [`io::Error::raw_os_error`] only knows the first.
+    /// Returns the kernel's error number in an [`io::Error`]: its own, or the one of its source
+    /// [`Error`]. [`io::Error::raw_os_error`] only knows the first.
     pub fn errno_in(error: &io::Error) -> Option<i32> {
         let inner = || error.get_ref()?.downcast_ref::<Error>().map(Error::errno);
         error.raw_os_error().or_else(inner)

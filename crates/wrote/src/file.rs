@@ -314,7 +314,7 @@ impl DirectFile {
         self.disk().with(|schedule| schedule.engine.is_direct(schedule.files[self.place()].id))
     }
 
-    /// Returns the path by which the file was opened.
+    /// Returns the path that the file was opened by.
     pub fn path(&self) -> PathBuf {
         self.disk().with(|schedule| schedule.files[self.place()].path.clone())
     }

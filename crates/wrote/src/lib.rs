@@ -59,7 +59,7 @@
 //! handle frees nothing that the kernel uses |
 //! | W6 | Requested and effective settings are both kept ([`Effective`]); no fallback is silent,
 //! and none is fatal where a slower way works |
-//! | W7 | Nothing that exists is overwritten unless the caller said so; block devices are never
+//! | W7 | Nothing that exists is overwritten unless the caller asks for it; block devices are never
 //! written |
 //! | W8 | Memory is bounded by settings, never by file size, records, producers or operations |
 //! | W9 | One producer's records stay in order, and a durable record means that all records before

@@ -39,7 +39,7 @@ pub(crate) struct MetadataParts {
 /// The metadata that a new file gets from another one, and which parts.
 pub(crate) type Inherited = (Metadata, MetadataParts);
 
-/// Returns the permissions of a new file until it has those of `old`.
+/// Returns the permissions of a new file until it gets `old`'s.
 pub(crate) fn mode_at_first(old: Option<&Inherited>) -> Option<u32> {
     old.map(|(old, _)| old.mode_at_first())
 }
@@ -96,7 +96,7 @@ impl Metadata {
     }
 
     /// Returns the permissions of the new file until it is complete: the final ones if they admit
-    /// no user whom the old file refused, else its owner's alone. The new file may not have the old
+    /// no user whom the old file refused, else only its owner's. The new file may not have the old
     /// group yet, so the group must have no more than others.
     fn mode_at_first(&self) -> u32 {
         let mode = self.stat.st_mode & 0o777;
@@ -113,7 +113,7 @@ impl Metadata {
         Metadata { stat, xattrs }
     }
 
-    /// Replaces the permissions: by `mode` alone, without an access control list.
+    /// Replaces the permissions: only by `mode`, without an access control list.
     pub(crate) fn with_mode(mut self, mode: u32) -> Metadata {
         self.stat.st_mode = mode;
         self.xattrs.retain(|(name, _)| name.as_c_str() != ACCESS_LIST);
@@ -206,7 +206,7 @@ fn xattrs(
     let mut found = Vec::new();
     for name in names[..len].split_inclusive(|&byte| byte == 0) {
         let name = CStr::from_bytes_with_nul(name).expect("the list is of such names");
-        // An attribute that was removed since, or that other users may read, is left out.
+        // An attribute removed since, or readable by other users, is left out.
         if let Ok(len) = get(name, &mut value) {
             found.push((name.to_owned(), value[..len].to_vec()));
         }

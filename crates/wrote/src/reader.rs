@@ -113,9 +113,9 @@ impl Reader {
         self.source.is_direct()
     }
 
-    /// Returns an iterator over the bytes that follow. It is faster than that of [`Read::bytes`],
-    /// and yields the same. An error is returned at its position; the next call retries. It turns
-    /// back into the reader, which continues after the last byte that was returned.
+    /// Returns an iterator over the bytes that follow. It is faster than [`Read::bytes`], and
+    /// yields the same. An error is returned at its position; the next call retries. It turns back
+    /// into the reader, which continues after the last byte that was returned.
     pub fn bytes(self) -> impl Iterator<Item = io::Result<u8>> + Into<Reader> + Send + fmt::Debug {
         ReaderBytes::new(self)
     }

@@ -51,9 +51,9 @@ thread_local! {
 ///   kept. Of several hard links only this name gets the new content.
 /// - **The folder** must allow this process to create names, and briefly needs room for both
 ///   contents. The file must be writable for this process, as for `std::fs::write`, though a rename
-///   alone does not need that.
+///   does not need that.
 ///
-/// A process that is killed during a save leaves a file `.NAME.wrote-PROCESS-NUMBER` in the folder.
+/// A process killed during a save leaves a file `.NAME.wrote-PROCESS-NUMBER` in the folder.
 ///
 /// Small content goes through the page cache, using a buffer of 128 KiB that each thread keeps from
 /// its first save to its end. Content of 4 MiB and more bypasses the cache, through 8 MiB of
@@ -127,7 +127,7 @@ pub fn write_unflushed(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Resul
 /// # Errors
 ///
 /// [`Error::File`] with `EEXIST` ([`std::io::ErrorKind::AlreadyExists`]) where the name exists;
-/// nothing is written if it exists at the call. Otherwise those of [`write()`].
+/// nothing is written if it exists at the call. Otherwise as [`write()`].
 pub fn write_new(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
     save_by_thread(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), false)
 }

@@ -28,9 +28,9 @@ impl Survives {
     /// `fsync(2)`, or `O_DSYNC`/`RWF_DSYNC` of the write itself.
     ///
     /// It is `in_place` where it bypassed the page cache (`O_DIRECT` accepted at open *and* at
-    /// transfer), replaced blocks that were written and flushed before, and left the file's length
-    /// alone. Only data had to reach the device then. No write is in place where the file system
-    /// copies on write.
+    /// transfer), replaced blocks that were written and flushed before, and did not change the
+    /// file's length. Only data had to reach the device then. No write is in place where the file
+    /// system copies on write.
     ///
     /// A direct write into new or only allocated blocks is `process-crash`. The bytes reach the
     /// device, but the record of their place (the extent, the length, the "unwritten" mark) is

@@ -65,10 +65,10 @@ use stream::Stream;
 ///
 /// # Cost
 ///
-/// Opening and closing costs a ring and its buffers, some 0.3 ms. Memory is 8 MiB by default, of
-/// which a short file uses only what it fills ([`WriterOptions::bs`], [`WriterOptions::iodepth`]).
-/// For a file of a few kilobytes [`crate::write`] is better, as it is also atomic. Many `Writer`s
-/// can share one ring and one memory budget: [`WriterOptions::on`].
+/// Opening and closing costs a ring and its buffers, some 0.3 ms. Memory is 8 MiB by default; a
+/// short file uses only what it fills ([`WriterOptions::bs`], [`WriterOptions::iodepth`]). For a
+/// file of a few kilobytes [`crate::write`] is better, as it is also atomic. Many `Writer`s can
+/// share one ring and one memory budget: [`WriterOptions::on`].
 pub struct Writer {
     /// The positions of the next byte and of the buffer's last byte. The last byte is left to the
     /// slow path, which passes on a full buffer. The two are equal if every write takes the slow
@@ -264,8 +264,7 @@ impl Write for Writer {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() <= self.last as usize - self.next as usize {
             // SAFETY: from `next` to `last` there is room for these bytes. Both lie in one buffer
-            // that is leased to the stream, and between two calls no other code has a reference to
-            // it.
+            // leased to the stream, and between two calls no other code has a reference to it.
             unsafe {
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.next, bytes.len());
                 self.next = self.next.add(bytes.len());
@@ -301,8 +300,8 @@ impl Write for Writer {
 }
 
 /// A seek waits for operations in flight. If it leads into a block, it reads that block, so that
-/// the next write keeps the rest of it. It suits a header that is filled in at the end. For random
-/// writes use [`crate::DirectFile`].
+/// the next write keeps the rest of it. It suits a header filled in at the end. For random writes
+/// use [`crate::DirectFile`].
 impl Seek for Writer {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.on_stream(|stream| {

@@ -101,7 +101,7 @@ impl Places {
         self.next = self.next.min(sequence);
     }
 
-    /// Forgets stretches of which every record is before `sequence`.
+    /// Forgets stretches with every record before `sequence`.
     pub fn forget_before(&mut self, sequence: u64) {
         while self.stretches.get(1).is_some_and(|second| second.sequence <= sequence) {
             self.stretches.remove(0);

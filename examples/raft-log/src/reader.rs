@@ -60,7 +60,7 @@ impl<C: RaftTypeConfig> Shared<C> {
         entry_at::<C>(&mut reader, sequence)
     }
 
-    /// Reads the entries `start..end`, and ends early behind `limit_bytes`.
+    /// Reads the entries `start..end`, and ends early after `limit_bytes`.
     async fn read(
         self: &Arc<Self>,
         start: u64,

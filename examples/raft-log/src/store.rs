@@ -118,7 +118,7 @@ impl<C: RaftTypeConfig> LogStore<C> {
         Ok(self.last_ticket())
     }
 
-    /// Appends records of which all or none are there after a crash.
+    /// Appends records. After a crash either all of them exist or none.
     async fn append_group(&mut self, group: Group<C>) -> io::Result<()> {
         if group.ids.is_empty() {
             return Ok(());
@@ -166,7 +166,7 @@ impl<C: RaftTypeConfig> LogStore<C> {
         let shared = Arc::clone(&self.shared);
         blocking(move || {
             shared.log.truncate_from(sequence)?;
-            // A purge keeps the last record that it takes, so the one before the cut is there.
+            // A purge keeps the last purged record, so the one before the cut exists.
             let last = match sequence.checked_sub(1) {
                 Some(before) => Some(shared.entry_at(before)?.get_log_id().clone()),
                 None => None,
@@ -181,7 +181,8 @@ impl<C: RaftTypeConfig> LogStore<C> {
         if self.shared.state().purged.as_ref().is_some_and(|purged| purged.index >= id.index) {
             return Ok(());
         }
-        // Durable before an entry goes: else a crash could leave a log without a beginning.
+        // Made durable before entries are removed. Otherwise a crash could leave a log without a
+        // beginning.
         self.save(&self.purged, &id).await?;
         let shared = Arc::clone(&self.shared);
         let kept = {

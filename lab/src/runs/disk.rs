@@ -9,10 +9,9 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(24 * 3600);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Run a command in a folder of a slow disk, which is removed behind it.
+/// Run a command in a folder of a slow disk, which is removed afterwards.
 #[derive(Clone, clap::Args)]
 pub struct Arguments {
-    /// The kind of disk.
     kind: DiskKind,
     /// The command with its arguments.
     #[arg(last = true, required = true)]

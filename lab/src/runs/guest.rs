@@ -59,7 +59,7 @@ pub struct Planned {
 /// A disk of a guest, which it sees as an NVMe disk with a volatile cache.
 #[derive(Clone, Debug)]
 pub struct Disk {
-    /// The serial number of its controller, by which the guest finds it.
+    /// The serial number of its controller. The guest finds it by that.
     pub serial: String,
     /// Its bytes. A relative path lies in the lab's temporary folder.
     pub image: PathBuf,

@@ -39,7 +39,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Returns those of a round of the campaign.
+    /// Returns the arguments of a round of the campaign.
     pub fn of_round() -> Arguments {
         Arguments { seed: None, moments: Some(200), entries: ENTRIES, again: None }
     }

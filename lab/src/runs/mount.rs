@@ -18,7 +18,7 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts it on the empty folder `point`; `arguments` are those of its verb `strange-fs`.
+    /// Mounts it on the empty folder `point`; `arguments` go to its verb `strange-fs`.
     pub fn new(daemon: &Path, point: &Path, arguments: &[&str]) -> Result<Mount, Failure> {
         let mut command = Command::new(daemon);
         command

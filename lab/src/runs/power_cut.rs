@@ -70,8 +70,8 @@ pub const FILE_SYSTEMS: [FileSystem; 3] = [
     },
 ];
 
-/// Mount options that are tried only where there are [`MOMENTS`]. With `data=journal` ext4 refuses
-/// direct I/O.
+/// Mount options tried only where there are [`MOMENTS`]. With `data=journal` ext4 refuses direct
+/// I/O.
 const RARE: [FileSystem; 2] = [
     FileSystem { name: "ext4, data=journal", mounted: c"data=journal", ..EXT4 },
     FileSystem { name: "ext4, nobarrier", mounted: c"nobarrier", ..EXT4 },
@@ -94,8 +94,8 @@ pub const SUBJECTS: [&str; 13] = [
     UNSYNCED[1],
 ];
 
-/// Subjects of which some promises must be broken, or the lab is blind. Each promise of the others
-/// must hold.
+/// Subjects that must break some promises, or the lab is blind. Each promise of the others must
+/// hold.
 pub const UNSYNCED: [&str; 2] = ["unsynced-folder", "unsynced"];
 
 /// Subjects that recover their files when they open them, and can lose them then.

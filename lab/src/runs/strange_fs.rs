@@ -13,7 +13,6 @@ use std::process::Command;
 
 /// The required end of a benchmark on a strange file system.
 enum Expected {
-    /// Success.
     Result,
     /// Success without direct I/O, and a fallback with the reason.
     NotDirect,

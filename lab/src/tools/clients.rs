@@ -48,7 +48,7 @@ pub fn provide(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("modules for pages", || pages(install))
 }
 
-/// Installs the modules that look at pages into `target/pages`, unless they are there.
+/// Installs the modules that look at pages into `target/pages`, unless installed.
 pub fn pages(install: bool) -> Result<(), Failure> {
     let (from, whole) = (root().join(PAGES), target().join("pages"));
     let lock = |folder: &Path| std::fs::read_to_string(folder.join("package-lock.json")).ok();
@@ -75,17 +75,17 @@ pub fn pages(install: bool) -> Result<(), Failure> {
     std::fs::rename(unfinished.keep(), &whole).tried(whole.display())
 }
 
-/// Installs redis-py into `target/redis-py`, unless it is there.
+/// Installs redis-py into `target/redis-py`, unless installed.
 fn redis_py(install: bool) -> Result<(), Failure> {
     python(REDIS_PY, "redis-py", install)
 }
 
-/// Installs an S3 server into `target/moto`, unless it is there.
+/// Installs an S3 server into `target/moto`, unless installed.
 pub fn moto(install: bool) -> Result<(), Failure> {
     python(MOTO, "moto", install)
 }
 
-/// Installs a package of Python into a folder of `target`, unless it is there.
+/// Installs a package of Python into a folder of `target`, unless installed.
 fn python(package: &'static str, name: &str, install: bool) -> Result<(), Failure> {
     let whole = target().join(name);
     if whole.is_dir() {
@@ -138,8 +138,8 @@ fn fetched(command: impl Fn() -> Command) -> Result<(), Failure> {
     }
 }
 
-/// Unpacks programs of Debian packages into `target/clients`, unless they are there. Without
-/// `install` the step is skipped where they are not.
+/// Unpacks programs of Debian packages into `target/clients`, unless installed. Without `install`
+/// the step is skipped where they are not.
 pub fn unpacked(install: bool) -> Result<(), Failure> {
     let whole = target().join("clients");
     let list = PACKAGES.join("\n");
@@ -175,14 +175,13 @@ pub fn unpacked(install: bool) -> Result<(), Failure> {
     std::fs::rename(&root, &whole).tried(whole.display())
 }
 
-/// Prepares an unpacked program, and returns the folder of its modules, of which `modules` is the
-/// tail.
+/// Prepares an unpacked program, and returns the folder of its modules, which ends with `modules`.
 pub fn program(path: &str, modules: &str) -> Result<(Command, String), Failure> {
     let root = target().join("clients");
     let root = std::path::absolute(&root).tried(root.display())?;
     let architecture = format!("{}-linux-gnu", std::env::consts::ARCH);
     let libraries = ["lib", "usr/lib"].map(|folder| root.join(folder).join(&architecture));
-    // syslog-ng's own stand beside its modules, rsyslog's modules among those of the architecture.
+    // syslog-ng's own stand beside its modules, rsyslog's modules in the architecture's folder.
     let folders = [libraries[1].clone(), root.join("usr/lib")].map(|folder| folder.join(modules));
     let modules = folders.iter().find(|folder| folder.is_dir());
     let modules = modules.ok_or_else(|| Failure::Failed(format!("no modules of {path}")))?;

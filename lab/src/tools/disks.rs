@@ -1,9 +1,8 @@
 //! Disks of three kinds for every measurement: the machine's own, and slower ones.
 //!
-//! A slower disk is ext4 on a loop device. A control group limits its bytes and operations, those
-//! of write-back included: the root group of version 1, or a group of version 2 around this
-//! process. A flush takes the operations that the file system makes of it; nothing delays it
-//! further.
+//! A slower disk is ext4 on a loop device. A control group limits its bytes and operations,
+//! including write-back: the root group of version 1, or a group of version 2 around this process.
+//! A flush takes the operations that the file system makes of it; nothing delays it further.
 
 use super::failure::{Failure, Tried};
 use super::run::{HANG, Show, run};
@@ -19,7 +18,7 @@ const GROUPS: &str = "/sys/fs/cgroup";
 /// The file of a group through which a process enters it.
 const PROCESSES: &str = "cgroup.procs";
 const IMAGE_BYTES: u64 = 24 << 30;
-/// The share by which a figure may differ from what the disk should have.
+/// A figure may differ from the disk's setting by this share.
 const TOLERANCE: f64 = 0.1;
 
 /// A kind of disk.
@@ -33,7 +32,6 @@ pub enum DiskKind {
     HardDisk,
 }
 
-/// The limits of a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Limits {
     bytes_per_s: u64,
@@ -181,7 +179,7 @@ impl Drop for Limit {
     fn drop(&mut self) {
         let undone = match self {
             Limit::Root(lines) => lines.iter().try_for_each(|(file, line)| fs::write(file, line)),
-            // The group itself is removed behind this.
+            // The group itself is removed after this.
             Limit::Group { .. } => {
                 fs::write(Path::new(GROUPS).join(PROCESSES), std::process::id().to_string())
             }

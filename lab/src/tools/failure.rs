@@ -6,7 +6,7 @@ use std::process::ExitCode;
 /// The reason why a verb failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// One line that says what failed.
+    /// One line: what failed.
     #[error("{0}")]
     Failed(String),
     /// The action cannot run here, for this reason.
@@ -24,7 +24,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Replaces the line that says what failed.
+    /// Replaces the line.
     pub fn in_words(self, words: impl FnOnce(String) -> String) -> Failure {
         match self {
             Failure::Failed(because) => Failure::Failed(words(because)),

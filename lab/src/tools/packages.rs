@@ -7,8 +7,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Debian packages of the programs whose package has another name. A package of `cc` alone would
-/// lack the C library's headers.
+/// Debian packages of the programs whose package has another name. The package of `cc` lacks the C
+/// library's headers.
 const PACKAGES: &[(&str, &str)] = &[
     ("autoreconf", "autoconf"),
     ("c++", "build-essential"),
@@ -45,11 +45,11 @@ const PACKAGES: &[(&str, &str)] = &[
 /// Programs for `cargo xtask peers`. Every Debian has coreutils, and with it `dd` and `cp`.
 pub const PEERS: &[&str] = &["fio", "valgrind", "taskset", "rsync", "cc", "redis-server"];
 
-/// Programs for the labs, except those of guests. An ordinary user mounts a FUSE file system by
-/// the first; the others make disks that lose their power.
+/// Programs for the labs, except in guests. An ordinary user mounts a FUSE file system by the
+/// first; the others make disks that lose their power.
 pub const LABS: &[&str] = &["fusermount3", "losetup", "mkfs.btrfs", "mkfs.ext4", "mkfs.xfs"];
 
-/// Programs by which ranks are built and started. The bindings need clang's library and headers.
+/// Programs to build and start ranks. The bindings need clang's library and headers.
 pub const MPI: &[&str] = &["mpirun", "mpicc", "clang"];
 
 /// Programs that make and run the guest of `cargo xtask lab nvme`.
@@ -158,7 +158,7 @@ pub fn program(name: &str) -> Command {
     command
 }
 
-/// Makes a file of `size_bytes` with a file system of type `kind`; `options` are those of its mkfs.
+/// Makes a file of `size_bytes` with a file system of type `kind`; `options` go to its mkfs.
 pub fn image(path: &Path, size_bytes: u64, kind: &str, options: &[&str]) -> Result<(), Failure> {
     File::create_new(path).and_then(|file| file.set_len(size_bytes)).tried(path.display())?;
     let mkfs = format!("mkfs.{kind}");

@@ -59,8 +59,7 @@ pub fn features() -> &'static str {
     &FEATURES
 }
 
-/// Builds every test program of the workspace but those of this tool, and its other programs with
-/// them.
+/// Builds every program of the workspace, and every test program but this tool's.
 pub fn build() -> Result<Vec<Program>, Failure> {
     let words = ["build", "--workspace", "--exclude", "xtask"];
     built(cargo(&words).args(["--all-targets", features()]))

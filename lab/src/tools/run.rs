@@ -28,7 +28,7 @@ static END: OnceLock<Instant> = OnceLock::new();
 pub enum Show {
     /// Stdout and stderr.
     Live,
-    /// Stderr alone.
+    /// Only stderr.
     Errors,
     /// None.
     Quiet,

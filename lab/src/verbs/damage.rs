@@ -58,8 +58,7 @@ fn one(folder: &Path, logs: &[Written], log: usize, edits: &[Edit]) -> Result<()
         .unwrap_or_else(|panic| Err(words_of_panic(&*panic)))
 }
 
-/// Tries the rules of reading and of the next append, and those of a repair and the append behind
-/// it.
+/// Tries the rules of reading and of the next append, and of a repair and the append after it.
 fn check(folder: &Path, damaged: &Damaged) -> Result<(), String> {
     let files = damaged.files;
     damage::put(folder, files)?;

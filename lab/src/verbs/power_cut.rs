@@ -47,7 +47,6 @@ pub enum Verb {
     },
     /// Open the written files again and again until the first error, with a line for each time.
     Reopen {
-        /// The subject that has written.
         subject: Name,
         /// The folder of the `write`.
         folder: PathBuf,

@@ -1,5 +1,5 @@
-//! `lab soak`: a log that is appended to, rotated, cut short by its retention and read, for
-//! hours on a small disk. Memory, descriptors and files must stay flat.
+//! `lab soak`: a log appended to, rotated, cut short by its retention and read, for hours on a
+//! small disk. Memory, descriptors and files must stay flat.
 
 #![forbid(unsafe_code)]
 

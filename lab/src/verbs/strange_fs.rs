@@ -34,7 +34,7 @@ pub struct Arguments {
     /// Keep the length of each file without its bytes; they are read as zeros.
     #[arg(long)]
     forget: bool,
-    /// Keep a name for a file that is removed while it is open, as NFS does.
+    /// Keep a name for a file removed while it is open, as NFS does.
     #[arg(long)]
     keep_names: bool,
     #[command(flatten)]

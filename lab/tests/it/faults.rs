@@ -119,7 +119,7 @@ fn in_the_script(openings: &[Opening], format: Format, fault: Fault) -> Tally {
     all
 }
 
-/// The fault hits the log that is opened after a power loss, with a torn end.
+/// The fault hits the log opened after a power loss, with a torn end.
 fn in_the_opening(openings: &[Opening], format: Format, fault: Fault) -> Tally {
     let all = at_every_operation(openings, format, fault, |opening, planned| {
         vec![torn(opening), again(opening, planned)]

@@ -26,7 +26,7 @@ struct Arguments {
     place: PathBuf,
 }
 
-/// The ways to append. The first six write to a file and sync it once in the end; with the others
+/// The ways to append. The first six write to a file and sync it once at the end; with the others
 /// each producer waits until its message is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {

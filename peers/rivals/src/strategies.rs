@@ -1,5 +1,5 @@
 //! The usual strategies of an asynchronous program that appends to one file. Each producer is a
-//! task, and the file is synced once in the end.
+//! task, and the file is synced once at the end.
 
 use flume::{Receiver, Sender};
 use std::io::{BufWriter, Write};

@@ -17,7 +17,7 @@ const SOURCE_BYTES: u64 = 256 << 20;
 const SOURCE: &str = "random";
 
 /// Makes the contender of a row of `wrote bench`, by `settings` that begin with its name. An
-/// uncounted run finds the bytes and the state of the blocks with which its peers begin.
+/// uncounted run finds how many bytes its peers write, and the state of their blocks.
 pub fn own(name: &str, settings: &str, site: &Site) -> Result<(Contender, Words), Failure> {
     let command = format!("wrote bench . --only {settings} --runs 1 --format json");
     let row = settings.split(' ').next().unwrap_or_default().to_owned();
@@ -57,7 +57,7 @@ fn prepare(blocks: &str, bytes: u64) -> Result<String, Failure> {
     }
 }
 
-/// Makes a contender of fio. Its CPU time is that of the job's own thread.
+/// Makes a contender of fio. Its CPU time is the job's own thread's.
 fn fio(arguments: &str, bytes: u64) -> Contender {
     let command = format!("{FIO} {arguments} --size={bytes} --filename=peer");
     Contender::new("fio", command, |site, line| Outcome::of_fio(&site.run(line)?.stdout, "fio"))

@@ -119,10 +119,10 @@ fn timed(site: &Site, line: &str) -> Result<Outcome, Failure> {
     Outcome::of_line(&site.run(line)?.stdout, line)
 }
 
-/// Runs a program that prints its outcome. CPU time is that of the whole, with the starter's.
+/// Runs a program that prints its outcome. CPU time covers the whole, with the starter's.
 fn within(site: &Site, line: &str) -> Result<Outcome, Failure> {
     let (finished, whole) = site.measure(line)?;
-    // The last line is that of `trial`, and the one before it the program's.
+    // The last line is `trial`'s, and the one before it the program's.
     let own = finished.stdout.trim_end().lines().rev().nth(1).unwrap_or_default();
     let outcome = Outcome::of_line(own, line)?;
     Ok(Outcome { cpu_s: whole.cpu_s, memory_bytes: whole.memory_bytes, ..outcome })

@@ -30,7 +30,7 @@ pub struct Contender {
     pub run: Run,
 }
 
-/// A figure that is compared in each round.
+/// A figure compared in each round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Comparison {
@@ -261,8 +261,7 @@ impl Contest {
         (0..self.contenders.len()).flat_map(of_contender).collect()
     }
 
-    /// Returns the requirements of the contender: its own, and those of the best peer if it is
-    /// that.
+    /// Returns the requirements of the contender: its own, and the best peer's if it is that.
     fn requirements_of(
         &self,
         contender: usize,

@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Display};
 
-/// Figures in order. A ratio is that of one round, so that a disturbance of the round cancels out.
+/// Figures in order. A ratio is taken within one round, so that a disturbance of the round cancels
+/// out.
 #[derive(Debug)]
 pub struct Figures(Vec<f64>);
 
@@ -54,7 +55,6 @@ pub fn three_digits(figure: f64) -> String {
 /// A condition on the figures of a contest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Condition {
-    /// The median is at least this.
     AtLeast(f64),
     /// The median is at most this.
     AtMost(f64),

@@ -70,7 +70,6 @@ pub struct Job {
 pub enum Runner {
     /// `wrote run`.
     Wrote,
-    /// fio.
     Fio,
 }
 
@@ -161,8 +160,8 @@ impl Runner {
     }
 
     /// Makes a contender that runs `job` after the words `under`, and `prepare` before each run.
-    /// Its CPU time is that of the process and of the kernel's threads, without the start-up's.
-    /// fio's own account is of one thread (`RUSAGE_THREAD`).
+    /// Its CPU time covers the process and the kernel's threads, without the start-up. fio's own
+    /// account is of one thread (`RUSAGE_THREAD`).
     pub fn contender(
         self,
         name: &str,

@@ -71,8 +71,8 @@ impl Outcome {
         serde_json::from_str(line).tried(format!("the outcome of {what}"))
     }
 
-    /// Reads the only job of a result in fio's layout, printed by `program`. The CPU time is that
-    /// of the job's own thread.
+    /// Reads the only job of a result in fio's layout, printed by `program`. The CPU time is the
+    /// job's own thread's.
     pub fn of_fio(stdout: &str, program: &str) -> Result<Outcome, Failure> {
         // Notes may come before the document, and the line of `trial` after it.
         let json = stdout.find('{').map_or(stdout, |begin| &stdout[begin..]);
@@ -99,7 +99,7 @@ impl Outcome {
     }
 }
 
-/// A unit of rates, with that of the CPU time.
+/// A unit of rates, with the unit of the CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -111,7 +111,7 @@ pub enum Unit {
     Saves,
     /// Files a second, and CPU microseconds each.
     Files,
-    /// Thousands of messages a second, and CPU microseconds each.
+    /// Thousands of messages per second, and CPU microseconds each.
     Messages,
     /// Instructions in user space that each read takes.
     Instructions,

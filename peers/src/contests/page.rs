@@ -53,7 +53,7 @@ pub fn section(
     )
 }
 
-/// Writes the section of a row that cannot be measured here, for the terminal alone.
+/// Writes the section of a row that cannot be measured here, only for the terminal.
 pub fn not_run(row: &Row, because: &str) -> String {
     format!("{HEADING}{}`\n\nnot run: {because}", row.name)
 }

@@ -40,7 +40,7 @@ pub enum Need {
     Putc,
     /// The program `rivals`.
     Rivals,
-    /// Servers that are unpacked beside the build.
+    /// Servers unpacked beside the build.
     Servers,
     /// nats-server and its load.
     Nats,

@@ -18,7 +18,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Bytes of a message.
 const MESSAGE_BYTES: u64 = 500;
 /// How long a server may take to listen, and to end.
 const HANG: Duration = Duration::from_secs(120);
@@ -98,8 +97,8 @@ fn generator(stdout: &str) -> Result<Outcome, Failure> {
     Ok(Outcome { operations: outcome.bytes / MESSAGE_BYTES, ..outcome })
 }
 
-/// Reads the last line of `redis-benchmark --csv`: the command, requests a second, and latencies in
-/// milliseconds, the average, least, 50th, 95th and 99th percentile and the most.
+/// Reads the last line of `redis-benchmark --csv`: the command, requests per second, and latencies
+/// in milliseconds, the average, least, 50th, 95th and 99th percentile and the most.
 fn benchmark(stdout: &str, messages: u64) -> Result<Outcome, Failure> {
     let line = stdout.trim_end().lines().last().unwrap_or_default();
     let figures: Vec<&str> = line.rsplit(',').map(|field| field.trim_matches('"')).collect();

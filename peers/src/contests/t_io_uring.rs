@@ -18,7 +18,7 @@ pub fn folder() -> PathBuf {
     target().join("t-io_uring")
 }
 
-/// Builds the program, unless it is there. Where Debian's sources are out of reach it is skipped.
+/// Builds the program, unless installed. Where Debian's sources are out of reach it is skipped.
 pub fn build() -> Result<(), Failure> {
     let program = folder().join(PROGRAM);
     if program.is_file() {

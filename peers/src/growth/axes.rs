@@ -1,4 +1,4 @@
-//! The sizes that grow, and the work that is measured at each: `peers/growth.toml`.
+//! The sizes that grow, and the work measured at each: `peers/growth.toml`.
 
 use crate::contests::outcome::Unit;
 use crate::contests::rows::{Words, filled};

@@ -17,7 +17,7 @@ const PICTURES: &str = "docs/pictures";
 /// The name of the measured folder in the picture.
 const PATH_SHOWN: &str = "/data";
 
-/// Charts of the benchmark that is measured now: the picture's name, and the chart's question.
+/// Charts of the benchmark measured now: the picture's name, and the chart's question.
 const OF_NOW: [(&str, &str); 3] = [
     ("ladder", "How fast is each way, and what does an acknowledged write survive?"),
     ("percentiles", "How long do the slowest operations take?"),

@@ -37,7 +37,7 @@ pub struct Work {
 /// The ways to append messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
-    /// `wrote::Log` with `SyncPolicy::No`, and one `sync` in the end.
+    /// `wrote::Log` with `SyncPolicy::No`, and one `sync` at the end.
     Log,
     /// `wrote::Log` with `SyncPolicy::Always`: each producer waits until its message is durable.
     LogDurable,
@@ -54,7 +54,7 @@ pub enum By {
     GatheredTasks,
     /// A file that grows: each message written and `fdatasync`ed, one after the other.
     File,
-    /// A file that was written with zeros before, so that no flush has to record new blocks.
+    /// A file written with zeros before, so that no flush has to record new blocks.
     FilePrepared,
 }
 
@@ -79,7 +79,7 @@ pub fn append(by: By, messages: &Messages, place: &Path) -> Result<Outcome> {
     }
 }
 
-/// Appends without waiting, with one `sync` in the end.
+/// Appends without waiting, with one `sync` at the end.
 fn log_synced_at_end(messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Place::folder(path)?;
     let log = Log::options().sync(SyncPolicy::No).open(path)?;

@@ -19,8 +19,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Starts it for this process with all its threads, those of the kernel that work for a ring
-    /// included.
+    /// Starts it for this process with all its threads, including the kernel's threads of a ring.
     pub fn start() -> Result<Clock> {
         let before = getrusage(UsageWho::RUSAGE_SELF)?;
         Clock::new(UsageWho::RUSAGE_SELF, rss_bytes(&before))

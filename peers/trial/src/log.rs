@@ -114,7 +114,7 @@ pub fn read(by: By, place: &Path) -> Result<Outcome> {
     clock.stop(bytes, records)
 }
 
-/// Opens the log at `place` `times` times, and times the openings alone.
+/// Opens the log at `place` `times` times, and times only the openings.
 pub fn open(times: u32, place: &Path) -> Result<Outcome> {
     let mut opened = Histogram::<u64>::new(3)?;
     let clock = Clock::start()?;

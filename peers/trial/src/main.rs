@@ -25,7 +25,6 @@ struct Arguments {
 enum Work {
     /// Write random data in pieces of 64 KiB, durable with its name; then remove the file.
     Stream {
-        /// The way.
         #[arg(long)]
         by: stream::By,
         /// Bytes of the file.
@@ -36,7 +35,6 @@ enum Work {
     },
     /// Write the values 0 to 255 in turn, one byte at a time, without a sync; then remove the file.
     Bytes {
-        /// The way.
         #[arg(long)]
         by: bytes::By,
         /// Bytes of the file.
@@ -47,7 +45,6 @@ enum Work {
     },
     /// Replace a file of 1000 bytes again and again, atomically and durably; then remove it.
     Save {
-        /// The way.
         #[arg(long)]
         by: save::By,
         /// The number of saves.
@@ -58,7 +55,6 @@ enum Work {
     },
     /// Append messages from several producers at once; then remove the file or the log.
     Append {
-        /// The way.
         #[arg(long)]
         by: append::By,
         #[command(flatten)]
@@ -75,7 +71,6 @@ enum Work {
     },
     /// Read every record of a log.
     LogRead {
-        /// The way.
         #[arg(long)]
         by: log::By,
         /// The folder of the log.
@@ -91,7 +86,6 @@ enum Work {
     },
     /// Read records of a log by their sequences, in an order by chance.
     LogFind {
-        /// The way.
         #[arg(long)]
         by: log::FindBy,
         /// The number of records.
@@ -102,7 +96,6 @@ enum Work {
     },
     /// Read a file from start to end.
     Read {
-        /// The way.
         #[arg(long)]
         by: reader::By,
         /// The parts that the caller takes.
@@ -111,7 +104,7 @@ enum Work {
         /// The file.
         file: PathBuf,
     },
-    /// Read random blocks of 4 KiB directly, 128 at once, by an engine alone.
+    /// Read random blocks of 4 KiB directly, 128 at once, by a bare engine.
     Reads {
         /// The number of reads.
         #[arg(long, value_name = "N")]
@@ -121,7 +114,6 @@ enum Work {
     },
     /// Write many files at once, in pieces of 64 KiB in turn, durable; then remove them.
     ManyFiles {
-        /// The way.
         #[arg(long)]
         by: many::By,
         /// The number of files.
@@ -135,7 +127,6 @@ enum Work {
     },
     /// Read random pieces of a file by tasks of tokio.
     AwaitedReads {
-        /// The way.
         #[arg(long)]
         by: awaited::By,
         #[command(flatten)]
@@ -164,8 +155,8 @@ enum Work {
     },
     /// Flush every file, and drop the page cache; needs root.
     DropCaches,
-    /// Run a command, and print its output and then its figures with those of its children. The
-    /// memory is that of the largest process.
+    /// Run a command, and print its output and then its figures, including its children's. The
+    /// memory is the largest process's.
     Run {
         /// The command and its arguments.
         #[arg(last = true, required = true, num_args = 1.., value_name = "COMMAND")]

@@ -20,7 +20,7 @@ pub struct Outcome {
     /// started: that was the program and the data to write.
     pub memory_bytes: u64,
     /// Bytes that the kernel took for the device while the clock ran (`getrusage(2)`, ru_oublock);
-    /// those of a write through the page cache when it makes pages dirty.
+    /// a write through the page cache counts when it makes pages dirty.
     pub device_bytes: u64,
     /// From the start of an append until its message was durable, where producers wait for that.
     #[serde(skip_serializing_if = "Option::is_none")]

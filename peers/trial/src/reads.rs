@@ -1,4 +1,4 @@
-//! Random reads of 4 KiB by an engine alone: lease, queue, reap.
+//! Random reads of 4 KiB by a bare engine: lease, queue, reap.
 
 use crate::Result;
 use crate::clock::Clock;

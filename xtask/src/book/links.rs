@@ -1,11 +1,11 @@
-//! Links in the pages of a book: each must lead to a file of the book, and to a part that is there.
+//! Links in the pages of a book: each must lead to a file of the book, and to an existing heading.
 
 use lab::tools::failure::{Failure, Tried};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Returns "page: link" for each link in the pages below `folder` that leads nowhere. Links to
-/// other sites are left alone.
+/// other sites are not checked.
 pub fn broken(folder: &Path) -> Result<Vec<String>, Failure> {
     let mut pages = BTreeMap::new();
     read(folder, &mut pages)?;

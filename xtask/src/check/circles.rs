@@ -33,7 +33,7 @@ pub fn check() -> Result<(), Failure> {
     }
 }
 
-/// Lists the circles that `standing` does not list, with their imports, and those of `standing`
+/// Lists the circles that `standing` does not list, with their imports, and entries of `standing`
 /// that are gone.
 fn differences(found: &[Circle], standing: &str) -> Vec<String> {
     let names: BTreeSet<&str> = found.iter().map(|circle| &circle.name[..]).collect();
@@ -118,7 +118,7 @@ fn reach<'a>(graph: &'a Graph, begin: &'a str) -> BTreeSet<&'a str> {
 /// The modules of a crate, and the names that their imports bring into them.
 struct Names<'a> {
     modules: BTreeSet<&'a [String]>,
-    /// The path behind a name in a module.
+    /// The path that a name in a module stands for.
     imported: BTreeMap<(&'a [String], String), Vec<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask lines`: lines of code by crate, beside those that `docs/architecture.md` records.
+//! `cargo xtask lines`: lines of code by crate, beside the figures in `docs/architecture.md`.
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::{files, root};
@@ -10,8 +10,8 @@ const MARKS: [&str; 2] = ["<!-- lines:begin -->", "<!-- lines:end -->"];
 const OF_CRATES: &str = "crates";
 
 /// Prints the lines of each crate beside the recorded ones. Fails where a crate is more than a
-/// tenth larger than its row of the table allows: its own lines, or those that it has grown to for
-/// a reason in the row.
+/// tenth larger than its row of the table allows: its own lines, or its grown size with a reason in
+/// the row.
 pub fn check() -> Result<(), Failure> {
     let text = std::fs::read_to_string(root().join(DOCUMENT)).tried(DOCUMENT)?;
     let table = text.split_once(MARKS[0]).and_then(|(_, rest)| rest.split_once(MARKS[1]));
@@ -73,8 +73,8 @@ fn count() -> Result<BTreeMap<String, u32>, Failure> {
     Ok(crates)
 }
 
-/// Counts the lines of code in a formatted source. An item behind `#[cfg(test)]` ends with the line
-/// that closes it in the column of the attribute.
+/// Counts the lines of code in a formatted source. An item after `#[cfg(test)]` ends with its
+/// closing line in the column of the attribute.
 fn code(text: &str) -> u32 {
     let (mut lines, mut test) = (0, None);
     for line in text.lines() {

@@ -1,5 +1,5 @@
-//! Checks that every relative link in the Markdown files of the repository leads to a file or
-//! folder, and to a heading that is there.
+//! Checks that every relative link in the Markdown files of the repository leads to an existing
+//! file or folder, and to an existing heading.
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::{files, root};
@@ -83,7 +83,6 @@ fn has_heading(text: &str, part: &str) -> bool {
     })
 }
 
-/// Returns the text of each heading.
 fn headings(text: &str) -> Vec<String> {
     let mut headings = Vec::new();
     let mut heading = None;

@@ -22,7 +22,7 @@ pub fn check() -> Result<(), Failure> {
     }
 }
 
-/// The files and folders of the repository, by which paths are found.
+/// The files and folders of the repository, to find paths in.
 struct Places {
     /// Paths from the root.
     whole: BTreeSet<String>,

@@ -21,9 +21,9 @@ const CLAUSES: [&str; 5] = ["what", "who", "whoever", "which", "that"];
 /// Check comments, documents and printed texts against the rules of prose.
 ///
 /// Reads the comments of Rust sources, of TOML files and of shell scripts, and whole Markdown
-/// files. In the sources of crates it also reads string literals and help texts, but not those of
-/// tests. Text in backticks is code. Each page of the book has a size, its sentences are short, a
-/// rule is defined in one of them, and links lead to headings that are there.
+/// files. In the sources of crates it also reads string literals and help texts, except in tests.
+/// Text in backticks is code. Each page of the book has a size, its sentences are short, a rule is
+/// defined in one of them, and links lead to existing headings.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Files and folders to check, from the repository's root [default: all]
@@ -63,7 +63,7 @@ pub fn check(paths: &[&str]) -> Result<(), Failure> {
     }
 }
 
-/// Returns the faults of printed texts in those of `files` that belong to a crate.
+/// Returns the faults of printed texts in `files` of crates.
 fn printed(files: &[String]) -> Result<Vec<String>, Failure> {
     let mut faults = Vec::new();
     for begin in lab::tools::repository::files(&["crates/*/src/lib.rs", "crates/*/src/main.rs"])? {

@@ -1,5 +1,5 @@
 //! Checks that rustfmt reaches every Rust file: `cargo fmt` follows the `mod` lines of each
-//! package's programs, but not those that a macro writes.
+//! package's programs, but not the lines that a macro writes.
 
 use super::sources;
 use lab::tools::failure::Failure;

@@ -17,7 +17,7 @@ pub struct Module {
     pub path: Vec<String>,
     /// Whether only tests are built with it.
     pub is_test: bool,
-    /// The items, without those that only tests are built with, and without inline modules.
+    /// The items, without test-only ones and inline modules.
     pub tokens: TokenStream,
 }
 
@@ -103,17 +103,16 @@ fn tokens(text: &str) -> Result<TokenStream, String> {
     text.parse().map_err(|error: proc_macro2::LexError| error.to_string())
 }
 
-/// The items of a module.
 #[derive(Default)]
 struct Items {
     mods: Vec<Mod>,
-    /// The items that are neither modules nor for tests alone.
+    /// The items that are neither modules nor only for tests.
     rest: TokenStream,
     /// Whether `#![cfg(test)]` stands at the top.
     is_test: bool,
 }
 
-/// A `mod`: its `body`, or its files, of which a `cfg_attr` may choose one.
+/// A `mod`: its `body`, or its files, if `cfg_attr` chooses among several.
 struct Mod {
     name: String,
     files: Vec<Named>,
@@ -121,7 +120,7 @@ struct Mod {
     body: Option<TokenStream>,
 }
 
-/// The name of a module's file: its own, or that of a `path = ".."`.
+/// The name of a module's file: its own, or from a `path = ".."`.
 #[derive(Debug, PartialEq)]
 enum Named {
     Itself,
@@ -370,7 +369,7 @@ pub fn raw_strings(text: &str) -> Vec<RangeInclusive<usize>> {
     lines
 }
 
-/// Returns the value of a string literal; `None` for other literals, and those of bytes.
+/// Returns the value of a string literal; `None` for other literals, including byte strings.
 fn value(literal: &Literal) -> Option<String> {
     let source = literal.to_string();
     if let Some(raw) = source.strip_prefix('r') {

@@ -11,8 +11,8 @@ use super::VERSION;
 /// Files that every package holds beside its sources.
 const BESIDE: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Packages every crate, checks for its licences, and builds the command from the packages alone,
-/// as a user of crates.io would. Nothing is published.
+/// Packages every crate, checks for its licences, and builds the command only from the packages, as
+/// a user of crates.io would. Nothing is published.
 pub fn package() -> Result<(), Failure> {
     let names = names()?;
     // To build each package with its own dependencies again would take several times as long.
@@ -52,7 +52,7 @@ fn workspace(names: &[String]) -> String {
     format!("{resolver}members = [{members}]\n\n[patch.crates-io]\n{patches}")
 }
 
-/// Installs the command into a temporary root as the README says, and runs it.
+/// Installs the command into a temporary root by the README's command, and runs it.
 pub fn install() -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
     let folder = std::path::absolute(folder.path()).tried("the temporary folder")?;
@@ -67,7 +67,7 @@ pub fn install() -> Result<(), Failure> {
     Err(Failure::Failed(format!("the installed program says: {}", version.trim())))
 }
 
-/// Returns the names of the crates in `crates`, which are those of their folders.
+/// Returns the names of the crates in `crates`, which are their folders' names.
 fn names() -> Result<Vec<String>, Failure> {
     let folder = root().join("crates");
     let entries = std::fs::read_dir(&folder).tried(folder.display())?;

@@ -22,7 +22,7 @@ pub fn make(program: &Path, folder: &Path, date_s: &str) -> Result<PathBuf, Fail
         "architecture": architecture(),
         "os": "linux",
         "config": { "Entrypoint": ["/usr/bin/wrote"], "WorkingDir": format!("/{DATA}") },
-        // The layer is not compressed: its digest is that of its files.
+        // The layer is not compressed: its digest is its files' digest.
         "rootfs": { "type": "layers", "diff_ids": [layer["digest"]] },
     });
     let config = layout.json("config.v1+json", &config)?;

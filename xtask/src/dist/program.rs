@@ -40,7 +40,7 @@ pub fn build() -> Result<PathBuf, Failure> {
     Ok(folder()?.join("wrote"))
 }
 
-/// The flags by which a compiler writes other paths into the program.
+/// Compiler flags that replace paths in the program.
 const RUST: &str = "--remap-path-prefix";
 const C: &str = "-ffile-prefix-map";
 /// The name of the repository's root.
@@ -60,7 +60,6 @@ fn folders() -> Result<Vec<(PathBuf, &'static str)>, Failure> {
     Ok(folders)
 }
 
-/// Returns a flag for each of `folders`.
 fn renamed(folders: &[(PathBuf, &str)], flag: &str) -> String {
     let flags = folders.iter().map(|(path, name)| format!("{flag}={}={name}", path.display()));
     flags.collect::<Vec<_>>().join(" ")

@@ -194,7 +194,6 @@ fn judged(unit: &str) -> String {
     )
 }
 
-/// Returns a root of Debian with the package.
 fn installed(package: &Path, debian: &Path) -> Result<Root, Failure> {
     let root = unpacked(debian)?;
     let inside = format!("/{}", name(package));

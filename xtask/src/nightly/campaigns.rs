@@ -158,7 +158,7 @@ const fn long(name: &'static str, what: &'static str, round: Round) -> Campaign 
 /// How long the fuzzer runs on the log.
 const FUZZ_SECONDS: u32 = 120;
 /// How long it runs on each of the server's parsers, which receive arbitrary bytes from the
-/// network. All of them together must leave time for the campaigns behind them.
+/// network. All of them together must leave time for the later campaigns.
 const PARSER_SECONDS: u32 = 180;
 /// The modules of the library's tests `it` that also run with AddressSanitizer.
 const SANITIZED: [&str; 7] = [
@@ -197,8 +197,8 @@ fn sanitized() -> Result<Outcome, Failure> {
 /// The library's default features but io-uring.
 const WITHOUT_IO_URING: &str = "copy,log,sim";
 
-/// Checks the builds of the command with fewer features, and those of the library that other crates
-/// may ask for.
+/// Checks builds of the command with fewer features, and builds of the library with features that
+/// other crates may enable.
 fn features(report: &mut Report) -> Result<(), Failure> {
     for features in ["", "serve"] {
         report.step(&format!("tests of the command with the features: {features}"), || {

@@ -8,8 +8,8 @@ use lab::tools::run::{HANG, Show, run};
 use serde_json::Value;
 use std::process::Command;
 
-/// Languages with a row in every table. Others do less: the second row of C++ writes and reads
-/// bytes alone.
+/// Languages with a row in every table. Others do less: the second row of C++ writes and reads only
+/// bytes.
 const COMPLETE: [&str; 11] =
     ["c", "cpp", "go", "java", "kotlin", "scala", "python", "ruby", "node", "zig", "rust"];
 /// The tables of a run without cold reads.
@@ -128,7 +128,6 @@ mod tests {
         json!({ "languages": languages, "places": [{ "workloads": tables }] })
     }
 
-    /// Returns the failures of a result.
     fn failures(result: &Value) -> Vec<String> {
         judge(result, Missing::Failed).failures
     }

@@ -13,7 +13,6 @@ const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 pub enum Registry {
     /// Maven Central: one artifact and its dependencies.
     Maven {
-        /// The artifact's group.
         group: &'static str,
         /// The artifact's name.
         artifact: &'static str,

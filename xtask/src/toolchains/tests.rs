@@ -1,4 +1,4 @@
-//! Tests of installed toolchains: those found, and those left alone.
+//! Tests of installed toolchains: found ones, and ones that must not be touched.
 
 use super::*;
 use tempfile::TempDir;
@@ -27,7 +27,6 @@ fn home(launchers: bool) -> (TempDir, Places) {
     (home, places)
 }
 
-/// Makes a program of the user.
 fn program(file: &Path) {
     fs::write(file, "the user's").expect("written");
     fs::set_permissions(file, Permissions::from_mode(0o755)).expect("the mode is set");

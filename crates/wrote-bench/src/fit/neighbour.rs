@@ -61,7 +61,6 @@ impl Neighbour {
         Neighbour::ALL.iter().find(|(_, _, of)| *of == self).map_or("", |(name, ..)| name)
     }
 
-    /// Returns the calls of neighbours that write.
     fn steps(self) -> Option<Steps> {
         let copy = r#"{ call = "write", file = "copy", bytes = "1MiB" }"#;
         let flush = r#"{ transactions = 256, steps = [{ call = "fsync", file = "copy" }] }"#;

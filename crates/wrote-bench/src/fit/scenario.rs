@@ -130,7 +130,6 @@ impl SuitsPlan {
         (0..self.rows.len()).map(|row| &self.pattern(row).job)
     }
 
-    /// The time of one run.
     fn time(&self) -> Duration {
         let runs = self.request.runs * self.rows.len() as u32;
         (self.request.time / runs.max(1)).clamp(self.run_min, RUN[1])

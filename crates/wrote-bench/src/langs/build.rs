@@ -24,7 +24,7 @@ const BUILD: &str = "build";
 pub(super) struct BuiltProgram {
     /// The command with placeholders filled in, to be followed by the workload's arguments.
     pub run: Vec<String>,
-    /// Arguments after those of the workload.
+    /// Arguments after the workload's.
     pub arguments: Vec<String>,
     /// The folder of the build.
     pub folder: PathBuf,

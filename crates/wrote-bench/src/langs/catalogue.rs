@@ -42,7 +42,7 @@ pub(super) struct Candidate {
     pub tools: Tools,
 }
 
-/// Returns the embedded languages, sorted by folder name, and then those of `add`.
+/// Returns the embedded languages, sorted by folder name, and then the ones in `add`.
 ///
 /// # Errors
 ///

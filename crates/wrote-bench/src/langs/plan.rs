@@ -71,7 +71,7 @@ impl Plan {
         Ok(Plan { tables, places, within: request.within })
     }
 
-    /// Announces the run. `programs` counts those of a task; `folder` is the run's first.
+    /// Announces the run. `programs` counts a task's programs; `folder` is the run's first.
     pub(super) fn announcement(
         &self,
         folder: &Path,

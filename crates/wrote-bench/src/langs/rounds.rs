@@ -173,7 +173,7 @@ fn refuse_nobody(chosen: &[Candidate], languages: &[Language]) -> Result<(), Err
     Err(Error::Usage(format!("nothing can be run: {missing}")))
 }
 
-/// Refuses programs of which none supports a requested task.
+/// Refuses programs if none supports a requested task.
 fn refuse_idlers(chosen: &[Candidate], tables: &[Table]) -> Result<(), Error> {
     let works = |of: &Candidate| tables.iter().any(|table| of.does(table.task));
     if chosen.iter().any(works) {
@@ -348,7 +348,7 @@ impl Crew<'_> {
         Ok(self.tables[table].in_time && self.now()? >= until)
     }
 
-    /// Returns rank 0's time since the program's start, by which all ranks decide.
+    /// Returns rank 0's time since the program's start. All ranks decide by it.
     fn now(&self) -> Result<Duration, Error> {
         self.peers.of_first("the time", self.clock.elapsed())
     }

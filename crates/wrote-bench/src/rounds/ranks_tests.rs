@@ -294,7 +294,7 @@ fn the_totals_of_a_thousand_ranks_are_those_that_were_put_in() {
 
 #[test]
 fn all_ranks_end_a_limited_time_with_the_same_runs() {
-    // Each rank's time passes at a different pace: alone they would decide differently.
+    // Each rank's time passes at a different pace: on their own they would decide differently.
     fn paced(rank: u32, turn: Turn) -> (f64, f64, u64) {
         let began_s = BEGAN_S + f64::from(turn.round);
         (began_s, began_s + 1.0 + f64::from(rank), 4096)

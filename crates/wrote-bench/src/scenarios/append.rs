@@ -83,7 +83,8 @@ const fn promise(sync: SyncPolicy, format: Format, waits: bool) -> Kind {
     Log(Promise { sync, format, waits })
 }
 
-/// Every way: those of the load test that the scenario reproduces, in its order, then ours.
+/// Every way: first the ways of the load test that the scenario reproduces, in its order, then
+/// ours.
 pub(crate) const STRATEGIES: &[Strategy] = &[
     strategy("append/loop", "loop, tokio File", Loop),
     strategy("append/mutex", "tasks, Arc<Mutex<File>>", Mutex),

@@ -346,7 +346,6 @@ mod tests {
         target
     }
 
-    /// Returns the requested grids.
     fn grids(request: &Asked, target: &Target) -> Result<Vec<Grid>, Error> {
         let of = |_: &_, call: &Call| {
             Ok([

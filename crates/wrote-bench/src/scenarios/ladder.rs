@@ -65,7 +65,7 @@ impl Scenario for Ladder {
     }
 }
 
-/// A group of ways that are compared with each other.
+/// A group of ways compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Workload {
     /// Large writes, as fast as possible.

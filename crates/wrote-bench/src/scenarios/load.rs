@@ -52,7 +52,7 @@ impl Scenario for Load {
         NAME
     }
 
-    /// Its rows are those of other scenarios, at rising rates.
+    /// It runs rows of other scenarios at rising rates.
     fn catalogue(&self) -> Vec<Listed> {
         Vec::new()
     }
@@ -91,7 +91,7 @@ impl Load {
     }
 }
 
-/// Returns the workloads of a name: those of a grid, or rows of the ladder.
+/// Returns the workloads of a name: rows of a grid or of the ladder.
 fn subjects(name: &str, call: &Call) -> Result<Vec<Subject>, Error> {
     let of_grids = grids::workloads().filter(|named| {
         // A mix has two rates and two latencies, so a scenario's name selects only its other

@@ -22,9 +22,9 @@ pub struct Leftover {
 pub struct Cleaned {
     /// The removed files and folders.
     pub removed: Vec<Leftover>,
-    /// Files and folders of live runs, which were left alone.
+    /// Files and folders of live runs, which stay.
     pub alive: Vec<Leftover>,
-    /// One line for each folder left alone for another reason.
+    /// One line for each folder that stays for another reason.
     pub refused: Vec<String>,
 }
 
@@ -49,8 +49,8 @@ pub fn leftovers(parent: &Path) -> Vec<Leftover> {
 /// Removes folders in `parent` left behind by the current user's runs, and files and folders of
 /// killed copies and saves.
 ///
-/// A folder is left alone if its run is alive, or if it contains anything that a run does not
-/// create. [`Error::Usage`] if `parent` is not a folder.
+/// A folder stays if its run is alive, or if it contains anything that a run does not create.
+/// [`Error::Usage`] if `parent` is not a folder.
 pub fn clean(parent: &Path) -> Result<Cleaned, Error> {
     super::check_folder(parent)?;
     let mut cleaned = Cleaned::default();

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Permissions of group and others, none of which a temporary folder has.
+/// Permissions of group and others. A temporary folder has none of them.
 const MODE_OTHERS: u32 = 0o077;
 
 /// An opened file or folder that looks temporary.

@@ -253,11 +253,11 @@ const OF_BOTH: [&str; 11] = [
 ];
 
 impl BenchArgs {
-    /// These arguments with others over them: what `words` say, and the rest as it is.
+    /// Returns these arguments, replaced where `words` have other values.
     ///
     /// # Errors
     ///
-    /// What is wrong with `words`, in one line.
+    /// One line about the fault in `words`.
     pub fn with(&self, words: &str) -> Result<BenchArgs, String> {
         let wrong = |what: &str| format!("--vs {words:?}: {what}");
         let split = shlex::split(words).ok_or_else(|| wrong("a quote is not closed"))?;
@@ -272,7 +272,7 @@ impl BenchArgs {
         }
         let mut other = self.clone();
         other.update_from_arg_matches(&matches).map_err(|error| wrong(&one_line(&error)))?;
-        // A switch that was not said is off for who reads these words alone.
+        // An absent switch counts as off in these words alone.
         other.scenarios.load.load_curve = self.scenarios.load.load_curve;
         Ok(BenchArgs { to: self.to.clone(), keep: self.keep, ..other })
     }

@@ -41,7 +41,7 @@ pub enum LogVerb {
     /// Say what a log consists of, and who writes it
     #[command(long_about = STAT_LONG_ABOUT, after_help = STAT_EXAMPLES)]
     Stat(LogStatArgs),
-    /// Read every byte and say what is damaged
+    /// Read every byte and report damage
     #[command(long_about = VERIFY_LONG_ABOUT, after_help = VERIFY_EXAMPLES)]
     Verify(LogVerifyArgs),
     /// Repair a damaged log
@@ -110,7 +110,7 @@ const STAT_EXAMPLES: &str = "Examples:\n  \
         wrote log stat --json events | jq .records          as JSON\n  \
         wrote log stat s3://bucket/events --local events    what is shipped, and what waits";
 
-const VERIFY_LONG_ABOUT: &str = "Read every byte and say what is damaged.\n\nA log is damaged \
+const VERIFY_LONG_ABOUT: &str = "Read every byte and report damage.\n\nA log is damaged \
         where records that were durable can't be read any more: the disk lost them, or something \
         else wrote there. A line reports each place, and the exit code is 1. Bytes behind a \
         segment's last record that nothing appended are garbage: no record is lost, and with \

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use wrote_jobs::jobs::Permissions;
 use wrote_report::Format;
 
-pub(super) const LONG_ABOUT: &str = "Run fio's jobs, and say what each write survives.\n\nJobs \
+pub(super) const LONG_ABOUT: &str = "Run fio's jobs, and report what each write survives.\n\nJobs \
         come from files, or from the command line as fio takes them: each --name begins a job, and \
         options before the first are for all. Beside job files, such options hold for all their \
         jobs. The keys in common use are understood; one that is not is an error that names its \

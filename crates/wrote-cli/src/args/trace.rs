@@ -11,8 +11,8 @@ use wrote_result::document::Severity;
 use wrote_result::units;
 use wrote_trace::Sign;
 
-pub(super) const LONG_ABOUT: &str = "Run COMMAND, and say what of its writes would survive a power \
-        cut.\n\n\
+pub(super) const LONG_ABOUT: &str = "Run COMMAND, and report what of its writes would survive a \
+        power cut.\n\n\
         Stops the program and all that it starts at each call that changes files, without root and \
         without a change to the program, and keeps account of what was flushed and what was not: \
         bytes and names. At its end it lists each file with what it survives, and findings: what \

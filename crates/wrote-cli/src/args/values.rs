@@ -74,7 +74,7 @@ pub(super) fn many(text: &str) -> Result<u64, String> {
     thousands(text).filter(|many| *many <= MANY_MAX).map(u64::from).ok_or_else(bad)
 }
 
-/// A whole number above 0, of `k` thousands or `M` millions where it says so.
+/// A whole number above 0, optionally in thousands (`k`) or millions (`M`).
 fn thousands(text: &str) -> Option<u32> {
     let (digits, times) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1000),

@@ -41,7 +41,7 @@ pub(super) fn run(
     files.deliver("bench.json", content, |screen, out| {
         wrote_report::write(&document, arguments.format, screen, out)
     })?;
-    // The part that was measured until then has been shown.
+    // The part measured until then has been shown.
     stop.check()
 }
 

@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &CleanArgs) -> Result<(), Error> {
     Err(Error::Failed(last.clone()))
 }
 
-/// Reports the removed folders, and those that stay because their runs still live.
+/// Reports the removed folders, and the folders that stay because their runs still live.
 fn write(cleaned: &Cleaned, is_all: bool, out: &mut dyn Write) -> io::Result<()> {
     for leftover in &cleaned.removed {
         let size = units::bytes(leftover.size_bytes);

@@ -1,4 +1,4 @@
-//! `wrote log`: what it can do with a log, and what it says of one.
+//! `wrote log`: operations on a log, and reports about one.
 
 mod append;
 #[cfg(not(feature = "store"))]

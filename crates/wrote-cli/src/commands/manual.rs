@@ -103,7 +103,7 @@ fn write_subcommand(
     subcommand.get_subcommands().try_for_each(|inner| write_subcommand(&name, inner, out))
 }
 
-/// The examples that end a command's help, line by line as they are there.
+/// The examples at the end of a command's help, line by line.
 fn write_examples(heading: &str, command: &clap::Command, out: &mut dyn Write) -> io::Result<()> {
     let Some(help) = command.get_after_long_help().or(command.get_after_help()) else {
         return Ok(());

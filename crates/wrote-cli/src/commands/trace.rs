@@ -84,7 +84,7 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
     }
 }
 
-/// The record that is asked for: of one folder.
+/// The record asked for: of one folder.
 fn record(arguments: &TraceArgs, under: &[PathBuf]) -> Result<Option<RecordRequest>, Error> {
     let Some(path) = &arguments.record else { return Ok(None) };
     let to = &arguments.to;

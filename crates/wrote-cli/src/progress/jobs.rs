@@ -11,7 +11,7 @@ const PARTS: u64 = 1000;
 
 /// Reports the progress of jobs to the user on standard error.
 ///
-/// The announcement and the notes are always said; the bar is shown only on a terminal that can
+/// The announcement and the notes are always printed; the bar is shown only on a terminal that can
 /// draw one.
 #[derive(Debug)]
 pub struct JobReporter {
@@ -99,7 +99,7 @@ fn group(number: usize, groups: usize, jobs: &[JobSpec]) -> String {
     if groups == 1 { names } else { format!("group {number} of {groups}: {names}") }
 }
 
-/// `1.20 GB/s read, 300 MB/s written`, since the time before; what is not done is not said.
+/// `1.20 GB/s read, 300 MB/s written`, since the time before; directions without I/O are left out.
 fn rates(before: &Seen, now: &Seen) -> String {
     let elapsed_s = (now.at - before.at).as_secs_f64().max(1e-9);
     let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / elapsed_s;

@@ -9,7 +9,7 @@ use std::fs::File;
 /// A way that is direct and in place: every byte passes the device.
 const DIRECT: &str = "stream/direct-io_uring-overwrite";
 
-/// Options that bound a run by its size alone, so that the speed of the machine does not matter.
+/// Options that bound a run only by its size, so that the speed of the machine does not matter.
 fn once(rows: &str, size: &str) -> String {
     format!("--only {rows} --size {size} --time 60s --runs 1")
 }
@@ -39,7 +39,6 @@ fn ram_not_disk_is_not_said_of_direct_writes_or_of_a_flush_within_the_clock() {
     silent(&bench(disk.path(), &once(&rows, "4MiB")), "ram-not-disk");
 }
 
-/// A job of direct writes.
 const DIRECT_JOB: &str = "[direct]\nrw=write\nbs=256k\nsize=16m\ndirect=1\n";
 
 #[test]

@@ -1,5 +1,5 @@
-//! Findings on drives that no test has: hot, badly connected, lying, of other blocks. A test lays
-//! its own files over those of the kernel, for the program alone (mount_namespaces(7)).
+//! Findings on drives that no test has: hot, badly connected, lying, of other blocks. A test mounts
+//! its own files over the kernel's, only for the program (mount_namespaces(7)).
 
 use crate::scene::{Disk, MIB, alone, jobs, of, said, silent};
 use crate::support::document;
@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use wrote_result::document::Document;
 
-/// Returns the result of a run on a loop device above which `/sys` has these files, as it has those
-/// of a drive's bus.
+/// Returns the result of a run on a loop device. `/sys` has these files above it, as above a drive
+/// on a bus.
 fn seen_below(files: &[(&str, &str)]) -> Result<Document, String> {
     seen_of(&Disk::ext4(64 * MIB)?, "[job]\nrw=write\nsize=1m\ndirect=1\n", files)
 }
@@ -32,7 +32,7 @@ fn seen_of(disk: &Disk, text: &str, files: &[(&str, &str)]) -> Result<Document, 
     Ok(document(&finished))
 }
 
-/// Returns the same command, which sees the folder's files among those of the kernel.
+/// Returns the same command, which sees the folder's files among the kernel's.
 fn laid_over(upper: &Path, command: &Command) -> Command {
     let script = "mount -t overlay -o \"lowerdir=$0:$1\" overlay \"$1\" && shift && exec \"$@\"";
     let mut over = Command::new("unshare");

@@ -6,7 +6,7 @@ use wrote_jobs::findings::Evidence;
 use wrote_machine::watch::Watched;
 use wrote_result::document::{Latency, Row, Target};
 
-/// A row whose runs have these rates, each operation of which took `p50` ns.
+/// A row whose runs have these rates. Each operation took `p50` ns.
 fn row(kind: &str, iops: [f64; 3], p50: u64) -> Row {
     let mut row = samples::document().scenarios[0].rows[0].clone();
     (row.name, row.workload) = (format!("meta/own/{kind}"), "meta/own".into());
@@ -17,7 +17,7 @@ fn row(kind: &str, iops: [f64; 3], p50: u64) -> Row {
     row
 }
 
-/// The ids of the findings on these rows, on ext4 that is mounted with `option`.
+/// The ids of the findings on these rows, on ext4 mounted with `option`.
 fn ids(option: &str, has_journal: bool, rows: &[Row]) -> Vec<String> {
     let mount_options = vec![option.to_owned()];
     let has_journal = Some(has_journal);

@@ -85,7 +85,7 @@ fn newly_made(options: &str) -> Result<wrote_result::document::Document, String>
 #[test]
 #[ignore = "nightly"]
 fn lazy_init_is_said_of_an_ext4_that_was_just_made() {
-    // The thread waits 1000 times as long as it writes: it is there for long.
+    // The thread waits 1000 times as long as it writes: it lasts long enough.
     alone(|| {
         of(&or_skip!(newly_made("init_itable=1000")), "lazy-init");
     });

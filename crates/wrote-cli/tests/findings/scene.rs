@@ -40,7 +40,7 @@ pub struct Disk {
 
 impl Disk {
     pub fn ext4(size_bytes: u64) -> Result<Disk, String> {
-        // Else the kernel initialises the file system during the measurement (ext4(5)).
+        // Otherwise the kernel initialises the file system during the measurement (ext4(5)).
         let mounted = Mounted::image_with("ext4", size_bytes, "noinit_itable")?;
         Ok(Disk { settings: Vec::new(), mounted })
     }

@@ -53,7 +53,7 @@ fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
     device_saw_what_was_written_directly(&document);
 }
 
-/// Returns the rows that are measured by default.
+/// Returns the rows measured by default.
 fn ladder_rows() -> Vec<Listed> {
     catalogue().into_iter().filter(|listed| listed.scenario == "ladder").collect()
 }

@@ -12,7 +12,6 @@ use wrote_result::doctor::{Check, Examination, State};
 
 const MIB: u64 = 1 << 20;
 
-/// Returns the doctor's examination of a path.
 fn doctor(path: &Path) -> Examination {
     examination(&mut examine(path))
 }

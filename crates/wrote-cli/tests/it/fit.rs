@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use wrote_result::document::Document;
 
-/// Measures a program of one's own, a log with a rule about its flushes, in `folder`.
+/// Runs `wrote fit` in `folder` with a user's own program: a log with a rule about flushes.
 fn own(folder: &Path, rule: &str, more: &[&str]) -> Finished {
     let file = folder.join("mine.toml");
     let text = format!(

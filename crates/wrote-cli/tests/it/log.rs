@@ -1,5 +1,5 @@
-//! `wrote log`: records on standard output, one line for an error, and only commands that say so
-//! change the log.
+//! `wrote log`: records on standard output, one line for an error, and no command changes the log
+//! unless its help documents it.
 
 mod append;
 mod cat;

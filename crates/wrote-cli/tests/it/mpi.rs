@@ -71,13 +71,13 @@ fn children(starter: u32) -> Vec<i32> {
     children.split(' ').filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Whether a process is there, and not only its exit code.
+/// Whether a process still runs, and is not only a zombie.
 fn lives(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
 }
 
-/// Whether `mpirun` failed as its ranks did, or locked itself up or crashed behind them.
+/// Whether `mpirun` failed as its ranks did, or hung or crashed after them.
 fn has_failed(output: &Output) -> bool {
     output.status.code() == Some(1) || output.status.signal().is_some()
 }

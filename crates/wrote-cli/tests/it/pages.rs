@@ -30,7 +30,6 @@ fn modules() -> Result<PathBuf, String> {
     }
 }
 
-/// Makes a page of results.
 fn make(page: &Path, results: &[PathBuf]) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wrote"));
     command.arg("report").args(results).arg("-o").arg(page).stdin(Stdio::null());

@@ -28,7 +28,6 @@ fn page(files: &[&Path]) -> String {
     finished.stdout
 }
 
-/// Returns the page of a document.
 fn page_of(document: &Document) -> String {
     let content = Content::Result(Box::new(document.clone()));
     let mut page = Vec::new();

@@ -1,4 +1,4 @@
-//! `wrote run`: fio's job files in, the result out, and no file touched but those of the jobs.
+//! `wrote run`: fio's job files in, the result out, and no file touched but the jobs' own.
 
 use crate::support::{document, row, run_through, survived, without_rights, wrote};
 use fixtures::{Mounted, Running, finish, folder, names, or_skip, skip_here};
@@ -44,7 +44,7 @@ fn run(folder: &Path, text: &str, more: &str) -> Command {
 const PASTED: &str = "--name=rand_rw_4k --ioengine=libaio --rw=randrw --rwmixread=50 --bs=4k \
                       --iodepth=8 --numjobs=2 --size=1m --runtime=30 --group_reporting --minimal";
 
-/// Fields of a terse line before those of a disk (fio(1), "TERSE OUTPUT").
+/// Fields of a terse line before the disk's (fio(1), "TERSE OUTPUT").
 const TERSE_FIELDS: usize = 121;
 
 #[test]
@@ -61,7 +61,7 @@ fn fios_command_line_is_run_and_its_terse_line_has_the_fields_of_fios() {
     let fields = run(&mut wrote(&["run", "--allow-overlap"]));
     assert_eq!((&fields[0][..], &fields[2][..], fields.len()), ("3", "rand_rw_4k", TERSE_FIELDS));
     let count = |place: usize| fields[place].parse::<u64>().expect("a number");
-    // KiB, KiB/s and operations a second of reads, then of writes: what scripts read.
+    // KiB, KiB/s and operations per second of reads, then of writes: scripts read these.
     assert_eq!(count(5) + count(46), 2048);
     assert!([6, 7, 47, 48].into_iter().all(|place| count(place) > 0), "{fields:?}");
     if Command::new("fio").arg("--version").output().is_err() {
@@ -194,7 +194,7 @@ fn endings<G>(
         fs::set_permissions(folder.path().join("jobs.fio"), readable).expect("it is ours");
         let finished = finish(&mut run_through(through, command));
         let told = finished.stderr.lines().filter(|line| line.starts_with("wrote: "));
-        // What follows tells the free bytes, which change while other programs write.
+        // The rest has the free bytes, which change while other programs write.
         let told = told.filter_map(|line| line.split_inclusive("do not fit").next());
         if finished.code() != Some(0) || !check.is_empty() {
             assert_eq!(inside(), before, "{finished:?}");
@@ -208,7 +208,6 @@ fn job_on_x(keys: &str) -> String {
     format!("[a]\nfilename=x\nrw=write\nsize=1m\nbs=4k\nioengine=psync\n{keys}\n")
 }
 
-/// Makes a file `x` of 1 MiB.
 fn make_x(folder: &Path) {
     fs::write(folder.join("x"), vec![7; MIB as usize]).expect("a file");
 }

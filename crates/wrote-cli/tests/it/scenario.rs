@@ -1,4 +1,4 @@
-//! A scenario that is not in the registry, measured and written out like those that are.
+//! A scenario that is not in the registry, measured and written out like a registered one.
 
 use fixtures::{folder, names};
 use std::time::Duration;

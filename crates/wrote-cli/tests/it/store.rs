@@ -55,7 +55,7 @@ fn said(command: &mut Command) -> String {
     finished.stdout
 }
 
-/// Returns the sequence before which the records are in the store, as the last line says it.
+/// Returns the sequence after the last record in the store, from the last line.
 fn shipped_to(finished: &Finished) -> u64 {
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let (_, rest) = finished.stderr.split_once("the records before ").expect("a last line");
@@ -158,7 +158,6 @@ fn before_anything_is_shipped_stat_counts_all_that_waits() {
     assert_eq!(cat, lines(0..2000));
 }
 
-/// Reads lines from a pipe.
 fn read_lines(reader: &mut std::io::PipeReader, count: u64) -> String {
     let (mut text, mut bytes) = (Vec::new(), [0]);
     for _ in 0..count * line(0).len() as u64 + count {
@@ -184,7 +183,7 @@ fn tail_waits_for_a_store_follows_it_and_goes_on_in_the_local_log_where_it_ends(
         drop(command);
         std::thread::sleep(Duration::from_millis(300));
         assert!(!running.is_over(), "it waits for a log");
-        // The folder keeps the end of the log alone. Both come at one moment.
+        // The folder keeps only the end of the log. Both come at one moment.
         append(&prepared, 0..5000);
         let ship = ["ship", "prepared/events", &store_of(&prepared)];
         let end = shipped_to(&finish(&mut log(folder.path(), &ship)));
@@ -316,7 +315,7 @@ fn following_it_ships_what_is_sealed_and_ctrl_c_ends_it() {
     append(folder.path(), 2000..5000);
     running.until("the later segments", || (count() > first + 3).then_some(()));
     // It reports this once, and continues. The names are exchanged atomically, since a store that
-    // is missing for a moment would be made anew.
+    // is missing for a moment would be created again.
     let (store, aside) = (folder.path().join("store"), folder.path().join("aside"));
     fs::write(&aside, "in the way").expect("a file");
     let exchange = || renameat_with(CWD, &store, CWD, &aside, RenameFlags::EXCHANGE).expect("ours");

@@ -107,7 +107,7 @@ fn an_answer_is_told_by_its_text_too() {
     }
 }
 
-/// Whether a program is there to be traced.
+/// Whether a program to trace is installed.
 fn installed(program: &str) -> Result<(), String> {
     let found = Command::new(program).arg("--version").output();
     found.map(drop).map_err(|_| format!("{program} is not installed"))
@@ -270,7 +270,7 @@ fn joined(place: &Path, document: &Path) -> Result<(Child, Child), String> {
     command.arg(process.id().to_string()).arg("-o").arg(document).stderr(Stdio::piped());
     let mut tracer = command.spawn().unwrap();
     let status = format!("/proc/{}/status", process.id());
-    // The number there is that of the thread that watches.
+    // The number there belongs to the watching thread.
     let is_watched = || !fs::read_to_string(&status).unwrap().contains("TracerPid:\t0\n");
     while !is_watched() {
         if tracer.try_wait().unwrap().is_some() {
@@ -543,7 +543,7 @@ fn committed(pragmas: &str) -> Trace {
 fn sqlite_keeps_what_its_documents_promise() {
     or_skip!(installed("sqlite3"));
     // <https://sqlite.org/pragma.html#pragma_synchronous>: FULL is durable but for the removal of
-    // the journal, which EXTRA flushes; OFF hands data to the kernel alone.
+    // the journal, which EXTRA flushes; OFF passes data to the kernel without a flush.
     let full = committed("pragma synchronous=full;");
     assert_eq!(file(&full, "db").survives, Survives::PowerLoss, "{full:?}");
     assert_eq!(ids(&full), ["unlink-not-flushed"], "{full:?}");

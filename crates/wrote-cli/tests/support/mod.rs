@@ -110,7 +110,7 @@ pub fn survived(row: &Row) -> Survives {
     row.survives.unwrap_or_else(|| panic!("{row:?}"))
 }
 
-/// Compares a text with the file `tests/golden/NAME`. `WROTE_UPDATE_GOLDEN=1` writes the file anew:
+/// Compares a text with the file `tests/golden/NAME`. `WROTE_UPDATE_GOLDEN=1` rewrites the file:
 /// read the difference before you commit it.
 pub fn assert_golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);

@@ -120,8 +120,8 @@ fn is_in_page_cache(row: &Row) -> bool {
         && cached_bytes_total as f64 >= CACHED_SHARE_MIN * moved_bytes_total as f64
 }
 
-/// Finds direct reads on ZFS of less than memory holds: they may come from its own cache (ARC),
-/// which `O_DIRECT` bypasses since OpenZFS 2.3 alone, and which no system call shows.
+/// Finds direct reads on ZFS of less than memory holds: they may come from its own cache (ARC).
+/// `O_DIRECT` bypasses it only since OpenZFS 2.3, and no system call shows whether it did.
 pub(super) fn zfs_cache(evidence: &Evidence) -> Option<Finding> {
     let of = |row: &Row| {
         let settings = &row.settings.effective;
@@ -248,7 +248,7 @@ const REACHED_SHARE_MIN: f64 = 0.9;
 /// Returns whether most of a row's bytes stayed in memory while its clock ran; `None` where the
 /// device's counters do not count.
 pub fn stayed_in_memory(evidence: &Evidence, row: &Row) -> Option<bool> {
-    // Bytes that were compressed on their way did arrive.
+    // Bytes compressed on their way did arrive.
     let shrinks = row.settings.effective.data.is_some() && compresses(evidence);
     let moved = Moved::of(row).filter(|_| counts(evidence) && !shrinks)?;
     Some((moved.device_bytes as f64) < REACHED_SHARE_MIN * moved.file_bytes as f64)

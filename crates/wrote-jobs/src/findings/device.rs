@@ -85,8 +85,8 @@ fn reaches_device(row: &Row) -> bool {
         && settings.direct
 }
 
-/// Returns the block size that the device prefers to that of the row, and whether the row is slower
-/// for it: a stream that misses a stripe may not be.
+/// Returns the block size that the device prefers to the row's, and whether the row is slower for
+/// it: a stream that misses a stripe may not be.
 fn preferred_bytes(evidence: &Evidence, row: &Row) -> Option<(u64, bool)> {
     let bs_bytes = row.settings.effective.bs_bytes;
     let device = evidence.target.device.as_ref();
@@ -104,7 +104,7 @@ fn preferred_bytes(evidence: &Evidence, row: &Row) -> Option<(u64, bool)> {
     (is_stream && is_unit && !bs_bytes.is_multiple_of(optimal)).then_some((optimal, false))
 }
 
-/// Whether every run of `other`, which differs in its larger blocks alone, had clearly more
+/// Whether every run of `other`, which differs only in its larger blocks, had clearly more
 /// operations per second than any of `row`.
 fn is_preferred(row: &Row, other: &Row) -> bool {
     let (small, large) = (&row.settings.effective, &other.settings.effective);

@@ -51,8 +51,8 @@ pub(super) fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> 
         .into()
 }
 
-/// Returns read rows whose blocks are in an unknown state; with `known`, those that read bytes
-/// known to be unwritten.
+/// Returns read rows whose blocks are in an unknown state; with `known`, jobs that read bytes known
+/// to be unwritten.
 fn unknown_reads<'a>(evidence: &Evidence<'a>, known: bool) -> Option<Vec<&'a Row>> {
     evidence.rows_where(|row| {
         row.direction == Direction::Read

@@ -14,7 +14,7 @@ use wrote_result::units::rate;
 const LIMIT_SHARE_MIN: f64 = 0.85;
 /// A row above this factor of the limit does not: its writes do not count against the group.
 const LIMIT_SHARE_MAX: f64 = 1.5;
-/// A process that was stopped for this share of the time was slowed down.
+/// A process stopped for this share of the time was slowed down.
 const STOPPED_SHARE_MIN: f64 = 0.01;
 /// A row is limited by the CPU if its threads ran or waited for one for this share of the time.
 const USED_SHARE_MIN: f64 = 0.9;
@@ -45,7 +45,7 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
         "write_iops" => (Direction::Write, iops),
         _ => return None,
     };
-    // The device's bytes include those of a journal, and of neighbours that may have no limit.
+    // The device's bytes include a journal's, and those of neighbours, which may have no limit.
     let reached = |row: &Row| {
         let own = row.direction == direction && stayed_in_memory(evidence, row) != Some(true);
         let figures = figures.iter().filter(|_| own);
@@ -82,7 +82,7 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
         .into()
 }
 
-/// Returns the device's write operations per second; those of a row are enough for reads. A
+/// Returns the device's write operations per second; a row's own are enough for reads. A
 /// transaction of a program is several, and so is a flush of new blocks.
 fn device_writes_per_s(run: &Run, direction: Direction) -> f64 {
     let writes = run.device_writes.filter(|_| direction == Direction::Write);
@@ -366,7 +366,7 @@ mod tests {
         assert!(found(&evidence(&of_reads, &rows), "throttled").is_none());
         let unlimited = crate::sample::target();
         assert!(found(&evidence(&unlimited, &rows), "throttled").is_none());
-        // 1e9 / 512 KiB = 1907 operations a second.
+        // 1e9 / 512 KiB = 1907 operations per second.
         let operations = limited("write_iops", 2000.0);
         let finding = found(&evidence(&operations, &[direct()]), "throttled").unwrap();
         assert!(finding.text.contains("2000 operations a second"), "{}", finding.text);

@@ -1,4 +1,4 @@
-//! Findings of several ranks: each once, and those that only all ranks together show.
+//! Findings of several ranks: each once, and findings that only all ranks together show.
 
 use super::Evidence;
 use crate::peers::Peers;
@@ -16,8 +16,8 @@ const RUN_MIN_S: f64 = 0.1;
 /// The share of the bytes to read that changes the figure if a node's page cache holds it.
 const CACHED_SHARE_MIN: f64 = 0.1;
 
-/// Findings that a rank alone cannot make: the device counts for all ranks, the interval is that of
-/// the whole, and rank 0 has the rows of all.
+/// Findings that a rank alone cannot make: the device counts for all ranks, the interval is the
+/// whole's, and rank 0 has the rows of all.
 const OF_THE_WHOLE: [&str; 14] = [
     "ram-not-disk",
     "direct-not-honoured",
@@ -55,7 +55,7 @@ pub struct User {
     pub device: Option<String>,
 }
 
-/// Returns the findings of all ranks, each once, on rank 0; those of other ranks name them. On
+/// Returns the findings of all ranks, each once, on rank 0; findings of other ranks name them. On
 /// another rank they are its own.
 ///
 /// # Errors
@@ -98,8 +98,8 @@ impl<'a> Whole<'a> {
     }
 }
 
-/// Returns each finding of the ranks once. Rank 0's rest on all ranks' rows; those of other ranks
-/// name them. Adds findings that only all ranks together show.
+/// Returns each finding of the ranks once. Rank 0's rest on all ranks' rows; findings of other
+/// ranks name them. Adds findings that only all ranks together show.
 pub fn together(all: Vec<Vec<Finding>>, whole: &Whole) -> Vec<Finding> {
     let mut all = all.into_iter();
     let mut found = all.next().unwrap_or_default();
@@ -144,8 +144,7 @@ fn is_same(one: &Finding, other: &Finding) -> bool {
     one.id == other.id && ["wanted", "got", "because"].into_iter().all(is_equal)
 }
 
-/// Returns by which factor the median rank was faster than the slowest, as the median over the
-/// runs.
+/// Returns the rate of the median rank divided by the slowest one's: the median over the runs.
 fn straggles(row: &Row) -> f64 {
     let factor = |spread: &Spread| spread.median_iops / spread.slowest.iops.max(1e-9);
     let runs = row.runs.iter().filter(|run| run.elapsed_s > RUN_MIN_S);

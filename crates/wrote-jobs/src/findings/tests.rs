@@ -277,7 +277,7 @@ fn rows_that_flush_each_write_and_make_the_device_write_much_more_wear_it_out() 
     assert!(finding.text.ends_with(
         "Another process may have written too: this cannot be separated in rows that flush often"
     ));
-    // A row that moves its own bytes alone would have shown foreign traffic.
+    // A row that moves only its own bytes would have shown foreign traffic.
     let beside = [journal(3_200_000_000), with_device_bytes(direct(), 1_010_000_000, 0)];
     let finding_beside = found(&evidence(&target, &beside), "write-amplification").unwrap();
     assert!(finding_beside.text.ends_with("flash wear rises by the same factor"));

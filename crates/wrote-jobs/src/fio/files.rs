@@ -30,7 +30,7 @@ pub(super) fn list(value: &Value<'_>) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Parses `filename`: only files that can be opened anew, and read and written at any offset.
+/// Parses `filename`: only files that can be reopened, and read and written at any offset.
 pub(super) fn filenames(value: &Value<'_>) -> Result<Vec<String>, String> {
     const STREAMS: [&str; 4] = ["-", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
     const DESCRIPTORS: [&str; 2] = ["/dev/fd/", "/proc/self/fd/"];
@@ -63,7 +63,6 @@ pub(super) fn count(draft: &Draft) -> usize {
     }
 }
 
-/// Returns the directory of a clone's files.
 pub(super) fn directory(draft: &Draft, clone: u32) -> Option<&String> {
     let turn = clone as usize % draft.directories.len().max(1);
     draft.directories.get(if draft.filenames.is_empty() { turn } else { 0 })

@@ -57,7 +57,7 @@ impl Key {
     }
 }
 
-/// Returns the key of that name, and the canonical name. The error says whether fio knows it, or
+/// Returns the key of that name, and the canonical name. The error states whether fio knows it, or
 /// suggests a similar one.
 pub(super) fn find(name: &str) -> Result<(&'static Key, &'static str), String> {
     let known = KEYS.iter().find_map(|key| Some((key, key.canonical(name)?)));
@@ -131,7 +131,6 @@ static KEYS: &[Key] = &[
         &[],
         Only(&["complete", "issue"], "is not a type; both are the same here"),
     ),
-    // The files.
     key("filename", &[], Set(filename)),
     key("directory", &[], set!(d, v => directories = files::list(v)?)),
     key("filename_format", &[], set!(d, v => filename_format = Some(files::format(v)?))),
@@ -417,7 +416,7 @@ fn unless_zero(size: Size) -> Option<Size> {
     Some(size).filter(|&size| size != Size::Bytes(0))
 }
 
-/// Parses `filename`. A second line adds files, as in fio; those of `[global]` are replaced.
+/// Parses `filename`. A second line adds files, as in fio; they replace the ones of `[global]`.
 fn filename(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     let mut named = files::filenames(value)?;
     if draft.said_here("filename") {

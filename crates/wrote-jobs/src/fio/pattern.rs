@@ -25,7 +25,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Parses `0x` and digits, two per byte; with an odd number the first stands alone. Returns the
+/// Parses `0x` and digits, two per byte; with an odd number the first digit is a byte. Returns the
 /// rest of the text.
 fn hexadecimal<'a>(text: &'a str, bytes: &mut Vec<u8>) -> Option<&'a str> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;

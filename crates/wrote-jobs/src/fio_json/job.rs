@@ -107,7 +107,7 @@ impl Job {
     }
 }
 
-/// Returns the options as written, and those that readers look for (fio-plot).
+/// Returns the options as written, and options that readers look for (fio-plot).
 pub(crate) fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
     let mut options: Vec<(String, String)> = Vec::new();
     // Of a key in [global] and in the section, the last value holds.

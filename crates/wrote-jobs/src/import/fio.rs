@@ -89,7 +89,7 @@ fn is_unflushed(row: &Row) -> bool {
     row.direction == Direction::Write && is_cached && asked.sync == Flush::None
 }
 
-/// Finds the unflushed rows, of which `flushed_late` were flushed after the clock.
+/// Finds the unflushed rows; `flushed_late` of them were flushed after the clock.
 fn flush_outside_clock(unflushed: &[String], flushed_late: &[String]) -> Option<Finding> {
     if unflushed.is_empty() {
         return None;

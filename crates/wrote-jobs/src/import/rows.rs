@@ -230,7 +230,7 @@ pub(super) struct OutputJob {
 pub(super) struct OutputPart {
     #[serde(default)]
     pub io_bytes: u64,
-    /// Since fio 3; earlier versions have rates in KiB/s alone.
+    /// Since fio 3; earlier versions have rates only in KiB/s.
     pub bw_bytes: f64,
     #[serde(default)]
     pub iops: f64,

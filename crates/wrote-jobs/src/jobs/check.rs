@@ -72,7 +72,7 @@ pub fn most_bytes(spec: &JobSpec) -> u64 {
     used_sizes(spec).map(BlockSizes::most_bytes).max().unwrap_or(0)
 }
 
-/// Returns the smallest block of the job's directions, of which offsets are multiples.
+/// Returns the smallest block of the job's directions. Offsets are multiples of it.
 pub fn least_bytes(spec: &JobSpec) -> u64 {
     used_sizes(spec).map(BlockSizes::least_bytes).min().unwrap_or(0)
 }

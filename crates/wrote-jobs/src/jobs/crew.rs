@@ -70,7 +70,7 @@ pub fn sequence(spec: &JobSpec, regions: Vec<Range<u64>>) -> Result<Sequence, Er
     })
 }
 
-/// Returns the fallbacks of a job besides those of its engine.
+/// Returns the fallbacks of a job besides its engine's.
 fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
     let mut all = Vec::new();
     let mut note = |wanted: String, got: String, because: &str| {

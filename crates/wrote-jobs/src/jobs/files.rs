@@ -19,7 +19,7 @@ use wrote_result::{Error, Stop};
 /// The fallback of a new file where the file system has no `fallocate(2)`: the file grows.
 pub const NEW_BLOCKS: &str = "new blocks";
 
-/// Returns whether the error is that of a file system without `fallocate(2)`.
+/// Returns whether the error means a file system without `fallocate(2)`.
 fn cannot_allocate(errno: i32) -> bool {
     use rustix::io::Errno;
     [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|known| known.raw_os_error() == errno)
@@ -39,7 +39,7 @@ impl Found {
     /// For a job that does no I/O.
     const NONE: Found = Found { kind: Kind::Missing, ours: true, will_change: false };
 
-    /// Returns what is there now, in a run that has made no file yet.
+    /// Returns the current state of the files, before the run creates any.
     pub fn now(path: &Path) -> Result<Found, Error> {
         let kind = kind(path)?;
         Ok(Found { kind, ours: kind == Kind::Missing, will_change: false })
@@ -92,7 +92,7 @@ impl<'a> Files<'a> {
         self.uses.iter().flat_map(|uses| in_use(uses))
     }
 
-    /// Returns the uses of each job, also of those that do no I/O.
+    /// Returns the uses of each job, also of jobs without I/O.
     pub fn jobs(&self) -> impl Iterator<Item = &[Use<'a>]> {
         self.uses.iter().map(Vec::as_slice)
     }
@@ -173,7 +173,7 @@ impl<'a> Use<'a> {
     }
 
     /// Returns whether the run writes the file first: it made the file, and the job reads it, or
-    /// the job wants to write over blocks that were written before.
+    /// the job wants to write over blocks written before.
     pub fn is_laid_out(&self) -> bool {
         let Found { kind, ours, .. } = self.found;
         let overwrites = self.spec.overwrite && self.spec.rw.write;
@@ -278,7 +278,7 @@ impl<'a> Use<'a> {
         Ok(())
     }
 
-    /// Allocates the blocks of a new file as the job asks for; for a mapping, those of any file.
+    /// Allocates the blocks of a new file as the job asks for; for a mapping, any file's.
     fn allocate(&self, fallbacks: &mut Vec<Fallback>, stop: &Stop) -> Result<(), Error> {
         let mapped = self.spec.ioengine == Ioengine::Mmap;
         let exists = self.found.kind != Kind::Missing;
@@ -364,7 +364,7 @@ pub fn drop_pages(path: &Path, region: &Range<u64>) -> Result<Option<String>, Er
 #[derive(Debug, Default)]
 pub struct Made {
     files: Vec<(PathBuf, Identity)>,
-    /// The folders that it made for them, each behind the one above it.
+    /// The folders that it made for them, parents first.
     folders: Vec<PathBuf>,
 }
 
@@ -377,7 +377,7 @@ fn identity(metadata: &Metadata) -> Identity {
 }
 
 impl Made {
-    /// Makes a file; one that is there already is an error (W7).
+    /// Makes a file; an existing one is an error (W7).
     pub(crate) fn make(&mut self, path: &Path) -> Result<File, Error> {
         let failed = |error| Error::Failed(format!("{}: create: {error}", path.display()));
         let file = OpenOptions::new()
@@ -404,7 +404,7 @@ impl Made {
         Ok(())
     }
 
-    /// Returns what is there now, with the knowledge of what this run made.
+    /// Returns the current state of the files, and which of them this run created.
     pub(crate) fn find(&self, path: &Path) -> Result<Found, Error> {
         let found = Found::now(path)?;
         let made = std::fs::metadata(path).is_ok_and(|there| self.has(&there));

@@ -6,8 +6,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
 
-/// A name of the file that is the same for all paths that lead to it, whether it is there or not;
-/// its hard links are other files.
+/// One name of the file for all paths that lead to it, whether it exists or not; its hard links are
+/// other files.
 pub fn file_key(path: &Path) -> PathBuf {
     let of_folder = || Some(std::fs::canonicalize(folder_of(path)).ok()?.join(path.file_name()?));
     let key = std::fs::canonicalize(path).ok().or_else(of_folder);

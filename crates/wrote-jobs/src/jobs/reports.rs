@@ -57,8 +57,8 @@ pub struct JobReport {
     pub trail: Vec<Mark>,
     /// Bytes that `do_verify` read and checked after the clock stopped.
     pub verified_bytes: u64,
-    /// CPU use of the job's thread. For a job alone in its group it is that of the process, with
-    /// the kernel's threads (SQPOLL, io_uring's workers).
+    /// CPU use of the job's thread. For a job alone in its group it is the process's, with the
+    /// kernel's threads (SQPOLL, io_uring's workers).
     pub usage: Usage,
     /// Operations in flight when the job queued another.
     pub depths: Histogram<u64>,
@@ -100,7 +100,7 @@ pub struct Held {
     pub after_bytes: u64,
 }
 
-/// The report of a group. The counters are those of the device below its first job's files (M7).
+/// The report of a group. The counters belong to the device below its first job's files (M7).
 #[derive(Clone, Debug, Default)]
 pub struct GroupReport {
     /// The jobs, in the order of the job file.
@@ -144,8 +144,8 @@ pub trait Watcher {
     }
     /// Called before the run makes a group's files ready, which writes `laid_out_bytes`.
     fn group(&mut self, _group: u32, _jobs: &[JobSpec], _laid_out_bytes: u64) {}
-    /// Called a few times a second while a group runs, with the bytes that its jobs have read and
-    /// written, and an estimate of the part that is done, from 0 to 1.
+    /// Called several times per second while a group runs, with the bytes that its jobs have read
+    /// and written, and the estimated progress from 0 to 1.
     fn progress(&mut self, _read_bytes: u64, _written_bytes: u64, _fraction: f64) {}
     /// Called when all jobs of a group are ready, before their clock starts. Where it fails, no
     /// job of the group begins.

@@ -13,8 +13,8 @@ use wrote::engine::{Engine, Options};
 use wrote::{Action, FileOptions, Ioengine};
 use wrote_result::{Error, units};
 
-/// The most descriptors that the process has open beside those of the jobs: three standard streams,
-/// a signal's pipe, a result, a folder.
+/// The most descriptors that the process has open beside the jobs' own: three standard streams, a
+/// signal's pipe, a result, a folder.
 const OWN_DESCRIPTORS: usize = 8;
 
 /// The operations of a job whose offsets and lengths are examined: the first ones.

@@ -14,7 +14,7 @@ pub type Part = (f64, f64);
 /// A run as one rank knows it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Facts {
-    /// The rows of the run, of this rank alone.
+    /// The rows of the run, only of this rank.
     pub run: Repeated,
     /// The timed parts of the run, one after the other. All ranks begin each part together.
     pub parts: Vec<Part>,
@@ -128,7 +128,7 @@ fn run(all: &[Facts], runs: &[&Run], elapsed_s: f64, places: &Places) -> Run {
         page_cache_bytes: some(|run| run.page_cache_bytes),
         unwritten_bytes: some(|run| run.unwritten_bytes),
         cached_before_bytes: some(|run| run.cached_before_bytes),
-        // Replaced by that of all operations once the latencies of all ranks are together.
+        // Replaced by the figure of all operations once the latencies of all ranks are together.
         latency_ns: latencies(runs.iter().map(|run| run.latency_ns)),
         flush_latency_ns: latencies(runs.iter().map(|run| run.flush_latency_ns)),
         durable_latency_ns: latencies(runs.iter().map(|run| run.durable_latency_ns)),

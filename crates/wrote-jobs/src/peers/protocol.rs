@@ -1,6 +1,6 @@
 //! Meetings of ranks: each reports to rank 0, which releases all of them at once.
 //!
-//! A rank that fails tells rank 0 and leaves, rank 0 tells all others, and each learns of it at the
+//! A rank that fails informs rank 0 and leaves, rank 0 informs all others, and each sees it at the
 //! next meeting. So no rank waits for one that failed. One that does not come within the time limit
 //! is named.
 
@@ -17,11 +17,11 @@ use wrote_result::{Error, Stop};
 
 /// The interval between two checks of the post.
 const LOOK_EVERY: Duration = Duration::from_micros(50);
-/// The interval at which rank 0 tells waiting ranks that it waits too.
+/// Rank 0 informs waiting ranks at this interval that it waits too.
 const TELL_EVERY: Duration = Duration::from_secs(5);
-/// The factor by which a rank may be slower than another at the same work.
+/// A rank may be slower than another at the same work by this factor.
 const SLOWER_MAX: u32 = 10;
-/// Round trips to a clock, of which the shortest counts.
+/// Round trips to a clock. The shortest counts.
 const ROUND_TRIPS: u32 = 40;
 /// With more ranks than this, only one on each node is asked for its clock.
 const CLOCKS_MAX: u32 = 64;
@@ -31,7 +31,6 @@ const PARTING: Duration = Duration::from_secs(5);
 /// it has asked them to end.
 const LEAVING: Duration = Duration::from_millis(700);
 
-/// The messages of ranks.
 #[derive(Debug, Serialize, Deserialize)]
 enum Message {
     /// To rank 0: a rank has reached the meeting of this number. Its payload follows.
@@ -47,7 +46,6 @@ enum Message {
     Waiting,
     /// To rank 0, and from it to all: the group is broken.
     Broken(Ending),
-    /// Asks for the time.
     Ask,
     Time(f64),
     /// To rank 0, and from it where the group was interrupted: a rank ends.
@@ -125,14 +123,14 @@ struct State {
     number: u32,
     /// When the last meeting ended.
     met: Instant,
-    /// When rank 0 last told others that it waits.
+    /// When rank 0 last informed others that it waits.
     told: Instant,
     broken: Option<Ending>,
     /// Rank 0 did not answer.
     first_is_gone: bool,
     /// Messages that came before they were waited for.
     early: VecDeque<Letter>,
-    /// Of rank 0: the ranks that have said farewell.
+    /// Of rank 0: the ranks that have sent their farewell.
     parted: Vec<bool>,
 }
 
@@ -196,7 +194,7 @@ impl<P: Post> Ranks<P> {
         }
     }
 
-    /// Rank 0 waits until all others have said farewell. Returns `false` where one has not.
+    /// Rank 0 waits until all others have sent theirs. Returns `false` where one has not.
     fn await_farewells(&self, most: Duration) -> bool {
         let began = Instant::now();
         self.state.borrow_mut().parted[0] = true;
@@ -300,7 +298,7 @@ impl<P: Post> Ranks<P> {
         }
     }
 
-    /// From rank 0, tells waiting ranks now and then that it waits too.
+    /// From rank 0, informs waiting ranks now and then that it waits too.
     fn tell_that_it_waits(&self, for_it: impl Iterator<Item = u32>) {
         let mut state = self.state.borrow_mut();
         if state.told.elapsed() > TELL_EVERY {
@@ -365,7 +363,7 @@ impl<P: Post> Ranks<P> {
         ))
     }
 
-    /// Breaks the group with its first error, and tells the ranks that have to know.
+    /// Breaks the group with its first error, and informs the ranks that have to know.
     fn breaks(&self, error: Error) -> Error {
         if let Some(known) = &self.state.borrow().broken {
             return known.error();

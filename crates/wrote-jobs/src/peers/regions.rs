@@ -62,8 +62,8 @@ impl Regions<'_> {
         jobs.iter().map(place).collect()
     }
 
-    /// Makes the files that ranks share, and those that other ranks read first. Returns those that
-    /// this rank made; where any rank fails, none of them stays. `jobs` are as before
+    /// Makes the files that ranks share, and the files that other ranks read first. Returns the
+    /// files that this rank made; where any rank fails, none of them stays. `jobs` are as before
     /// [`Regions::place`].
     ///
     /// # Errors

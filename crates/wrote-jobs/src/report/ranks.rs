@@ -19,7 +19,7 @@ pub struct RankFacts {
     pub own_paths: bool,
 }
 
-/// Returns the document of all ranks on rank 0, and that of the rank's jobs elsewhere.
+/// Returns the document of all ranks on rank 0, and a document of the rank's own jobs elsewhere.
 ///
 /// # Errors
 ///

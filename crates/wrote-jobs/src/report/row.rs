@@ -72,7 +72,6 @@ fn row(
     row
 }
 
-/// The times of a row's operations.
 #[derive(Clone, Debug)]
 struct Timed {
     /// Each operation alone.
@@ -125,7 +124,7 @@ impl Timed {
             (row.flush_latency_ns, row.durable_latency_ns);
     }
 
-    /// Describes a row that has latencies, by those of all its runs.
+    /// Describes a row that has latencies, from all of its runs.
     fn describe(&self, row: &mut Row) {
         let some = |of: &Histogram<u64>| (!of.is_empty()).then(|| stats::latency(of));
         row.latency_ns = row.latency_ns.map(|_| stats::latency(&self.operations));
@@ -234,7 +233,7 @@ fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String
 /// report, so that its memory does not grow with the runs' histograms.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Repeated {
-    /// The rows. Their figures over all runs are those of the first until [`Repeated::rows()`].
+    /// The rows. Their figures over all runs are the first run's until [`Repeated::rows()`].
     pub rows: Vec<Row>,
     /// The file bytes that all runs wrote.
     pub written_bytes: u64,
@@ -269,7 +268,7 @@ mod as_text {
 
 impl Repeated {
     /// Returns the rows of one run of jobs, each as `described`: by its name, words and view in
-    /// place of those of a job. `before` is the state of the files before the run.
+    /// place of a job's. `before` is the state of the files before the run.
     pub fn of(group: &GroupReport, before: &Before, described: impl Fn(Row) -> Row) -> Repeated {
         let rows = row::rows(group, &mut Known::new(before, false));
         let rows = rows.into_iter().map(described).collect();
@@ -371,7 +370,7 @@ pub fn join(row: &mut Row, later: Row) {
     row.settings.effective.weaken(&later.settings.effective);
 }
 
-/// Makes a row's bytes and throughput those of all of its runs.
+/// Sets a row's bytes and throughput to the figures of all its runs.
 pub fn sum_up(row: &mut Row) {
     let values = |value: fn(&Run) -> f64| row.runs.iter().map(value).collect::<Vec<f64>>();
     row.bytes_per_run = stats::median(&values(|run| run.bytes as f64)) as u64;

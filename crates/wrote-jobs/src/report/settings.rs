@@ -187,7 +187,7 @@ fn flush(spec: &JobSpec) -> Flush {
     }
 }
 
-/// Returns the state of the blocks that was asked for.
+/// Returns the state of the blocks asked for.
 fn blocks(jobs: &[JobReport], known: &Known) -> Blocks {
     let files = || jobs.iter().flat_map(|job| &job.spec.files);
     if files().all(|file| known.is_settled(file, &jobs[0].spec)) {

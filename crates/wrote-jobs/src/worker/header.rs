@@ -1,5 +1,5 @@
-//! The header of a block of a job with `verify=crc32c`, by which a reader recognizes what was
-//! written here.
+//! The header of a block of a job with `verify=crc32c`. A reader recognizes by it what was written
+//! here.
 //!
 //! A block of a job with several sizes has a header for each part: see [`unit_bytes`]. A header has
 //! 40 bytes, little-endian:
@@ -42,7 +42,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Stamps each part of a block, whose length is a multiple of that of a part.
+    /// Stamps each part of a block; its length is a multiple of the part's.
     pub fn stamp_parts(self, unit_bytes: Option<usize>, block: &mut [u8]) {
         for (header, part) in self.parts(unit_bytes) {
             header.stamp(&mut block[part]);
@@ -101,7 +101,7 @@ impl Header {
         Ok(())
     }
 
-    /// Checks a block of which only the place is known, and returns its header.
+    /// Checks a block when only its place is known, and returns its header.
     pub fn found(block: &[u8], offset: u64) -> Result<Header, String> {
         let Some(header) = Header::of(block) else { return Err(NO_HEADER.into()) };
         if header.len as usize != block.len() {

@@ -15,9 +15,9 @@ const NS_PER_S: f64 = 1e9;
 /// and its latencies count from the due times.
 ///
 /// In a Poisson process each distance is the mean times a random number of the exponential
-/// distribution with mean 1. With a rate in bytes the distance behind an operation is proportional
-/// to its bytes, as at even distances. Several such processes, each with its own seed, add up to
-/// one with the sum of their rates (Kingman, *Poisson Processes*, 1993, 2.2).
+/// distribution with mean 1. With a rate in bytes, the pause after an operation is proportional to
+/// its bytes. Several such processes, each with its own seed, add up to one with the sum of their
+/// rates (Kingman, *Poisson Processes*, 1993, 2.2).
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
     bytes_per_s: Option<u64>,
@@ -197,7 +197,7 @@ mod tests {
             elapsed_ns in 0..100_000_000_000_u64,
         ) {
             let allowed = u128::from(elapsed_ns) * u128::from(rate) / 1_000_000_000;
-            // The operation after those that are allowed, and the one that is due at once.
+            // The operation after the allowed ones, and the one that is due at once.
             let pace = Pace { operations: (allowed + 1) as f64, ..Pace::new(None, Some(rate)) };
             prop_assert!(pace.due_ns() >= elapsed_ns);
         }

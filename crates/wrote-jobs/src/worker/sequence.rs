@@ -42,7 +42,7 @@ impl Outline {
     }
 
     /// Returns whether each block comes once before any repeats. Blocks of several sizes have no
-    /// numbers by which to tell.
+    /// numbers to check that by.
     pub fn maps(&self) -> bool {
         self.spec.rw.random
             && !self.spec.norandommap
@@ -60,7 +60,7 @@ impl Outline {
             || self.loops() != Some(1)
     }
 
-    /// Returns the bytes of one loop: each region once, unless the job says otherwise.
+    /// Returns the bytes of one loop: each region once, unless the job has another rule.
     fn loop_bytes(&self) -> u64 {
         let pass = || self.regions.iter().map(|region| region.end - region.start).sum();
         let bytes: u64 = self.spec.io_bytes.unwrap_or_else(pass);
@@ -107,7 +107,7 @@ struct Place {
 
 impl Place {
     /// Returns where the operation that would begin at `position` begins: the first one at the
-    /// start. There is none behind one that ended at the file's end.
+    /// start. Nothing follows an operation that ended at the file's end.
     fn stepped(&self, position: u64, step_bytes: i64) -> u64 {
         if position == 0 || position >= self.len_bytes {
             return position;
@@ -334,7 +334,7 @@ impl Sequence {
         Some(Next { write, file, offset, len: len as usize })
     }
 
-    /// Returns an operation at a random offset or, where there is room, behind the previous one.
+    /// Returns an operation at a random offset or, if there is room, after the previous one.
     fn here_or_anywhere(&mut self, write: bool, file: usize, percent: u32) -> Option<Next> {
         let is_random = below(&mut self.chance, 100) < u64::from(percent);
         let position = self.places[file].positions[usize::from(write)];

@@ -135,7 +135,7 @@ impl Tally {
         }
     }
 
-    /// Records the delay of an operation that was submitted late.
+    /// Records the delay of an operation submitted late.
     pub(super) fn issued(&mut self, delay_ns: u64) {
         self.issue_delay_ns.saturating_record(delay_ns);
     }
@@ -208,7 +208,7 @@ impl Tally {
         }
     }
 
-    /// Returns the bytes read and written so far, those of the ramp included.
+    /// Returns the bytes read and written so far, including the ramp's.
     pub(super) fn moved_bytes(&self) -> [u64; 2] {
         [0, 1]
             .map(|direction: usize| self.before_bytes[direction] + self.directions[direction].bytes)

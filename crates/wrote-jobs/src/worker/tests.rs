@@ -56,7 +56,7 @@ fn at_every_operation(fault: Fault, check: impl Fn(&Sim, &JobSpec, Result<Done, 
 
 #[test]
 fn a_pause_of_a_job_with_a_rate_is_in_no_latency() {
-    // M5: the operations behind a pause were due in it.
+    // M5: the operations after a pause were due in it.
     let time = Duration::from_millis(300);
     let think = Some(Think { time, spin: Duration::ZERO, blocks: 1 });
     let job = JobSpec { think, write_rate_iops: Some(1000), number_ios: Some(3), ..job(1, false) };

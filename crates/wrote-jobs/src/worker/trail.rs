@@ -73,7 +73,7 @@ impl Trail {
         };
     }
 
-    /// Drops every second mark; later ones are as far apart as those that remain.
+    /// Drops every second mark; later ones are as far apart as the remaining ones.
     fn thin(&mut self, now: Mark) {
         let mut number = 0;
         self.marks.retain(|_| {
@@ -89,8 +89,8 @@ impl Trail {
         *self = Trail { from_ns: now_ns, ..Trail::new() };
     }
 
-    /// Returns the marks, the last of which is the end. A rest that is too short is added to the
-    /// piece before.
+    /// Returns the marks; the last one is the end. A rest that is too short is added to the piece
+    /// before.
     pub fn marks(&self) -> Vec<Mark> {
         let mut marks = self.marks.clone();
         let rest = match marks.last() {

@@ -83,7 +83,6 @@ pub(super) fn mounted(filesystem: &str, options: &[&str]) -> (Fake, World) {
     (fake, world)
 }
 
-/// Returns the one check of this id.
 pub(super) fn only<'a>(checks: &'a [Check], id: &str) -> &'a Check {
     let of: Vec<&Check> = checks.iter().filter(|check| check.id == id).collect();
     assert_eq!(of.len(), 1, "{id}: {checks:?}");
@@ -98,7 +97,6 @@ pub(super) fn state(checks: &[Check], id: &str) -> Option<State> {
     state
 }
 
-/// Returns the command of a check.
 pub(super) fn command(check: &Check) -> &str {
     let change = check.change.as_ref().unwrap_or_else(|| panic!("nothing to change: {check:?}"));
     change.commands.first().unwrap_or_else(|| panic!("no command: {check:?}"))
@@ -114,7 +112,7 @@ fn block_device(name: &str) -> BlockDevice {
     device
 }
 
-/// Returns the checks of these names alone.
+/// Returns only the checks with these names.
 pub(super) fn checks_of(world: &World, ids: &[&str]) -> Vec<Check> {
     let mut checks = super::checks(world);
     checks.retain(|check| ids.contains(&check.id.as_str()));

@@ -5,7 +5,7 @@ use super::trim::is_discard;
 use super::world::World;
 use wrote_result::doctor::{Change, Check, Evidence};
 
-/// ext4's default, and that of ext3 (ext4(5)).
+/// ext4's default, and ext3's (ext4(5)).
 const COMMIT_S: u64 = 5;
 /// Btrfs's default (btrfs(5)), and the longest that is common.
 const COMMIT_S_MAX: u64 = 30;

@@ -15,7 +15,7 @@ pub struct Drives {
     pub cached_loops: Vec<CachedLoop>,
 }
 
-/// A loop device that goes through the page cache: direct writes to it may be in memory alone until
+/// A loop device that goes through the page cache: direct writes to it may be only in memory until
 /// they are flushed (loop(4), `losetup --direct-io`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CachedLoop {
@@ -79,7 +79,7 @@ pub(super) fn number(root: &Path, disk: &str) -> Option<(u32, u32)> {
 }
 
 /// Returns the device folders of a disk: its own, or for an NVMe drive with several paths
-/// (multipath) those of its controllers, one for each path.
+/// (multipath) its controllers' sensors, one for each path.
 fn devices(root: &Path, disk: &str) -> Vec<PathBuf> {
     let link = root.join("sys/class/block").join(disk.replace('/', "!"));
     let Ok(folder) = link.canonicalize() else { return Vec::new() };
@@ -97,7 +97,7 @@ fn devices(root: &Path, disk: &str) -> Vec<PathBuf> {
 /// Returns the sensors of the first folder above the disk that has any.
 fn heat(disk: &str, device: &Path) -> Vec<Heat> {
     let sensors = device.ancestors().map(|folder| {
-        // Some are in a folder `hwmon`; those of devices with their own class are not.
+        // Some are in a folder `hwmon`; links of devices with their own class are not.
         let own = entries(folder).into_iter().chain(entries(&folder.join("hwmon")));
         let mut own: Vec<PathBuf> =
             own.filter(|entry| is_numbered(&name(entry), "hwmon")).collect();
@@ -138,7 +138,7 @@ fn pci_links(disk: &str, device: &Path) -> Vec<Link> {
         return Vec::new();
     };
     let link = |what: &str, kind: &str| {
-        // `8.0 GT/s PCIe`, or `Unknown`; a width is a number alone.
+        // `8.0 GT/s PCIe`, or `Unknown`; a width is only a number.
         let value = |file: String| {
             let text = text(pci, &file)?;
             text.split(' ').next()?.parse::<f64>().ok().filter(|value| *value > 0.0)
@@ -192,7 +192,6 @@ fn name(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns whether a name is this word and a number.
 fn is_numbered(name: &str, word: &str) -> bool {
     let number = name.strip_prefix(word).unwrap_or_default();
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())

@@ -207,7 +207,7 @@ impl<'a> Mount<'a> {
         self.options.split(',').any(|known| known == controller)
     }
 
-    /// Returns the folder of the group at `path` of the hierarchy, and those of its ancestors.
+    /// Returns the folder of the group at `path` of the hierarchy, and its ancestors' folders.
     fn folders(&self, root: &Path, path: &str) -> Option<Vec<PathBuf>> {
         let within = Path::new(path).strip_prefix(self.root).ok()?;
         // `/../other` is a group outside of this process's namespace (cgroup_namespaces(7)).

@@ -130,7 +130,7 @@ pub fn ratio(ratio: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').into()
 }
 
-/// Returns a figure and its unit without zeros behind the point.
+/// Returns a figure and its unit without zeros after the point.
 fn short(text: &str) -> String {
     let (figure, unit) = text.split_once(' ').unwrap_or((text, ""));
     let figure = match figure.contains('.') {

@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::fmt::Debug;
 
-/// A layout: that of a wide screen or paper, or that of a phone.
+/// A layout: for a wide screen or paper, or for a phone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// For a column of 860 pixels.
@@ -44,7 +44,7 @@ pub struct Plot<'a> {
     canvas: Canvas,
 }
 
-/// The height of a lane, and that of a lane with its name above.
+/// The height of a lane, without and with its name above.
 const LANE_PX: u32 = 26;
 const LANE_ABOVE_PX: u32 = 44;
 /// Names that need more room stand above their lanes.
@@ -102,7 +102,7 @@ pub struct Lanes<'a> {
     pub names: &'a [String],
     /// The axis of all lanes.
     pub axis: Axis,
-    /// The room at the right of the plot, for figures behind marks.
+    /// The room at the right of the plot, for figures after marks.
     pub right_px: u32,
     /// Lines within each lane; 1 for a single mark.
     pub lines: u32,
@@ -118,7 +118,7 @@ impl<'a> Lanes<'a> {
         Lanes { names, axis, right_px: 36, lines: 1, layout, is_above }
     }
 
-    /// Leaves room for figures behind the marks.
+    /// Leaves room for figures after the marks.
     pub fn with_figures<'t>(mut self, figures: impl Iterator<Item = &'t str>) -> Lanes<'a> {
         let widest = figures.map(text_width).max().unwrap_or(0);
         self.right_px = (widest + 20) as u32;
@@ -342,7 +342,7 @@ impl Plot<'_> {
 }
 
 impl Axis {
-    /// Returns an upright axis without the ticks whose words would touch those of the axis below.
+    /// Returns an upright axis without the ticks whose words would touch the axis below.
     fn above_its_end(&self) -> Axis {
         let least = self.min + 0.04 * (self.max - self.min);
         let is_clear = |tick: &&(f64, String)| self.min == 0.0 || tick.0 > least;

@@ -27,7 +27,7 @@ pub struct Point {
 pub fn scatter(label: &str, dots: &[Point]) -> Picture {
     let ends = |dot: &Point| {
         let (low, high) = dot.interval.unwrap_or((dot.iops, dot.iops));
-        // An interval that says next to nothing must not squeeze the dots together.
+        // A very wide interval must not squeeze the dots together.
         [low.max(dot.iops / 3.0), dot.iops, high.min(dot.iops * 3.0)]
     };
     let throughputs = dots.iter().flat_map(ends);

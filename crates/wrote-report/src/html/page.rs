@@ -4,7 +4,6 @@ use crate::tree::{Block, Section};
 use askama::Template;
 use std::io::{self, Write};
 
-/// The page's style.
 const STYLE: &str = include_str!("../../templates/style.css");
 /// The page's script: it copies, and shows the values under a pointer.
 const SCRIPT: &str = include_str!("../../templates/script.js");
@@ -55,7 +54,7 @@ pub struct Saved {
 }
 
 impl Article<'_> {
-    /// Gives the article the charts of its first workloads alone.
+    /// Gives the article only the charts of its first workloads.
     pub fn limit_charts(&mut self) {
         let sections = self.sections.iter_mut().map(|section| &mut section.blocks);
         let mut left = FIGURES_MAX;

@@ -134,7 +134,7 @@ fn about<'a>(results: &[One]) -> Section<'a> {
     Section { title: "The results".into(), blocks: vec![Block::Table(table)], ..Section::default() }
 }
 
-/// Returns whether the number of operations says more than their bytes.
+/// Returns whether the number of operations is more informative than their bytes.
 fn is_counted(row: &Row) -> bool {
     (1..=COUNTED_BYTES_MAX).contains(&row.settings.effective.bs_bytes) && row.iops() > 0.0
 }

@@ -117,7 +117,7 @@ fn paths<'a>(chart: &Chart, titles: &'a [String]) -> Vec<Column<'a, Line<'a>>> {
     titles.iter().enumerate().map(column).collect()
 }
 
-/// A column of figures. The first one ranks the lines: its marks tell which lines are level.
+/// A column of figures. The first one ranks the lines: its marks show which lines are level.
 fn ranked<'a>(
     title: &'a str,
     number: usize,

@@ -8,7 +8,6 @@ use itertools::Itertools;
 use wrote_result::document::Interval;
 use wrote_result::units;
 
-/// Returns the class of a line.
 fn class(line: &Line) -> String {
     let class = match line.who {
         Who::Language => "shape-3",

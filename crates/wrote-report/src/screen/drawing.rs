@@ -48,7 +48,7 @@ fn drawing(samples: &[Sample], screen: Screen) -> Vec<String> {
     lines
 }
 
-/// Returns the character of a column that is filled to `part` of it.
+/// Returns the character of a column filled to `part` of it.
 fn cell(part: f64, screen: Screen) -> char {
     const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let part = part.clamp(0.0, 1.0);

@@ -29,7 +29,7 @@ pub struct Column<'a, T> {
     before: Option<Cell<'a, T, &'static str>>,
     /// The text of a cell on a screen without room for all of it.
     short: Option<Cell<'a, T, String>>,
-    /// The mark behind a cell on a screen.
+    /// The mark after a cell on a screen.
     mark: Option<Cell<'a, T, Mark>>,
     /// The colour of a cell on a screen.
     tone: Cell<'a, T, Tone>,
@@ -37,7 +37,7 @@ pub struct Column<'a, T> {
     bold: fn(&T) -> bool,
 }
 
-/// The widths of a column that is broken into lines before others are dropped.
+/// The widths of a column broken into lines before others are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flex {
     /// It never becomes narrower.

@@ -38,7 +38,7 @@ pub struct Comparison {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Side {
-    /// The file's name, or the settings by which this side differs.
+    /// The file's name, or this side's differing settings.
     pub name: String,
     /// The command line that measured it; empty where unknown.
     pub command: Vec<String>,

@@ -19,7 +19,7 @@ const TAIL: f64 = 0.025;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratio {
-    /// The median of the new values over that of the old ones.
+    /// The median of the new values divided by the old ones'.
     pub ratio: f64,
     /// The 95 % interval; `None` where a side has a single value.
     pub interval: Option<RatioInterval>,
@@ -91,9 +91,9 @@ impl Draws {
     }
 
     /// Returns the factor that widens the interval for few runs. Resamples of n runs vary less than
-    /// n runs do, by n - 1 to n. The variation itself is known from n runs alone, for which
-    /// Student's t replaces the normal distribution, with the degrees of freedom of Welch and
-    /// Satterthwaite (1947).
+    /// n runs do, by n - 1 to n. The variation itself is known from only n runs, so Student's t
+    /// replaces the normal distribution, with the degrees of freedom of Welch and Satterthwaite
+    /// (1947).
     fn widening(&self) -> f64 {
         let [old_runs, new_runs] = self.runs.map(|runs| runs as f64);
         if self.runs.iter().all(|runs| *runs >= RUNS_ENOUGH) {

@@ -39,7 +39,7 @@ pub(super) fn compared(paired: &RowPairs<'_>) -> (Vec<RowComparison>, Vec<NotCom
 fn compared_row(pair: &RowPair<'_>) -> Option<RowComparison> {
     let RowPair { scenario, old, new, differences } = pair;
     let throughput = change(old, new, |run| Some(run.throughput_bytes_per_s))?;
-    // A result from before the time of durable writes is compared by that of the writes.
+    // A result from before the time of durable writes is compared by the time of the writes.
     let are_durable = [old, new].iter().all(|row| row.durable_latency_ns.is_some());
     let p99_latency_ns = change(old, new, if are_durable { durable_p99 } else { p99 });
     let held_to_a_rate = old.is_open_loop() && new.is_open_loop();

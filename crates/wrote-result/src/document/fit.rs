@@ -76,7 +76,7 @@ pub struct Beside {
 pub enum FitVerdict {
     /// The whole interval keeps the limit.
     Fits,
-    /// The interval holds the limit, or there is one run alone.
+    /// The interval contains the limit, or there is only one run.
     Undecided,
     /// The whole interval breaks the limit.
     DoesNotFit,
@@ -197,8 +197,8 @@ impl FitRule {
         })
     }
 
-    /// Returns the factor by which the measurement must take longer for the interval to leave the
-    /// limit, where its half width falls with the root of the time.
+    /// Returns how many times longer to measure until the interval excludes the limit. Its half
+    /// width falls with the root of the time.
     fn longer(&self) -> Option<f64> {
         let limit = self.most.or(self.least).filter(|limit| *limit > 0.0)?;
         let Interval { median, ci95_low, ci95_high } = self.here;

@@ -1,4 +1,4 @@
-//! Guesses the keys that older results and those of other tools lack.
+//! Guesses the keys that results of older versions and of other tools lack.
 
 use super::{Cell, Document, Row, Source, View};
 

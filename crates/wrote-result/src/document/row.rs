@@ -103,11 +103,11 @@ pub struct Run {
     pub iodepth_reached: u32,
     /// The appended messages that the file holds, read back after the clock.
     pub records: Option<Records>,
-    /// The latency of one write or read of this run alone.
+    /// The latency of one write or read of this run.
     pub latency_ns: Option<Latency>,
-    /// The latency of one flush of this run alone.
+    /// The latency of one flush of this run.
     pub flush_latency_ns: Option<Latency>,
-    /// The time of a write until it was durable, of this run alone.
+    /// The time of a write until it was durable, of this run.
     pub durable_latency_ns: Option<Latency>,
     /// Under a rate: the delay from when an operation was due, or had room, to its start. It is the
     /// measuring program's own part of the latencies.
@@ -147,21 +147,21 @@ pub struct CpuBusy {
 pub struct Records {
     /// Messages that producers submitted.
     pub sent: u64,
-    /// Messages that are there, whole.
+    /// Whole messages found.
     pub whole: u64,
     /// Messages that are missing.
     pub lost: u64,
     /// Places in the file with bytes that are not a whole message.
     pub torn: u64,
-    /// Whole messages that are there again.
+    /// Whole messages found again.
     pub doubled: u64,
-    /// Messages behind one that the same producer submitted later. Where every message has its own
+    /// Messages after one that the same producer submitted later. Where every message has its own
     /// task, the producer is the thread that makes the tasks.
     pub out_of_order: u64,
 }
 
 impl Records {
-    /// Returns whether every message is there once and nothing else is, in any order.
+    /// Returns whether the file has every message once, in any order, and nothing else.
     pub fn are_whole(&self) -> bool {
         self.whole == self.sent && self.torn == 0 && self.doubled == 0
     }
@@ -188,7 +188,7 @@ impl Row {
 
     /// Returns the latency to show for the row: of an operation, or of a durable write where
     /// flushes come between writes (M11). `None` where one flush at the end makes all writes
-    /// durable. A result of fio lacks the durable time: there it is the flush alone.
+    /// durable. A result of fio lacks the durable time: there it is only the flush.
     pub fn latency(&self) -> Option<&Latency> {
         let flush = || self.flush_latency_ns.as_ref();
         match self.settings.effective.sync {
@@ -352,11 +352,11 @@ pub enum View {
     /// Operations, timed one by one or at least counted.
     #[default]
     Operations,
-    /// Whole files, of which no single operation was timed.
+    /// Whole files; single operations were not timed.
     Files,
     /// Messages that were appended.
     Messages,
-    /// A small text that was saved repeatedly.
+    /// A small text saved repeatedly.
     Saves,
     /// Operations at rising shares of the load that a closed loop reaches.
     Curve,
@@ -459,7 +459,7 @@ mod tests {
         for (sync, expected) in [
             (Flush::None, [Some(10), Some(10)]),
             (Flush::ODsyncEach, [Some(10), Some(10)]),
-            // A result from before the times of flushes has the writes' alone.
+            // A result from before the times of flushes has only the writes'.
             (Flush::FdatasyncAtEnd, [Some(10), None]),
             (Flush::FsyncAtEnd, [Some(10), None]),
             (Flush::FdatasyncEach, [Some(10), Some(300)]),

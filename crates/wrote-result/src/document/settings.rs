@@ -24,8 +24,7 @@ pub struct SettingsPair {
 pub struct Settings {
     /// `read`, `write` or `rw` (both) in the order of the file; `randread`, `randwrite` or `randrw`
     /// in none. Of files as wholes: `create`, `stat`, `open`, `read`, `rename`, `unlink`. A number
-    /// behind a colon is fio's: bytes of a step, or operations from each random
-    /// offset on.
+    /// after a colon is fio's: bytes of a step, or operations from each random offset on.
     pub rw: String,
     /// `psync`, `io_uring`, `mmap`, or `threads` (a pool, where io_uring may not be used).
     pub ioengine: Ioengine,
@@ -105,13 +104,12 @@ pub struct Settings {
     pub source_cache: Option<SourceCache>,
     /// The checksum that blocks carry: `crc32c`.
     pub verify: Option<String>,
-    /// Bytes of the shortest message, where messages are appended: `bs_bytes` are those of the
-    /// longest.
+    /// Bytes of the shortest message, where messages are appended: `bs_bytes` is the longest one's.
     pub message_bytes_min: Option<u64>,
     /// Messages of one run.
     pub messages: Option<u64>,
-    /// Producers at once, each of which submits one message after the other; absent where every
-    /// message has its own task.
+    /// Concurrent producers. Each submits one message after the other; absent where every message
+    /// has its own task.
     pub producers: Option<u32>,
     /// The kind of the producers: `one task`, `threads`, `tasks`, `a task a message`.
     pub producers_are: Option<String>,

@@ -24,7 +24,7 @@ pub struct Sustained {
     /// The throughput before the first cliff, from the change before it on; where there is no cliff
     /// from the start to the first change, or to the end.
     pub burst_bytes_per_s: Interval,
-    /// The throughput behind the last change, or of all where there is none.
+    /// The throughput after the last change, or of all where there is none.
     pub sustained_bytes_per_s: Interval,
     /// The throughput right after the idle pause, of as many bytes as the burst had or as fit in 10
     /// seconds; none where there was no pause.
@@ -32,7 +32,7 @@ pub struct Sustained {
     /// The length of the pause, in seconds. There is one only after a cliff.
     pub idle_s: Option<f64>,
     /// Whether a steady state was reached, by the rule of SNIA's Solid State Storage Performance
-    /// Test Specification; none where there are too few samples to tell.
+    /// Test Specification; none where there are too few samples.
     pub steady_state: Option<SteadyState>,
 }
 
@@ -72,7 +72,7 @@ pub struct SteadyState {
     pub reached: bool,
     /// The throughput of each round, in their order.
     pub rounds_bytes_per_s: Vec<f64>,
-    /// The first of the judged rounds, from 1: behind the last change the first five that are
+    /// The first of the judged rounds, from 1: after the last change the first five that are
     /// steady, or the last five of all.
     pub first_round: u32,
     /// The last of the judged rounds, included.
@@ -84,12 +84,12 @@ pub struct SteadyState {
 }
 
 impl Sample {
-    /// Returns the bytes that were written by the second `at_s`, evenly within a sample.
+    /// Returns the bytes written by the second `at_s`, evenly within a sample.
     pub fn bytes_at(samples: &[Sample], at_s: f64) -> f64 {
         height(samples, at_s, |sample| (sample.end_s, sample.end_bytes as f64))
     }
 
-    /// Returns the second by which `at_bytes` were written, evenly within a sample.
+    /// Returns when `at_bytes` were written, in seconds, evenly within a sample.
     pub fn time_at(samples: &[Sample], at_bytes: f64) -> f64 {
         height(samples, at_bytes, |sample| (sample.end_bytes as f64, sample.end_s))
     }
@@ -123,7 +123,7 @@ impl Sustained {
             .map(|(_, change)| change)
     }
 
-    /// Bytes that were written by the end of the last sample.
+    /// Bytes written by the end of the last sample.
     pub fn written_bytes(&self) -> u64 {
         self.samples.last().map_or(0, |sample| sample.end_bytes)
     }

@@ -66,7 +66,7 @@ pub enum SourceCache {
     Warm,
 }
 
-/// The interface by which operations reach the kernel.
+/// The interface to the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ioengine {

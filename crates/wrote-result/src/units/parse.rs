@@ -19,7 +19,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 ///
 /// `k`, `M`, `G`, `T`, with or without `B`, are powers of 1024, as fio reads them (its option
 /// `kb_base` is 1024 by default); so `4k`, `4K`, `4KB` and `4KiB` are all 4096. One difference: fio
-/// at that default takes `KiB` for 1000 bytes, and here it is always 1024. The errors are those of
+/// at that default takes `KiB` for 1000 bytes, and here it is always 1024. Errors are as for
 /// [`parse_size`].
 pub fn parse_block_size(text: &str) -> Result<u64, String> {
     parse_bytes(text, 1024).map_err(|problem| line(text, &problem, BLOCK_SIZE_EXAMPLES))

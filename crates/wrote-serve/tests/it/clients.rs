@@ -40,7 +40,7 @@ fn lines() -> Vec<String> {
     (0..COUNT).map(&mut line).collect()
 }
 
-/// Asserts that each message is there once, byte for byte, in any order.
+/// Asserts that each message was received once, byte for byte, in any order.
 #[track_caller]
 fn assert_same(mut messages: Vec<Vec<u8>>, lines: &[impl AsRef<[u8]>]) {
     messages.sort();

@@ -57,7 +57,7 @@ fn each_is_let_go_with_its_reason_and_the_others_are_served() {
         config.limits.unread_time = Duration::from_secs(1);
     };
     let (mut hostile, mut good) = (Vec::new(), None);
-    // Their first bytes are there before the server starts its timers.
+    // Their first bytes arrive before the server starts its timers.
     let serving = Serving::start_after("resp://127.0.0.1:0", impatient, |listen, _| {
         hostile.extend(BEGINNINGS.map(|beginning| {
             let begun = |_| {
@@ -86,7 +86,7 @@ fn each_is_let_go_with_its_reason_and_the_others_are_served() {
     let refused: BTreeMap<_, _> = serving.refused().into_iter().collect();
     let each = EACH as u64;
     assert_eq!(refused["first_byte"], each);
-    // Half messages, and those sent byte by byte.
+    // Half messages, and messages sent byte by byte.
     assert_eq!(refused["message_time"], 2 * each);
     assert_eq!(refused["unread_time"], each);
     assert_eq!(refused["malformed"], each);

@@ -1,4 +1,4 @@
-//! RESP over sockets: acknowledged messages are there, and can be read from any sequence on.
+//! RESP over sockets: acknowledged messages are kept, and can be read from any sequence on.
 
 use crate::serving::{Serving, socket_path};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -84,7 +84,7 @@ fn what_is_in_the_store_is_removed_here_and_nothing_else_is() {
     let mut client = Client::connect(serving.address());
     append(&mut client, 0..400);
     until("segments are shipped and removed", || numbers(&serving.folder)[0] > 8);
-    // The waiting segments are those of the last check, which may precede the last append.
+    // The waiting segments are counted at the last check, which may precede the last append.
     until("most is shipped", || metric(&serving, "log_shipped_sequence") > 300.0);
     until("no segment waits", || metric(&serving, "log_unshipped_segments") == 0.0);
     let (stored, local) = (numbers(&store), numbers(&serving.folder));

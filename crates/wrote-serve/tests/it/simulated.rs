@@ -75,7 +75,6 @@ impl Drop for Disk {
 /// How a protocol sends messages and how its answers are counted.
 struct Client {
     url: &'static str,
-    /// Returns the stream of messages from `from` on.
     stream: fn(usize) -> String,
     /// Returns whether a line acknowledges a message.
     acknowledges: fn(&str) -> bool,
@@ -150,7 +149,7 @@ fn fails_at(client: &Client, operation: u64) {
     let last = |number: usize| {
         records.iter().rposition(|record| *record == number.to_string().into_bytes())
     };
-    // A resent message is there twice, and its last copies are in order.
+    // A resent message occurs twice, and the last copies are in order.
     let places: Vec<_> = (0..COUNT).map(last).collect();
     assert!(places.iter().all(Option::is_some), "{}, {operation}: {places:?}", client.url);
     assert!(places.is_sorted(), "{}, {operation}: {places:?}", client.url);

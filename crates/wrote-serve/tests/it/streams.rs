@@ -75,7 +75,7 @@ fn a_client_that_says_nothing_or_half_a_message_is_let_go_and_counted() {
         config.limits.message_time = Duration::from_millis(50);
     };
     let mut connected = None;
-    // Their data is there before the server starts its timers.
+    // Their data arrives before the server starts its timers.
     let serving = Serving::start_after("tcp://127.0.0.1:0?frame=octets", impatient, |listen, _| {
         let [silent, mut slow] = [(), ()].map(|()| connect(listen));
         slow.write_all(b"5 hello5 he").unwrap();

@@ -238,7 +238,7 @@ fn every_changed_byte_of_an_object_is_found_by_its_reader_and_by_verify() {
         assert!(found.damage[0].records.is_some_and(|records| records > 0));
         let error = read(&runtime, &store, 0, None).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
-        // Records behind it can be read.
+        // Records after it can be read.
         let behind = found.damage[0].sequence + found.damage[0].records.unwrap();
         if place != 10 {
             assert_eq!(read(&runtime, &store, behind, None).unwrap().len() as u64, end - behind);
@@ -282,7 +282,7 @@ fn without_a_checksum_beside_them_the_segments_own_find_a_changed_record() {
     let found = runtime.block_on(verify(&store, &mut |_, _| {})).unwrap();
     assert_eq!((found.checksums, found.damage.len()), (0, 1), "{:?}", found.damage);
     let error = read(&runtime, &store, 0, None).unwrap_err().to_string();
-    // The changed segment; or the one before, where the lost record is the first behind its end.
+    // The changed segment; or the one before, if the lost record is the first after its end.
     let named = ["3", "4"].map(|last| format!("memory://logs/events/0000000000000000000{last}."));
     assert!(named.iter().any(|segment| error.starts_with(segment)), "{error}");
     assert!(!error.contains("/tmp"), "{error}");
@@ -305,12 +305,12 @@ fn the_temporary_folder_holds_three_segments_at_most() {
     assert!((2..=3).contains(&most), "{most}");
 }
 
-/// A log of `records`, with a time noted behind each fifth, and everything sealed shipped.
+/// Creates a log of `records`, notes the time after every fifth, and ships all sealed segments.
 struct Timed {
     source: tempfile::TempDir,
     store: SegmentStore,
     objects: Arc<FaultyStore>,
-    /// Times, each with the number of records that were written before it.
+    /// Times, each with the number of records written before it.
     moments: Vec<(SystemTime, u64)>,
     end: u64,
 }

@@ -109,7 +109,7 @@ pub enum Begun {
 }
 
 impl Begun {
-    /// Returns the descriptor that is written to.
+    /// Returns the descriptor written to.
     pub fn descriptor(&self) -> Option<i32> {
         match self {
             Begun::Write { descriptor, .. } | Begun::Clone { descriptor } => Some(*descriptor),
@@ -192,7 +192,7 @@ impl Reader {
         }
         let read = || {
             let mut data = vec![0; count as usize];
-            // Opened anew, because the program's descriptor may be write-only.
+            // Reopened, because the program's descriptor may be write-only.
             let file = File::open(format!("/proc/{process}/fd/{descriptor}"))?;
             file.read_exact_at(&mut data, bytes.start).map(|()| data)
         };
@@ -351,7 +351,7 @@ impl Reader {
         None
     }
 
-    /// Returns the regular file behind a descriptor.
+    /// Returns a descriptor's regular file.
     fn regular(&mut self, process: pid_t, descriptor: u64) -> Option<FileId> {
         let found = self.descriptors.get(process, descriptor as i32)?;
         if found.kind != Kind::Regular {
@@ -565,7 +565,6 @@ fn path(task: pid_t, folder: i32, address: u64) -> Option<PathBuf> {
     }
 }
 
-/// Returns the file mapped at an address of a process.
 fn mapped_file(process: pid_t, address: u64) -> Option<FileId> {
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
     let of_line = |line: &str| {

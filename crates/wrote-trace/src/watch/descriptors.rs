@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The most descriptors of a file whose writes are compared.
 const WRITERS_MAX: usize = 16;
 
-/// The file behind a descriptor.
+/// A descriptor's file.
 #[derive(Debug)]
 pub struct Descriptor {
     /// The file.
@@ -48,9 +48,7 @@ impl Descriptor {
 pub enum Kind {
     /// A regular file that has or had a name on a file system.
     Regular,
-    /// A folder.
     Folder,
-    /// A socket.
     Socket,
     /// A terminal, a pipe, or the target of a standard stream.
     Stream,
@@ -62,7 +60,7 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Descriptors {
     known: HashMap<(pid_t, i32), Descriptor>,
-    /// Files behind the standard streams at the start, which the program treats as streams.
+    /// Files of the standard streams at the start, which the program treats as streams.
     streams: Vec<FileId>,
     /// The descriptors that write at their positions, by file, each with the bytes that it wrote
     /// without a gap.
@@ -77,7 +75,7 @@ impl Descriptors {
         Descriptors { known: HashMap::new(), streams, writers: HashMap::new() }
     }
 
-    /// Returns the file behind a descriptor of a process; `None` if it is not open.
+    /// Returns the file of a process's descriptor; `None` if it is not open.
     pub fn get(&mut self, process: pid_t, descriptor: i32) -> Option<&Descriptor> {
         match self.known.entry((process, descriptor)) {
             std::collections::hash_map::Entry::Occupied(known) => Some(known.into_mut()),

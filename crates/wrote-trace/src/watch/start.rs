@@ -47,7 +47,7 @@ unsafe fn become_program(
     // If the parent is gone, its end is closed.
     let is_watched = is_seized.read_exact(&mut [0]).is_ok();
     let none: libc::c_ulong = 0;
-    // SAFETY: the calls read their arguments alone; the caller promises `arguments`.
+    // SAFETY: the calls only read their arguments; the caller promises `arguments`.
     unsafe {
         // Rust ignores SIGPIPE in its own programs, and ignored signals stay ignored after exec.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);

@@ -28,7 +28,7 @@ enum Done {
 /// of `futures-io` (feature `futures-io`). Works on any runtime, and without one.
 ///
 /// A poll never waits for the disk: the thread reads up to two chunks of 128 KiB ahead, and wakes
-/// the task. An idle reader uses no CPU time. Memory is that of a [`Reader`] plus 384 KiB. Dropping
+/// the task. An idle reader uses no CPU time. Uses 384 KiB more memory than a [`Reader`]. Dropping
 /// it ends the thread after the current read.
 ///
 /// Errors are returned at their position, as by a [`Reader`].

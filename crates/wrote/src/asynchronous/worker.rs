@@ -66,7 +66,7 @@ impl<J, R> Worker<J, R> {
         }
     }
 
-    /// Returns the next result, in job order, or wakes the task when it is there. `None` if the
+    /// Returns the next result, in job order, or wakes the task once there is one. `None` if the
     /// thread is [`Worker::gone`].
     pub(super) fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<R>> {
         if !self.process.is_this() {

@@ -45,8 +45,8 @@ enum Step {
 /// [`AsyncWriter::finish`]: the file then survives power loss.
 ///
 /// A poll never waits for the disk. It fills a chunk of 128 KiB, which the thread writes, and is
-/// pending while the thread has three of them; the thread then wakes the task. Memory is that of a
-/// [`Writer`] plus 512 KiB (W8).
+/// pending while the thread has three of them; the thread then wakes the task. Uses 512 KiB more
+/// memory than a [`Writer`] (W8).
 ///
 /// # Errors
 ///
@@ -296,7 +296,7 @@ impl AsyncWriter {
             }
             Done::Sought(sought) => {
                 self.step = None;
-                // A seek to an impossible position fails alone.
+                // A seek to an impossible position fails without further effect.
                 self.sought = Some(sought);
                 return Ok(());
             }

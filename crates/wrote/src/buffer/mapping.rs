@@ -19,7 +19,7 @@ pub(super) struct Mapping {
 
 impl Mapping {
     /// Maps memory in huge pages, which save page-table walks, and page pins for registered memory.
-    /// Uses reserved pages if they suffice, else those that the kernel finds (`madvise(2)`).
+    /// Uses reserved pages if they suffice, else any that the kernel finds (`madvise(2)`).
     pub(super) fn new(length_bytes: usize) -> Result<Mapping, Errno> {
         if length_bytes >= HUGE_PAGE_BYTES {
             let length_bytes = length_bytes.next_multiple_of(HUGE_PAGE_BYTES);

@@ -17,7 +17,7 @@ pub struct Copied {
     pub links: u64,
     /// Bytes of the files, holes included.
     pub bytes: u64,
-    /// Each way by which a file's bytes were copied.
+    /// Each way that copied a file's bytes.
     pub methods: Vec<Method>,
     /// Whether the copies were read back and compared.
     pub verified: bool,
@@ -38,7 +38,6 @@ pub struct Copied {
     pub effective: Effective,
 }
 
-/// A copy's file with all its bytes.
 pub(super) struct Filled {
     pub bytes: u64,
     pub method: Method,

@@ -426,7 +426,7 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// Counts copied small files, copies those that were not small, and ends complete folders.
+    /// Counts copied small files, copies files that were not small, and ends complete folders.
     fn collect(&mut self) -> Result<(), Error> {
         let (results, finished) = match &self.workers {
             Some(workers) => workers.results(),

@@ -111,7 +111,7 @@ pub struct BlockDevice {
     /// The underlying whole disks of a partition or stacked device (dm, LVM, md, bcache). Empty for
     /// a whole disk. A loop device counts as a disk.
     pub disks: Vec<String>,
-    /// The disk's model; those of several disks joined by ` + `; for a loop device its file: `file
+    /// The disk's model, joined by ` + ` for several; for a loop device its file: `file
     /// /data/image`.
     pub model: Option<String>,
     /// Its size in bytes; 0 if `/sys` does not show it.

@@ -63,7 +63,7 @@ pub(super) trait Backend {
     fn is_shared(&self, slot: u32) -> io::Result<bool>;
     /// Returns the open file; `None` on a simulated disk.
     fn descriptor(&self, slot: u32) -> Option<BorrowedFd<'_>>;
-    /// Finds where a write to the name `path` would go, and what is there.
+    /// Finds where a write to the name `path` would go, and what exists there.
     fn locate(&mut self, path: &Path) -> io::Result<Located>;
     /// Creates a folder unless it exists, with a single attempt.
     fn make_folder(&mut self, folder: &Path) -> io::Result<()>;
@@ -99,8 +99,8 @@ pub(super) trait Backend {
     }
 }
 
-/// A way to the kernel: moves bytes of files opened by [`Kernel`]. Methods without a comment are
-/// those of [`Backend`].
+/// A way to the kernel: moves bytes of files opened by [`Kernel`]. [`Backend`] documents methods
+/// without a comment.
 pub(super) trait Transfer {
     fn opened(&mut self, _file: &OpenedFile, _effective: &mut Effective) {}
     /// Called when transfers of the file start to go through the page cache.

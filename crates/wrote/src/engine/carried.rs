@@ -40,7 +40,7 @@ pub(crate) trait Carrier {
     fn push(&mut self, request: CarriedRequest);
     /// Submits the queue without waiting.
     fn submit(&mut self) -> io::Result<()>;
-    /// Submits the queue, waits for `min` replies, and collects all that are there.
+    /// Submits the queue, waits for `min` replies, and collects all that have arrived.
     fn wait(&mut self, min: usize, done: &mut Vec<CarriedReply>) -> io::Result<()>;
 }
 

@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 /// Chooses the signal of a lease (`fcntl(2)`, uapi/asm-generic/fcntl.h); libc has no name for it.
 const F_SETSIG: i32 = 10;
 
-/// Errors of an open that are unrelated to `O_DIRECT`.
+/// Errors of an open unrelated to `O_DIRECT`.
 const SCARCE: [i32; 3] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
 
 /// Opens a named file.

@@ -34,8 +34,7 @@ impl Folder {
         Folder { mode, ..self }
     }
 
-    /// Returns the path by which the user knows it; paths below it are resolved relative to the
-    /// folder.
+    /// Returns the path that the user gave; paths below it are resolved relative to the folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -95,7 +94,7 @@ impl<'a> PlaceOfName<'a> {
         Ok(retry_on_intr(open)?.into())
     }
 
-    /// Returns the folder itself, if the path is that of a held one.
+    /// Returns the folder itself, if it is held under that path.
     pub(super) fn held(self) -> Option<BorrowedFd<'a>> {
         (self.name == Path::new(".") && self.folder.as_raw_fd() >= 0).then_some(self.folder)
     }

@@ -29,13 +29,11 @@ pub(crate) struct Located {
 /// The kind of entry under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Nothing.
     Nothing,
     /// An ordinary file.
     File,
-    /// A folder.
     Folder,
-    /// A device, a pipe, a socket; or something without a name, behind a link in `/proc`.
+    /// A device, a pipe, a socket; or something without a name, reached through a link in `/proc`.
     Other,
 }
 
@@ -73,7 +71,7 @@ impl Engine {
     }
 
     /// Finds where a write to the name `path` goes, following symbolic links like `open(2)`, and
-    /// what is there. A missing name is not an error.
+    /// what exists there. A missing name is not an error.
     pub(crate) fn locate(&mut self, path: impl AsRef<Path>) -> Result<Located, Error> {
         self.check_process()?;
         let path = path.as_ref();

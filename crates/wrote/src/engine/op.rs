@@ -19,7 +19,7 @@ pub enum Op {
     /// Writes the whole buffer at `offset`. A completed write survives a process crash, and power
     /// loss once a flush covers it. With `durable` it completes when its bytes are on stable
     /// storage: `RWF_DSYNC` (`pwritev2(2)`, Linux 4.7), which is `O_DSYNC` for one write. Its
-    /// failure poisons the file like that of a flush (W2).
+    /// failure poisons the file, like a failed flush (W2).
     Write {
         /// The file.
         file: FileId,

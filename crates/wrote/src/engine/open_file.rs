@@ -175,7 +175,7 @@ impl Engine {
         if file.direct { file.align_bytes } else { 1 }
     }
 
-    /// Sets the path by which the user knows the file, for errors.
+    /// Sets the user's path of the file, for errors.
     pub(crate) fn set_path(&mut self, file: FileId, path: &Path) {
         self.known(file);
         path.clone_into(&mut self.file_mut(file.slot).path);

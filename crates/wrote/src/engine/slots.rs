@@ -6,7 +6,6 @@ use super::request::Request;
 /// One slot per operation that may be in flight. The slot's number is the operation's token.
 pub(super) struct Slots {
     ops: Vec<PendingOp>,
-    /// Slots without an operation.
     free: Vec<u32>,
     /// Operations with a try that is not submitted yet, in order.
     queued: Vec<u32>,

@@ -21,8 +21,8 @@ struct Job {
     file: RawFd,
 }
 
-// SAFETY: the engine leaves the bytes that a request points to alone until the request is done
-// (W5), so the executing thread is their only user.
+// SAFETY: the engine does not touch a request's bytes until the request is done (W5), so the
+// executing thread is their only user.
 unsafe impl Send for Job {}
 
 /// The pool. Its threads end when it is dropped.

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(super) struct Uring {
     plain: Ring,
     polled: Option<PolledRing>,
-    /// The options, without those that were refused.
+    /// The options, without refused ones.
     options: Options,
     callers: Callers,
     pool: Pool,
@@ -47,7 +47,7 @@ impl Uring {
         polled.ring.opened(file.slot, file.file, effective);
         let taken = polled.take(file, &device, &self.pool);
         if polled.ring.in_flight() > 0 {
-            // The trial's late completion could be mistaken for that of an operation.
+            // The trial's late completion could be mistaken for an operation's.
             self.polled = None;
         }
         taken?;

@@ -8,7 +8,6 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// The disk that a buffer returns to.
 pub(super) struct Home {
     pub disk: Weak<Shared>,
     /// Whether an operation waits for a buffer held outside.
@@ -23,7 +22,7 @@ pub struct DiskBuffer {
 }
 
 // SAFETY: `new` accepts only buffers of a pool for several threads, whose counts have a lock or are
-// atomic. The memory is leased to this value alone.
+// atomic. Only this value has the memory.
 unsafe impl Send for DiskBuffer {}
 // SAFETY: as above; a shared reference gives access only to reads and numbers.
 unsafe impl Sync for DiskBuffer {}

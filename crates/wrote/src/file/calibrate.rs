@@ -147,7 +147,7 @@ pub fn calibrate(
     for round in 0..rounds {
         for way in in_turn(round) {
             file.set_durable(way);
-            // Changed bytes, which no device can mistake for those that it has.
+            // Changed bytes, so that the device must write them.
             let buffer = filled(disk, write_bytes, 2 * round + way as u32)?;
             let offset = u64::from(round % blocks) * write_bytes as u64;
             let start = Instant::now();

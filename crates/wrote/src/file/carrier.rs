@@ -1,4 +1,4 @@
-//! A disk's engine as the ring of other engines: those of `Writer`s and `Reader`s on the disk.
+//! A disk's engine as the ring of other engines: used by `Writer`s and `Reader`s on the disk.
 
 use super::Disk;
 use crate::engine::{CarriedReply, CarriedRequest, Carrier, FileId};

@@ -166,8 +166,8 @@ impl Disk {
     }
 
     /// Creates an engine with its own files, whose requests this disk's engine executes. It starts
-    /// with small buffers, and [`Engine::grow`] takes those of `options` when there is room. `path`
-    /// is that of its first file, for errors.
+    /// with small buffers, and [`Engine::grow`] takes the sizes in `options` when there is room.
+    /// `path` names its first file, for errors.
     pub(crate) fn engine_for(&self, options: &Options, path: &Path) -> Result<Engine, Error> {
         self.check_process()?;
         let (count, bytes) = FIRST_BUFFERS;
@@ -235,8 +235,8 @@ impl Disk {
     }
 
     /// Leases a buffer of [`Disk::buffer_bytes`] to write from. Waits while all are in flight, or
-    /// held on any thread: in a [`DiskBuffer`] or a [`ReadBytes`](super::ReadBytes). Its content is
-    /// that of the previous lease.
+    /// held on any thread: in a [`DiskBuffer`] or a [`ReadBytes`](super::ReadBytes). It still holds
+    /// the previous lease's content.
     ///
     /// A thread that holds all buffers itself waits forever; [`Disk::try_lease`] does not wait. On
     /// a simulated disk that is an error, `ENOBUFS`.

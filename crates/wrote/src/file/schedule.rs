@@ -375,7 +375,7 @@ impl Schedule {
         }
     }
 
-    /// Ends an operation: wakes its owner, and begins those that waited for it.
+    /// Ends an operation: wakes its owner, and begins operations that waited for it.
     fn finish(&mut self, key: usize) {
         let entry = &mut self.entries[key];
         entry.finished = true;
@@ -550,7 +550,7 @@ impl Drop for Schedule {
 /// Marks the number of a carried request, in the bits of the key.
 const CARRIED: u64 = 1 << 31;
 
-/// Returns the number by which the engine's completion finds its operation.
+/// Returns the number that the engine's completion carries for its operation.
 fn user_data(key: usize, number: usize) -> u64 {
     (key as u64) << 32 | number as u64
 }

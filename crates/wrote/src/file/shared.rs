@@ -495,7 +495,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives a buffer that was returned from outside to the first operation that waits for one.
+    /// Gives a buffer returned from outside to the first operation that waits for one.
     pub fn buffer_returned(self: &Arc<Shared>) {
         if !self.process.is_this() {
             return;

@@ -194,7 +194,6 @@ impl LogDriver {
         ticket
     }
 
-    /// Returns the bytes of a place.
     fn bytes_of<'a>(&'a self, place: &'a mut Place) -> &'a mut [u8] {
         let Place { address, offset, len, .. } = *place;
         let address = std::ptr::with_exposed_provenance_mut::<u8>(address);

@@ -1,4 +1,4 @@
-//! `Awaited`: the future behind everything that a log's callers await.
+//! `Awaited`: the one future for everything that a log's callers await.
 
 use super::driver::{LogDriver, Waiting};
 use super::state::Goal;

@@ -45,8 +45,8 @@ pub(crate) struct BatchHeader {
 }
 
 impl BatchHeader {
-    /// Writes the header and returns its checksum, by which the next segment refers to it. `seed`
-    /// is the checksum of the segment's identity.
+    /// Writes the header and returns its checksum. The next segment refers to it by that. `seed` is
+    /// the checksum of the segment's identity.
     pub(crate) fn encode(&self, to: &mut [u8], seed: u32) -> u32 {
         let flag = |is_set, flag| if is_set { flag } else { 0 };
         let flags = flag(self.after_cut, FLAG_AFTER_CUT)

@@ -47,8 +47,7 @@ pub(super) struct LiveNames {
 }
 
 impl LiveNames {
-    /// Returns the record with which a cut continues the log after segment `number`; [`u64::MAX`]
-    /// if there is none.
+    /// Returns the first record of a cut log after segment `number`; [`u64::MAX`] if there is none.
     pub(super) fn limit_of(&self, number: u64) -> u64 {
         let behind = self.cut.filter(|header| header.previous() == number);
         behind.map_or(u64::MAX, |header| header.first_sequence)

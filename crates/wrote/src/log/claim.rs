@@ -3,9 +3,9 @@
 //! One atomic word holds the slot of the open batch, the number of claimed records, and their
 //! bytes. A producer adds its record to the word, and the addition returns its place and sequence.
 //! It copies its bytes there, then publishes them by adding their length to the slot's progress.
-//! The first claim that does not fit closes the batch, since it alone knows where the batch ends. A
-//! closed batch is ready once every claimed byte is published. The call that publishes the last one
-//! returns [`Ready`].
+//! The first claim that does not fit closes the batch, because only it knows where the batch ends.
+//! A closed batch is ready once every claimed byte is published. The call that publishes the last
+//! one returns [`Ready`].
 //!
 //! Claiming by one addition is the idea of Aeron's term buffers. A closed batch released by its
 //! last writer is the idea of WiredTiger's log slots.
@@ -50,7 +50,7 @@ pub(super) struct Place {
     pub len: usize,
     /// The sequence of its first record.
     pub sequence: u64,
-    /// The checksum of the segment's identity, with which the record's checksum starts.
+    /// The checksum of the segment's identity. The record's checksum starts with it.
     pub seed: u32,
 }
 
@@ -249,7 +249,7 @@ impl Claims {
         if self.is_over(word) { Ready(false) } else { self.turn_over(word) }
     }
 
-    /// Returns whether the word is that of a batch whose end was passed.
+    /// Returns whether the word belongs to a batch whose end was passed.
     fn is_over(&self, word: u64) -> bool {
         let (_, count, offset) = unpack(word);
         count > COUNT_MAX || offset > self.layout.capacity
@@ -386,7 +386,7 @@ impl Claims {
                 }
                 return start;
             }
-            // Another thread is about to turn over, and it alone knows the count.
+            // Another thread is about to turn over, and only it knows the count.
             drop(turn);
             yield_now();
         }

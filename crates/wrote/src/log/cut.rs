@@ -179,7 +179,7 @@ fn put(engine: &mut Engine, path: &Path, bytes: &[u8]) -> Result<(), (bool, Erro
         .try_for_each(|(offset, piece)| aside::write(engine, staged.file, offset, piece))
         .and_then(|()| engine.flush(staged.file));
     match written {
-        // After an error it is unknown whether the name is there.
+        // After an error it is unknown whether the name exists.
         Ok(()) => staged.put(engine, true).map_err(|error| (true, error)),
         Err(error) => {
             staged.abandon(engine);

@@ -137,7 +137,6 @@ enum Flush {
 /// Preparing space ahead: more of the current segment, or the next one.
 enum Preparing {
     Idle,
-    /// A step of it is in flight.
     InFlight(Preparation),
     /// No step is in flight; [`Preparation::is_ready`] returns whether one is left.
     Waiting(Preparation),
@@ -152,7 +151,7 @@ pub(super) struct OpenSegment {
     pub end: u64,
     /// The end of its prepared space, which no record may exceed. A segment of lines has none.
     pub prepared: u64,
-    /// The end of the blocks that were written before its records.
+    /// The end of the blocks written before its records.
     pub written: u64,
     pub last_checksum: u32,
     pub first_sequence: u64,
@@ -304,7 +303,7 @@ impl Flusher {
 
     /// Starts everything possible, and waits for some of it. Returns whether there was any.
     fn step(&mut self, state: &LogState) -> Result<bool, Error> {
-        // Callers whose records are durable may append more, for the batch that is closed now.
+        // Callers whose records are durable may append more, for the batch closed now.
         self.wakeups.send(state);
         self.close_wanted_batch(state);
         let has_started = self.start_batches(state)? | self.start_flush(state)?;

@@ -1,4 +1,4 @@
-//! `Log`: the handle by which a program appends, waits, reads and closes.
+//! `Log`: the handle to append, wait, read and close.
 
 use super::awaited::Awaited;
 use super::background;
@@ -101,7 +101,7 @@ use std::time::Duration;
 /// Disk: besides the records, up to three times the bytes appended since opening, until the log is
 /// closed: at least 64 KiB, at most two segments. By default [`crate::SyncPolicy::Always`] writes
 /// zeros there ([`Prepare::Write`](super::Prepare::Write)). Each batch starts at a block of 4 KiB,
-/// so a record made durable alone takes that much. One thread, which sleeps while no producer
+/// so a record with its own flush takes that much. One thread, which sleeps while no producer
 /// appends.
 #[derive(Clone)]
 pub struct Log(Arc<Handle>);
@@ -207,7 +207,7 @@ impl Log {
         self.0.driver.append_run(records)
     }
 
-    /// Appends consecutive records atomically: after a crash all or none are there. Returns their
+    /// Appends consecutive records atomically: after a crash all or none exist. Returns their
     /// sequences, and one ticket for all. Waits while all buffers are in flight.
     ///
     /// They are written in one batch. Such a batch is valid only if every record in it is;
@@ -281,8 +281,8 @@ impl Log {
     }
 
     /// Removes record `sequence` and all later ones from the log. The next record gets that
-    /// sequence. The cut is durable when this returns; after a crash before that, either all
-    /// records are there or only those before the cut.
+    /// sequence. The cut is durable when this returns; after an earlier crash, either all records
+    /// exist or only those before the cut.
     ///
     /// Concurrent appends come before the cut, and are removed, or after it. A ticket of a removed
     /// record is answered as if the cut came later: its record was durable. A cut after the last
@@ -397,7 +397,7 @@ impl Log {
         self.0.driver.release(sequence);
     }
 
-    /// Reads the records from `from` on that were passed to the kernel. Fails like
+    /// Reads records from `from` on, as far as they were passed to the kernel. Fails like
     /// [`LogReader::open`].
     pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
         self.read(from, false)

@@ -19,7 +19,7 @@ const READ_BYTES: usize = 512 << 10;
 /// The minimum size of a read if a disk has little memory.
 const READ_BYTES_MIN: usize = 16 << 10;
 const READS: u32 = 8;
-/// Buffers besides those of the reads in flight: for pieces that arrived together, and
+/// Buffers besides the ones of reads in flight: for pieces that arrived together, and
 /// [`OTHER_BUFFERS`]. All but the first fill whole huge pages: a reader of a few records uses only
 /// the first, and touches no huge page.
 const ARRIVED_BUFFERS: u32 = 2;
@@ -29,8 +29,8 @@ const OTHER_BUFFERS: u32 = 3;
 const PIECE_BYTES_MIN: u64 = 16 << 10;
 /// The size of a read from the page cache, small enough to stay in the CPU cache until used.
 const CACHED_PIECE_BYTES: u64 = 128 << 10;
-/// The number and size of samples by which to judge whether the page cache holds the file. Checking
-/// every page of a gigabyte takes 4 ms.
+/// The number and size of samples that show whether the page cache holds the file. Checking every
+/// page of a gigabyte takes 4 ms.
 const SAMPLES: u64 = 16;
 const SAMPLE_BYTES: u64 = 512 << 10;
 /// Reads that return nothing before the end of the file until that is an error.
@@ -226,7 +226,7 @@ impl Input {
         Ok(self.held(offset, len))
     }
 
-    /// Returns those of the `len` bytes at `offset` that the last request has read.
+    /// Returns the `len` bytes at `offset`, as far as the last request has read them.
     #[inline]
     pub(super) fn held(&self, offset: u64, len: usize) -> &[u8] {
         let current = self.current.as_deref().unwrap_or_default();
@@ -573,7 +573,7 @@ mod tests {
                 return fixtures::skip(test, "the file's pages stay in the cache here");
             }
             assert!(!is_nearly_held(file.as_fd(), len_bytes), "{len_bytes} bytes");
-            // The first half alone is too little. The kernel must not read the rest ahead.
+            // The first half is too little. The kernel must not read the rest ahead.
             fadvise(&file, 0, None, Advice::Random).unwrap();
             file.read_exact_at(&mut vec![0; len_bytes as usize / 2], 0).unwrap();
             assert!(len_bytes == 100 || !is_nearly_held(file.as_fd(), len_bytes), "{len_bytes}");

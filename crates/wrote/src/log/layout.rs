@@ -15,7 +15,7 @@ pub(super) struct Layout {
     pub segment_bytes: u64,
     /// The first segments are shorter.
     pub ramp: Option<Ramp>,
-    /// The log's number, with which every checksum of the log begins.
+    /// The log's number. Every checksum of the log begins with it.
     pub log_id: u64,
 }
 

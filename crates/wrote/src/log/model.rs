@@ -32,7 +32,7 @@ unsafe impl Sync for Cell {}
 impl Cell {
     fn write(&self, content: u64) {
         self.seen.with_mut(|_| ());
-        // The standard library's: its order is that of the run.
+        // The standard library's: its order is the run's.
         self.content.store(content, Ordering::Relaxed);
     }
 
@@ -80,8 +80,7 @@ fn content(producer: u64, record: u64) -> u64 {
 }
 
 impl Scene {
-    /// Makes two slots with room for `records` each, of which one is open, and segments of
-    /// `batches`.
+    /// Makes two slots with room for `records` each, one of them open, and segments of `batches`.
     fn new(format: Format, records: usize, batches: u64) -> Arc<Scene> {
         let block_bytes = 256;
         let layout = Layout {
@@ -220,7 +219,7 @@ impl FlushedRecords {
         Start { first_sequence, segment, offset: 0 }
     }
 
-    /// Asserts that every record of every producer is there once, and each producer's in order.
+    /// Asserts that every record of every producer occurs once, and each producer's in order.
     fn assert_whole(&self, producers: u64, records: u64) {
         assert_eq!(self.records.len() as u64, producers * records);
         for producer in 0..producers {
@@ -232,7 +231,6 @@ impl FlushedRecords {
     }
 }
 
-/// Starts `count` producers of `records` records each.
 fn producers(scene: &Arc<Scene>, count: u64, records: u64) -> Vec<thread::JoinHandle<()>> {
     let start = |producer| {
         let scene = Arc::clone(scene);

@@ -17,7 +17,6 @@ pub(super) type SegmentNames = Vec<(u64, PathBuf)>;
 /// The segment after another one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The one that follows it.
     Follows(u64, PathBuf),
     /// The first remaining one, after retention removed the segment before it.
     IsLeft(u64, PathBuf),

@@ -166,11 +166,11 @@ impl LogOptions {
     }
 
     /// Sets the permissions of the files of a new log (`open(2)`), minus the umask; 0o666 by
-    /// default. A created folder gets the same, plus search permission for those who can read:
+    /// default. A created folder gets the same, plus search permission wherever read is allowed:
     /// 0o600 makes a log private to its owner.
     ///
     /// A log keeps its original permissions: every later file, even one rewritten by a repair, gets
-    /// those of the file `lock`. To change them, change those of all files.
+    /// the permissions of the file `lock`. To change them, change all files.
     pub fn mode(self, mode: u32) -> LogOptions {
         LogOptions { mode: Some(mode), ..self }
     }

@@ -26,11 +26,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// One record of a log: with its own bytes, or with those of a reader ([`LogReader::next_lent`]).
+/// One record of a log: with its own bytes, or lent by a reader ([`LogReader::next_lent`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record<B = Vec<u8>> {
-    /// Its sequence: 0 for the first record ever, and one more for each later one.
+    /// Its sequence: 0 for the first record ever, then counting up.
     pub sequence: u64,
     /// The appended bytes.
     pub bytes: B,
@@ -65,11 +65,11 @@ pub struct LogReader {
     held: Option<Folder>,
     /// The sequence of the next record to read.
     from: u64,
-    /// `None` for a reader that stops at the end.
+    /// `None` if the reader stops at the end.
     following: Option<Following>,
-    /// The log, open in this process, with which a following reader ends.
+    /// The log, open in this process. A following reader ends with it.
     own: Option<Arc<LogDriver>>,
-    /// The number of records that had been removed.
+    /// Records that retention removed before they were read.
     passed_over: u64,
     /// The folder may be missing, because the log does not exist yet.
     is_expected: bool,
@@ -450,7 +450,7 @@ impl LogReader {
         LogStream::of_reader(self)
     }
 
-    /// Moves to the next record that was there at the last look.
+    /// Moves to the next record found by the last look.
     pub(super) fn advance(&mut self) -> Result<Option<u64>, Error> {
         loop {
             if self.cursor.is_none() && !self.find()? {

@@ -38,8 +38,8 @@ pub(crate) fn frame_bytes(len: usize) -> usize {
 
 /// Writes the header before a record's bytes: `frame` contains both, with the bytes in place.
 ///
-/// The checksum starts with that of the segment's identity, then covers sequence, length and bytes.
-/// So a record is invalid in another segment or at another sequence.
+/// The checksum starts with the segment identity's, then covers sequence, length and bytes. So a
+/// record is invalid in another segment or at another sequence.
 pub(crate) fn seal(frame: &mut [u8], seed: u32, sequence: u64) {
     seal_as(KIND_DATA, frame, seed, sequence);
 }

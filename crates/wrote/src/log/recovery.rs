@@ -36,7 +36,7 @@ pub(super) struct Recovery {
     pub sealed: Vec<RetainedSegment>,
     /// The last segment, in which the log continues; `None` in a new log.
     pub active: Option<ActiveSegment>,
-    /// The sequence of the first record that is there.
+    /// The sequence of the first remaining record.
     pub first_sequence: u64,
     /// The sequence that the next record gets.
     pub next_sequence: u64,
@@ -45,7 +45,7 @@ pub(super) struct Recovery {
 #[derive(Clone, Debug)]
 pub(super) struct ActiveSegment {
     pub path: PathBuf,
-    /// Its number, as in its name: the segment's own, or the sequence of its first line.
+    /// The number in its name: the segment's own, or the sequence of its first line.
     pub number: u64,
     /// The file's length: recovery has cut the file after the last record.
     pub bytes: u64,
@@ -54,13 +54,13 @@ pub(super) struct ActiveSegment {
     pub created_at_ns: u64,
     /// The checksum in the header of its last batch.
     pub last_checksum: u32,
-    /// Recovery has cut something off, which the next batch states.
+    /// Recovery has cut something off. The next batch states it.
     pub after_cut: bool,
-    /// The most bytes that a batch of it may have; 0 if any number.
+    /// The most bytes of a batch in it; 0 for any number.
     pub longest_bytes: u32,
 }
 
-/// A file after the end of the log, and the end of its last byte that counts.
+/// A file after the end of the log, and where its content ends.
 type LaterFile = (PathBuf, u64);
 
 /// Recovers the log of this format in `folder`. Cuts off a torn end and keeps it aside. Flushes the
@@ -79,7 +79,7 @@ pub(super) fn recover(files: &LogFiles, folder: &Path, format: Format) -> Result
         let because = format!("this log is in the format {other}, not {format}");
         return Err(Error::Refused { path: folder.to_owned(), because });
     }
-    // We hold the lock, so no process is about to put them in place.
+    // The lock is held, so no process is about to put them in place.
     for path in paths.iter().filter(|path| cut::is_left_over(path)) {
         files.engine().remove(path)?;
     }
@@ -91,7 +91,7 @@ pub(super) fn recover(files: &LogFiles, folder: &Path, format: Format) -> Result
 }
 
 /// Ends the log at byte `end` of a file. Keeps aside the bytes from there to `torn_end`, and the
-/// files behind.
+/// later files.
 fn cut_off(
     input: &mut Input,
     end: u64,

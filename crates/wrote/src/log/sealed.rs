@@ -186,7 +186,7 @@ fn sealed(
 }
 
 /// Returns the bytes of a segment up to the end of its last batch. The next segment states them,
-/// unless a repair wrote this one anew since.
+/// unless a repair has rewritten this one since.
 fn used_bytes(
     files: &LogFiles,
     head: &SegmentHead,

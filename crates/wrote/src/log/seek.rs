@@ -143,7 +143,7 @@ impl Search {
         self.estimate(low, high, sequence).is_some_and(|ahead| ahead <= NEAR * self.reach_bytes)
     }
 
-    /// Follows headers from batch `low` to that of the record. Returns whether it got there: it
+    /// Follows headers from batch `low` to the record's batch. Returns whether it got there: it
     /// gives up if a batch does not continue its predecessor, or is more than [`STEPS_MAX`] away.
     fn follow(&mut self, walk: &mut Walk, low: Known, sequence: u64) -> Result<bool, Error> {
         walk.input.pause()?;
@@ -175,7 +175,7 @@ impl Search {
     /// near as the next batch must be.
     fn look(&self, walk: &mut Walk, at: u64) -> Result<Option<(u64, BatchHeader)>, Error> {
         let (from, to) = (at.saturating_sub(self.reach_bytes), at + self.reach_bytes);
-        // Up to there the bytes may be those of a record.
+        // Up to there the bytes may belong to a record.
         let mut covered = if from == 0 { self.first_end } else { 0 };
         walk.input.pause()?;
         walk.input.expect_up_to(to);

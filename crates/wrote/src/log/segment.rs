@@ -29,7 +29,7 @@ const BACK_TO_NOTHING: u32 = (1 << 24) - 1;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
-    /// The file was reused, and may contain batches of another segment after those of this one.
+    /// The file was reused, and may contain batches of another segment after its own.
     pub is_recycled: bool,
     /// A cut started the segment: the number of the segment that it continues, 0 if there is none.
     /// Segments between the two are not part of the log any more.
@@ -57,8 +57,8 @@ pub(crate) enum NotASegment {
 }
 
 impl SegmentHeader {
-    /// Returns the checksum of the segment's identity, with which the checksums of its batches and
-    /// records begin.
+    /// Returns the checksum of the segment's identity. The checksums of its batches and records
+    /// begin with it.
     pub(crate) fn seed(&self) -> u32 {
         seed(self.log_id, self.segment_id)
     }

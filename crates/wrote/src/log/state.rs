@@ -26,7 +26,7 @@ pub(super) struct LogState {
     pub written: Frontier,
     /// All records before it are durable.
     pub durable: Frontier,
-    /// The buffers that were freed for a batch since the opening.
+    /// The buffers freed for a batch since the opening.
     pub freed: Frontier,
     /// One gate for each slot, and the common gate.
     pub gates: Box<[Gate]>,
@@ -60,9 +60,7 @@ const CUTS_KEPT: usize = 64;
 /// A frontier that a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
-    /// [`LogState::written`].
     Written,
-    /// [`LogState::durable`].
     Durable,
     /// [`LogState::freed`], or any other way to get room for a record.
     Room,
@@ -80,7 +78,7 @@ struct Lack {
     last: Mutex<Option<(u64, Error)>>,
 }
 
-/// Properties of a log that are fixed while it is open.
+/// Properties of a log fixed while it is open.
 pub(super) struct Terms {
     pub folder: PathBuf,
     /// The folder itself, under any name; none on a simulated disk.

@@ -17,7 +17,7 @@ pub struct LogStats {
     pub torn_bytes: u64,
     /// The files that keep these bytes.
     pub kept_aside: Vec<PathBuf>,
-    /// The sequence of the first record that is there.
+    /// The sequence of the first remaining record.
     pub first_sequence: u64,
     /// The sequence that the next record gets.
     pub next_sequence: u64,

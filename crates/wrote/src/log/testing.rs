@@ -137,7 +137,7 @@ impl SampleLog {
     }
 }
 
-/// Creates a log of 10 records: 2 segments with 4 batches, of which the first two are durable.
+/// Creates a log of 10 records: 2 segments with 4 batches; the first two are durable.
 pub(super) fn two_segments() -> SampleLog {
     SampleLog::default()
         .segment()
@@ -164,7 +164,7 @@ pub(super) fn holding(headers: &[BatchHeader]) -> Vec<u8> {
     bytes
 }
 
-/// Creates a segment of 600 batches, of which each states that all before it was durable. Every
+/// Creates a segment of 600 batches. Each states that everything before it was durable. Every
 /// seventh holds batches that are none, of this and of other sequences.
 pub(super) fn long_segment() -> SampleLog {
     let mut built = SampleLog::default().segment();

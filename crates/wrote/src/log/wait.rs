@@ -90,7 +90,7 @@ impl Frontier {
         if wanted > most {
             let order = Ordering::SeqCst;
             let _ = self.wanted.compare_exchange(wanted, most, order, order);
-            // A record that was appended since may be wanted.
+            // A record appended since may be wanted.
             self.want(next().min(wanted));
         }
     }

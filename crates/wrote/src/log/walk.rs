@@ -17,7 +17,7 @@ pub(super) struct Walk {
     /// The checksum of the segment's identity.
     pub seed: u32,
     pub block_bytes: u64,
-    /// Batches of another segment may follow those of this one.
+    /// Batches of another segment may follow its own.
     pub is_recycled: bool,
     /// The offset of the next batch or record.
     pub place: u64,
@@ -27,7 +27,6 @@ pub(super) struct Walk {
     pub end: u64,
     /// The header of the last batch, with its checksum.
     pub last: Option<(BatchHeader, u32)>,
-    /// The place of that batch.
     last_place: u64,
     /// The batch that the walk is in.
     pub open: Option<OpenBatch>,
@@ -176,7 +175,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Returns the header of the batch at `place`, and its checksum, if a valid one is there.
+    /// Returns the header of the batch at `place`, and its checksum, if it is valid.
     pub(super) fn batch_at(&mut self, place: u64) -> Result<Option<(BatchHeader, u32)>, Error> {
         Ok(decode(self.input.bytes(place, batch::HEADER_BYTES)?, self.seed))
     }
@@ -256,7 +255,7 @@ impl Walk {
         Ok(follows)
     }
 
-    /// Leaves a batch of which every record was read.
+    /// Leaves a batch after its last record.
     pub(super) fn leave_finished(&mut self) {
         if let Some(open) = self.open.filter(|open| open.left == 0) {
             self.end = open.end;

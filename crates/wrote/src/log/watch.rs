@@ -107,8 +107,8 @@ impl Watch {
     }
 
     /// Watches the folder, or its nearest existing parent. A change after this call ends the next
-    /// sleep. Returns whether the kernel reports every change: a network file system reports those
-    /// of this machine only, and each user has a limited number of inotify instances.
+    /// sleep. Returns whether the kernel reports every change: a network file system reports
+    /// changes by this machine only, and each user has a limited number of inotify instances.
     pub(super) fn arm(&mut self) -> bool {
         let Some(folder) = self.folder.clone() else { return false };
         match self.try_to_arm(&folder) {
@@ -237,7 +237,7 @@ mod tests {
     use std::fs::{self, File};
     use std::thread;
 
-    /// It is there to find a hang.
+    /// It only finds a hang.
     const PATIENCE: Duration = Duration::from_secs(60);
 
     fn armed(folder: &Path) -> Watch {

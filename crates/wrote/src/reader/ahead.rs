@@ -61,7 +61,7 @@ impl Ahead {
         Ok(Some(Ahead { pieces, engine, file, taken: 0, len, cold_up_to, is_stopped: true }))
     }
 
-    /// Bytes of one piece: fewer than those of the options where a disk has little memory.
+    /// Bytes of one piece: fewer than the options have where a disk has little memory.
     pub(super) fn piece_bytes(&self) -> usize {
         self.engine.pool().buffer_bytes()
     }
@@ -74,7 +74,7 @@ impl Ahead {
         self.engine.effective()
     }
 
-    /// Begins anew at `place`.
+    /// Restarts at `place`.
     pub(super) fn begin_at(&mut self, place: u64, len: u64, cold_up_to: u64) {
         let align_bytes = u64::from(self.engine.align_bytes(self.file));
         self.pieces.begin_at(place - place % align_bytes);

@@ -74,7 +74,7 @@ impl Plain {
         }
     }
 
-    /// The path by which the open file can be reopened, even without its name.
+    /// The path to reopen the open file, even without its name.
     pub(super) fn path_of_descriptor(&self) -> PathBuf {
         match &self.way {
             Way::At(file) => descriptor_path(file),

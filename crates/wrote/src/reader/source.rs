@@ -59,7 +59,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// `memory` is that of the first read, where the reader is on a disk.
+    /// `memory` belongs to the first read, where the reader is on a disk.
     pub(super) fn new(
         plain: Plain,
         options: ReaderOptions,

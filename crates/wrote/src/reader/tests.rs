@@ -163,8 +163,7 @@ fn drop_pages(path: &Path) {
     fadvise(&file, 0, None, Advice::DontNeed).unwrap();
 }
 
-/// Opens a file of which the kernel reads no page ahead (`posix_fadvise(2)`): what is cold stays
-/// cold until it is read.
+/// Opens a file without kernel read-ahead (`posix_fadvise(2)`): cold pages stay cold until read.
 fn open_alone(path: &Path) -> File {
     let file = File::open(path).unwrap();
     fadvise(&file, 0, None, Advice::Random).unwrap();

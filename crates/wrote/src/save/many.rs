@@ -37,7 +37,7 @@ const FOLDERS_MAX: usize = 256;
 /// # Errors
 ///
 /// Those of [`write()`](super::write()), with the path of the file. Files before it in the order
-/// may have their new content; those behind it have the old.
+/// may have their new content; those after it have the old.
 pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
     files: impl IntoIterator<Item = (P, B)>,
 ) -> Result<(), Error> {
@@ -82,7 +82,7 @@ fn save_many<P: AsRef<Path>, B: AsRef<[u8]>>(
     Ok(())
 }
 
-/// Files that are written beside their places.
+/// Files written beside their places.
 struct Group<'e> {
     engine: &'e mut Engine,
     files: Vec<GroupFile>,

@@ -17,17 +17,17 @@ use std::path::Path;
 /// buffers cost more than they bring.
 pub(super) const DIRECT_BYTES_MIN: usize = 4 << 20;
 
-/// The least memory that is requested in huge pages. Smaller pieces are often in the allocator
-/// already (glibc maps memory anew for each piece from 32 MiB on: `mallopt(3)`, M_MMAP_THRESHOLD),
-/// and gain nothing.
+/// The least memory requested in huge pages. Smaller pieces are often in the allocator already
+/// (glibc maps memory again for each piece from 32 MiB on: `mallopt(3)`, M_MMAP_THRESHOLD), and
+/// gain nothing.
 const HUGE_BYTES_MIN: usize = 32 << 20;
 
 /// Reads the whole file like `std::fs::read`, but large ones faster.
 ///
-/// An ordinary file of 4 MiB or more, of which the page cache holds less than half (`cachestat(2)`,
-/// Linux 6.5), is read bypassing the cache with several reads in flight, and is not cached
-/// afterwards. Everything else is read like `std::fs::read`: cached files, small files, files
-/// without a length (`/proc`), pipes.
+/// An ordinary file of 4 MiB or more, less than half of it in the page cache (`cachestat(2)`, Linux
+/// 6.5), is read bypassing the cache with several reads in flight, and is not cached afterwards.
+/// Everything else is read like `std::fs::read`: cached files, small files, files without a length
+/// (`/proc`), pipes.
 ///
 /// The bytes are those last written, durable or not: a direct read also sees pages that are only in
 /// the cache (`open(2)`, O_DIRECT). A file that changes its length during the read is read to its

@@ -22,7 +22,7 @@ const RESERVATION: u64 = u64::MAX;
 const RESERVE_FROM_BYTES: u64 = 8 << 20;
 /// Up to this length, the end of the buffer goes through the page cache, including whole blocks.
 const TAIL_BYTES_MAX: usize = 64 << 10;
-/// The longest wait for the lock of a file that is appended to, and the time between two tries.
+/// The longest wait for the lock of a file appended to, and the time between two tries.
 const LOCKED_MAX: Duration = Duration::from_secs(1);
 const LOCK_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
@@ -52,7 +52,7 @@ pub(super) struct Stream {
     filled: usize,
     /// The bytes of the buffer that the file has already.
     clean: usize,
-    /// The file's length with the writes in flight, and without bytes of the buffer alone.
+    /// The file's length with the writes in flight, without bytes that are only in the buffer.
     len: u64,
     /// Whether blocks after the file's end are reserved for it.
     has_reserved: bool,
@@ -157,7 +157,7 @@ impl Stream {
         self.is_open && self.engine.check_process().is_ok()
     }
 
-    /// Whether the file takes its place at its end alone.
+    /// Whether the file gets its name only at its end.
     pub(super) fn is_replacement(&self) -> bool {
         self.replacement.is_some()
     }
@@ -201,8 +201,8 @@ impl Stream {
         }
     }
 
-    /// The buffer's bytes that are used: whole blocks. One alone where the file has a part of it
-    /// already, which is in the page cache.
+    /// The buffer's bytes that are used: whole blocks. Only one block if the page cache already has
+    /// a part of it.
     fn capacity(&self) -> usize {
         if self.clean > 0 {
             return self.align_bytes as usize;

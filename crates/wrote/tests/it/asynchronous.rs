@@ -25,7 +25,7 @@ fn pipe(folder: &Path) -> (AsyncReader, File) {
     let path = folder.join("pipe");
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    // Open for both, or the opening would wait for the other end.
+    // For reading too, or the open would wait for the other end.
     let writer = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     (Reader::open(&path).unwrap().into_async().unwrap(), writer)
 }
@@ -160,7 +160,7 @@ fn a_reader_seeks_and_loses_no_byte_where_a_seek_fails() {
         writer.write_all(b"one two").unwrap();
         let mut some = [0; 3];
         reader.read_exact(&mut some).await.unwrap();
-        // The seek comes after the thread's next read, which waits.
+        // The seek comes after the thread's next read, which is waiting.
         writer.write_all(b" three").unwrap();
         drop(writer);
         assert!(reader.seek(SeekFrom::Start(1000)).await.is_err());
@@ -211,7 +211,7 @@ fn what_is_dropped_is_finished_by_its_thread_and_a_replacement_removed() {
         let mut writer = Writer::replace(&kept).unwrap().into_async().unwrap();
         writer.write_all(&bytes).await.unwrap();
         drop(writer);
-        // Ends when both threads did; a hang is found by the test's limit.
+        // Ends when both threads have ended. The test's limit finds a hang.
         while fs::read(&path).unwrap() != bytes || fs::read_dir(folder.path()).unwrap().count() > 2
         {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,4 +1,4 @@
-//! Copies on the real kernel: bytes, holes, metadata, and the state after an early end.
+//! Copies on the real kernel: bytes, holes, metadata, and the state after an interruption.
 
 use fixtures::{Mounted, folder, names, or_skip};
 use rand::{Rng, RngExt, SeedableRng};
@@ -12,7 +12,7 @@ use wrote::engine::Options;
 use wrote::{CopyOptions, Disk, Error, Ioengine, Progress, Reflink};
 
 const BLOCK: u64 = 64 << 10;
-/// Small pieces: a small file has many.
+/// So small that a small file has many pieces.
 const PIECES: CopyOptions<'static> = CopyOptions::new()
     .reflink(Reflink::Never)
     .replace(false)
@@ -223,7 +223,7 @@ fn a_replaced_file_keeps_its_owner_and_permissions_unless_the_sources_are_wanted
         fs::write(place(name), name).unwrap();
         fs::set_permissions(place(name), fs::Permissions::from_mode(mode)).unwrap();
         let flags = rustix::fs::XattrFlags::empty();
-        // If the file system has none, there are none to compare.
+        // Without support for them there is nothing to compare.
         let _ = rustix::fs::setxattr(place(name), c"user.colour", colour, flags);
     }
     if root {
@@ -255,7 +255,7 @@ fn a_replaced_file_keeps_its_owner_and_permissions_unless_the_sources_are_wanted
 fn files_that_the_kernel_generates_are_read_to_their_end() {
     let folder = folder();
     let place = |name: &str| folder.path().join(name);
-    // The one reports no length, the others that of a page.
+    // `/proc` reports no length, `/sys` a page.
     let generated =
         ["/proc/version", "/sys/kernel/notes", "/sys/kernel/mm/transparent_hugepage/enabled"];
     for from in generated.into_iter().filter(|path| Path::new(path).exists()) {
@@ -268,7 +268,7 @@ fn files_that_the_kernel_generates_are_read_to_their_end() {
         PIECES.copy_out(from, &out).unwrap();
         assert_eq!(fs::read(place("out")).unwrap(), wanted, "{from}");
     }
-    // A hole of a page looks like one of them.
+    // A hole of one page looks the same.
     File::create(place("hole")).unwrap().set_len(4096).unwrap();
     assert_eq!(PIECES.copy(place("hole"), place("holes")).unwrap().bytes, 4096);
     assert_eq!(fs::read(place("holes")).unwrap(), [0; 4096]);
@@ -293,7 +293,7 @@ fn a_block_device_is_copied_to_an_image() {
         assert_eq!(copied.bytes, 3 << 20);
         assert!(fs::read(folder.path().join("image")).unwrap() == bytes);
     }
-    // Nothing is written to one.
+    // Block devices are never written.
     let error = PIECES.replace(true).copy(folder.path().join("image"), device.node()).unwrap_err();
     assert!(error.to_string().contains("copies are made as files only"), "{error}");
 }
@@ -402,7 +402,6 @@ fn a_source_that_becomes_shorter_meanwhile_is_an_error_and_one_that_grows_is_not
     assert_eq!(fs::metadata(&from).unwrap().len(), 2 * bytes.len() as u64);
 }
 
-/// Returns the temporary name in the folder.
 fn temporary(folder: &Path) -> PathBuf {
     let name = names(folder).into_iter().find(|name| name.starts_with(".to.wrote-"));
     folder.join(name.expect("the copy is on its way"))

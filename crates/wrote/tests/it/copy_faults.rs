@@ -14,7 +14,7 @@ const ENOSPC: i32 = 28;
 const EOPNOTSUPP: i32 = 95;
 
 const PIECE_BYTES: usize = 4096;
-/// Some pieces and a partial block.
+/// Several pieces and a partial block.
 const LEN: usize = 5 * PIECE_BYTES + 700;
 
 fn source() -> &'static Path {
@@ -67,7 +67,7 @@ fn put(engine: &mut Engine, path: &Path, bytes: &[u8]) {
     engine.close_file(file).unwrap();
 }
 
-/// Creates a disk with the source, and with an old file where that is to be replaced.
+/// Creates a disk with the source, and with an old target if the mode replaces one.
 fn disk(seed: u64, mode: Mode) -> Sim {
     let sim = Sim::new(seed);
     let mut engine = engine(&sim, mode);
@@ -110,7 +110,7 @@ fn before(mode: Mode) -> Option<Vec<u8>> {
     mode.replace.then(old)
 }
 
-/// Tries a fault at every operation, until the copy is done before the fault.
+/// Tries a fault at every operation, until the copy ends before the fault.
 fn at_every_operation(fault: Fault, mode: Mode, check: impl Fn(&Sim, Result<Copied, Error>)) {
     for number in 0.. {
         let sim = disk(number, mode);
@@ -271,7 +271,7 @@ fn a_disk_that_hides_its_faults_gives_a_copy_of_what_was_read_or_an_error() {
             copied.unwrap();
             assert_eq!(sim.contents(target()), Some(content()), "on the running system");
         });
-        // The flipped bit stays in the source, and is copied; that in the target is found.
+        // A flipped bit of the source is copied; one of the target is found.
         at_every_operation(Fault::Rot, mode, |sim, copied| match copied {
             Ok(_) => assert_eq!(sim.contents(target()), sim.contents(source()), "{mode:?}"),
             Err(error) => {

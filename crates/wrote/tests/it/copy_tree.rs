@@ -1,4 +1,4 @@
-//! Copies of folders: every tree arrives whole, or not at all.
+//! Copies of folders: every tree is copied whole, or not at all.
 
 use fixtures::{Mounted, folder, names, or_skip, skip_here};
 use proptest::prelude::*;
@@ -149,8 +149,8 @@ fn a_copy_that_is_stopped_at_any_moment_leaves_nothing() {
     }
 }
 
-/// Makes a tree with several folders of many small files, some of them special: with a hole,
-/// read-only, long, empty.
+/// Makes a tree with folders of many small files, some of them with a hole, read-only, long or
+/// empty.
 fn many_small_files(folder: &Path) -> PathBuf {
     let tree = folder.join("tree");
     for number in 0..600_usize {
@@ -196,7 +196,7 @@ fn many_small_files_that_are_stopped_at_any_moment_leave_nothing() {
     let folder = folder();
     let tree = many_small_files(folder.path());
     let to = folder.path().join("to");
-    // The first walk reports each file, too.
+    // The first walk also reports each file.
     for most in (0..1400).step_by(37) {
         let mut asked = 0;
         let result = QUICK
@@ -345,7 +345,7 @@ fn folders_are_merged_without_replacing_anything() {
     let merge = || QUICK.merge(true);
     merge().copy_tree(&tree, &to).unwrap();
     assert_eq!(names(&to.join("both")), ["new", "theirs"]);
-    // What is there is found before anything is made.
+    // Existing files are found before anything is created.
     fs::write(tree.join("another"), b"another").unwrap();
     let error = merge().copy_tree(&tree, &to).unwrap_err();
     assert_eq!((error.errno(), error.path()), (libc::EEXIST, Some(&*to.join("both/new"))));
@@ -368,7 +368,7 @@ fn owners_of_a_tree_come_along_with_preserve() {
         let path = if name.is_empty() { tree.clone() } else { tree.join(name) };
         std::os::unix::fs::lchown(path, Some(1500 + number), Some(1600)).unwrap();
     }
-    // A new folder, and one that is there.
+    // A new folder, and an existing one.
     fs::create_dir(folder.path().join("there")).unwrap();
     for to in ["to", "there"] {
         let to = folder.path().join(to);
@@ -385,7 +385,7 @@ fn owners_of_a_tree_come_along_with_preserve() {
 fn an_error_is_told_of_the_place_that_was_named() {
     let folder = folder();
     let tree = folder.path().join("tree");
-    // A path may have 4095 bytes: that of the source just fits, that of the longer copy does not.
+    // A path may have 4095 bytes: the source's just fits, the longer one of the copy does not.
     let mut deep = tree.clone();
     while deep.as_os_str().len() < 4000 {
         deep.push("d".repeat((4000 - deep.as_os_str().len()).min(200)));
@@ -502,7 +502,7 @@ fn a_durable_tree_and_one_in_memory_are_copied_too() {
 fn pipe_of(bytes: Vec<u8>) -> io::PipeReader {
     let (reader, mut writer) = io::pipe().unwrap();
     std::thread::spawn(move || {
-        // The reader is gone if the copy fails.
+        // If the copy fails, the reader is gone.
         let _ = writer.write_all(&bytes);
     });
     reader
@@ -531,7 +531,7 @@ fn a_stream_leaves_all_or_nothing_whatever_fails() {
                     assert_eq!(sim.after_power_loss(to), Some(content.clone()), "{fault:?}");
                     assert_eq!(sim.names(), [to]);
                 }
-                // The last step, the flush of the folder, comes after the name.
+                // The last step, flushing the folder, comes after the name.
                 Err(_) if sim.names() == [to] => {
                     assert_eq!(sim.contents(to), Some(content.clone()))
                 }

@@ -234,7 +234,7 @@ fn writes_are_counted(target: &Target) {
     assert!(device.counts(), "{device:?}");
     let before = device.counters().unwrap();
     let mut file = File::create_new(target.path.join("counted")).unwrap();
-    // Different bytes: no layer below may find a hole or compress them.
+    // Different bytes, so that no layer below compresses them or stores a hole.
     let bytes: Vec<u8> =
         (0..8 * MIB).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
     file.write_all(&bytes).unwrap();
@@ -245,7 +245,7 @@ fn writes_are_counted(target: &Target) {
     assert!(counted.flushes > 0 || device.write_cache == "write through", "{counted:?}");
 }
 
-/// Makes a direct write and read of the least alignment.
+/// Writes and reads directly with the least alignment.
 fn direct_transfers_work_as_aligned(mounted: &Mounted) {
     let target = examine(mounted.path()).unwrap();
     let path = mounted.path().join("direct");

@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 const SEED: u64 = 20_250_904;
 const DEPTH: u32 = 16;
 
-/// The runs of the campaign on one file system: together a quarter of a million reads and writes.
+/// Runs on one file system: together a quarter of a million reads and writes.
 const RUNS: [(Ioengine, bool, u64); 5] = [
     (Ioengine::IoUring, true, 120_000),
     (Ioengine::IoUring, false, 40_000),
@@ -111,7 +111,7 @@ fn a_quarter_of_a_million_reads_and_writes_on_each_file_system_match_a_model() {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    // A small file, so that steps overlap.
+    // The file is small, so that steps overlap.
     let offset = 0..40_000_u64;
     prop_oneof![
         6 => (offset.clone(), 0..5 * BUFFER_BYTES)
@@ -146,7 +146,7 @@ proptest! {
 
 #[test]
 fn a_read_before_writes_to_its_block_matches_the_model() {
-    // The test above found these steps.
+    // Found by the test above.
     let steps = vec![
         Step::Read { offset: 0, len: 8193 },
         Step::Write { offset: 4608, len: 3585, from: 0, durable: false },
@@ -208,7 +208,7 @@ fn a_read_gives_exactly_what_was_asked_up_to_the_end_of_the_file_and_nothing_bey
 
 #[test]
 fn a_read_at_the_greatest_offsets_is_empty_and_no_panic() {
-    // On the simulated disk, since every file system has a smaller limit.
+    // On the simulated disk, because every file system has a smaller limit.
     for direct in [false, true] {
         let disk =
             Disk::simulated(&Sim::new(0), &Options::new(Ioengine::IoUring, 2, 4096)).unwrap();
@@ -373,7 +373,7 @@ fn a_file_that_is_only_read_comes_from_the_page_cache_where_that_holds_it() {
         assert!(reading.wait().unwrap() == content[offset.min(end)..end], "{len} from {offset}");
         is_at_once
     };
-    // More than a buffer, too. Behind its last page the file has none that could be cached.
+    // Also more than a buffer. After its last page the file has none to cache.
     for (offset, len) in [(0, 1), (4095, 2), (999_999, 4), (77, 5 * BUFFER_BYTES + 1)] {
         assert!(matches(offset, len), "{len} from {offset}");
     }

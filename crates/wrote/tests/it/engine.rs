@@ -7,14 +7,13 @@ use std::path::Path;
 use wrote::engine::{Completion, Engine, FileId, Op, Options};
 use wrote::{Error, FileOptions, Ioengine};
 
-/// Every way to the kernel. A refused one is replaced by its fallback.
+/// Every interface to the kernel. A refused one is replaced by its fallback.
 #[derive(Clone, Copy, Debug)]
 enum Rung {
     Psync,
     Threads,
     Mmap,
     IoUring,
-    /// Nothing registered.
     PlainUring,
     Sqpoll,
     Polled,
@@ -395,7 +394,7 @@ fn many_small_writes_through_a_shallow_queue_keep_their_places() {
 
 #[test]
 fn dropping_an_engine_lets_go_of_its_files_at_once() {
-    // The blocks of a removed file are free once no table of a ring holds it.
+    // The blocks of a removed file are free once no ring's table holds it.
     let mounted = or_skip!(Mounted::tmpfs(4 << 20));
     let free = || rustix::fs::statvfs(mounted.path()).unwrap().f_bfree;
     let before = free();

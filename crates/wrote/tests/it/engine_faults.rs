@@ -23,7 +23,7 @@ fn engine(sim: &Sim) -> Engine {
     Engine::simulated(sim, &Options::new(Ioengine::IoUring, DEPTH, BLOCK_BYTES)).unwrap()
 }
 
-/// Makes the file; its name is stable.
+/// Creates the file with a stable name.
 fn open(sim: &Sim, engine: &mut Engine, direct: bool) -> FileId {
     let options = FileOptions::new().create_new(true).write(true).direct(direct);
     let file = engine.open_file(path(), &options).unwrap();
@@ -190,7 +190,7 @@ fn a_flush_that_the_file_system_cancels_has_failed_and_a_transfer_goes_on() {
 
 #[test]
 fn what_a_failed_flush_lost_no_later_flush_brings_back() {
-    // W2: so does Linux, whose pages are clean after the error.
+    // W2: so does Linux, which marks the pages clean after the error.
     let lost = (0..20).filter(|&seed| {
         let sim = Sim::new(seed);
         let mut engine = engine(&sim);
@@ -200,7 +200,7 @@ fn what_a_failed_flush_lost_no_later_flush_brings_back() {
         sim.fault(sim.operations(), Fault::Once(EIO));
         assert_eq!(engine.flush(file).unwrap_err().errno(), EIO);
         drop(engine);
-        // Another process flushes the file, and gets a success.
+        // Another process flushes the file successfully.
         let mut other = self::engine(&sim);
         let options = FileOptions::new().write(true);
         let file = other.open_file(path(), &options).unwrap();
@@ -244,7 +244,7 @@ fn a_flush_that_lies_makes_nothing_stable_and_rot_stays_on_the_disk() {
 
 #[test]
 fn a_flush_beside_one_that_failed_promises_nothing() {
-    // W2: of two flushes one gets the error, and neither may promise anything.
+    // W2: one of two flushes gets the error, and neither may promise anything.
     for seed in 0..50 {
         let sim = Sim::new(seed);
         let mut engine = engine(&sim);
@@ -311,7 +311,7 @@ fn a_full_disk_fails_the_writes_that_do_not_fit_and_no_other() {
     for direct in [false, true] {
         for capacity_blocks in 0..BLOCKS {
             let sim = Sim::new(capacity_blocks);
-            // Half a block more: the write that does not fit is short first, then refused.
+            // Half a block more, so that the write is short first and then refused.
             sim.set_capacity(capacity_blocks * BLOCK_BYTES as u64 + BLOCK_BYTES as u64 / 2);
             let mut engine = engine(&sim);
             let file = open(&sim, &mut engine, direct);
@@ -456,7 +456,7 @@ fn the_disk_works_while_nobody_waits_for_it() {
         let file = open(&sim, &mut engine, true);
         queue_block(&mut engine, file, 0, false);
         let mut completions = Vec::new();
-        // Chance is fair: a thousand polls find it.
+        // A thousand polls find it almost certainly.
         for _ in 0..1000 {
             engine.reap(0, &mut completions).unwrap();
         }

@@ -49,7 +49,7 @@ fn with_nothing_outstanding_nobody_waits() {
         let (_folder, path) = folder();
         let (mut engine, _) = opened(ioengine, &path, true);
         let mut completions = Vec::new();
-        // A wait would last an hour.
+        // A wait would take an hour.
         engine.reap_within(LONG, &mut completions).unwrap();
         assert!(completions.is_empty());
     }
@@ -66,7 +66,7 @@ fn the_while_ends_though_nothing_completes() {
     let buffer = engine.lease().unwrap();
     engine.queue(7, Op::Read { file: pipe, offset: 0, buffer });
     let mut completions = Vec::new();
-    // Without an end of the wait the test would hang.
+    // If the wait did not end, the test would hang.
     engine.reap_within(Duration::from_millis(5), &mut completions).unwrap();
     assert!(completions.is_empty());
     let mut writer = std::fs::OpenOptions::new().write(true).open(&path).unwrap();

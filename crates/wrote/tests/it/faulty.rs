@@ -1,7 +1,8 @@
 //! Disks whose reads, writes and flushes fail, and file systems disconnected from them.
 //!
 //! Each test needs device-mapper. `cargo xtask lab faulty-disk` runs them in a guest that has it.
-//! One cycle of a fault, a cut and a mount serves every rung of the engine: a cycle is slow there.
+//! One cycle of a fault, a cut and a mount serves all rungs of the engine, because cycles are slow
+//! there.
 
 /// The library chooses the rung: the tests run with io_uring, and where it is refused.
 mod chosen;
@@ -20,7 +21,6 @@ const FAULTS: [Fault; 2] = [Fault::Everything, Fault::Writes];
 /// `drivers/md/dm.c`).
 const FAULTS_IN_PLACE: [Fault; 3] = [Fault::Everything, Fault::Writes, Fault::Flushes];
 
-/// Calls `cycle` with a new disk for each file system.
 fn on_each_file_system(mut cycle: impl FnMut(&mut FaultyDisk)) -> Result<(), String> {
     for fs in FILE_SYSTEMS {
         cycle(&mut FaultyDisk::new(fs)?);
@@ -28,7 +28,7 @@ fn on_each_file_system(mut cycle: impl FnMut(&mut FaultyDisk)) -> Result<(), Str
     Ok(())
 }
 
-/// Asserts that the error is the device's, or that of a file system that has given up (EROFS of
+/// Asserts that the error comes from the device, or from a file system that has given up (EROFS of
 /// ext4), and names a path on the disk.
 fn assert_of_the_device(error: &Error, disk: &FaultyDisk, case: &str) {
     assert!(matches!(error.errno(), libc::EIO | libc::EROFS), "{case}: {error}");
@@ -36,7 +36,7 @@ fn assert_of_the_device(error: &Error, disk: &FaultyDisk, case: &str) {
     assert!(error.to_string().starts_with(&folder), "{case}: {error}");
 }
 
-/// Returns bytes that differ from those of any other number.
+/// Returns bytes that no other number has.
 fn content(number: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     for (place, piece) in bytes.chunks_mut(100).enumerate() {

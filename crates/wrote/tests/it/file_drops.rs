@@ -1,5 +1,5 @@
 //! W5: a dropped handle of an operation in flight neither frees its buffer before the kernel is
-//! done with it nor cancels its write. In a child process a drop does nothing at all.
+//! done with it nor cancels its write. In a child process a drop does nothing.
 
 use crate::folder;
 use rand::{RngExt, SeedableRng};
@@ -20,7 +20,7 @@ const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 64;
 const BUFFERS: usize = 12;
 const DEPTH: u32 = 8;
-/// The filling of every free buffer.
+/// Fills every free buffer.
 const SCRIBBLE: u8 = 0xEE;
 
 fn options(ioengine: Ioengine) -> Options {
@@ -43,7 +43,6 @@ enum StartedOp {
 }
 
 impl StartedOp {
-    /// Whether it is a read that is over.
     fn has_bytes(&self) -> bool {
         matches!(self, StartedOp::Read(_, _, operation) if operation.is_over())
     }
@@ -116,7 +115,7 @@ impl Blocks {
 
     /// Checks that every buffer is free, in flight, in a completed read, or leased. Operations on
     /// different blocks do not wait for each other, so each outstanding one has its buffer. On a
-    /// kernel some may complete while they are counted: then they are counted again.
+    /// real kernel some may complete during the count, which is then repeated.
     fn assert_accounted<'a>(
         &self,
         started: impl IntoIterator<Item = &'a StartedOp> + Clone,
@@ -166,7 +165,7 @@ fn any_operation_dropped_at_any_point_holds_its_buffer_until_it_is_complete() {
                 let mut blocks = Blocks::new(disk, path, direct);
                 let mut started: Vec<Option<StartedOp>> =
                     eight(&mut blocks).into_iter().map(Some).collect();
-                // Some of them complete, of the others and perhaps of this one too.
+                // Some operations complete, perhaps this one too.
                 let mut completed = 0;
                 while completed < completed_first {
                     for place in (0..8).filter(|&place| place != dropped) {
@@ -282,7 +281,7 @@ fn dropping_the_last_handle_of_a_disk_carries_out_what_was_started() {
         let (_folder, path) = folder();
         let disk = Disk::open(&options(ioengine)).unwrap();
         let mut blocks = Blocks::new(disk, &path, true);
-        // More than are in flight at once: some wait for their turn, some for a block.
+        // More than fit in flight: some wait for their turn, some for a block.
         for block in [0, 1, 2, 3, 4, 5, 6, 0, 1] {
             drop(blocks.write(block, false));
         }
@@ -358,7 +357,7 @@ fn what_nobody_waits_for_is_bounded_by_the_depth() {
     }
 }
 
-/// Runs `child` in a child process (`fork(2)`), and panics where it panics or does not end.
+/// Runs `child` in a child process (`fork(2)`). Panics if it panics or hangs.
 fn in_child(child: impl FnOnce()) {
     // SAFETY: the C library makes its memory usable in the child, and the child takes no other lock
     // that a thread of this process may hold.
@@ -373,7 +372,7 @@ fn in_child(child: impl FnOnce()) {
         }
         id => {
             let mut status = 0;
-            // SAFETY: it writes to `status` alone.
+            // SAFETY: it only writes to `status`.
             let waited = unsafe { libc::waitpid(id, &mut status, 0) };
             assert_eq!((waited, status), (id, 0), "the child has failed, or was ended by a signal");
         }
@@ -426,7 +425,7 @@ fn in_a_child_process_handles_answer_with_one_error_and_their_drop_leaves_the_pa
             is_forked(writing.write_all(&[1; 1 << 20]));
             is_forked(Writer::options().on(&disk).open(&path));
             is_forked(direct.clone().close());
-            // Its own handles are of use.
+            // Its own handles work.
             let own = Disk::open(&options(ioengine)).unwrap();
             let own_file = own.open_file(path.with_extension("own"), &create).unwrap();
             own_file.write(own.lease().unwrap(), 0).unwrap();

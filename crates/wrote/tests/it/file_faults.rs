@@ -26,8 +26,7 @@ enum Step {
     Truncate(u64),
 }
 
-/// Steps that overlap, extend, truncate and flush. Steps between truncations are in progress at
-/// once.
+/// Steps that overlap, extend, truncate and flush. Those between truncations run at once.
 const SCRIPT: [Step; 20] = [
     Step::Allocate(0, 2),
     Step::Write(0),
@@ -74,7 +73,7 @@ fn content(step: usize) -> Vec<u8> {
     (0..BLOCK_BYTES).map(|place| (step * 37 + place / 5 + 1) as u8).collect()
 }
 
-/// The known facts of a file: bytes that it must hold, and bounds of its length.
+/// Known facts about a file: bytes that it must hold, and bounds of its length.
 #[derive(Clone, Default)]
 struct Known {
     bytes: Vec<Option<u8>>,
@@ -300,7 +299,7 @@ fn without_a_fault_every_operation_is_whole() {
 
 #[test]
 fn what_is_short_or_interrupted_at_any_operation_is_whole_all_the_same() {
-    // W4. A direct read that is short within a block is at the file's end: so whole blocks.
+    // W4. Whole blocks only: a direct read that ends within a block is at the file's end.
     for fault in [
         Fault::Short(512),
         Fault::Short(1024),

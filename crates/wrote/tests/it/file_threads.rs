@@ -15,7 +15,7 @@ use wrote::{DirectFile, Disk, DiskBuffer, FileOptions, Ioengine, Operation, Read
 const KERNELS: [Ioengine; 2] = [Ioengine::Threads, Ioengine::IoUring];
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
 const BLOCK_BYTES: usize = 4096;
-/// Finds hangs only.
+/// Reached only by a hang.
 const HANG: Duration = Duration::from_secs(60);
 
 fn options(ioengine: Ioengine, buffers: u32) -> Options {
@@ -183,7 +183,7 @@ impl Worker {
 fn threads_that_block_and_tasks_on_every_kind_of_executor_share_one_file_and_few_buffers() {
     for rung in RUNGS {
         let (_folder, path) = folder();
-        // A worker holds two buffers at most, and gives them back.
+        // A worker holds at most two buffers, and returns them.
         let disk = Disk::open(&options(rung, 3)).unwrap();
         let file = disk.open_file(&path, &new()).unwrap();
         let done = Arc::new(AtomicU64::new(0));
@@ -292,7 +292,7 @@ fn the_last_handle_may_be_dropped_by_a_waker_on_the_disks_own_thread() {
         let mut buffer = disk.lease().unwrap();
         buffer.fill(77);
         let mut read = file.start_read(0, 10);
-        // Continues after the last handle is gone.
+        // The write continues after the last handle is gone.
         let write = file.start_write(buffer, offset(1));
         let (sender, dropped) = channel();
         let (held, sender) = (Mutex::new(None), Mutex::new(sender));
@@ -355,7 +355,7 @@ fn operations_that_are_dropped_by_tasks_on_other_threads_hold_their_buffers() {
                             let _ = Pin::new(&mut read).poll(&mut context);
                         }
                         drop(read);
-                        // Another owner's bytes are not those of the dropped read.
+                        // Another owner's bytes are not the dropped read's.
                         if let Some(mut buffer) = disk.try_lease() {
                             buffer.fill(0xEE);
                             std::thread::yield_now();

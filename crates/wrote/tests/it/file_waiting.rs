@@ -223,7 +223,7 @@ fn blocking_forms_wait_for_buffers_in_flight_and_for_those_that_another_thread_h
         assert!(disk.try_lease().is_none());
         let waiting = [file.start_read(0, BLOCK_BYTES + 1), file.start_read(7, 1)];
         assert!(waiting.iter().all(|read| !read.is_over()));
-        // Operations that hold a buffer, or need none, continue.
+        // Operations that hold a buffer or need none continue.
         file.sync_data().unwrap();
         let writer = std::thread::spawn({
             let file = file.clone();
@@ -252,7 +252,7 @@ fn on_a_simulated_disk_a_wait_for_buffers_that_are_all_held_is_an_error() {
         let buffer = disk.lease().unwrap();
         assert_eq!(disk.lease().unwrap_err().errno(), ENOBUFS);
         assert_eq!(file.read(0, 1).unwrap_err().errno(), ENOBUFS);
-        // Operations that hold a buffer, or need none, continue.
+        // Operations that hold a buffer or need none continue.
         file.sync_data().unwrap();
         file.write(buffer, 0).unwrap();
         file.read(0, 1).unwrap();

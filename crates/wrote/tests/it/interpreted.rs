@@ -1,5 +1,5 @@
-//! Small runs on the simulated disk of everything that handles memory by hand: small enough for
-//! Miri (`cargo xtask miri`), which finds undefined behaviour in them.
+//! Runs all code with unsafe memory handling on the simulated disk, small enough for Miri (`cargo
+//! xtask miri`).
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;

@@ -16,12 +16,12 @@ use std::time::Duration;
 use wrote::{Format, Log, LogOptions, SyncPolicy};
 
 const KILLS: u32 = 20;
-/// Processes that append to one log before a new one is begun.
+/// Processes that append to one log before the test starts a new log.
 const GENERATIONS: u32 = 7;
 const PRODUCERS: u32 = 3;
 /// Records that a producer appends before it waits for them.
 const WINDOW: u64 = 5;
-/// The latest moment after the start of the process. From 1 ms on each doubling is equally likely.
+/// The latest kill after the start of a process. From 1 ms on each doubling is equally likely.
 const LATEST_MS: f64 = 200.0;
 
 /// Environment variables of the process to kill: the log's folder, the file of acknowledgements,
@@ -29,7 +29,7 @@ const LATEST_MS: f64 = 200.0;
 const CHILD: [&str; 4] =
     ["WROTE_TEST_FOLDER", "WROTE_TEST_SAID", "WROTE_TEST_WAY", "WROTE_TEST_PRODUCER"];
 
-/// Small, so that many segments are begun.
+/// Small, so that there are many segments.
 fn ways() -> [LogOptions; 3] {
     let small = Log::options().segment_bytes(512 << 10).buffer_bytes(32 << 10);
     [

@@ -1,4 +1,4 @@
-//! Transfers whose completion is found by polling the device instead of by its interrupt.
+//! Transfers completed by polling the device instead of by interrupts.
 //!
 //! Devices with poll queues are rare. `cargo xtask lab nvme` runs these tests in a guest that has
 //! some: `WROTE_POLLED_DIRS` names folders on them, and `WROTE_POLLED_BLOCK_DEVICE` a device that
@@ -36,7 +36,7 @@ impl Place {
         self.folder.path().join("file")
     }
 
-    /// Returns the folder's own name, for facts: `nvme-xfs`.
+    /// Returns the folder's own name, such as `nvme-xfs`.
     fn name(&self) -> String {
         let parent = self.folder.path().parent().and_then(Path::file_name);
         parent.unwrap_or_default().to_string_lossy().into_owned()
@@ -154,7 +154,6 @@ fn all_well(completions: &mut Vec<Completion>) -> usize {
     number
 }
 
-/// Reads every block in a scattered order, and compares it.
 fn read_whole(engine: &mut Engine, file: FileId, version: u64) {
     let mut found = 0;
     read_all(engine, file, jumping(BLOCKS), |block, bytes| {
@@ -225,8 +224,8 @@ fn interrupts_each(place: &Place, transfers: &Transfers, iopoll: bool) -> f64 {
     interrupts as f64 / BLOCKS as f64
 }
 
-/// Does the transfers both ways. If the device can be polled, prints the interrupts of both as a
-/// fact and passes them to `judge`.
+/// Does the transfers with and without polling. If the device can be polled, prints the interrupts
+/// of both and passes them to `judge`.
 fn compare(transfers: &Transfers, judge: fn(polled: f64, plain: f64)) {
     for place in places() {
         let [polled, plain] = [true, false].map(|way| interrupts_each(&place, transfers, way));
@@ -359,7 +358,7 @@ fn flushes_and_allocation_go_on_beside_polled_transfers_in_flight() {
             };
             engine.queue(BLOCKS + block, beside);
             in_flight += 1;
-            // The loop waits for a part of those in flight: both rings stay busy.
+            // Waits for only some of the transfers in flight, so that both rings stay busy.
             engine.reap(1, &mut completions).unwrap();
             in_flight -= all_well(&mut completions);
         }
@@ -393,7 +392,7 @@ fn transfers_as_long_as_a_command_of_the_device_and_longer_end() {
                 assert!(found.len() == bytes && is_whole(found, block, 1), "block {block}");
             });
             if place.polled && bytes as u64 > one_command_bytes(&path) {
-                // W6: the engine polls, but not these.
+                // W6: the engine polls, but not these transfers.
                 assert!(engine.effective().iopoll && told(&engine, "several commands"));
             } else {
                 assert_polled_or_told(&engine, place.polled);
@@ -405,7 +404,7 @@ fn transfers_as_long_as_a_command_of_the_device_and_longer_end() {
 
 #[test]
 fn a_transfer_across_many_extents_and_holes_ends() {
-    // The kernel splits it into several commands, of which at most one is polled.
+    // The kernel splits it into several commands, and polls at most one.
     for place in places() {
         let (bytes, path) = (16 * BLOCK_BYTES, place.path());
         let mut small = engine();
@@ -492,7 +491,7 @@ fn a_cached_file_beside_a_polled_one_is_never_polled_and_the_reason_is_told() {
 fn what_a_block_device_holds_is_read_by_polling() {
     let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let places = places();
-    // Elsewhere a file with the same contents.
+    // Without such a device, a file with the same contents.
     let (path, polled) = match std::env::var_os("WROTE_POLLED_BLOCK_DEVICE") {
         Some(device) => (PathBuf::from(device), true),
         None => {

@@ -23,7 +23,7 @@ fn drop_pages(path: &Path) {
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
 }
 
-/// Opens a file of which the kernel reads no page ahead: what is cold stays cold until it is read.
+/// Opens a file without kernel read-ahead: cold pages stay cold until read.
 fn open_alone(path: &Path) -> Reader {
     let file = File::open(path).unwrap();
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).unwrap();
@@ -107,7 +107,7 @@ fn a_file_that_grows_is_read_on_and_one_that_shrinks_ends_where_it_ends_now() {
         reader.read_exact(&mut first).unwrap();
         File::options().write(true).open(&path).unwrap().set_len(50_000).unwrap();
         let rest = all(&mut reader);
-        // Bytes that were read ahead may still come; never others.
+        // Only bytes that were read ahead may still come.
         assert!(bytes[100_000..].starts_with(&rest), "cold: {cold}");
         assert_eq!(reader.len().unwrap(), 50_000);
         reader.seek(SeekFrom::Start(0)).unwrap();
@@ -140,7 +140,7 @@ fn what_is_no_ordinary_file_is_read_as_it_comes_or_refused_in_one_line() {
     reader.read_exact(&mut first).unwrap();
     assert_eq!(first, bytes[..10]);
     assert_eq!(reader.stream_position().unwrap(), 10);
-    // Within the buffer.
+    // A seek within the buffer.
     reader.seek(SeekFrom::Start(0)).unwrap();
     assert!(reader.seek(SeekFrom::Start(400_000)).is_err());
     assert!(all(reader) == bytes);
@@ -185,7 +185,7 @@ fn a_file_that_the_caller_opened_is_read_from_where_it_stands() {
     let reader = small().from_file(file).unwrap();
     assert!(all(reader) == bytes[1234..]);
 
-    // Direct reads of odd places and lengths fail on such a file.
+    // Unaligned direct reads fail on such a file.
     std::fs::write(&path, &bytes).unwrap();
     let flags = rustix::fs::OFlags::DIRECT.bits() as i32;
     if let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(&path) {

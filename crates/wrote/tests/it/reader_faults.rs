@@ -20,7 +20,7 @@ fn content() -> Vec<u8> {
     (0..LEN_BYTES).map(|place| (place / 251 + place * 7 + 1) as u8).collect()
 }
 
-/// Makes the file; returns the disk, and the number of its next operation.
+/// Creates the file. Returns the disk and the number of its next operation.
 fn disk(seed: u64) -> (Sim, u64) {
     let sim = Sim::new(seed);
     let mut writer = Writer::options().bs(BS_BYTES).on(&sim.disk()).open(path()).unwrap();
@@ -34,7 +34,6 @@ fn open(sim: &Sim, direct: bool) -> Reader {
     Reader::options().bs(BS_BYTES).iodepth(4).direct(direct).on(&sim.disk()).open(path()).unwrap()
 }
 
-/// Reads to the end or the first error.
 fn read(reader: &mut Reader) -> (Vec<u8>, Option<std::io::Error>) {
     let mut found = Vec::new();
     loop {
@@ -86,7 +85,7 @@ fn an_error_stands_at_its_place_and_the_bytes_before_it_are_returned() {
         assert!(content().starts_with(&found));
         let inner = failure.get_ref().unwrap().downcast_ref::<Error>().unwrap();
         let Error::File { offset: Some(place), .. } = *inner else { panic!("{inner}") };
-        // An operation of the engine is whole or an error, so its first bytes may be missing.
+        // An operation either succeeds as a whole or fails, so the first bytes may be missing.
         let place = place as usize;
         assert!((found.len()..found.len() + BS_BYTES).contains(&place), "{place}: {}", found.len());
         // A later call tries again.

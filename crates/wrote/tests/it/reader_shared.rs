@@ -11,7 +11,7 @@ use wrote::{Disk, Error, FileOptions, Ioengine, Reader, ReaderOptions, Sim, Writ
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
-/// The first memory of a `Reader`: a read of 8 KiB, and the way to the next line of the cache.
+/// The initial memory of a `Reader`: a read of 8 KiB, aligned to a cache line.
 const FIRST: usize = 8 * KIB + 64;
 
 /// Opens a disk with 64 KiB of buffers.
@@ -26,7 +26,7 @@ fn content(number: usize, start: usize, len: usize) -> Vec<u8> {
     (start..start + len).map(|place| (number * 31 + place / 7 + place % 251) as u8).collect()
 }
 
-/// Creates a file that the page cache does not hold, where it can be made to forget it.
+/// Creates a file outside the page cache, if its pages can be dropped.
 fn make_cold(path: &Path, bytes: &[u8]) {
     std::fs::write(path, bytes).unwrap();
     File::open(path).unwrap().sync_all().unwrap();
@@ -38,15 +38,15 @@ fn drop_pages(path: &Path) {
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
 }
 
-/// Opens a file of which the kernel reads no page ahead: what is cold stays cold until it is read.
+/// Opens a file without kernel read-ahead: cold pages stay cold until read.
 fn open_alone(options: &ReaderOptions, path: &Path) -> Result<Reader, Error> {
     let file = File::open(path).unwrap();
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).unwrap();
     options.clone().from_file(file)
 }
 
-/// Reads each file on in turn, in pieces; checks the bytes, and `check`s after each piece. Returns
-/// how many bytes were read directly.
+/// Reads the files in turn, in pieces, and checks the bytes. Calls `check` after each piece.
+/// Returns the bytes read directly.
 fn read_in_turn(readers: &mut [Reader], len: usize, check: impl Fn()) -> usize {
     let (mut place, mut direct_bytes) = (vec![0; readers.len()], 0);
     while place.iter().any(|&place| place < len) {
@@ -95,7 +95,7 @@ fn readers_on_one_disk_read_right_within_its_memory_cold_and_warm_on_every_rung(
                 assert!(memory > MIB || direct_bytes == 0, "{case}: {direct_bytes}");
                 assert!(cold || direct_bytes == 0, "{case}: {direct_bytes}");
                 for reader in &mut readers {
-                    // At the end the buffers of direct reads are given back.
+                    // At the end of the file the buffers of direct reads are returned.
                     assert_eq!(reader.read(&mut [0; 9]).unwrap(), 0);
                     assert!(!reader.is_direct());
                 }
@@ -117,12 +117,12 @@ fn a_reader_reads_directly_where_the_disk_has_memory_and_says_where_it_has_not()
     for rung in RUNGS {
         let disk = disk(rung);
         let options = Reader::options().on(&disk).bs(256 * KIB).iodepth(4);
-        // A quarter of what is left has the whole buffers, halves of them, or none.
+        // A quarter of the remaining memory fits full buffers, halves, or none.
         for (memory, buffers) in [(4 * MIB, MIB), (3 * MIB, MIB / 2), (MIB, 0)] {
             make_cold(&path, &content(0, 0, LEN));
             disk.set_memory(OWN + FIRST + memory);
             let mut reader = open_alone(&options, &path).unwrap();
-            // A long read goes into the caller's own memory.
+            // A long read goes directly into the caller's memory.
             let mut some = vec![0; MIB];
             for piece in some.chunks_mut(1 << 12) {
                 reader.read_exact(piece).unwrap();
@@ -326,7 +326,7 @@ fn on_a_simulated_disk_a_reader_dropped_or_moved_at_any_piece_gives_its_memory_b
         let held = disk.memory();
         assert!(held <= OWN + FIRST + 4 * 4096, "{held}");
         if some > 9000 && some % 2000 == 0 {
-            // A short read elsewhere leaves what was read ahead to others.
+            // A short read elsewhere leaves the read-ahead to others.
             reader.seek(SeekFrom::Start(0)).unwrap();
             reader.read_exact(&mut [0; 10]).unwrap();
             assert!(!reader.is_direct());

@@ -81,7 +81,7 @@ fn a_quota_that_is_used_up() {
         or_skip!(run("btrfs", &arguments));
     }
     too_long_is_refused(&folder, libc::EDQUOT);
-    // Room that the quota does not have is asked for before anything is written.
+    // A reservation beyond the quota fails before anything is written.
     let hint = Writer::options().size_hint(1 << 40).open(folder.join("hint"));
     assert!([libc::EDQUOT, libc::ENOSPC].contains(&hint.unwrap_err().errno()));
 }
@@ -137,7 +137,7 @@ fn a_folder_that_vanishes_meanwhile_is_an_error_or_in_time() {
         let place = folder.path().join(round.to_string());
         fs::create_dir(&place).unwrap();
         std::thread::scope(|scope| {
-            // Fails where a name is made during the removal.
+            // Fails if a name is created during the removal.
             scope.spawn(|| while fs::remove_dir_all(&place).is_err() && place.exists() {});
             for _ in 0..20 {
                 match write_unflushed(place.join("file"), b"x") {
@@ -153,8 +153,8 @@ fn a_folder_that_vanishes_meanwhile_is_an_error_or_in_time() {
 /// change. Returns the reason if it cannot run.
 fn again(test: &str, folder: &TempDir, command: impl Fn(&Path) -> Command) -> Result<(), String> {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    // Other users may not read the build's folder. Not a copy by this process: a child of another
-    // test can have it open for writing for a moment, and then it cannot be run.
+    // Other users may not read the build's folder. `cp` makes the copy: a child of another test
+    // could briefly inherit a file opened for writing here, which cannot be run then.
     let program = folder.path().join("program");
     run("cp", &[&std::env::current_exe().unwrap(), &program])?;
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -220,7 +220,7 @@ fn a_user_who_may_not_write_the_file_or_not_give_it_away() {
     or_skip!(again(test, &folder, nobody));
 }
 
-/// Saves as a user without rights in a folder where root prepared some files.
+/// Saves as an unprivileged user in a folder where root prepared some files.
 fn as_nobody(place: &Path) {
     let found = |name: &str| {
         let metadata = fs::metadata(place.join(name)).unwrap();
@@ -229,7 +229,7 @@ fn as_nobody(place: &Path) {
     let names = || fs::read_dir(place).unwrap().count();
     let before = names();
 
-    // A rename alone does not check the file's permissions.
+    // A rename does not check the file's permissions.
     assert_eq!(write(place.join("read-only"), b"new").unwrap_err().errno(), libc::EACCES);
     assert_eq!(
         (fs::read(place.join("read-only")).unwrap(), found("read-only")),
@@ -241,14 +241,14 @@ fn as_nobody(place: &Path) {
     assert_eq!(error, format!("{}: {words}", closed.display()));
     assert_eq!(fs::read(place.join("closed/file")).unwrap(), b"old");
 
-    // This user can give neither owner nor group: the file loses the bits that run it as them, and
-    // its new group gets the permissions of others.
+    // This user can set neither owner nor group: the file loses its setuid and setgid bits, and its
+    // new group gets the permissions of others.
     write(place.join("open"), b"new").unwrap();
     assert_eq!(
         (fs::read(place.join("open")).unwrap(), found("open")),
         (b"new".into(), (65534, 0o666))
     );
-    // Other users may write it and not read it.
+    // Other users may write it but not read it.
     write(place.join("secret"), b"new").unwrap();
     assert_eq!(found("secret"), (65534, 0o622));
 

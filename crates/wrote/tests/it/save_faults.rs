@@ -1,5 +1,5 @@
-//! Saves on the simulated disk, with a fault at every operation: all of the old content or all of
-//! the new is there, on the running system and after a power loss.
+//! Saves on the simulated disk, with a fault at every operation: a file has all of the old content
+//! or all of the new, on the running system and after a power loss.
 
 use std::path::Path;
 use wrote::engine::{Fault, Options};
@@ -43,7 +43,6 @@ const LARGE: Case =
 const NEW: Case = Case { is_new: true, ..FIRST };
 const CASES: [Case; 6] = [SMALL, PIECES, FIRST, EMPTY, LARGE, NEW];
 
-/// Returns the case without a flush.
 fn unsynced(case: Case) -> Case {
     Case { sync: SyncPolicy::No, ..case }
 }
@@ -52,8 +51,8 @@ fn path() -> &'static Path {
     Path::new("/sim/folder/file")
 }
 
-/// Returns content in which each sector begins with its own number, and each length has its own
-/// filling. A mix of two differs from both.
+/// Returns content whose sectors begin with their number. Each length has another filling, so a mix
+/// of two differs from both.
 fn content(len: usize) -> Vec<u8> {
     let mut bytes = vec![(len % 251) as u8 + 1; len];
     for (number, sector) in bytes.chunks_exact_mut(512).enumerate() {
@@ -116,7 +115,7 @@ fn at_every_operation(case: Case, fault: Fault, check: impl Fn(&Sim, Result<(), 
     }
 }
 
-/// The content that was found. A part or a mix is a failure.
+/// The found content. A part or a mix is a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     Old,
@@ -206,7 +205,7 @@ fn after_a_power_loss_at_any_operation_there_is_all_of_the_old_or_all_of_the_new
                 seen.push(whole(case, sim.after_power_loss(path())));
             }
         }
-        // Both happen: the disk distinguishes the moments.
+        // Both happen, so the disk distinguishes the moments.
         assert!(seen.contains(&Found::Old) && seen.contains(&Found::New), "{case:?}");
     }
 }
@@ -241,7 +240,8 @@ fn a_power_loss_after_a_failed_save_finds_the_old_or_the_new_and_the_old_where_i
 
 #[test]
 fn without_a_flush_a_power_loss_may_leave_the_old_the_new_or_neither() {
-    // As documented for `write_unflushed`; and the disk distinguishes a promise from luck.
+    // As documented for `write_unflushed`. Shows that the simulated disk distinguishes a promise
+    // from luck.
     let case = unsynced(PIECES);
     let found = (0..200).map(|seed| {
         let sim = disk(seed, case);
@@ -256,7 +256,7 @@ fn without_a_flush_a_power_loss_may_leave_the_old_the_new_or_neither() {
 
 #[test]
 fn without_a_flush_nothing_is_flushed() {
-    // One write, one rename; with flushes also those of the file and of the folder.
+    // One write, one rename; with flushes also the file's and the folder's.
     assert_eq!(operations(unsynced(SMALL)), 2);
     assert_eq!(operations(SMALL), 4);
 }
@@ -322,7 +322,7 @@ fn a_flush_that_lies_changes_nothing_on_the_running_system() {
         at_every_operation(case, Fault::Lie, |sim, result| {
             result.unwrap();
             assert_eq!(sim.contents(path()), new(case), "{case:?}");
-            // The save after it flushes anew, and is durable.
+            // The next save flushes again, and is durable.
             let after = Case { old: None, is_new: false, new: 777, ..case };
             save(sim, after).unwrap();
             assert_eq!(sim.after_power_loss(path()), new(after), "W1");

@@ -8,7 +8,7 @@ use wrote::{Action, Error, Sim, write_many};
 
 const FILES: usize = 7;
 
-/// Every second file has old content; they lie in two folders.
+/// The path of a file. They are in two folders, and every second one has old content.
 fn path(number: usize) -> PathBuf {
     PathBuf::from(format!("/sim/{}/{number}", number % 2))
 }
@@ -48,7 +48,7 @@ fn operations() -> u64 {
     sim.operations() - before
 }
 
-/// Counts the files with their new content. The others have the old one.
+/// Counts the files with new content. The others have the old one.
 fn count_new(found: impl Fn(usize) -> Option<Vec<u8>>) -> usize {
     let is_new = |number: &usize| {
         let found = found(*number);
@@ -90,7 +90,7 @@ fn all_of_them_survive_a_power_loss_at_the_end_and_the_flushes_of_folders_are_sh
         save(&sim).unwrap();
         assert_eq!(count_new(|number| sim.after_power_loss(path(number))), FILES);
     }
-    // A write for each begun buffer, a flush and a rename a file, and two folders.
+    // A write per started buffer, a flush and a rename per file, and two folders.
     let writes: usize = (0..FILES).map(|number| new(number).len().div_ceil(4096)).sum();
     assert_eq!(operations() as usize, writes + 2 * FILES + 2);
 }
@@ -104,7 +104,7 @@ fn many_files_are_saved_with_links_and_permissions_and_an_error_names_its_file()
     fs::set_permissions(place(7), fs::Permissions::from_mode(0o600)).unwrap();
     symlink("../0/0", place(8)).unwrap();
     let content = |number: usize| number.to_string().repeat(number);
-    // The first two lead to one file, of which the later content counts.
+    // The first two lead to one file. The later content counts.
     let files = [(place(8), "by the link".to_owned())];
     let others = (0..300).filter(|&number| number != 8);
     write_many(files.into_iter().chain(others.map(|n| (place(n), content(n))))).unwrap();

@@ -1,4 +1,4 @@
-//! Reads of whole files, from the page cache and past it.
+//! Reads of whole files, from the page cache and directly.
 
 use fixtures::folder;
 use rustix::fs::{Advice, fadvise};

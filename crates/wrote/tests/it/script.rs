@@ -1,4 +1,4 @@
-//! Scripts of operations on a [`DirectFile`], carried out beside a model in memory.
+//! Scripts of operations on a [`DirectFile`], compared with a model in memory.
 
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use wrote::{DirectFile, Disk, Operation, ReadBytes};
 
 pub const BUFFER_BYTES: usize = 8 << 10;
-/// Files of scripts are shorter than this.
+/// Files in scripts are shorter than this.
 pub const FILE_BYTES: u64 = 2 << 20;
 
 /// One operation. Offsets and lengths are cut to the file's bounds.

@@ -32,8 +32,8 @@ fn write_and_check(engine: &mut Engine, path: &Path) {
     }
 }
 
-/// Returns the accepted reason of an engine without a kernel thread: the first engine has none
-/// either, or rings count as locked memory, which other processes of the user have used up.
+/// Returns an accepted reason for the lack of a kernel thread: the first engine has none either, or
+/// the user's processes have used up the locked memory that rings need.
 fn refused(engine: &Engine, first: &Engine) -> Option<String> {
     if engine.effective().sqpoll {
         return None;
@@ -65,7 +65,7 @@ fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
         write_and_check(engine, &path(number));
     }
     assert_eq!(kernel_threads(), 1);
-    // The first ring, to which the others are attached, goes first.
+    // Drops the first ring first; the others are attached to it.
     drop(engines.remove(0));
     for (number, engine) in engines.iter_mut().enumerate() {
         write_and_check(engine, &path(10 + number));

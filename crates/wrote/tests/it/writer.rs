@@ -1,4 +1,4 @@
-//! `Writer` on the real kernel: the resulting file, on each file system and each way to it.
+//! `Writer` on the real kernel: the resulting file, on each file system and rung.
 
 use crate::folder;
 use fixtures::{Mounted, skip};
@@ -153,7 +153,7 @@ fn a_writer_that_is_abandoned_leaves_no_file_that_it_made_and_nothing_more_of_an
         assert_eq!(std::fs::read(&path).unwrap(), b"old and new");
         std::fs::remove_file(&path).unwrap();
 
-        // Another file has the name by now.
+        // By now another file has the name.
         let mut writer = small().abandon_on_drop(true).open(&path).unwrap();
         writer.write_all(b"ours").unwrap();
         std::fs::rename(&path, path.with_extension("1")).unwrap();
@@ -220,7 +220,7 @@ fn a_header_can_be_filled_in_at_the_end() {
 
 #[test]
 fn a_writer_goes_to_another_thread_and_outlives_the_one_that_used_it() {
-    // Workers of the calling thread do cached writes: it ends during that.
+    // Cached writes run on workers of the calling thread, which ends before them.
     let (_folder, path) = folder();
     let bytes = content(3_000_000);
     for direct in [false, true] {
@@ -337,7 +337,7 @@ fn a_file_that_is_appended_to_has_one_writer_at_a_time() {
     assert!(second.to_string().contains("has it locked"), "{second}");
     first.finish().unwrap();
     for _ in 0..50 {
-        // Its end is the end of its lock.
+        // Its lock ends with it.
         let mut next = Writer::options().append(true).open(&path).unwrap();
         next.write_all(b".").unwrap();
         next.finish().unwrap();
@@ -370,7 +370,7 @@ fn bytes_that_another_program_appends_are_neither_cut_off_nor_written_over() {
             let ended = written.and_then(|()| writer.finish().map(drop).map_err(From::from));
             let bytes = std::fs::read(&path).unwrap();
             match ended {
-                // Everything was written before the other program came.
+                // Everything was written before the other program wrote.
                 Ok(()) => {
                     assert_eq!(after, 0);
                     assert_eq!(bytes, [b"old", &content(before)[..], b"theirs"].concat());
@@ -464,8 +464,8 @@ fn a_size_for_which_there_is_no_room_is_told_at_once() {
 fn a_file_within_the_limit_on_sizes_is_not_ended_by_space_that_is_set_aside() {
     const PATH: &str = "WROTE_TEST_PATH";
     if let Some(path) = std::env::var_os(PATH) {
-        // Beyond the limit the process gets SIGXFSZ, or an io_uring worker does, which blocks it.
-        // The engine of threads shows the difference.
+        // Beyond the limit the process gets SIGXFSZ; an io_uring worker blocks the signal. The
+        // thread engine shows the difference.
         let limit = Rlimit { current: Some(14 << 20), maximum: Some(14 << 20) };
         setrlimit(Resource::Fsize, limit).unwrap();
         for size_hint_bytes in [0, 20 << 20] {
@@ -509,7 +509,7 @@ fn the_name_is_synced_where_it_was_made_whatever_the_processs_folder_is_later() 
     }
     let (folder, _) = folder();
     let test = "the_name_is_synced_where_it_was_made_whatever_the_processs_folder_is_later";
-    // A process has one folder for all its threads.
+    // All threads of a process share its working directory.
     fixtures::again(module_path!(), test, PATH, folder.path());
 }
 

@@ -49,7 +49,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Does a step, to the writer and to the model.
 fn take(writer: &mut Writer, step: Step, number: usize, model: &mut Vec<u8>, at: &mut usize) {
     match step {
         Step::Write(len) | Step::ReadFrom(len) => {
@@ -111,7 +110,7 @@ proptest! {
     }
 }
 
-/// Pieces of many lengths, synced sometimes, with single bytes between.
+/// Pieces of many lengths and single bytes, with some syncs.
 const SCRIPT: [Step; 14] = [
     Step::Write(100),
     Step::SyncData,
@@ -133,7 +132,7 @@ const SCRIPT: [Step; 14] = [
 struct Outcome {
     /// Bytes that a successful sync has covered.
     synced_bytes: usize,
-    /// Bytes that were written until the first error.
+    /// Bytes written until the first error.
     written_bytes: usize,
     failure: Option<std::io::Error>,
 }
@@ -246,7 +245,7 @@ fn an_error_in_the_background_comes_back_and_what_is_left_is_a_prefix() {
                         let inner = error.get_ref().unwrap().downcast_ref::<Error>().unwrap();
                         assert_eq!(inner.errno(), errno);
                     }
-                    // The extension ahead is optional.
+                    // Extending the file ahead is optional.
                     None => assert!(left == whole()),
                 }
                 if matches!(fault, Fault::Once(_)) {

@@ -241,7 +241,7 @@ fn slices_are_written_whole_and_in_order_with_one_sync() {
             let before = sim.operations();
             assert_eq!(writer.write_vectored(&slices).unwrap(), total);
             if sync == SyncPolicy::Always && total < BS_BYTES {
-                // A write, a truncation, a flush; the first time a sync of the folder.
+                // A write, a truncation and a flush; the first time also a sync of the folder.
                 assert!(sim.operations() - before <= 5, "one sync for all slices");
             }
         }
@@ -258,7 +258,7 @@ fn place() -> &'static Path {
     Path::new("/sim/file")
 }
 
-/// Replaces a file with 9 pages and a bit, in pieces.
+/// Replaces a file with a little over 9 pages, in pieces.
 fn replace(sim: &Sim, direct: bool) -> Result<(), std::io::Error> {
     let mut writer = options().replace(true).direct(direct).on(&sim.disk()).open(place())?;
     for piece in new().chunks(3000) {
@@ -325,7 +325,7 @@ fn an_error_at_any_operation_leaves_the_old_content_or_the_new_and_no_other_file
         at_every_operation(Fault::Once(errno), 2, |sim, result| {
             let found = sim.contents(place()).unwrap();
             match result {
-                // The extension ahead is optional.
+                // Extending the file ahead is optional.
                 Ok(()) => assert!(found == new()),
                 Err(error) => {
                     let inner = error.get_ref().unwrap().downcast_ref::<Error>().unwrap();

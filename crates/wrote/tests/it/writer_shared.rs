@@ -36,7 +36,7 @@ fn writers_on_one_disk_write_what_they_are_given_small_and_grown_on_every_rung()
         for direct in [true, false] {
             let (folder, _) = folder();
             let disk = disk(rung);
-            // The first ones find room for the buffers of their options, later ones for smaller.
+            // The first ones get the buffers of their options, later ones smaller buffers.
             disk.set_memory(5 * MIB);
             let options = Writer::options().on(&disk).direct(direct).bs(256 << 10).iodepth(3);
             let path = |number: usize| folder.path().join(number.to_string());
@@ -147,7 +147,7 @@ fn a_writer_on_a_simulated_disk_meets_its_faults() {
     let own = disk.buffers() as usize * disk.buffer_bytes();
     assert_eq!(disk.memory(), own + 2 * 4096);
     writer.write_all(&content(1, 0, 50_000)).unwrap();
-    // W8: the memory of a simulated disk is counted, too.
+    // W8: the memory of a simulated disk counts too.
     assert_eq!(disk.memory(), own + 2 * 4096 + 4 * 4096);
     writer.finish().unwrap();
     assert_eq!(disk.memory(), own);

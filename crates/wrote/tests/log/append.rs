@@ -84,7 +84,7 @@ fn lines_are_plain_files_that_hold_the_lines_and_nothing_else() {
         expected.extend(record(number));
         expected.push(b'\n');
         if number % 100 == 99 {
-            // While the log is open, as `cat` would.
+            // As `cat` would, while the log is open.
             let paths = segments(&folder, Format::Lines);
             let found: Vec<u8> = paths.iter().flat_map(|path| fs::read(path).unwrap()).collect();
             assert!(found == expected, "{} bytes, {} belong", found.len(), expected.len());
@@ -210,8 +210,7 @@ fn a_log_that_syncs_by_itself_does_so_without_being_asked() {
         for sync in [SyncPolicy::EverySec, SyncPolicy::Interval(Duration::from_millis(20))] {
             let (_folder, folder) = folder();
             let log = small(format).sync(sync).open(&folder).unwrap();
-            // The file system's best promise for a sync: a power loss, where there is power to
-            // lose.
+            // A sync survives the worst that the file system can survive.
             drop(log.append(b"first").unwrap());
             log.sync().unwrap();
             let synced = log.survives(0);
@@ -302,7 +301,7 @@ fn records_of_a_run_follow_each_other_and_runs_of_several_producers_mix_whole() 
             let records: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
             let (mut done, mut places) = (0, Vec::new());
             while done < records.len() {
-                // No more than a hundred, so that the producers take turns.
+                // At most a hundred, so that the producers take turns.
                 let some = &records[done..records.len().min(done + 100)];
                 let sequences = log.try_append_run(some).unwrap();
                 if sequences.is_empty() {
@@ -346,7 +345,6 @@ fn a_run_ends_in_front_of_a_record_that_cannot_be_appended() {
     assert!(lines.eq([&b"one"[..], b"two", b"three"]));
 }
 
-/// A waker that panics.
 struct PanickingWaker;
 
 impl Wake for PanickingWaker {
@@ -370,13 +368,13 @@ fn a_waker_that_panics_stops_nobody_else() {
     assert_eq!(read(&folder).len(), 2);
 }
 
-/// A task that is polled by whichever thread wakes it, as some executors do.
+/// A task that its waking thread polls, as some executors do.
 struct Inline(std::sync::Mutex<Option<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>>>);
 
 impl Wake for Inline {
     fn wake(self: Arc<Self>) {
         let waker = Waker::from(Arc::clone(&self));
-        // Woken during its poll, which notices that.
+        // Woken during its own poll.
         let Ok(mut task) = self.0.try_lock() else { return };
         let Some(future) = task.as_mut() else { return };
         if future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use wrote::{Error, Format, Log, Survives, SyncPolicy, Ticket};
 
-/// Records until every buffer is full, and the disk had no time to take them.
+/// Appends until every buffer is full. Returns the number of records.
 fn fill(log: &Log) -> u64 {
     let bytes = vec![b'x'; BUFFER_BYTES / 2];
     let mut records = 0;
@@ -47,7 +47,6 @@ fn one_thread_appends_for_many_tasks_more_than_the_buffers_hold() {
 fn tasks_of_one_thread_that_are_ready_share_a_flush() {
     let (_folder, folder) = folder();
     let log = Log::options().sync(SyncPolicy::Always).open(&folder).unwrap();
-    // It begins the segment.
     log.append(b"first").unwrap().wait().unwrap();
     let before = log.stats().flushes;
     let tasks = (0..64).map(|number| {
@@ -85,7 +84,7 @@ fn an_append_that_waits_for_room_ends_with_its_log() {
     let log = small(Format::Framed).open(&folder).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // It ends by the refusal of a closed log, however it was waiting.
+            // A closed log refuses, in whatever state the append waited.
             while block_on(log.append_async(&[b'x'; 1000])).is_ok() {}
         });
         while log.written_sequence() < 100 {

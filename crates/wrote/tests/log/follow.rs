@@ -135,14 +135,14 @@ fn the_tail_of_a_log_ends_with_it_however_it_is_closed() {
                 .map(|mut tail| {
                     thread::spawn(move || {
                         let count = tail.by_ref().map(Result::unwrap).count();
-                        // It has ended permanently, and reads what is there again.
+                        // It has ended permanently.
                         assert!(tail.next_within(PATIENCE).unwrap().is_none());
                         tail.seek(5).unwrap();
                         (count, tail.count())
                     })
                 })
                 .collect();
-            // Some have read all there is by now, and wait.
+            // By now some have read everything, and wait.
             thread::sleep(Duration::from_millis(20));
             append(&log, 10..20);
             if is_dropped {
@@ -171,7 +171,7 @@ fn more_events_than_the_kernel_keeps_hide_no_record() {
     assert_eq!(reader.next_within(Duration::from_millis(1)).unwrap(), None);
     let kept = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
     let kept: u64 = kept.trim().parse().unwrap();
-    // Equal events in a row would be one.
+    // inotify merges equal consecutive events.
     let mut files = ["one", "two"].map(|name| File::create(folder.join(name)).unwrap());
     for number in 0..kept.min(50_000) + 10 {
         files[number as usize % 2].write_all(b"x").unwrap();

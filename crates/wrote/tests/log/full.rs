@@ -49,7 +49,7 @@ fn leave_room_for(folder: &Path, bytes: u64) -> PathBuf {
     path
 }
 
-/// Takes every block, those that are kept for root as well.
+/// Takes every block, also the ones reserved for root.
 fn fill_up(folder: &Path) -> PathBuf {
     let path = leave_room_for(folder, 0);
     let ballast = File::options().write(true).open(&path).unwrap();
@@ -62,8 +62,7 @@ fn fill_up(folder: &Path) -> PathBuf {
     path
 }
 
-/// Appends until an error comes; returns the acknowledged records with their sequences, and the
-/// error.
+/// Appends until an error. Returns the acknowledged records with their sequences, and the error.
 fn produce(log: &Log, producer: u64) -> (Vec<(u64, u64)>, Error) {
     let mut acknowledged = Vec::new();
     for number in 0.. {
@@ -127,7 +126,8 @@ fn fill(options: &LogOptions, format: Format, folder: &Path) {
         log.ticket(*sequence).wait().unwrap();
     }
     if format == Format::Framed {
-        // No record was written without room, so all in memory can be, with the log still open.
+        // Nothing was written in part, so the records in memory can still be written while the log
+        // is open.
         assert_eq!(log.close().unwrap_err().errno(), libc::ENOSPC);
         fs::remove_file(ballast).unwrap();
         close(&log);
@@ -179,7 +179,7 @@ fn a_log_goes_on_when_a_full_disk_has_room_again() {
         assert_eq!(error.errno(), libc::ENOSPC);
         fs::remove_file(&ballast).unwrap();
         let patience = Instant::now() + PATIENCE;
-        // Whatever was appended on the full disk is written before.
+        // Records appended on the full disk are written first.
         let mut appended = log.stats().next_sequence;
         while let Err(error) = log.append(b"with room again").and_then(|ticket| ticket.wait()) {
             assert!(error.errno() == libc::ENOSPC && Instant::now() < patience, "{error}");
@@ -246,7 +246,7 @@ fn a_stream_and_a_follower_go_on_when_a_full_disk_has_room_again() {
     assert!(error.errno() == libc::ENOSPC && log.is_waiting_for_room());
     assert_eq!(log.check().unwrap_err().errno(), libc::ENOSPC);
     fs::remove_file(&ballast).unwrap();
-    // No caller asks for it.
+    // Without a call for it.
     let patience = Instant::now() + PATIENCE;
     while log.is_waiting_for_room() {
         assert!(Instant::now() < patience);
@@ -315,7 +315,7 @@ fn a_log_prepares_three_times_its_records_at_most_until_it_is_closed() {
     let mut records_bytes = 0;
     for number in 1..=2000 {
         log.append(b"an event").unwrap().wait().unwrap();
-        // A record that is made durable alone takes a block.
+        // Each record is flushed alone, and takes a block.
         records_bytes = number * 4096;
         let taken = taken_bytes(&path);
         let most = records_bytes * 4 + (128 << 10);
@@ -369,7 +369,7 @@ fn a_log_for_which_there_is_no_room_at_all_is_not_begun_and_can_be_later() {
     assert_eq!(log.reader(0).unwrap().count(), 1);
 }
 
-/// Appends until a wait for a record reports that it may still be written. Returns its number.
+/// Appends until a wait reports that its record may still be written. Returns the record's number.
 fn append_until_not_yet(log: &Log, from: u64, errno: i32) -> u64 {
     for number in from.. {
         match log.append(&record(0, number)).unwrap().wait() {
@@ -386,8 +386,8 @@ fn append_until_not_yet(log: &Log, from: u64, errno: i32) -> u64 {
     unreachable!("a disk without end")
 }
 
-/// Waits for a record that could not be written before. A try that was under way when room came may
-/// still fail.
+/// Waits for a record that could not be written before. A write that began before there was room
+/// may still fail.
 fn wait_with_room(log: &Log, number: u64) {
     loop {
         match log.ticket(number).wait() {
@@ -419,7 +419,7 @@ fn a_log_without_a_descriptor_or_at_the_limit_of_lengths_waits_and_writes_each_r
         let whole = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: Some(100), ..whole }).unwrap();
         let mut number = 0;
-        // None is left, and one where an opening takes two.
+        // With none left, and with one where opening takes two.
         for left in [0, 1] {
             let mut taken = take_descriptors();
             taken.truncate(taken.len() - left);

@@ -34,7 +34,7 @@ fn a_held_segment_stays_however_full_the_log_is_and_goes_once_it_is_released() {
     let sealed = sealed.unwrap();
     assert!(sealed.len() > 5 && numbers(folder.path())[0] == 1);
     assert_eq!(log.stats().removed, 0);
-    // No record comes, so no flush does either.
+    // Without records there is no flush.
     log.release(sealed[2].end_sequence);
     let begin = Instant::now();
     while numbers(folder.path())[0] < 4 {
@@ -43,7 +43,7 @@ fn a_held_segment_stays_however_full_the_log_is_and_goes_once_it_is_released() {
     }
     assert_eq!(numbers(folder.path())[0], 4);
     log.close().unwrap();
-    // A log that is opened again holds what was released before, too.
+    // A reopened log also holds segments released earlier.
     let log = options().retain_bytes(1).hold(true).open(folder.path()).unwrap();
     append(&log, 20);
     assert_eq!(numbers(folder.path())[0], 4);

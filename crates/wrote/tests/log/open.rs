@@ -55,8 +55,8 @@ fn an_opening_of_a_log_that_exists_writes_into_none_of_its_segments_and_adds_no_
         for path in segments(&folder, format) {
             File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
         }
-        // Not the bytes that the process has written: they include blocks of the file system, which
-        // counts a block again whenever another process has had it flushed.
+        // The process's written bytes would not do: they count a file system's block again whenever
+        // another process flushes it.
         let state = || -> Vec<_> {
             let names = fixtures::names(&folder).into_iter().filter(|name| name != "lock");
             let found = names.map(|name| (fs::metadata(folder.join(&name)).unwrap(), name));
@@ -65,7 +65,7 @@ fn an_opening_of_a_log_that_exists_writes_into_none_of_its_segments_and_adds_no_
         let before = state();
         let log = options.open(&folder).unwrap();
         log.sync().unwrap();
-        // Time for the log's own thread, which could write now. A late one passes the test.
+        // Gives the log's own thread time to write. If it is late, the test passes anyway.
         thread::sleep(Duration::from_millis(100));
         assert_eq!(state(), before);
         log.close().unwrap();
@@ -106,7 +106,7 @@ fn a_repair_makes_nothing_of_a_log_more_readable() {
         (0..400).for_each(|number| drop(log.append(&record(number)).unwrap()));
         log.close().unwrap();
         let files = segments(&folder, format);
-        // Not the lock: an owner who locks others out may do so by the segments alone.
+        // Not the lock's: an owner may lock others out by only the segments.
         files.iter().for_each(|path| fs::set_permissions(path, private()).unwrap());
         let mut bytes = fs::read(&files[0]).unwrap();
         bytes[8192..16384].fill(0);
@@ -202,7 +202,7 @@ fn retention_removes_the_oldest_segments_and_never_the_one_that_is_written() {
         let expected: Vec<_> =
             (stats.first_sequence..4000).map(|number| (number, record(number))).collect();
         assert!(read(&folder) == expected, "{format:?}");
-        // Even if retention keeps nothing.
+        // Also if retention keeps nothing.
         drop(log);
         let log = small(format).retain_bytes(0).open(&folder).unwrap();
         for number in 4000..5000 {
@@ -217,7 +217,7 @@ fn retention_removes_the_oldest_segments_and_never_the_one_that_is_written() {
 fn what_is_to_be_kept_for_centuries_is_kept() {
     for format in FORMATS {
         let (_folder, folder) = folder();
-        // One more than 64 bits of nanoseconds.
+        // One nanosecond more than 64 bits hold.
         let age = Duration::new(18_446_744_073, 709_551_616);
         let log = small(format).retain_age(age).open(&folder).unwrap();
         for number in 0..1000 {
@@ -260,7 +260,7 @@ fn a_segment_that_is_old_enough_is_followed_by_the_next() {
 
 #[test]
 fn a_log_is_whole_on_every_file_system_and_says_what_its_records_survive_there() {
-    // A flush leaves memory memory; a loop device flushes its cache.
+    // A flush does not make memory durable; a loop device flushes its cache.
     for (fs, synced) in [
         ("ext4", Survives::PowerLoss),
         ("xfs", Survives::PowerLoss),
@@ -334,7 +334,7 @@ fn a_segment_of_another_log_or_place_is_named_and_nothing_is_changed() {
         let named = |error: Error, by: &str| {
             assert!(matches!(error, Error::Foreign { .. }), "{by}: {error}");
             assert_eq!(error.to_string().lines().count(), 1);
-            // Both logs, or both places.
+            // The message names both logs, or both places.
             let names = if from == &own[0] { "name of segment" } else { ", but " };
             assert!(error.to_string().contains(names), "{by}: {error}");
         };
@@ -487,7 +487,7 @@ fn a_reader_reads_its_folder_to_the_end_after_the_working_directory_was_changed(
 fn logs_on_one_disk_share_its_ring_and_memory_and_are_found_again() {
     // W1, W8
     let folder = fixtures::folder();
-    // Fewer operations in flight than one log alone may have.
+    // Fewer operations in flight than a single log may have.
     let disk = Disk::open(&Options::new(Ioengine::IoUring, 4, 4096)).unwrap();
     let own = disk.memory();
     for format in FORMATS {
@@ -518,7 +518,7 @@ fn logs_on_one_disk_share_its_ring_and_memory_and_are_found_again() {
             assert_eq!(found, (0..200).map(record).collect::<Vec<_>>());
         }
     }
-    // One that does not fit is refused in one line.
+    // A log that does not fit is refused in one line.
     disk.set_memory(own + 6 * BUFFER_BYTES - 1);
     let error = small(Format::Framed).on(&disk).open(folder.path().join("more")).unwrap_err();
     assert!(matches!(error, Error::Refused { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! Readers of a log that is written, and of a damaged log.
+//! Readers of a log being written, and of a damaged log.
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;

@@ -93,7 +93,7 @@ fn a_reader_whose_file_became_another_segment_goes_on_with_the_first_that_is_lef
     let other = fs::OpenOptions::new().write(true).open(&elsewhere).unwrap();
     other.write_all_at(&vec![b'o'; SEGMENT_BYTES as usize], 0).unwrap();
     let read: Vec<u64> = reader.map(|record| record.unwrap().sequence).collect();
-    // It has read some of the file before.
+    // The reader has read a part of the file before.
     let skipped = read.windows(2).filter(|pair| pair[0] + 1 != pair[1]).count();
     assert!(skipped <= 1 && read.contains(&begins), "{read:?}");
     assert_eq!(read.last(), Some(&999));
@@ -120,7 +120,7 @@ fn a_segment_with_a_second_name_is_never_written_over() {
     let mut end = 0;
     for copy in copies {
         if kind(&copy) == 0 {
-            // It was ready for a segment, and none began.
+            // The file was prepared, and no segment began in it.
             continue;
         }
         let sealed = check_segment(&copy).unwrap();

@@ -1,4 +1,4 @@
-//! Rescue of logs that are damaged in their middle.
+//! Rescue of logs damaged in their middle.
 
 use crate::small_log::{SYNCS, folder, record, segments, small};
 use rand::{RngExt, SeedableRng};
@@ -10,7 +10,7 @@ use wrote::{Format, LogReader, SyncPolicy};
 
 const RECORDS: u64 = 700;
 
-/// Creates a log of several segments; one that is not closed is as after a kill.
+/// Creates a log of several segments. Unclosed, it is as after a kill.
 fn make(path: &Path, sync: SyncPolicy, is_closed: bool) {
     let log = small(Format::Framed).sync(sync).open(path).unwrap();
     (0..RECORDS).for_each(|number| drop(log.append(&record(number)).unwrap()));
@@ -56,7 +56,7 @@ fn damage(files: &[PathBuf], random: &mut Xoshiro256PlusPlus) -> String {
             random.fill(&mut bytes[at..end]);
         }
         _ => {
-            // A block that was written to another place, or in place of another one.
+            // A block written to another place, or in place of another one.
             let (from, to) = (at / 4096 * 4096, random.random_range(0..len.max(1)) / 4096 * 4096);
             let block = bytes[from..(from + 4096).min(len)].to_vec();
             let end = (to + block.len()).min(len);
@@ -72,8 +72,8 @@ fn damage(files: &[PathBuf], random: &mut Xoshiro256PlusPlus) -> String {
     format!("segment {place} of {len} bytes: way {way} at {at}")
 }
 
-/// Damages a log, and checks that a repair leads to a log that is whole, returns only records that
-/// were written, and takes more.
+/// Damages a log and repairs it. The log must be whole, have only written records, and accept new
+/// ones.
 fn rescue(seed: u64) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let sync = SYNCS[random.random_range(0..SYNCS.len())];
@@ -89,7 +89,7 @@ fn rescue(seed: u64) {
     let (before, repaired) = match (before, repaired) {
         (Ok(before), Ok(repaired)) => (before, repaired),
         (before, repaired) => {
-            // What is left is not a log any more.
+            // Nothing is left of the log.
             let is_gone = segments(&path, Format::Framed).is_empty();
             assert!(is_gone, "{context}: {before:?}, {repaired:?}");
             return;

@@ -9,9 +9,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 use wrote::{Format, Log, LogOptions, LogReader, Record, SyncPolicy};
 
-/// Both formats.
 pub const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
-/// Each kind of sync.
 pub const SYNCS: [SyncPolicy; 4] = [
     SyncPolicy::Always,
     SyncPolicy::EverySec,
@@ -26,7 +24,7 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// The environment variable with the log's folder, for a test that is run again in another process.
 pub const FOLDER: &str = "WROTE_TEST_FOLDER";
 
-/// Creates a folder on the disk, and returns it with the path of a log in it.
+/// Creates a folder on the disk. Returns it with the path of a log in it.
 pub fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = fixtures::folder();
     let path = folder.path().join("log");

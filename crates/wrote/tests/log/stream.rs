@@ -86,7 +86,7 @@ fn a_stream_does_not_keep_its_log_open() {
     let mut stream = log.stream(0).unwrap();
     drop(log.append(b"the last").unwrap());
     drop(log);
-    // The lock is free.
+    // The lock is free now.
     let log = small(Format::Framed).open(&folder).unwrap();
     log.append(b"of another life").unwrap().wait().unwrap();
     assert_eq!(next(&mut stream), (0, b"the last".to_vec()));
@@ -171,7 +171,7 @@ fn a_stream_of_a_log_that_fails_yields_what_was_written_and_then_the_error_once(
     }
     let mut late = log.stream(3).unwrap();
     assert_eq!(next(&mut late), (3, record(3)));
-    // Both streams have read all, and do nothing on the disk until more is written.
+    // Both streams have read everything, and do no I/O until more is written.
     assert_eq!(next(&mut late), (4, record(4)));
     sim.fault(sim.operations(), Fault::Forever(libc::EIO));
     let failed = log.append(&record(5)).unwrap().wait().unwrap_err();

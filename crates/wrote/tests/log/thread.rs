@@ -10,7 +10,7 @@ use wrote::{Log, SyncPolicy};
 
 /// Only a hang takes this long.
 const HANG: Duration = Duration::from_secs(60);
-/// Time for a caller to fall asleep. A caller that is late finds the panic, and passes the test.
+/// Time for a caller to fall asleep. A late caller finds the panic, and the test passes anyway.
 const FALL_ASLEEP: Duration = Duration::from_millis(300);
 
 /// A logger that panics in the thread of the test's log.
@@ -61,7 +61,7 @@ fn callers_that_sleep_learn_that_the_logs_thread_has_panicked() {
     let appending = {
         let (log, ended) = (log.clone(), ended.clone());
         move || {
-            // Until the buffers are full, and the append sleeps.
+            // Appends until the buffers are full.
             while log.append(&[b'x'; 1000]).is_ok() {}
             ended.send(()).unwrap();
         }

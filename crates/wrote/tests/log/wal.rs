@@ -136,7 +136,7 @@ fn a_cut_at_any_record_leaves_those_before_it_and_the_log_goes_on_there() {
     }
 }
 
-/// A crash may leave the files that a cut has taken out of the log, in any number.
+/// A crash may leave any of the files that a cut removed from the log.
 #[test]
 fn what_a_cut_took_off_is_never_read_even_while_its_files_are_there() {
     for cut in [0, 1, 57, 101, 149] {
@@ -207,7 +207,7 @@ fn readers_that_have_read_what_is_cut_off_are_told_and_others_go_on() {
     ahead.seek(60).unwrap();
     let patience = Duration::from_secs(60);
     assert_eq!(ahead.next_within(patience).unwrap().unwrap().bytes, other(60));
-    // A read by place finds none of what was cut off, though it was read before.
+    // A read by position finds nothing of the removed records, although it had read them.
     let again = moved.read(55..65).unwrap();
     let bytes: Vec<Vec<u8>> = again.into_iter().map(|record| record.bytes).collect();
     let expected: Vec<Vec<u8>> = (55..60).map(record).chain((60..65).map(other)).collect();
@@ -284,7 +284,7 @@ fn after_a_power_loss_at_any_operation_a_group_is_whole_and_a_cut_is_made_or_not
     }
 }
 
-/// A disk that damages a record of a group later takes this record alone.
+/// Later damage to a record of a group loses only that record.
 #[test]
 fn a_durable_group_with_a_damaged_record_is_reported_and_repaired_record_by_record() {
     let (_folder, folder) = folder();
@@ -348,7 +348,7 @@ fn a_record_knows_when_it_was_written_and_a_reader_finds_a_time() {
     let mut reader = LogReader::open(&folder, 0).unwrap();
     let times: Vec<SystemTime> =
         reader.by_ref().map(|record| record.unwrap().written_at.unwrap()).collect();
-    // The clock of the machine that runs this test may step.
+    // The machine's clock may step.
     if times.is_sorted() && begin <= times[0] && (times[119]..=times[120]).contains(&between) {
         for (time, first) in [(begin, 0), (between, 120), (times[7], 7), (times[199], 199)] {
             reader.seek_time(time).unwrap();

@@ -1,5 +1,5 @@
-//! A process that writes to a store is killed again and again. What is there afterwards is the
-//! state after its last finished call, or after the call that the kill interrupted.
+//! A process that writes to a store is killed again and again. The store must then be in the state
+//! after the last finished call, or after the interrupted one.
 
 use crate::machine::{TypeConfig, entry, id};
 use openraft::storage::{RaftLogStorage, RaftLogStorageExt};
@@ -13,9 +13,9 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const ROUNDS: u64 = 40;
-/// A batch of the writer fits into one buffer, so it is there as a whole or missing.
+/// A batch of the writer fits into one buffer, so it is either whole or missing.
 const SIZES: Sizes = Sizes { segment_bytes: 32 << 10, buffer_bytes: 8 << 10 };
-/// The variables that tell the writer its folder and the seed of its calls.
+/// Environment variables with the writer's folder and the seed of its calls.
 const FOLDER: &str = "RAFT_LOG_FOLDER";
 const SEED: &str = "RAFT_LOG_SEED";
 

@@ -27,7 +27,6 @@ type Unanswered<E = openraft::error::Infallible> = RPCError<u64, (), RaftError<u
 #[derive(Clone, Default)]
 struct Network(Arc<Mutex<BTreeMap<u64, Raft<TypeConfig>>>>);
 
-/// The way to one node.
 struct Way {
     network: Network,
     target: u64,
@@ -78,7 +77,7 @@ impl RaftNetwork<TypeConfig> for Way {
     }
 }
 
-/// Opens a store. Tasks of a node that was stopped before may still hold it for a moment.
+/// Opens a store. Tasks of a node stopped before may still hold it for a moment.
 async fn open(folder: &Path) -> LogStore<TypeConfig> {
     let begin = Instant::now();
     loop {
@@ -119,8 +118,8 @@ impl Cluster {
         Cluster { network, nodes }
     }
 
-    /// Writes texts by the leader, whichever node it is, and waits until every node applied them.
-    /// A text is there twice if its leader lost the lead after it had appended it.
+    /// Writes texts by the leader, whichever node it is, and waits until every node applied them. A
+    /// text occurs twice if its leader lost the lead after appending it.
     async fn write(&self, texts: impl Iterator<Item = String>) {
         let mut last = None;
         for text in texts {

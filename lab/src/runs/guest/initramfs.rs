@@ -57,7 +57,7 @@ pub const fn checksum(name: &'static str) -> Module {
 pub struct Kernel {
     /// The file to boot.
     pub image: PathBuf,
-    /// The wanted modules' files and those of their dependencies, each after its dependencies, with
+    /// The files of the wanted modules and their dependencies, each after its dependencies, with
     /// parameters of `insmod`. Files may be compressed.
     modules: Vec<(PathBuf, &'static str)>,
 }

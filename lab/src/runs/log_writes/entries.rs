@@ -1,7 +1,7 @@
 //! The log of a `log-writes` device: every write in the order in which it became stable.
 //!
-//! The format is that of the kernel's `drivers/md/dm-log-writes.c`: a first sector that describes
-//! the log, and then entries of one sector each, with their data behind them. All numbers are
+//! The kernel's `drivers/md/dm-log-writes.c` defines the format: a first sector that describes the
+//! log, and then entries of one sector each, with their data after them. All numbers are
 //! little-endian.
 
 use crate::tools::failure::{Failure, Tried};
@@ -22,10 +22,15 @@ const MARK: u64 = 8;
 /// A change of the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Bytes, from this offset on.
-    Write { offset: u64, bytes: Vec<u8> },
+    Write {
+        offset: u64,
+        bytes: Vec<u8>,
+    },
     /// The content of a range is lost.
-    Discard { offset: u64, len: u64 },
+    Discard {
+        offset: u64,
+        len: u64,
+    },
 }
 
 /// An entry.

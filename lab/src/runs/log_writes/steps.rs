@@ -1,4 +1,4 @@
-//! The steps of a log: the changes up to each flush or FUA, and the promises behind it.
+//! The steps of a log: the changes up to each flush or FUA, and the promises after it.
 
 use super::entries::{Change, Entries, Entry};
 use crate::tools::failure::{Failure, Tried};
@@ -15,7 +15,7 @@ const END: &str = "end";
 /// The unit that a disk writes as a whole.
 const SECTOR_BYTES: u64 = 512;
 
-/// A piece of a log, which ends with the marks behind a flush or a FUA.
+/// A piece of a log, which ends with the marks after a flush or a FUA.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// The changes that were in the device's volatile cache before.
@@ -71,7 +71,7 @@ impl Change {
         }
     }
 
-    /// Returns its sectors, as ranges of the device; those of the superblock are one.
+    /// Returns its sectors, as ranges of the device; the superblock's are one.
     fn units(&self, superblock: Option<(u64, u64)>) -> impl Iterator<Item = Range<u64>> {
         let Range { mut start, end } = self.range();
         let whole = superblock.map_or(0..0, |(start, end)| start..end);

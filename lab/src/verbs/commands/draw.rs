@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fmt;
 
-/// Values that a person or a script may give. Names of files are those of `world.rs`.
+/// Values that a person or a script may give. Names of files come from `world.rs`.
 const VALUES: [&str; 56] = [
     "0",
     "1",

@@ -19,12 +19,12 @@ pub enum Edit {
     Double(usize, usize),
     Empty(usize),
     Zero(usize),
-    /// Replaces a file by its state when half of the records were there.
+    /// Replaces a file by its state with half of the records.
     Older(usize),
     /// Does so with all files but one.
     AllOlderBut(usize),
     Truncate(usize, usize),
-    /// Zeros or other bytes behind the end.
+    /// Zeros or other bytes after the end.
     Extend(usize, u8, usize),
     ZeroPieces(usize, usize, usize),
     /// Exchanges pieces of this many sectors, also between files.

@@ -14,11 +14,11 @@ pub struct Written {
     pub name: String,
     pub format: Format,
     pub files: Files,
-    /// The files when half of the records were there.
+    /// The files with half of the records.
     pub earlier: Files,
 }
 
-/// Returns the number of the log that a record says it is of.
+/// Returns the log's number in a record.
 pub fn id_of(record: &[u8]) -> u64 {
     let text = String::from_utf8_lossy(record);
     text.split(':').next().and_then(|id| id.parse().ok()).unwrap_or(0)

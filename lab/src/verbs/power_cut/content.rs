@@ -1,4 +1,4 @@
-//! Contents that follow from a number alone, so that a check knows every byte.
+//! Contents computed from a number, so that a check knows every byte.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

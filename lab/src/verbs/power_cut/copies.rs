@@ -113,8 +113,8 @@ impl Subject for Copies {
     }
 }
 
-/// Checks the copies `copy-0`, `copy-1`, .. in a folder, of which the last `kept` stay. `compare`
-/// adds what is wrong with a copy, and returns `None` where there is none.
+/// Checks the copies `copy-0`, `copy-1`, .. in a folder. The last `kept` stay. `compare` adds what
+/// is wrong with a copy, and returns `None` where there is none.
 pub fn check_copies(
     folder: &Path,
     kept: u64,

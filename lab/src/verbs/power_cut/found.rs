@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-/// The files that are there, compared with the promises.
+/// The found files, compared with the promises.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CheckResult {
     /// Each broken promise: the expected state, and the one that was found.
@@ -38,7 +38,7 @@ pub fn describe(found: &[u8], expected: &[u8]) -> String {
     format!("{} bytes, where {} belong{wrong}", found.len(), expected.len())
 }
 
-/// Returns the names in a folder without those of temporary files, and the number of these.
+/// Returns the names in a folder without temporary files, and the number of these.
 pub fn names(folder: &Path) -> io::Result<(Vec<String>, usize)> {
     let mut names = Vec::new();
     let named =

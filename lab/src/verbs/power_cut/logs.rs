@@ -40,7 +40,7 @@ const RETAIN_BYTES: u64 = 8 << 20;
 const PAUSE: Duration = Duration::from_millis(1);
 /// Milliseconds between two syncs.
 const SYNCED: RangeInclusive<u64> = 0..=4;
-/// The records that are appended after the check.
+/// The records appended after the check.
 const MORE: u64 = 10;
 
 /// The way in which a record becomes safe.
@@ -61,9 +61,9 @@ pub enum Safety {
 pub struct Logs {
     folder: PathBuf,
     safe: Safety,
-    /// The log that was opened before the clock started.
+    /// The log opened before the clock started.
     opened: Option<Log>,
-    /// The server that was started before the clock was.
+    /// The server started before the clock was.
     served: Option<Served>,
 }
 
@@ -119,7 +119,7 @@ impl Logs {
         }
     }
 
-    /// Appends the records of one producer. `end` is the sequence behind the last appended record.
+    /// Appends the records of one producer. `end` is the sequence after the last appended record.
     fn produce(
         &self,
         log: &Log,
@@ -290,7 +290,7 @@ impl Subject for Logs {
 
     fn late_max(&self) -> usize {
         match self.safe {
-            // All records that are waited for at once may rest on the flushes in flight.
+            // All records waited for at once may rest on the flushes in flight.
             Safety::Record | Safety::Line | Safety::Served => {
                 PRODUCERS as usize * *WINDOW.end() as usize
             }

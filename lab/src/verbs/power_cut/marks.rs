@@ -1,8 +1,8 @@
 //! Marks in the log of a `log-writes` device, one for each line of a subject.
 //!
-//! The device's log has its writes in the order in which they became stable. A mark stands behind
-//! every flush that was complete before it was sent. So the writes before a mark are those on which
-//! the marked promise may rest (the kernel's
+//! The device's log has its writes in the order in which they became stable. A mark comes after
+//! every flush that completed before the mark was sent. So the writes before a mark are those on
+//! which the marked promise may rest (the kernel's
 //! `Documentation/admin-guide/device-mapper/log-writes.rst`).
 //!
 //! `dmsetup message` does the same, but would start a process for each line, in which time the
@@ -22,7 +22,7 @@ pub struct Marks {
     subject: String,
 }
 
-/// `struct dm_ioctl` of `linux/dm-ioctl.h`, with the target's message behind it.
+/// `struct dm_ioctl` of `linux/dm-ioctl.h`, with the target's message after it.
 #[repr(C)]
 struct Message {
     version: [u32; 3],
@@ -37,7 +37,7 @@ struct Message {
     name: [u8; 128],
     uuid: [u8; 129],
     data: [u8; 7],
-    /// The sector by which the kernel finds the target.
+    /// The target's sector, for messages to it.
     sector: u64,
     text: [u8; TEXT_BYTES],
 }

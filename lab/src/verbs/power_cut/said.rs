@@ -7,7 +7,7 @@ use wrote::Error;
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// The files that must exist before are there and synced.
+    /// The files that must exist before the start exist and are synced.
     Ready,
     /// The file holds the content of this number.
     Saved(u64),
@@ -53,11 +53,11 @@ pub enum Line {
     Cutting(u64),
     /// The log has no record from this sequence on, and every record before it.
     Cut(u64),
-    /// The subject begins to remove segments with records before this sequence alone.
+    /// The subject begins to remove segments whose records are all before this sequence.
     Trimming(u64),
-    /// The log has no record before `first`, which was not to be past `before`.
+    /// The log has no record before `first`, which must not be greater than `before`.
     Trimmed {
-        /// The sequence that was asked for.
+        /// The sequence asked for.
         before: u64,
         /// The first sequence that is left.
         first: u64,

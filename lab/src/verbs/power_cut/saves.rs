@@ -32,7 +32,7 @@ pub enum Way {
     Unsynced,
 }
 
-/// One file that is replaced with content 1, 2, 3, ..
+/// One file replaced with content 1, 2, 3, ..
 #[derive(Debug)]
 pub struct Saves {
     folder: PathBuf,

@@ -16,7 +16,7 @@ use wrote::{Action, Error, Writer};
 
 const LENGTHS: RangeInclusive<usize> = 1..=2_000_000;
 const PIECES: RangeInclusive<usize> = 1..=60_000;
-/// The share of pieces that are followed by a sync.
+/// The share of pieces followed by a sync.
 const SYNCED: f64 = 0.15;
 /// The number of files that are kept; the oldest is removed before the next is made.
 const KEPT: u64 = 4;
@@ -165,7 +165,7 @@ mod tests {
     use crate::verbs::power_cut::said::parse;
     use std::fs;
 
-    /// Checks two files, of which the first was finished, and the second synced up to byte 5000.
+    /// Checks two files: the first was finished, the second synced up to byte 5000.
     fn found(first: &[u8], second: &[u8]) -> CheckResult {
         let folder = tempfile::tempdir().expect("a folder");
         let streams = Streams::new(&folder.path().join("writer"));

@@ -36,14 +36,14 @@ pub trait Subject {
     /// Compares the files that are left with the promises. Fails if it cannot read them.
     fn check(&self, said: &Report) -> io::Result<CheckResult>;
 
-    /// The most promises that may be made when the power is gone: those that rest on flushes in
+    /// The most promises that may be made when the power is gone: promises that rest on flushes in
     /// flight at the cut.
     fn late_max(&self) -> usize {
         1
     }
 
-    /// Opens the written files again and again, and reports each time which are there permanently;
-    /// `None` for a subject whose files do not change by opening. Ends with the first error.
+    /// Reopens the written files repeatedly, and reports each time which exist permanently; `None`
+    /// for a subject whose files do not change by opening. Ends with the first error.
     fn reopen(&self, _say: Reporter) -> Option<Error> {
         None
     }
@@ -118,7 +118,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it exists.
 pub fn remove(path: &Path) -> Result<(), Error> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -16,7 +16,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use wrote::{Durable, Error, Log, LogOptions, SyncPolicy};
 
-/// The number of groups that are appended before the first is waited for.
+/// The number of groups appended before the first is waited for.
 const WINDOW: RangeInclusive<u64> = 1..=8;
 /// The share of windows after which records are taken off.
 const CUT: f64 = 0.15;
@@ -30,18 +30,18 @@ const TRIMMED: f64 = 0.1;
 const SEGMENT_BYTES: u64 = 256 << 10;
 /// A buffer that holds the longest group.
 const BUFFER_BYTES: usize = 128 << 10;
-/// The number of groups that are appended after the check.
+/// The number of groups appended after the check.
 const MORE: u64 = 4;
 
 /// One log.
 #[derive(Debug)]
 pub struct Wal {
     folder: PathBuf,
-    /// The log that was opened before the clock started.
+    /// The log opened before the clock started.
     opened: Option<Log>,
 }
 
-/// The log that is written, by one thread alone.
+/// The log, written by a single thread.
 struct Writing<'a> {
     log: &'a Log,
     say: Reporter<'a>,
@@ -240,7 +240,7 @@ mod tests {
     use std::cell::RefCell;
     use std::sync::Mutex;
 
-    /// Lets the subject write until it has said `count` lines, and returns them.
+    /// Lets the subject write until it has printed `count` lines, and returns them.
     fn written(seed: u64, count: usize) -> (tempfile::TempDir, Wal, Vec<String>) {
         let folder = tempfile::tempdir().expect("a folder");
         let mut wal = Wal::new(&folder.path().join("wal"));

@@ -34,8 +34,7 @@ pub fn bytes(number: u64, len: usize, flavour: Flavour, format: Format) -> Vec<u
 /// Programs that keep a copy of the log in the log append such records.
 pub fn with_pieces_of(file: &[u8], number: u64, len: usize) -> Vec<u8> {
     let mut bytes = bytes(number, len, Flavour::Random, Format::Framed);
-    // Behind the header of a batch and of the record, and in the first segment behind its header
-    // too.
+    // After the headers of the batch and the record, and in the first segment also after its own.
     let to_block = BLOCK_BYTES - if number.is_multiple_of(2) { 56 } else { 120 };
     let blocks = file.chunks_exact(BLOCK_BYTES).rev().filter(|block| block[..4] != [0; 4]);
     let places = (to_block..len).step_by(BLOCK_BYTES);

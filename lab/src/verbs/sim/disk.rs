@@ -56,7 +56,7 @@ impl Disk {
         }
     }
 
-    /// Plans faults, of which the last at an operation counts.
+    /// Plans faults. The last one at an operation counts.
     pub fn plan(&self, planned: &[PlannedFault]) {
         let now = self.sim.operations();
         for PlannedFault { operation, fault } in planned {

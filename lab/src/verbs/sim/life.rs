@@ -63,7 +63,7 @@ impl OpenLog<'_> {
         }
     }
 
-    /// Ends the life, and closes the log first if the end says so.
+    /// Ends the life, and closes the log first if the end includes that.
     pub fn end(&mut self, end: End) -> Result<(), Trouble> {
         self.follower = None;
         if !matches!(end, End::Close | End::CloseAndCut) {
@@ -461,7 +461,7 @@ fn awaited(log: &Log, sequence: u64) -> Result<(), Error> {
     panic!("{POLLS} polls did not bring record {sequence} further");
 }
 
-/// Opens the log anew, without reading it.
+/// Reopens the log, without reading it.
 pub fn open(disk: &Disk, format: Format, opening: Opening) -> Result<Log, Error> {
     opening.options(format).on(&disk.sim.disk()).open(FOLDER)
 }

@@ -10,7 +10,6 @@ use wrote::Format;
 /// The content of a slot, by its sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Slot {
-    /// This record.
     Record(Vec<u8>),
     /// No record: filling the slot panicked.
     Passed,
@@ -29,14 +28,13 @@ impl Slot {
 /// The log as it should be.
 #[derive(Debug, Default)]
 pub struct Model {
-    /// The slots by sequence.
     sent: Vec<Slot>,
     /// Everything before this sequence survives a power loss.
     durable: u64,
     /// Everything before this sequence survives a power loss, even if flushes lied.
     stable: u64,
-    /// For each sequence, what was certainly durable when the slot was sent: its batch says so, if
-    /// no earlier batch did.
+    /// For each sequence, what was certainly durable when the slot was sent: its batch states that,
+    /// if no earlier batch did.
     proven: Vec<u64>,
     /// Everything before this sequence survives the log, while the power is on.
     written: u64,
@@ -48,7 +46,7 @@ pub struct Model {
     pub trimmed: bool,
     /// Whether records have checksums.
     is_framed: bool,
-    /// Records that are there as a whole or not at all, in order.
+    /// Records that exist as a whole or not at all, in order.
     groups: Vec<Range<u64>>,
     /// A cut at this record was begun, and may have been made or not.
     cut: Option<u64>,
@@ -70,7 +68,7 @@ pub struct Model {
     expects_lies: bool,
     /// These slots, by their sequence.
     taken_off: BTreeMap<u64, Vec<Slot>>,
-    /// A cut may have written this slot anew, and those behind it; `None` if none has.
+    /// A cut may have rewritten this slot and later ones; `None` if none has.
     written_anew: Option<u64>,
     /// Files that keep cut-off ends, with their bytes when an opening named them.
     pub kept_aside: BTreeMap<PathBuf, Vec<u8>>,
@@ -82,7 +80,7 @@ impl Model {
         Model { is_framed: format == Format::Framed, expects_lies, ..Model::default() }
     }
 
-    /// Returns the sequence behind all slots.
+    /// Returns the sequence after all slots.
     pub fn end(&self) -> u64 {
         self.sent.len() as u64
     }
@@ -128,12 +126,12 @@ impl Model {
         }
     }
 
-    /// Records that the next slots are a group: all of them are there, or none.
+    /// Records that the next slots are a group: all of them exist, or none.
     pub fn group(&mut self, sequences: Range<u64>) {
         self.groups.push(sequences);
     }
 
-    /// Checks that the records before `next` are there without a part of a group.
+    /// Checks that the records before `next` do not end with a part of a group.
     pub fn splits_no_group(&self, next: u64) -> Result<(), Trouble> {
         if self.cut == Some(next) || self.is_uncertain && !self.taken_off.is_empty() {
             return Ok(());
@@ -267,12 +265,12 @@ impl Model {
         self.unless_cut(least)
     }
 
-    /// Returns the least that is there or is missed with an error, where this many bits have rotted
-    /// and everything before `least` was there.
+    /// Returns the least sequence that must be found or reported lost, after this many bits have
+    /// rotted, if everything before `least` existed.
     ///
-    /// One bit damages one batch. If it is the last one, no other says that its records were
+    /// One bit damages one batch. If it is the last one, no other states that its records were
     /// durable, and it counts as torn. All earlier records were durable, as far as that was known
-    /// when the last one was sent. If it is another batch, the last one says so.
+    /// when the last one was sent. If it is another batch, the last one states it.
     pub fn proven(&self, least: u64, rotten: u64) -> u64 {
         match (rotten, least.checked_sub(1)) {
             (0, _) => least,
@@ -281,7 +279,7 @@ impl Model {
         }
     }
 
-    /// Returns the sequence, or that of an earlier cut that may have been made or not.
+    /// Returns the sequence of this cut, or of an earlier one that may have been made or not.
     pub fn unless_cut(&self, sequence: u64) -> u64 {
         self.cut.map_or(sequence, |cut| cut.min(sequence))
     }
@@ -381,12 +379,12 @@ impl Model {
         Ok(())
     }
 
-    /// Returns the end of the records that a repair must keep of those that are found.
+    /// Returns the end of the found records that a repair must keep.
     ///
     /// A flush that lied may bring an earlier version of a record back, and a repair may choose
     /// either. It may bring back a record in the place from which a cut has copied it, and lose the
-    /// copy. Records behind a gap count as torn where no batch says that those before it were
-    /// durable, though a reader that begins with one of them finds it.
+    /// copy. Records after a gap count as torn where no batch states that the records before it
+    /// were durable, though a reader that begins with one of them finds it.
     pub fn kept_end(&self, found: &RecordsBySequence) -> u64 {
         let first_of_two = self.taken_off.first_key_value().map_or(u64::MAX, |(&first, _)| first);
         let first_of_two = match self.expects_lies {

@@ -148,7 +148,6 @@ pub enum How {
     Append,
     /// `append`, and the ticket is waited for.
     AndWait,
-    /// `append_with`.
     With,
     /// `try_append`.
     Try,
@@ -157,9 +156,8 @@ pub enum How {
 /// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
-    /// Random bytes.
     Random,
-    /// Zeros, behind bytes that identify the record.
+    /// Zeros, after bytes that identify the record.
     Zeros,
     /// Blocks of the log's own file at that time.
     Own,
@@ -168,11 +166,9 @@ pub enum Flavour {
 /// The end of a life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The log is closed.
     Close,
     /// The log is closed, and then the power goes.
     CloseAndCut,
-    /// The log is dropped.
     Drop,
     /// The log is dropped, and then the power goes.
     DropAndCut,
@@ -230,7 +226,7 @@ impl Program {
     fn draw(random: &mut Random) -> Program {
         let format = if one_in(random, 3) { Format::Lines } else { Format::Framed };
         let lives = random.random_range(2..=5);
-        // The options are mostly those of the first life: a change between lives is one more risk.
+        // The options are mostly the first life's: a change between lives is one more risk.
         let usual = opening(random);
         let lives = (0..lives).map(|_| life(random, usual)).collect();
         Program { format, lives }

@@ -14,7 +14,7 @@ pub struct CheckedReader {
 }
 
 impl CheckedReader {
-    /// Wraps a reader that was opened at `from`.
+    /// Wraps a reader opened at `from`.
     pub fn new(reader: LogReader, from: u64) -> CheckedReader {
         CheckedReader { reader, next: from, last: None }
     }

@@ -15,7 +15,7 @@ use wrote::{Error, FileOptions, Ioengine};
 /// Records by their sequence.
 pub type RecordsBySequence = BTreeMap<u64, Vec<u8>>;
 
-/// Returns every record that a reader finds, also behind damage before the record `end`.
+/// Returns every record that a reader finds, also after damage before the record `end`.
 pub fn readable(disk: &Disk, end: u64) -> RecordsBySequence {
     let (mut all, mut from) = (RecordsBySequence::new(), 0);
     loop {
@@ -57,7 +57,7 @@ pub fn repair(disk: &Disk) -> Result<(), Trouble> {
     bring_back(disk, folder)
 }
 
-/// Replaces the files of the simulated disk by those of the folder, on stable storage.
+/// Replaces the files of the simulated disk by the folder's, on stable storage.
 fn bring_back(disk: &Disk, folder: &Path) -> Result<(), Trouble> {
     let mut engine = Engine::simulated(&disk.sim, &Options::new(Ioengine::IoUring, 4, 64 << 10))?;
     for path in disk.sim.names() {

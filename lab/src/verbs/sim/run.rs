@@ -24,7 +24,7 @@ pub struct Tally {
     pub failed_openings: u64,
     /// Appended records.
     pub appended: u64,
-    /// Records that were waited for with success.
+    /// Records waited for with success.
     pub acknowledged: u64,
     /// Errors that were the first of a life.
     pub errors: u64,
@@ -84,7 +84,7 @@ struct Run {
     disk: Disk,
     model: Model,
     tally: Tally,
-    /// Whether the log was ever told to remove records.
+    /// Whether the log ever had to remove records.
     removes: bool,
     /// Whether an opening may have written through the page cache.
     is_cached: bool,
@@ -175,7 +175,7 @@ impl Run {
         Ok(())
     }
 
-    /// Checks that everything promised is there, and that the log continues.
+    /// Checks that everything promised exists, and that the log continues.
     fn last_life(&mut self, opening: Opening) -> Result<(), Trouble> {
         self.cut();
         self.mends = true;

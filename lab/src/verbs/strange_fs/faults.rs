@@ -40,7 +40,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Makes a file system that misbehaves as `arguments` say.
+    /// Makes a file system that misbehaves by `arguments`.
     pub fn new(arguments: FaultArguments) -> Faults {
         Faults { arguments, flush_failed: AtomicBool::new(false) }
     }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 /// A writer that returns within this time after its answer continues; a later one has paused.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The most by which a continuing writer may be late and keep its due time. Without it, every wait
-/// that the machine makes too long would lower the rate.
+/// A continuing writer may be this late and keep its due time. Without it, every wait that the
+/// machine makes too long would lower the rate.
 const CREDIT: Duration = Duration::from_secs(2);
 
 /// The pace of the command line.
@@ -25,7 +25,7 @@ pub struct PaceArguments {
     /// Bytes per second when they are slow; without --fast-bytes, from the first byte on.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub slow_rate: Option<u64>,
-    /// The pause without writes after which the fast bytes are there again.
+    /// The pause without writes that restores the fast bytes.
     #[arg(long, value_name = "TIME", value_parser = units::time, requires = "fast_bytes")]
     pub idle_restores: Option<Duration>,
     /// Be fast and slow in turn, each for this time, instead of by bytes.

@@ -24,7 +24,7 @@ pub enum Kind {
 pub enum Content {
     /// The written bytes.
     Kept(Vec<u8>),
-    /// The length alone; each byte is read as zero.
+    /// Only the length; each byte is read as zero.
     Forgotten(u64),
 }
 
@@ -111,7 +111,7 @@ pub struct Tree {
     forgets: bool,
     /// Whether an open file that is removed keeps a name, as on NFS, until it is closed.
     keeps_names: bool,
-    /// The folder and the name of each file that was removed while it was open.
+    /// The folder and the name of each file removed while it was open.
     hidden: BTreeMap<u64, (u64, OsString)>,
 }
 
@@ -141,7 +141,7 @@ impl Tree {
         Kind::File(if self.forgets { Content::Forgotten(0) } else { Content::Kept(Vec::new()) })
     }
 
-    /// Returns the bytes that files may have in all, and those that are free.
+    /// Returns the bytes that files may have in all, and the free bytes.
     pub fn room_bytes(&self) -> (u64, u64) {
         (self.capacity_bytes, self.capacity_bytes - self.used_bytes)
     }

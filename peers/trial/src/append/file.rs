@@ -12,14 +12,14 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Writes one message of a file, given the offset behind the last one.
+/// Writes one message of a file, given the offset after the last one.
 type WriteOne = fn(&mut File, &[u8], u64) -> io::Result<()>;
 
 const AT_THE_END: WriteOne = |file, message, _| file.write_all(message);
 /// Over the zeros, at the offset.
 const AT_ITS_OFFSET: WriteOne = |file, message, offset| file.write_all_at(message, offset);
 
-/// The state behind the lock.
+/// The locked state.
 struct Shared {
     file: File,
     next_offset: u64,

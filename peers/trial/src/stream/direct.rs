@@ -17,7 +17,7 @@ const THREADS: usize = 3;
 /// Every device takes transfers that are multiples of this.
 const ALIGN_BYTES: usize = 4096;
 
-/// A buffer of which a part is aligned, with the bytes in use.
+/// A buffer with an aligned part, and the bytes in use.
 struct Aligned {
     bytes: Vec<u8>,
     start: usize,

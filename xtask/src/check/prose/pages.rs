@@ -7,7 +7,7 @@ use pulldown_cmark::{Event, Tag, TagEnd};
 /// The most words of a sentence, or of its parts between colons and semicolons.
 const WORDS_MAX: usize = 30;
 
-/// The most bytes of each page. A page that would grow beyond it first says something shorter.
+/// The most bytes of each page. A page that would grow beyond it is shortened first.
 const BYTES_MAX: &[(&str, usize)] = &[
     ("CHANGELOG.md", 2_000),
     ("CONTRIBUTING.md", 6_000),

@@ -51,7 +51,7 @@ pub fn find(text: &str) -> Option<(&'static str, &'static str)> {
     phrase.or(denial.map(|phrase| (phrase, "is not a")))
 }
 
-/// Returns whether `text` holds `phrase` as whole words, behind a text that `behind` accepts.
+/// Returns whether `text` holds `phrase` as whole words, after a text that `behind` accepts.
 fn holds(text: &str, phrase: &str, behind: impl Fn(&str) -> bool) -> bool {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '-';
     text.match_indices(phrase).any(|(begin, _)| {

@@ -160,7 +160,7 @@ fn name(id: &str, hash: u64) -> String {
     format!("{id}-{hash:016x}")
 }
 
-/// Returns whether a folder's name is that of a build of `id`: `go-0123456789abcdef`.
+/// Returns whether a folder is named like a build of `id`: `go-0123456789abcdef`.
 fn is_build_of(id: &str, name: &str) -> bool {
     let hash = name.strip_prefix(id).and_then(|rest| rest.strip_prefix('-'));
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');

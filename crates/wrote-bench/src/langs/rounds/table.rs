@@ -322,7 +322,7 @@ fn workload(table: &Table, site: &Site, cache: Cache, doing: Vec<ProgramRuns>) -
     }
 }
 
-/// A program's runs, of which those not dropped form its row.
+/// A program's runs. Dropped ones are not in its row.
 #[derive(Default)]
 struct RowBuilder {
     runs: Vec<Run>,

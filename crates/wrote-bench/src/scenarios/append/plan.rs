@@ -183,7 +183,7 @@ impl Plan {
         self.ways.iter().map(|way| self.drained_bytes(way)).sum::<u64>() * u64::from(self.runs)
     }
 
-    /// Returns the factor by which runs are longer, so that a burst is only a small part of them.
+    /// Returns how many times longer runs are, so that a burst is only a small part of them.
     pub(super) fn longer(&self) -> f64 {
         if self.burst.is_some() { BURST_TIMES } else { 1.0 }
     }

@@ -71,8 +71,7 @@ pub(crate) struct Plan {
     wear_bytes: u64,
     /// Disk space that may be used besides the files.
     spare_bytes: u64,
-    /// The sizes of streaming and of small-write runs: those of a fast device until the
-    /// calibration.
+    /// The sizes of streaming and of small-write runs: a fast device's until the calibration.
     pub(super) sizes: [Sizes; 2],
     /// The time limit, counted from the program's start.
     pub(super) within: Option<Duration>,
@@ -83,7 +82,7 @@ pub(crate) struct Plan {
     pub(super) flush: Option<Duration>,
     /// The burst to use up before runs, if the disk has one.
     pub(super) burst: Option<Burst>,
-    /// The factor by which runs are smaller than usual.
+    /// The usual size of a run divided by this one's.
     pub(super) shrunk: f64,
     /// Whether the file that a workload's rows overwrite has been written.
     pub(super) filled: [bool; 2],
@@ -217,8 +216,8 @@ impl Plan {
         rows * u64::from(self.runs) + u64::from(self.overwrites(workload))
     }
 
-    /// Returns the number of runs whose files coexist: the one being written, and those that are
-    /// overwritten.
+    /// Returns the number of runs whose files coexist: the one being written, and the overwritten
+    /// ones.
     fn files_at_once(&self) -> u64 {
         1 + Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload)).count() as u64
     }

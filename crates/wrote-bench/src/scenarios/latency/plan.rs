@@ -141,7 +141,7 @@ fn check_called(called: &[Called], sizes_bytes: &[u64]) -> Result<(), Error> {
 /// Each byte of a text carries 6 random bits, as printable characters can't carry 8.
 const ALPHABET: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
 
-/// Generates the texts of a run (M2) in memory that is allocated once.
+/// Generates the texts of a run (M2) in memory allocated once.
 #[derive(Clone, Debug)]
 pub(super) struct Texts {
     random: Xoshiro256PlusPlus,

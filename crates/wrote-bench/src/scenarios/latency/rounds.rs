@@ -170,7 +170,7 @@ impl<'a> Saves<'a> {
         let texts = self.plan.texts.make(count as usize, row.size_bytes as usize);
         let (folder, temporary) = (self.site.scratch.path(), self.temporary.as_path());
         let files = &self.files;
-        // Each batch starts anew, so that the time between batches does not count as latency.
+        // Each batch starts again, so that the time between batches does not count as latency.
         let mut arrivals = Arrivals::seeded(rate, 0, 1, seed());
         let saves = || {
             for (number, text) in texts.enumerate() {

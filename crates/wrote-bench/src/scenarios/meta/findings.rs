@@ -22,7 +22,7 @@ pub(super) fn find(evidence: &Evidence) -> [Option<Finding>; 3] {
 }
 
 /// Finds creations that take much longer than renames in the same folder: without a journal, ext4
-/// skips inodes that were removed before the benchmark.
+/// skips inodes removed before the benchmark.
 fn removed_inodes(evidence: &Evidence) -> Option<Finding> {
     if evidence.target.has_journal != Some(false) {
         return None;
@@ -103,7 +103,7 @@ fn slower_each_round(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Returns the factor by which a row's rate fell, if it fell in each round.
+/// Returns the first rate of a row divided by its last, if the rate fell in each round.
 fn fall(row: &Row) -> Option<f64> {
     let (first, last) = (row.runs.first()?.iops, row.runs.last()?.iops);
     let falls = row.runs.windows(2).all(|pair| pair[1].iops < pair[0].iops);

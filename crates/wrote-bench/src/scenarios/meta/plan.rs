@@ -11,7 +11,7 @@ const RUN_S: f64 = 0.3;
 /// The time to create and remove the files that stay for all rounds.
 const STAYING_S: f64 = 3.0;
 /// The most files of a run by default. On ext4 without a journal, each removed file slows creations
-/// for some minutes, including those of a second benchmark.
+/// for some minutes, also in the next benchmark.
 pub(super) const FILES_MAX: u32 = 2_000;
 const FILES_MIN: u32 = 50;
 /// Files of the trial.
@@ -56,7 +56,7 @@ pub(super) struct Plan {
     /// The time limit, counted from the program's start.
     pub within: Option<Duration>,
     pub pace: Pace,
-    /// The factor by which runs are smaller than usual.
+    /// The usual size of a run divided by this one's.
     shrunk: f64,
     /// The most files that a rank created in any folder.
     pub files_made: u32,
@@ -137,7 +137,7 @@ impl Plan {
         files(self) != before
     }
 
-    /// Counts folders that persist over all rounds, or those of a single round.
+    /// Counts folders of all rounds, or of a single round.
     fn folders_of(&self, is_of_round: fn(Kind) -> bool) -> u64 {
         let has = |is_shared| {
             self.ways.iter().any(|way| way.is_shared == is_shared && is_of_round(way.kind))

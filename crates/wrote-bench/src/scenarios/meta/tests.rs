@@ -187,7 +187,7 @@ fn a_row_alone_makes_the_files_that_it_needs_and_the_announced_bytes_hold() {
         let announced = request.planned()[0].written_bytes_max();
         let scratch = Scratch::make(folder.path()).unwrap();
         let measured = request.measured(&scratch, &Stop::new(), false).unwrap();
-        // Besides those of the trial.
+        // Besides the trial's.
         let look = 50 * 3901;
         assert_eq!(measured.written_bytes, announced + look, "{}", way.name);
         assert_eq!(measured.scenario.rows[0].latency_ns.unwrap().count, 3 * 60);

@@ -32,7 +32,7 @@ struct Stamp {
 }
 
 impl Messages {
-    /// Creates messages that differ from those of any earlier run.
+    /// Creates messages that no earlier run had.
     pub(super) fn new(message_bytes: usize) -> Messages {
         let mut random =
             Xoshiro256PlusPlus::seed_from_u64(RandomState::new().build_hasher().finish());

@@ -98,7 +98,7 @@ impl Plan {
         most.min(self.budget_bytes.saturating_sub(SEGMENTS_BYTES) / padded_bytes)
     }
 
-    /// Returns the messages of a run, given the way's speed; with a rate, those that are due.
+    /// Returns the messages of a run, given the way's speed; with a rate, the ones that are due.
     pub(super) fn messages(&self, way: &Way, messages_per_s: f64) -> u64 {
         let time_s = self.time.as_secs_f64();
         let wanted = match self.rate {

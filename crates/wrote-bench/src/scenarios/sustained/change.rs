@@ -180,8 +180,8 @@ pub(super) fn clipped(values: &[f64]) -> Vec<f64> {
 
 /// Returns the long-run variance: the mean of `n` values has about this variance over `n`.
 ///
-/// It is that of a first-order autoregression, estimated from the medians of the differences of
-/// values one and two apart. A few level changes or spikes do not affect these (Chakar, Lebarbier,
+/// It follows a first-order autoregression, estimated from the medians of the differences of values
+/// one and two apart. A few level changes or spikes do not affect these (Chakar, Lebarbier,
 /// Lévy-Leduc, Robin: A robust approach for estimating change-points in the mean of an AR(1)
 /// process, Bernoulli 23, 2017).
 pub(super) fn long_run_variance(values: &[f64]) -> f64 {
@@ -203,10 +203,11 @@ pub(super) const CRITICAL: f64 = 121.9;
 /// Returns the statistic for a change of the mean between `values[..at]` and `values[at..]`;
 /// infinite if neither side varies and they differ.
 ///
-/// It is the squared centred sum of the first `at` values, divided by that of all parts of either
-/// side. Both grow with the long-run variance, which thus cancels out (Shao and Zhang: Testing for
-/// Change Points in Time Series, Journal of the American Statistical Association 105, 2010). A
-/// drifting side makes the denominator large, so only a change larger than the drift counts.
+/// It is the squared centred sum of the first `at` values, divided by the same sum over all parts
+/// of either side. Both grow with the long-run variance, which thus cancels out (Shao and Zhang:
+/// Testing for Change Points in Time Series, Journal of the American Statistical Association 105,
+/// 2010). A drifting side makes the denominator large, so only a change larger than the drift
+/// counts.
 pub(super) fn statistic(values: &[f64], at: usize) -> f64 {
     let count = values.len() as f64;
     let (before, after) = values.split_at(at);
@@ -253,7 +254,7 @@ pub(super) fn rate(samples: &[Sample], range: Range<usize>) -> f64 {
 
 /// Returns the throughput of a range with a 95 % interval, by batch means: consecutive samples are
 /// correlated, but the throughputs of ten long batches hardly are (Law: Simulation Modeling and
-/// Analysis, 5th edition, 9.5.3). The median is that of the batches.
+/// Analysis, 5th edition, 9.5.3). The median is taken over the batches.
 pub(super) fn interval(samples: &[Sample], range: Range<usize>) -> Interval {
     let batches = (range.len() / BATCH_SAMPLES_MIN).clamp(1, BATCHES);
     let place = |number: usize| range.start + range.len() * number / batches;

@@ -1,4 +1,4 @@
-//! Synthetic series for tests: levels, and noise like that of disks.
+//! Synthetic series for tests: levels, with noise as disks have it.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -228,7 +228,7 @@ const ROUNDING: f64 = 1e-9;
 
 /// Returns the verdict on a run; `None` if it has too few samples.
 ///
-/// The rule is that of SNIA's Solid State Storage Performance Test Specification (2.0.1, "Steady
+/// The rule comes from SNIA's Solid State Storage Performance Test Specification (2.0.1, "Steady
 /// State Verification"). Rounds that start before `from_s` are ignored: in SNIA's procedure the
 /// device is past its burst before the first round.
 pub(super) fn steady_state(samples: &[Sample], from_s: f64) -> Option<SteadyState> {

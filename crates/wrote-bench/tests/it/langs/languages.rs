@@ -76,7 +76,6 @@ fn least() -> Value {
     document
 }
 
-/// Returns the sample with one value replaced.
 fn with(pointer: &str, value: Value) -> Value {
     replaced(sample(), pointer, value)
 }

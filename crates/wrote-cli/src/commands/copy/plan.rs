@@ -16,9 +16,7 @@ pub(super) struct Item {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A file to a file.
     File,
-    /// A folder to a folder.
     Folder,
     /// The contents of a folder into an existing one.
     Contents,
@@ -113,8 +111,8 @@ fn stands_for_contents(from: &Path) -> bool {
     last == b"." || last == b".."
 }
 
-/// Whether the path stands for standard input or output, as `dash` says, or for another open file
-/// that is read or written in order, such as `/dev/fd/63` of `<(command)`.
+/// Whether the path stands for standard input or output (`dash`), or for another open file that is
+/// read or written in order, such as `/dev/fd/63` of `<(command)`.
 fn is_stream(path: &Path, dash: u32) -> Result<bool, Error> {
     let Some(descriptor) = open_files::descriptor(path) else { return Ok(path == Path::new("-")) };
     let is_file = path.is_file();
@@ -134,8 +132,8 @@ mod tests {
     use crate::args::{Cli, Command};
     use clap::Parser;
 
-    /// The plan of a command line, each `@` of which is a folder with the file `file` and the
-    /// folder `folder`.
+    /// The plan of a command line. Each `@` is a folder with the file `file` and the folder
+    /// `folder`.
     fn plan(line: &str) -> Result<Vec<(String, String, Kind)>, String> {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("file"), b"x").unwrap();

@@ -24,7 +24,7 @@ pub(super) struct Done {
     /// Errors about sources that were not copied, the first of each.
     pub failed: Vec<String>,
     pub failed_count: u64,
-    /// The methods by which bytes were copied.
+    /// The methods that copied bytes.
     methods: Vec<Method>,
     /// The checksum of the last file outside a folder.
     checksum: Option<u128>,

@@ -46,7 +46,7 @@ fn open(arguments: &LogAppendArgs) -> Result<Log, Error> {
             Err(_) => Format::Framed,
         },
     };
-    // Its headers and those of its batch are shorter than the unit.
+    // Its headers and its batch's are shorter than the unit.
     let buffer_bytes = arguments.record_max.next_multiple_of(LOG_BUFFER_UNIT_BYTES);
     let options = Log::options().sync(arguments.sync).format(format);
     let options = options.buffer_bytes(buffer_bytes + LOG_BUFFER_UNIT_BYTES);
@@ -66,7 +66,7 @@ struct Appended {
     left_out: LeftOut,
 }
 
-/// The lines that are not records; lines behind them are appended all the same.
+/// The lines that are not records; lines after them are appended all the same.
 #[derive(Default)]
 struct LeftOut {
     count: u64,
@@ -142,7 +142,7 @@ impl Appended {
     /// long, one byte more than a record may have is kept, and the rest is skipped.
     fn read(&mut self, input: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, End> {
         line.clear();
-        // One more for the line feed, and one more by which a longer line is recognized.
+        // One more for the line feed, and one more to recognize a longer line.
         let most = self.record_bytes_max as u64 + 2;
         let mut limited = input.take(most);
         if limited.read_until(b'\n', line).map_err(|error| End::of_input(&error))? == 0 {

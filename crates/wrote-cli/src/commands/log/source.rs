@@ -1,4 +1,4 @@
-//! The places from which records are read: a folder, or a store and the folder behind it.
+//! The places from which records are read: a folder, or a store and the folder that continues it.
 
 use super::store;
 use crate::args::BehindStore;
@@ -31,7 +31,7 @@ pub(super) trait Source {
     fn ends(&self) -> Result<Ends, End>;
 }
 
-/// The first sequence of a log, and the sequence behind its last record.
+/// The first sequence of a log, and the sequence after its last record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     pub first: u64,
@@ -51,7 +51,7 @@ pub(super) trait Records {
     /// Appends the next record to `bytes` and returns its other properties; `None` at the end.
     fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End>;
 
-    /// Continues with the first record that was written at `time` or later.
+    /// Continues with the first record written at `time` or later.
     fn seek_time(&mut self, time: SystemTime) -> Result<(), End>;
 
     /// Returns the next record, if it comes in time.
@@ -79,7 +79,7 @@ pub(super) fn url(named: &Path) -> Option<&str> {
     (!scheme.is_empty() && scheme.chars().all(is_scheme)).then_some(text)
 }
 
-/// The refusal of a folder behind a log that is in a folder itself.
+/// The error for a second folder where the log is already in a folder.
 pub(super) fn no_url(named: &Path) -> Error {
     let named = named.display();
     Error::Usage(format!("--local goes with the URL of a store, and {named} is a folder"))

@@ -37,7 +37,7 @@ fn read(folder: &Path, quiet: bool, stop: &Stop) -> Result<LogSummary, Error> {
     verify(folder, Some(&mut watch)).map_err(|error| crate::library::of_library(&error))
 }
 
-/// Fails on damage, whose places were reported. Garbage alone loses nothing.
+/// Fails on damage, whose places were reported. Garbage without damage loses nothing.
 fn complain(folder: &Path, verified: &LogSummary) -> Result<(), Error> {
     let shown = folder.display();
     let places = |count: usize| counted(count as u64, "place");
@@ -61,10 +61,10 @@ struct JsonVerified {
     /// Records that were read and are whole.
     records: u64,
     record_bytes: u64,
-    /// Bytes of an interrupted write behind the last whole record.
+    /// Bytes of an interrupted write after the last whole record.
     torn_bytes: u64,
     damage: Vec<JsonDamage>,
-    /// Garbage behind sealed segments, which loses no record.
+    /// Garbage after sealed segments, which loses no record.
     garbage: Vec<JsonGarbage>,
     log: JsonSummary,
 }

@@ -16,9 +16,9 @@ const JOB_FILE: input::Kind = input::Kind { name: "job file", bytes_max: 16 << 2
 pub(super) struct JobFile {
     /// Its name, without its folder.
     pub name: String,
-    /// The jobs to run. Their groups follow those of the file before.
+    /// The jobs to run. Their groups follow the previous file's.
     pub jobs: Vec<JobSpec>,
-    /// The names of all its sections, of those that do not run too.
+    /// The names of all its sections, also of sections that do not run.
     pub sections: Vec<String>,
     /// Deviations from the job file, each with its line: `line 7: ..`.
     pub notes: Vec<String>,
@@ -36,7 +36,7 @@ impl JobFile {
     }
 }
 
-/// Reads and parses all files, and keeps the jobs that were asked for.
+/// Reads and parses all files, and keeps the jobs asked for.
 pub(super) fn files(
     arguments: &RunArgs,
     peers: &dyn Peers,
@@ -148,8 +148,8 @@ fn check_sections(files: &[JobFile], wanted: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Numbers the groups from 0 through all files, without gaps: the jobs of a file begin when those
-/// of the file before have ended.
+/// Numbers the groups from 0 through all files, without gaps: the jobs of a file begin when the
+/// previous file's have ended.
 fn number_groups(files: &mut [JobFile]) {
     let mut next = 0;
     for file in files {

@@ -13,7 +13,7 @@ use wrote_jobs::spec::JobSpec;
 use wrote_result::document::{Document, RankFiles};
 use wrote_result::{Error, Stop};
 
-/// Runs the jobs as one of the ranks. On rank 0 the document is that of all.
+/// Runs the jobs as one of the ranks. Rank 0 has the document of all.
 pub(super) fn measure(
     arguments: &RunArgs,
     files: &[JobFile],

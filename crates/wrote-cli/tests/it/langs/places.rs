@@ -27,14 +27,12 @@ fn scene() -> Scene {
     scene
 }
 
-/// Makes the scene of [`scene`] on a disk.
 fn on_disk() -> Scene {
     let scene = Scene::on_disk();
     scene.honest();
     scene
 }
 
-/// Returns the names of a place's tables.
 fn tables(place: &Place) -> Vec<&str> {
     place.workloads.iter().map(|workload| workload.name.as_str()).collect()
 }

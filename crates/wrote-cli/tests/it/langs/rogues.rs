@@ -12,7 +12,7 @@ use wrote_result::langs::Document;
 /// A rogue: its id, its tasks, and the functions that differ from the honest program's.
 type Rogue = (&'static str, &'static str, &'static str);
 
-/// The rogues. `ASIDE` is a folder of the test, beside that of the run.
+/// The rogues. `ASIDE` is a folder of the test, beside the run's.
 const ROGUES: [Rogue; 29] = [
     ("crash", "lines", "on_lines() { echo 'out of cheese' >&2; exit 3; }"),
     ("segfault", "lines", "on_lines() { ulimit -c 0; kill -SEGV $$; }"),

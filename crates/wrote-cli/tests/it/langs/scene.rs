@@ -13,7 +13,7 @@ use wrote_result::langs::{Document, Failure, Language, Row, Workload};
 
 /// A file system in memory that every Linux has (shm_overview(7)).
 pub const MEMORY: &str = "/dev/shm";
-/// The mark of every process of a test: children inherit it, even those that leave their parents.
+/// The mark of every process of a test: children inherit it, even when they leave their parents.
 const MARK: &str = "WROTE_TEST_SCENE";
 /// The longest time that the kernel takes to end a killed process.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -88,12 +88,12 @@ impl Scene {
         self.add("honest", &manifest("honest", "", ""), &[("program.sh", &program(""))]);
     }
 
-    /// Adds a rogue: `otherwise` replaces functions of the honest program, in these tasks alone.
+    /// Adds a rogue: `otherwise` replaces functions of the honest program, only in these tasks.
     pub fn rogue(&self, id: &str, otherwise: &str, tasks: &str) {
         self.add(id, &manifest(id, "", tasks), &[("program.sh", &program(otherwise))]);
     }
 
-    /// Returns the command `wrote langs` of these languages alone, with more arguments, a word
+    /// Returns the command `wrote langs` for only these languages, with more arguments, a word
     /// each.
     pub fn langs(&self, ids: &[&str], more: &str) -> Command {
         let mut command = self.langs_of(ids, more);

@@ -89,7 +89,7 @@ fn tail_waits_for_a_log_that_another_process_makes_where_it_is_told_to_retry() {
     let mut command = log(folder.path(), "tail -F -n 3 new/events");
     let mut running = Running::start(command.stdout(output));
     drop(command);
-    // Of a log that is there when it starts it would print the last three.
+    // If the log existed at its start, it would print the last three.
     let files = format!("/proc/{}/fd", running.id());
     running.until("it watches for the log", || {
         let files = fs::read_dir(&files).ok()?.flatten();

@@ -18,7 +18,7 @@ struct S3 {
 }
 
 impl S3 {
-    /// Starts the server, or says why there is none.
+    /// Starts the server; the error is the reason why there is none.
     fn start() -> Result<S3, String> {
         let modules =
             Path::new(env!("CARGO_TARGET_TMPDIR")).parent().map(|target| target.join("moto"));
@@ -127,7 +127,7 @@ fn two_shippers_at_once_and_kills_leave_each_segment_once_in_s3() {
 fn a_segment_that_is_too_long_for_one_request_goes_in_parts_and_is_created_once() {
     let s3 = or_skip!(S3::start());
     let folder = folder();
-    // Three segments of 160 MiB would take a while to fill: two, of which the first is sealed.
+    // Three segments of 160 MiB would take a while to fill. Of two, the first is sealed.
     append_to(folder.path(), 0..1_600_000, 144 << 20);
     let url = "s3://logs/long";
     let end = shipped_to(&finish(s3.of(&mut log(folder.path(), &["ship", "events", url]))));

@@ -59,8 +59,7 @@ fn a_grid_is_the_golden_one_with_its_best_cell_and_those_level_with_it_marked() 
     assert!(table(false).is_ascii());
 }
 
-/// Makes a result of whole files by several ways, three of which survive a power loss, and of two
-/// sizes of chunks.
+/// Makes a result of whole files, in two sizes of chunks. Three ways survive a power loss.
 fn ways() -> Document {
     let mut document = samples::document();
     let rows = &mut document.scenarios[0].rows;
@@ -126,7 +125,7 @@ fn a_csv_of_whole_files_leaves_latencies_empty() {
     }
 }
 
-/// Makes a result of messages appended in several ways, one of which loses messages.
+/// Makes a result of messages appended in several ways. One of them loses messages.
 fn appended() -> Document {
     let mut document = samples::document();
     let rows = &mut document.scenarios[0].rows;

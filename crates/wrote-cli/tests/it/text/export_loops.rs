@@ -16,7 +16,7 @@ fn small() -> Document {
     document
 }
 
-/// Limits a row to `iops` operations a second.
+/// Limits a row to `iops` operations per second.
 fn hold(row: &mut Row, iops: u32, process: &str) {
     for settings in [&mut row.settings.asked, &mut row.settings.effective] {
         settings.rate_iops = Some(iops.into());

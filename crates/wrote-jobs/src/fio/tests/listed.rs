@@ -1,4 +1,4 @@
-//! Tests that the accepted keys are those of `docs/fio.md`.
+//! Tests that `docs/fio.md` lists exactly the accepted keys.
 
 use super::read;
 use crate::fio::{keys, names};

@@ -128,8 +128,8 @@ fn a_rank_that_is_at_another_step_is_an_error_and_no_deadlock() {
     assert!(errors[0].starts_with("rank 1 on node0: is at other"), "{}", errors[0]);
 }
 
-/// A post that notes the messages of meetings: their sender, whether they say that a rank is
-/// there, and their bytes.
+/// A post that notes the messages of meetings: their sender, whether they announce a rank, and
+/// their bytes.
 #[derive(Debug)]
 struct NotedPost {
     post: ThreadPost,

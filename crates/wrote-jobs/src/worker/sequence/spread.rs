@@ -108,7 +108,6 @@ mod tests {
     const BLOCKS: u64 = 1000;
     const DRAWS: usize = 100_000;
 
-    /// Returns the draws of each block.
     fn drawn(distribution: Distribution) -> Vec<usize> {
         let spread = Spread::new(&distribution, BLOCKS, 7);
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(1);

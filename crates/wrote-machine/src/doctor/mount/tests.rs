@@ -121,7 +121,7 @@ fn what_can_not_be_written_to_is_a_risk() {
 #[test]
 fn checksums_come_back_with_the_command_that_is_named() {
     for (options, command_of_it) in [
-        // As the kernel shows a mount with nodatacow alone.
+        // As the kernel shows a mount with only nodatacow.
         (&["relatime", "nodatasum", "nodatacow"][..], "datacow,datasum"),
         (&["relatime", "nodatasum"], "datasum"),
     ] {

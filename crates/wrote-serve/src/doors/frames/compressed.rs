@@ -12,7 +12,6 @@ const BEGIN_BYTES: usize = 4 << 10;
 /// The memory of a decoder: a 32 KiB window and tables.
 const DECODER_BYTES: usize = 44 << 10;
 
-/// Returns whether a message is compressed.
 pub(super) fn is_compressed(message: &[u8]) -> bool {
     matches!(message, [b'z', METHOD, level, ..] if LEVELS.contains(level))
 }

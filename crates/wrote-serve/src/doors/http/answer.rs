@@ -22,7 +22,6 @@ pub(super) fn json_answer(status: StatusCode, value: &Value) -> Answer {
     answer
 }
 
-/// Returns an answer of one line of text.
 pub(super) fn text_answer(status: StatusCode, line: &'static str) -> Answer {
     let mut answer = Response::new(Body::whole(Bytes::from_static(line.as_bytes())));
     *answer.status_mut() = status;
@@ -56,7 +55,7 @@ pub(super) fn refused(refusal: &Refusal, appended: u64) -> Answer {
     if status == StatusCode::SERVICE_UNAVAILABLE { later(answer) } else { answer }
 }
 
-/// Returns the answer to a request of which only these lines were refused; all others are safe.
+/// Returns the answer to a request if only these lines were refused; all others are safe.
 pub(super) fn partly(refusal: &Refusal, mut taken: Value, count: u64, lines: &[u64]) -> Answer {
     taken["error"] = format!("line {}: {refusal}", lines[0]).into();
     taken["refused"] = count.into();

@@ -34,7 +34,6 @@ const PLACE_PATIENCE: Duration = Duration::from_secs(10);
 const PLACE_TIME: Duration = Duration::from_millis(100);
 /// The pause after a failure of the log.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// The first sequence of an answer.
 const FIRST_SEQUENCE: HeaderName = HeaderName::from_static("wrote-first-sequence");
 /// The sequence at which to continue after an answer.
 const NEXT_SEQUENCE: HeaderName = HeaderName::from_static("wrote-next-sequence");
@@ -169,7 +168,6 @@ struct Reading {
     reader: Option<LogReader>,
     layout: Layout,
     follows: bool,
-    /// The next sequence to read.
     next: u64,
     /// Records before this sequence may be read.
     known: u64,

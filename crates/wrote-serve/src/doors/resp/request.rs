@@ -120,8 +120,8 @@ impl Request {
     }
 }
 
-/// Reads the digits from `at` on, and the CR and LF behind them. Returns the number, and the offset
-/// behind it.
+/// Reads the digits from `at` on, and the CR and LF after them. Returns the number, and the offset
+/// after it.
 fn number(input: &[u8], at: usize) -> Result<Option<(usize, usize)>, Refusal> {
     let rest = &input[at..];
     let digits = rest.iter().take(DIGITS_MAX + 1).take_while(|byte| byte.is_ascii_digit()).count();

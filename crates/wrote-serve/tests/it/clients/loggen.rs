@@ -6,7 +6,7 @@ use crate::serving::{Serving, socket_path};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// loggen's datagrams per second; a busy server's buffer holds those of a second.
+/// loggen's datagrams per second; a busy server's buffer holds one second of them.
 const DATAGRAM_RATE: u32 = 5_000;
 
 pub fn run(command: &mut Command) {

@@ -9,7 +9,7 @@ use wrote::engine::{Fault, Sim};
 use wrote::{Log, LogReader, SyncPolicy};
 use wrote_serve::{Config, Server};
 
-/// The number of runs, in each of which another operation of the simulated disk fails.
+/// The number of runs. In each, another operation of the simulated disk fails.
 const FAULTS: u64 = 40;
 
 #[test]

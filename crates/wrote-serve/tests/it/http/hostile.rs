@@ -58,7 +58,7 @@ fn a_client_that_pauses_between_requests_is_kept() {
         config.limits.message_time = MESSAGE_TIME;
     };
     let mut client = None;
-    // The first request is there before the server starts its timers, and each arrives whole.
+    // The first request arrives before the server starts its timers, and each arrives whole.
     let serving = Serving::start_after("http://127.0.0.1:0", impatient, |listen, _| {
         let first = b"POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n0";
         client.insert(Client::connect(address(listen))).send(first);

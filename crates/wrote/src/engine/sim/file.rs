@@ -1,4 +1,4 @@
-//! A file of a simulated disk: its stable bytes, and those of the running system.
+//! A file of a simulated disk: its stable bytes, and the running system's.
 
 use super::super::request::Request;
 use super::Chance;
@@ -34,7 +34,6 @@ impl SimFile {
         }
     }
 
-    /// Returns the sectors that are not stable.
     fn unstable(&self) -> Vec<usize> {
         let is_stable = |(sector, bytes): (usize, &[u8])| {
             let start = sector * SECTOR_BYTES;

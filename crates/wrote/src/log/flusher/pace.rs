@@ -54,9 +54,8 @@ pub(super) fn is_slow(bytes_per_s: u64) -> bool {
     bytes_per_s < SLOW_BYTES_PER_S
 }
 
-/// Returns whether to stop writing, because a slow disk of this rate could not flush in time the
-/// records to be durable after an interval, of which the oldest is not after its age, with
-/// `behind_bytes` pending.
+/// Returns whether to stop writing, because a disk of this rate could not flush the pending
+/// `behind_bytes` before the oldest record's interval ends.
 pub(super) fn is_overdue(
     interval: Duration,
     age: Duration,

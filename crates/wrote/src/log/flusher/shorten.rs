@@ -120,7 +120,7 @@ impl Flusher {
         let Some(OpenSegment { number: last, .. }) = self.segment else {
             unreachable!("a log with records has a segment")
         };
-        // The file of an already prepared segment is removed like those that are cut.
+        // The file of an already prepared segment is removed like a cut one's.
         let number = self.prepared_number().unwrap_or(last).max(last) + 1;
         let place = self.cut_place(state, files, next)?;
         if !SegmentHeader::can_continue(number, place.previous) {

@@ -46,7 +46,7 @@ impl Flusher {
         self.engine.remove(path)
     }
 
-    /// Returns whether the name is that of a file itself, not of a link.
+    /// Returns whether the name refers to a file itself, not to a link.
     fn is_ordinary(&mut self, path: &Path) -> bool {
         let located = self.engine.locate(path);
         located.is_ok_and(|located| located.found == Found::File && located.path == path)
@@ -66,7 +66,7 @@ impl Flusher {
             return Ok(None);
         }
         let Some(spare) = self.spare.take_if(|spare| spare.bytes <= end) else { return Ok(None) };
-        // Power loss must not restore the name by which the file is a segment.
+        // A power loss must not restore the file's name as a segment.
         if !spare.is_removed_durably {
             self.engine.sync_folder(&state.terms.folder)?;
         }

@@ -223,7 +223,7 @@ mod tests {
     fn zeros_are_left_out_where_records_take_as_long_without_them() {
         let mut zeros = Zeros::default();
         assert!(flush(&mut zeros, VOLUME, 200_000, 10) < 0.3 && zeros.are_dear());
-        // Small flushes are measured anew.
+        // Small flushes are measured again.
         assert!(flush(&mut zeros, VOLUME, 4096, 10) > 0.9 && !zeros.are_dear());
         assert!(flush(&mut zeros, VOLUME, 200_000, 10) < 0.3 && zeros.are_dear());
     }

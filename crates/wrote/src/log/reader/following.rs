@@ -9,8 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The interval of checking without a reported change, on a file system where the kernel reports
-/// every change.
+/// The interval of checks without a reported change, where the kernel reports every change.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 /// The same interval elsewhere. It doubles up to the maximum.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
@@ -27,7 +26,7 @@ pub(super) struct Following {
     watch: Watch,
     /// The watch is armed, and reports every change.
     is_told: bool,
-    /// The reader has not reached the end found by the last look.
+    /// The reader is before the end found by the last look.
     has_more: bool,
     /// There may be more than at the last look.
     has_changed: bool,
@@ -111,7 +110,7 @@ impl LogReader {
         Ok(())
     }
 
-    /// Returns the bell that ends a wait without a record; `None` for a reader that does not wait.
+    /// Returns the bell that ends a wait without a record; `None` if the reader does not wait.
     pub(in crate::log) fn bell(&mut self) -> Result<Option<Bell>, Error> {
         self.following.as_mut().map(|following| following.watch.bell()).transpose()
     }
@@ -192,7 +191,7 @@ impl Following {
         Some(Look::ForLost)
     }
 
-    /// Records that a record was read. Cheap, because a reader that catches up calls it each time.
+    /// Notes that a record was read. Cheap, because a reader that catches up calls it each time.
     pub(super) fn found(&mut self) {
         self.has_more = true;
         self.has_event = false;
@@ -200,7 +199,7 @@ impl Following {
         self.is_unchecked = true;
     }
 
-    /// Records that a look has found no record.
+    /// Notes that a look has found no record.
     fn found_nothing(&mut self) {
         // A writer may have continued after a record that can't be read.
         self.is_unchecked |= std::mem::take(&mut self.has_event);

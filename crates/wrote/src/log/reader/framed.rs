@@ -47,7 +47,7 @@ fn find_cursor(
         if !has_durable_records(files, names)? {
             return Ok(None);
         }
-        // A writer may have begun the segment between the two looks. Its header comes first.
+        // A writer may have begun the segment between the two reads. Its header comes first.
         return match open(files, &live, name, by)? {
             Some(_) => find_cursor(files, folder, from, by),
             None => Err(damage::error(path, 0, "this is not how a segment begins")),
@@ -66,8 +66,8 @@ fn find_cursor(
         stated => stated.unwrap_or(0),
     };
     if stated < cursor.header.first_sequence {
-        // A crash may have lost records of the segments before, and then what follows them is not
-        // part of the log. So the reader approaches its record from what was durable.
+        // A crash may have lost records of earlier segments; later records are then not part of the
+        // log. So the reader starts at the durable part.
         let name = &names[segment_of(files, &live, stated, by)?];
         match open(files, &live, name, by)? {
             Some(earlier) => cursor = earlier,
@@ -94,8 +94,7 @@ fn segment_of(files: &LogFiles, live: &LiveNames, from: u64, by: ReadBy) -> Resu
     Ok(low)
 }
 
-/// Returns the sequence before which all records were durable, as stated by segment `low` and later
-/// ones.
+/// Returns the durable frontier stated by segment `low` and later ones.
 fn durable_sequence(files: &LogFiles, live: &LiveNames, low: usize) -> Result<u64, Error> {
     // Every record before a cut was made durable.
     let names = &live.names;
@@ -107,7 +106,7 @@ fn durable_sequence(files: &LogFiles, live: &LiveNames, low: usize) -> Result<u6
     if let Some(walk) = end::closed(files, &last)? {
         return Ok(walk.sequence);
     }
-    // The last one with a batch: those after it are only prepared, or a crash lost their batches.
+    // The last one with a batch. Later ones are only prepared, or a crash lost their batches.
     for name in names[low..].iter().rev() {
         let head = chain::read_headers(files, std::slice::from_ref(name))?;
         if let Some(batch) = head.first().and_then(|head| head.first_batch) {
@@ -130,7 +129,7 @@ fn open(
     }))
 }
 
-/// Opens a segment that no cut has ended, or one that has lost its end by then.
+/// Opens a segment that no cut has ended, or whose end is gone by now.
 fn open_any(
     files: &LogFiles,
     number: u64,
@@ -161,7 +160,7 @@ impl FramedCursor {
     /// Fails if a reader at record `sequence` has read records removed by the cut that starts this
     /// segment.
     fn check_cut(&mut self, folder: &Path, sequence: u64) -> Result<(), Error> {
-        // Its first batch holds the records that were copied from before the cut.
+        // Its first batch holds records copied from before the cut.
         let first = self.walk.batch_at(segment::HEADER_BYTES as u64)?;
         let cut = first.map_or(self.header.first_sequence, |(first, _)| walk::end_sequence(&first));
         if sequence <= cut {
@@ -170,7 +169,7 @@ impl FramedCursor {
         Err(Error::Truncated { path: folder.to_owned(), sequence: cut })
     }
 
-    /// Returns whether the file has stopped being this segment.
+    /// Returns whether another segment uses the file now.
     fn has_become_another(&mut self) -> Result<bool, Error> {
         self.walk.input.look_again()?;
         let header = SegmentHeader::decode(self.walk.input.bytes(0, segment::HEADER_BYTES)?);
@@ -266,7 +265,7 @@ impl Cursor for FramedCursor {
             let Some(next) = live.names.iter().find(|(of, _)| *of > number) else {
                 return Ok(Some(None));
             };
-            // Retention removes the oldest first: without this segment, every one up to the next.
+            // Retention removes the oldest first, so all segments up to the next are gone too.
             let is_left = live.names.iter().all(|(of, _)| *of > number);
             let by = if self.index.is_some() { ReadBy::Place } else { ReadBy::Order };
             let cursor = open(files, &live, next, by)?;
@@ -280,7 +279,7 @@ impl Cursor for FramedCursor {
         let is_cut = cursor.header.cut_behind.is_some_and(|previous| previous <= number);
         let follows = cursor.header.previous() == number;
         let is_next = match is_cut {
-            // The records up to the cut are there again.
+            // The records up to the cut exist again.
             true if first <= sequence => cursor.check_cut(folder, sequence).map(|()| true)?,
             false if !follows && is_left && first < sequence => {
                 let folder = folder.to_owned();

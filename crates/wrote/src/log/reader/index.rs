@@ -13,7 +13,6 @@ const GAP: u64 = 4;
 /// A position at which a walk can continue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IndexPlace {
-    /// The segment's number.
     pub number: u64,
     pub offset: u64,
     /// The sequence of the next record.
@@ -21,12 +20,12 @@ pub(super) struct IndexPlace {
     pub open: Option<OpenBatch>,
 }
 
-/// Some places of a framed log, by the sequence of their next record.
+/// Some positions in a framed log, by the sequence of their next record.
 #[derive(Debug)]
 pub(super) struct LogIndex {
     places: BTreeMap<u64, IndexPlace>,
     spacing_bytes: u64,
-    /// The segment and the offset of the place that was noted last.
+    /// Segment and offset of the last noted position.
     last: (u64, u64),
 }
 
@@ -58,8 +57,8 @@ impl LogIndex {
         }
     }
 
-    /// Returns the last position before the record, if the record is in that position's batch, or
-    /// the next position is as near as possible.
+    /// Returns the last position before the record, if it is in the record's batch, or if no nearer
+    /// position is possible.
     pub(super) fn near(&self, sequence: u64) -> Option<IndexPlace> {
         let (_, &before) = self.places.range(..=sequence).next_back()?;
         let is_near = |next: &IndexPlace| {
@@ -73,7 +72,7 @@ impl LogIndex {
         is_known.then_some(before)
     }
 
-    /// Forgets the positions of a segment that is gone or was replaced.
+    /// Forgets the positions in a removed or replaced segment.
     pub(super) fn forget(&mut self, number: u64) {
         self.places.retain(|_, place| place.number != number);
         self.last = (0, 0);

@@ -9,7 +9,7 @@ use crate::Error;
 use std::io::BufRead;
 use std::path::Path;
 
-/// Bytes searched for the end of a line at first, and at most: no line is longer.
+/// First and largest piece searched for the end of a line. No line is longer.
 const LINE_BYTES: usize = 64 << 10;
 const LINE_BYTES_MAX: usize = 128 << 20;
 
@@ -87,7 +87,7 @@ impl Cursor for LineCursor {
         Err(Error::refused(folder, because))
     }
 
-    /// The place of a line is known by the lines before it.
+    /// Only the lines before it give a line's place.
     fn seek(&mut self, _: &Path, _: u64) -> Result<bool, Error> {
         self.input.pause()?;
         Ok(false)
@@ -98,7 +98,7 @@ impl Cursor for LineCursor {
         let next = names::unless_removed(|| {
             let names = names::all(&self.input.files, folder, Format::Lines)?;
             let (number, path) = match names::next(names, self.number, self.sequence) {
-                // An empty file is the one that is written.
+                // The file being written is empty.
                 Next::Follows(number, _) if number == self.number => return Ok(Some(None)),
                 Next::Follows(number, path) | Next::IsLeft(number, path) => (number, path),
                 Next::Nothing => return Ok(Some(None)),
@@ -118,13 +118,13 @@ impl Cursor for LineCursor {
         self.input.look_again()
     }
 
-    /// The flusher flushes a file before it starts the next one, so a later file proves that the
+    /// The flusher flushes a file before it starts the next one, so a later file proves that all
     /// lines before it were durable.
     fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error> {
         self.input.pause()?;
         let names = names::all(&self.input.files, folder, Format::Lines)?;
         let mut from_here = names.iter().skip_while(|(number, _)| *number != self.number);
-        // Without its own name, retention has removed the file.
+        // If its name is gone, retention has removed the file.
         let Some((next, _)) = from_here.next().and_then(|_| from_here.next()) else {
             return Ok(None);
         };

@@ -1,4 +1,4 @@
-//! Reads of finished logs, and of logs being written.
+//! Reads of closed logs, and of logs being written.
 
 use super::super::batch::BatchHeader;
 use super::super::segment;
@@ -95,7 +95,7 @@ fn every_record_of_a_long_segment_is_read_from_any_place_on() {
 
 #[test]
 fn a_segment_that_begins_before_the_end_of_the_one_before_is_damage() {
-    // A removed end is back, after the record at which the log continued.
+    // The removed end is back, after the record where the log continued.
     let built = SampleLog::default().segment().batch(0, &[b"zero"]).batch(0, &[b"old", b"older"]);
     let end = built.segments[0].bytes.len();
     let built = built.cut(end, 1).segment().batch(0, &[b"one"]);
@@ -329,7 +329,7 @@ fn numbers_that_no_log_comes_to_are_none() {
     assert!(read(&disk(1, &[(lines, b"a\nb\n".to_vec())]), 0).0.is_empty());
 }
 
-/// Returns the looks of a reader that found nothing in this time.
+/// Counts the looks of a reader that finds nothing in this time.
 fn looks_within(reader: &mut LogReader, time: Duration) -> u64 {
     let before = reader.following.as_ref().unwrap().looks;
     assert_eq!(reader.next_within(time).unwrap(), None);
@@ -341,10 +341,10 @@ fn a_reader_that_is_told_of_every_change_does_not_poll() {
     let folder = fixtures::folder();
     write(&two_segments(), folder.path());
     let mut reader = LogReader::follow(folder.path(), 10).unwrap();
-    // The initial look, the one of each second, and a check for a record that was lost.
+    // The initial look, one per second, and a check for a lost record.
     assert!(looks_within(&mut reader, Duration::from_secs(1)) <= 5);
     assert_eq!(reader.following.as_ref().unwrap().checks, 1);
-    // A caller that asks often makes it look no more often.
+    // Frequent calls do not cause more looks.
     let asked = (0..1000).map(|_| looks_within(&mut reader, Duration::ZERO)).sum::<u64>();
     assert!(asked < 100, "{asked} looks");
     let missing = folder.path().join("a/b");

@@ -49,7 +49,7 @@ pub(super) fn find(files: &LogFiles, folder: &Path, at_ns: u64) -> Result<u64, E
     let mut begin = header.first_sequence;
     while begin < end {
         let middle = begin + (end - begin) / 2;
-        // Behind the end of what can be read.
+        // After the readable end.
         let Some(found) = batch_of(&mut walk, &header, middle)? else {
             end = walk.sequence.clamp(begin, middle);
             continue;
@@ -74,7 +74,7 @@ fn batch_of(
     walk.restart(header.first_sequence);
     walk.wanted = sequence;
     // A batch in flight may be there without its predecessor. It affects only its own records,
-    // which a reader does not find then.
+    // which no reader finds then.
     seek::seek(walk, sequence, || Ok(u64::MAX))?;
     loop {
         match walk.next()? {

@@ -1,4 +1,4 @@
-//! Reads of an open log, which knows what it has written.
+//! Reads of a log that this process has open, up to its written frontier.
 
 use super::super::damage;
 use super::LogReader;

@@ -46,7 +46,7 @@ pub(super) fn recover(
     Ok(recovery(&segments[..=last], &walk, recovered))
 }
 
-/// Returns the sequence before which all records were durable, by the last batch of a walk.
+/// Returns the durable frontier stated by the last batch of a walk.
 fn stated(walk: &Walk) -> u64 {
     walk.last.map_or(0, |(batch, _)| batch.durable_sequence)
 }
@@ -77,7 +77,7 @@ fn state_durable(walk: &mut Walk) -> Result<(), Error> {
     Ok(())
 }
 
-/// Starts a log anew in which nothing was ever intact. Keeps its files aside.
+/// Starts a new log because nothing was ever intact. Keeps the old files aside.
 fn begin_anew(
     files: &LogFiles,
     folder: &Path,

@@ -100,7 +100,7 @@ fn a_batch_that_closes_a_log_counts_only_behind_the_batch_before_it() {
     let mut files = cut_behind_the_last_batch(&built);
     let place = *built.segments[0].batches.last().unwrap();
     let closing = files[0].1.split_off(place);
-    // As far behind the last records as the padding of a block.
+    // As far after the last records as a block's padding.
     files[0].1.resize(place + BLOCK_BYTES as usize, 0);
     files[0].1.extend(closing);
     let found = recovered(&disk(1, &files));
@@ -237,8 +237,8 @@ fn a_durable_segment_that_is_missing_is_an_error() {
         files.remove(missing);
         assert!(matches!(recovered(&disk(1, &files)), Err(Error::Damaged { .. })), "{missing}");
     }
-    // No caller got a promise for a segment that was not durable. The segments after it are not the
-    // log's.
+    // No caller got a promise for a segment that was not durable. Later segments are not part of
+    // the log.
     let built = two_segments().segment().batch(5, &[b"ten"]);
     let mut files = built.files(folder());
     files.remove(1);
@@ -248,8 +248,8 @@ fn a_durable_segment_that_is_missing_is_an_error() {
 
 #[test]
 fn only_the_segments_that_were_not_durable_are_read() {
-    // Segment 3 states that all earlier records were durable: only a reader of segment 1 finds the
-    // bit.
+    // Segment 3 states that all earlier records were durable, so only a reader of segment 1 finds
+    // the flipped bit.
     let built = two_segments().segment().batch(10, &[b"ten"]);
     let mut files = built.files(folder());
     files[0].1[200] ^= 1;
@@ -273,7 +273,7 @@ fn damage_before_the_durable_end_that_headers_and_lengths_tell_is_an_error() {
         assert!(matches!(recovered(&sim), Err(Error::Damaged { .. })), "{way}");
         assert!(files.iter().all(|(path, bytes)| sim.contents(path).unwrap() == *bytes));
     }
-    // A lost end mark does not lose a record.
+    // A lost end mark loses no record.
     let mut files = built.files(folder());
     files[1].1.truncate(built.segments[1].batches[2]);
     assert_eq!(recovered(&disk(1, &files)).unwrap().next_sequence, 11);
@@ -325,7 +325,7 @@ fn a_log_goes_on_behind_a_cut_and_behind_the_next() {
     let built = built.cut(place + 48, 10).batch_of(header(true), &[b"ten", b"eleven"]);
     let found = recovered(&disk_of(&built)).unwrap();
     assert_eq!((found.next_sequence, found.recovered.torn_bytes), (12, 0));
-    // And in the middle of a batch.
+    // The same in the middle of a batch.
     let cut = end_of(&built) - 512 + 48 + 11;
     let built = built.cut(cut, 11).batch_of(header(true), &[b"another"]).closed();
     let found = recovered(&disk_of(&built)).unwrap();
@@ -411,7 +411,8 @@ mod of_lines {
 
     #[test]
     fn lines_that_are_lost_before_the_last_file_are_an_error_and_nothing_is_cut() {
-        // The last byte and the length show damage in any file, the lines in the last but one.
+        // The last byte and the length show damage in any file; lines are checked in the last file
+        // but one.
         for text in [&b"zero\none"[..], b"zero\n", b"one\n", b"zero\no\0e\n", b"zero one\n", b""] {
             let (sim, found) = lines(&[(0, text), (2, b"two\n")]);
             assert!(matches!(found, Err(Error::Damaged { .. })), "{}", text.escape_ascii());

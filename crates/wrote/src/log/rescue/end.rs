@@ -10,7 +10,7 @@ use super::super::walk::{self, Identity, Walk, WalkStep};
 use super::rest;
 use crate::Error;
 
-/// The place up to which a log is whole.
+/// The end of the intact part of a log.
 #[derive(Debug)]
 pub(in crate::log) struct LogEnd {
     /// The index of its segment.
@@ -19,9 +19,9 @@ pub(in crate::log) struct LogEnd {
     pub walk: Walk,
 }
 
-/// Finds the position up to which the log is intact; `None` if no part of it ever was. Of segments
-/// known to be durable it reads only the headers, which covers all of a closed log. With `flush` it
-/// flushes the other segments before reading them, so that the end is on disk.
+/// Finds the end of the intact log; `None` if no part of it was ever intact. Of segments known to
+/// be durable it reads only the headers, which covers all of a closed log. With `flush` it flushes
+/// the other segments before reading them, so that the end is on disk.
 pub(in crate::log) fn end(
     files: &LogFiles,
     segments: &mut [SegmentHead],
@@ -72,7 +72,7 @@ fn first_doubtful(segments: &[SegmentHead]) -> usize {
 /// the page cache shows data that the disk lacks. The last is flushed already.
 fn flush_doubtful(files: &LogFiles, segments: &mut [SegmentHead]) -> Result<(), Error> {
     let mut flushed = segments.len() - 1;
-    // Without a beginning that was lost, more of them may be doubtful.
+    // A segment without its lost beginning may leave more of them in doubt.
     while let first = first_doubtful(segments)
         && first < flushed
     {
@@ -82,7 +82,6 @@ fn flush_doubtful(files: &LogFiles, segments: &mut [SegmentHead]) -> Result<(), 
     Ok(())
 }
 
-/// Flushes a segment that has a header, and reads its beginning once more.
 fn flush_segment(files: &LogFiles, segment: &mut SegmentHead) -> Result<(), Error> {
     if segment.header.is_some() {
         Input::open(files, &segment.path, true, false)?.flush()?;
@@ -100,7 +99,7 @@ pub(in crate::log) fn closed(
     closed::end(files, segments, false)
 }
 
-/// Checks segments before the last, whose records were all durable: each must be there. Reads a
+/// Checks that no segment before the last is missing: their records were all durable. Reads a
 /// segment to its end only if the next header contradicts what is known of it.
 fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> {
     for (earlier, later) in segments.iter().zip(segments.iter().skip(1)) {
@@ -149,7 +148,7 @@ fn walk_to_end(files: &LogFiles, segment: &SegmentHead, write: bool) -> Result<W
     walk.limit = segment.limit;
     loop {
         while !matches!(walk.next()?, WalkStep::End) {}
-        // Everything after this place may be cut off, so a single read is not enough.
+        // Everything after this place may be cut off, so read it twice.
         if walk.has_come()? {
             continue;
         }

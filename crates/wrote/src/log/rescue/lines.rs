@@ -14,7 +14,7 @@ use crate::staged::{StagedFile, complete};
 use crate::{Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
 
-/// The lines of a whole file, with the lines behind a damaged one.
+/// The lines of a whole file, including lines after a damaged one.
 #[derive(Default)]
 struct Survey {
     /// Lines without a NUL, and their bytes.
@@ -47,7 +47,7 @@ pub(super) fn verify(files: &LogFiles, folder: &Path, watch: Watch) -> Result<Lo
             summary.record_bytes += found.clean_bytes;
         } else {
             let LineCount { count, end } = lines::read(&mut input)?;
-            // It may have grown since.
+            // The file may have grown since.
             segment.file_bytes = input.len_bytes;
             (segment.records, segment.used_bytes) = (count, end);
             summary.record_bytes += end - count;
@@ -199,10 +199,10 @@ struct LineWriter {
     /// The offset of `bytes` in the file.
     base: u64,
     bytes: Vec<u8>,
-    /// The offset in the file of the line that is read.
+    /// The offset of the current line in the file.
     line_start: u64,
     is_bad: bool,
-    /// Lines that are missing: they become empty lines at the first bad one.
+    /// Missing lines. They become empty lines at the first bad one.
     missing: u64,
 }
 
@@ -225,7 +225,7 @@ impl LineWriter {
         }
     }
 
-    /// Drops the bytes of the line that is read.
+    /// Drops the bytes of the current line.
     fn take_back(&mut self) {
         self.bytes.truncate(self.line_start.saturating_sub(self.base) as usize);
         self.base = self.base.min(self.line_start);

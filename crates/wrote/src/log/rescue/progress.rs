@@ -8,7 +8,7 @@ const STEP_BYTES: u64 = 1 << 20;
 
 pub(super) struct VerifyProgress<'a> {
     watch: Watch<'a>,
-    /// Bytes of the files that are read to their end.
+    /// Bytes of finished files.
     before: u64,
     reported: u64,
     all_bytes: u64,
@@ -19,13 +19,13 @@ impl<'a> VerifyProgress<'a> {
         VerifyProgress { watch, before: 0, reported: 0, all_bytes }
     }
 
-    /// Records that the file is read up to this byte.
+    /// Records that the file was read up to this byte.
     pub(super) fn at(&mut self, offset: u64) -> Result<(), Error> {
         let read = self.before + offset;
         if read < self.reported + STEP_BYTES { Ok(()) } else { self.report(read) }
     }
 
-    /// Records that a file of this length is read to its end.
+    /// Records that a file of this length is finished.
     pub(super) fn finish_file(&mut self, file_bytes: u64) -> Result<(), Error> {
         self.before += file_bytes;
         self.report(self.before)

@@ -17,7 +17,7 @@ use crate::{Engine, Error, FileOptions};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// About the bytes of a rewritten batch.
+/// The approximate bytes of a rewritten batch.
 const BATCH_BYTES: usize = 256 << 10;
 
 pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
@@ -27,7 +27,7 @@ pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<LogSummary, Erro
         return Ok(found);
     }
     let mut writer = Rebuilder {
-        // Its own, since the salvage has reads in flight.
+        // A separate one, since the salvage has reads in flight.
         files: files.another()?,
         damaged,
         log_id: None,
@@ -56,11 +56,10 @@ struct Rebuilder {
 struct NewSegment {
     path: PathBuf,
     staged: StagedFile,
-    /// The metadata of the file that it replaces.
+    /// Metadata of the replaced file.
     old: Option<Inherited>,
     seed: u32,
     block_bytes: u64,
-    /// The offset of the next batch.
     place: u64,
     next_sequence: u64,
     /// The next batch: space for its header, then its records.
@@ -94,7 +93,7 @@ impl Rebuilder {
         let old = Metadata::of_replaced(path)?;
         let options = FileOptions::new().mode(mode_at_first(old.as_ref()));
         let staged = StagedFile::new(&mut self.files.engine(), path, true, &options)?;
-        // Its new file was no other segment's.
+        // The file is new, not recycled.
         let header = SegmentHeader { log_id, is_recycled: false, ..*header };
         let mut beginning = [0; segment::HEADER_BYTES];
         header.encode(&mut beginning);
@@ -113,7 +112,7 @@ impl Rebuilder {
         aside::write(&mut self.files.engine(), file, 0, &beginning)
     }
 
-    /// Appends a record or an empty place to the open segment, if there is one.
+    /// Appends a record or a gap to the open segment, if there is one.
     fn append(&mut self, frame: Frame) -> Result<(), Error> {
         let Some(segment) = &mut self.open else { return Ok(()) };
         if segment.batch.len() + frame.len() > BATCH_BYTES {

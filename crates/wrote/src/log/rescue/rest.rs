@@ -29,7 +29,7 @@ pub(in crate::log) struct Rest {
     pub durable_sequence: u64,
     /// The matching batch with the smallest first sequence, and its position.
     pub next: Option<(u64, BatchHeader)>,
-    /// The seed with which that batch is valid.
+    /// The seed that makes that batch valid.
     pub seed: u32,
     /// The greatest first sequence of those batches.
     last_sequence: u64,
@@ -39,7 +39,7 @@ pub(in crate::log) struct Rest {
     pub is_headless: bool,
 }
 
-/// A search for the batches of a part of a file that begin with `sequence` or a later record.
+/// A search in a part of a file for batches that begin with `sequence` or a later record.
 struct Search {
     range: Range<u64>,
     sequence: u64,
@@ -50,8 +50,7 @@ struct Search {
     is_readable: bool,
 }
 
-/// Examines a part of a file. Skips `records`, and over the valid records of each batch that it
-/// finds.
+/// Examines a part of a file. Skips `records`, and the valid records of each batch that it finds.
 fn scan(input: &mut Input, search: &Search, mut records: ValidRecords) -> Result<Rest, Error> {
     let Range { start, end } = search.range;
     let mut rest = Rest { end: start, ..Rest::default() };
@@ -100,7 +99,7 @@ pub(super) fn after(walk: &mut Walk) -> Result<Rest, Error> {
     let (range, sequence) = (walk.end..u64::MAX, walk.sequence);
     let filled_until = match walk.open {
         _ if !walk.is_recycled => u64::MAX,
-        // It is unknown which of the batch's bytes are its own.
+        // Which bytes belong to the batch is unknown.
         Some(open) => open.end,
         None => 0,
     };
@@ -112,7 +111,7 @@ pub(super) fn after(walk: &mut Walk) -> Result<Rest, Error> {
 /// write that went to the wrong place.
 pub(super) fn before(walk: &mut Walk) -> Result<Option<(u64, BatchHeader)>, Error> {
     let (range, sequence) = (0..walk.place, walk.sequence);
-    // With a record that is read, the walk gets further each time.
+    // Only with a readable record, so that the walk makes progress each time.
     let (identity, filled_until) = (walk.identity(), u64::MAX);
     let search = Search { range, sequence, identity, filled_until, is_readable: true };
     Ok(scan(&mut walk.input, &search, ValidRecords::default())?.next)
@@ -122,7 +121,7 @@ pub(super) fn before(walk: &mut Walk) -> Result<Option<(u64, BatchHeader)>, Erro
 pub(in crate::log) struct EndScan {
     pub rest: Rest,
     pub later: Vec<Rest>,
-    /// The error if the next record was durable and is lost.
+    /// The error, if the next record was durable and is lost.
     pub lost: Option<Error>,
 }
 
@@ -154,7 +153,7 @@ pub(in crate::log) fn behind(
         found.push(rest);
     }
     let lost = (durable_sequence > walk.sequence).then(|| {
-        // If this segment ends as it should, the damage is in the next one.
+        // If this segment is whole, the damage is in the next one.
         let is_whole = walk.is_between_batches() && rest.end == walk.end;
         let (path, offset) = match later.first().zip(found.first()) {
             Some(((_, path), next)) if is_whole && next.is_headless => (path, 0),
@@ -179,7 +178,7 @@ pub(in crate::log) fn scan_file(
     let mut input = Input::open(files, path, true, false)?;
     let is_marked = segment::is_marked_recycled(input.bytes(0, BLOCK_BYTES_MIN as usize)?);
     if is_marked && matches!(identity, Identity::Lost) {
-        // Its batches belong to removed segments, as far as can be determined.
+        // Its batches seem to belong to removed segments.
         return Ok(Rest::default());
     }
     let header = SegmentHeader::decode(input.bytes(0, segment::HEADER_BYTES)?);
@@ -201,7 +200,6 @@ pub(in crate::log) fn scan_file(
 }
 
 impl Rest {
-    /// Notes the batch at `place`, if there is one, and returns its records.
     fn note(
         &mut self,
         input: &mut Input,
@@ -243,8 +241,8 @@ impl Rest {
     }
 }
 
-/// Finds the batch at `place` of an unknown segment, and its seed: the seed that makes its header
-/// valid must make its first record valid too.
+/// Finds the batch at `place` of an unknown segment, and its seed. One seed must make the header
+/// and the first record valid.
 ///
 /// The batch that closes a log has no record, but its other fields can have one value only.
 fn batch_by_its_record(input: &mut Input, place: u64) -> Result<Option<(BatchHeader, u32)>, Error> {

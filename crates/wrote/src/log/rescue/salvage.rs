@@ -2,7 +2,7 @@
 //!
 //! A process may write the log concurrently. The proof that a record was durable may be read after
 //! the record's place, and both may have arrived in between. So the salvage reads a place again
-//! before calling anything lost: a record that was durable before its proof was read is there then,
+//! before calling anything lost: a record that was durable before its proof was read is found then,
 //! or is lost.
 
 use super::super::chain::{self, SegmentHead};
@@ -218,7 +218,7 @@ impl Salvage<'_> {
         headers.into_iter().any(|header| header.first_sequence <= self.durable)
     }
 
-    /// Returns the record with which the log continues from this segment on.
+    /// Returns the first record of the log from this segment on.
     fn next_found(&self, index: usize) -> Result<Option<u64>, Error> {
         for index in index..self.segments.len() {
             let header = self.segments[index].header;
@@ -349,7 +349,7 @@ impl Salvage<'_> {
         Ok(end)
     }
 
-    /// Enters a durable batch that is only partly intact. Returns whether one follows.
+    /// Enters a partly intact durable batch, if one follows. Returns whether it does.
     fn enters_partly(&mut self, walk: &mut Walk) -> Result<bool, Error> {
         let enters = walk.enters_partly(self.durable)?;
         if enters {
@@ -478,8 +478,8 @@ impl Salvage<'_> {
     }
 }
 
-/// Finds the batch with which a segment continues, at any position: returns that position and its
-/// first sequence. `rest` follows the walk. A batch removed by a cut is not part of the log.
+/// Finds the next batch of a segment, at any position: returns that position and its first
+/// sequence. `rest` follows the walk. A batch removed by a cut is not part of the log.
 fn elsewhere(walk: &mut Walk, rest: &Rest) -> Result<Option<(u64, u64)>, Error> {
     let found = [rest.next, rest::before(walk)?].into_iter().flatten();
     let found = found.map(|(at, batch)| (at, batch.first_sequence));

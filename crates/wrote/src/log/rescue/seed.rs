@@ -6,15 +6,15 @@ use super::super::record::{self, u32_at};
 /// The polynomial of CRC32C (Castagnoli), reflected: RFC 3720, appendix B.4.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// Returns the seed with which the batch header at the start of `bytes` would be valid; `None` if
+/// Returns the seed that would make the batch header at the start of `bytes` valid; `None` if
 /// `bytes` are too short. Any bytes have one: only a second checksum proves that it is right.
 pub(super) fn of_batch(bytes: &[u8]) -> Option<u32> {
     let header = bytes.get(4..batch::HEADER_BYTES)?;
     Some(before(u32_at(header, 0), &header[4..]))
 }
 
-/// Returns the checksum of the segment's identity and the record's sequence with which `frame`
-/// would be valid.
+/// Returns the seed (checksum of the segment's identity and the record's sequence) that would make
+/// `frame` valid.
 pub(super) fn of_place(frame: &[u8]) -> Option<u32> {
     let (header, own) = frame.split_at_checked(record::HEADER_BYTES)?;
     let covered = record::covered(u32_at(header, 0), own);
@@ -43,7 +43,7 @@ static TAKEN_OUT: [u32; 256] = {
     taken_out
 };
 
-/// Returns the initial checksum with which a CRC32C over `bytes` ends as `checksum`.
+/// Returns the initial value of a CRC32C over `bytes` that ends as `checksum`.
 fn before(checksum: u32, bytes: &[u8]) -> u32 {
     let take_out =
         |state: u32, byte: &u8| (state << 8) ^ TAKEN_OUT[(state >> 24) as usize] ^ u32::from(*byte);

@@ -1,5 +1,5 @@
-//! Summaries: the segments of a log, its end and its damage; and a summary that is found without
-//! reading every record.
+//! Summaries of a log: its segments, end and damage; and a quick summary without reading every
+//! record.
 
 use super::super::chain::{self, SegmentHead};
 use super::super::damage::Damage;
@@ -19,7 +19,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The segments of a log, where it ends, and its damage.
+/// The segments of a log, its end and its damage.
 ///
 /// [`summary`] finds the segments and the end. [`verify`](super::super::verify) reads every byte,
 /// and so finds the damage. [`repair`](super::super::repair) returns what it found and repaired.
@@ -30,11 +30,11 @@ pub struct LogSummary {
     pub format: Format,
     /// Its segments in order.
     pub segments: Vec<SegmentSummary>,
-    /// The records, as those of the segments. After a repair these are the records that are left.
+    /// The records, summed over the segments. After a repair these are the records that are left.
     pub records: u64,
     /// The bytes of these records; 0 in a [`summary`].
     pub record_bytes: u64,
-    /// The sequence of the first record that is there.
+    /// The sequence of the first remaining record.
     pub first_sequence: u64,
     /// The sequence that the next record gets.
     pub next_sequence: u64,
@@ -150,13 +150,13 @@ fn of_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
     lines_with(files, folder, lines::check_sealed)
 }
 
-/// Summarizes a log of lines, of whose sealed files only the lengths are read.
+/// Summarizes a log of lines from the lengths of its sealed files.
 pub(super) fn unchecked_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
     lines_with(files, folder, |_, _, _, _| Ok(()))
 }
 
-/// Summarizes a log of lines. Calls `check` with each sealed file, its number, that of the next
-/// file, and whether it is the last sealed one.
+/// Summarizes a log of lines. Calls `check` with each sealed file, its number, the next file's
+/// number, and whether it is the last sealed one.
 fn lines_with(
     files: &LogFiles,
     folder: &Path,
@@ -208,17 +208,16 @@ impl LogSummary {
         }
     }
 
-    /// Adds up the records of the segments.
     pub(super) fn count(&mut self) {
         self.records = self.segments.iter().map(|segment| segment.records).sum();
     }
 
-    /// Whether every record is whole, and no garbage is behind any.
+    /// Whether every record is whole, without garbage after any.
     pub(super) fn is_clean(&self) -> bool {
         self.damage.is_empty() && self.garbage.is_empty()
     }
 
-    /// Returns the files that a repair writes anew.
+    /// Returns the files that a repair rewrites.
     pub(super) fn to_repair(&self) -> HashSet<PathBuf> {
         let damaged = self.damage.iter().map(|damage| &damage.path);
         damaged.chain(self.garbage.iter().map(|(path, _)| path)).cloned().collect()

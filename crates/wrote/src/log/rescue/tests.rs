@@ -1,4 +1,4 @@
-//! Reports on logs that are damaged in each way, and their repair.
+//! Logs with each kind of damage: the report, and the repair.
 
 use super::super::testing::{
     BLOCK_BYTES, LOG_ID, SampleLog, assert_begins, read_all, two_segments,
@@ -216,7 +216,7 @@ fn a_place_that_was_passed_over_is_counted_by_a_summary_and_is_no_record_when_ve
     assert_eq!(verified(folder.path()).segments[0].records, 3);
 }
 
-/// Verifies and repairs a log of which one file is damaged.
+/// Verifies and repairs a log with one damaged file.
 fn check_repair(built: &SampleLog, folder: &Path, path: &Path, what: &str) {
     let found = verified(folder);
     assert_eq!(found.torn_bytes, 0, "{what}");
@@ -561,8 +561,8 @@ fn a_torn_group_whose_sequences_others_got_is_repaired_into_a_log_that_opens() {
     let built = SampleLog::default().segment().batch(0, &[b"zero"]);
     let built = built.batch_of(group, &[b"one", b"two", b"three", b"torn"]);
     let (place, end) = (built.segments[0].batches[1], built.segments[0].bytes.len());
-    // The group was cut off, and record 1 written anew and closed behind. Of that the disk has kept
-    // the last batch only.
+    // The group was cut off, and record 1 was written again before a close. The disk has kept only
+    // the last batch of that.
     let mut files = built.cut(end, 2).closed().files(folder.path());
     files[0].1[place + 48 + 11 + 11 + 13 + 8] ^= 1;
     written(&files);

@@ -106,7 +106,7 @@ impl Queue {
         !is_left
     }
 
-    /// Ends the stream after the batches that are there. The first end counts.
+    /// Ends the stream after the queued batches. The first end counts.
     pub(super) fn end(&self, end: Result<(), Error>) {
         let mut shared = self.shared();
         shared.end.get_or_insert(end);

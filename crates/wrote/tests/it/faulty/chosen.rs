@@ -13,14 +13,14 @@ use wrote::{Durable, Error, Format, Log, LogOptions, Writer};
 /// The records that are durable before the fault.
 const RECORDS: usize = 20;
 
-/// Returns the logs to try: by each way of preparing a segment and of making a record durable.
+/// Returns options for each way to prepare a segment and to make a record durable.
 fn logs(fault: Fault) -> Vec<LogOptions> {
     let log = || Log::options().segment_bytes(256 << 10).buffer_bytes(64 << 10);
     let mut logs = vec![
         log().prepare(Prepare::Write).durable(Durable::Dsync),
         log().prepare(Prepare::Write).durable(Durable::Fdatasync),
     ];
-    // The records of these lie in new blocks.
+    // Their records go to new blocks.
     if fault != Fault::Flushes {
         logs.push(log().prepare(Prepare::Allocate).durable(Durable::Fdatasync));
         logs.push(log().format(Format::Lines));

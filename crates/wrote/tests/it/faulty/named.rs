@@ -11,7 +11,7 @@ use wrote::{Action, CopyOptions, Disk, Error, FileOptions, Ioengine, Reflink};
 const RUNGS: [Ioengine; 3] = [Ioengine::IoUring, Ioengine::Threads, Ioengine::Psync];
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 8;
-/// The lengths of saves. The second goes past the page cache, where the rung has a depth.
+/// The lengths of saves. The second one bypasses the page cache, if the rung has a depth.
 const LENGTHS: [usize; 2] = [10_000, 4 << 20];
 
 /// A rung, direct or cached.
@@ -54,7 +54,7 @@ fn write_and_flush(engine: &mut Engine, file: FileId, first: u64) -> Result<(), 
         let offset = number * BLOCK_BYTES as u64;
         engine.queue(number, Op::Write { file, offset, buffer, durable: false });
     }
-    // The flush is asked for after a failed write, too.
+    // The flush is requested even after a failed write.
     let written = engine.drain();
     let flushed = engine.flush(file);
     written.and(flushed)
@@ -153,10 +153,10 @@ fn copy(disk: &mut FaultyDisk, fault: Fault) {
     let bytes = content(3, 900_001);
     let target = |disk: &FaultyDisk, rung: Ioengine| disk.path().join(rung.as_str());
     wrote::write(disk.path().join("source"), &bytes).unwrap();
-    // Then its bytes are on the device alone.
+    // After that, only the device has its bytes.
     disk.cut_and_mount();
     let source = disk.path().join("source");
-    // The names are known, and only the content is to be read.
+    // Caches the names, so that only the content is read.
     source.metadata().unwrap();
     RUNGS.iter().for_each(|rung| drop(target(disk, *rung).metadata()));
     disk.set(fault);

@@ -3,7 +3,7 @@
 use crate::verbs::power_cut::said::{Line, Report};
 use std::collections::BTreeMap;
 
-/// A record's place, in the log and among those of its producer.
+/// A record's place, in the log and among its producer's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub sequence: u64,
@@ -11,7 +11,7 @@ pub struct Place {
     pub number: u64,
 }
 
-/// Compares the records of a log, in order, with the lines; returns the sequence behind the last
+/// Compares the records of a log, in order, with the lines; returns the sequence after the last
 /// record that was surely promised. A `trimmed` log may lack its oldest records.
 pub fn judge(places: &[Place], said: &Report, trimmed: bool) -> Result<u64, String> {
     let first = places.first().map_or(0, |place| place.sequence);
@@ -29,7 +29,7 @@ pub fn judge(places: &[Place], said: &Report, trimmed: bool) -> Result<u64, Stri
             return Err(format!("record {lost} was promised, and the log ends before {end}"));
         }
     }
-    // Late promises need not hold; a record that is there must be the promised one.
+    // Late promises need not hold; a found record must be the promised one.
     said.all().iter().try_for_each(|line| is_there(places, first, line))?;
     Ok(promised)
 }

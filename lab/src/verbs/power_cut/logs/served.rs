@@ -1,4 +1,4 @@
-//! A log behind a server, to which producers append with RESP and HTTP clients over loopback.
+//! A log behind a server. Producers append to it with RESP and HTTP clients over loopback.
 
 use super::records::record;
 use super::{Logs, PRODUCERS, WINDOW};
@@ -54,7 +54,7 @@ impl Served {
         let opened = first.clone();
         let server = Server::start_with(config, move |log| {
             let log = options.open(&log.folder)?;
-            // A log that is opened again after the cut makes no reported promise.
+            // A log opened again after the cut makes no reported promise.
             let _ = opened.set(log.clone());
             Ok(log)
         });

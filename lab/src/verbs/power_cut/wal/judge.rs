@@ -178,7 +178,7 @@ mod tests {
         (0..group).map(size).sum()
     }
 
-    /// Returns a group of more than one record, with a group before and behind it.
+    /// Returns a group of more than one record, with a group before and after it.
     fn several() -> u64 {
         (2..10).find(|group| size(*group) > 1).expect("most have several")
     }

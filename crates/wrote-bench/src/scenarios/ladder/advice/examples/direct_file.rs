@@ -1,4 +1,4 @@
-//! Records of one size over blocks that were written before, each durable before the next.
+//! Records of one size over blocks written before, each durable before the next.
 
 use wrote::engine::Options;
 use wrote::{Disk, Error, FileOptions, Ioengine};
