@@ -1,4 +1,4 @@
-//! Gives the shared library the name by which programs ask for it.
+//! Sets the shared library's name for programs (its soname).
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

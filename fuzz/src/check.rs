@@ -1,4 +1,4 @@
-//! The facts about a written log after its damage, and the rules of `lab::damage` tried on it.
+//! Facts about a damaged log, and the check by the rules of `lab::damage`.
 
 use crate::NextStep;
 use crate::layout::Log as WrittenLog;
@@ -13,7 +13,7 @@ pub struct Truth {
     /// Checksums were recomputed: wrong records may be valid.
     is_forged: bool,
     is_untouched: bool,
-    /// The sequence at which reading begins, if the header of the first segment is intact.
+    /// The first readable sequence, if the header of the first segment is intact.
     begin: Option<u64>,
     /// The first sequences of all segments with an intact header.
     begins: Vec<u64>,
@@ -43,7 +43,7 @@ impl Truth {
         }
     }
 
-    /// Returns the first sequence from `sequence` on at which there is a record.
+    /// Returns the sequence of the first record at or after `sequence`.
     fn next_record(&self, sequence: u64) -> u64 {
         let rest = self.records.get(sequence as usize..).unwrap_or_default();
         sequence + rest.iter().take_while(|record| record.is_none()).count() as u64
@@ -64,7 +64,8 @@ impl damage::Truth for Truth {
         }
     }
 
-    /// The records are the written ones without a gap, and the end is silent only where it may be.
+    /// The records are the written ones without a gap, and the end reports no error only where that
+    /// is allowed.
     fn judge(&self, read: &Read) -> Result<(), String> {
         self.judge_records(&read.records)?;
         let mut next = None;
@@ -96,7 +97,7 @@ impl damage::Truth for Truth {
     }
 }
 
-/// Tries the rules of reading, and then of the next step.
+/// Checks the rules of reading, and then of the next step.
 ///
 /// # Panics
 ///
@@ -127,15 +128,15 @@ fn rules(folder: &Path, truth: &Truth, damaged: &Files, then: NextStep) -> Resul
     }
 }
 
-/// Logs with forged checksums may hold anything: a reader ends, and nothing panics. They are not
-/// repaired: they may claim any number of lost records, and a repair writes down the place of each.
+/// Logs with forged checksums may contain anything: a reader ends, and nothing panics. They are not
+/// repaired, because they may claim any number of lost records, and a repair records each.
 fn forged(folder: &Path, then: NextStep) -> Result<(), String> {
     // Any error will do.
     let _ = verify(folder, None);
     if then == NextStep::Open {
         let _ = damage::append_one(folder, Format::Framed);
     }
-    // Where sequences do not rise, that is the forger's.
+    // Forged headers may make sequences decrease.
     match damage::read(folder, 0) {
         Err(because) if because == damage::ENDLESS => Err(because),
         _ => Ok(()),

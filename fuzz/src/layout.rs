@@ -11,7 +11,7 @@ const CLOSED: u32 = 2;
 const WHOLE: u32 = 4;
 /// The version of the format, above the bit of recycled segments.
 const VERSION: u8 = 1 << 1;
-/// The bytes that the writer overwrites in a file that it gives to a later segment.
+/// The bytes that the writer overwrites in a recycled file.
 const MARKED_BYTES: usize = 4096;
 
 /// The form of a log before it is damaged.
@@ -20,7 +20,7 @@ pub struct Shape {
     segments: u8,
     /// The batches of all segments in turn, repeated as often as needed.
     batches: [Batch; 4],
-    /// How many batches the durable frontier trails the written one.
+    /// How many batches the durable frontier is behind the written one.
     lag: u8,
     /// Blocks of zeros after the last batch.
     prepared: u8,
@@ -170,7 +170,7 @@ impl Writer {
         }
     }
 
-    /// Appends what an earlier segment has left in the file.
+    /// Appends an earlier segment's remains in the file.
     fn leave_old_batches(&self, bytes: &mut Vec<u8>) {
         bytes.resize(bytes.len().max(MARKED_BYTES), 0);
         if let Some((_, old)) = self.log.files.last_key_value() {

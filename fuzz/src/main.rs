@@ -1,10 +1,10 @@
-//! A fuzz target: damages a log, and checks the records that are read against the written ones.
+//! A fuzz target: damages a log, and compares the records read with the written ones.
 //!
-//! The fuzzer's input is not the log. It gives the length of a valid log, and the edits of its
-//! files. After any edit a record that is read must be the one written with its sequence. No record
-//! may be missing between two. The end may be silent only if no later byte shows that the next
-//! record was durable. Headers with wild contents and valid checksums are tried too. For those only
-//! three things hold: no panic, no memory without bound, no endless loop.
+//! The fuzzer's input is not the log. It describes the length of a valid log and the edits of its
+//! files. After any edit, a record read must be the one written with its sequence. No record may be
+//! missing between two. The end may be silent only if no later byte shows that the next record was
+//! durable. Headers with wild contents and valid checksums are tried too. For those only three
+//! things hold: no panic, no memory without bound, no endless loop.
 //!
 //! `cargo xtask fuzz` builds and runs it.
 
@@ -39,8 +39,8 @@ fuzz_target!(|input: Input| {
     if std::env::var_os("WROTE_FUZZ_SHOW").is_some() {
         eprintln!("{input:#?}");
     }
-    // The smallest block there may be, so that much happens in few bytes. A log that continues
-    // needs the block size of a writer.
+    // The smallest possible block, so that much happens in few bytes. A log that continues needs
+    // the block size of a writer.
     let block_bytes = if input.then == NextStep::Open { 4096 } else { 512 };
     let log = layout::build(&input.shape, block_bytes);
     let mut files = log.files.clone();

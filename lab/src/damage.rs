@@ -1,6 +1,6 @@
 //! The rules for a damaged log: what readers, the check, the repair and the next append do.
 //!
-//! `lab damage` and the fuzzer try them, each with its own logs and damage.
+//! `lab damage` and the fuzzer check them, each with its own logs and damage.
 
 use crate::log_reader::{self, End, ReadLog};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use wrote::{Error, Format, Log, LogReader, SyncPolicy};
 
 /// More records than any damaged log has.
 const RECORDS_MAX: usize = 100_000;
-/// The rule that a reader ends.
+/// The rule that reading must end.
 pub const ENDLESS: &str = "reading does not end";
 /// The record appended after the damage.
 const NEW: &[u8] = b"new";
@@ -36,8 +36,8 @@ pub trait Truth {
     /// Fails if a record was altered, or belongs to a different log than the others.
     fn judge_records(&self, records: &[(u64, Vec<u8>)]) -> Result<(), String>;
 
-    /// Fails where the records of the whole log are not as they were written, or one is missing
-    /// that may not be.
+    /// Fails if records of the whole log differ from the written ones, or if one is missing that
+    /// must exist.
     fn judge(&self, read: &Read) -> Result<(), String> {
         self.judge_records(&read.records)
     }
@@ -66,8 +66,8 @@ pub fn reading(folder: &Path, truth: &impl Truth, damaged: &Files) -> Result<Rea
     Ok(whole)
 }
 
-/// A log that is verified whole is read to its end and summed up. Damage that loses records ends a
-/// reader.
+/// If verification finds no damage, the log can be read to its end and summarized. Damage that
+/// loses records ends a reader.
 fn as_verified(folder: &Path, whole: &Read, format: Format) -> Result<(), String> {
     let Ok(verified) = verify(folder, None) else { return Ok(()) };
     let summed = summary(folder).map(|summed| summed.next_sequence);
@@ -112,7 +112,7 @@ pub fn repair(
     holds(is_whole, || format!("repaired, and {verified:?}"))
 }
 
-/// Fails where a rule does not hold.
+/// Fails if a rule is broken.
 pub fn holds(rule: bool, because: impl FnOnce() -> String) -> Result<(), String> {
     if rule { Ok(()) } else { Err(because()) }
 }
@@ -122,7 +122,7 @@ fn words(read: &Read) -> String {
     format!("{} records, {error}", read.records.len())
 }
 
-/// Puts `files` into the folder, and nothing else.
+/// Replaces the folder's content by `files`.
 pub fn put(folder: &Path, files: &Files) -> Result<(), String> {
     let trouble = |error: std::io::Error| error.to_string();
     if folder.exists() {
@@ -132,7 +132,7 @@ pub fn put(folder: &Path, files: &Files) -> Result<(), String> {
     files.iter().try_for_each(|(name, bytes)| fs::write(folder.join(name), bytes)).map_err(trouble)
 }
 
-/// Reads the files of a log, except its lock and files that are not in their place yet.
+/// Reads the files of a log, except its lock and temporary files.
 pub fn files(folder: &Path) -> std::io::Result<Files> {
     let mut files = Files::new();
     for entry in fs::read_dir(folder)? {
@@ -149,7 +149,7 @@ fn unchanged(folder: &Path, before: &Files) -> Result<bool, String> {
     files(folder).map(|now| now == *before).map_err(|error| error.to_string())
 }
 
-/// Reads records from the sequence `from` on; fails where they do not end, or do not rise.
+/// Reads records from the sequence `from` on; fails if they do not end, or are out of order.
 pub fn read(folder: &Path, from: u64) -> Result<Read, String> {
     let mut read = Read { records: Vec::new(), error: None };
     let reader = match LogReader::open(folder, from) {
@@ -171,8 +171,8 @@ pub fn read(folder: &Path, from: u64) -> Result<Read, String> {
     Ok(read)
 }
 
-/// Checks that a reader that begins in the middle, or at one of the last records, finds true
-/// records. In a log that is read to its end it finds all from there on.
+/// Checks that a reader started in the middle, or at one of the last records, finds correct
+/// records. In a log that can be read to its end it finds all records from there on.
 fn from_the_middle(folder: &Path, truth: &impl Truth, whole: &Read) -> Result<(), String> {
     let middle = whole.records.len() / 2;
     let from = whole.records.get(middle).map_or(0, |(sequence, _)| *sequence);
@@ -190,7 +190,7 @@ fn from_the_middle(folder: &Path, truth: &impl Truth, whole: &Read) -> Result<()
 /// accepts, since the second knows no other log.
 fn as_the_second_reader(format: Format, damaged: &Files, first: &Read) -> Result<(), String> {
     let files: Vec<_> = damaged.clone().into_iter().collect();
-    // An identity can be computed back from a batch; the second reader does not.
+    // An identity can be computed from a batch; the second reader does not do that.
     if format == Format::Framed && !log_reader::has_header(&files) {
         return Ok(());
     }
@@ -260,7 +260,7 @@ pub fn append(
     let after = read(folder, 0)?;
     let kept = after.records.starts_with(&before.records);
     holds(kept, || format!("an append at {sequence} lost records: {}", words(&after)))?;
-    // Earlier damage that headers and lengths do not show stays.
+    // Earlier damage stays if headers and lengths do not show it.
     let is_there = after.error.is_none()
         && after.records.len() == before.records.len() + 1
         && after.records.last().is_some_and(|last| (last.0, &*last.1) == (sequence, NEW));

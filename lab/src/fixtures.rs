@@ -50,6 +50,6 @@ pub use setting::Setting;
 pub use skip::{skip, test_around};
 pub use tree::Tree;
 
-/// A program in sh that keeps the protocol of `langs/README.md`. A caller appends `main "$@"`, and
-/// before it functions that replace some of the program's own.
+/// A shell program that implements the protocol of `langs/README.md`. A caller appends `main "$@"`,
+/// preceded by functions that replace some of the program's own.
 pub const HONEST_LANGUAGE: &str = include_str!("fixtures/honest.sh");

@@ -68,7 +68,7 @@ fn numbered<'a>(files: &'a [File], ending: &str) -> Vec<(u64, &'a [u8])> {
     found
 }
 
-/// The bytes of a segment, with the facts to judge them by.
+/// The bytes of a segment, and what is known about it.
 #[derive(Clone, Copy)]
 struct Segment<'a> {
     bytes: &'a [u8],
@@ -77,7 +77,7 @@ struct Segment<'a> {
     identity: [u8; 16],
     /// Its file was another segment's.
     is_recycled: bool,
-    /// A cut takes off the records from this one on.
+    /// A cut removes the records from this one on.
     limit: u64,
 }
 
@@ -163,7 +163,7 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Returns whether a batch counts: one that counts only as a whole has all its records.
+    /// Returns whether a batch counts: an atomic one needs all its records.
     fn counts(&self, batch: &Batch) -> bool {
         let mut at = batch.begin + 48;
         let is_there = |sequence| match self.record(at, batch.end, sequence) {
@@ -316,7 +316,7 @@ fn of_header<'a>(bytes: &'a [u8], header: &Header, number: u64) -> Segment<'a> {
     Segment { bytes, block, identity, is_recycled, limit: u64::MAX }
 }
 
-/// Files by number, and the records at which cuts take off the end of some.
+/// Files by number, and the records where cuts end some of them.
 type LiveFiles<'a> = (Vec<(u64, &'a [u8])>, Vec<(u64, u64)>);
 
 /// Leaves out the files that a cut removed from the log: step 1.

@@ -1,4 +1,4 @@
-//! A child process that never outlives its holder. Every tool and test starts its processes by
+//! A child process that never outlives its holder. Every tool and test starts its processes with
 //! this.
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -63,7 +63,7 @@ impl Process {
         None
     }
 
-    /// Sends a signal to the process, and to its children where it leads them.
+    /// Sends a signal to the process, and to its children if it leads a group.
     pub fn send(&self, signal: Signal) {
         let Some(pid) = i32::try_from(self.id()).ok().and_then(Pid::from_raw) else { return };
         // An error means that every process has ended.
@@ -84,7 +84,7 @@ impl Process {
         }
     }
 
-    /// Sends SIGKILL, and waits for the end. A process that the kernel holds cannot be reaped.
+    /// Sends SIGKILL, and waits for the end. A process stuck in the kernel cannot be reaped.
     pub fn kill(&mut self) -> Option<ExitStatus> {
         self.send(Signal::KILL);
         self.wait(GRACE, || true)

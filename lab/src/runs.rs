@@ -54,7 +54,7 @@ enum Lab {
     Kill(kill::Arguments),
     /// Random command lines, with damaged files, closed descriptors and limits.
     Commands(commands::Arguments),
-    /// Logs whose files are swapped, lost, doubled, emptied, older than they were.
+    /// Logs whose files are swapped, lost, duplicated, emptied or outdated.
     Damage(damage::Arguments),
     /// A log in use for a long time on a small disk (as root).
     Soak(soak::Arguments),

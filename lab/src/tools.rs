@@ -1,4 +1,4 @@
-//! Child processes, reports of steps, packages: the ground of every tool.
+//! Child processes, reports of steps, packages: shared by all tools.
 
 #![deny(unsafe_code)]
 

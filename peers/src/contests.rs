@@ -1,4 +1,4 @@
-//! `cargo xtask peers`: wrote against programs that do the same work, in turn, on one folder.
+//! `cargo xtask peers`: wrote beside programs that do the same work, in turn, in one folder.
 
 mod bench;
 mod contender;
@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 use summary::Summary;
 use tempfile::TempDir;
 
-/// Measure wrote against programs that do the same work, in turn, on one folder.
+/// Measure wrote beside programs that do the same work, in turn, in one folder.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The folder to write in; a subfolder is created and removed.

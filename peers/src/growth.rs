@@ -21,7 +21,7 @@ pub struct Arguments {
     /// The folder to write in; a subfolder is created and removed.
     #[arg(long, value_name = "DIR", default_value = ".")]
     path: PathBuf,
-    /// How often each point is measured; the median counts.
+    /// Runs per point; the median counts.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
@@ -48,11 +48,11 @@ pub struct Point {
     pub rate: f64,
     /// The 99th percentile of the latency in milliseconds, where single operations are timed.
     pub p99_ms: Option<f64>,
-    /// Resident memory at its peak, in MiB.
+    /// Peak resident memory, in MiB.
     pub memory_mib: Option<f64>,
 }
 
-/// Measures against each size in turn, and prints a table of each.
+/// Measures each size in turn, and prints its table.
 pub fn growth(arguments: &Arguments) -> Result<(), Failure> {
     let document = root().join("peers/results/growth.md");
     let names = axes::all().iter().map(|axis| axis.name.clone()).collect();
@@ -82,7 +82,7 @@ pub fn growth(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Measures every point of an axis: all once before any is repeated.
+/// Measures every point of an axis, all once before any is repeated.
 fn measured(axis: &GrowthAxis, site: &Site) -> Result<Vec<Vec<Point>>, Failure> {
     let mut runs: Vec<Vec<Vec<Point>>> =
         axis.lines.iter().map(|line| vec![Vec::new(); line.at.len()]).collect();
@@ -130,7 +130,7 @@ fn median_point(runs: &[Point]) -> Point {
     }
 }
 
-/// Returns the middle one, or the lower of the two in the middle.
+/// Returns the median, or the lower of the two middle ones.
 fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures[(figures.len() - 1) / 2]

@@ -1,7 +1,7 @@
-//! `cargo xtask peers`, `growth`, `picture` and `steady`: the command, measured beside others.
+//! `cargo xtask peers`, `growth`, `picture` and `steady`: measures the command beside others.
 //!
-//! It runs the built command and reads its results, and does not use its crates. Only `trial` is
-//! made with the library: one piece of work, as a program that uses it would do it.
+//! It runs the built command and reads its results, and does not use its crates. Only `trial` uses
+//! the library: it does one piece of work, as a program would.
 
 mod contests;
 mod growth;
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Verb {
-    /// Measure wrote and its peers in turn, on one folder.
+    /// Measure wrote and its peers in turn, in one folder.
     Peers(contests::Arguments),
     Growth(growth::Arguments),
     /// Measure, and draw the pictures of the documents.

@@ -1,4 +1,4 @@
-//! The part of a document, between two marks, whose sections a command writes.
+//! A part of a document between two marks; a command writes its sections.
 
 use lab::tools::failure::{Failure, Tried};
 use std::collections::BTreeMap;

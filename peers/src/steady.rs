@@ -75,7 +75,7 @@ impl InMemory {
         output(Command::new("mkfs.ext4").args(["-q", zram::DEVICE]), "mkfs.ext4")?;
         output(Command::new("mount").arg(zram::DEVICE).arg(point.path()), "mount")?;
         let made = InMemory { point, _zram: zram };
-        // The device allocates memory when a block is first written, and the benchmarks are not to
+        // The device allocates memory when a block is first written. The benchmarks must not
         // measure that.
         let filler = made.point.path().join("filler");
         let mut new = File::options();
@@ -133,7 +133,8 @@ impl Steadiness {
         self.intervals.iter().filter(|interval| interval.contains(&figure)).count()
     }
 
-    /// Returns the share of the pairs of an interval and a median in which the one holds the other.
+    /// Returns the share of pairs of an interval and a median where the interval contains the
+    /// median.
     fn pairs_share(&self) -> f64 {
         let held: usize = self.medians.iter().map(|&median| self.holding(median)).sum();
         held as f64 / (self.medians.len() * self.medians.len()) as f64

@@ -20,7 +20,7 @@ const MEMORY_BYTES: u64 = 3 << 30;
 
 const SYS: &str = "/sys/block/zram0";
 const PIECE_BYTES: usize = 1 << 20;
-/// How long another process may still examine the device before its reset, as udev does.
+/// How long another process, such as udev, may still have the device open before its reset.
 const RESET_LIMIT: Duration = Duration::from_secs(10);
 
 /// The device while this process uses it; reset when dropped.
@@ -55,7 +55,7 @@ pub fn take() -> Result<Zram, Failure> {
     Ok(zram)
 }
 
-/// Takes the device with `size_bytes` and leaves it empty. It takes memory for each written block.
+/// Takes the device with `size_bytes`, empty. It uses memory for each written block.
 pub fn sized(size_bytes: u64) -> Result<Zram, Failure> {
     if let Some(because) = unusable(&State::read(), size_bytes) {
         return Err(Failure::Skipped(because));

@@ -1,4 +1,4 @@
-//! `bindings/`, a separate workspace: the library for other languages, tried as their users would.
+//! `bindings/`, a separate workspace: the library for other languages, used as their users would.
 
 use crate::check::{STRICT, step};
 use lab::tools::failure::{Failure, Tried};

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-/// The pages in their order, from the repository's root, with links as they hold there.
+/// The pages in order, from the repository's root, with links relative to it.
 const SUMMARY: &str = "docs/SUMMARY.md";
 const CONFIG: &str = "docs/book.toml";
 
@@ -31,7 +31,7 @@ pub fn book(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs the campaign: the book is made, and every link in it leads somewhere.
+/// Runs the campaign: makes the book, and checks every link in it.
 pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("book", || make(install).map(drop))
 }
@@ -60,8 +60,8 @@ fn make(install: bool) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Lays out the pages in `folder/src` as in the repository, so that their links hold there too,
-/// with every file to which they lead.
+/// Lays out the pages in `folder/src` as in the repository, with every linked file, so that links
+/// work there too.
 fn lay_out(folder: &Path) -> Result<(), Failure> {
     let source = folder.join("src");
     let pages = pages()?;
@@ -93,7 +93,7 @@ fn pages() -> Result<Vec<String>, Failure> {
     Ok(paths.iter().map(|link| from_root(SUMMARY, link)).collect())
 }
 
-/// Returns the `summary` of `docs` as it must be at the root. Each line has at most one link.
+/// Returns the `summary` of `docs`, rewritten for the root. Each line has at most one link.
 fn moved(summary: &str) -> String {
     let line = |line: &str| match line.split_once("](") {
         None => format!("{line}\n"),
@@ -102,7 +102,7 @@ fn moved(summary: &str) -> String {
     summary.lines().map(line).collect()
 }
 
-/// Returns the path from the root to which `link` in `file` leads.
+/// Returns the path from the root that `link` in `file` leads to.
 fn from_root(file: &str, link: &str) -> String {
     let mut path = PathBuf::from(file);
     path.pop();

@@ -25,7 +25,7 @@ pub const STRICT: [&str; 3] = ["--", "-D", "warnings"];
 /// The manifest of the example that needs openraft, a separate workspace.
 pub const RAFT: &str = "examples/raft-log/Cargo.toml";
 
-/// Crates that a program takes on with the library and its default features.
+/// The most crates that the library with default features may add to a program.
 const DEPENDENCIES_MAX: usize = 15;
 
 /// Check format, lints, documents, links, prose and dependencies, and test the tools.
@@ -83,8 +83,8 @@ pub fn step(report: &mut Report, name: &str, words: &[&str]) -> Result<(), Failu
     report.step(name, || run(&mut cargo(words), HANG, Show::Live)?.success(name).map(drop))
 }
 
-/// Fails where `wrote` depends on two versions of a crate: it would be built twice, and its types
-/// would not fit.
+/// Fails if `wrote` depends on two versions of a crate: it would be built twice, with incompatible
+/// types.
 fn no_duplicates() -> Result<(), Failure> {
     let words = ["tree", "-d", "-e", "normal", "-p", "wrote-cli"];
     let finished = run(&mut cargo(&words), HANG, Show::Live)?.success("cargo tree")?;
@@ -94,7 +94,7 @@ fn no_duplicates() -> Result<(), Failure> {
     }
 }
 
-/// Fails where the library, with its default features, depends on more crates than it may.
+/// Fails if the library with default features depends on too many crates.
 fn few_dependencies() -> Result<(), Failure> {
     let words = ["tree", "-e", "normal", "-p", "wrote", "--prefix", "none"];
     let finished = run(&mut cargo(&words), HANG, Show::Live)?.success("cargo tree")?;

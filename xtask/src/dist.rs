@@ -24,7 +24,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Pack the program as an archive, as a Debian package and as an OCI image, with checksums, into
 /// `target/packed`.
 ///
-/// The program is linked statically. The files hold no path, user or time of this machine.
+/// The program is linked statically. The files contain no path, user or time of this machine.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Install no tool; fail where one is missing
@@ -52,7 +52,7 @@ pub fn dist(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs the campaign: installs and runs every packed file in a root that has nothing else.
+/// Runs the campaign: installs and runs every packed file in an otherwise empty root.
 pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
     let Some(packed) = report.make("dist: archive, Debian package and image", || pack(install))?
     else {
@@ -110,8 +110,8 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns the time of the commit in seconds since 1970. It is the time of every packed file, so
-/// that a commit always gives the same bytes.
+/// Returns the time of the commit in seconds since 1970. Every packed file gets this time, so that
+/// a commit always gives the same bytes.
 fn date_s() -> Result<String, Failure> {
     let mut git = Command::new("git");
     git.current_dir(root()).args(["log", "-1", "--format=%ct"]);

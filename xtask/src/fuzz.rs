@@ -18,7 +18,7 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The fuzzer links a C++ library.
 const NEEDED: [&str; 1] = ["c++"];
 /// Flags that count each edge, so that the fuzzer recognizes a new path. They leave out
-/// comparisons, which would teach it the checksums of damaged bytes.
+/// comparisons, from which it would learn the checksums of damaged bytes.
 const INSTRUMENTS: &str = "-Cpasses=sancov-module \
      -Cllvm-args=-sanitizer-coverage-level=4 \
      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -90,7 +90,7 @@ pub fn fuzz(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Builds the fuzzer and runs it for `seconds`.
 ///
-/// Its inputs stay in `target/fuzz`; the next run begins with them.
+/// Its inputs stay in `target/fuzz` for the next run.
 pub fn run_for(subject: Subject, seconds: u32) -> Result<(), Failure> {
     if std::env::consts::ARCH != "x86_64" {
         let architecture = std::env::consts::ARCH;
@@ -104,7 +104,7 @@ pub fn run_for(subject: Subject, seconds: u32) -> Result<(), Failure> {
     command
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-max_len={INPUT_BYTES_MAX}"))
-        // The log of an input has some tens of KiB; an allocation of 64 MiB is a defect.
+        // An input's log has dozens of KiB; an allocation of 64 MiB is a defect.
         .args(["-malloc_limit_mb=64", "-rss_limit_mb=2048", "-timeout=20"])
         .arg(format!("-artifact_prefix={}/", found.display()))
         .args(["-print_final_stats=1", "-use_cmp=0"])

@@ -48,7 +48,7 @@ enum Verb {
     /// Interpret small runs of the library by Miri, which finds undefined behaviour.
     Miri,
     Lab(runs::Arguments),
-    /// Measure wrote and its peers in turn, on one folder.
+    /// Measure wrote and its peers in turn, in one folder.
     #[command(disable_help_flag = true)]
     Peers(peers::Words),
     /// Measure how cost grows: throughput, P99 and memory against one size at a time.

@@ -7,13 +7,13 @@ use lab::tools::repository::{root, target};
 use lab::tools::run::{HANG, Show, run};
 use std::process::Command;
 
-/// The rules of references that are tried, and Miri's flag for each.
+/// The tested models of references, and Miri's flag for each.
 const MODELS: [(&str, &str); 2] =
     [("Stacked Borrows", ""), ("Tree Borrows", "-Zmiri-tree-borrows")];
-/// The log's buffers go to producers as numbers, whose provenance is exposed. Clocks are real.
+/// The log passes buffers to producers as numbers with exposed provenance. Clocks are real.
 const FLAGS: &str = "-Zmiri-disable-isolation -Zmiri-permissive-provenance";
 
-/// Interprets the tests that are made for it by each model, and reports their results.
+/// Interprets the tests made for Miri with each model, and reports their results.
 pub fn miri() -> Result<(), Failure> {
     let mut report = Report::default();
     steps(&mut report)?;

@@ -5,14 +5,14 @@ use lab::tools::programs::cargo_tests;
 use lab::tools::report::Report;
 use lab::tools::repository::{cargo, target};
 
-/// The most interruptions of a thread in favour of another in each order. Most mistakes need one or
-/// two; with three the run takes many minutes.
+/// The most preemptions in each order. Most mistakes need one or two; with three the run takes many
+/// minutes.
 pub const PREEMPTIONS: u32 = 2;
 
 /// Try every order in which the threads that claim places in a log can interleave.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// How often a thread is interrupted, at most, where it need not wait.
+    /// The most preemptions of a thread that need not wait.
     #[arg(long, value_name = "N", default_value_t = PREEMPTIONS)]
     preemptions: u32,
 }
@@ -24,7 +24,7 @@ pub fn model(arguments: &Arguments) -> Result<(), Failure> {
     report.finish()
 }
 
-/// Adds this step to a `report`. Everything is built for it once more, in a separate folder.
+/// Adds this step to a `report`. Everything is built again for it, in a separate folder.
 pub fn step(report: &mut Report, preemptions: u32) -> Result<(), Failure> {
     let mut command = cargo(&["test", "--release", "--package", "wrote", "--lib", "log::model"]);
     command

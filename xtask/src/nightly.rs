@@ -12,7 +12,7 @@ use lab::tools::report::Report;
 use lab::tools::run::end_at;
 use std::time::{Duration, Instant};
 
-/// The time for which a campaign may continue when that of `--within` is over.
+/// How long a campaign may continue after the time of `--within`.
 const OVERTIME: Duration = Duration::from_secs(10 * 60);
 
 /// Run the campaigns: what `cargo xtask test` leaves out because it takes long.
@@ -31,7 +31,7 @@ pub struct Arguments {
     /// later, and list the rest
     #[arg(long, value_name = "TIME", value_parser = duration)]
     within: Option<Duration>,
-    /// Begin rounds of each campaign for this time; one that fails is the last
+    /// Begin rounds of each campaign for this time; a failed round is the last
     #[arg(long, value_name = "TIME", value_parser = duration)]
     each: Option<Duration>,
     /// Install nothing; steps that need a missing program are skipped

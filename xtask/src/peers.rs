@@ -1,4 +1,4 @@
-//! The verbs of `peers/`, a separate workspace, which is built when one of them is called.
+//! The verbs of `peers/`, a separate workspace that is built on demand.
 
 use lab::tools::failure::Failure;
 use lab::tools::repository::root;
@@ -18,7 +18,7 @@ pub struct Words {
     words: Vec<OsString>,
 }
 
-/// Replaces this process by the program that has the verb, in the folder of the call.
+/// Replaces this process by the verb's program, in the caller's folder.
 pub fn run(verb: &str, Words { words }: &Words) -> Result<(), Failure> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["run", "--quiet", "--manifest-path"]).arg(root().join(MANIFEST));

@@ -1,4 +1,5 @@
-//! The program as the README's first command builds it: small, and its benchmark runs.
+//! Checks the program that the README's first command builds: its size, and that its benchmark
+//! runs.
 
 use lab::runs::rows;
 use lab::tools::failure::{Failure, Tried};

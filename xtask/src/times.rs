@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The parts of `.ci/run`, in order, and how many minutes each may take on two idle cores.
+/// The parts of `.ci/run`, in order, with the minutes allowed for each on two idle cores.
 const PARTS: [(&str, u64); 3] = [("check", 6), ("test", 10), ("short", 9)];
-/// How many minutes one step may take there.
+/// The minutes allowed for one step there.
 const STEP_MAX: u64 = 4;
 /// Steps below this number of seconds are left out of the page.
 const SHOWN_MIN_S: f64 = 5.0;
@@ -52,7 +52,7 @@ pub fn times(arguments: &Arguments) -> Result<(), Failure> {
     let finished = beside(arguments.busy, || {
         let mut command = Command::new("bash");
         command.arg(".ci/run").current_dir(&clone);
-        // cargo sets these for this program.
+        // Variables that cargo set for this program.
         command.env_remove("CARGO_TARGET_DIR").env_remove("CARGO_MANIFEST_DIR");
         run(&mut command, 4 * HANG, Show::Live)
     })?;
@@ -202,7 +202,7 @@ fn rows(table: &str) -> Vec<Timed> {
     table.lines().skip(2).filter_map(row).collect()
 }
 
-/// Fails where a part or a step took more than its share of an idle machine, as the page has it.
+/// Fails if a part or a step took more than its share of an idle machine, by the page.
 pub fn check() -> Result<(), Failure> {
     let text = fs::read_to_string(root().join(PAGE)).tried(PAGE)?;
     match over(parts(&text)?.1).as_slice() {
@@ -214,7 +214,7 @@ pub fn check() -> Result<(), Failure> {
 fn over(table: &str) -> Vec<String> {
     let share_s = |row: &Timed| match PARTS.iter().find(|(part, _)| *part == row.part) {
         Some((_, minutes)) if row.step == ALL => minutes * 60,
-        // The tests themselves have what their part has.
+        // The tests themselves get the time of their part.
         Some((_, minutes)) if row.step == "tests" => minutes * 60,
         _ => STEP_MAX * 60,
     };

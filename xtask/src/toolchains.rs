@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
 ///
-/// apt-get installs Debian's packages, as root or by a sudo that asks for no password. mvn and pip3
-/// fetch the rest into ~/.local/share/wrote/toolchains (below XDG_DATA_HOME if set), with links in
+/// apt-get installs Debian's packages, as root or by sudo without a password. mvn and pip3 fetch
+/// the rest into ~/.local/share/wrote/toolchains (below XDG_DATA_HOME if set), with links in
 /// ~/.local/bin, which `wrote langs` searches after PATH. A program that is already there stays, in
 /// any version.
 #[derive(clap::Args)]
@@ -59,8 +59,8 @@ const FETCHED: &[Toolchain] = &[
 /// A toolchain from a registry, and its launcher: a short script, and the link that leads to it.
 ///
 /// The script is in the toolchain's folder, in `bin` beside `lib`, as in the toolchain's own
-/// distribution: a program that follows the link finds the library. The link's target shows that it
-/// is ours; no other program is ever overwritten.
+/// distribution: a program that follows the link finds the library. The link's target identifies it
+/// as ours; other programs are never overwritten.
 struct Toolchain {
     name: &'static str,
     version: &'static str,
@@ -156,7 +156,7 @@ impl Places {
         fs::read_link(file).is_ok_and(|target| target.starts_with(&self.toolchains))
     }
 
-    /// Replaces an old link in one step: another process may be calling it.
+    /// Replaces an old link atomically, because another process may be calling it.
     fn lead(&self, link: &Path, script: &Path) -> std::io::Result<()> {
         fs::create_dir_all(&self.launchers)?;
         let work = tempfile::Builder::new().prefix(".linking-").tempdir_in(&self.launchers)?;

@@ -11,7 +11,7 @@ pub struct Tool {
     /// The crate, and its program.
     name: &'static str,
     version: &'static str,
-    /// Its features; the default ones are off.
+    /// Its features, without the default ones.
     features: &'static str,
 }
 
@@ -25,8 +25,8 @@ pub const CARGO_DEB: Tool = Tool { name: "cargo-deb", version: "3.8.0", features
 pub const CARGO_SEMVER_CHECKS: Tool =
     Tool { name: "cargo-semver-checks", version: "0.51.0", features: "" };
 
-/// Returns the path of `tool`, which is built where it is missing. That takes some minutes, once.
-/// Without `install` the step is skipped then.
+/// Returns the path of `tool`, building it if it is missing, which takes some minutes. Without
+/// `install` the step is then skipped.
 pub fn provide(tool: &Tool, install: bool) -> Result<PathBuf, Failure> {
     let folder = target().join("tools");
     let folder = std::path::absolute(&folder).tried(folder.display())?;
@@ -45,7 +45,7 @@ pub fn provide(tool: &Tool, install: bool) -> Result<PathBuf, Failure> {
         command.env("CARGO_TARGET_DIR", &build);
         run(&mut command, HANG, Show::Live)?.success("cargo install")
     });
-    // Its size is many times that of the program.
+    // It is many times larger than the program.
     let _ = std::fs::remove_dir_all(&build);
     fetched.map(|_| program)
 }

@@ -47,7 +47,7 @@ typedef enum {
   WROTE_KIND_DIFFERS = 9,
   // Bytes that were written can't be read any more.
   WROTE_KIND_DAMAGED = 10,
-  // A segment of another log is among those of this one.
+  // A segment of another log is among this log's.
   WROTE_KIND_FOREIGN = 11,
   // The work was interrupted.
   WROTE_KIND_INTERRUPTED = 12,
@@ -105,8 +105,8 @@ typedef struct wrote_reader wrote_reader;
 // The promise for one record, or for a group of them. It does not keep its log open.
 typedef struct wrote_ticket wrote_ticket;
 
-// An eventfd(2) by which a log wakes an event loop. One serves any number of tickets. Any thread
-// may use it at any time, except for wrote_wakeup_free().
+// An eventfd(2) for a log to wake an event loop. One serves any number of tickets. Any thread may
+// use it at any time, except for wrote_wakeup_free().
 typedef struct wrote_wakeup wrote_wakeup;
 
 // Writes a file from start to end, in place of fopen(3), fwrite(3) and fclose(3).
@@ -115,7 +115,7 @@ typedef struct wrote_wakeup wrote_wakeup;
 // background. An error there is returned by the next call and by every later one.
 typedef struct wrote_writer wrote_writer;
 
-// Options of a log: `wrote_log_options options = { sizeof options };` and then those that you
+// Options of a log: `wrote_log_options options = { sizeof options };` and then the ones that you
 // want. 0 is the default of each.
 typedef struct {
   // sizeof(wrote_log_options).
@@ -185,7 +185,7 @@ typedef struct {
   uint64_t written_at_ns;
 } wrote_record;
 
-// Options of a writer: `wrote_writer_options options = { sizeof options };` and then those that
+// Options of a writer: `wrote_writer_options options = { sizeof options };` and then the ones that
 // you want. 0 is the default of each.
 typedef struct {
   // sizeof(wrote_writer_options).
@@ -272,9 +272,9 @@ int wrote_log_append_wait(const wrote_log *log,
                           uint64_t *sequence,
                           wrote_error **error);
 
-// Appends consecutive records, of which all or none are there after a crash. All together must fit
-// into one buffer. The first one's sequence goes to `sequence`; `ticket` is for all. Both may be
-// NULL.
+// Appends consecutive records. After a crash either all of them exist or none. All together must
+// fit into one buffer. The first one's sequence goes to `sequence`; `ticket` is for all. Both may
+// be NULL.
 int wrote_log_append_all(const wrote_log *log,
                          const struct iovec *records,
                          size_t count,
@@ -674,9 +674,9 @@ int wrote_log_append_wait(const wrote_log *log,
                           uint64_t *sequence,
                           wrote_error **error);
 
-// Appends consecutive records, of which all or none are there after a crash. All together must fit
-// into one buffer. The first one's sequence goes to `sequence`; `ticket` is for all. Both may be
-// NULL.
+// Appends consecutive records. After a crash either all of them exist or none. All together must
+// fit into one buffer. The first one's sequence goes to `sequence`; `ticket` is for all. Both may
+// be NULL.
 int wrote_log_append_all(const wrote_log *log,
                          const struct iovec *records,
                          size_t count,

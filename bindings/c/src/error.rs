@@ -32,7 +32,7 @@ pub enum Kind {
     Differs = 9,
     /// Bytes that were written can't be read any more.
     Damaged = 10,
-    /// A segment of another log is among those of this one.
+    /// A segment of another log is among this log's.
     Foreign = 11,
     /// The work was interrupted.
     Interrupted = 12,

@@ -117,9 +117,9 @@ pub unsafe extern "C" fn wrote_log_append_wait(
     }
 }
 
-/// Appends consecutive records, of which all or none are there after a crash. All together must fit
-/// into one buffer. The first one's sequence goes to `sequence`; `ticket` is for all. Both may be
-/// NULL.
+/// Appends consecutive records. After a crash either all of them exist or none. All together must
+/// fit into one buffer. The first one's sequence goes to `sequence`; `ticket` is for all. Both may
+/// be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_append_all(
     log: *const Log,

@@ -35,7 +35,7 @@ pub fn policy(sync: u32, interval_ms: u32) -> Result<Option<SyncPolicy>, Failure
     }))
 }
 
-/// Options of a writer: `wrote_writer_options options = { sizeof options };` and then those that
+/// Options of a writer: `wrote_writer_options options = { sizeof options };` and then the ones that
 /// you want. 0 is the default of each.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -56,7 +56,7 @@ pub struct WriterOptions {
     pub cached: bool,
 }
 
-/// Options of a log: `wrote_log_options options = { sizeof options };` and then those that you
+/// Options of a log: `wrote_log_options options = { sizeof options };` and then the ones that you
 /// want. 0 is the default of each.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -130,7 +130,7 @@ unsafe impl Sized for WriterOptions {}
 // SAFETY: numbers and booleans behind a size.
 unsafe impl Sized for LogOptions {}
 
-/// Returns the caller's options, with zeros for those that the caller's header does not have yet;
+/// Returns the caller's options, with zeros for options that the caller's header does not have yet;
 /// all zeros for NULL.
 ///
 /// # Safety

@@ -41,8 +41,8 @@ impl Ticket {
     }
 }
 
-/// An eventfd(2) by which a log wakes an event loop. One serves any number of tickets. Any thread
-/// may use it at any time, except for wrote_wakeup_free().
+/// An eventfd(2) for a log to wake an event loop. One serves any number of tickets. Any thread may
+/// use it at any time, except for wrote_wakeup_free().
 pub struct Wakeup(Arc<wrote_bindings::Wakeup>);
 
 /// Makes a wakeup, which is freed by wrote_wakeup_free().

@@ -34,7 +34,7 @@ fn run(source: &str, flags: &[&str], is_static: bool, by: &[&str]) -> String {
     }
     let built = build.output().expect("a C compiler");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    // The name by which programs ask for the shared library.
+    // The shared library's name for programs (its soname).
     std::os::unix::fs::symlink(
         libraries().join("libwrote.so"),
         folder.path().join("libwrote.so.0"),

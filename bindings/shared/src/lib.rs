@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 use wrote::Error;
 
-/// An `eventfd(2)` by which a log wakes an event loop. One serves any number of tickets.
+/// An `eventfd(2)` for a log to wake an event loop. One serves any number of tickets.
 pub struct Wakeup {
     fd: OwnedFd,
     /// Whether the descriptor is readable, so that many tickets cost one write.

@@ -68,7 +68,7 @@ impl Scratch {
     ///
     /// # Errors
     ///
-    /// Those of [`Scratch::make`] and [`Peers::meet`].
+    /// As [`Scratch::make`] and [`Peers::meet`].
     pub fn make_for(parent: &Path, peers: &dyn Peers) -> Result<Scratch, Error> {
         if !peers.are_many() {
             return Scratch::make(parent);

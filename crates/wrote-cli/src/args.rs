@@ -142,7 +142,7 @@ pub enum Command {
     Man,
 }
 
-/// Where a result goes.
+/// Where to write a result.
 #[derive(Clone, Debug, Args)]
 #[group(skip)]
 #[command(group = clap::ArgGroup::new("files").args(["output", "html"]).multiple(true))]

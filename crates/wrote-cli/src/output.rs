@@ -17,7 +17,7 @@ use wrote_result::Error;
 ///
 /// # Errors
 ///
-/// Those of [`to_stdout`].
+/// As [`to_stdout`].
 pub fn styled_to_stdout(text: &StyledStr) -> Result<(), Error> {
     to_stdout(|out| match stdout_screen().colour {
         true => write!(out, "{}", text.ansi()),
@@ -101,7 +101,7 @@ impl ResultFiles {
     ///
     /// # Errors
     ///
-    /// Those of [`ResultFile::new`], and [`Error::Usage`] where both are one file.
+    /// As [`ResultFile::new`], and [`Error::Usage`] where both are one file.
     pub fn of(to: &OutputArgs) -> Result<ResultFiles, Error> {
         let text = ResultFile::of("--output", to.output.as_deref(), to.force)?;
         let page = ResultFile::of("--html", to.html.as_deref(), to.force)?;
@@ -133,7 +133,7 @@ impl ResultFiles {
     ///
     /// # Errors
     ///
-    /// Those of [`deliver`] and [`ResultFile::write`].
+    /// As [`deliver`] and [`ResultFile::write`].
     pub fn deliver(
         self,
         name: &str,
@@ -168,7 +168,7 @@ impl ResultFile {
     ///
     /// # Errors
     ///
-    /// Those of [`ResultFile::new`].
+    /// As [`ResultFile::new`].
     pub fn of(
         argument: &str,
         path: Option<&Path>,

@@ -34,7 +34,7 @@ const STEPS: u32 = 1000;
 pub struct Reporter {
     /// A bar on standard error, where that is a terminal that can draw one, and lines above it.
     bar: Option<ProgressBar>,
-    /// When what is under way is expected to end.
+    /// The expected end of the current work.
     end: Arc<Mutex<Option<Instant>>>,
     /// The number of folders of a comparison of languages; `None` of a benchmark.
     folders: Option<usize>,

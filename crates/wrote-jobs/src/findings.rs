@@ -75,9 +75,9 @@ pub struct Burst {
 /// The rates of a stream into new blocks, and of a second one over them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FirstTouch {
-    /// Of the first write, its flush counted.
+    /// The rate of the first write, including its flush.
     pub first_bytes_per_s: f64,
-    /// Of the second.
+    /// The rate of the second write.
     pub again_bytes_per_s: f64,
 }
 

@@ -31,7 +31,7 @@ use wrote_result::{Error, Stop};
 ///
 /// # Errors
 ///
-/// Those of [`run`] that can be known before the first group has run.
+/// As [`run`], as far as known before the first group has run.
 pub fn check(
     specs: &[JobSpec],
     permissions: Permissions,

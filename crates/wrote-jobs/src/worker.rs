@@ -34,8 +34,8 @@ use wrote_result::{Error, Stop};
 /// more save few calls and switches. A worker waits for at most half of its depth, so that the
 /// device always has work.
 const TOGETHER_MAX: usize = 32;
-/// Where the task gives no number, a worker waits for as many completions as come in this time. It
-/// sees a completion late by at most this.
+/// If the task sets no number, a worker collects completions for this time. It notices a completion
+/// late by at most this.
 const PATIENCE_NS: u64 = 100_000;
 /// The due time of an operation without a rate: its time counts from its submission.
 const NOT_DUE: u64 = u64::MAX;
@@ -47,7 +47,7 @@ pub struct Done {
     pub tally: Tally,
     /// When the clock began: just before the first operation, or at the end of the ramp.
     pub began: Instant,
-    /// Just after the last acknowledgement, that of a last flush included (M1).
+    /// Just after the last acknowledgement, including a last flush's (M1).
     pub ended: Instant,
     /// The thread's CPU use in between.
     pub thread: Usage,
@@ -118,7 +118,7 @@ pub struct Worker<'a> {
     issued: u64,
     /// The number of operations after which the task pauses next.
     think_at: u64,
-    /// When the last pause ended; no operation of a job with a rate is due before.
+    /// The end of the last pause. No operation of a job with a rate is due before.
     thought_until_ns: u64,
     flushes: Flushes,
     paced: bool,

@@ -8,7 +8,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 ///
 /// # Errors
 ///
-/// Those of `setrlimit(2)`; the limit then stays as it is.
+/// As `setrlimit(2)`; the limit then stays as it is.
 pub fn raise_limit() -> io::Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -93,7 +93,7 @@ pub struct Rows<'a> {
 
 /// A row in the words of a table.
 pub struct Line<'a> {
-    /// Without its workload's name.
+    /// The row's name, without its workload's.
     pub name: String,
     pub old: String,
     pub new: String,

@@ -1,4 +1,4 @@
-//! Findings as a page and a text show them.
+//! Findings in pages and texts.
 
 use crate::tree::{Remark, Weight};
 use wrote_result::compare;

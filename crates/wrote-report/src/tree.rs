@@ -77,7 +77,7 @@ pub enum Style {
     Apart,
     /// Below a title.
     List,
-    /// At the end, faint.
+    /// Faint, at the end.
     Foot,
 }
 

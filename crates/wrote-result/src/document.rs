@@ -47,7 +47,7 @@ pub struct Document {
     pub command: Vec<String>,
     /// The machine.
     pub host: Host,
-    /// The disk under the path; of several ranks, under that of rank 0.
+    /// The disk under the path; with several ranks, under rank 0's path.
     pub target: Target,
     /// The processes that measured together, where there were several.
     pub ranks: Option<Ranks>,
@@ -276,7 +276,7 @@ pub struct Advice {
 pub struct Answer {
     /// The question in a few words: `Stream, durable`.
     pub question: String,
-    /// The name of the row with the figure: that of the simplest way.
+    /// The name of the row with the figure, the simplest way's.
     pub row: String,
     /// The way in a few words: `write(), one fdatasync`.
     pub how: String,

@@ -45,7 +45,7 @@ pub struct Document {
 pub struct Language {
     /// Unique: `cpp`, `cpp-get-put`.
     pub id: String,
-    /// As it is shown: `C++ get/put`.
+    /// The displayed name: `C++ get/put`.
     pub name: String,
     /// How its program writes bytes: `BufWriter, 8 KiB`.
     pub way: String,
@@ -186,10 +186,10 @@ impl Row {
 pub struct Run {
     /// File bytes, over all timings.
     pub bytes: u64,
-    /// By the program's own clock: from the opening of the file to its closing, in seconds; the sum
-    /// where there are several timings.
+    /// Seconds by the program's own clock, from opening the file to closing it; the sum of several
+    /// timings.
     pub elapsed_s: f64,
-    /// From the start of the process to its end, in seconds, by our clock.
+    /// Seconds by our clock, from the start of the process to its end.
     pub process_s: f64,
     /// CPU seconds in user space, of the whole process.
     pub cpu_user_s: f64,

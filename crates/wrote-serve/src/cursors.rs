@@ -251,7 +251,7 @@ impl Cursors {
     ///
     /// # Errors
     ///
-    /// Those of [`wrote::write`].
+    /// As [`wrote::write`].
     pub(crate) async fn save(&self) -> Result<(), Error> {
         let awaited = self.lock().changes;
         let mut saved = self.saved.lock().await;

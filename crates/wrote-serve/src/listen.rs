@@ -32,7 +32,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) enum Bound {
     Tcp(TcpListener),
-    /// With its file, unless a service manager owns it.
+    /// A Unix socket with its file, unless a service manager owns it.
     Unix(UnixListener, Option<SocketFile>),
     Datagrams(Datagrams),
     /// A stream socket that a service manager keeps open.

@@ -57,9 +57,9 @@ pub struct Handle {
 
 #[derive(Clone, Debug)]
 struct Listener {
-    /// As configured.
+    /// The configured listener.
     asked: Listen,
-    /// With the address that the kernel chose.
+    /// The listener with the address that the kernel chose.
     actual: Arc<Listen>,
     settings: watch::Sender<Settings>,
     /// The length of its log's buffers.

@@ -72,7 +72,7 @@ fn shown(text: &str) -> String {
     let (place, rest) = text.split_at(text.find(['?', '#']).unwrap_or(text.len()));
     let hidden = if rest.is_empty() { "" } else { "?..." };
     let (scheme, path) = place.split_at(place.find("://").map_or(0, |at| at + 3));
-    // A secret may hold a slash.
+    // A secret may contain a slash.
     match path.rfind('@') {
         Some(at) => format!("{scheme}...{}{hidden}", &path[at..]),
         None => format!("{place}{hidden}"),

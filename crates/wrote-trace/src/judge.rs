@@ -32,7 +32,7 @@ pub struct Judge {
     /// The places found, by index of their kind.
     found: BTreeMap<usize, Found>,
     files: HashMap<FileId, Facts>,
-    /// When each removed name was removed, until a file takes it again.
+    /// When each removed name was removed, until a file gets the name again.
     unlinked: HashMap<PathBuf, u64>,
     /// Durable files removed from a folder that was not flushed since, with times.
     unflushed_unlinks: HashMap<FileId, Vec<(PathBuf, u64)>>,

@@ -475,7 +475,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// Those of the kernel.
+    /// The kernel's.
     pub fn make(&self, folder: &Path) -> io::Result<()> {
         for (path, (entry, mode)) in &self.0 {
             let path = folder.join(path);

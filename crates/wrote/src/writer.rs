@@ -140,7 +140,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::write`](fn@crate::write).
+    /// As [`crate::write`](fn@crate::write).
     pub fn replace(path: impl AsRef<Path>) -> Result<Writer, Error> {
         Writer::options().replace(true).open(path)
     }

@@ -1,21 +1,21 @@
-//! Where an entry stands: Raft's indexes mapped to the log's sequences.
+//! Maps Raft's indexes to the log's sequences.
 
 use std::io;
 use std::ops::Range;
 
-/// The places of all entries in a log.
+/// Positions of all entries in a log.
 ///
-/// Both numbers rise by one with each entry. Only where a snapshot took the place of entries, the
-/// index leaps: there a stretch begins.
+/// Both numbers increase by one with each entry. Only where a snapshot replaced entries, the index
+/// jumps, and a new stretch begins.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// In order. Indexes rise from stretch to stretch.
+    /// Stretches in order. Indexes increase from stretch to stretch.
     stretches: Vec<Stretch>,
     /// The sequence of the next record.
     next: u64,
 }
 
-/// A run of entries without a leap, to the beginning of the next stretch.
+/// A run of entries without a jump, up to the next stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stretch {
     /// The sequence of its first entry.
@@ -25,18 +25,18 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// Returns the index that the record `sequence` has without a leap before it.
+    /// Returns the index of the record `sequence` if no jump comes before it.
     fn index_at(self, sequence: u64) -> u64 {
         self.index + (sequence - self.sequence)
     }
 }
 
 impl Places {
-    /// Finds the stretches of a log with the records `there`. `index_of` reads the index in a
-    /// record.
+    /// Finds the stretches of a log that holds the records `there`. `index_of` reads a record's
+    /// index.
     ///
-    /// The distance from a sequence to its index never falls. So a bisection finds each leap, and
-    /// a log without one costs two reads.
+    /// The difference between index and sequence never decreases. So a binary search finds each
+    /// jump, and a log without jumps costs two reads.
     pub fn survey(
         there: Range<u64>,
         mut index_of: impl FnMut(u64) -> io::Result<u64>,
@@ -71,8 +71,8 @@ impl Places {
         self.next
     }
 
-    /// Returns the sequence of the first entry with this index or a later one; that of the next
-    /// record if there is none.
+    /// Returns the sequence of the first entry with this index or a later one; the next record's if
+    /// there is none.
     pub fn sequence(&self, index: u64) -> u64 {
         for (number, stretch) in self.stretches.iter().enumerate() {
             let end = self.stretches.get(number + 1).map_or(self.next, |later| later.sequence);
@@ -95,7 +95,7 @@ impl Places {
         self.next += 1;
     }
 
-    /// Takes the record `sequence` and every later one off.
+    /// Removes the record `sequence` and all later ones.
     pub fn cut(&mut self, sequence: u64) {
         self.stretches.retain(|stretch| stretch.sequence < sequence);
         self.next = self.next.min(sequence);

@@ -12,7 +12,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wrote::{Log, LogReader};
 
-/// The bytes of entries after which a limited read ends.
+/// A limited read ends after this many bytes of entries.
 const LIMIT_BYTES: usize = 1 << 20;
 
 /// The part of a store that its readers share.
@@ -22,7 +22,7 @@ pub struct Shared<C: RaftTypeConfig> {
     reader: Mutex<LogReader>,
 }
 
-/// The facts of the log that take no read.
+/// Facts about the log that need no read.
 pub struct State<C: RaftTypeConfig> {
     pub places: Places,
     /// The id of the last record, purged or not.
@@ -31,7 +31,7 @@ pub struct State<C: RaftTypeConfig> {
 }
 
 impl<C: RaftTypeConfig> State<C> {
-    /// Returns the ids as openraft asks for them.
+    /// Returns the ids that openraft asks for.
     pub fn log_state(&self) -> LogState<C> {
         let purged = self.purged.clone();
         let is_left = |last: &LogId<C::NodeId>| last.index >= self.first_index();
@@ -74,7 +74,7 @@ impl<C: RaftTypeConfig> Shared<C> {
             if sequences.is_empty() {
                 return Ok(Vec::new());
             }
-            // Made under the lock, so before a later cut: its wait ends even then.
+            // Created under the lock, and so before any later cut; its wait ends even then.
             let ticket = self.log.ticket(sequences.end - 1).until_written().into_owned();
             (sequences, ticket)
         };

@@ -1,4 +1,4 @@
-//! `LogStore`: what openraft writes, in the order in which it writes it.
+//! `LogStore`: stores openraft's writes, in their order.
 
 use crate::places::Places;
 use crate::reader::{LogStoreReader, Shared, State, bytes_at, entry_at};
@@ -50,14 +50,15 @@ impl Default for Sizes {
 /// | truncation | when the call returns |
 /// | purge | when the call returns |
 ///
-/// A crash before that leaves the state before the call or after it. Of a batch longer than a
-/// buffer it may leave the beginning.
+/// An earlier crash leaves the state before the call or after it. It may leave only the beginning
+/// of a batch that is longer than a buffer.
 ///
 /// A write of another kind waits until the entries before it are durable, as openraft asks for.
 /// After a failed write or flush of the log, every later call fails. Open the store again then.
 ///
-/// The folder has a folder `log`, and the files `vote`, `committed` and `purged`. One store at a
-/// time has it open. Dropping the store and its last reader closes it, which waits for the disk.
+/// The folder contains a folder `log` and the files `vote`, `committed` and `purged`. Only one
+/// store at a time can have it open. Dropping the store and its last reader closes it, which waits
+/// for the disk.
 pub struct LogStore<C: RaftTypeConfig> {
     shared: Arc<Shared<C>>,
     vote: Saved,
@@ -67,7 +68,7 @@ pub struct LogStore<C: RaftTypeConfig> {
     appended: UnboundedSender<Appended<C>>,
 }
 
-/// A batch that openraft wants to hear of when it is durable.
+/// A batch whose durability is reported to openraft.
 struct Appended<C: RaftTypeConfig> {
     /// The ticket of its last record, or of the last before it.
     ticket: Option<Ticket<'static>>,
@@ -75,8 +76,8 @@ struct Appended<C: RaftTypeConfig> {
 }
 
 impl<C: RaftTypeConfig> LogStore<C> {
-    /// Opens the store in `folder`, and makes it if there is none. Call it in a runtime of tokio,
-    /// which then runs the task that calls openraft back.
+    /// Opens the store in `folder`, creating it if needed. Call this in a tokio runtime, which then
+    /// runs the task for openraft's callbacks.
     ///
     /// Fails if another store has the folder open, or if durable entries cannot be read.
     pub async fn open(folder: impl AsRef<Path>) -> io::Result<LogStore<C>> {
@@ -139,7 +140,7 @@ impl<C: RaftTypeConfig> LogStore<C> {
         Some(self.shared.log.ticket(last).until_durable().into_owned())
     }
 
-    /// Waits until all entries that were appended are durable.
+    /// Waits until all appended entries are durable.
     async fn settle(&self) -> io::Result<()> {
         match self.last_ticket() {
             Some(ticket) => Ok(ticket.await?),
@@ -159,7 +160,7 @@ impl<C: RaftTypeConfig> LogStore<C> {
             if sequence == state.places.next() {
                 return Ok(());
             }
-            // No reader looks for these entries from now on.
+            // From now on no reader searches for these entries.
             state.places.cut(sequence);
             sequence
         };
@@ -198,7 +199,7 @@ impl<C: RaftTypeConfig> LogStore<C> {
     }
 }
 
-/// Opens the log, and finds out what is in it.
+/// Opens the log and examines its content.
 fn open<C: RaftTypeConfig>(folder: &Path, sizes: Sizes, purged: &Saved) -> io::Result<Shared<C>> {
     if !folder.is_dir() {
         fs::create_dir_all(folder)?;
@@ -223,7 +224,7 @@ fn open<C: RaftTypeConfig>(folder: &Path, sizes: Sizes, purged: &Saved) -> io::R
     Ok(Shared::new(log, state, reader))
 }
 
-/// Calls openraft back for each batch, in their order, when it is durable.
+/// Calls openraft back for each batch, in order, once it is durable.
 async fn call_back<C: RaftTypeConfig>(mut appended: UnboundedReceiver<Appended<C>>) {
     while let Some(Appended { ticket, callback }) = appended.recv().await {
         let result = match ticket {
@@ -248,7 +249,7 @@ impl<C: RaftTypeConfig> Default for Group<C> {
 }
 
 impl<C: RaftTypeConfig> Group<C> {
-    /// Returns the bytes that the group takes in a buffer with this record, too.
+    /// Returns the bytes that the group needs in a buffer, including this record.
     fn bytes_with(&self, record: &[u8]) -> usize {
         self.bytes + RECORD_HEADER_BYTES + record.len()
     }

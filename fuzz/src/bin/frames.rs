@@ -1,5 +1,5 @@
-//! A fuzz target: parses any bytes as frames, and compares the messages of one stream however it is
-//! cut into reads.
+//! A fuzz target: parses arbitrary bytes as frames. Splitting the stream into other reads must give
+//! the same messages.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 /// The fuzzer's bytes.
 #[derive(Arbitrary, Debug)]
 struct Input {
-    /// Lengths of the pieces, and the messages for which the log has room then.
+    /// Lengths of the pieces, and how many messages the log has room for at each.
     cuts: Vec<(u8, u8)>,
     stream: Vec<u8>,
 }

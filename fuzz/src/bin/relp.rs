@@ -1,5 +1,5 @@
-//! A fuzz target: parses sessions of RELP, most of them nearly right, and compares the messages and
-//! answers of one session however it is cut into reads.
+//! A fuzz target: parses RELP sessions, most of them nearly valid. Splitting a session into other
+//! reads must give the same messages and answers.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ use std::io::Write;
 /// The fuzzer's bytes.
 #[derive(Arbitrary, Debug)]
 struct Input {
-    /// Lengths of the pieces, and the messages for which the log has room then.
+    /// Lengths of the pieces, and how many messages the log has room for at each.
     cuts: Vec<(u8, u8)>,
     /// Whether the session begins as it should.
     is_opened: bool,

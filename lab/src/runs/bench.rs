@@ -39,7 +39,7 @@ pub fn lost(rows: &[Value], (key, value): (&str, &Value), reason: &str) -> Resul
 }
 
 /// Fails unless one of the rows that asked for `value` as setting `key` names a fallback with
-/// `reason`. A small row may have got its value.
+/// `reason`. A small row may have got the requested value.
 pub fn reduced(rows: &[Value], (key, value): (&str, &Value), reason: &str) -> Result<(), Failure> {
     if asking(rows, key, value)?.iter().any(|row| names(row, reason)) {
         return Ok(());

@@ -19,7 +19,7 @@ const NO_ENGINE: [&str; 2] = ["wrote_report", "wrote_result"];
 /// condition covers their use of io_uring.
 const NEVER_MODULES: [&str; 5] = ["langs::", "programs::", "text::", "pages::", "mpi::"];
 /// Modules of the library's tests that probe the ring and fall back, or use a log as a program
-/// does. No other test proves that.
+/// does. No other test covers that.
 const ENGINE: [&str; 3] = ["engine::", "file_waiting::", "writer::"];
 const LOG: [&str; 2] = ["append::", "open::"];
 const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
@@ -115,7 +115,7 @@ fn confined(programs: &Programs, condition: &Condition, program: &Path) -> Comma
     command
 }
 
-/// Runs tests as one step: the run without a refusal counts them.
+/// Runs tests as one step, because the run without a refusal counts them.
 fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<(), Failure> {
     let job = |program: &Program| {
         let arguments = arguments(program, condition, share)?;

@@ -1,4 +1,4 @@
-//! Logs whose files are damaged as a whole: swapped, lost, doubled, emptied, older than they were.
+//! Logs with whole files damaged: swapped, lost, duplicated, emptied or outdated.
 
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::report::Report;

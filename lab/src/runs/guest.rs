@@ -43,7 +43,7 @@ pub struct Guest<'a> {
     pub disks: &'a [Disk],
     /// Further parameters of the kernel.
     pub parameters: &'a str,
-    /// The time after which the machine is ended.
+    /// The machine is ended after this time.
     pub limit: Duration,
 }
 
@@ -65,11 +65,11 @@ pub struct Disk {
     pub image: PathBuf,
 }
 
-/// A kernel and a shell, downloaded.
+/// A downloaded kernel and shell.
 pub struct Base(Cached);
 
 impl Base {
-    /// Takes them from the cache, or downloads them.
+    /// Gets them from the cache, or downloads them.
     pub fn fetch() -> Result<Base, Failure> {
         cache::fetch().map(Base)
     }
@@ -134,7 +134,7 @@ fn show(results: &Results, shown: usize) -> usize {
 /// Every lab names the same build, so that cargo does it once.
 pub fn library_tests(name: &str, modules: &[&str]) -> Result<(Program, Vec<Planned>), Failure> {
     let mut command = cargo(&["test", "-p", "wrote", "--no-run"]);
-    // With a target named, the flags do not apply to macros, which run on this machine.
+    // If the target is named, the flags do not apply to macros, which run on this machine.
     command.args(["--target", TARGET]).env("RUSTFLAGS", RUSTFLAGS);
     // The emulated processor is slow.
     command.env("CARGO_PROFILE_TEST_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");

@@ -43,7 +43,7 @@ const SUBJECTS: [&str; 10] = [
     "log-served",
     "wal",
 ];
-/// The latest moment after all subjects are ready.
+/// The latest kill after all subjects are ready.
 const LATEST_MS: f64 = 200.0;
 
 /// Kills every subject at each moment. The library's own test then kills a log once more, in which

@@ -15,7 +15,7 @@ const SCRIPT: &str = include_str!("../../guest/nvme.sh");
 
 /// The file systems, each on its own controller, and their sizes: XFS needs 300 MiB.
 const DISKS: &[(&str, u64, &[&str])] = &[
-    // The kernel initialises nothing later: a test would count its transfers.
+    // Initialised at once, because a test would count the kernel's later transfers.
     ("ext4", 320 << 20, &["-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]),
     ("xfs", 320 << 20, &["-f"]),
 ];

@@ -150,7 +150,7 @@ fn cut(program: &Path, file_system: FileSystem, seed: u64, moments: u32) -> Resu
         eprintln!("{}", describe(name, tally));
     }
     done.map_err(|failure| {
-        // In that case no promise of a program can be judged.
+        // In that case a program's promises cannot be judged.
         let failure = match (failure, disk.damage()) {
             (Failure::Failed(because), Some(damage)) => {
                 Failure::Skipped(format!("{because}; {damage}"))
@@ -201,7 +201,7 @@ fn draw(seed: u64, number: u32) -> Moment {
     Moment { delay, seed, again: (number % 2 == 1).then_some(again) }
 }
 
-/// Fails where the result of the subject `name` is not the required one.
+/// Fails if the result of the subject `name` is not the required one.
 fn judge(name: &str, seen: &Seen) -> Result<(), String> {
     let (action, errno) = &seen.refused;
     if !REFUSALS.contains(errno) {
@@ -211,7 +211,7 @@ fn judge(name: &str, seen: &Seen) -> Result<(), String> {
     if holds { Ok(()) } else { Err(seen.faults.join("; ")) }
 }
 
-/// Fails where a subject of [`UNSYNCED`] kept every promise.
+/// Fails if a subject of [`UNSYNCED`] kept every promise.
 pub fn sees_something(tallies: &[Vec<Seen>]) -> Result<(), Failure> {
     let mut subjects = SUBJECTS.iter().zip(tallies);
     let blind = subjects.find(|(name, tally)| UNSYNCED.contains(name) && broken(tally) == 0);
@@ -220,7 +220,7 @@ pub fn sees_something(tallies: &[Vec<Seen>]) -> Result<(), Failure> {
     })
 }
 
-/// Counts the moments in which a promise was broken.
+/// Counts the moments with a broken promise.
 fn broken(all: &[Seen]) -> usize {
     count(all, |seen| !seen.faults.is_empty())
 }

@@ -32,7 +32,7 @@ impl Arguments {
     }
 }
 
-/// Runs one program a seed, with random faults and power cuts.
+/// Runs one program per seed, with random faults and power cuts.
 pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
     let Arguments { seeds, from_seed, hidden_faults } = arguments;
     let from_seed = from_seed.unwrap_or_else(super::draw_seed);

@@ -11,7 +11,7 @@ use crate::tools::run::{HANG, Show, check_interrupted, run, twice};
 use std::path::Path;
 use std::process::Command;
 
-/// The Debian packages, with the libraries that a machine without them lacks.
+/// The Debian packages, including libraries that may be missing.
 const PACKAGES: [&str; 11] = [
     "rsyslog",
     "rsyslog-relp",
@@ -23,10 +23,10 @@ const PACKAGES: [&str; 11] = [
     "libpcre3",
     "libnet1",
     "libwrap0",
-    // Its promtool judges the server's metrics.
+    // Its promtool checks the server's metrics.
     "prometheus",
 ];
-/// The file that lists the packages which were unpacked.
+/// The file that lists the unpacked packages.
 const LIST: &str = "packages";
 
 /// The client of Redis in Python, in a fixed version.
@@ -40,7 +40,7 @@ const GO_REDIS: &str = "crates/wrote-serve/tests/it/clients/go-redis";
 const PAGES: &str = "crates/wrote-cli/tests/pages";
 const PAGES_FILES: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
 
-/// Provides every client, a step each. Where a registry does not answer, its client is skipped.
+/// Provides every client, one step each. If a registry does not answer, its client is skipped.
 pub fn provide(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("clients of Debian", || unpacked(install))?;
     report.step("client redis-py", || redis_py(install))?;
@@ -128,7 +128,7 @@ pub fn go_build(folder: &str, programs: &[(&Path, &str)]) -> Result<(), Failure>
     Ok(())
 }
 
-/// Runs a command that asks a registry, which may be out of reach.
+/// Runs a command that needs a registry, which may be unreachable.
 fn fetched(command: impl Fn() -> Command) -> Result<(), Failure> {
     let name = command().get_program().display().to_string();
     let fetched = twice(|| run(&mut command(), HANG, Show::Live)?.success(&name));
@@ -155,7 +155,7 @@ pub fn unpacked(install: bool) -> Result<(), Failure> {
     let (packages, root) = (unfinished.path().join("packages"), unfinished.path().join("root"));
     std::fs::create_dir(&packages).tried(packages.display())?;
     download(&packages).or_else(|_| {
-        // apt's lists may be old, and these versions gone from the archive.
+        // apt's lists may be outdated, and these versions gone from the archive.
         check_interrupted()?;
         packages::update()?;
         download(&packages)
@@ -168,7 +168,7 @@ pub fn unpacked(install: bool) -> Result<(), Failure> {
     }
     std::fs::write(root.join(LIST), list).tried(root.display())?;
     if whole.exists() {
-        // Of a list before this one.
+        // Left by an earlier list.
         std::fs::remove_dir_all(&whole).tried(whole.display())?;
     }
     // It appears as a whole.

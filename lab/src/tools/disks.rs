@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const GROUPS: &str = "/sys/fs/cgroup";
-/// The file of a group through which a process enters it.
+/// A process enters a group by this file.
 const PROCESSES: &str = "cgroup.procs";
 const IMAGE_BYTES: u64 = 24 << 30;
 /// A figure may differ from the disk's setting by this share.
@@ -41,7 +41,7 @@ struct Limits {
 /// A disk of a kind, mounted; dropping it removes it.
 #[derive(Debug)]
 pub struct Disk {
-    // In this order: an unmount goes at full rate.
+    // In this order, so that the unmount runs at full rate.
     _limit: Limit,
     mounted: Mounted,
 }

@@ -36,7 +36,7 @@ impl Failure {
 /// Prints why a program failed, and returns its exit code.
 pub fn exit_code(done: Result<(), Failure>) -> ExitCode {
     let Err(failure) = done else { return ExitCode::SUCCESS };
-    // The report's last line stays the last.
+    // The report's last line stays last.
     if !matches!(failure, Failure::Reported) {
         eprintln!("xtask: {failure}");
     }

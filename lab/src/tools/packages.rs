@@ -119,7 +119,7 @@ pub fn provide(programs: &[&'static str], install: bool) -> Result<(), Failure> 
     if install { self::install(programs) } else { require(programs, Failure::Skipped) }
 }
 
-/// Ends in `failure` where a program is missing, and names each.
+/// Returns `failure` with the name of each missing program.
 pub fn require(programs: &[&'static str], failure: fn(String) -> Failure) -> Result<(), Failure> {
     match missing(programs).as_slice() {
         [] => Ok(()),
@@ -139,7 +139,7 @@ fn missing(programs: &[&'static str]) -> Vec<&'static str> {
     programs.iter().copied().filter(|program| !found(program)).collect()
 }
 
-/// Finds programs that may be the administrator's.
+/// Finds programs, also in the administrator's folders.
 pub fn files(programs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
     let folders = folders();
     let find = |program: &&str| {
@@ -150,7 +150,7 @@ pub fn files(programs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
     programs.iter().map(find).collect()
 }
 
-/// Prepares a program that may be one of the administrator's.
+/// Prepares a program, also from the administrator's folders.
 pub fn program(name: &str) -> Command {
     let mut command = Command::new(name);
     // Failures are recognised by their words, which depend on the locale.
@@ -188,7 +188,7 @@ fn apt(names: &[&str]) -> Result<(), Failure> {
     apt_get(&[&["install", "-y", "--no-install-recommends"], names].concat())
 }
 
-/// Runs `apt-get` as root; other users need a sudo that asks for no password.
+/// Runs `apt-get` as root; other users need sudo without a password.
 fn apt_get(arguments: &[&str]) -> Result<(), Failure> {
     let root = rustix::process::geteuid().is_root();
     let mut command = Command::new(if root { "env" } else { "sudo" });

@@ -48,7 +48,7 @@ impl Program {
 }
 
 /// Returns the features of every debug build, as an argument of cargo: all that are off by default,
-/// that of MPI where its bindings can be built. One set for every build means one build.
+/// MPI's only where its bindings can be built. One set for every build means one build.
 pub fn features() -> &'static str {
     static FEATURES: LazyLock<String> = LazyLock::new(|| {
         let mpi = if packages::are_there(MPI) { ",wrote-cli/mpi" } else { "" };

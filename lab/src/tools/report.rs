@@ -12,7 +12,7 @@ const NIGHTLY: &str = "nightly";
 /// The results so far.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Steps and tests. Each that failed, was skipped or is left out has its reason.
+    /// Steps and tests, with the reasons of failed, skipped and omitted ones.
     sum: Counts,
     /// Name and duration of each step.
     steps: Vec<(String, Duration)>,
@@ -113,7 +113,7 @@ impl Report {
         &self.steps
     }
 
-    /// Prints the sum on stdout; a failure where a step failed.
+    /// Prints the totals on stdout; fails if a step failed.
     pub fn finish(mut self) -> Result<(), Failure> {
         println!("{}", self.summary());
         if self.is_green() { Ok(()) } else { Err(Failure::Reported) }
@@ -197,7 +197,7 @@ impl Counts {
         // A test may print its reason in both places.
         counts.skip(skips);
         counts.skip(&finished.stderr);
-        // Without a failed test, the program did not compile or was killed.
+        // Without a failed test: the program did not compile or was killed.
         if let (Some(trouble), 0) = (&finished.trouble, counts.failed) {
             counts.fail(trouble.clone());
         }

@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A limit that only a hang reaches, also on a slow and busy machine.
+/// A limit that only a hang reaches, even on a slow and busy machine.
 pub const HANG: Duration = Duration::from_secs(30 * 60);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -114,7 +114,7 @@ pub fn output(command: &mut Command, what: &str) -> Result<String, Failure> {
     Ok(run(command, HANG, Show::Quiet)?.success(what)?.stdout)
 }
 
-/// Tries `action` a second time where it fails: a registry may be busy for a moment.
+/// Retries `action` once if it fails, because a registry may be briefly busy.
 pub fn twice<T>(action: impl Fn() -> Result<T, Failure>) -> Result<T, Failure> {
     action().or_else(|failure| {
         check_interrupted()?;
@@ -160,8 +160,8 @@ pub fn until<T>(
     }
 }
 
-/// Waits for the end of a process. Ends it after `limit`, or at a signal or when no time is left if
-/// it `heeds` those, and returns `None` then.
+/// Waits for the end of a process. Ends it after `limit` and returns `None`. If it `heeds` them,
+/// also at a signal and when no time is left.
 fn watch(process: &mut Process, limit: Duration, heeds: bool) -> Option<ExitStatus> {
     let status = process.wait(limit, || !(heeds && check_interrupted().is_err()));
     if status.is_none() {

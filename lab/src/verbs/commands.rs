@@ -1,5 +1,5 @@
-//! `lab commands`: random command lines for the built `wrote`. It prints each after which
-//! a rule of `judge.rs` does not hold, with the shortest that still breaks it.
+//! `lab commands`: random command lines for the built `wrote`. It prints each that breaks a rule of
+//! `judge.rs`, with the shortest form that still breaks it.
 
 #![forbid(unsafe_code)]
 
@@ -30,12 +30,12 @@ pub struct Arguments {
     /// The seed of the first; each other has the next.
     #[arg(long, default_value_t = 0)]
     from_seed: u64,
-    /// The number of broken rules after which to stop.
+    /// Stop after this many broken rules.
     #[arg(long, default_value_t = 3)]
     failures: usize,
 }
 
-/// Tries all calls; fails where one broke a rule.
+/// Tries all calls; fails if one broke a rule.
 pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
     let &Arguments { calls: count, from_seed: from, failures, .. } = arguments;
     let program = std::path::absolute(&arguments.program)?;
@@ -62,8 +62,8 @@ fn one(program: &Path, world: &mut World, call: &Call) -> Result<Result<(), Stri
     Ok(judge::judge(world, call, &ended))
 }
 
-/// Leaves out words, limits, hidden folders and the damage, as long as a rule is still broken;
-/// returns the line for a shell.
+/// Removes words, limits, hidden folders and the damage while a rule is still broken. Returns the
+/// shell command.
 fn shortest(program: &Path, world: &mut World, mut call: Call) -> Result<String, Trouble> {
     loop {
         let mut shorter = None;

@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
 /// `setrlimit(2)`).
 fn limit_memlock(bytes: u64) -> Result<(), Errno> {
     setrlimit(Resource::Memlock, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
-    // A program that root executes regains the bounding set, which therefore comes first.
+    // A program executed by root regains the bounding set, so that set is changed first.
     if capability_is_in_bounding_set(CapabilitySet::IPC_LOCK)?
         && rustix::process::geteuid().is_root()
     {

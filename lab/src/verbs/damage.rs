@@ -1,5 +1,5 @@
-//! `lab damage`: logs with damaged files, one a seed. It prints each after which a rule of
-//! `lab/src/damage.rs` does not hold, with the fewest edits that still break it.
+//! `lab damage`: logs with damaged files, one per seed. It prints each that breaks a rule of
+//! `lab/src/damage.rs`, with the fewest edits that still break it.
 
 #![forbid(unsafe_code)]
 
@@ -26,12 +26,12 @@ pub struct Arguments {
     /// The seed of the first; each other has the next.
     #[arg(long, default_value_t = 0)]
     from_seed: u64,
-    /// The number of broken rules after which to stop.
+    /// Stop after this many broken rules.
     #[arg(long, default_value_t = 3)]
     failures: usize,
 }
 
-/// Damages all logs; fails where one broke a rule.
+/// Damages all logs; fails if one broke a rule.
 pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
     // A panic is printed with its seed.
     panic::set_hook(Box::new(|_| ()));
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
     none_broken(broken)
 }
 
-/// Damages one log, and returns the broken rule. A panic breaks one.
+/// Damages one log, and returns the broken rule. A panic counts as one.
 fn one(folder: &Path, logs: &[Written], log: usize, edits: &[Edit]) -> Result<(), String> {
     let mut files = logs[log].files.clone();
     let other = &logs[log ^ 1];
@@ -58,7 +58,7 @@ fn one(folder: &Path, logs: &[Written], log: usize, edits: &[Edit]) -> Result<()
         .unwrap_or_else(|panic| Err(words_of_panic(&*panic)))
 }
 
-/// Tries the rules of reading and of the next append, and of a repair and the append after it.
+/// Checks the rules of reading and the next append, and of a repair and the append after it.
 fn check(folder: &Path, damaged: &Damaged) -> Result<(), String> {
     let files = damaged.files;
     damage::put(folder, files)?;
@@ -75,7 +75,7 @@ fn check(folder: &Path, damaged: &Damaged) -> Result<(), String> {
         .map_err(|because| format!("repaired, and {because}"))
 }
 
-/// Leaves out edits as long as a rule is still broken.
+/// Removes edits while a rule is still broken.
 fn fewest(folder: &Path, logs: &[Written], log: usize, mut edits: Vec<Edit>) -> Vec<Edit> {
     let mut at = 0;
     while at < edits.len() {

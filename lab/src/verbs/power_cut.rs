@@ -1,6 +1,5 @@
-//! `lab power-cut`: writes with wrote until the power is cut, reports each promise, and
-//! checks afterwards the files that are left. `cargo xtask lab power-cut` runs it and cuts the
-//! power.
+//! `lab power-cut`: writes with wrote until the power is cut, reports each promise, and then checks
+//! the remaining files. `cargo xtask lab power-cut` runs it and cuts the power.
 
 #![deny(unsafe_code)]
 
@@ -51,7 +50,7 @@ pub enum Verb {
         /// The folder of the `write`.
         folder: PathBuf,
     },
-    /// Compare the files that are left with the promises, and print a line for each fault.
+    /// Compare the remaining files with the promises, and print a line for each fault.
     Check {
         /// The folder of the `write`.
         folder: PathBuf,
@@ -71,7 +70,7 @@ pub fn run(verb: Verb) -> Result<(), Trouble> {
     }
 }
 
-/// Writes until the first error, as which the power cut appears here.
+/// Writes until the first error: the power cut.
 fn write(name: Name, folder: &Path, seed: u64, marks: Option<&str>) -> Result<(), Trouble> {
     let marks = marks.map(|device| Marks::open(device, &name.word())).transpose()?;
     let say = |line: &Line| {
@@ -112,7 +111,7 @@ fn say(line: &Line) -> Result<(), Trouble> {
 fn check(folder: &Path, said: &Path) -> Result<(), Trouble> {
     for name in Name::value_variants() {
         let word = name.word();
-        // A subject may not have written.
+        // A subject may not have written anything.
         let Ok(text) = std::fs::read_to_string(said.join(&word)) else { continue };
         let said = said::parse(&text)?;
         let subject = name.in_folder(folder);

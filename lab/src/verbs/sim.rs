@@ -9,8 +9,8 @@
 //! - **A bit that rots** makes damage an error. Only the records that no later batch calls durable
 //!   may count as torn, and they are kept aside. After a second bit any end may.
 //! - **A flush that lies** breaks promises only after a power loss, and none about records that
-//!   were stable before it. An end that was taken off before may be back. Lines after those records
-//!   may be altered, since they have no checksums.
+//!   were stable before it. An end that was cut before may be back. Lines after those records may
+//!   be altered, since they have no checksums.
 //!
 //! A damaged log is repaired. The repair keeps each record that could be read, except for two ends:
 //! records from the first one that a lie may have replaced by an older one, and records after a gap

@@ -44,7 +44,7 @@ struct Done {
     stop: AtomicBool,
 }
 
-/// Appends and reads, and fails where something grew.
+/// Appends and reads, and fails if something grew.
 pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
     let (folder, time) = (&*arguments.folder.join("log"), Duration::from_secs(arguments.seconds));
     let done = Done::default();
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
     second.is_flat_after(&first, RETAIN_BYTES + 3 * SEGMENT_BYTES)
 }
 
-/// Opens the log, appends by several threads, and closes it; again and again.
+/// Opens the log, appends from several threads, and closes it, repeatedly.
 fn write(folder: &Path, done: &Done) -> Result<(), Trouble> {
     let options = Log::options()
         .segment_bytes(SEGMENT_BYTES)
@@ -103,13 +103,13 @@ fn append(log: Log, producer: u64, done: &Done) -> Result<(), Trouble> {
     while Instant::now() < end && !done.stop.load(Ordering::Relaxed) {
         for number in 1..=WINDOW {
             let ticket = log.append(&record(random.random()))?;
-            // The last covers those before it.
+            // The last one covers the earlier ones.
             if number == WINDOW {
                 ticket.wait()?;
             }
         }
         done.appended.fetch_add(WINDOW, Ordering::Relaxed);
-        // A few megabytes a second: a faster log would only wear the disk.
+        // A few megabytes per second: a faster log would only wear the disk.
         thread::sleep(Duration::from_millis(30));
     }
     Ok(())
@@ -128,7 +128,7 @@ fn follow(folder: &Path, done: &Done) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Reads the whole log, again and again.
+/// Reads the whole log repeatedly.
 fn read(folder: &Path, done: &Done) -> Result<(), Trouble> {
     wait_for_the_log(done);
     while !done.stop.load(Ordering::Relaxed) {

@@ -22,7 +22,7 @@ const OPENING: Opening = Opening {
     prepared_bytes: 0,
 };
 
-/// Returns each way to make records durable, and each to make segments ready.
+/// Returns each way to make records durable and to prepare segments.
 fn openings() -> [Opening; 5] {
     [
         OPENING,
@@ -84,8 +84,8 @@ fn again(opening: Opening, planned: Vec<PlannedFault>) -> Life {
     Life { opening, planned, steps, end: End::Cut }
 }
 
-/// Runs the program of each way to open a log, with the fault at every operation of its last life,
-/// and adds up the counts.
+/// Runs the program with each way to open a log and the fault at every operation of its last life.
+/// Adds up the counts.
 fn at_every_operation(
     openings: &[Opening],
     format: Format,
@@ -138,7 +138,7 @@ fn torn(opening: Opening) -> Life {
 
 const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
 
-/// The ways of a log that keeps all its records, and of one that recycles its segments.
+/// Options of a log that keeps all records, and of one that recycles its segments.
 fn two_openings() -> [Opening; 2] {
     let [first, .., last] = openings();
     [first, last]

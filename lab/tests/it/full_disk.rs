@@ -1,4 +1,4 @@
-//! A disk that gets full in the middle of a batch or of a segment, and has room again.
+//! A disk that fills up within a batch or a segment, and has room again.
 
 use lab::verbs::sim::{End, Flavour, How, Life, Opening, Program, Step, Tally, carry_out};
 use wrote::log::Prepare;

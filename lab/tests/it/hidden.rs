@@ -86,7 +86,7 @@ fn a_log_that_is_opened_and_written_on_a_rotten_disk_returns_no_altered_record()
             let opened = options(Format::Framed).on(&sim.disk()).open(folder());
             if let Ok(log) = opened {
                 let next = log.stats().next_sequence;
-                // A lost end is written again with the records of its new places.
+                // The lost end is written again, with new records in its places.
                 append(&log, next..next + 5).unwrap();
                 let _ = log.close();
             }
@@ -101,7 +101,7 @@ fn after_flushes_that_lied_the_log_is_shorter_or_damaged_and_no_record_is_anothe
         for seed in 0..100 {
             let sim = Sim::new(seed);
             for operation in 0..2000 {
-                // Every flush and no other operation.
+                // Only flushes.
                 sim.fault(operation, Fault::Lie);
             }
             let log = options(format).on(&sim.disk()).open(folder()).unwrap();

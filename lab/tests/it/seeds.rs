@@ -1,11 +1,11 @@
-//! Random programs: the counts of many seeds, and that each seed always has its own.
+//! Random programs: many seeds are counted, and each seed always gives the same program.
 
 use lab::verbs::sim::{Program, Tally, carry_out};
 
 /// `cargo xtask lab sim` tries more.
 const SEEDS: u64 = 1000;
 
-/// Seeds whose programs broke a rule once, of those with hidden faults.
+/// Seeds with hidden faults whose programs once broke a rule.
 const HIDDEN_FOUND: [u64; 9] =
     [8005096, 9000645, 9002685, 9008765, 9009001, 9015598, 9403177, 9492236, 10427600];
 

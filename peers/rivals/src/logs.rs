@@ -1,5 +1,5 @@
-//! Logs and databases, with each message durable before its producer continues. For those without
-//! group commit, a thread makes all waiting messages durable together.
+//! Logs and databases, with each message durable before its producer continues. Without group
+//! commit in the database, a thread makes all waiting messages durable together.
 
 pub mod fjall;
 pub mod okaywal;
@@ -20,13 +20,13 @@ fn check(log: &str, stored: u64, appended: Outcome) -> Result<Outcome> {
     Err(format!("{log} has {stored} messages").into())
 }
 
-/// A message, and the channel on which its producer waits for the result.
+/// A message, and its producer's channel for the result.
 struct Waiting {
     message: Vec<u8>,
     answer: Sender<Result<(), String>>,
 }
 
-/// Runs producers that hand their messages to a thread, which makes all waiting messages durable at
+/// Runs producers that send their messages to a thread. It makes all waiting messages durable at
 /// once by `commit`. At most one message of each producer waits.
 fn append_gathered(
     messages: &Messages,

@@ -22,7 +22,7 @@ struct Arguments {
     by: By,
     #[command(flatten)]
     work: Work,
-    /// The file or folder, which must not be there.
+    /// The file or folder, which must not exist.
     place: PathBuf,
 }
 

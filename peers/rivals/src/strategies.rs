@@ -25,7 +25,7 @@ pub struct Job {
     path: PathBuf,
 }
 
-/// A message, and the channel on which its producer waits for the answer.
+/// A message, and its producer's channel for the answer.
 type Request = (Vec<u8>, Sender<()>);
 
 /// Appends the messages by `strategy` to a file at `path`, and removes it.
@@ -52,7 +52,7 @@ impl Job {
         Ok(file.sync_data().await?)
     }
 
-    /// Each task takes the lock of the file.
+    /// Each task locks the file.
     pub async fn mutex(&self) -> Result<()> {
         let file = Arc::new(Mutex::new(File::create_new(&self.path).await?));
         let append = |messages: Arc<Messages>, producer| {
@@ -82,7 +82,7 @@ impl Job {
         Ok(writer.await??)
     }
 
-    /// flume's channel leads to a thread with a `BufWriter`.
+    /// A flume channel to a thread with a `BufWriter`.
     pub async fn flume(&self) -> Result<()> {
         let mut file = BufWriter::new(std::fs::File::create_new(&self.path)?);
         let (to, from) = flume::unbounded::<Vec<u8>>();
@@ -96,7 +96,7 @@ impl Job {
         joined(writer)
     }
 
-    /// flume's channel leads to ten threads.
+    /// A flume channel to ten threads.
     pub async fn flume_ten(&self) -> Result<()> {
         let file = std::fs::File::create_new(&self.path)?;
         let (to, from) = flume::unbounded::<Vec<u8>>();
@@ -111,7 +111,7 @@ impl Job {
         Ok(file.sync_data()?)
     }
 
-    /// flume's channel leads to a thread that answers each message.
+    /// A flume channel to a thread that answers each message.
     pub async fn rendezvous(&self) -> Result<()> {
         let mut file = std::fs::File::create_new(&self.path)?;
         let (to, from) = flume::unbounded::<Request>();
@@ -137,7 +137,7 @@ impl Job {
         joined(writer)
     }
 
-    /// Runs a task for each producer that hands its messages to `send`.
+    /// Runs a task for each producer that passes its messages to `send`.
     async fn send<F>(&self, send: F) -> Result<()>
     where
         F: Fn(Vec<u8>) -> Result<()> + Clone + Send + 'static,

@@ -9,7 +9,7 @@ use lab::tools::failure::{Failure, Tried};
 use std::os::unix::fs::symlink;
 use tempfile::NamedTempFile;
 
-/// fio with the options of every job. It makes no file for itself: the row chooses its state.
+/// fio with the options of every job. It creates no file, because the row chooses its state.
 const FIO: &str = "fio --name=peer --rw=write --fallocate=none --eta=never --output-format=json";
 /// Bytes of random data in memory that dd reads. A longer file is written in several pieces.
 const SOURCE_BYTES: u64 = 256 << 20;
@@ -28,7 +28,7 @@ pub fn own(name: &str, settings: &str, site: &Site) -> Result<(Contender, Words)
     Ok((Contender::new(name, command, move |site, line| Ok(ours(site, line)?.0)), learned))
 }
 
-/// Makes the contender of fio or dd by `words`, which does the work that `learned` describes.
+/// Makes the contender of fio or dd from `words`, for the work described by `learned`.
 pub fn peer(
     by: &str,
     words: &str,
@@ -47,7 +47,8 @@ pub fn peer(
     Ok(made)
 }
 
-/// Returns the line that brings the file `peer` into the state of `settings.effective.blocks`.
+/// Returns the shell line that brings the file `peer` into the state of
+/// `settings.effective.blocks`.
 fn prepare(blocks: &str, bytes: u64) -> Result<String, Failure> {
     match blocks {
         "new" => Ok("rm -f peer".to_owned()),
@@ -63,7 +64,7 @@ fn fio(arguments: &str, bytes: u64) -> Contender {
     Contender::new("fio", command, |site, line| Outcome::of_fio(&site.run(line)?.stdout, "fio"))
 }
 
-/// Makes a contender of dd, which reads random data in memory, because it makes none itself.
+/// Makes a contender of dd, which reads random data from memory, because it generates none itself.
 fn dd(operands: &str, flushes: bool, bytes: u64, site: &Site) -> Result<Contender, Failure> {
     let source = NamedTempFile::new_in("/dev/shm").tried("/dev/shm")?;
     symlink(source.path(), site.folder.join(SOURCE)).tried(SOURCE)?;
@@ -76,7 +77,7 @@ fn dd(operands: &str, flushes: bool, bytes: u64, site: &Site) -> Result<Contende
     }))
 }
 
-/// Joins a dd for each piece of `source_bytes`. If it `flushes`, the last one flushes the file.
+/// Chains a dd for each piece of `source_bytes`. If `flushes`, the last one flushes the file.
 fn dd_command(operands: &str, flushes: bool, bytes: u64, source_bytes: u64) -> String {
     let piece = |number: u64| {
         let seek = number * source_bytes;
@@ -90,7 +91,7 @@ fn dd_command(operands: &str, flushes: bool, bytes: u64, source_bytes: u64) -> S
     (0..bytes.div_ceil(source_bytes)).map(piece).collect::<Vec<_>>().join(" &&\n")
 }
 
-/// Runs the dds, and adds up the times that they report.
+/// Runs the dds, and adds up their reported times.
 fn dd_outcome(site: &Site, line: &str, bytes: u64) -> Result<Outcome, Failure> {
     let (finished, counted) = site.measure(line)?;
     let pieces = dd_pieces(&finished.stderr)?;

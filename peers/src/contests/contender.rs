@@ -1,4 +1,4 @@
-//! The kinds of contenders: how the figures of one run are read.
+//! The kinds of contenders, and how to read a run's figures.
 
 use super::bench;
 use super::contest::Contender;
@@ -29,7 +29,7 @@ impl<'a> Maker<'a> {
         Maker { site, learned: Words::new(), cells: Vec::new() }
     }
 
-    /// Makes a contender of its words; `None` for a cell that exists already.
+    /// Makes a contender from its words; `None` for an existing cell.
     pub fn contender(&mut self, entry: Words, words: &Words) -> Result<Option<Contender>, Failure> {
         let site = self.site;
         let word = |key: &str| entry.get(key).map(String::as_str).unwrap_or_default();
@@ -144,7 +144,7 @@ fn copy(site: &Site, line: &str, source: &str) -> Result<Outcome, Failure> {
     Err(Failure::Failed(format!("{line}: {copied} bytes, not {bytes}")))
 }
 
-/// Runs `t/io_uring`, whose CPU time is of the whole run, so its reads are too.
+/// Runs `t/io_uring`. Its CPU time covers the whole run, so its reads must too.
 fn iops(site: &Site, line: &str) -> Result<Outcome, Failure> {
     let (finished, counted) = site.measure(line)?;
     let rates = rates(&finished.stdout);

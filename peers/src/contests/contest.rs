@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::thread;
 use std::time::Duration;
 
-/// A pause before each run, in which the device finishes earlier work.
+/// A pause before each run, so that the device finishes earlier work.
 const SETTLE: Duration = Duration::from_millis(300);
 
 /// One run of a contender's command.
@@ -20,9 +20,9 @@ pub type Run = Box<dyn Fn(&Site, &str) -> Result<Outcome, Failure>>;
 pub struct Contender {
     /// Its name in the table.
     pub name: String,
-    /// The line of a shell that does the work.
+    /// The shell line that does the work.
     pub command: String,
-    /// The line of a shell that comes before each run, outside its clock; may be empty.
+    /// The shell line before each run, outside its clock; may be empty.
     pub prepare: String,
     /// The job file that the command runs, if any.
     pub job: Option<Job>,
@@ -72,7 +72,7 @@ pub struct Contest {
     pub contenders: Vec<Contender>,
     /// The requirements.
     pub requirements: Vec<Requirement>,
-    /// A limit of the number of rounds.
+    /// A limit on the number of rounds.
     pub rounds_max: u32,
 }
 
@@ -83,7 +83,7 @@ pub struct Asked {
     pub what: String,
     /// The name of the peer.
     pub peer: String,
-    /// The figures, what is asked of them, and whether it is met.
+    /// The figures, the requirement, and whether it is met.
     pub found: String,
 }
 
@@ -191,7 +191,7 @@ impl Contest {
             compared("CPU, wrote's / peer (range)", Comparison::Cpu),
             compared("wrote's P99 / one flush (range)", Comparison::Wait),
             compared("difference (range)", Comparison::Difference),
-            // Elsewhere a flush is the measure.
+            // Otherwise a flush is the measure.
             match asks(Comparison::P99) {
                 true => compared("P99, wrote's / peer (range)", Comparison::P99),
                 false => Vec::new(),
@@ -215,7 +215,7 @@ impl Contest {
         [line(0), rule].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
     }
 
-    /// Compares a contender with wrote's in each round in which both have the figures.
+    /// Compares a contender with wrote's in each round where both have the figures.
     fn compare(&self, of: Comparison, contender: usize, runs: &[Vec<Outcome>]) -> Figures {
         let unit = self.unit;
         // Memory is compared by its difference, all else by the ratio.

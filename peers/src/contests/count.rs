@@ -1,5 +1,5 @@
-//! Instructions in user space, counted: the difference between a long and a short run, divided by
-//! the reads between them. The cost of the start cancels out.
+//! Counts instructions in user space: the difference between a long and a short run, divided by the
+//! additional reads. The cost of the start cancels out.
 
 use super::contest::Contender;
 use super::job::{Job, Runner, check_fallbacks};
@@ -18,7 +18,7 @@ pub fn pin() -> Result<String, Failure> {
     Ok(format!("taskset -c {} ", choice(&allowed)))
 }
 
-/// Returns the second processor where the process may use it: most interrupts go to the first.
+/// Returns the second processor if the process may use it, because most interrupts go to the first.
 fn choice(allowed: &CpuSet) -> usize {
     let all = || (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
     all().find(|&cpu| cpu > 0).or_else(|| all().next()).unwrap_or(0)
@@ -29,7 +29,7 @@ fn choice(allowed: &CpuSet) -> usize {
 pub struct Counter {
     /// Its name.
     pub name: &'static str,
-    /// The words that have it run a program.
+    /// The words to run a program under it.
     pub command: &'static str,
     /// Reads the count in stderr.
     read: fn(&str) -> Option<u64>,

@@ -60,9 +60,9 @@ pub enum Condition {
     AtMost(f64),
     /// Every figure is below this.
     AllBelow(f64),
-    /// The median is at least 0.95, and the range reaches 1.00. The range of seven rounds holds the
-    /// true median in 98 % of cases: each round falls on either side of it with equal chance, `1 -
-    /// 2 / 2^7`.
+    /// The median is at least 0.95, and the range reaches 1.00. The range of seven rounds contains
+    /// the true median in 98 % of cases (`1 - 2 / 2^7`), because each round is on either side of it
+    /// with equal probability.
     Level,
 }
 

@@ -14,7 +14,7 @@ const START_UPS: usize = 5;
 /// A size is a multiple of this, so that the streams' operations are whole.
 const UNIT_BYTES: u64 = 512 << 10;
 
-/// A size such as `2g`: a number and k, m or g, each 1024 times the one before.
+/// A size such as `2g`: a number and k, m or g (powers of 1024).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
     /// The caller's text.
@@ -92,7 +92,7 @@ impl Job {
         job
     }
 
-    /// Returns this job until `size_bytes` are read or written.
+    /// Returns this job with a size of `size_bytes`.
     pub fn for_bytes(&self, size_bytes: u64) -> Job {
         let mut job = self.with(&format!("io_size={size_bytes}"));
         job.keys.retain(|key| !key.starts_with("time_based=") && !key.starts_with("runtime="));
@@ -113,7 +113,7 @@ impl Job {
         self.key_bytes("bs=").unwrap_or_default()
     }
 
-    /// Bytes of all operations; `None` where the job is bound by time.
+    /// Bytes of all operations; `None` if time limits the job.
     fn total_bytes(&self) -> Option<u64> {
         let is_timed = self.keys.iter().any(|key| key == "time_based=1");
         let bytes = self.key_bytes("io_size=").or_else(|| self.key_bytes("size="));
@@ -160,8 +160,8 @@ impl Runner {
     }
 
     /// Makes a contender that runs `job` after the words `under`, and `prepare` before each run.
-    /// Its CPU time covers the process and the kernel's threads, without the start-up. fio's own
-    /// account is of one thread (`RUSAGE_THREAD`).
+    /// Its CPU time covers the process and the kernel's threads, without the start-up. fio itself
+    /// counts only one thread (`RUSAGE_THREAD`).
     pub fn contender(
         self,
         name: &str,
@@ -198,8 +198,8 @@ impl Runner {
     }
 }
 
-/// Fails where wrote falls back from the settings of `job`: then it does other work than fio. fio's
-/// layout has no place for fallbacks, so wrote's own result shows them.
+/// Fails if wrote falls back from the settings of `job`, because it then does other work than fio.
+/// fio's layout has no place for fallbacks, so wrote's own result shows them.
 pub fn check_fallbacks(under: &str, job: &Job, site: &Site) -> Result<(), Failure> {
     site.write(job)?;
     let file = job.file_name();

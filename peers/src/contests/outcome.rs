@@ -15,7 +15,7 @@ pub struct Outcome {
     pub elapsed_s: f64,
     /// CPU seconds, user and kernel.
     pub cpu_s: f64,
-    /// Resident memory at its peak, without the memory before the clock started.
+    /// Peak resident memory, minus the memory before the clock started.
     pub memory_bytes: Option<u64>,
     /// Bytes that the kernel took for the device.
     pub device_bytes: Option<u64>,
@@ -74,7 +74,7 @@ impl Outcome {
     /// Reads the only job of a result in fio's layout, printed by `program`. The CPU time is the
     /// job's own thread's.
     pub fn of_fio(stdout: &str, program: &str) -> Result<Outcome, Failure> {
-        // Notes may come before the document, and the line of `trial` after it.
+        // Notes may precede the document, and the line of `trial` follows it.
         let json = stdout.find('{').map_or(stdout, |begin| &stdout[begin..]);
         let mut documents = serde_json::Deserializer::from_str(json).into_iter::<FioResult>();
         let nothing = || Failure::Failed(format!("{program} printed no result"));
@@ -105,11 +105,11 @@ impl Outcome {
 pub enum Unit {
     /// MB/s, and CPU seconds per GB.
     Stream,
-    /// Thousands of reads a second, and CPU microseconds each.
+    /// Thousands of reads per second, and CPU microseconds each.
     Reads,
-    /// Saves a second, and CPU microseconds each.
+    /// Saves per second, and CPU microseconds each.
     Saves,
-    /// Files a second, and CPU microseconds each.
+    /// Files per second, and CPU microseconds each.
     Files,
     /// Thousands of messages per second, and CPU microseconds each.
     Messages,

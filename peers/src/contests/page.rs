@@ -8,7 +8,7 @@ use crate::sections::{HEADING, Sections};
 use lab::tools::disks::DiskKind;
 use lab::tools::failure::Failure;
 
-/// Returns the part of the page that the rows' sections are in.
+/// Returns the part of the page with the rows' sections.
 pub fn sections() -> Sections {
     let names = rows::all().iter().map(|row| row.name.clone()).collect();
     Sections { mark: "peers", names }

@@ -1,4 +1,4 @@
-//! The rows of `peers/rows.toml`, and the contests that are made of them.
+//! The rows of `peers/rows.toml`, and their contests.
 
 use super::contender::Maker;
 use super::contest::{Comparison, Contest, Requirement};
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Words by their names: `{name}` stands for the word.
+/// Words by name; `{name}` stands for the word.
 pub type Words = BTreeMap<String, String>;
 
 /// The length of the streams by default.
@@ -46,7 +46,7 @@ pub enum Need {
     Nats,
     /// `wrote` with ranks, IOR and mdtest.
     Ranks,
-    /// The programs that `wrote fit` knows, of Debian.
+    /// Debian's versions of the programs that `wrote fit` knows.
     Programs,
 }
 
@@ -61,20 +61,20 @@ pub struct Row {
     #[serde(default)]
     needs: Vec<Need>,
     gib: Option<u64>,
-    /// Lines of a shell that come once, before all.
+    /// Shell lines to run once, before everything.
     #[serde(default)]
     setup: Vec<String>,
     contests: Vec<Shape>,
 }
 
-/// A contest, with words in the place of what differs.
+/// A contest with placeholders for the differences.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Shape {
     what: String,
     unit: Unit,
     rounds_max: Option<u32>,
-    /// The contest is measured once for each.
+    /// The contest is run once for each.
     #[serde(default)]
     each: Vec<Words>,
     run: Option<String>,
@@ -127,7 +127,7 @@ pub fn server(name: &str) -> Result<&'static Server, Failure> {
     BOOK.server.iter().find(|server| server.name == name).ok_or_else(unknown)
 }
 
-/// Puts words into the places of their names.
+/// Replaces names by their words.
 pub fn filled(text: &str, words: &Words) -> String {
     let put =
         |text: String, (name, word): (&String, &String)| text.replace(&format!("{{{name}}}"), word);

@@ -1,4 +1,4 @@
-//! The servers that are compared: started in the site's folder, measured, and ended.
+//! Starts servers in the site's folder, measures and ends them.
 
 use super::contest::Contender;
 use super::outcome::{Outcome, Percentiles};
@@ -22,7 +22,7 @@ const MESSAGE_BYTES: u64 = 500;
 /// How long a server may take to listen, and to end.
 const HANG: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(2);
-/// A file that has not grown for this long is whole.
+/// A file that has not grown for this long is complete.
 const WHOLE: Duration = Duration::from_millis(500);
 /// The file that a peer writes.
 const OUTPUT: &str = "messages";
@@ -37,7 +37,7 @@ const SAID: &str = "stderr";
 pub struct Server {
     /// Its name.
     pub name: String,
-    /// The line of a shell that starts it, with `PORT` in the place of its port.
+    /// The shell line that starts it, with `PORT` for its port.
     line: String,
     /// A program beside the build, and the folder of its `MODULES`.
     unpacked: Option<(String, String)>,
@@ -45,7 +45,7 @@ pub struct Server {
     file: Option<String>,
     #[serde(default)]
     text: String,
-    /// Whether it has written everything when it ends on a signal. Of others the file is watched.
+    /// Whether it has written everything when a signal ends it. Otherwise the file is watched.
     #[serde(default)]
     ends: bool,
 }
@@ -53,7 +53,7 @@ pub struct Server {
 /// The load of a server, and the reader of its figures.
 #[derive(Clone, Copy, Debug)]
 pub enum Load {
-    /// `wrote bench`, which times until everything is in the server's file.
+    /// `wrote bench`, timed until everything is in the server's file.
     Bench,
     /// A program that prints its outcome.
     Line,
@@ -116,13 +116,13 @@ fn benchmark(stdout: &str, messages: u64) -> Result<Outcome, Failure> {
     })
 }
 
-/// A server that runs. It ends when it is dropped.
+/// A running server. It ends when this is dropped.
 pub struct Served {
     server: &'static Server,
     process: Process,
     folder: PathBuf,
     port: u16,
-    /// Removes what the server wrote in memory, once it has ended.
+    /// Removes the server's files in memory after its end.
     _memory: Option<TempDir>,
 }
 
@@ -173,7 +173,7 @@ impl Served {
             .fold(line.to_owned(), |line, (word, value)| line.replace(word, &value.to_string()))
     }
 
-    /// Returns the CPU seconds that it used so far, and its memory at the peak (`proc(5)`).
+    /// Returns the CPU seconds so far and the peak memory (`proc(5)`).
     fn used(&self) -> Result<(f64, Option<u64>), Failure> {
         let read = |name: &str| {
             let path = format!("/proc/{}/{name}", self.process.id());
@@ -181,7 +181,7 @@ impl Served {
         };
         let (stat, status) = (read("stat")?, read("status")?);
         let lacks = || Failure::Failed("a figure of /proc".into());
-        // The name before may have spaces: utime and stime are fields 14 and 15, state is 3.
+        // The preceding name may contain spaces. utime and stime are fields 14 and 15, state is 3.
         let fields = stat.rsplit_once(") ").ok_or_else(lacks)?.1.split(' ').skip(11);
         let ticks: f64 = fields.take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or_else(lacks)?;
@@ -239,7 +239,7 @@ impl Served {
     }
 }
 
-/// Raises the limit of open files as far as it may be, for the servers that are started.
+/// Raises the limit of open files as far as allowed, for the servers.
 fn raise_files_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // If this fails, a connection without a descriptor reports it.

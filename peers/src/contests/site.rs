@@ -33,13 +33,13 @@ const PUTC: &str = "peers/trial/putc.c";
 /// The folder, the programs and the settings of a row.
 #[derive(Debug)]
 pub struct Site {
-    /// The folder to write in, in which every command runs.
+    /// The folder to write in; every command runs in it.
     pub folder: PathBuf,
     /// `PATH` of the commands.
     pub path: OsString,
     /// The number of rounds.
     pub rounds: u32,
-    /// The length of the streams, where the caller chose it.
+    /// The length of the streams, if the caller chose one.
     pub size: Option<Size>,
     /// Whether the device under the folder has poll queues.
     pub has_poll_queues: bool,
@@ -48,12 +48,12 @@ pub struct Site {
 }
 
 impl Site {
-    /// Runs a line of a shell in the folder.
+    /// Runs a shell line in the folder.
     pub fn run(&self, line: &str) -> Result<Finished, Failure> {
         self.command(&["sh", "-c", line])?.success(line)
     }
 
-    /// Runs a line of a shell, and counts its time, CPU time and memory by `trial run`.
+    /// Runs a shell line, and measures its time, CPU time and memory by `trial run`.
     pub fn measure(&self, line: &str) -> Result<(Finished, Outcome), Failure> {
         let mut finished = self.command(&["trial", "run", "--", "sh", "-c", line])?;
         // The command's own message explains a failure better than the line of `trial` after it.
@@ -87,7 +87,7 @@ impl Site {
         words.map(|(name, word)| (name.to_owned(), word)).into()
     }
 
-    /// Makes what a row needs, and returns the words that this sets.
+    /// Prepares a row's needs, and returns the words that they set.
     pub fn learned(&self, need: Need) -> Result<Words, Failure> {
         let words: Vec<(&str, String)> = match need {
             Need::Counter => {
@@ -139,7 +139,7 @@ impl Site {
                 t_io_uring::build()?;
                 Vec::new()
             }
-            // They are made before all rows, or with the site.
+            // They are prepared before all rows, or with the site.
             Need::Zram | Need::Putc | Need::Rivals | Need::Servers | Need::Nats => Vec::new(),
         };
         Ok(words.into_iter().map(|(name, word)| (name.to_owned(), word)).collect())
@@ -225,21 +225,21 @@ pub fn has_poll_queues(folder: &Path) -> bool {
     polls(&Path::new("/sys/dev/block").join(number))
 }
 
-/// Reads an entry of `/sys/dev/block`, or for a partition that of the whole device.
+/// Reads an entry of `/sys/dev/block`, or for a partition the whole device's.
 fn polls(device: &Path) -> bool {
     let read = |queue| std::fs::read_to_string(device.join(queue).join("io_poll"));
     read("queue").or_else(|_| read("../queue")).is_ok_and(|text| text.trim() == "1")
 }
 
-/// Scripts in the place of all programs, for the tests of the rows.
+/// Scripts that stand in for all programs, for tests of the rows.
 #[cfg(test)]
 pub mod fake {
     use super::Site;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    /// Each script adds its name and arguments to the file `calls`. wrote takes half of the second
-    /// that a peer takes. A job has `operations` operations of `operation_bytes` each. `wrote copy`
+    /// Each script adds its name and arguments to the file `calls`. wrote takes half a second, a
+    /// peer one second. A job has `operations` operations of `operation_bytes` each. `wrote copy`
     /// and its peers leave a file `copy`, and `trial make` leaves its file.
     pub fn site(folder: &Path, operations: u64, operation_bytes: u64) -> Site {
         let bytes = operations * operation_bytes;

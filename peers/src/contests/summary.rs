@@ -9,7 +9,7 @@ use std::fmt;
 /// The figures of all measured rows with a requirement.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// The lines, in the order in which they were measured: a row, its work and its peer.
+    /// The lines, in the order they were measured: a row, its work and its peer.
     lines: Vec<[String; 3]>,
     /// The figures of a line on a disk.
     cells: BTreeMap<(usize, DiskKind), String>,

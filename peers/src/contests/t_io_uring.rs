@@ -1,4 +1,4 @@
-//! fio's `t/io_uring`, the leanest reader that is known: built from Debian's source of fio, whose
+//! fio's `t/io_uring`, the leanest known reader, built from Debian's source of fio because the
 //! package lacks it.
 
 use lab::tools::failure::{Failure, Tried};
@@ -10,7 +10,7 @@ use std::process::Command;
 
 /// The program's name beside the build.
 const PROGRAM: &str = "t-io_uring";
-/// The description of Debian's packages, from which that of their sources is made.
+/// The description of Debian's packages; the description of their sources is made from it.
 const SOURCES: &str = "/etc/apt/sources.list.d/debian.sources";
 
 /// The folder of the program.
@@ -18,7 +18,7 @@ pub fn folder() -> PathBuf {
     target().join("t-io_uring")
 }
 
-/// Builds the program, unless installed. Where Debian's sources are out of reach it is skipped.
+/// Builds the program, unless installed. Skipped if Debian's sources are unreachable.
 pub fn build() -> Result<(), Failure> {
     let program = folder().join(PROGRAM);
     if program.is_file() {
@@ -41,7 +41,7 @@ pub fn build() -> Result<(), Failure> {
     std::fs::rename(place.join("t/io_uring"), &program).tried(program.display())
 }
 
-/// Downloads the source of fio into `place`, by lists of apt's that are private to it.
+/// Downloads the source of fio into `place`, with private apt lists.
 fn download(place: &Path) -> Result<(), Failure> {
     let packages = std::fs::read_to_string(SOURCES).tried(SOURCES)?;
     let parts = place.join("parts");
@@ -62,7 +62,7 @@ fn download(place: &Path) -> Result<(), Failure> {
     twice(|| apt(&["source", "--download-only", "fio"])).map(drop)
 }
 
-/// Turns apt's description of packages into that of their sources.
+/// Turns apt's description of packages into a description of their sources.
 fn sources(packages: &str) -> String {
     packages.replace("Types: deb\n", "Types: deb-src\n")
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// Reads the first run of the row `name`, and the state of its blocks when the clock started. Fails
-/// if the row fell back: then it did other work than its peer.
+/// if the row fell back, because it then did other work than its peer.
 pub fn run(stdout: &str, name: &str) -> Result<(Outcome, String), Failure> {
     let document = parse(stdout)?;
     let row = rows(&document).find(|row| row["name"] == name);

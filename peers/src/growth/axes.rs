@@ -29,10 +29,10 @@ pub struct GrowthAxis {
 #[serde(deny_unknown_fields)]
 pub struct Line {
     pub name: String,
-    /// The line of a shell before the work; empty where nothing is to be prepared.
+    /// The shell line before the work; may be empty.
     #[serde(default)]
     prepare: String,
-    /// The line of a shell that does the work.
+    /// The shell line that does the work.
     run: String,
     pub at: Vec<u64>,
     /// The number of records at each point.

@@ -91,7 +91,7 @@ fn panel(
     Ok(())
 }
 
-/// Writes a number shortly: `64`, `4 Ki`, `0.25`.
+/// Writes a number in short form: `64`, `4 Ki`, `0.25`.
 fn short(number: f64) -> String {
     let units = [(30, "Gi"), (20, "Mi"), (10, "Ki")];
     let whole = units.iter().find(|(power, _)| {

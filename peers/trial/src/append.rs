@@ -43,12 +43,11 @@ pub enum By {
     LogDurable,
     /// As `log-durable`; the producers are tasks of tokio.
     LogTasks,
-    /// As `log-durable`, with a log that has removed old segments before and begins new ones in
-    /// their files.
+    /// As `log-durable`, with a log that recycles the files of removed segments.
     LogRecycled,
     /// As `log-recycled`; the producers are tasks of tokio.
     LogRecycledTasks,
-    /// A thread that gathers what waits: one write over zeros and one `fdatasync` for all of it.
+    /// A thread that gathers waiting messages: one write over zeros and one `fdatasync` for all.
     Gathered,
     /// As `gathered`; the producers are tasks of tokio.
     GatheredTasks,
@@ -58,7 +57,7 @@ pub enum By {
     FilePrepared,
 }
 
-/// The length of the segments of a log that has been in use.
+/// The segment length of a log that has been in use.
 const USED_SEGMENT_BYTES: u64 = 32 << 20;
 const USED_RETAIN_BYTES: u64 = 128 << 20;
 /// The first segments of a log, which are shorter.
@@ -119,8 +118,7 @@ fn open_new(path: &Path) -> Result<(Log, u64)> {
     Ok((Log::options().sync(SyncPolicy::Always).open(path)?, 0))
 }
 
-/// Opens a log and fills it until retention has removed segments of full length, and until one
-/// began in the file of another.
+/// Opens a log and fills it until retention has removed full segments and a file was recycled.
 fn open_used(path: &Path) -> Result<(Log, u64)> {
     const FILLING_BYTES: usize = 256 << 10;
     let options = Log::options().sync(SyncPolicy::Always).segment_bytes(USED_SEGMENT_BYTES);

@@ -127,7 +127,7 @@ async fn blocking(flags: OFlags, plan: Arc<Plan>, path: &Path) -> Result<Outcome
 
 async fn blocking_task(file: Arc<File>, plan: Arc<Plan>, mut chance: SplitMix64) -> Result<u64> {
     let mut seen = 0;
-    // One buffer for all reads of the task: the best that it can have.
+    // One buffer for all reads of the task, the best case.
     let mut memory = vec![0; plan.work.read_bytes + BLOCK_BYTES];
     while let Some(offset) = plan.next(&mut chance) {
         let (file, read_bytes) = (Arc::clone(&file), plan.work.read_bytes);

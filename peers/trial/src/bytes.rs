@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// The buffer of `BufWriter`; a larger one made it no faster.
+/// The buffer of `BufWriter`; a larger one was not faster.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// The ways to write single bytes.

@@ -70,7 +70,7 @@ fn rss_bytes(usage: &Usage) -> u64 {
     u64::try_from(usage.max_rss()).unwrap_or(0) << 10
 }
 
-/// Runs `command` with all its children, from its start to its end, and fails if it does.
+/// Measures `command` with all its children from start to end. Fails if it fails.
 pub fn run(command: &[OsString]) -> Result<Outcome> {
     let (program, rest) = command.split_first().ok_or("no command")?;
     let name = program.display();
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn memory_that_is_taken_while_the_clock_runs_is_told_from_what_was_there() {
         let clock = Clock::start().expect("getrusage");
-        // More than this process ever had, with the other tests in it.
+        // More than this process ever used, including other tests.
         let taken = vec![1_u8; clock.rss_before_bytes as usize + (32 << 20)];
         let outcome = clock.stop(std::hint::black_box(&taken).len() as u64, 0).expect("getrusage");
         assert!(outcome.memory_bytes >= 32 << 20, "{outcome:?}");

@@ -14,7 +14,7 @@ use std::path::Path;
 const SEED: u64 = 0x77_72_6f_74_65;
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Random bytes in memory that are handed out in pieces. The first piece follows the last.
+/// Random bytes in memory, used in pieces. The first piece follows the last.
 #[derive(Debug)]
 pub struct Ring {
     bytes: Vec<u8>,
@@ -38,7 +38,7 @@ impl Ring {
 
 /// Makes a file of `bytes` random bytes that do not repeat, and syncs it.
 pub fn make(bytes: u64, path: &Path) -> Result<Outcome> {
-    // Half a file is useless: only a whole one stays.
+    // Half a file is useless, so only a complete one stays.
     let place = Place::take(path)?;
     let clock = Clock::start()?;
     fill(bytes, path).map_err(|error| format!("{}: {error}", path.display()))?;

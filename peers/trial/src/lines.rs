@@ -33,7 +33,7 @@ pub fn lines(connections: u64, bytes: u64, port: u16) -> Result<Outcome> {
     clock.stop(lines * LINE_BYTES, lines)
 }
 
-/// Sends the block so often, and waits for the end of the other side.
+/// Sends the block this many times, and waits until the server ends the connection.
 fn send(mut stream: &TcpStream, block: &[u8], blocks: u64) -> std::io::Result<()> {
     (0..blocks).try_for_each(|_| stream.write_all(block))?;
     stream.shutdown(Shutdown::Write)?;

@@ -44,7 +44,7 @@ pub struct Shape {
 pub enum By {
     /// `LogReader::next_lent`: no copy.
     Lent,
-    /// The iterator of `LogReader`: a vector a record.
+    /// The iterator of `LogReader`: a vector per record.
     Owned,
     /// The files by `read(2)` in pieces of 128 KiB, and CRC-32C of each piece: the floor.
     Pieces,
@@ -131,7 +131,7 @@ pub fn open(times: u32, place: &Path) -> Result<Outcome> {
     Ok(Outcome { elapsed_s, latency_ns: Percentiles::of(&opened), ..outcome })
 }
 
-/// Finds `reads` records of the log at `place`, by chance one after the other.
+/// Finds `reads` records of the log at `place`, in random order.
 pub fn find(by: FindBy, reads: u32, place: &Path) -> Result<Outcome> {
     let records = LogReader::open(place, 0)?.count() as u64;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);

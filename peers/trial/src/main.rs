@@ -43,7 +43,7 @@ enum Work {
         /// The file, which must not exist.
         file: PathBuf,
     },
-    /// Replace a file of 1000 bytes again and again, atomically and durably; then remove it.
+    /// Replace a file of 1000 bytes repeatedly, atomically and durably; then remove it.
     Save {
         #[arg(long)]
         by: save::By,
@@ -59,7 +59,7 @@ enum Work {
         by: append::By,
         #[command(flatten)]
         work: Append,
-        /// The file or folder, which must not be there.
+        /// The file or folder, which must not exist.
         place: PathBuf,
     },
     /// Make a log of random records, which stays.
@@ -84,7 +84,7 @@ enum Work {
         /// The folder of the log.
         place: PathBuf,
     },
-    /// Read records of a log by their sequences, in an order by chance.
+    /// Read records of a log by their sequences, in random order.
     LogFind {
         #[arg(long)]
         by: log::FindBy,
@@ -122,7 +122,7 @@ enum Work {
         /// Bytes of each file.
         #[arg(long, value_name = "N")]
         bytes: u64,
-        /// The folder, which must not be there.
+        /// The folder, which must not exist.
         place: PathBuf,
     },
     /// Read random pieces of a file by tasks of tokio.

@@ -16,8 +16,8 @@ pub struct Outcome {
     pub elapsed_s: f64,
     /// CPU seconds, user and kernel.
     pub cpu_s: f64,
-    /// Resident memory of the largest process at its peak, without the peak before the clock
-    /// started: that was the program and the data to write.
+    /// Peak resident memory of the largest process, minus the peak before the clock started (the
+    /// program and the data to write).
     pub memory_bytes: u64,
     /// Bytes that the kernel took for the device while the clock ran (`getrusage(2)`, ru_oublock);
     /// a write through the page cache counts when it makes pages dirty.

@@ -1,4 +1,4 @@
-//! The file or folder of a piece of work, which no other program uses, and which is removed.
+//! The file or folder of a piece of work. No other program uses it, and it is removed.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -60,7 +60,7 @@ pub fn timed(
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Both are missing if the work failed early. The caller's folder shows what stayed.
+        // Both are missing if the work failed early. The caller's folder shows any leftovers.
         let _ = std::fs::remove_file(&self.0).or_else(|_| std::fs::remove_dir_all(&self.0));
     }
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 pub enum By {
     /// `wrote::Reader` as it comes.
     Reader,
-    /// `BufReader<File>` as it comes, with 8 KiB.
+    /// `BufReader<File>` with its default of 8 KiB.
     BufReader,
     /// `BufReader<File>` with 128 KiB.
     #[value(name = "buf-reader-128k")]

@@ -1,4 +1,4 @@
-//! A small file replaced again and again, whole and durable each time.
+//! A small file replaced repeatedly, atomically and durably each time.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -41,7 +41,7 @@ pub fn save(by: By, saves: u64, path: &Path) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Replaces a file by the steps that a careful program takes by hand.
+/// Replaces a file by the steps of a careful program.
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("temporary");
     let mut file = File::create(&temporary)?;

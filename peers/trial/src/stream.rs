@@ -18,9 +18,9 @@ const MIB: usize = 1 << 20;
 /// The ways to write a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
-    /// `wrote::Writer` as it comes, and `finish`.
+    /// `wrote::Writer` with defaults, and `finish`.
     Writer,
-    /// `BufWriter<File>` as it comes, `sync_all`, and a sync of the folder.
+    /// `BufWriter<File>` with defaults, `sync_all`, and a sync of the folder.
     BufWriter,
     /// `BufWriter<File>` with a buffer of 1 MiB, `sync_all`, and a sync of the folder.
     BufWriterMib,

@@ -1,9 +1,8 @@
 //! Checks that imports across folders form no circle.
 //!
-//! A folder is a module with its rooms (`x.rs` and `x/*.rs`). The folders and files beside each
-//! other in one folder are compared: one imports another where a path in it leads there, through
-//! the door's re-exports too. A door and its own rooms may use each other. Existing circles are
-//! listed in `circles.txt`.
+//! A folder is a module with its rooms (`x.rs` and `x/*.rs`). The entries of one folder are
+//! compared: one imports another if a path in it leads there, also through the door's re-exports. A
+//! door and its own rooms may use each other. Existing circles are listed in `circles.txt`.
 
 use super::sources::{self, Module};
 use lab::tools::failure::Failure;
@@ -11,7 +10,7 @@ use lab::tools::repository::files;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The circles that stand, a line each, as [`Circle::name`] writes them.
+/// The known circles, one per line, as [`Circle::name`] writes them.
 const STANDING: &str = include_str!("circles.txt");
 
 /// The most re-exports that one path leads through.
@@ -115,7 +114,7 @@ fn reach<'a>(graph: &'a Graph, begin: &'a str) -> BTreeSet<&'a str> {
     reached
 }
 
-/// The modules of a crate, and the names that their imports bring into them.
+/// The modules of a crate, and the names that they import.
 struct Names<'a> {
     modules: BTreeSet<&'a [String]>,
     /// The path that a name in a module stands for.
@@ -140,8 +139,8 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// Returns `path`, as it stands in the module `here`, from the crate's root; `None` where it
-    /// leads to another crate.
+    /// Returns `path` of the module `here` from the crate's root; `None` if it leads to another
+    /// crate.
     fn base(&self, here: &[String], path: &[String]) -> Option<Vec<String>> {
         let mut base = here.to_vec();
         let mut rest = path;
@@ -189,7 +188,7 @@ struct Path {
     name: Option<String>,
 }
 
-/// Lists the paths of every `use`, and those elsewhere that begin with `crate`, `super` or `self`.
+/// Lists the paths of every `use`, and other paths that begin with `crate`, `super` or `self`.
 fn paths(tokens: TokenStream) -> Vec<Path> {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut paths = Vec::new();

@@ -9,9 +9,9 @@ const MARKS: [&str; 2] = ["<!-- lines:begin -->", "<!-- lines:end -->"];
 /// Folders whose subfolders are crates.
 const OF_CRATES: &str = "crates";
 
-/// Prints the lines of each crate beside the recorded ones. Fails where a crate is more than a
-/// tenth larger than its row of the table allows: its own lines, or its grown size with a reason in
-/// the row.
+/// Prints the lines of each crate beside the recorded ones. Fails if a crate is more than a tenth
+/// larger than its row of the table allows: its own lines, or its grown size with a reason in the
+/// row.
 pub fn check() -> Result<(), Failure> {
     let text = std::fs::read_to_string(root().join(DOCUMENT)).tried(DOCUMENT)?;
     let table = text.split_once(MARKS[0]).and_then(|(_, rest)| rest.split_once(MARKS[1]));

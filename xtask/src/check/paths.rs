@@ -9,8 +9,8 @@ const DOCUMENT: &str = "docs/architecture.md";
 
 /// Fails on a path in backticks that leads to no file and no folder.
 ///
-/// A path may begin anywhere above its file, and leaves out `src`: `log/claim.rs`,
-/// `wrote-cli/args`. One that begins with a folder of the repository's root is whole.
+/// A path may begin at any parent folder, without `src`: `log/claim.rs`, `wrote-cli/args`. A path
+/// that begins with a folder of the repository's root is complete.
 pub fn check() -> Result<(), Failure> {
     let text = std::fs::read_to_string(root().join(DOCUMENT)).tried(DOCUMENT)?;
     let places = Places::of(&files(&[])?);
@@ -26,7 +26,7 @@ pub fn check() -> Result<(), Failure> {
 struct Places {
     /// Paths from the root.
     whole: BTreeSet<String>,
-    /// The ends of those paths, from any folder on, with and without `src`.
+    /// The tails of those paths, from any folder on, with and without `src`.
     ends: BTreeSet<String>,
 }
 

@@ -72,17 +72,20 @@ fn printed(files: &[String]) -> Result<Vec<String>, Failure> {
                 continue;
             }
             let texts = sources::texts(module.tokens.clone());
-            let faults_of = texts.iter().filter_map(fault_of_text);
+            let faults_of = texts.iter().filter_map(|text| fault_of_text(text, phrases::find));
             faults.extend(faults_of.map(|fault| format!("{}:{fault}", module.file)));
         }
     }
     Ok(faults)
 }
 
-/// Returns the fault of a printed text: "line: phrase: the text".
-fn fault_of_text(Text { line, value }: &Text) -> Option<String> {
+/// Returns the fault of a text by a search for phrases: "line: phrase: the text".
+fn fault_of_text(
+    Text { line, value }: &Text,
+    find: fn(&str) -> Option<(&'static str, &'static str)>,
+) -> Option<String> {
     const SHOWN_MAX: usize = 100;
-    let (phrase, better) = phrases::find(value)?;
+    let (phrase, better) = find(value)?;
     let shown: String = value.trim().chars().take(SHOWN_MAX).collect();
     Some(format!("{line}: `{phrase}` ({better}): {shown:?}"))
 }
@@ -123,7 +126,8 @@ fn phrases_in(text: &str) -> Vec<String> {
             Some(part) => comment.push_str(part),
             None => {
                 let value = std::mem::take(&mut comment);
-                faults.extend(fault_of_text(&Text { line: begin, value }));
+                let text = Text { line: begin, value };
+                faults.extend(fault_of_text(&text, phrases::find_in_comment));
                 begin = number + 1;
             }
         }
@@ -161,14 +165,13 @@ fn fault(sign: &str, prose: &str, first: Option<&str>) -> Option<String> {
     is_among(word, &CLAUSES).then(|| format!("begins with `{word}`"))
 }
 
-/// Returns the comment that is the whole line, or stands at its end; the whole line without a
-/// `sign`.
+/// Returns the comment that is the whole line or its end; the whole line without a `sign`.
 fn comment<'a>(line: &'a str, sign: &str) -> Option<&'a str> {
     if line.trim_start().starts_with(sign) {
         return Some(line);
     }
     let (code, comment) = line.rsplit_once(&format!(" {sign} "))?;
-    // Between two quotation marks it is part of a string.
+    // Between quotation marks it is part of a string.
     let quotes = code.matches('"').count() - code.matches("\\\"").count();
     (quotes % 2 == 0).then_some(comment)
 }
@@ -260,6 +263,6 @@ mod tests {
     fn a_phrase_that_stops_the_reader_is_found_in_a_printed_text() {
         let text = Text { line: 7, value: "\nit goes on\n".to_owned() };
         let fault = "7: `goes on` (continues): \"it goes on\"";
-        assert_eq!(fault_of_text(&text), Some(fault.to_owned()));
+        assert_eq!(fault_of_text(&text, phrases::find), Some(fault.to_owned()));
     }
 }

@@ -23,7 +23,7 @@ pub struct Module {
 
 /// A string literal.
 pub struct Text {
-    /// The line in which it begins.
+    /// The line of its start.
     pub line: usize,
     pub value: String,
 }
@@ -33,8 +33,8 @@ thread_local! {
     static READ: RefCell<BTreeMap<String, Rc<[Module]>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Reads the crate whose first file is `file`, with every module that a `mod` declares. A `mod`
-/// within a macro does not count here, as rustfmt does not see it either.
+/// Reads the crate whose first file is `file`, with every module that a `mod` declares. A `mod` in
+/// a macro does not count, since rustfmt does not see it either.
 pub fn modules(file: &str) -> Result<Rc<[Module]>, Failure> {
     if let Some(modules) = READ.with_borrow(|read| read.get(file).cloned()) {
         return Ok(modules);
@@ -172,7 +172,7 @@ impl Items {
                 attributes.clear();
                 continue;
             }
-            // Words such as `pub` stand before the `mod` that the attributes belong to.
+            // Words such as `pub` precede the `mod` that the attributes belong to.
             if is_word(&token, "pub") {
                 tokens.next_if(|token| is_group(token, Delimiter::Parenthesis));
                 continue;
@@ -389,7 +389,7 @@ fn unescaped(source: &str) -> String {
             continue;
         }
         match rest.next() {
-            // A line that is continued.
+            // A continued line.
             Some('\n') => rest = rest.as_str().trim_start().chars(),
             Some('n') => value.push('\n'),
             Some('t') => value.push('\t'),

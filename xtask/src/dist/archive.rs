@@ -37,8 +37,8 @@ pub fn make(program: &Path, folder: &Path, date_s: &str) -> Result<PathBuf, Fail
     Ok(archive)
 }
 
-/// Packs `names` of `folder` into `archive`, compressed where that is a `.gz`. Nothing of this
-/// machine gets into it: no users, no times, no order of a folder. Not every machine can unpack xz.
+/// Packs `names` of `folder` into `archive`, compressed where that is a `.gz`. It contains nothing
+/// of this machine: no users, times or folder order. Not every machine can unpack xz.
 pub fn tar(folder: &Path, names: &[&str], archive: &Path, date_s: &str) -> Result<(), Failure> {
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);
@@ -49,7 +49,7 @@ pub fn tar(folder: &Path, names: &[&str], archive: &Path, date_s: &str) -> Resul
     output(tar.arg("-cf").arg(archive).arg("-C").arg(folder).args(names), "tar").map(drop)
 }
 
-/// Copies a file into a folder that it makes.
+/// Copies a file, creating its folder.
 pub fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
     let parent = to.parent().unwrap_or(to);
     std::fs::create_dir_all(parent).tried(parent.display())?;

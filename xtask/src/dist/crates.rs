@@ -1,4 +1,4 @@
-//! The crates that the command needs, each as the package that crates.io would get.
+//! The crates that the command needs, packaged as for crates.io.
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::{cargo, root, target};
@@ -15,7 +15,7 @@ const BESIDE: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 /// a user of crates.io would. Nothing is published.
 pub fn package() -> Result<(), Failure> {
     let names = names()?;
-    // To build each package with its own dependencies again would take several times as long.
+    // Building each package with its own dependencies would take several times as long.
     let mut command = cargo(&["package", "--locked", "--allow-dirty", "--no-verify"]);
     command.args(names.iter().flat_map(|name| ["-p", name]));
     run(&mut command, HANG, Show::Live)?.success("cargo package")?;
@@ -41,8 +41,7 @@ pub fn package() -> Result<(), Failure> {
     run(&mut command, HANG, Show::Live)?.success("the build from the packages").map(drop)
 }
 
-/// Returns the manifest of a workspace of unpacked packages, which takes each from here in place of
-/// crates.io.
+/// Returns the manifest of a workspace of unpacked packages, which replace the ones on crates.io.
 fn workspace(names: &[String]) -> String {
     let folders = names.iter().map(|name| format!("\"{name}-{VERSION}\""));
     let members = folders.collect::<Vec<_>>().join(", ");

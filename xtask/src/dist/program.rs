@@ -8,11 +8,11 @@ use std::time::Duration;
 
 /// The profile in `Cargo.toml`.
 pub const PROFILE: &str = "dist";
-/// How long the build may take: all code is optimized together, by one thread at the end.
+/// How long the build may take: all code is optimized together, at the end by one thread.
 const LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// Returns the target for which it is built. With a target named, cargo builds macros and build
-/// scripts without the flags of the program, which would not fit them.
+/// Returns the build target. If the target is named, cargo builds macros and build scripts without
+/// the program's flags, which do not suit them.
 pub fn triple() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }
@@ -46,8 +46,8 @@ const C: &str = "-ffile-prefix-map";
 /// The name of the repository's root.
 const ROOT: &str = "/wrote";
 
-/// Returns the folders whose paths would get into the program by its messages, with a name for
-/// each. Of nested folders the last one wins, so each follows its parent.
+/// Returns the folders whose paths would appear in the program's messages, with a name for each. Of
+/// nested folders the last one wins, so each follows its parent.
 fn folders() -> Result<Vec<(PathBuf, &'static str)>, Failure> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));

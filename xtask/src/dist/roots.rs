@@ -19,7 +19,7 @@ const PROGRAMS: &[&str] = &["mmdebstrap", "unshare", "systemd-nspawn"];
 const SUITE: &str = "bookworm";
 const INCLUDED: &str = "systemd";
 /// The greatest exposure of the unit by `systemd-analyze security`, in tenths: 0 is a service that
-/// may do nothing, 100 one that may do everything.
+/// may do nothing, 100 one without any restriction.
 const EXPOSURE_MAX: &str = "20";
 
 /// Installs and runs each of `packed` in a clean root.
@@ -37,7 +37,7 @@ pub fn check(report: &mut Report, packed: &Packed, install: bool) -> Result<(), 
     report.step("dist: service under systemd", || service(&packed.debian, &debian))
 }
 
-/// A temporary root, removed when it is dropped. Its file system lets writes be measured.
+/// A temporary root, removed when it is dropped. Its file system must allow measuring writes.
 struct Root(TempDir);
 
 impl Root {
@@ -50,7 +50,7 @@ impl Root {
         self.0.path()
     }
 
-    /// Runs `words` in the root, which sees no process but its own, and returns its output.
+    /// Runs `words` in the root, isolated from other processes, and returns its output.
     fn run(&self, words: &[&str]) -> Result<String, Failure> {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc=/proc"]);
@@ -166,13 +166,13 @@ fn archive(archive: &Path, debian: &Path) -> Result<(), Failure> {
     for (_, path) in FILES {
         root.shell(&format!("test -s /usr/local/{path}"))?;
     }
-    // A program that is linked statically finds names by the root's own settings.
+    // A statically linked program resolves names by the root's own settings.
     root.shell(NAMED)?;
     root.shell(&judged("/usr/local/lib/systemd/system/wrote.service")).map(drop)
 }
 
-/// Serves a log at a name, ends the server, and reads the log. The exit code is 143 where the
-/// signal came before the server listened for it.
+/// Serves a log at a name, ends the server, and reads the log. The exit code is 143 if the signal
+/// came before the server listened for it.
 const NAMED: &str = "
     echo 127.0.0.1 here.example >/etc/hosts
     wrote serve /data/log --listen tcp://here.example:0 2>/tmp/said &
@@ -270,7 +270,7 @@ fn service(package: &Path, debian: &Path) -> Result<(), Failure> {
     }
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"]);
-    // systemd-nspawn wants a /run in memory, which not every machine has.
+    // systemd-nspawn needs a /run in memory, which not every machine has.
     command.args(["mount -t tmpfs tmpfs /run && exec systemd-nspawn \"$@\"", "sh"]);
     command.args(["--quiet", "--register=no", "--keep-unit", "--machine=wrote"]);
     // It sees no network but its own loopback.

@@ -18,7 +18,7 @@ use lab::tools::report::{Outcome, Report};
 use lab::tools::repository::{cargo, target};
 use std::time::Duration;
 
-/// A long run. Most draw their own chances, so that rounds add up.
+/// A long run. Most draw random seeds, so that rounds add up.
 #[derive(Clone, Copy)]
 pub struct Campaign {
     /// Its name for `cargo xtask nightly`.
@@ -171,12 +171,12 @@ const SANITIZED: [&str; 7] = [
     "writer_faults::",
 ];
 
-/// Runs the tests in which buffers change hands, with every access to memory checked.
+/// Runs the tests that pass buffers between owners, with every memory access checked.
 ///
 /// The stable compiler brings the sanitizer, but takes `-Zsanitizer=address` only with
-/// `RUSTC_BOOTSTRAP=1`, which allows unstable flags. With a target named, cargo builds macros and
-/// build scripts without the flag; the compiler could not load them with it. Its own target folder
-/// keeps the other builds.
+/// `RUSTC_BOOTSTRAP=1`, which allows unstable flags. If the target is named, cargo builds macros
+/// and build scripts without the flag, which would keep the compiler from loading them. Its own
+/// target folder keeps the other builds.
 fn sanitized() -> Result<Outcome, Failure> {
     if std::env::consts::ARCH != "x86_64" {
         let architecture = std::env::consts::ARCH;
@@ -194,7 +194,7 @@ fn sanitized() -> Result<Outcome, Failure> {
     cargo_tests(&mut command)
 }
 
-/// The library's default features but io-uring.
+/// The library's default features except io-uring.
 const WITHOUT_IO_URING: &str = "copy,log,sim";
 
 /// Checks builds of the command with fewer features, and builds of the library with features that

@@ -15,19 +15,19 @@ const COMPLETE: [&str; 11] =
 /// The tables of a run without cold reads.
 const TABLES: &str = "bytes/write bytes/read save/500 save/1000 save/2000 save/10000 \
     save-sync/500 save-sync/1000 save-sync/2000 save-sync/10000 lines";
-/// Options of a small run, whose result must be right, not fast.
+/// Options of a small run: correctness matters, not speed.
 const LITTLE: [&str; 8] = ["--size", "1MB", "--runs", "2", "--saves", "20", "--lines", "1000"];
-/// The limit that finds a program that hangs.
+/// The time limit that detects a hang.
 const PROGRAM_LIMIT: &str = "10min";
 
-/// The consequence of a language that is missing here.
+/// The effect of a missing language.
 #[derive(Clone, Copy)]
 pub enum Missing {
     /// The campaign `languages` installs and runs it.
     Left,
     /// Nothing may be installed.
     Skipped,
-    /// Its toolchain was installed, and it is still missing.
+    /// Its toolchain was installed, but it is still missing.
     Failed,
 }
 
@@ -38,7 +38,7 @@ pub fn check(missing: Missing) -> Result<Outcome, Failure> {
     let mut command = Command::new(wrote);
     command.arg("langs").arg(folder.path()).args(LITTLE).args(["--timeout", PROGRAM_LIMIT]);
     command.args(["--format", "json"]);
-    // Built programs stay for the next run, apart from the user's cache.
+    // Built programs stay for the next run, separate from the user's cache.
     command.env("XDG_CACHE_HOME", target().join("langs"));
     let text = run(&mut command, HANG, Show::Errors)?.success("wrote langs")?.stdout;
     let document = serde_json::from_str(&text).tried("the result of wrote langs")?;

@@ -1,4 +1,4 @@
-//! Fetches toolchains by the registries' ordinary clients, with this machine's settings.
+//! Fetches toolchains with the registries' ordinary clients and this machine's settings.
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::run::{Finished, HANG, Show, run};
@@ -66,12 +66,12 @@ fn maven(project: &Path, folder: &Path) -> Command {
     command
 }
 
-/// Installs a package into its own folder, which needs no virtual environment on Debian.
+/// Installs a package into its own folder, without a virtual environment.
 fn pip(wanted: &str, folder: &Path) -> Command {
     let mut command = Command::new("pip3");
     command.args(["install", "-q", "--no-deps", "--no-compile", "--disable-pip-version-check"]);
     command.arg("--target").arg(folder).arg(wanted);
-    // The folder belongs to the user: pip's warning to root does not apply.
+    // The folder is the user's, so pip's warning to root does not apply.
     command.env("PIP_ROOT_USER_ACTION", "ignore");
     command
 }

@@ -181,7 +181,7 @@ pub(super) fn order(programs: usize, runs: u32, table: usize) -> Vec<Turn> {
     turns.map(|turn| Turn { round: turn.round - rounds_before, ..turn }).collect()
 }
 
-/// The estimate per byte, save, flush and line before the first run: that of an average language.
+/// The estimate per byte, save, flush and line before the first run: an average language's.
 const USUAL_BYTE_NS: u64 = 15;
 const USUAL_SAVE_NS: u64 = 100_000;
 const USUAL_FLUSH_NS: u64 = 2_500_000;

@@ -79,7 +79,7 @@ pub(crate) struct Plan {
     size_bytes: u64,
     /// The size of the file, which is overwritten from its start when full.
     file_bytes: u64,
-    /// When it ends, unless its bytes are written before.
+    /// The end of the run, unless its bytes are written before.
     time: Option<Duration>,
     rate: Option<Rate>,
     idle: Duration,

@@ -100,8 +100,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub only: Vec<String>,
 
-    /// File bytes of one run: 512M, 2GB, 1GiB; of peak and rand, those of the file that all use; of
-    /// ways, those of a whole file
+    /// File bytes of one run: 512M, 2GB, 1GiB; of peak and rand, the size of the shared file; of
+    /// ways, of a whole file
     ///
     /// With --numjobs it is shared between the threads. A stream of a size that was given is
     /// written whole, unless --time is given too; the other runs still end after their time.

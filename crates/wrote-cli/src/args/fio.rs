@@ -19,8 +19,8 @@ const WITHOUT_EFFECT: [&str; 7] = [
     "terse-version=3",
 ];
 
-/// Replaces fio's options behind `run` by those that clap knows. Options that `run` has itself stay
-/// as they are, `--output` and `--section` among them.
+/// Replaces fio's options after `run` by options that clap knows. Options that `run` has itself
+/// stay as they are, `--output` and `--section` among them.
 pub fn translated(arguments: &[OsString]) -> Vec<OsString> {
     let Some(run) = arguments.iter().skip(1).position(|word| !is_option(word)).map(|at| at + 1)
     else {

@@ -74,7 +74,7 @@ pub struct ServeArgs {
     #[arg(long)]
     pub check: bool,
 
-    /// The certificate of tls, relps, https and resps, and those that sign it (PEM)
+    /// The certificate of tls, relps, https and resps, and its signers' (PEM)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "key_file",
         conflicts_with = "config")]
     pub cert_file: Option<PathBuf>,

@@ -15,7 +15,7 @@ fn seen_below(files: &[(&str, &str)]) -> Result<Document, String> {
     seen_of(&Disk::ext4(64 * MIB)?, "[job]\nrw=write\nsize=1m\ndirect=1\n", files)
 }
 
-/// As [`seen_below`], of these jobs on this disk.
+/// Like [`seen_below`], for these jobs on this disk.
 fn seen_of(disk: &Disk, text: &str, files: &[(&str, &str)]) -> Result<Document, String> {
     is_installed("unshare")?;
     let upper = fixtures::folder();

@@ -1,4 +1,4 @@
-//! Findings on the program and its machine, where a figure is not that of the disk.
+//! Findings on the program and its machine, where a figure is not the disk's.
 
 use crate::preload::library;
 use crate::scene::{Disk, MIB, alone, bench, found, jobs, of, run, said, silent};

@@ -2,8 +2,8 @@
 //! not elsewhere.
 //!
 //! The tests of a finding `an-id` are called `an_id_is_said..` and `an_id_is_not_said..`; one test
-//! here compares their names with the catalogue. Most need root, for their own devices. Those
-//! that judge rates and times need a machine that nothing else keeps busy: `cargo xtask nightly`.
+//! here compares their names with the catalogue. Most need root, for their own devices. Tests that
+//! judge rates and times need an idle machine: `cargo xtask nightly`.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -33,7 +33,7 @@ pub fn alone(test: impl Fn()) {
 /// An ext4 file system on a loop device of the test. The device counts only bytes of the test.
 #[derive(Debug)]
 pub struct Disk {
-    /// Restored before the device goes.
+    /// Restored before the device is removed.
     settings: Vec<Setting>,
     mounted: Mounted,
 }

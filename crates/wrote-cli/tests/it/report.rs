@@ -285,7 +285,7 @@ fn a_comparison_makes_its_page() {
     assert!(fs::read_to_string(&html).unwrap().contains("Which rows became faster or slower?"));
 }
 
-/// Puts markup into every text of a document that may be any text.
+/// Puts markup into every free text of a document.
 fn spoil<T: serde::de::DeserializeOwned>(document: &mut Value, markup: &str) -> usize {
     let mut paths = Vec::new();
     collect(document, String::new(), &mut paths);

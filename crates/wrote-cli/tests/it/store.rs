@@ -122,7 +122,7 @@ fn stat_says_what_is_shipped_and_what_waits() {
     let waiting = format!("\n{segments} sealed segments wait to be shipped, ");
     assert!(stat().contains(&waiting), "{}", stat());
     assert!(stat().contains(&format!(": the records before {}\n", to.expect("a sequence"))));
-    // A shipper ships just these.
+    // A shipper ships only these.
     let again = finish(&mut log(folder.path(), &["ship", "events", &url]));
     assert!(again.stderr.starts_with(&format!("shipped {segments} segments, ")), "{again:?}");
     assert_eq!(Some(shipped_to(&again)), to);

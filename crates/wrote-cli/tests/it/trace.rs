@@ -169,7 +169,7 @@ fn the_program_keeps_its_streams_and_its_exit_code() {
     assert!(plain.stderr.starts_with("err\n"), "{plain:?}");
     assert!(plain.stderr.ends_with("It wrote no file.\n"), "{plain:?}");
     assert_eq!(run("kill -9 $$", &[]).code(), Some(128 + 9));
-    // A signal above those with names, which the shell takes.
+    // A real-time signal, which has no name but which the shell accepts.
     assert_eq!(run("trap 'exit 5' 40; kill -40 $$", &[]).code(), Some(5));
     // Stopped as a whole, and continued.
     let stopped = run("(sleep 0.1; kill -CONT $$) & kill -STOP $$; echo on", &[]);

@@ -76,7 +76,7 @@ pub(super) fn preferred_larger(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Whether each write of the row is one of the device.
+/// Whether each write of the row reaches the device as one write.
 fn reaches_device(row: &Row) -> bool {
     let settings = &row.settings.effective;
     row.direction == Direction::Write

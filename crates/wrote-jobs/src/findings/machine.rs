@@ -45,7 +45,7 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
         "write_iops" => (Direction::Write, iops),
         _ => return None,
     };
-    // The device's bytes include a journal's, and those of neighbours, which may have no limit.
+    // The device's bytes include a journal's, and neighbours', which may have no limit.
     let reached = |row: &Row| {
         let own = row.direction == direction && stayed_in_memory(evidence, row) != Some(true);
         let figures = figures.iter().filter(|_| own);

@@ -1,7 +1,7 @@
 //! fio's terse lines, version 3 (`--minimal`): a line for each entry, fields between semicolons.
 //!
-//! The fields follow fio(1), "TERSE OUTPUT", up to the latencies in milliseconds. Those of a disk
-//! follow in fio where it knows the disk; its figures are not counted here.
+//! The fields follow fio(1), "TERSE OUTPUT", up to the latencies in milliseconds. In fio a known
+//! disk's fields follow; its figures are not counted here.
 
 use super::direction::{Direction, Latency};
 use super::job::Job;

@@ -5,7 +5,7 @@ use wrote_result::document::{Blocks, Direction, Flush, Ioengine, Process, Row, S
 /// fio 3.33's result of jobs of a few MB.
 const DIRECTIONS: &str = include_str!("samples/directions.json");
 const FLUSHES: &str = include_str!("samples/flushes.json");
-/// Of `--rw=write --ioengine=sync --fdatasync=1 --size=220k --bs=2300`, etcd's own question.
+/// The result of etcd's own test: `--rw=write --ioengine=sync --fdatasync=1 --size=220k --bs=2300`.
 const ETCD: &str = include_str!("samples/etcd.json");
 const COMMAND_LINE: &str = include_str!("samples/command-line.json");
 

@@ -105,7 +105,7 @@ pub struct Held {
 pub struct GroupReport {
     /// The jobs, in the order of the job file.
     pub jobs: Vec<JobReport>,
-    /// From the first job's start to the last one's end.
+    /// The time from the first job's start to the last one's end.
     pub elapsed: Duration,
     /// Bytes written to the device while the group ran, by all programs.
     pub device_written_bytes: Option<u64>,

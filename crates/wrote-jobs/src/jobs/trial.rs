@@ -79,8 +79,8 @@ impl Trial {
         Ok(align_bytes.unwrap_or(1))
     }
 
-    /// Returns the alignment of a new direct file in the folder, whose mount options and flags
-    /// decide it: that of a file without a name. `None` where the file system makes none.
+    /// Returns the alignment of a new direct file in the folder, found with an unnamed file: mount
+    /// options and flags decide it. `None` if the file system has no unnamed files.
     fn new_align_bytes(&mut self, folder: &Path) -> Option<u32> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let unnamed = open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?;

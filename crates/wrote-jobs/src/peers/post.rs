@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// Carries messages from rank to rank. Those of one rank to another arrive in their order.
+/// Carries messages from rank to rank. Messages from one rank to another arrive in order.
 pub trait Post: Debug {
     /// The number of this rank, from 0.
     fn rank(&self) -> u32;

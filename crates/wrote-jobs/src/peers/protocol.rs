@@ -130,7 +130,7 @@ struct State {
     first_is_gone: bool,
     /// Messages that came before they were waited for.
     early: VecDeque<Letter>,
-    /// Of rank 0: the ranks that have sent their farewell.
+    /// On rank 0: the ranks that have sent their farewell.
     parted: Vec<bool>,
 }
 
@@ -298,7 +298,7 @@ impl<P: Post> Ranks<P> {
         }
     }
 
-    /// From rank 0, informs waiting ranks now and then that it waits too.
+    /// On rank 0: informs waiting ranks now and then that it waits too.
     fn tell_that_it_waits(&self, for_it: impl Iterator<Item = u32>) {
         let mut state = self.state.borrow_mut();
         if state.told.elapsed() > TELL_EVERY {

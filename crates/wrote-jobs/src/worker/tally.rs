@@ -62,8 +62,7 @@ pub struct Tally {
     pub durable_ns: Histogram<u64>,
     /// The writes that such a flush will cover; `None` where none comes.
     unflushed: Option<Unflushed>,
-    /// Under a rate: the time from when an operation was due, and there was room for it, to its
-    /// submission.
+    /// With a rate: the time from when an operation was due and had room to its submission.
     pub issue_delay_ns: Histogram<u64>,
     pub trail: Trail,
     /// The frequency of each depth, by the depth; likewise for the next two.

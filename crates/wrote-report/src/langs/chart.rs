@@ -43,7 +43,7 @@ pub enum Who {
 #[derive(Debug)]
 pub struct Line<'a> {
     pub who: Who,
-    /// As it is shown.
+    /// The displayed name.
     pub name: String,
     pub how: String,
     /// `None` where it did not do this.

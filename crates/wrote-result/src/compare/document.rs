@@ -102,7 +102,7 @@ pub struct RowComparison {
     pub scenario: String,
     /// The group of rows that it is compared with.
     pub workload: String,
-    /// Bytes of one operation, where all have one size, equal on both sides.
+    /// Bytes per operation, if all operations of both sides have the same size.
     pub bs_bytes: Option<u64>,
     /// The conclusion.
     pub verdict: Verdict,

@@ -24,7 +24,7 @@ pub enum Allowed {
 }
 
 pub(super) struct RowPairs<'a> {
-    /// In the order of the old result.
+    /// The pairs, in the order of the old result.
     pub pairs: Vec<RowPair<'a>>,
     pub not_compared: Vec<NotCompared>,
 }

@@ -46,8 +46,8 @@ pub struct FitRule {
     pub here: Interval,
     /// The verdict; none without a limit.
     pub verdict: Option<FitVerdict>,
-    /// Of an undecided rule: the seconds of measuring that would decide it at this spread; none
-    /// where no time would.
+    /// For an undecided rule: the seconds of measuring that would decide it at this spread; none if
+    /// no time would.
     pub decided_after_s: Option<f64>,
     /// The same beside other work on the disk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -11,7 +11,7 @@ use serde_with::skip_serializing_none;
 pub struct Ranks {
     /// Their number.
     pub ranks: u32,
-    /// The most of them on one node.
+    /// The most ranks on one node.
     pub ranks_per_node: u32,
     /// Whether each had its own files, or regions of one file.
     pub files: RankFiles,

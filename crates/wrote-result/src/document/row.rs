@@ -95,9 +95,8 @@ pub struct Run {
     pub device_writes: Option<u64>,
     /// Bytes that any process read from the block device in the run.
     pub device_read_bytes: Option<u64>,
-    /// Peak resident memory, in bytes: of a whole file's way that of the run alone, else that of
-    /// the process until then; in `serve` of the server's process. None where the kernel cannot
-    /// reset the peak.
+    /// Peak resident memory, in bytes: for whole files in the run, else in the process until then;
+    /// in `serve` of the server's process. None where the kernel cannot reset the peak.
     pub max_rss_bytes: Option<u64>,
     /// The largest number of operations in flight.
     pub iodepth_reached: u32,
@@ -109,7 +108,7 @@ pub struct Run {
     pub flush_latency_ns: Option<Latency>,
     /// The time of a write until it was durable, of this run.
     pub durable_latency_ns: Option<Latency>,
-    /// Under a rate: the delay from when an operation was due, or had room, to its start. It is the
+    /// With a rate: the delay from when an operation was due, or had room, to its start. It is the
     /// measuring program's own part of the latencies.
     pub issue_delay_ns: Option<Latency>,
     /// CPU seconds, user and kernel, of the one thread that sends messages to a server.
@@ -224,8 +223,8 @@ impl Row {
         asked.rate_iops.is_some() || asked.rate_bytes_per_s.is_some()
     }
 
-    /// Returns its name without that of its workload: `cached-fdatasync-at-end`. A number alone is
-    /// not one: `rand/read/16` stays whole.
+    /// Returns its name without its workload's: `cached-fdatasync-at-end`. A number is not a name:
+    /// `rand/read/16` stays whole.
     pub fn short_name(&self) -> &str {
         let rest = self.name.strip_prefix(&self.workload).and_then(|rest| rest.strip_prefix('/'));
         rest.filter(|rest| !rest.bytes().all(|of| of.is_ascii_digit())).unwrap_or(&self.name)

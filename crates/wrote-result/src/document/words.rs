@@ -49,7 +49,7 @@ pub enum Blocks {
     Allocated,
     /// Written and flushed before.
     Written,
-    /// Of reads: some blocks may never have been written.
+    /// For reads: some blocks may never have been written.
     #[default]
     Unknown,
 }

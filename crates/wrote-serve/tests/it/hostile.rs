@@ -176,7 +176,7 @@ fn the_places_of_the_words_of_a_request_are_bytes_in_flight_and_none_are_kept() 
     let head = format!("*{}\r\n$3\r\nFOO\r\n", WORDS + 1);
     let words = "$0\r\n\r\n".repeat(WORDS - 1);
     client.send(&[head, words].concat().into_bytes()).unwrap();
-    // Two numbers for each word, and the words themselves.
+    // Each word costs two numbers besides its bytes.
     let bytes = (WORDS * (6 + 16)) as u64;
     serving.wait_until(|figures| figures.in_flight_bytes > bytes);
     client.send(b"$0\r\n\r\n").unwrap();

@@ -160,7 +160,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Makes one that has met nothing.
+    /// Makes an empty one.
     pub fn new(wanted: Wanted, streams_of: pid_t) -> Reader {
         Reader {
             wanted,

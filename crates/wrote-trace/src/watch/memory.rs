@@ -54,7 +54,7 @@ pub fn pieces(task: pid_t, address: u64, count: u64) -> Option<Vec<(u64, u64)>> 
     Some(list.chunks_exact(PIECE_BYTES).map(piece).collect())
 }
 
-/// Those of a `struct msghdr`.
+/// The pieces of a `struct msghdr`.
 pub fn pieces_of_message(task: pid_t, address: u64) -> Option<Vec<(u64, u64)>> {
     let list = number(task, address + offset_of!(libc::msghdr, msg_iov) as u64)?;
     let count = number(task, address + offset_of!(libc::msghdr, msg_iovlen) as u64)?;

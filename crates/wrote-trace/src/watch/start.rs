@@ -13,7 +13,7 @@ use std::ptr::null;
 ///
 /// # Errors
 ///
-/// Those of `pipe(2)`, `fork(2)` and `ptrace(2)`.
+/// As `pipe(2)`, `fork(2)` and `ptrace(2)`.
 pub fn start(command: &[OsString], filter: &[sock_filter]) -> io::Result<pid_t> {
     let words = command.iter().map(|word| CString::new(word.as_bytes()));
     let words = words.collect::<Result<Vec<_>, _>>()?;

@@ -63,8 +63,8 @@ pub(super) fn folder(sys: &Path, major: u32, minor: u32) -> PathBuf {
     link.canonicalize().unwrap_or(link)
 }
 
-/// Returns the folder of the whole device: a partition's is inside that of its disk, and only the
-/// disk has a queue.
+/// Returns the folder of the whole device: a partition's is inside its disk's, and only the disk
+/// has a queue.
 pub(super) fn disk_folder(folder: &Path) -> &Path {
     match folder.parent() {
         Some(parent) if folder.join("partition").exists() => parent,

@@ -60,7 +60,7 @@ impl Folder {
     }
 }
 
-/// Opens a file; a path below that of `within` is resolved relative to it.
+/// Opens a file; a path below `within`'s is resolved relative to it.
 pub(crate) fn open_within(within: Option<&Folder>, path: &Path, flags: OFlags) -> io::Result<File> {
     let place = PlaceOfName::new(within, path);
     place.open(flags, Mode::from_raw_mode(place.mode))
@@ -76,7 +76,7 @@ pub(super) struct PlaceOfName<'a> {
 }
 
 impl<'a> PlaceOfName<'a> {
-    /// Resolves a path below that of `within` relative to it, and any other as usual.
+    /// Resolves a path below `within`'s relative to it, and any other as usual.
     pub(super) fn new(within: Option<&'a Folder>, path: &'a Path) -> PlaceOfName<'a> {
         let below = within.and_then(|within| Some((within, path.strip_prefix(&within.path).ok()?)));
         let (folder, name, mode) = match below {

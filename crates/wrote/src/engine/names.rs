@@ -141,7 +141,7 @@ impl Engine {
     }
 }
 
-// Paths below that of `within` are resolved relative to it.
+// Paths below `within`'s are resolved relative to it.
 
 /// Follows the symbolic links of the path's last component, like `open(2)`.
 ///

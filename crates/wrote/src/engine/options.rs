@@ -108,7 +108,7 @@ impl Options {
     /// Makes a kernel thread poll the ring for operations (`IORING_SETUP_SQPOLL`,
     /// `io_uring_setup(2)`; for ordinary users since Linux 5.13): submitting then needs no system
     /// call. The thread occupies a CPU. It sleeps after `idle_ms` without work (0 is the kernel's
-    /// default of a second), and is bound to `cpu` if that is given.
+    /// default of a second), and is bound to `cpu` if given.
     ///
     /// Engines opened with these options or clones of them share one thread
     /// (`IORING_SETUP_ATTACH_WQ`, Linux 5.6). A thread of several rings takes at most 8 operations

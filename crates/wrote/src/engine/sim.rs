@@ -174,7 +174,7 @@ struct Permit {
 #[derive(Default)]
 struct SimDisk {
     chance: Chance,
-    /// By number. A file without a name stays, because an engine may have it open.
+    /// Files by number. A file without a name stays, because an engine may have it open.
     files: Vec<SimFile>,
     names: Names,
     faults: HashMap<u64, Fault>,

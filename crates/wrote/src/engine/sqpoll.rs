@@ -37,7 +37,7 @@ mod attach {
 
     impl Sqpoll {
         /// Creates a ring served by the thread. `set_up` receives a function that configures its
-        /// builder. The lock is held during this, so that of two engines created concurrently one
+        /// builder. The lock is held during this, so that one of two engines created concurrently
         /// attaches to the other.
         pub(in crate::engine) fn ring<T>(
             &self,

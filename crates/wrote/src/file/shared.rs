@@ -23,7 +23,7 @@ use std::thread::Thread;
 /// How completions arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// By themselves, from the kernel or its threads: a thread can wait for them.
+    /// On their own, from the kernel or its threads: a thread can wait for them.
     Kernel,
     /// Inside the call that submits the operation.
     AtOnce,

@@ -43,7 +43,7 @@ const SLEEP_MIN: Duration = Duration::from_micros(50);
 const SLEEP_MAX: Duration = Duration::from_millis(1);
 
 /// The interval of checking for new batches while no write but a flush is in flight: short enough
-/// that a log's buffers are not full before the next check. Also that of checking whether producers
+/// that a log's buffers are not full before the next check. Also used to check whether producers
 /// wait while every buffer is in flight.
 const LOOK: Duration = Duration::from_millis(1);
 

@@ -452,8 +452,8 @@ impl Log {
         open_reader(&self.0.driver.state.terms, self.0.sim.as_ref(), from, follows)
     }
 
-    /// Returns the error for which the log writes no records: a failed write or flush, permanently
-    /// (W2), or [`Error::NotYet`] on a full disk ([`Log::is_waiting_for_room`]).
+    /// Returns the error that keeps the log from writing records: a failed write or flush,
+    /// permanently (W2), or [`Error::NotYet`] on a full disk ([`Log::is_waiting_for_room`]).
     pub fn check(&self) -> Result<(), Error> {
         let state = &self.0.driver.state;
         state.check()?;

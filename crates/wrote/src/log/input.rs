@@ -23,7 +23,7 @@ const READS: u32 = 8;
 /// [`OTHER_BUFFERS`]. All but the first fill whole huge pages: a reader of a few records uses only
 /// the first, and touches no huge page.
 const ARRIVED_BUFFERS: u32 = 2;
-/// The current buffer, that of a second file, and one for a copy.
+/// The current buffer, a second file's, and one for a copy.
 const OTHER_BUFFERS: u32 = 3;
 /// The size of the first read at a new offset. Each read that continues there doubles it.
 const PIECE_BYTES_MIN: u64 = 16 << 10;

@@ -53,7 +53,7 @@ pub(super) struct Source {
     examine_at: u64,
     options: ReaderOptions,
     effective: Effective,
-    /// The part of a disk's memory that `bytes` may take, at least that of the first read.
+    /// The part of a disk's memory that `bytes` may take, at least the first read's.
     memory: Option<Share>,
     process: Process,
 }
@@ -265,7 +265,7 @@ impl Source {
     fn begin_ahead(&mut self) -> bool {
         self.examine_at = self.end.saturating_add(self.span_bytes());
         let Ok(len) = self.plain.len() else { return false };
-        // A short rest does not pay for an engine.
+        // A short rest is not worth an engine.
         if len.saturating_sub(self.end) < self.span_bytes() / 2 || !self.is_cold(self.end, len) {
             return false;
         }

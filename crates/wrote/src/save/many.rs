@@ -36,8 +36,8 @@ const FOLDERS_MAX: usize = 256;
 ///
 /// # Errors
 ///
-/// Those of [`write()`](super::write()), with the path of the file. Files before it in the order
-/// may have their new content; those after it have the old.
+/// As [`write()`](super::write()), with the path of the file. Files before it in the order may have
+/// their new content; files after it have the old.
 pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
     files: impl IntoIterator<Item = (P, B)>,
 ) -> Result<(), Error> {

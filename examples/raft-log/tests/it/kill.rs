@@ -1,5 +1,5 @@
-//! A process that writes to a store is killed again and again. The store must then be in the state
-//! after the last finished call, or after the interrupted one.
+//! Kills a process that writes to a store, repeatedly. The store must then be in the state after
+//! the last finished call, or after the interrupted one.
 
 use crate::machine::{TypeConfig, entry, id};
 use openraft::storage::{RaftLogStorage, RaftLogStorageExt};
@@ -91,7 +91,7 @@ async fn open(folder: &Path) -> LogStore<TypeConfig> {
     LogStore::open_with(folder, SIZES).await.unwrap()
 }
 
-/// A call of openraft's.
+/// A call by openraft.
 #[derive(Debug)]
 enum Call {
     Vote(Vote<u64>),

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Finds a hang; no test judges by it.
+/// Only detects hangs.
 const HANG: Duration = Duration::from_secs(120);
 /// The time between two attempts.
 const MOMENT: Duration = Duration::from_millis(20);
@@ -118,8 +118,8 @@ impl Cluster {
         Cluster { network, nodes }
     }
 
-    /// Writes texts by the leader, whichever node it is, and waits until every node applied them. A
-    /// text occurs twice if its leader lost the lead after appending it.
+    /// Writes texts through the current leader, and waits until every node has applied them. A text
+    /// occurs twice if its leader lost the lead after appending it.
     async fn write(&self, texts: impl Iterator<Item = String>) {
         let mut last = None;
         for text in texts {

@@ -6,7 +6,7 @@ use openraft::testing::{StoreBuilder, Suite};
 use raft_log::LogStore;
 use tempfile::TempDir;
 
-/// Makes stores in new folders, each beside a state machine, which the suite needs too.
+/// Creates stores in new folders, each with a state machine for the suite.
 struct Builder;
 
 impl StoreBuilder<TypeConfig, LogStore<TypeConfig>, Machine, TempDir> for Builder {

@@ -46,7 +46,7 @@ pub fn fetch() -> Result<Cached, Failure> {
     cached(&folder)?.ok_or_else(missing)
 }
 
-/// Returns the cache's folder, and makes it if needed.
+/// Returns the cache's folder, creating it if needed.
 fn own_folder() -> Result<PathBuf, Failure> {
     let folder = folder(|name| std::env::var_os(name))?;
     std::fs::create_dir_all(&folder).tried(folder.display())?;

@@ -19,8 +19,8 @@ const MACHINE: &str = "-nodefaults -no-reboot -display none -monitor none \
 /// A panic ends the machine, which does not reboot (`-no-reboot`).
 const PARAMETERS: &str = "console=ttyS0 panic=-1";
 
-/// Boots `kernel` with its initial file system, and passes the results to `said` again and again
-/// until the guest ends. It runs in `folder`; `console.log` and `results.log` are made in `logs`.
+/// Boots `kernel` with its initial file system, and passes the results to `said` repeatedly until
+/// the guest ends. It runs in `folder`; `console.log` and `results.log` are made in `logs`.
 ///
 /// Fails if the guest does not boot, but not because of a command.
 pub fn run(
@@ -97,7 +97,7 @@ fn text(path: &Path) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the last lines, up to a panic of the kernel: a call trace follows it.
+/// Returns the last lines, up to a kernel panic and its call trace.
 fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> =
         text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! The log of a `log-writes` device: every write in the order in which it became stable.
+//! The log of a `log-writes` device: all writes in the order they became stable.
 //!
 //! The kernel's `drivers/md/dm-log-writes.c` defines the format: a first sector that describes the
 //! log, and then entries of one sector each, with their data after them. All numbers are

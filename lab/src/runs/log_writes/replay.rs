@@ -21,9 +21,9 @@ use tempfile::TempDir;
 /// The moments to try.
 #[derive(Clone, Copy, Debug)]
 pub struct Moments {
-    /// The seed of their choice, and of the bytes that a cut leaves.
+    /// The seed for choosing the moments and the bytes that a cut leaves.
     pub seed: u64,
-    /// The most of them; all where it is `None`.
+    /// The most moments; `None` for all.
     pub most: Option<usize>,
 }
 

@@ -27,8 +27,8 @@ pub struct Step {
 }
 
 impl Step {
-    /// Counts the moments at which the power can be cut: at its end, and before it, if anything
-    /// was in the cache.
+    /// Counts the possible power cuts: at the end of the step, and before that if anything was in
+    /// the cache.
     pub fn moments(&self) -> usize {
         1 + usize::from(!self.volatile.is_empty())
     }

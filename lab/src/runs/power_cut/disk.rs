@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 /// XFS needs 300 MiB.
 const SIZE_BYTES: u64 = 320 << 20;
-/// The time for which a mount may be busy after its last user has ended.
+/// A mount may be busy for this time after its last user has ended.
 const BUSY: Duration = Duration::from_secs(60);
 /// `FS_IOC_SHUTDOWN`, first known as XFS's `GOINGDOWN` (`fs/ext4/ioctl.c`, `fs/xfs/xfs_ioctl.c`).
 const FS_IOC_SHUTDOWN: rustix::ioctl::Opcode = 0x8004_587d;
@@ -36,8 +36,8 @@ pub struct FileSystem {
     pub options: &'static [&'static str],
     /// The program that finds damage without repairing it, with its arguments.
     pub examine: &'static [&'static str],
-    /// The begin and the end of a superblock of several sectors with one checksum. It is written in
-    /// place, so a mount fails where the disk has written a part of it.
+    /// Start and end of a superblock of several sectors with one checksum. It is written in place,
+    /// so a mount fails if the disk has written only a part of it.
     pub superblock: Option<(u64, u64)>,
 }
 

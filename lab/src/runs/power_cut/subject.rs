@@ -21,7 +21,7 @@ pub struct Seen {
     pub late: u32,
     /// The first refused action and the kernel's error number.
     pub refused: (String, i32),
-    /// The fate of the write in flight, in one word.
+    /// The outcome of the write in flight, in one word.
     pub in_flight: String,
     /// The number of openings before a second cut.
     pub reopened: u32,
@@ -31,7 +31,7 @@ pub struct Seen {
     pub faults: Vec<String>,
 }
 
-/// Makes an empty folder in place of an old one.
+/// Replaces an old folder by an empty one.
 pub fn fresh(folder: PathBuf) -> Result<PathBuf, Failure> {
     if folder.exists() {
         std::fs::remove_dir_all(&folder).tried(folder.display())?;

@@ -1,4 +1,4 @@
-//! First facts about a hang: each thread of a command, its state, and its place in the kernel.
+//! Diagnoses a hang: each thread of a command, its state, and its place in the kernel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ struct Stat {
 
 fn stat(path: &Path) -> Option<Stat> {
     let stat = fs::read_to_string(path.join("stat")).ok()?;
-    // The name before these may contain anything, brackets included.
+    // The preceding name may contain anything, even brackets.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     Some(Stat {
         state: fields.first()?.to_string(),

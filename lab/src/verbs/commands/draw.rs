@@ -76,7 +76,7 @@ const ODD: [&str; 8] = [
     "%s%n",
     "a\\b\"c'd",
 ];
-/// Paths in the world, existing and missing. None leads out of it: a call may run as root.
+/// Paths in the world, existing and missing. None leads out of it, because a call may run as root.
 const PATHS: [&str; 15] = [
     ".", "..", "data", "empty", "folder", "log", "lines", "job.fio", "old.json", "new.json",
     "missing", "link", "dangling", "fifo", "-",
@@ -104,7 +104,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns the calls with one thing less.
+    /// Returns the calls with one part removed.
     pub fn smaller(&self) -> Vec<Call> {
         let mut smaller = Vec::new();
         for word in 0..self.words.len() {
@@ -166,7 +166,7 @@ impl Drawer {
         let mut words = verb.words.clone();
         for _ in 0..random.random_range(0..4) {
             let Some((name, takes_value)) = verb.options.choose(random) else { break };
-            // The values of `--help` and `--list` are known; more of the others is worth more.
+            // The values of `--help` and `--list` are known, so other options are drawn more often.
             if name == "--help" && random.random_range(0..8) > 0 {
                 continue;
             }
@@ -197,7 +197,7 @@ impl Drawer {
         Call { words, damage, closed, limit, hidden, input }
     }
 
-    /// Draws a verb; seldom one that measures, since those take seconds.
+    /// Draws a verb; rarely a measuring one, which takes seconds.
     fn verb(&self, random: &mut Xoshiro256PlusPlus) -> &Verb {
         loop {
             let verb = self.verbs.choose(random).expect("the command has verbs");

@@ -1,4 +1,4 @@
-//! The rules that hold for every call.
+//! The rules for every call.
 
 use crate::verbs::commands::draw::Call;
 use crate::verbs::commands::run::Ended;
@@ -6,7 +6,7 @@ use crate::verbs::commands::world::World;
 
 /// Success, failure, bad usage, garbage in a log; SIGINT and SIGTERM as shells report them.
 const CODES: [i32; 6] = [0, 1, 2, 3, 130, 143];
-/// Of `wrote trace`, as shells have them: the program can't be run, or is not there.
+/// Exit codes of `wrote trace`, as in shells: the program can't be run, or does not exist.
 const CODES_OF_TRACE: [i32; 2] = [126, 127];
 /// The broken rule of a call that SIGTERM does not end.
 pub const HANGS: &str = "it goes on after SIGTERM";
@@ -21,7 +21,7 @@ pub fn judge(world: &World, call: &Call, ended: &Ended) -> Result<(), String> {
     if said.contains("panicked") || said.contains("RUST_BACKTRACE") {
         return Err(format!("a panic: {said}"));
     }
-    // Under such a limit not even a thread can be made, or the loader fails.
+    // Under such a limit no thread can be created, or the loader fails.
     let is_starved = matches!(call.limit, Some("-u 1" | "-v 200000" | "-n 8"));
     let is_not_run = call.words[0] == "trace" && CODES_OF_TRACE.contains(&ended.code);
     let is_known = CODES.contains(&ended.code) || ended.code == SIGPIPE || is_not_run;

@@ -40,7 +40,7 @@ type Contents = BTreeMap<PathBuf, Vec<u8>>;
 pub struct World {
     made: TempDir,
     samples: Contents,
-    /// The files as they were when the call began.
+    /// The files at the start of the call.
     before: Contents,
 }
 
@@ -69,7 +69,7 @@ impl World {
         Ok(World { made, samples, before: Contents::new() })
     }
 
-    /// The folder in which a call runs; the one above it belongs to the world too.
+    /// The working folder of a call; its parent belongs to the world too.
     pub fn folder(&self) -> PathBuf {
         self.made.path().join("calls")
     }
@@ -174,7 +174,7 @@ fn contents(folder: &Path) -> Result<Contents, Trouble> {
     Ok(found)
 }
 
-/// Changes, moves, removes and doubles some bytes.
+/// Changes, moves, removes and duplicates some bytes.
 fn damage(bytes: &[u8], seed: u64) -> Vec<u8> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut bytes = bytes.to_vec();

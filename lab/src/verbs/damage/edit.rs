@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 const SECTOR_BYTES: usize = 512;
 
-/// One edit. Numbers of files and places are taken modulo the number that there is.
+/// One edit. Numbers of files and places are taken modulo the actual number.
 #[derive(Clone, Copy, Debug)]
 pub enum Edit {
     /// Exchanges the names of two files.
@@ -21,7 +21,7 @@ pub enum Edit {
     Zero(usize),
     /// Replaces a file by its state with half of the records.
     Older(usize),
-    /// Does so with all files but one.
+    /// Does that with all files but one.
     AllOlderBut(usize),
     Truncate(usize, usize),
     /// Zeros or other bytes after the end.
@@ -74,9 +74,9 @@ fn piece(bytes: &[u8], number: usize, len: usize) -> Option<usize> {
 }
 
 impl Edit {
-    /// Changes `files` of the log; `other` is a stranger.
+    /// Changes `files` of the log; `other` is an unrelated log.
     pub fn apply(self, files: &mut Files, log: &Written, other: &Written) {
-        // A log without files takes no edit.
+        // A log without files cannot be edited.
         let _ = self.try_apply(files, log, other);
     }
 

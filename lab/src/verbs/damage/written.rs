@@ -1,5 +1,5 @@
-//! The logs before their damage: both formats, closed and killed, with their earlier states. Some
-//! have lost old segments, and have later ones in their files.
+//! The logs before their damage: both formats, closed and killed, with their earlier states. In
+//! some, old segments were removed and their files reused.
 
 use crate::damage::{Files, Truth, files};
 use crate::verbs::Trouble;
@@ -9,7 +9,7 @@ use wrote::{Format, Log, SyncPolicy};
 /// The length of logs whose old segments are removed.
 const RETAIN_BYTES: u64 = 24 << 10;
 
-/// A log as it was written.
+/// A log before its damage.
 pub struct Written {
     pub name: String,
     pub format: Format,
@@ -32,7 +32,7 @@ pub fn record(id: u64, sequence: u64) -> Vec<u8> {
     bytes
 }
 
-/// Writes logs: two of each kind, neighbours, so that each has a stranger of the same kind.
+/// Writes logs: two adjacent ones of each kind, so that each has an unrelated log of its kind.
 pub fn logs(folder: &Path) -> Result<Vec<Written>, Trouble> {
     let mut logs = Vec::new();
     for format in [Format::Framed, Format::Lines] {

@@ -17,7 +17,7 @@ pub fn length(number: u64, lengths: RangeInclusive<usize>) -> usize {
     random(number).random_range(lengths)
 }
 
-/// Returns random numbers that follow from `seed`.
+/// Returns random numbers from `seed`.
 pub fn random(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }

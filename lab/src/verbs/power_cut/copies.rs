@@ -1,4 +1,4 @@
-//! A subject that copies a few files, to one new name after the other.
+//! A subject that copies a few files to new names.
 
 use crate::verbs::power_cut::content::content;
 use crate::verbs::power_cut::found::{CheckResult, describe, names, read};
@@ -17,7 +17,7 @@ use wrote::{CopyOptions, Error, Reflink};
 /// The sources' lengths; the last has a hole in it.
 const SOURCES: [usize; 4] = [100, 65_536, 300_001, 1_200_007];
 const HOLE: Range<usize> = 262_144..786_432;
-/// The number of copies that are kept; the oldest is removed before the next is made.
+/// The number of copies to keep; the oldest is removed before the next is made.
 const KEPT: u64 = 24;
 
 /// Copies 0, 1, 2, ..
@@ -145,7 +145,7 @@ pub fn check_copies(
     Ok(found)
 }
 
-/// Counts the copies that were promised.
+/// Counts the promised copies.
 fn made(said: &[Line]) -> u64 {
     let last = said.iter().rev().find_map(|line| match line {
         Line::Copied(number) => Some(number + 1),

@@ -1,5 +1,4 @@
-//! The check of a log after a power cut, and its openings until the next one, for every subject
-//! that has a log.
+//! Checks a log after a power cut, and reopens it until the next one, for all subjects with a log.
 
 use crate::verbs::power_cut::found::{CheckResult, names};
 use crate::verbs::power_cut::said::{Line, Report};
@@ -28,8 +27,7 @@ pub fn check(
     Ok(found)
 }
 
-/// Returns the findings of an opening; an error in words for a file that it kept aside and that is
-/// not there.
+/// Returns the findings of an opening; an error in words if a file that it kept aside is missing.
 pub fn recovered(log: &Log) -> Result<LogStats, String> {
     let recovered = log.stats();
     match recovered.kept_aside.iter().find(|path| !path.exists()) {
@@ -38,8 +36,8 @@ pub fn recovered(log: &Log) -> Result<LogStats, String> {
     }
 }
 
-/// Closes the log, checks every byte of it, and opens it again. The opening finds no torn end, and
-/// the mark of the end where the format `has_mark` of it.
+/// Closes the log, checks every byte, and reopens it. There must be no torn end, and an end mark if
+/// the format `has_mark`.
 pub fn opened_after_close(
     log: Log,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! A subject in which several threads append to a log, and the check of the log that is left.
+//! A subject with several threads that append to a log, and the check of the remaining log.
 
 mod judge;
 mod records;
@@ -25,30 +25,28 @@ use wrote::{Durable, Error, Format, Log, LogOptions, SyncPolicy};
 const PRODUCERS: u32 = 4;
 /// The number of records that a producer appends before it waits for them.
 const WINDOW: RangeInclusive<u64> = 1..=8;
-/// The records that a log with rare syncs now and then gets at once, so that several buffers are in
-/// flight.
+/// The size of occasional bursts into a log with rare syncs, so that several buffers are in flight.
 const BURST: u64 = 100;
 const BURSTS: f64 = 0.02;
-/// A small segment, so that many are begun before the cut.
+/// A small segment, so that there are many before the cut.
 const SEGMENT_BYTES: u64 = 256 << 10;
 /// A buffer that just holds the longest records.
 const BUFFER_BYTES: usize = 128 << 10;
-/// The bytes that are kept, because a log with rare syncs would fill the disk.
+/// The retained bytes, because a log with rare syncs would fill the disk.
 const RETAIN_BYTES: u64 = 8 << 20;
-/// A pause after a window whose records are not waited for, so that other subjects get the
-/// processors.
+/// A pause after a window without waits, so that other subjects get the processors.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Milliseconds between two syncs.
 const SYNCED: RangeInclusive<u64> = 0..=4;
 /// The records appended after the check.
 const MORE: u64 = 10;
 
-/// The way in which a record becomes safe.
+/// How a record becomes safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safety {
     /// Each record by itself, framed.
     Record,
-    /// By a sync of the log, framed; the oldest segments are removed.
+    /// Records are synced with the whole log, framed; the oldest segments are removed.
     Sync,
     /// Each record by itself, as a line.
     Line,
@@ -73,7 +71,7 @@ impl Logs {
         Logs { folder: folder.to_owned(), safe, opened: None, served: None }
     }
 
-    /// Returns the log's folder, which the log makes itself.
+    /// Returns the log's folder, which the log creates itself.
     fn log(&self) -> PathBuf {
         self.folder.join("log")
     }
@@ -94,7 +92,7 @@ impl Logs {
         }
     }
 
-    /// Opens the log for a check, without the measuring that finds the fastest way.
+    /// Opens the log for a check, without measuring the fastest way.
     fn open(&self) -> Result<Log, Error> {
         self.options().durable(Durable::default()).open(self.log())
     }
@@ -112,7 +110,7 @@ impl Logs {
         };
         match seed % 5 {
             0 => options.prepare(Prepare::Allocate),
-            // Segments in the files of removed ones.
+            // Recycled segment files.
             1 => options.prepare(Prepare::Write),
             2 => options.prepare(Prepare::Write).prepared_bytes(1 << 20),
             _ => options,
@@ -166,7 +164,8 @@ impl Logs {
         loop {
             thread::sleep(Duration::from_millis(random.random_range(SYNCED)));
             let appended = end.load(Ordering::Acquire);
-            // Synced records are safe without a system call: a second promise would prove nothing.
+            // Synced records are safe without a system call, so a second promise would prove
+            // nothing.
             if appended > synced {
                 log.sync()?;
                 synced = appended;
@@ -206,7 +205,7 @@ impl Logs {
         })
     }
 
-    /// Appends more records as another producer, and finds all when the log is opened again.
+    /// Appends more records as another producer, and finds all after reopening the log.
     fn go_on(&self, log: Log, mut places: Vec<Place>, next: u64) -> Result<(), String> {
         let words = |error: Error| format!("going on: {error}");
         for number in 0..MORE {
@@ -311,7 +310,7 @@ mod tests {
 
     const ALL: [Safety; 3] = [Safety::Record, Safety::Sync, Safety::Line];
 
-    /// Makes a log in which producer 0 has appended records 0 to 4, with its report.
+    /// Makes a log with records 0 to 4 of producer 0, and its report.
     fn written(safe: Safety) -> (tempfile::TempDir, Logs, Report) {
         let folder = tempfile::tempdir().expect("a folder");
         let logs = Logs::new(&folder.path().join("log"), safe);

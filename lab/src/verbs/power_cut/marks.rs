@@ -1,12 +1,11 @@
 //! Marks in the log of a `log-writes` device, one for each line of a subject.
 //!
-//! The device's log has its writes in the order in which they became stable. A mark comes after
-//! every flush that completed before the mark was sent. So the writes before a mark are those on
-//! which the marked promise may rest (the kernel's
-//! `Documentation/admin-guide/device-mapper/log-writes.rst`).
+//! The device's log has its writes in the order they became stable. A mark comes after every flush
+//! that completed before the mark was sent. So the marked promise may rest only on the writes
+//! before the mark (the kernel's `Documentation/admin-guide/device-mapper/log-writes.rst`).
 //!
-//! `dmsetup message` does the same, but would start a process for each line, in which time the
-//! promise's place would blur.
+//! `dmsetup message` does the same, but starts a process for each line, which would blur the
+//! promise's place.
 
 use crate::verbs::Trouble;
 use crate::verbs::power_cut::said::Line;
@@ -18,7 +17,7 @@ pub struct Marks {
     control: File,
     /// The device's name below `/dev/mapper`.
     device: String,
-    /// The name of the subject, which begins each mark.
+    /// The name of the subject; each mark begins with it.
     subject: String,
 }
 
@@ -76,7 +75,8 @@ impl Marks {
             text: padded(&text(&self.subject, line))?,
         };
         // SAFETY: DM_TARGET_MSG reads and writes `data_size` bytes from the address it is given,
-        // which `Updater` makes that of `message`, as long as that. Every string in it ends in NUL.
+        // which `Updater` makes the address and length of `message`. Every string in it ends in
+        // NUL.
         unsafe { ioctl(&self.control, Updater::<TARGET_MESSAGE, Message>::new(&mut message)) }?;
         Ok(())
     }

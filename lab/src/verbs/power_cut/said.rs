@@ -49,7 +49,7 @@ pub enum Line {
         /// The place of its first record in the log.
         sequence: u64,
     },
-    /// The subject begins to take off the record at this sequence and all later ones.
+    /// The subject begins to cut the record at this sequence and all later ones.
     Cutting(u64),
     /// The log has no record from this sequence on, and every record before it.
     Cut(u64),
@@ -59,10 +59,10 @@ pub enum Line {
     Trimmed {
         /// The sequence asked for.
         before: u64,
-        /// The first sequence that is left.
+        /// The first remaining sequence.
         first: u64,
     },
-    /// The log was opened again, with every record before this sequence in it.
+    /// The log was reopened, with every record before this sequence.
     Reopened(u64),
     /// A flush after the first error succeeded, against W2.
     Unpoisoned,
@@ -149,7 +149,6 @@ impl fmt::Display for Line {
 /// report success, because a file that a shut down XFS has given up no longer waits for its flush
 /// (`xfs_dir_fsync` and `xfs_file_fsync` in `fs/xfs/xfs_file.c`). With a real cut no process would
 /// receive that promise. But a subject that promises twice after the cut ignores errors.
-/// receive that promise. A subject that promises twice after the cut, though, ignores errors.
 #[derive(Debug, Default)]
 pub struct Report {
     lines: Vec<Line>,
@@ -170,7 +169,7 @@ impl Report {
         &self.lines
     }
 
-    /// Counts the promises made when the power was gone.
+    /// Counts the promises made after the power was gone.
     pub fn late(&self) -> usize {
         self.lines[self.before_gone..].iter().filter(|line| line.is_promise()).count()
     }

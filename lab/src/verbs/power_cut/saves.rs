@@ -14,10 +14,10 @@ use std::time::Duration;
 use wrote::{Action, Error, Writer};
 
 const LENGTHS: RangeInclusive<usize> = 1..=200_000;
-/// A pause after a save that waits for no disk, so that other subjects get the disk.
+/// A pause after a save without a flush, so that other subjects get the disk.
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// The way in which the file is replaced.
+/// How the file is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// `wrote::write`.

@@ -1,5 +1,4 @@
-//! A subject that writes files by a `Writer` in odd pieces, one after the other, and syncs them now
-//! and then.
+//! A subject that writes files with a `Writer` in odd pieces, and syncs them occasionally.
 
 use crate::verbs::power_cut::content::{content, random};
 use crate::verbs::power_cut::found::{CheckResult, describe, names, read};
@@ -18,7 +17,7 @@ const LENGTHS: RangeInclusive<usize> = 1..=2_000_000;
 const PIECES: RangeInclusive<usize> = 1..=60_000;
 /// The share of pieces followed by a sync.
 const SYNCED: f64 = 0.15;
-/// The number of files that are kept; the oldest is removed before the next is made.
+/// The number of files to keep; the oldest is removed before the next is made.
 const KEPT: u64 = 4;
 
 /// Files 0, 1, 2, ..
@@ -60,8 +59,8 @@ impl Streams {
             let (piece, after) = rest.split_at(random.random_range(PIECES).min(rest.len()));
             rest = after;
             let mut done = self.write(&mut writer, number, piece);
-            // No sync follows the last piece. A synced file is finished without a system call, and
-            // a second promise on one flush proves nothing.
+            // The last piece is not synced: finishing a synced file needs no system call, and a
+            // second promise on one flush proves nothing.
             if done.is_ok() && !rest.is_empty() && random.random_bool(SYNCED) {
                 done = writer.sync_data();
                 let safe = Line::Synced { file: number, bytes: (bytes.len() - rest.len()) as u64 };

@@ -1,4 +1,4 @@
-//! The subjects that write while the power is cut: their common trait, and their names.
+//! The subjects that write during a power cut: their trait and names.
 
 use crate::verbs::Trouble;
 use crate::verbs::power_cut::copies::Copies;
@@ -16,27 +16,26 @@ use std::io;
 use std::path::Path;
 use wrote::{Action, Error};
 
-/// Reports a promise from any thread; the report is out when the call returns.
+/// Reports a promise from any thread; it is written when the call returns.
 pub type Reporter<'a> = &'a (dyn Fn(&Line) -> Result<(), Trouble> + Sync);
 
-/// A subject that writes until the power is cut, and knows which files must be left.
+/// A subject that writes until the power is cut, and knows which files must remain.
 pub trait Subject {
-    /// Makes and syncs the files that must exist before.
+    /// Creates and syncs the files that must exist before the start.
     fn prepare(&self) -> io::Result<()>;
 
-    /// Does the rest of the work before the clock starts; its result is not a promise yet.
+    /// Prepares the rest before the clock starts; its result is not a promise yet.
     fn get_ready(&mut self, _seed: u64) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Writes without end, and reports each promise as soon as it is made. Ends with the first
-    /// error.
+    /// Writes until the first error, and reports each promise as soon as it is made.
     fn write(&mut self, seed: u64, say: Reporter) -> Result<Infallible, Error>;
 
-    /// Compares the files that are left with the promises. Fails if it cannot read them.
+    /// Compares the remaining files with the promises. Fails if it cannot read them.
     fn check(&self, said: &Report) -> io::Result<CheckResult>;
 
-    /// The most promises that may be made when the power is gone: promises that rest on flushes in
+    /// The most promises that may be made after the power is gone: promises that rest on flushes in
     /// flight at the cut.
     fn late_max(&self) -> usize {
         1
@@ -52,15 +51,15 @@ pub trait Subject {
 /// The subjects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Name {
-    /// `wrote::write` over one file, again and again.
+    /// `wrote::write` over one file, repeatedly.
     Save,
-    /// `wrote::Writer::replace` and `commit` over one file, again and again.
+    /// `wrote::Writer::replace` and `commit` over one file, repeatedly.
     Replace,
     /// A `wrote::Writer`, synced now and then, file after file.
     Writer,
-    /// `wrote::copy` to one new name after the other.
+    /// `wrote::copy` to new names.
     Copy,
-    /// `wrote::copy_tree` to one new name after the other.
+    /// `wrote::copy_tree` to new names.
     CopyTree,
     /// A `wrote::Log`, with a wait for each record until it is durable.
     Log,
@@ -107,13 +106,13 @@ impl Name {
     }
 }
 
-/// Makes a folder that survives a power cut.
+/// Creates a durable folder.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
     std::fs::create_dir(folder)?;
     folder.parent().map_or(Ok(()), sync_folder)
 }
 
-/// Makes the names in a folder survive a power cut.
+/// Makes the names in a folder durable.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }

@@ -1,4 +1,4 @@
-//! A subject that copies a folder, to one new name after the other.
+//! A subject that copies a folder to new names.
 
 use crate::verbs::power_cut::content::content;
 use crate::verbs::power_cut::copies::check_copies;
@@ -19,7 +19,7 @@ const FILES: [(&str, usize); 5] = [
     ("inner/deep/long", 300_001),
     ("inner/deep/odd", 65_537),
 ];
-/// The number of copies that are kept; the oldest is removed before the next is made.
+/// The number of copies to keep; the oldest is removed before the next is made.
 const KEPT: u64 = 6;
 
 /// Copies 0, 1, 2, ..
@@ -88,7 +88,7 @@ impl Subject for Trees {
         let mut number = 0_u64;
         loop {
             if let Some(old) = number.checked_sub(KEPT) {
-                // Renamed first: a copy is whole or absent under its own name.
+                // Renamed first, so that a copy under its own name is whole or absent.
                 let (old, gone) = (self.copy(old), self.folder.join(".gone.wrote-"));
                 let refused = |error| Error::file(&old, Action::Remove, None, &error);
                 fs::rename(&old, &gone)

@@ -18,15 +18,15 @@ use wrote::{Durable, Error, Log, LogOptions, SyncPolicy};
 
 /// The number of groups appended before the first is waited for.
 const WINDOW: RangeInclusive<u64> = 1..=8;
-/// The share of windows after which records are taken off.
+/// The share of windows followed by a cut.
 const CUT: f64 = 0.15;
-/// The share of those cuts that come while the groups are still in flight.
+/// The share of cuts made while the groups are still in flight.
 const CUT_IN_FLIGHT: f64 = 0.5;
-/// The most records that a cut takes off.
+/// The most records that a cut removes.
 const CUT_MAX: u64 = 100;
-/// The share of windows after which the oldest segments are removed.
+/// The share of windows followed by a trim.
 const TRIMMED: f64 = 0.1;
-/// A small segment, so that trims find some.
+/// A small segment, so that trims find some to remove.
 const SEGMENT_BYTES: u64 = 256 << 10;
 /// A buffer that holds the longest group.
 const BUFFER_BYTES: usize = 128 << 10;
@@ -51,7 +51,7 @@ struct Writing<'a> {
     first: u64,
     /// The sequence of the next record.
     next: u64,
-    /// The first error of a trim, after which the log continues.
+    /// The first error of a trim; the log continues after it.
     untrimmed: Option<Error>,
 }
 
@@ -117,7 +117,7 @@ impl Wal {
         Wal { folder: folder.to_owned(), opened: None }
     }
 
-    /// Returns the log's folder, which the log makes itself.
+    /// Returns the log's folder, which the log creates itself.
     fn log(&self) -> PathBuf {
         self.folder.join("log")
     }
@@ -127,7 +127,7 @@ impl Wal {
         options.sync(SyncPolicy::Always)
     }
 
-    /// Opens the log for a check, without the measuring that finds the fastest way.
+    /// Opens the log for a check, without measuring the fastest way.
     fn open(&self) -> Result<Log, Error> {
         Wal::options().durable(Durable::default()).open(self.log())
     }
@@ -166,7 +166,7 @@ impl Wal {
         Ok(if recovered.torn_bytes > 0 { "torn" } else { state })
     }
 
-    /// Appends more groups, cuts the last one, and checks the records when the log is opened again.
+    /// Appends more groups, cuts the last one, and checks the records after reopening.
     fn go_on(&self, log: Log, mut places: Vec<(u64, Place)>, next: u64) -> Result<(), String> {
         let words = |error: Error| format!("going on: {error}");
         let mut end = next;
@@ -212,7 +212,7 @@ impl Subject for Wal {
         let Err(refused) = writing.write(seed);
         let first = writing.untrimmed.take().unwrap_or(refused);
         // A cut that could not begin changes nothing, and the log may continue. But the power is
-        // off: no record becomes durable any more.
+        // off, so no record becomes durable any more.
         if log.append(b"late").and_then(|late| late.wait()).is_ok() {
             say(&Line::Unpoisoned).map_err(|trouble| unsaid(&trouble))?;
         }

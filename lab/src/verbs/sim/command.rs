@@ -1,5 +1,5 @@
-//! `lab sim`: programs of many seeds, in turn on every CPU. It prints each that breaks a promise,
-//! with the smallest program that still does.
+//! `lab sim`: programs of many seeds, on every CPU. It prints each that breaks a promise, with the
+//! smallest program that still does.
 
 use super::super::{Trouble, none_broken};
 use super::{Program, Tally, carry_out, smallest};
@@ -17,7 +17,7 @@ pub struct Arguments {
     /// The first seed.
     #[arg(long, default_value_t = 0)]
     from_seed: u64,
-    /// The number of failing seeds after which to stop.
+    /// Stop after this many failing seeds.
     #[arg(long, default_value_t = 3)]
     failures: usize,
     /// Let every disk hide faults: flushes that lie, bits that rot, misdirected reads.
@@ -31,7 +31,7 @@ impl Arguments {
     }
 }
 
-/// Tries all seeds; fails where one broke a promise.
+/// Tries all seeds; fails if one broke a promise.
 pub fn run(arguments: Arguments) -> Result<(), Trouble> {
     // A panic is printed with its seed.
     panic::set_hook(Box::new(|_| ()));
@@ -58,7 +58,7 @@ fn one(program: &Program, seed: u64) -> Result<Tally, String> {
     catch_unwind(|| carry_out(program, seed)).unwrap_or_else(|panic| Err(words_of_panic(&*panic)))
 }
 
-/// Returns what is needed to break a promise, and how to repeat it.
+/// Returns the smallest program that breaks the promise, and how to repeat it.
 fn told(arguments: Arguments, program: &Program, seed: u64, because: &str) -> String {
     let least = smallest(program, |program| one(program, seed).is_err());
     let why = one(&least, seed).err().unwrap_or_default();

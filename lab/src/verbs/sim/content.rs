@@ -9,7 +9,7 @@ use wrote::Format;
 /// The longest record.
 pub const LEN_MAX: usize = 64 << 10;
 
-/// Random bytes that both formats take: neither a line feed nor NUL is among them.
+/// Random bytes for both formats: without line feeds and NULs.
 static SOURCE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(0);
     (0..2 * LEN_MAX).map(|_| random.random_range(b'\n' + 1..=255)).collect()
@@ -30,8 +30,8 @@ pub fn bytes(number: u64, len: usize, flavour: Flavour, format: Format) -> Vec<u
     bytes
 }
 
-/// Returns a record with pieces of the log's own file in it, where a reader may look for a batch.
-/// Programs that keep a copy of the log in the log append such records.
+/// Returns a record with pieces of the log's own file, where a reader may search for a batch, as
+/// when a program stores a copy of the log in the log.
 pub fn with_pieces_of(file: &[u8], number: u64, len: usize) -> Vec<u8> {
     let mut bytes = bytes(number, len, Flavour::Random, Format::Framed);
     // After the headers of the batch and the record, and in the first segment also after its own.

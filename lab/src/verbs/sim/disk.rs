@@ -21,11 +21,11 @@ pub struct Disk {
     limited: Cell<bool>,
     /// The operation at which the current reading, opening or step began.
     begun: Cell<u64>,
-    /// The operation from which on a flush that lied may have left bytes unstable.
+    /// Flushes may have lied from this operation on, and left bytes unstable.
     unstable_from: Cell<u64>,
     /// The bits that rotted before the disk was last turned on, and were not mended since.
     rotten: Cell<u64>,
-    /// A flush lied, and then bytes were lost: what is left of the log was not examined yet.
+    /// A flush lied, and then bytes were lost. The rest of the log was not examined yet.
     has_holes: Cell<bool>,
     /// The longest segment of any life so far, by its options.
     pub segment_bytes_max: Cell<u64>,
@@ -147,7 +147,7 @@ impl Disk {
         self.limited.set(false);
     }
 
-    /// The faults that came since the disk was last turned on.
+    /// The faults since the disk was last turned on.
     fn faults(&self) -> Vec<Fault> {
         let over = self.sim.operations();
         let planned = self.planned.borrow();
@@ -155,7 +155,7 @@ impl Disk {
         came.map(|planned| planned.fault).collect()
     }
 
-    /// Accepts an error that has a reason, and reports a broken promise for any other.
+    /// Accepts an error with a reason; any other is a broken promise.
     pub fn excuse(&self, error: &Error) -> Result<(), Trouble> {
         let mut errnos = self.faults().into_iter().filter_map(|fault| match fault {
             Fault::Once(errno) if AGAIN.contains(&errno) => None,
@@ -168,8 +168,8 @@ impl Disk {
         if is_damage && (self.has_misread() || self.has_holes.get() || self.rotten() > 0) {
             return Ok(());
         }
-        // A cut was made, and the file that it shortened is as long as before; or a reader has
-        // misread the record of the cut.
+        // A cut was made but its file is as long as before, or a reader has misread the record of
+        // the cut.
         let is_cut = matches!(error, Error::Truncated { .. });
         if is_cut && (self.has_holes.get() || self.has_misread()) {
             return Ok(());

@@ -23,7 +23,7 @@ pub struct OpenLog<'a> {
     pub log: &'a Log,
     pub format: Format,
     pub opening: Opening,
-    /// A reader that continues after its end when more was written.
+    /// A reader that continues after its end when there are new records.
     pub follower: Option<CheckedReader>,
     /// The operation at which that reader began.
     pub follower_begun: u64,
@@ -254,7 +254,7 @@ impl OpenLog<'_> {
         Ok(())
     }
 
-    /// Does what [`OpenLog::allowed`] does for a call that may fail without an end of the log.
+    /// Like [`OpenLog::allowed`], for a call that may fail without ending the log.
     fn allowed_if_it_lives<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Trouble> {
         match result {
             Err(error) if self.poison.is_none() => {
@@ -287,8 +287,7 @@ impl OpenLog<'_> {
     fn panic(&mut self, len: usize) -> Result<(), Trouble> {
         let len = len.min(self.opening.len_max());
         let fill = |place: &mut [u8]| {
-            // Half of the slot is written before the panic, which has no message for `panic!` to
-            // print.
+            // Half of the slot is written before the panic. The panic prints no message.
             place[..len / 2].fill(b'x');
             resume_unwind(Box::new("the producer panics"));
         };
@@ -334,8 +333,7 @@ impl OpenLog<'_> {
         }
         let knows = self.poison.is_some();
         if knows && waited.is_ok() {
-            // The record may have become safe before the error came: then the log reports it as
-            // safe.
+            // If the record became safe before the error, the log reports it as safe.
             return self.is_as_safe_as_waited_for(sequence);
         }
         if self.allowed(waited)?.is_some() {

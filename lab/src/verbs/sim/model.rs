@@ -33,8 +33,8 @@ pub struct Model {
     durable: u64,
     /// Everything before this sequence survives a power loss, even if flushes lied.
     stable: u64,
-    /// For each sequence, what was certainly durable when the slot was sent: its batch states that,
-    /// if no earlier batch did.
+    /// For each sequence, the certainly durable records when the slot was sent. Its batch states
+    /// them, if no earlier batch did.
     proven: Vec<u64>,
     /// Everything before this sequence survives the log, while the power is on.
     written: u64,
@@ -64,7 +64,7 @@ pub struct Model {
     /// A flush lied, and then the power was lost: any end of the log may be gone, and an earlier
     /// one may be back.
     is_uncertain: bool,
-    /// Keep the slots that were taken off the log, since lies may bring them back.
+    /// Slots that were cut, kept because lies may bring them back.
     expects_lies: bool,
     /// These slots, by their sequence.
     taken_off: BTreeMap<u64, Vec<Slot>>,
@@ -111,7 +111,7 @@ impl Model {
         self.proven.push(self.durable);
     }
 
-    /// Takes the slots from `next` on off the log.
+    /// Cuts the slots from `next` on.
     fn take_off(&mut self, next: u64) {
         let next = self.sent.len().min(next as usize);
         let off = self.sent.split_off(next);
@@ -145,14 +145,14 @@ impl Model {
         })
     }
 
-    /// Records that the slots from `next` on are about to be taken off.
+    /// Notes that the slots from `next` on are about to be cut.
     pub fn begin_cut(&mut self, next: u64) {
         self.cut = Some(next);
         self.settled = false;
         self.last_seen = None;
     }
 
-    /// Records whether they were taken off.
+    /// Notes whether they were cut.
     pub fn end_cut(&mut self, is_done: bool) {
         if let Some(next) = self.cut.take().filter(|_| is_done) {
             self.cut_at(next);
@@ -160,7 +160,7 @@ impl Model {
     }
 
     fn cut_at(&mut self, next: u64) {
-        // No batch begins before what was durable when one of its records was sent.
+        // No batch states less than the durable records when one of its records was sent.
         let anew = self.proven.get(next as usize).copied();
         self.written_anew = self.written_anew.into_iter().chain(anew).min();
         self.take_off(next);
@@ -226,7 +226,7 @@ impl Model {
         }
     }
 
-    /// Whether an end of the log may be gone that was promised, or an earlier one be back.
+    /// Whether a promised end of the log may be lost, or an earlier one be back.
     pub fn is_uncertain(&self) -> bool {
         self.is_uncertain
     }
@@ -255,7 +255,7 @@ impl Model {
         Ok(())
     }
 
-    /// Returns the least that must be there: everything before this sequence.
+    /// Returns the sequence before which everything must exist.
     pub fn least(&self) -> u64 {
         let least = match self.lost_power || self.lost_pages {
             _ if self.is_uncertain => self.stable,
@@ -373,7 +373,7 @@ impl Model {
         self.sent = sent;
         self.groups.clear();
         (self.cut, self.last_seen, self.first) = (None, None, first);
-        // If a flush lies again, only what was stable before is.
+        // If a flush lies again, nothing more is stable.
         self.trust(next);
         self.is_uncertain = false;
         Ok(())
@@ -382,9 +382,9 @@ impl Model {
     /// Returns the end of the found records that a repair must keep.
     ///
     /// A flush that lied may bring an earlier version of a record back, and a repair may choose
-    /// either. It may bring back a record in the place from which a cut has copied it, and lose the
-    /// copy. Records after a gap count as torn where no batch states that the records before it
-    /// were durable, though a reader that begins with one of them finds it.
+    /// either. It may bring back the original of a record copied by a cut, and lose the copy.
+    /// Records after a gap count as torn where no batch states that the records before it were
+    /// durable, though a reader that begins with one of them finds it.
     pub fn kept_end(&self, found: &RecordsBySequence) -> u64 {
         let first_of_two = self.taken_off.first_key_value().map_or(u64::MAX, |(&first, _)| first);
         let first_of_two = match self.expects_lies {

@@ -37,8 +37,7 @@ pub struct Life {
 /// A planned fault.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedFault {
-    /// The number of the operation at which it happens; the first of the life, in its opening, is
-    /// 0.
+    /// The number of the operation that it hits; the first of the life, in its opening, is 0.
     pub operation: u64,
     /// The fault.
     pub fault: Fault,
@@ -101,7 +100,7 @@ pub enum Step {
         /// The distance from the end.
         back: u64,
     },
-    /// Takes the record `back` before the end off the log, and every later one.
+    /// Cuts the record `back` before the end, and every later one.
     Cut {
         /// The distance from the end.
         back: u64,
@@ -132,7 +131,7 @@ pub enum Step {
         /// The place in 256ths.
         from: u8,
     },
-    /// Continues a reader that was open all the time.
+    /// Continues a reader that stays open.
     Follow,
     /// Limits the free space of the disk to `bytes`.
     Room {
@@ -174,7 +173,7 @@ pub enum End {
     DropAndCut,
     /// The power goes, and the log is dropped when it is back.
     Cut,
-    /// The process is killed; the bytes that it handed to the kernel stay.
+    /// The process is killed; bytes passed to the kernel stay.
     Kill,
 }
 
@@ -311,7 +310,7 @@ fn hide_faults(random: &mut Random, format: Format, lives: &mut [Life]) {
             };
             let all = operation..operation + operations;
             let hidden = all.map(|operation| PlannedFault { operation, fault });
-            // Where two faults meet, the last one counts, which the disk reports.
+            // Where two faults meet, the last one counts, and the disk reports it.
             life.planned.splice(0..0, hidden);
         }
     }

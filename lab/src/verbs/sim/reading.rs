@@ -44,8 +44,8 @@ impl CheckedReader {
         self.last.is_some_and(|last| last >= sequence)
     }
 
-    /// Checks that a reader that has read records that were cut off fails repeatedly, and continues
-    /// at the cut after a seek.
+    /// Checks that a reader of records that were then cut fails repeatedly, and continues at the
+    /// cut after a seek.
     pub fn is_told_of_cut(&mut self, cut: u64) -> Result<(), Trouble> {
         for _ in 0..2 {
             match self.reader.next_within(Duration::ZERO) {

@@ -38,9 +38,9 @@ pub struct Tally {
     pub segments: u64,
     /// Segments that were removed.
     pub removed: u64,
-    /// Segments that were begun in the file of a removed one.
+    /// Segments started in a recycled file.
     pub recycled: u64,
-    /// Groups that were appended as a whole.
+    /// Groups appended as a whole.
     pub groups: u64,
     /// Trims of the log's beginning.
     pub trims: u64,
@@ -48,7 +48,7 @@ pub struct Tally {
     pub truncations: u64,
     /// Repairs.
     pub repaired: u64,
-    /// Openings that found less than was promised, because of a fault that the disk hid.
+    /// Openings that found less than promised, because of a hidden fault.
     pub shortened: u64,
     /// Contents that were made.
     pub(crate) numbers: u64,
@@ -88,19 +88,19 @@ struct Run {
     removes: bool,
     /// Whether an opening may have written through the page cache.
     is_cached: bool,
-    /// The records that could be read before the log was repaired, until it is opened.
+    /// The records that were readable before a repair, until the log is opened.
     saved: Option<RecordsBySequence>,
-    /// Whether an opening failed since the last that did not: it may have cut off an end.
+    /// Whether an opening failed since the last successful one: it may have cut off an end.
     has_failed: bool,
     /// Whether such an opening misread.
     has_misread: bool,
-    /// Whether the log is repaired if it can be opened and not be read.
+    /// Whether to repair the log if it can be opened but not read.
     mends: bool,
 }
 
 /// The result of an opening.
 enum Opened {
-    /// It is open, and holds what it may hold.
+    /// It is open, and its content is allowed.
     Log(Log),
     /// An error with a reason ended the opening.
     Failed,
@@ -215,7 +215,7 @@ impl Run {
             return Ok(Some(log));
         }
         self.tally.failed_openings += 1;
-        // The power goes, or the disk stays as it is: both are ways out of an error.
+        // The power fails, or the disk stays as it is: both may follow an error.
         if !self.disk.is_off() && self.tally.failed_openings.is_multiple_of(2) {
             self.sync();
         }
@@ -261,7 +261,7 @@ impl Run {
                 return Ok(if is_damaged { Opened::Damaged } else { Opened::Failed });
             }
         };
-        // The second read of a place outvotes one.
+        // A second read of a place outweighs the first.
         let has_misread = self.disk.misreads() > 1 || std::mem::take(&mut self.has_misread);
         let has_failed = std::mem::take(&mut self.has_failed);
         self.model.lied |= self.disk.has_lied();

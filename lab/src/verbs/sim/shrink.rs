@@ -11,7 +11,7 @@ pub fn smallest(program: &Program, breaks: impl Fn(&Program) -> bool) -> Program
     }
 }
 
-/// Returns the programs that lack one part, those without a large part first.
+/// Returns the programs that lack one part, largest part first.
 fn smaller(program: &Program) -> Vec<Program> {
     let mut all = Vec::new();
     for number in 0..program.lives.len() {

@@ -9,7 +9,7 @@ pub enum Trouble {
     Broken(String),
     /// A reader that ended too early, in one sentence. Only a misdirected read excuses it.
     Ended(String),
-    /// A log of lines with damage for which a repair cannot decide what to keep.
+    /// A damaged log of lines whose repair cannot decide what to keep.
     Undecided,
     /// An error of the log. The caller knows whether it has a reason.
     Error(Error),

@@ -55,7 +55,7 @@ impl Usage {
         })
     }
 
-    /// Fails where something grew since `earlier`, or the log takes more than `disk_bytes_max`.
+    /// Fails if something grew since `earlier`, or the log takes more than `disk_bytes_max`.
     pub fn is_flat_after(&self, earlier: &Usage, disk_bytes_max: u64) -> Result<(), Trouble> {
         let grew = [
             ("memory", self.memory_bytes > earlier.memory_bytes + MEMORY_SLACK_BYTES),
@@ -71,8 +71,8 @@ impl Usage {
     }
 }
 
-/// Counts this process's own threads. The kernel adds workers to a ring (`iou-wrk-`) as it is busy,
-/// and lets them go again.
+/// Counts this process's own threads. The kernel adds workers to a busy ring (`iou-wrk-`), and ends
+/// them again.
 fn threads() -> Result<u64, Trouble> {
     let mut count = 0;
     for task in fs::read_dir("/proc/self/task")? {

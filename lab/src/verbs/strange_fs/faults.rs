@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use fuser::Errno;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The moment at which O_DIRECT is refused.
+/// When O_DIRECT is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Refuse {
     /// At `open(2)`: the file is made, then EINVAL, like the kernel's answer for a file system
@@ -67,7 +67,7 @@ impl Faults {
         self.arguments.short_writes.is_some()
     }
 
-    /// Whether bytes written by a file opened with these flags are put into the page cache.
+    /// Whether bytes written through a file opened with these flags go into the page cache.
     pub fn keeps(&self, flags: i32) -> bool {
         self.arguments.keep_direct && flags & libc::O_DIRECT != 0
     }

@@ -39,7 +39,7 @@ impl Keep {
         self.ranges().push_back(range);
     }
 
-    /// Puts ranges that have waited long enough into the page cache, without end.
+    /// Puts ranges that have waited long enough into the page cache, in an endless loop.
     pub fn run(&self) {
         loop {
             while let Some(range) = self.next(DELAY) {
@@ -49,7 +49,7 @@ impl Keep {
         }
     }
 
-    /// Puts all ranges there, for requests that come while no write is in flight.
+    /// Puts all ranges there, for requests while no write is in flight.
     pub fn finish(&self) {
         while let Some(range) = self.next(Duration::ZERO) {
             self.store(&range);

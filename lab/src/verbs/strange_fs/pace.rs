@@ -1,5 +1,4 @@
-//! The rate at which bytes are taken, and the stall of the disk: a clock that returns when a
-//! request is due.
+//! The rate of the disk and its stall: a clock that returns when a request is due.
 
 use crate::verbs::strange_fs::units;
 use clap::Args;
@@ -7,8 +6,8 @@ use std::time::{Duration, Instant};
 
 /// A writer that returns within this time after its answer continues; a later one has paused.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A continuing writer may be this late and keep its due time. Without it, every wait that the
-/// machine makes too long would lower the rate.
+/// A continuing writer may be this late and keep its due time. Without it, every overlong wait
+/// would lower the rate.
 const CREDIT: Duration = Duration::from_secs(2);
 
 /// The pace of the command line.
@@ -19,7 +18,7 @@ pub struct PaceArguments {
     /// --slow-rate.
     #[arg(long, value_name = "N", value_parser = units::bytes, requires = "slow_rate")]
     pub fast_bytes: Option<u64>,
-    /// Bytes per second while they are fast [default: without a limit].
+    /// Bytes per second while fast [default: without a limit].
     #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "slow_rate")]
     pub fast_rate: Option<u64>,
     /// Bytes per second when they are slow; without --fast-bytes, from the first byte on.
@@ -39,7 +38,7 @@ pub struct PaceArguments {
     /// The first read or write after N transferred bytes answers only after --stall.
     #[arg(long, value_name = "N", value_parser = units::bytes, requires = "stall")]
     pub stall_after: Option<u64>,
-    /// The time for which everything stalls, once.
+    /// The duration of the one stall.
     #[arg(long, value_name = "TIME", value_parser = units::time, requires = "stall_after")]
     pub stall: Option<Duration>,
 }
@@ -82,7 +81,7 @@ impl Pace {
         self.due_after(time, length_bytes, now)
     }
 
-    /// As [`Pace::write`], of blocks that were never written before.
+    /// Like [`Pace::write`], for blocks that were never written before.
     pub fn write_first(&mut self, length_bytes: u64, now: Instant) -> Instant {
         match self.arguments.first_rate {
             None => self.write(length_bytes, now),

@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The time for which the kernel may remember attributes: zero, so that it always asks.
+/// How long the kernel may cache attributes: zero, so that it always asks.
 const TTL: Duration = Duration::ZERO;
 const BLOCK_BYTES: u32 = 4096;
 const GENERATION: Generation = Generation(0);
@@ -365,8 +365,8 @@ impl Filesystem for StrangeFs {
             Ok(names) => names,
             Err(error) => return reply.error(error),
         };
-        // The offset of an entry is its number, at which the next call continues. An entry removed
-        // between two calls then hides no other.
+        // The offset of an entry is its number, where the next call continues. So an entry removed
+        // between two calls hides no other.
         let mut entries: Vec<_> = names.iter().map(|(name, number)| (*number, name)).collect();
         entries.sort_unstable();
         for (number, name) in entries.into_iter().filter(|(number, _)| *number > offset) {

@@ -72,7 +72,7 @@ pub struct Node {
     pub gid: u32,
     /// The time of its last change.
     pub modified: SystemTime,
-    /// The offsets at which it was written.
+    /// The offsets written so far.
     touched: BTreeSet<u64>,
     /// How many times the file is open.
     open: u32,
@@ -239,13 +239,13 @@ impl Tree {
         Ok(())
     }
 
-    /// Counts one more open of a file.
+    /// Counts an open of a file.
     pub fn open(&mut self, number: u64) -> Result<(), Errno> {
         self.get_mut(number)?.open += 1;
         Ok(())
     }
 
-    /// Counts one open of a file less.
+    /// Counts a close of a file.
     pub fn release(&mut self, number: u64) {
         if let Some(node) = self.nodes.get_mut(&number) {
             node.open = node.open.saturating_sub(1);

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 const READ_BYTES: usize = 128 << 10;
 
 thread_local! {
-    /// The buffer into which every connection of a thread reads.
+    /// The read buffer of all connections of a thread.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

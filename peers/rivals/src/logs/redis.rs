@@ -1,4 +1,4 @@
-//! `redis-server` with `appendfsync always`, over a Unix socket. A list costs it the least work.
+//! `redis-server` with `appendfsync always`, over a Unix socket. A list is the cheapest structure.
 
 use super::{append_gathered, check};
 use redis::{Client, Connection, ConnectionAddr, IntoConnectionInfo};

@@ -12,9 +12,9 @@ use std::time::Instant;
 /// The messages that are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
-    /// Each message, because its producer waits for it.
+    /// Times each message, because its producer waits for it.
     Each,
-    /// No message: two reads of the clock would be a large part of the figure.
+    /// Times no message: two reads of the clock would be a large part of the figure.
     None,
 }
 

@@ -16,7 +16,7 @@ use std::time::Instant;
 type WriteOne = fn(&mut File, &[u8], u64) -> io::Result<()>;
 
 const AT_THE_END: WriteOne = |file, message, _| file.write_all(message);
-/// Over the zeros, at the offset.
+/// Writes over the zeros, at the offset.
 const AT_ITS_OFFSET: WriteOne = |file, message, offset| file.write_all_at(message, offset);
 
 /// The locked state.

@@ -1,5 +1,5 @@
-//! The code of a program without a log: a thread gathers the messages that wait, writes them with
-//! one write over zeros, flushes once, and answers each producer.
+//! A program without a log: a thread gathers waiting messages, writes them at once over zeros,
+//! flushes once, and answers each producer.
 
 use super::Messages;
 use super::tasks::by_tasks;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::thread;
 use tokio::sync::{mpsc, oneshot};
 
-/// A message, and the channel on which its producer waits for the result.
+/// A message, and its producer's channel for the result.
 struct Waiting {
     message: Vec<u8>,
     answer: oneshot::Sender<io::Result<()>>,

@@ -7,10 +7,10 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// One seed, so that every way appends one sequence of messages.
 const SEED: u64 = 0x0061_7070_656e_6400;
-/// The bytes that messages are slices of. They fit a processor's cache, as a message that has just
-/// arrived does, and they are too long for a drive to find repeated bytes.
+/// Messages are slices of these bytes. They fit a processor's cache, like a message that has just
+/// arrived, and are too long for a drive to find repetitions.
 const CONTENT_BYTES: usize = 8 << 20;
-/// The number of lengths that are drawn; then they repeat.
+/// The number of random lengths before they repeat.
 const LENGTHS: usize = 1 << 16;
 
 /// The messages of all producers.

@@ -1,4 +1,4 @@
-//! A direct writer as a program would write it by hand: three threads write aligned buffers.
+//! A handwritten direct writer: three threads write aligned buffers.
 
 use super::{PIECE_BYTES, durable};
 use crate::Result;
@@ -43,7 +43,7 @@ impl Aligned {
 
 type Full = (u64, Aligned);
 
-/// Writes `bytes` bytes, which come in pieces, to a new file.
+/// Writes pieces of `bytes` bytes in total to a new file.
 pub(super) fn write(ring: &Ring, bytes: u64, path: &Path) -> Result<()> {
     let file = OpenOptions::new()
         .write(true)
@@ -55,7 +55,7 @@ pub(super) fn write(ring: &Ring, bytes: u64, path: &Path) -> Result<()> {
     }
     let (full, filled) = channel::<Full>();
     let (empty, emptied) = channel::<Aligned>();
-    // One more than the threads write: it is filled while they write.
+    // One more than the threads use, to be filled while they write.
     (0..=THREADS).try_for_each(|_| empty.send(Aligned::new()))?;
     let filled = Mutex::new(filled);
     thread::scope(|scope| {

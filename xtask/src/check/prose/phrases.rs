@@ -38,17 +38,42 @@ const PHRASES: &[(&str, &str)] = &[
     ("without a word", "silently"),
 ];
 
+/// Clauses without a noun, in small letters, with their substitutes.
+const CLAUSES: &[(&str, &str)] = &[
+    ("by which", "two sentences"),
+    ("of which", "two sentences"),
+    ("that of", "name the noun"),
+    ("those of", "name the noun"),
+    ("those that", "name the noun"),
+    ("those which", "name the noun"),
+    ("with which", "two sentences"),
+];
+
+/// Finds the first phrase in `comment` that has a substitute, or clause that lacks its noun.
+pub fn find_in_comment(comment: &str) -> Option<(&'static str, &'static str)> {
+    let text = prose(comment);
+    let clause = CLAUSES.iter().find(|(clause, _)| {
+        holds(&text, clause, |before| !before.ends_with("each ") && !before.ends_with("one "))
+    });
+    find(comment).or(clause.copied())
+}
+
 /// Finds the first phrase in `text` that has a substitute, and returns both. Text in backticks is
 /// code.
 pub fn find(text: &str) -> Option<(&'static str, &'static str)> {
-    let prose: Vec<&str> = text.split('`').step_by(2).collect();
-    let words: Vec<&str> = prose.iter().flat_map(|prose| prose.split_whitespace()).collect();
-    let text = words.join(" ").to_ascii_lowercase().replace("no longer", "not");
+    let text = prose(text).replace("no longer", "not");
     let phrase = PHRASES.iter().find(|(phrase, _)| holds(&text, phrase, |_| true)).copied();
     let denial = ["is no", "are no"]
         .into_iter()
         .find(|phrase| holds(&text, &format!("{phrase} "), |before| !before.ends_with("there ")));
     phrase.or(denial.map(|phrase| (phrase, "is not a")))
+}
+
+/// Returns the words of `text` outside of backticks, in small letters.
+fn prose(text: &str) -> String {
+    let prose = text.split('`').step_by(2);
+    let words: Vec<&str> = prose.flat_map(str::split_whitespace).collect();
+    words.join(" ").to_ascii_lowercase()
 }
 
 /// Returns whether `text` holds `phrase` as whole words, after a text that `behind` accepts.
@@ -74,6 +99,19 @@ mod tests {
         for fine in ["an argon lamp", "a gbit", "ergo one", "no-go on", "once `go on` is run"] {
             assert_eq!(find(fine), None, "{fine}");
         }
+    }
+
+    #[test]
+    fn a_clause_without_its_noun_is_found_in_comments_alone() {
+        let clause = "Removes the files of which none is open.";
+        assert_eq!(find_in_comment(clause), Some(("of which", "two sentences")));
+        assert_eq!(
+            find_in_comment("The size, and that of the copy."),
+            Some(("that of", "name the noun"))
+        );
+        assert_eq!(find_in_comment("It goes on."), Some(("goes on", "continues")));
+        assert_eq!(find_in_comment("Threads, each of which writes."), None);
+        assert_eq!(find(clause), None);
     }
 
     #[test]

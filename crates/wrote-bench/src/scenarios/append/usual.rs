@@ -34,7 +34,7 @@ pub(super) struct Task<'a> {
 /// A message on its way to the writer.
 struct Sent {
     bytes: Vec<u8>,
-    /// When its task started sending it.
+    /// When its task began to send it.
     began: Instant,
 }
 

@@ -75,7 +75,7 @@ enum State {
 pub(super) struct Driven {
     pub sent: Vec<u64>,
     pub acknowledged: Vec<u64>,
-    /// From when a message started, or was due, until its acknowledgement.
+    /// The time from a message's start, or when it was due, until its acknowledgement.
     pub latencies: Histogram<u64>,
     pub window_reached: u32,
 }

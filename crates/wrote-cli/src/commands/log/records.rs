@@ -164,7 +164,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 #[derive(Serialize)]
 struct JsonRecord<'a> {
     sequence: u64,
-    /// When the log handed it to the disk (RFC 3339), where that is known.
+    /// When the log passed it to the disk (RFC 3339), if known.
     #[serde_as(as = "Option<DisplayFromStr>")]
     written_at: Option<Timestamp>,
     /// The record, where it is UTF-8.

@@ -42,7 +42,7 @@ pub(super) struct Ends {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub sequence: u64,
-    /// When the log handed it to the disk, where that is known.
+    /// When the log passed it to the disk, if known.
     pub written_at: Option<SystemTime>,
 }
 

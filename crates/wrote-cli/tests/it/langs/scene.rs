@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// A folder to write in, languages, and the home of their user: all of it goes when dropped.
 pub struct Scene {
     folder: TempDir,
-    /// To write in.
+    /// The folder to write in.
     target: TempDir,
 }
 

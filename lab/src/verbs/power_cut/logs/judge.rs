@@ -43,7 +43,7 @@ fn promise(line: &Line) -> Option<u64> {
     }
 }
 
-/// Checks that the log has no gap, and that each producer's records are in its order without a gap.
+/// Checks that the log has no gap, and that each producer's records are in order without a gap.
 fn in_order(places: &[Place], first: u64) -> Result<(), String> {
     let mut next = BTreeMap::new();
     for (place, sequence) in places.iter().zip(first..) {

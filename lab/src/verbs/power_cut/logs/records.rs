@@ -1,11 +1,11 @@
-//! Records that follow from their producer and a number, so that a check knows every byte.
+//! Records computed from their producer and a number, so that a check knows every byte.
 
 use crate::verbs::power_cut::content::content;
 use crate::verbs::power_cut::found::describe;
 use std::ops::RangeInclusive;
 
 const LENGTHS: RangeInclusive<usize> = 1..=4000;
-/// The length of a long record, which comes now and then.
+/// The length of an occasional long record.
 const LONG: usize = 100_000;
 const LONG_EVERY: u64 = 97;
 

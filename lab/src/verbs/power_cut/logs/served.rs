@@ -32,14 +32,14 @@ struct Client {
     answer: fn(&mut dyn BufRead) -> io::Result<u64>,
 }
 
-/// The protocols, which the producers speak in turn.
+/// The protocols; producers use them in turn.
 const CLIENTS: [Client; 2] = [
     Client { listen: "resp://127.0.0.1:0", request: xadd, answer: id },
     Client { listen: "http://127.0.0.1:0", request: post, answer: first },
 ];
 
 impl Served {
-    /// Starts a server in front of the log, which `options` open.
+    /// Starts a server in front of the log opened with `options`.
     pub(super) fn start(logs: &Logs, options: LogOptions) -> Result<Served, Error> {
         let folder = logs.log();
         let failed = |error: wrote_serve::Error| match error {
@@ -117,8 +117,7 @@ impl Served {
         }
     }
 
-    /// The error of the log, for which the server has ended a connection; else that of the
-    /// connection.
+    /// The log's error that made the server end a connection; else the connection's.
     fn ended(&self, logs: &Logs, error: io::Error) -> Error {
         self.log.check().err().unwrap_or_else(|| elsewhere(logs, error))
     }

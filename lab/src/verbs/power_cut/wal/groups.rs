@@ -1,11 +1,11 @@
-//! Groups of records that follow from their number, so that a check knows every byte.
+//! Groups of records computed from their number, so that a check knows every byte.
 
 use crate::verbs::power_cut::content::{content, length};
 use crate::verbs::power_cut::found::describe;
 use std::ops::RangeInclusive;
 
 const SIZES: RangeInclusive<usize> = 1..=12;
-/// The records of a long group, which comes now and then and nearly fills a buffer.
+/// The records of an occasional long group, which nearly fills a buffer.
 const LONG: u64 = 40;
 const LONG_EVERY: u64 = 29;
 const LENGTHS: RangeInclusive<usize> = 1..=2500;

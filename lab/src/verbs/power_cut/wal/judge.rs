@@ -3,12 +3,12 @@
 use super::groups::{Place, size};
 use crate::verbs::power_cut::said::{Line, Report};
 
-/// A state in which the log may be found.
+/// A possible state of the log.
 #[derive(Clone, Debug, Default)]
 struct World {
-    /// All records that may be there, from sequence 0 on.
+    /// All records that may exist, from sequence 0 on.
     records: Vec<Place>,
-    /// Records before this sequence must be there, or trimmed.
+    /// Records before this sequence must exist, or be trimmed.
     durable: usize,
 }
 
@@ -47,10 +47,10 @@ impl World {
     }
 }
 
-/// The states and limits that the lines leave for a log.
+/// The states and limits of a log that the lines allow.
 #[derive(Debug)]
 struct Told {
-    /// The possible states. The last is the one that was written to.
+    /// The possible states. The last one is the expected one.
     worlds: Vec<World>,
     /// The number of the next group.
     group: u64,
@@ -58,7 +58,7 @@ struct Told {
     trimmed_max: u64,
     /// Records before this sequence are trimmed.
     trimmed: u64,
-    /// Where the log ended when it was opened again.
+    /// The end of the log when it was reopened.
     reopened: Option<u64>,
 }
 
@@ -89,7 +89,7 @@ impl Told {
             }
             Line::Trimming(before) => self.trimmed_max = self.trimmed_max.max(before),
             Line::Trimmed { before, first } => {
-                // A trim that removes nothing returns what an earlier one has left.
+                // A trim that removes nothing returns the first record left by an earlier one.
                 if first > self.trimmed_max {
                     return Err(format!("a trim before {before} left records from {first} on"));
                 }
@@ -122,7 +122,7 @@ pub fn judge(places: &[(u64, Place)], next: u64, said: &Report) -> Result<&'stat
     if first < told.trimmed {
         return Err(format!("records before {} were trimmed, and {first} is there", told.trimmed));
     }
-    // An empty log shows nothing of a trim.
+    // An empty log shows no trim.
     if first > told.trimmed_max && first < next {
         let most = told.trimmed_max;
         return Err(format!("the log begins at {first}, and was to be trimmed before {most}"));
@@ -232,7 +232,7 @@ mod tests {
         let at = begin(5);
         let said = format!("grouping 19\ncutting {at}\ncut {at}\ngrouping 20\n");
         assert_eq!(judged(0, at, &said), Ok("promised"));
-        // The groups 5 and later stand there as before, where only group 19 may.
+        // Groups 5 and later are unchanged, where only group 19 may be.
         let end = begin(6);
         assert!(end - at <= size(19) || judged(0, end, &said).is_err());
         assert!(judged(0, begin(19), &said).is_err());
