@@ -1,5 +1,5 @@
-//! Passes to the program the commit that is built, as `WROTE_COMMIT` (empty outside a clone), and
-//! its version with the commit, as `WROTE_VERSION`.
+//! Passes the built commit to the program as `WROTE_COMMIT` (empty outside a clone), and the
+//! version with the commit as `WROTE_VERSION`.
 
 use std::process::Command;
 
@@ -25,14 +25,14 @@ fn watch_head() {
     let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);
     for name in ["HEAD", "packed-refs"].into_iter().chain(branch.as_deref()) {
         let path = git(&["rev-parse", "--git-path", name]);
-        // cargo takes a path that does not exist for one that always changes.
+        // cargo treats a missing path as one that always changes.
         if let Some(path) = path.filter(|path| std::path::Path::new(path).exists()) {
             println!("cargo::rerun-if-changed={path}");
         }
     }
 }
 
-/// The output of `git`, where it is installed and succeeds.
+/// The output of `git`, if it is installed and succeeds.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

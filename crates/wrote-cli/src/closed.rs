@@ -1,4 +1,4 @@
-//! Standard input and output that the caller closed fail, instead of leading to `/dev/null`.
+//! Makes standard streams closed by the caller fail, instead of leading to `/dev/null`.
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::fcntl_getfd;
@@ -6,8 +6,9 @@ use std::io;
 use std::os::fd::{AsFd, IntoRawFd};
 
 // Rust's runtime opens `/dev/null` for reading and writing in place of a closed stream: a copy
-// would read nothing or lose its bytes, and succeed. After that a closed stream looks like a
-// `/dev/null` of the caller, which daemons and Python open for both too. So this runs before.
+// would read nothing or lose its bytes, and succeed. After that a closed stream looks like the
+// caller's `/dev/null`, which daemons and Python also open for both directions. So this runs
+// before.
 //
 // SAFETY: the loader calls the functions of this section once, before `main` and any other thread
 // (System V ABI, "Initialization and Termination Functions"). A C function without parameters may
@@ -17,8 +18,8 @@ use std::os::fd::{AsFd, IntoRawFd};
 #[unsafe(link_section = ".init_array")]
 static BEFORE_THE_RUNTIME: extern "C" fn() = hold_closed;
 
-/// Opens `/dev/null` in place of closed streams, for the direction that they are not used in: reads
-/// and writes fail with `EBADF`, as on a closed stream.
+/// Opens `/dev/null` in place of closed streams, for the unused direction: reads and writes fail
+/// with `EBADF`, as on a closed stream.
 extern "C" fn hold_closed() {
     // In this order: the kernel gives the lowest free number (`open(2)`).
     hold(io::stdin(), OFlags::WRONLY);

@@ -35,12 +35,12 @@ use wrote_jobs::peers::Peers;
 use wrote_report::plain;
 use wrote_result::{Error, Stop};
 
-/// Runs the subcommand, with these ranks where it measures. `stop` ends a measurement early;
-/// `command` is the command line as it was given, for the result.
+/// Runs the subcommand, with these ranks if it measures. `stop` ends a measurement early; `command`
+/// is the original command line, for the result.
 ///
 /// # Errors
 ///
-/// Why there is no result, in one line.
+/// One line: why there is no result.
 pub fn run(cli: Cli, peers: &dyn Peers, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     match cli.command {
         Command::Bench(arguments) => bench::run(&arguments, peers, stop, command),
@@ -69,16 +69,14 @@ pub fn run(cli: Cli, peers: &dyn Peers, stop: &Stop, command: Vec<String>) -> Re
     }
 }
 
-/// The exit code and, where something went wrong, the one line about it: 0 done, 1 failed, 2 bad
-/// usage, 3 a fault that loses nothing or a verdict that is undecided, 128 and the signal's number
-/// when a signal ended the run.
-/// A command that had finished, or that runs until interrupted (`log tail -f`), has no line on a
-/// signal.
+/// The exit code and, after a failure, the one line about it: 0 done, 1 failed, 2 bad usage, 3 a
+/// fault that loses nothing or a verdict that is undecided, 128 and the signal's number when a
+/// signal ended the run. A command that had finished, or that runs until interrupted (`log tail
+/// -f`), has no line on a signal.
 pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<String>) {
     match (signals.exit_code(), result) {
         (Some(code), Ok(())) => (code, None),
-        // Whatever else went wrong then, went wrong because of the signal or does not matter to
-        // who sent it.
+        // Other errors then come from the signal, or do not matter to its sender.
         (Some(code), _) => (code, Some("interrupted".into())),
         (None, Ok(())) => (0, None),
         (None, Err(Error::Usage(text))) => (2, Some(text)),
@@ -89,7 +87,7 @@ pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<Stri
 }
 
 /// A write beyond RLIMIT_FSIZE is an error to report (EFBIG, `setrlimit(2)`), not the end of the
-/// process: its signal is taken, and nothing done about it.
+/// process: its signal is caught and ignored.
 pub fn outlive_the_size_limit() -> Result<(), Error> {
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .map(drop)
@@ -106,7 +104,7 @@ fn promised(survives: Survives) -> &'static str {
     }
 }
 
-/// A path as results show it: one line, without what a terminal would obey.
+/// A path as results show it: one line, without terminal control characters.
 fn shown(path: &Path) -> String {
     plain(&path.to_string_lossy())
 }

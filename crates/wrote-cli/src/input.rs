@@ -1,4 +1,4 @@
-//! Files that the user names, or standard input, read whole and within a bound.
+//! Reads the user's files or standard input whole, within a limit.
 
 use crate::stdio::Input;
 use rustix::fs::{Mode, OFlags, open};
@@ -6,12 +6,12 @@ use std::io::{self, Read};
 use std::path::Path;
 use wrote_result::{Error, Stop, units};
 
-/// A kind of file: its name in errors, and the most bytes that one has (W8).
+/// A kind of file: its name in errors, and its most bytes (W8).
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     /// `job file`, `result`.
     pub name: &'static str,
-    /// A longer one is refused: a device or a log named by mistake may have no end.
+    /// A longer one is refused, because a device or log named by mistake may be endless.
     pub bytes_max: u64,
 }
 
@@ -20,8 +20,8 @@ pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Reads the file, or standard input for `-`, to its end; `shown` is its name in errors. A pipe
-/// without a writer is waited for until the user asks to stop.
+/// Reads the file, or standard input for `-`, to its end; `shown` is its name in errors. Waits for
+/// a pipe's writer until the user asks to stop.
 ///
 /// # Errors
 ///

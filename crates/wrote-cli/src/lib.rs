@@ -13,7 +13,7 @@
 //! | [`stdio`] | standard input and output that stop waiting when the user asks to stop |
 //! | [`terminal`] | the capabilities of the screen: width, colour, characters |
 
-// MPI keeps a message after the call that sends it: Only `ranks/post.rs` has such bytes.
+// MPI keeps a message after the call that sends it. Only `ranks/post.rs` has such bytes.
 #![cfg_attr(not(feature = "mpi"), forbid(unsafe_code))]
 #![cfg_attr(feature = "mpi", deny(unsafe_code))]
 

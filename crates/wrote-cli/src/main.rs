@@ -21,7 +21,7 @@ fn main() -> ExitCode {
 }
 
 fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
-    // Before the first word: help may go to a file, too.
+    // Before the first output, because help may go to a file too.
     if let Err(error) = commands::outlive_the_size_limit() {
         stderr::complain(&error.to_string());
         return ExitCode::FAILURE;

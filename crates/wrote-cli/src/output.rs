@@ -30,14 +30,13 @@ pub fn styled_to_stdout(text: &StyledStr) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// [`Error::Failed`] where standard output takes no more for another reason (a full disk), or is
-/// closed.
+/// [`Error::Failed`] if standard output fails for another reason (a full disk), or is closed.
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     let failed = |error| Error::Failed(format!("standard output: {error}"));
     let mut out = BufWriter::new(Unforgiving(io::stdout()));
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) => {
-            // A dropped buffer would try to write its rest again.
+            // Dropping the buffer would write its rest again.
             drop(out.into_parts());
             if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(failed(error)) }
         }
@@ -45,7 +44,7 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
     }
 }
 
-/// Writes to standard error. A reader that has gone wants no more.
+/// Writes to standard error. If the reader is gone, the text is dropped.
 fn to_stderr(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     let mut text = Vec::new();
     let written = write(&mut text).and_then(|()| io::stderr().write_all(&text));
@@ -92,7 +91,7 @@ pub struct ResultFiles {
     text: Option<ResultFile>,
     /// The file of `--html`.
     page: Option<ResultFile>,
-    /// Whether standard output is another's, so that text goes to standard error.
+    /// Whether standard output belongs to another program, so that text goes to standard error.
     is_beside_output: bool,
 }
 
@@ -128,8 +127,8 @@ impl ResultFiles {
         ResultFiles { is_beside_output: true, ..self }
     }
 
-    /// Writes a result: as text by `write`, and as a page where that was asked. `name` is the name
-    /// of the document that can be saved from the page.
+    /// Writes a result as text by `write`, and as a page if requested. `name` is the name of the
+    /// document that can be saved from the page.
     ///
     /// # Errors
     ///
@@ -221,7 +220,7 @@ impl ResultFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] where the kernel refuses, or where another process made the file first.
+    /// [`Error::Failed`] if the kernel refuses, or another process created the file first.
     pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
         if self.is_stdout {
             return to_stdout(write);

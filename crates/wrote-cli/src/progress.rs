@@ -26,13 +26,13 @@ const NEAR_SHARE: f64 = 0.9;
 /// A long run moves the bar in this number of steps.
 const STEPS: u32 = 1000;
 
-/// Tells a person on standard error what a benchmark, or a comparison of languages, does.
+/// Shows the progress of a benchmark or a comparison of languages on standard error.
 ///
 /// The announcement and the notes are always printed; the bar is shown only on a terminal that can
 /// draw one.
 #[derive(Debug)]
 pub struct Reporter {
-    /// A bar on standard error, where that is a terminal that can draw one, and lines above it.
+    /// A bar on standard error, if that is a capable terminal, and lines above it.
     bar: Option<ProgressBar>,
     /// The expected end of the current work.
     end: Arc<Mutex<Option<Instant>>>,
@@ -63,7 +63,7 @@ impl Reporter {
         reporter
     }
 
-    /// Shows how far it is, and how long the rest will take where that is known.
+    /// Shows the progress, and the time left if known.
     fn show(&self, position: u64, length: u64, left: Option<Duration>, message: &str) {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) =
             left.and_then(|left| Instant::now().checked_add(left));
@@ -75,7 +75,7 @@ impl Reporter {
         }
     }
 
-    /// Says one line, above the bar where there is one.
+    /// Prints one line, above the bar if there is one.
     fn say(&self, line: &str) {
         let write = || say(line);
         match &self.bar {
@@ -89,7 +89,7 @@ impl Drop for Reporter {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
-            // On a terminal the result follows: an empty line keeps the two apart.
+            // On a terminal the result follows, after an empty line.
             let _ = writeln!(stderr());
         }
     }
@@ -160,7 +160,7 @@ fn measuring(progress: &Progress) -> String {
     format!("run {} of {}  {}", progress.runs_done + 1, progress.runs, progress.row)
 }
 
-/// The bar below what stands `above` it, with the time left counted down between two reports.
+/// The bar below the text `above`, with the time left counted down between two reports.
 fn style(above: &str, end: Arc<Mutex<Option<Instant>>>) -> ProgressStyle {
     let left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
         let end = *end.lock().unwrap_or_else(PoisonError::into_inner);

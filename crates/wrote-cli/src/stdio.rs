@@ -1,4 +1,4 @@
-//! Standard input and output that stop waiting for the other side when the user asks to stop.
+//! Standard input and output that stop waiting when the user asks to stop.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};

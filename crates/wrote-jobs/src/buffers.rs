@@ -4,11 +4,10 @@ use rand::TryRng;
 use wrote_result::{Error, units};
 
 /// The fewest bytes of all buffers of a thread. A large buffer keeps most of its bytes from one
-/// write to the next, and a single one would repeat itself within a unit that a file system
-/// compresses.
+/// write to the next, so a single one would repeat within a unit that a file system compresses.
 const POOL_BYTES_MIN: u64 = 1 << 20;
 
-/// Returns the memory of a buffer, which begins at a page.
+/// Returns the page-aligned memory of a buffer.
 fn in_pages_bytes(bs_bytes: u64) -> u64 {
     bs_bytes.next_multiple_of(rustix::param::page_size() as u64).max(1)
 }

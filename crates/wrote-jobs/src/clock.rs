@@ -25,8 +25,8 @@ impl<'a> Timer<'a> {
         Timer { device, together, has_begun: false }
     }
 
-    /// Waits for the other ranks now rather than where the clock starts. For work whose threads
-    /// wait for the clock, and which must not be left waiting.
+    /// Waits for the other ranks now rather than at the start of the clock, for work whose threads
+    /// must not be kept waiting.
     ///
     /// # Errors
     ///

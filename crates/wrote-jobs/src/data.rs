@@ -1,4 +1,4 @@
-//! The data to write: random, never repeated, and cheap enough for the timed path.
+//! Generates the data to write: random, never repeated, and cheap enough for the timed path.
 
 use crate::spec;
 use rand::{Rng, SeedableRng};
@@ -16,7 +16,7 @@ const RECORD_BYTES: usize = 128 << 10;
 /// The least size of the pool, so that its bytes repeat only beyond a compressor's window.
 const POOL_BYTES_MIN: usize = 1 << 20;
 
-/// Makes the data of a run, so that neither a compressor nor a deduplicator gains by it (M2).
+/// Generates the data of a run; neither compression nor deduplication can shrink it (M2).
 ///
 /// `Data::fill` gives a buffer random bytes once, before the clock starts. `Data::stamp` before
 /// each write gives every 512 bytes a number that never repeats, so that no two sectors of a run
@@ -50,7 +50,7 @@ impl Data {
         Data { random, pool, pool_offset: 0, numbers, kept_bytes: RECORD_BYTES }
     }
 
-    /// Refills large buffers too from now on: another user overwrites them between two writes.
+    /// Refills large buffers too from now on, because another user overwrites them between writes.
     pub(crate) fn refill_always(&mut self) {
         self.kept_bytes = usize::MAX;
     }
@@ -129,7 +129,7 @@ impl Data {
     }
 }
 
-/// Fills `buffer` with `pattern` again and again, from its start.
+/// Fills `buffer` with repetitions of `pattern`.
 fn repeat(pattern: &[u8], buffer: &mut [u8]) {
     let mut filled = pattern.len().min(buffer.len());
     buffer[..filled].copy_from_slice(&pattern[..filled]);

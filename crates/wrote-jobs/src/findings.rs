@@ -84,7 +84,7 @@ pub struct FirstTouch {
 /// The cuts that a time limit made in a measurement, besides rows that were left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shortened {
-    /// The runs of a row where the time is long enough.
+    /// The runs of a row if there is enough time.
     pub runs_asked: u32,
     /// The fewest runs of a measured row.
     pub runs_min: u32,
@@ -95,7 +95,7 @@ pub struct Shortened {
 }
 
 impl<'a> Evidence<'a> {
-    /// Returns rows as evidence, without anything that casts doubt on them.
+    /// Returns rows as evidence, without any doubts.
     pub fn of_rows(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
         Evidence {
             target,

@@ -1,4 +1,4 @@
-//! fio's job files: from text to jobs that can be run, or to a one-line error.
+//! Parses fio's job files into jobs, or a one-line error.
 //!
 //! `docs/fio.md` lists every accepted key, and the differences from fio with their reasons. Where
 //! fio's manual and program differ, fio 3.33 itself is followed: `tests/fio.rs` compares the two.
@@ -37,7 +37,7 @@ pub struct Surroundings<'a> {
     pub memory_mib: u64,
     /// The seed of jobs that differ in each run (`randrepeat=0`).
     pub seed: u64,
-    /// Keys and values that follow each job's own, as `--runtime=10` on fio's command line does for
+    /// Keys and values appended to each job's own, like `--runtime=10` on fio's command line for
     /// all jobs; a bare key has no value.
     pub overrides: &'a [(String, Option<String>)],
     /// The sections to parse, as by fio's `--section`; all where there is none. A job's seed
@@ -214,7 +214,7 @@ impl Groups {
     }
 
     /// Refuses `new_group` in a group that is reported as one. Elsewhere it has no effect: its jobs
-    /// run at once and are reported apart anyway.
+    /// run at once and are reported separately anyway.
     fn check(&self, notes: &mut Notes) -> Result<(), ParseError> {
         for (group, draft) in &self.split {
             if self.reported_as_one.contains(group) {

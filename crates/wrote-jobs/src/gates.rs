@@ -1,5 +1,5 @@
-//! Threads that begin together. The clock starts when every thread is ready, and no thread cleans
-//! up before the results are collected.
+//! Starts threads together. The clock starts when every thread is ready, and no thread cleans up
+//! before the results are collected.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,7 +10,7 @@ const WATCH_EVERY: Duration = Duration::from_millis(250);
 
 /// Runs `work` on `count` threads, each with its number and its gate; each calls [`Gate::ready`]
 /// and then [`Gate::work`]. Calls `clocked(go)` once all threads are ready: `go()` runs the timed
-/// part, and counters are read before and after it. Calls `watch` now and then while they work. A
+/// part, and counters are read before and after it. Calls `watch` occasionally while they work. A
 /// thread whose timed part fails raises `failed`, so that the others can end early.
 ///
 /// # Errors
@@ -110,7 +110,7 @@ impl Gate<'_> {
         done
     }
 
-    /// Reports the state so far, and waits for an order. Returns `false` where none will come.
+    /// Reports the state so far, and waits for an order. Returns `false` if none will come.
     fn pass(&self, good: bool) -> bool {
         self.told.send(good).is_ok() && self.ordered.recv().is_ok()
     }

@@ -11,8 +11,8 @@ use wrote_result::Error;
 use wrote_result::compare;
 use wrote_result::document::{Document, SCHEMA, import, schema};
 
-/// Reads a result: ours, or fio's JSON (`--output-format=json`), with findings on the costs that
-/// its numbers leave out. Errors call it `name`.
+/// Reads a result: ours, or fio's JSON (`--output-format=json`), with findings on costs that its
+/// numbers omit. Errors call it `name`.
 ///
 /// Ignores keys of ours that this version does not know, since a later one may have added them, and
 /// fio's messages before its JSON. Of several documents of fio the last is read.
@@ -68,7 +68,7 @@ fn last_of_fio(text: &str) -> Option<Value> {
     let is_first = text.trim_start().starts_with('{');
     let begin = if is_first { 0 } else { text.find("\n{")? };
     let values = serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>();
-    // The last is not whole where fio was killed.
+    // The last one is incomplete if fio was killed.
     let last = values.map_while(Result::ok).last()?;
     last.get("fio version").is_some().then_some(last)
 }
@@ -87,7 +87,7 @@ fn refused(name: &str, what: &str) -> Error {
     Error::Usage(format!("{name}: {what}"))
 }
 
-/// Returns the first letters of a text, without control characters.
+/// Returns the start of a text, without control characters.
 fn plain(text: &str) -> String {
     text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -27,7 +27,7 @@ pub use resolve::resolve;
 use crate::spec::JobSpec;
 use wrote_result::{Error, Stop};
 
-/// Refuses jobs as [`run`] does before it makes a file, and writes nothing.
+/// Refuses jobs like [`run`] before it creates a file, and writes nothing.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The state of a source file in the page cache: filled, dropped, and examined.
+//! Fills, drops and examines a source file in the page cache.
 
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -57,7 +57,7 @@ fn judged(wanted: SourceCache, share: Result<f64, String>) -> (SourceCache, Opti
     match (wanted, share) {
         // It was just read.
         (SourceCache::Warm, Err(_)) => (SourceCache::Warm, None),
-        // An unknown state is not called dropped.
+        // An unknown state does not count as dropped.
         (SourceCache::Dropped, Err(because)) => {
             (SourceCache::Warm, told("what the page cache held", because))
         }

@@ -1,4 +1,4 @@
-//! The processes that measure together, each a rank, and their meetings.
+//! Processes that measure together, each a rank, and their meetings.
 
 mod merge;
 mod places;
@@ -44,7 +44,7 @@ pub trait Peers: Debug {
     /// # Errors
     ///
     /// [`Error::Failed`] names the rank that failed, is gone, or does not come within the time
-    /// limit; [`Error::Interrupted`] where a rank was asked to stop.
+    /// limit; [`Error::Interrupted`] if a rank was asked to stop.
     fn meet(
         &self,
         step: &'static str,
@@ -53,7 +53,7 @@ pub trait Peers: Debug {
         answer: Answer,
     ) -> Result<Vec<u8>, Error>;
 
-    /// Tells the other ranks that this one cannot continue, unless they know that the group is
+    /// Informs the other ranks that this one cannot continue, unless they know that the group is
     /// broken. Does not wait for them. Returns the error to report: the first one of the group.
     fn fail(&self, error: Error) -> Error;
 

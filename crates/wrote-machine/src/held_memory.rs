@@ -6,7 +6,7 @@
 //! it gets, so every run gets memory in use.
 //!
 //! The held memory consists of the dirty pages of a file in the run's folder: the page cache reuses
-//! those, rather than a program's memory or pages of reads. The file is truncated before the kernel
+//! these, rather than a program's memory or pages of reads. The file is truncated before the kernel
 //! writes it back.
 
 use crate::host;
@@ -23,7 +23,7 @@ const PIECE_BYTES: usize = 512 << 10;
 const MEMORY_SHARE_MAX: u64 = 20;
 
 /// The kernel writes back pages that are dirty for 30 s (`vm.dirty_expire_centisecs`). Older held
-/// pages are released and taken again, so that no run meets that.
+/// pages are released and taken again, so that this happens in no run.
 const AGE_MAX: Duration = Duration::from_secs(10);
 
 /// Returns the memory to hold for runs that write `bytes` through the page cache: 0 without a

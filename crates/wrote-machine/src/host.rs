@@ -111,7 +111,7 @@ fn kind(root: &Path) -> Option<&'static str> {
     {
         return Some("kvm");
     }
-    // x86: CPUID leaf 1, ECX bit 31, which no real processor sets.
+    // x86: CPUID leaf 1, ECX bit 31, which real processors never set.
     let cpuinfo = read(root, "proc/cpuinfo");
     let flags = cpuinfo.lines().find_map(|line| value_of(line, "flags"))?;
     flags.split_whitespace().any(|flag| flag == "hypervisor").then_some("hypervisor")
@@ -162,8 +162,8 @@ fn container(root: &Path) -> Option<String> {
     if root.join("run/.containerenv").exists() {
         return Some("podman".into());
     }
-    // A disk image made from a container's keeps this file; only in a container is the root an
-    // overlay as well.
+    // A disk image made from a container also has this file, but only in a container is the root an
+    // overlay.
     (root.join(".dockerenv").exists() && root_filesystem(root).as_deref() == Some("overlay"))
         .then(|| "docker".into())
 }

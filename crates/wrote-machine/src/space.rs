@@ -7,7 +7,7 @@ use wrote_result::units::{bytes, exact};
 /// A file system is nearly full above this used share.
 pub const USED_SHARE_MAX: f64 = 0.85;
 
-/// The most that must stay free on any file system.
+/// The most space to keep free on any file system.
 const KEPT_BYTES_MAX: u64 = 5 << 30;
 
 /// Returns the bytes that stay free: 10 % of the capacity or 5 GiB, whichever is smaller.
@@ -30,7 +30,7 @@ pub fn room_bytes(target: &Target) -> u64 {
     budget(target.capacity_bytes, target.free_bytes)
 }
 
-/// Refuses a run whose files would take `wanted_bytes` at once and leave too little free.
+/// Refuses a run whose files would together take `wanted_bytes` and leave too little free.
 ///
 /// `size_bytes` is `--size` or its default: the line of [`Error::Failed`] suggests a size, as if
 /// `wanted_bytes` grew with it. A file system of unknown capacity (some FUSE report 0) is not

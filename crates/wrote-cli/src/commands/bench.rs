@@ -33,7 +33,7 @@ pub(super) fn run(
     if let Some(words) = &arguments.vs {
         return run_versus(arguments, words, peers, stop, command);
     }
-    // Before anything is measured: a minute's work must not end in "exists already".
+    // Checked before measuring: a minute's work must not end in "exists already".
     let files = ResultFiles::of_first(&arguments.to, peers)?;
     let document = measure(arguments, peers, stop, command)?;
     let Some(files) = files else { return stop.check() };
@@ -45,8 +45,7 @@ pub(super) fn run(
     stop.check()
 }
 
-/// Measures the command line's request, and the same with `words` over it, in turn, and compares
-/// them.
+/// Measures the command line's request and its variant by `words` in turn, and compares them.
 fn run_versus(
     arguments: &BenchArgs,
     words: &str,
@@ -101,7 +100,7 @@ fn write_list(listed: &[Listed], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the level of a row; reads survive nothing, and need not.
+/// Returns the level of a row; reads have none.
 fn survives(row: &Listed) -> &'static str {
     row.survives.map_or("-", Survives::as_str)
 }

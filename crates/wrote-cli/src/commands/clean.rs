@@ -12,7 +12,7 @@ pub(super) fn run(arguments: &CleanArgs) -> Result<(), Error> {
     let mut cleaned = scratch::clean(&arguments.path)?;
     let refused = std::mem::take(&mut cleaned.refused);
     output::to_stdout(|out| write(&cleaned, refused.is_empty(), out))?;
-    // Each is a separate line; the last one is also why the command failed.
+    // Each is a separate line; the last one is also the command's error.
     let Some((last, others)) = refused.split_last() else {
         return Ok(());
     };

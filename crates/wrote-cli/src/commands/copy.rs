@@ -65,7 +65,7 @@ fn copy_all(
         };
         return copied.map(|copied| done.add(copied)).map_err(|error| complaint(error, arguments));
     }
-    // The cost of making a ring is paid once.
+    // A ring is created only once.
     let disk = arguments.disk().map_err(|error| of_library(&error))?;
     for Item { from, to, kind } in items {
         let options = arguments.options().on(&disk).watch(watch).merge(*kind == Kind::Contents);
@@ -115,7 +115,7 @@ fn complaint(error: wrote::Error, arguments: &CopyArgs) -> Error {
     }
 }
 
-/// Fails if anything was left out, although everything else is copied.
+/// Fails if anything was left out, although the rest was copied.
 fn check_all_copied(done: &Done) -> Result<(), Error> {
     let left_out = match done.left_out_count {
         0 => None,

@@ -1,4 +1,4 @@
-//! `wrote fit`: whether the disk is good enough for a program.
+//! `wrote fit`: judges whether the disk is good enough for a program.
 
 use crate::args::FitArgs;
 use crate::output::{self, ResultFiles};
@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Res
             FitRequest { path: path.as_ref().map_or(request.path, PathBuf::from), ..request }
         }
     };
-    // Before anything is measured: the work must not end in "exists already".
+    // Checked before measuring: the work must not end in "exists already".
     let files = ResultFiles::of(&arguments.to)?;
     let document = measure(&request, arguments.quiet, stop)?;
     let content = || Content::Result(Box::new(document.clone()));

@@ -1,4 +1,4 @@
-//! `wrote langs`: what each language's own I/O costs.
+//! `wrote langs`: the cost of each language's own I/O.
 
 use crate::args::{LangsArgs, of_rank};
 use crate::output::{self, ResultFiles};
@@ -32,7 +32,7 @@ pub(super) fn run(
     }
     let paths: Vec<PathBuf> = arguments.paths.iter().map(|path| of_rank(path, peers)).collect();
     check_paths(&paths)?;
-    // Before anything is measured: an hour's work must not end in "exists already".
+    // Checked before measuring: an hour's work must not end in "exists already".
     let files = ResultFiles::of_first(&arguments.to, peers)?;
     let document = measure(arguments, paths, peers, stop, command)?;
     stop.check()?;
@@ -43,7 +43,7 @@ pub(super) fn run(
     })
 }
 
-/// The bar is gone from the screen when this returns, and so is a cache that was made for this run.
+/// When this returns, the bar is gone from the screen, and so is a temporary cache.
 fn measure(
     arguments: &LangsArgs,
     paths: Vec<PathBuf>,
@@ -66,8 +66,7 @@ fn languages(arguments: &LangsArgs, stop: &Stop) -> Result<Vec<Language>, Error>
     catalogue(&arguments.add)?.find(wrote.as_deref(), stop)
 }
 
-/// Refuses a folder that is named twice, also by two names: both columns would show the same disk
-/// in the same run, and look like two.
+/// Refuses a folder given twice, even by two names: its two columns would look like two disks.
 fn check_paths(paths: &[PathBuf]) -> Result<(), Error> {
     // A path that does not exist is refused later, with the kernel's reason.
     let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -94,8 +93,8 @@ enum Cache {
 
 impl Cache {
     /// `$XDG_CACHE_HOME/wrote`, or `~/.cache/wrote` (XDG Base Directory Specification, 0.8).
-    /// Without a home it is a new folder: under a known name in a folder that everyone may write,
-    /// others could leave a program for this user to run.
+    /// Without a home it is a new folder. In a folder writable by everyone, others could leave a
+    /// program under a known name for this user to run.
     fn of_user() -> Result<Cache, Error> {
         let variable = |name| std::env::var_os(name);
         if let Some(path) = kept(variable("XDG_CACHE_HOME"), variable("HOME")) {
@@ -120,7 +119,7 @@ impl Cache {
 }
 
 /// Returns the folder by the two variables. A relative path counts as none: the specification
-/// ignores such a `XDG_CACHE_HOME`, and a relative home would depend on the working folder.
+/// ignores a relative `XDG_CACHE_HOME`, and a relative home would depend on the working folder.
 fn kept(cache_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute =
         |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());

@@ -1,8 +1,8 @@
 //! `wrote language-program`: the program that `wrote langs` starts for `wrote`'s own rows, as it
 //! starts the programs of the languages.
 //!
-//! Only `wrote` calls it, so it is not part of the defined command line: neither help nor the
-//! manual page nor completions have it.
+//! Only `wrote` calls it, so it is not part of the defined command line, and not in help, manual
+//! page or completions.
 
 mod program;
 
@@ -12,8 +12,8 @@ use std::process::ExitCode;
 /// The word that selects it, before all other arguments.
 pub const LANGUAGE_PROGRAM: &str = "language-program";
 
-/// Does one task, and prints the answer that the protocol in `langs/README.md` defines. Signals end
-/// it as they end the programs of the languages: the program that started it removes its files.
+/// Does one task, and prints the answer by the protocol in `langs/README.md`. Signals end it like
+/// the languages' programs; the program that started it removes its files.
 pub fn language_program(arguments: &[OsString]) -> ExitCode {
     match program::run(arguments) {
         Ok(()) => ExitCode::SUCCESS,

@@ -60,8 +60,8 @@ const FILES: [(&str, &str); 4] = [
 pub(super) fn write(out: &mut dyn Write) -> io::Result<()> {
     let command = crate::args::definition();
     let man = Man::new(command.clone());
-    // Without a date, so that the same source always gives the same page: clap_mangen's own title
-    // would then take the source for it.
+    // Without a date, so that the same source always gives the same page. clap_mangen's own title
+    // would then use the source in its place.
     let source = concat!("wrote ", env!("CARGO_PKG_VERSION"));
     writeln!(out, ".TH wrote 1 \"\" \"{source}\" \"User Commands\"")?;
     man.render_name_section(out)?;

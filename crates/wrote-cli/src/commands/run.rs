@@ -1,4 +1,4 @@
-//! `wrote run`: fio's job files, run, and what they did written.
+//! `wrote run`: runs fio's job files, and writes the result.
 
 mod load;
 mod plan;
@@ -29,7 +29,7 @@ pub(super) fn run(
     stop: &Stop,
     command: Vec<String>,
 ) -> Result<(), Error> {
-    // Before anything is measured: a minute's work must not end in "exists already".
+    // Checked before measuring: a minute's work must not end in "exists already".
     let to = &arguments.to;
     arguments.ranks.check(peers)?;
     let own = match arguments.format {

@@ -84,7 +84,7 @@ fn taken(handle: &Handle) -> String {
 fn failed(error: wrote_serve::Error) -> Error {
     match error {
         wrote_serve::Error::Config(text) => {
-            // The last of its lines is the program's.
+            // Its last line is the program's.
             let (lines, last) = text.rsplit_once('\n').unwrap_or(("", &text));
             lines.lines().for_each(complain);
             Error::Usage(last.to_owned())
@@ -94,8 +94,8 @@ fn failed(error: wrote_serve::Error) -> Error {
     }
 }
 
-/// Makes SIGTERM and SIGINT drain the server, and SIGHUP read its files again. A second signal that
-/// ends it ends the program at once.
+/// Makes SIGTERM and SIGINT drain the server, and SIGHUP reload its files. A second SIGTERM or
+/// SIGINT ends the program at once.
 fn obey_signals(arguments: ServeArgs, handle: Handle, grace: Duration) -> Result<(), Error> {
     let cannot = |error| Error::Failed(format!("cannot listen for signals: {error}"));
     let signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM]);
@@ -117,7 +117,7 @@ fn obey_signals(arguments: ServeArgs, handle: Handle, grace: Duration) -> Result
     thread::Builder::new().name("signals".into()).spawn(listen).map(drop).map_err(cannot)
 }
 
-/// Reads the files again. A fault in them is reported in a line, and changes nothing.
+/// Reloads the files. A fault in them is reported in a line, and changes nothing.
 fn reload(arguments: &ServeArgs, handle: &Handle) {
     manager::reloading();
     let config = config::of(arguments).inspect_err(|_| handle.reload_failed());

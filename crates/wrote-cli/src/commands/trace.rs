@@ -1,4 +1,4 @@
-//! `wrote trace`: what of a program's writes would survive.
+//! `wrote trace`: reports which of a program's writes would survive.
 
 mod crash;
 mod replay;
@@ -15,7 +15,7 @@ use wrote_result::trace::End;
 use wrote_result::{Error, Stop};
 use wrote_trace::{RecordRequest, Refused, TraceRequest};
 
-/// The exit codes of shells where there is no such program, and where it can't be run.
+/// Exit codes, as in shells: no such program, or it can't be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 
@@ -84,7 +84,7 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
     }
 }
 
-/// The record asked for: of one folder.
+/// The requested record, of one folder.
 fn record(arguments: &TraceArgs, under: &[PathBuf]) -> Result<Option<RecordRequest>, Error> {
     let Some(path) = &arguments.record else { return Ok(None) };
     let to = &arguments.to;

@@ -13,10 +13,10 @@ use wrote_result::{Stop, units};
 /// How often the bar is drawn, at most.
 const DRAWN_PER_S: u8 = 10;
 
-/// How often it is drawn at least: the rate also falls while no bytes come.
+/// How often it is drawn at least, because the rate also falls while no bytes arrive.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Shows a person on standard error how far a copy is, if that is a terminal that can draw a bar.
+/// Shows the progress of a copy on standard error, if that is a capable terminal.
 #[derive(Debug)]
 pub struct CopyReporter {
     bar: Option<ProgressBar>,
@@ -25,8 +25,8 @@ pub struct CopyReporter {
 }
 
 impl CopyReporter {
-    /// A reporter that draws on standard error if that is a terminal and `TERM` is not `dumb`;
-    /// never where that was not wanted.
+    /// A reporter that draws on standard error if that is wanted, it is a terminal and `TERM` is
+    /// not `dumb`.
     pub fn new(quiet: bool) -> CopyReporter {
         let draws = !quiet && stderr().is_terminal() && !terminal::is_dumb();
         let bar = draws.then(|| {
@@ -38,13 +38,13 @@ impl CopyReporter {
         CopyReporter { bar, has_length: false }
     }
 
-    /// Shows how far the work has come, and stops it where the user did.
+    /// Shows the progress, and stops the work if the user asked for it.
     pub fn progress_until(&mut self, stop: &Stop, progress: Progress) -> ControlFlow<()> {
         self.progress(progress);
         if stop.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Shows how far the work has come.
+    /// Shows the progress.
     pub fn progress(&mut self, progress: Progress) {
         let Some(bar) = &self.bar else { return };
         if let Some(length) = progress.bytes_total.filter(|length| bar.length() != Some(*length)) {

@@ -6,7 +6,7 @@ use wrote_jobs::jobs::Watcher;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::units;
 
-/// A bar's length: the part of a group that is done, in thousandths.
+/// A bar's length: the finished part of a group, in thousandths.
 const PARTS: u64 = 1000;
 
 /// Reports the progress of jobs to the user on standard error.
@@ -51,7 +51,7 @@ impl JobReporter {
         }
     }
 
-    /// Keeps the announcement until the first group begins: jobs that are refused have none.
+    /// Keeps the announcement until the first group begins, because refused jobs have none.
     pub fn announce(&mut self, line: String) {
         self.announcement = Some(line);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use wrote_bench::Announcement;
 use wrote_result::units;
 
-/// A longer wait gets a hint how to shorten it.
+/// For a longer wait a hint explains how to shorten it.
 const LONG: Duration = Duration::from_secs(5 * 60);
 
 /// How to make a long run short.

@@ -1,4 +1,4 @@
-//! Ranks of MPI as the peers of a measurement: their post, their start and their end.
+//! MPI ranks as the peers of a measurement: messages, start and end.
 //!
 //! Only the thread that called `Mpi::start` speaks to MPI.
 
@@ -55,12 +55,12 @@ impl Mpi {
 
     /// Ends MPI where all ranks do (`MPI_Finalize`), and waits for them.
     pub fn end(mut self) {
-        // Messages that the others no longer receive must not keep this rank.
+        // Messages that the others no longer receive must not block this rank.
         self.abandon();
         drop(self.universe.take());
     }
 
-    /// Leaves MPI as it is, for a process that ends at once: others may be gone.
+    /// Does not end MPI, for a process that ends at once: others may be gone.
     pub fn leave(mut self) {
         self.abandon();
         std::mem::forget(self.universe.take());
@@ -106,8 +106,8 @@ impl Post for Mpi {
         self.node.clone()
     }
 
-    /// A copy of the message belongs to MPI until it is sent: it must outlive this call, and a
-    /// receiver that never takes it must not keep the sender.
+    /// MPI owns a copy of the message until it is sent. It must outlive this call, and must not
+    /// block the sender if it is never received.
     fn send(&self, to: u32, message: Vec<u8>) {
         let bytes = Box::into_raw(message.into_boxed_slice());
         // SAFETY: nothing writes to the bytes, and they are freed when the request is complete, or

@@ -55,7 +55,7 @@ fn a_file_system_that_journals_data_is_not_taken_for_direct() {
 
 #[test]
 fn direct_not_honoured_is_said_of_a_file_system_that_lies() {
-    // Slow enough that few bytes are missing from the page cache when the run ends.
+    // Slow enough that the page cache has most bytes when the run ends.
     let strange = or_skip!(Strange::mount("--keep-direct --slow-rate 16000000"));
     let document = run(strange.path(), DIRECT_JOB, "");
     said(&document, "direct-not-honoured", &["direct"]);
@@ -114,7 +114,7 @@ fn unwritten_read_is_said_of_blocks_that_were_only_allocated() {
 fn unwritten_read_is_not_said_of_blocks_that_were_written() {
     let disk = or_skip!(Disk::ext4(256 * MIB));
     std::fs::write(disk.path().join("file"), vec![7; 4 << 20]).expect("room");
-    // Neither of blocks that only might have been unwritten, nor of blocks that the run wrote.
+    // Neither for possibly unwritten blocks, nor for blocks that the run wrote.
     silent(&run(disk.path(), READ_JOB, "--read-unwritten"), "unwritten-read");
     silent(&run(disk.path(), "[own]\nrw=randread\nsize=4m\n", ""), "unwritten-read");
 }

@@ -1,5 +1,5 @@
-//! Findings on drives that no test has: hot, badly connected, lying, of other blocks. A test mounts
-//! its own files over the kernel's, only for the program (mount_namespaces(7)).
+//! Findings on drives that tests cannot have: hot, badly connected, lying, with other blocks. A
+//! test mounts its own files over the kernel's, only for the program (mount_namespaces(7)).
 
 use crate::scene::{Disk, MIB, alone, jobs, of, said, silent};
 use crate::support::document;
@@ -89,7 +89,7 @@ fn link_downgraded_is_not_said_of_a_whole_link_or_of_none() {
     silent(&or_skip!(seen_below(&[])), "link-downgraded");
 }
 
-/// Returns the result of a run on a drive whose PCI Express link carries this much a lane.
+/// Returns the result of a run on a drive whose PCI Express link has this speed per lane.
 fn carried(speed: &str) -> Result<Document, String> {
     seen_below(&[
         ("current_link_speed", speed),
@@ -163,7 +163,7 @@ fn read_from_zfs(listed: &str) -> Result<Document, String> {
     fs::write(disk.path().join("file"), vec![7; MIB as usize]).expect("room");
     let command = jobs(disk.path(), "[read]\nrw=read\nsize=1m\nfilename=file\ndirect=1\n", "");
     let list = fixtures::folder();
-    // The list of the process itself: it keeps its number.
+    // The process's own list; its number does not change.
     let script = "sed \"s/ - ext4 / - $0 /\" /proc/$$/mountinfo > \"$1/list\" && \
                   mount --bind \"$1/list\" /proc/$$/mountinfo && shift && exec \"$@\"";
     let mut listing = Command::new("unshare");

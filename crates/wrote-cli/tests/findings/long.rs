@@ -9,8 +9,8 @@ use wrote_result::document::{Document, Interval, Sustained};
 
 const MB: u64 = 1_000_000;
 
-/// A cliff: a tenth of the rate from 1.2 GB on, until the disk has rested. The file system makes up
-/// for late wake-ups of the machine.
+/// A cliff: a tenth of the rate from 1.2 GB on, until the disk has rested. The file system
+/// compensates for late wake-ups.
 const CLIFF_BYTES: u64 = 1200 * MB;
 const FAST_BYTES_PER_S: f64 = 400e6;
 const SLOW_BYTES_PER_S: f64 = 40e6;

@@ -49,7 +49,7 @@ fn sink() -> String {
             thread::spawn(move || {
                 let mut bytes = vec![0; 1 << 20];
                 while stream.read(&mut bytes).is_ok_and(|read| read > 0) {
-                    // Where no answer is expected the client has ended by then.
+                    // If no answer is expected, the client has ended by then.
                     let _ =
                         bytes.starts_with(b"*5\r\n").then(|| stream.write_all(b"$3\r\n0-1\r\n"));
                 }

@@ -45,11 +45,11 @@ fn busy_neighbour_is_said_while_another_writes_to_the_same_device() {
 fn busy_neighbour_is_not_said_of_a_device_that_nobody_else_uses() {
     let disk = or_skip!(Disk::ext4(256 * MIB));
     silent(&run(disk.path(), QUIET, ""), "busy-neighbour");
-    // Nor of a job that commits the journal at each write.
+    // Nor for a job that commits the journal at each write.
     silent(&bench(disk.path(), "--only stream,small --size 4MiB --runs 2"), "busy-neighbour");
 }
 
-/// A pace that a machine keeps even if it wakes threads late.
+/// A pace that the machine keeps even if it wakes threads late.
 const EVEN: &str = "--slow-rate 4MB/s";
 /// Runs of 4 s each, with little time between them.
 const RUNS: &str = "--only stream/direct-psync --size 16MB --time 60s";

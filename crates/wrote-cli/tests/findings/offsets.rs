@@ -62,7 +62,7 @@ fn rate_not_reached_is_not_said_of_one_that_takes_ten_times_as_much() {
     alone(|| {
         let strange = or_skip!(Strange::mount("--slow-rate 10000000"));
         silent(&run(strange.path(), &rated("1m"), ""), "rate-not-reached");
-        // Nor of a job without a rate.
+        // Nor for a job without a rate.
         silent(&run(strange.path(), "[free]\nrw=write\nsize=1m\n", ""), "rate-not-reached");
     });
 }

@@ -12,14 +12,14 @@ use wrote_result::document::{Document, Finding};
 
 pub const MIB: u64 = 1 << 20;
 
-/// The most tries of a test that is about time.
+/// The most tries of a test about time.
 const TRIES: u32 = 5;
 
-/// Runs a test whose findings are about time, beside no other of these. Another program may disturb
-/// one try, and none disturbs them all.
+/// Runs a test of findings about time, without other such tests. Another program may disturb one
+/// try, but hardly all.
 pub fn alone(test: impl Fn()) {
     static ALONE: Mutex<()> = Mutex::new(());
-    // A failed test leaves nothing that disturbs the next one.
+    // A failed test leaves no state for the next one.
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for number in 1..=TRIES {
         match catch_unwind(AssertUnwindSafe(&test)) {
@@ -52,7 +52,7 @@ impl Disk {
         Ok(self)
     }
 
-    /// Lets the loop device bypass the page cache of the image, as a disk does (`--direct-io` in
+    /// Makes the loop device bypass the page cache of the image, like a disk (`--direct-io` in
     /// losetup(8)).
     pub fn without_cache(self) -> Result<Disk, String> {
         let node = Path::new("/dev").join(self.name());
@@ -60,7 +60,7 @@ impl Disk {
         Ok(self)
     }
 
-    /// Has the kernel take its cache for one that needs no flush.
+    /// Makes the kernel believe that its cache needs no flush.
     pub fn without_flushes(self) -> Result<Disk, String> {
         self.with("write_cache", "write through")
     }

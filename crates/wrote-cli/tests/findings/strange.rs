@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The longest time in which a daemon mounts or ends.
+/// The longest time for a daemon to mount or end.
 const LIMIT: Duration = Duration::from_secs(120);
 const TICK: Duration = Duration::from_millis(10);
 
@@ -21,7 +21,7 @@ pub struct Strange {
 impl Strange {
     /// Mounts it with these arguments, a word each; the error is a reason to skip the test.
     pub fn mount(arguments: &str) -> Result<Strange, String> {
-        // A container may have the file and forbid its use, so the test opens it as the daemon
+        // A container may have the file but forbid its use, so the test opens it as the daemon
         // does.
         fs::File::options()
             .read(true)
@@ -81,7 +81,7 @@ impl Drop for Strange {
         if is_mounted(self.path()) {
             let _ = Command::new("umount").arg("-l").arg(self.path()).status();
         }
-        // Both fail only where it has ended.
+        // Both fail only if it has ended.
         let _ = self.daemon.kill();
         let _ = self.daemon.wait();
         if is_mounted(self.path()) {

@@ -348,7 +348,7 @@ fn on_a_terminal(mut command: Command) -> rustix::io::Result<String> {
     let name = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
     let end = File::options().read(true).write(true).open(name).expect("the terminal's other end");
     let run = Running::start(command.stdout(end));
-    // This closes our copy of the other end, so the screen ends when the run ends.
+    // Closes our copy of the other end, so that the screen ends with the run.
     drop(command);
     let reader = std::thread::spawn(move || {
         let (mut text, mut screen) = (Vec::new(), File::from(screen));
@@ -391,7 +391,7 @@ fn a_path_that_is_moved_while_it_is_measured_ends_the_run_and_keeps_nothing_of_i
     until_it_writes(&mut run, &before);
     fs::rename(&before, &after).unwrap();
     let finished = run.finish();
-    // What is missing first depends on the moment: the folder, or a file in it.
+    // Which is missing first depends on the moment: the folder, or a file in it.
     assert!(matches!(finished.code(), Some(1 | 2)), "{finished:?}");
     let said: Vec<&str> = finished.stderr.lines().collect();
     assert!(said.last().is_some_and(|line| line.contains(".wrote-")), "{said:?}");
@@ -400,7 +400,7 @@ fn a_path_that_is_moved_while_it_is_measured_ends_the_run_and_keeps_nothing_of_i
 
 #[test]
 fn a_run_that_may_open_few_files_ends_and_leaves_nothing() {
-    // With fewer the run has no folder yet, with more it measures.
+    // With fewer the run has no folder yet; with more it already measures.
     for descriptors in 4..16 {
         let folder = folder();
         let run = format!("ulimit -n {descriptors} && exec \"$0\" bench --only small --size 64K");

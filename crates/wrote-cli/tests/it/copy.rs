@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 
 const MIB: usize = 1 << 20;
 
-/// Makes bytes without a repetition: some pages and an odd end.
+/// Makes bytes without repetition: some pages and an odd end.
 fn bytes(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
@@ -321,7 +321,7 @@ fn a_copy_to_standard_output_is_interrupted_while_nobody_reads() {
 #[test]
 fn a_copy_of_a_file_that_is_interrupted_leaves_nothing() {
     let folder = folder();
-    // A long copy without much load: one hole of 64 GiB, whose zeros only enter the checksum.
+    // A long copy with little load: one hole of 64 GiB, whose zeros only enter the checksum.
     let file = File::create(folder.path().join("from")).expect("a file");
     file.set_len(64 << 30).expect("a hole");
     let running = Running::start(&mut copy(folder.path(), "--verify from to"));
@@ -452,7 +452,7 @@ fn names_of_open_files_are_streams() {
     let folder = place(b"some");
     let path = folder.path().join("redirected");
     fs::write(&path, b"").expect("a file");
-    // A redirected file gets the bytes, and is not replaced by another one.
+    // A redirected file receives the bytes, and is not replaced.
     let file = File::options().append(true).open(&path).expect("a file");
     let finished = copy(folder.path(), "-qf from /dev/stdout").stdout(file).status();
     assert!(finished.expect("it runs").success());

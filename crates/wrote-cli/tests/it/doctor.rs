@@ -1,4 +1,4 @@
-//! `wrote doctor` on good devices and file systems, and on those with bad settings. It writes
+//! `wrote doctor` on good devices and file systems, and on ones with bad settings. It writes
 //! nothing. Most tests need root.
 
 use crate::support::{printed, run_through, without_rights, wrote};

@@ -1,5 +1,5 @@
-//! Tests of input files that are not text of a fair length: one line for each, within the bounds of
-//! memory, and no wait that a signal does not end.
+//! Tests of input files that are not text, or too long: one line for each, in bounded memory, and
+//! every wait ends at a signal.
 
 use crate::support::wrote;
 use fixtures::{Finished, Running, finish, folder};
@@ -23,7 +23,7 @@ fn place() -> tempfile::TempDir {
     let result = serde_json::to_string(&fixtures::samples::document()).expect("JSON");
     fs::write(folder.path().join("result.json"), result).expect("a file");
     fs::create_dir(folder.path().join("folder")).expect("a folder");
-    // Some file systems have no file so long.
+    // Some file systems do not support such long files.
     let sparse = File::create(folder.path().join("sparse")).expect("a file");
     sparse.set_len(100_000_000_000).or_else(|_| sparse.set_len(1 << 30)).expect("a hole");
     mknodat(CWD, folder.path().join("pipe"), FileType::Fifo, Mode::RWXU, 0).expect("a pipe");

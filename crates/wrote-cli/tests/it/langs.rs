@@ -1,5 +1,5 @@
-//! `wrote langs` with languages of the tests, honest ones and rogues. A fault is reported only for
-//! its program, and nothing is left.
+//! `wrote langs` with test languages, honest ones and rogues. A fault is reported only for its
+//! program, and nothing is left.
 //!
 //! The languages consist of `fixtures::HONEST_LANGUAGE`, with some of its functions replaced.
 

@@ -1,4 +1,4 @@
-//! Tests of the program `wrote` as a process: each subcommand as a person or a script runs it.
+//! Tests of the program `wrote` as a process: each subcommand as people and scripts run it.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -156,7 +156,7 @@ fn a_disk_that_others_fill_meanwhile_ends_the_run_and_leaves_nothing() {
         let more = format!("--only {row} --size 100M --runs 1000 --time 5s --iodepth 1");
         let mut run = Running::start(&mut bench(mounted.path(), &more));
         until_it_writes(&mut run, mounted.path());
-        // Repeatedly: a run that ends gives its blocks back, and the next run takes them.
+        // Repeatedly, because a run that ends frees its blocks and the next run uses them.
         run.while_it_runs(|| fill(mounted.path(), 0));
         let finished = run.finish();
         assert_eq!((finished.code(), finished.stdout.as_str()), (Some(1), ""), "{finished:?}");

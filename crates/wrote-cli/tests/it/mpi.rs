@@ -125,8 +125,8 @@ fn send(pid: i32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// Starts three ranks that would measure for long, and returns when they write. Each run is brief,
-/// on a busy disk too: a rank waits for the others ten times as long as its own run took.
+/// Starts three ranks that would measure for long, and returns when they write. Each run is short,
+/// even on a busy disk: a rank waits for the others ten times as long as its own run took.
 fn busy(test: &str, folder: &Path, more: &[&str]) -> Option<(Child, Vec<i32>)> {
     let path = folder.to_str().unwrap();
     let mut arguments = vec!["bench", path, "--only", "small", "--size", "64K", "--runs", "1000"];
@@ -178,7 +178,7 @@ fn all_ranks_give_one_result() {
                 ["slowest", "fastest"].map(|of| spread[of]["iops"].as_f64().unwrap());
             assert!(slow <= fast, "{spread}");
             assert!(spread["stonewalled_bytes_per_s"].as_f64().unwrap() > 0.0);
-            // The whole takes at least as long as any rank.
+            // The total takes at least as long as any rank.
             let whole_s = run["elapsed_s"].as_f64().unwrap();
             assert!(spread["slowest"]["elapsed_s"].as_f64().unwrap() <= whole_s * 1.01 + 1e-3);
         }
@@ -326,7 +326,7 @@ fn a_disk_that_is_too_small_for_one_rank_ends_all_and_is_named() {
     std::fs::create_dir(&first).unwrap();
     std::fs::create_dir(&second).unwrap();
     let Some(_mounted) = small_disk(test, &second) else { return };
-    // Enough files that a rank fails only when it makes them.
+    // Enough files to make a rank fail while creating them.
     let path = format!("{}/{{rank}}", folder.path().display());
     let arguments = ["bench", &path, "--only", "meta/own", "--meta-files", "400", "--runs", "2"];
     let output = mpirun(test, 2, &arguments).map(run);
@@ -456,7 +456,7 @@ fn every_scenario_is_measured_by_all_ranks() {
     let test = "every_scenario_is_measured_by_all_ranks";
     let folder = folder();
     let path = folder.path().to_str().unwrap();
-    // A row or two of each: the whole takes minutes.
+    // A row or two of each, because everything takes minutes.
     let only = "small/cached,ways/file/fs-write,latency/existing/fs-write,append/log-written,\
                 peak/write,rand/mix,sustained,meta/own";
     let arguments = [

@@ -12,7 +12,7 @@ use wrote_report::{Content, Named, write_html};
 use wrote_result::document::{Document, Row, SCHEMA};
 use wrote_result::histogram;
 
-/// Results of every command and scenario, as this program wrote them before it kept histograms.
+/// Results of every command and scenario, written before the program kept histograms.
 fn results() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages/results")
 }
@@ -57,7 +57,7 @@ fn a_result_of_every_command_and_scenario_becomes_a_page_with_the_document_insid
     }
 }
 
-/// Takes away the keys that an older result, `original`, gets when it is read.
+/// Removes the keys that reading adds to an older result, `original`.
 fn leave_out_guesses(saved: &mut Value, original: &Value) {
     match (saved, original) {
         (Value::Object(saved), Value::Object(original)) => {

@@ -161,7 +161,7 @@ fn a_check_says_what_would_be_done_and_touches_nothing() {
 /// The exit code, and the lines that begin with "wrote: ".
 type Ending = (Option<i32>, String);
 
-/// Runs the jobs with `--check` and without, each in a folder that `prepare` made, and returns both
+/// Runs the jobs with and without `--check`, each in a folder made by `prepare`. Returns both
 /// endings. `through` is a program with its arguments that runs the command; empty for none.
 fn endings<G>(
     through: &[&str],
@@ -231,7 +231,7 @@ fn a_check_ends_as_the_run_does() {
     let device = fs::read_dir("/dev").expect("it is there").flatten().map(|entry| entry.path());
     let is_device = |path: &PathBuf| {
         let found = path.metadata().is_ok_and(|it| it.file_type().is_block_device());
-        // A user who may not read a device gets that error first.
+        // A user without permission to read the device gets that error first.
         found && fs::File::open(path).is_ok()
     };
     let device = device.into_iter().find(is_device).unwrap_or("/dev/null".into());
@@ -342,7 +342,7 @@ fn folders_in_names_and_files_that_links_lead_to_are_made() {
 fn a_check_finds_a_program_that_runs() {
     let runs = |folder: &Path| {
         let x = folder.join("x");
-        // Not this process: a child of another test would have the copy open for writing.
+        // By `cp`, because a child of another test could inherit a copy opened for writing here.
         let copied = fixtures::run("cp", &[Path::new("/bin/sleep"), &x]);
         copied.expect("every system has it");
         Running::start(Command::new(&x).arg("1000"))

@@ -1,4 +1,4 @@
-//! `wrote serve`: its configuration file, its signals, and a service manager that this test plays.
+//! `wrote serve`: its configuration file, its signals, and a service manager played by the test.
 
 use crate::support::wrote;
 use fixtures::{Running, finish, folder};
@@ -14,11 +14,11 @@ use std::thread;
 use tempfile::TempDir;
 use wrote::LogReader;
 
-/// A service manager: it has bound the socket of a server, and hears what the server notifies.
+/// A service manager that has bound a server's socket and receives its notifications.
 struct Manager {
     listener: TcpListener,
     notified: UnixDatagram,
-    /// The kernel takes 107 bytes of a socket's path: the build may be deeper.
+    /// A socket's path has at most 107 bytes, and the build's may be longer.
     folder: TempDir,
 }
 
@@ -55,7 +55,7 @@ impl Manager {
         server
     }
 
-    /// Returns what the server notifies next.
+    /// Returns the server's next notification.
     fn next(&self, server: &mut Running) -> String {
         let mut buffer = [0; 4096];
         let bytes = server.until("a notification", || self.notified.recv(&mut buffer).ok());
@@ -284,7 +284,7 @@ fn the_logs_keep_the_descriptors_that_they_need_whoever_connects() {
     };
     ask(b"PING\r\n", "+PONG\r\n");
     let idle: Vec<_> = (0..300).map(|_| TcpStream::connect(manager.address()).unwrap()).collect();
-    // The last of them is closed, and all before it were seen.
+    // The last of them is closed, and all earlier ones were seen.
     assert_eq!((&idle[299]).read(&mut [0]).unwrap(), 0);
     let value = "x".repeat(30_000);
     let push = format!("*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$30000\r\n{value}\r\n");
@@ -372,7 +372,7 @@ fn retries_after_a_server_was_killed_append_nothing_twice() {
                 scope.spawn(move || {
                     let mut number = client;
                     loop {
-                        // Until it is answered: servers are killed while the client waits.
+                        // Repeats until it is answered: servers are killed while the client waits.
                         while !send(number).is_ok_and(|answer| is_taken(&answer)) {
                             thread::yield_now();
                         }
@@ -396,7 +396,7 @@ fn retries_after_a_server_was_killed_append_nothing_twice() {
         is_over.store(true, Ordering::Relaxed);
         (clients.into_iter().map(|client| client.join().unwrap()).sum::<usize>(), server)
     });
-    // Also what had been answered long before.
+    // Also messages answered long before.
     for number in 0..4 {
         let answer = send(number).unwrap();
         assert!(is_taken(&answer), "{answer}");

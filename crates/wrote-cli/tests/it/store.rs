@@ -183,7 +183,7 @@ fn tail_waits_for_a_store_follows_it_and_goes_on_in_the_local_log_where_it_ends(
         drop(command);
         std::thread::sleep(Duration::from_millis(300));
         assert!(!running.is_over(), "it waits for a log");
-        // The folder keeps only the end of the log. Both come at one moment.
+        // The folder keeps only the end of the log. Both happen at once.
         append(&prepared, 0..5000);
         let ship = ["ship", "prepared/events", &store_of(&prepared)];
         let end = shipped_to(&finish(&mut log(folder.path(), &ship)));
@@ -333,7 +333,7 @@ fn following_it_ships_what_is_sealed_and_ctrl_c_ends_it() {
     let told = told();
     let told: Vec<&str> = told.lines().collect();
     assert!(told[0].starts_with("wrote: ") && told[0].ends_with("; trying again"), "{told:?}");
-    // The signal may come before the pass that succeeds is over, and so before its report.
+    // The signal may come before the successful pass ends, and so before its report.
     let complaints = told.iter().filter(|line| line.ends_with("; trying again")).count();
     assert_eq!(complaints, 1, "{told:?}");
     assert!(told.last().is_some_and(|line| line.starts_with("shipped ")), "{told:?}");
@@ -347,7 +347,7 @@ fn numbers(folder: &Path) -> Vec<u64> {
     numbers
 }
 
-/// A server of small segments with a store, and a client that notes what was answered.
+/// A server with small segments and a store, and a client that notes the answers.
 struct Served {
     address: String,
     config: String,
@@ -374,7 +374,7 @@ impl Served {
         Running::start(&mut command).within(HANG * 4)
     }
 
-    /// Appends records until `is_enough`, or until the server is gone. Returns those answered.
+    /// Appends records until `is_enough`, or until the server is gone. Returns the answered ones.
     fn append(&self, next: &mut u64, is_enough: impl Fn(u64) -> bool) -> Vec<u64> {
         let (mut answered, began) = (Vec::new(), Instant::now());
         let mut stream = loop {
@@ -418,7 +418,7 @@ fn a_server_that_is_killed_between_the_store_and_the_removal_loses_and_doubles_n
         let (killed, to) = (next + 25, next + 60 + round * 7 % 40);
         answered.extend(served.append(&mut next, |next| next >= to));
         answered.extend(served.append(&mut next, |next| next >= killed + 60));
-        // It stores once a second, and then removes: the end comes at some moment of that.
+        // It ships once a second, and then removes: the kill comes at any moment of that.
         server.until("a stored segment", || (last_stored() > before).then_some(()));
         std::thread::sleep(Duration::from_micros(round * 700));
         server.send(Signal::KILL);

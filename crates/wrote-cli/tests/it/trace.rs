@@ -1,5 +1,4 @@
-//! `wrote trace`: the verdicts on programs that people run, and that none of them behaves
-//! differently.
+//! `wrote trace`: the verdicts on common programs, which must not behave differently.
 
 use crate::support::{printed, run_through, without_rights, wrote};
 use fixtures::{Finished, finish, folder, or_skip};
@@ -255,7 +254,7 @@ fn our_own_copy_survives() {
     assert!(trace.unseen.iter().any(|unseen| unseen.starts_with("io_uring was refused")));
 }
 
-/// A shell that appends to a file for each line that it is given.
+/// A shell that appends to a file for each line of its input.
 fn appender(place: &Path) -> Child {
     let script = "while read line; do printf $line >> b; done";
     let mut command = Command::new("sh");
@@ -419,7 +418,7 @@ fn a_page_and_markdown_say_the_same() {
     assert_eq!(schema["title"], "Trace");
 }
 
-/// Records a script in a folder with a file `a`, beside which the record is.
+/// Records a script in a folder with a file `a`; the record is beside the folder.
 fn recorded(place: &Path, script: &str) -> PathBuf {
     let folder = place.join("data");
     fs::create_dir_all(&folder).unwrap();
@@ -436,7 +435,7 @@ fn crash(record: &Path, more: &[&str]) -> Finished {
     finish(wrote(&["trace", "crash"]).arg(record).args(more))
 }
 
-/// Passes where `a` has the old content or the new one, and the new one once the program has ended.
+/// A check: `a` has the old or the new content, and the new one once the program has ended.
 const OLD_OR_NEW: &str = "sh -c 'case $(cat $0/a) in new) ;; old) test $WROTE_ANSWERS = 0 ;; \
     *) echo torn >&2; exit 1 ;; esac'";
 
@@ -448,7 +447,7 @@ fn a_power_cut_is_made_that_shows_a_missing_flush() {
     assert_eq!(finished.code(), Some(1), "{finished:?}");
     assert!(finished.stdout.contains("\n  a is empty\n  the check ended with exit code 1: torn\n"));
     assert!(finished.stderr.starts_with("wrote: the check fails in "), "{finished:?}");
-    // It is made again by its number.
+    // Its number makes it again.
     let line = finished.stdout.lines().next().unwrap();
     let number = line.strip_prefix("state ").and_then(|line| line.split_once(',')).unwrap().0;
     let keep = place.path().join("kept");
@@ -529,7 +528,7 @@ fn a_program_named_as_the_subcommand_is_run_behind_dashes() {
     assert!(finished.stderr.starts_with("wrote: crash: No such file"), "{finished:?}");
 }
 
-/// The end of a commit of SQLite's, by its journal and its pragma `synchronous`.
+/// The end of a SQLite commit, by its journal and its pragma `synchronous`.
 fn committed(pragmas: &str) -> Trace {
     let place = folder();
     let database = place.path().join("db");
@@ -554,7 +553,7 @@ fn sqlite_keeps_what_its_documents_promise() {
     assert_eq!(ids(&off), ["never-flushed"], "{off:?}");
 }
 
-/// The end of a Redis server that has acknowledged one command, and was killed then.
+/// The end of a Redis server that was killed after acknowledging one command.
 fn acknowledged_by_redis(appendfsync: &str) -> Trace {
     let place = folder();
     let script = format!(

@@ -1,4 +1,4 @@
-//! The program `wrote` as the tests run it, and its results as they read them.
+//! Runs the program `wrote` in tests, and reads its results.
 
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
@@ -42,8 +42,7 @@ pub fn without_rights() -> Result<Vec<String>, String> {
     if !rustix::process::geteuid().is_root() {
         return Ok(Vec::new());
     }
-    // Any other user than the owner may not be able to reach the build: it may lie below a private
-    // folder.
+    // Other users may not reach the build: it may be below a private folder.
     let owner = fs::metadata(env!("CARGO_MANIFEST_DIR")).map_err(|error| error.to_string())?.uid();
     let user = format!("--reuid={owner}");
     let words = ["setpriv", &user, "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"];

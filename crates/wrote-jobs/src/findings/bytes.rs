@@ -1,4 +1,4 @@
-//! Findings about where a row's bytes went: to the device, to memory, beside other traffic.
+//! Findings about a row's bytes: written to the device or to memory, or beside other traffic.
 
 use super::Evidence;
 use std::collections::BTreeMap;

@@ -44,9 +44,9 @@ pub(super) fn implausible_flush(evidence: &Evidence) -> Option<Finding> {
 
 /// Smaller writes of a stream fill no preferred transfer anyway.
 const STREAM_BS_BYTES_MIN: u64 = 64 << 10;
-/// A larger preferred transfer is a bridge's mistake: 65,535 sectors are reported by many.
+/// A larger preferred transfer is a bridge's mistake: many report 65,535 sectors.
 const OPTIMAL_BYTES_MAX: u64 = 16 << 20;
-/// Blocks of at least twice the size that are faster by this factor, each by itself, are preferred.
+/// Blocks of at least twice the size are preferred if each is faster by this factor.
 const PREFERRED_MIN: f64 = 1.2;
 
 /// Finds writes that are smaller than the device prefers: by its own report, or because larger

@@ -147,7 +147,7 @@ pub(super) fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
     Finding::warning("cpu-limited", text).about(&rows).with("cpu", each).into()
 }
 
-/// The use of the CPUs by a run that waited for nothing else.
+/// The CPU use of a run that waited for nothing else.
 #[derive(Serialize)]
 struct CpuUse {
     #[serde(flatten)]
@@ -161,7 +161,7 @@ struct CpuUse {
 /// Returns the longest run that a CPU limited, if such runs take half of the time or more.
 fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<CpuUse> {
     let settings = &row.settings.effective;
-    // A write to memory waits for nothing but a CPU. No row reports how many threads of producers
+    // A write to memory waits for nothing but a CPU. Rows do not report how many producer threads
     // ran at once. A poller uses a CPU to wait.
     let to_memory =
         row.direction == Direction::Write && !settings.direct && settings.sync == Flush::None;
@@ -357,7 +357,7 @@ mod tests {
             "{}",
             finding.text
         );
-        // Far below the limit, and too far above it.
+        // Far below the limit, and far above it.
         for most in [1.0e9, 1.0e6] {
             let target = limited("write_bytes_per_s", most);
             assert!(found(&evidence(&target, std::slice::from_ref(&slow)), "throttled").is_none());

@@ -45,7 +45,7 @@ pub(super) fn interrupted(evidence: &Evidence) -> Option<Finding> {
     evidence.interrupted.then(|| finding.with("runs_max", most))
 }
 
-/// Finds a token bucket: a limit that lets a short run pass at once.
+/// Finds a token bucket: a limit that a short run does not feel.
 pub(super) fn burst(evidence: &Evidence) -> Option<Finding> {
     let Burst { bytes, bytes_per_s, is_left_out } = evidence.burst?;
     let (what, then) = match is_left_out {

@@ -1,4 +1,4 @@
-//! Tests of each finding: one where it is made, one where it is absent.
+//! Tests each finding: where it is made, and where it is absent.
 
 use super::*;
 use crate::sample::{evidence, row, target};

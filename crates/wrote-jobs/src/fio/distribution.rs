@@ -1,4 +1,4 @@
-//! `random_distribution`: which blocks a random job uses more than others.
+//! `random_distribution`: the blocks that a random job uses more than others.
 
 use super::value::Value;
 use crate::spec::{Distribution, Zone};

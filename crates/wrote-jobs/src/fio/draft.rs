@@ -1,4 +1,4 @@
-//! A job while its sections are read: its values so far, and their lines.
+//! A job during parsing: its values so far, and their lines.
 
 use super::ini::{Entry, Section};
 use super::note::quoted;
@@ -12,7 +12,7 @@ use wrote::Ioengine;
 /// The values of sections, with fio's defaults for the rest.
 #[derive(Clone, Default)]
 pub(super) struct Draft {
-    /// The values that a job takes as they are.
+    /// The values that a job takes unchanged.
     pub job: JobSpec,
     /// The section's own name, from which its files are named.
     pub section: String,

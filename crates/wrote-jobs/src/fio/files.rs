@@ -55,7 +55,7 @@ pub(super) fn format(value: &Value<'_>) -> Result<String, String> {
     Ok(format.to_string())
 }
 
-/// Returns the number of files of one clone. `nrfiles` counts only where fio makes up the names.
+/// Returns the number of files of one clone. `nrfiles` counts only if fio invents the names.
 pub(super) fn count(draft: &Draft) -> usize {
     match draft.filenames.len() {
         0 => draft.nrfiles as usize,

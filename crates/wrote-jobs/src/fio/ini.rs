@@ -88,7 +88,7 @@ pub(super) fn of_options(options: &[(String, Option<String>)]) -> Result<Vec<Sec
     Ok(sections)
 }
 
-/// Cuts a line's comment off. A comment in the middle of a word, as in `filename=a#b`, is noted.
+/// Removes a line's comment. A comment within a word, as in `filename=a#b`, is noted.
 fn without_comment<'a>(line: &'a str, number: usize, notes: &mut Notes) -> &'a str {
     let Some(start) = line.find([';', '#']) else { return line };
     let kept = &line[..start];
@@ -107,7 +107,7 @@ fn name(line: &str) -> Result<String, String> {
     if name.trim().is_empty() {
         return Err(format!("{told}: the section has no name"));
     }
-    // fio takes every name that begins so for [global], and [Global] for a job.
+    // fio treats every name with this start as [global], and [Global] as a job.
     let begins = name.get(..GLOBAL.len()).is_some_and(|start| start.eq_ignore_ascii_case(GLOBAL));
     if name != GLOBAL && begins {
         return Err(format!("{told}: write [global], or give the job a name that is unlike it"));
@@ -133,7 +133,7 @@ fn entry(line: &str, number: usize, surroundings: &Surroundings<'_>) -> Result<E
     Ok(Entry { line: Some(number), key: key.to_string(), value })
 }
 
-/// Replaces the variables of `value`. An unset one is an error: fio takes it for empty, and
+/// Replaces the variables of `value`. An unset one is an error: fio treats it as empty, so that
 /// `filename=${DISK}/file` becomes `/file`.
 fn substitute(value: &str, surroundings: &Surroundings<'_>) -> Result<String, String> {
     let mut result = String::with_capacity(value.len());

@@ -276,8 +276,8 @@ fn file_bytes(
     Ok(Some(whole))
 }
 
-/// Returns the bytes to transfer: whole blocks, at least the requested bytes. `size` beside
-/// `filesize` never exceeds the files, as in fio; `io_size` may.
+/// Returns the bytes to transfer: whole blocks, at least the requested bytes. As in fio, `size`
+/// beside `filesize` never exceeds the files; `io_size` may.
 fn io_bytes(
     draft: &Draft,
     blocks: &Blocks,

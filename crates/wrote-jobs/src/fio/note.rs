@@ -1,4 +1,4 @@
-//! Messages about a job file: the error that ends the parsing, and notes that do not.
+//! Messages about a job file: the error that ends parsing, and notes.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// The notes so far, each once for a line: every job applies a key of `[global]` again.
+/// The notes so far, each once per line, because every job applies a key of `[global]` again.
 #[derive(Default)]
 pub(super) struct Notes(Vec<Note>);
 

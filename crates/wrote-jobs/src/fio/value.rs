@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The meaning of the letters of a size (`kb_base`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum KbBase {
-    /// `k` is 1024 and `KiB` 1000: fio's default, the reverse of the usual meaning.
+    /// `k` is 1024 and `KiB` 1000: fio's default, which reverses the usual meaning.
     #[default]
     Reversed,
     /// `k` is 1000 and `KiB` 1024.

@@ -1,4 +1,4 @@
-//! One entry of fio's `jobs`: a job, or several that are reported as one.
+//! One entry of fio's `jobs`: a job, or several reported as one.
 
 use super::direction::{Direction, Latency};
 use super::shares::{self, BATCHES, DEPTHS, Pairs};

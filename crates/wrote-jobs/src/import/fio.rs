@@ -1,5 +1,4 @@
-//! The conversion of fio's document into one of ours, with findings on costs that its numbers leave
-//! out.
+//! Converts fio's document into one of ours, with findings on costs that its numbers omit.
 
 use super::options::Options;
 use super::rows;
@@ -14,8 +13,8 @@ use wrote_result::document::{
 };
 use wrote_result::finding::left_out;
 
-/// Engines whose writes go to the page cache unless they are direct. Other engines write to the
-/// network, to memory that is mapped without a cache, or discard the data.
+/// Engines whose writes go to the page cache unless direct. Other engines write to the network, to
+/// memory mapped without a cache, or discard the data.
 const CACHED_ENGINES: [&str; 11] = [
     "sync", "psync", "vsync", "pvsync", "pvsync2", "posixaio", "libaio", "io_uring", "splice",
     "mmap", "threads",

@@ -37,7 +37,7 @@ impl<'a> Options<'a> {
         of(self.own).or_else(|| of(self.global))
     }
 
-    /// Returns whether a switch is on; without a value it is.
+    /// Returns whether a switch is on; it is on without a value.
     pub(super) fn flag(&self, key: &str) -> bool {
         self.text(key).is_some_and(|text| text != "0")
     }
@@ -68,7 +68,7 @@ impl<'a> Options<'a> {
         (!part.is_empty()).then_some(*part)
     }
 
-    /// Returns the least size of operations where they are a range.
+    /// Returns the least size of operations if they are a range.
     pub(super) fn least_of_range(&self, direction: Direction) -> Option<u64> {
         fio::bytes(self.of_direction("blocksize_range", direction)?.split('-').next()?)
     }

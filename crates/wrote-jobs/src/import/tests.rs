@@ -161,7 +161,7 @@ fn a_write_that_is_not_flushed_within_its_clock_is_found() {
     let ids: Vec<&str> = document.findings.iter().map(|finding| finding.id.as_str()).collect();
     assert_eq!(ids, ["flush-outside-clock"]);
     let finding = &document.findings[0];
-    // Not jobs that end with a flush, flush every few writes, are direct, or read.
+    // Not for jobs that end with a flush, flush every few writes, are direct, or read.
     assert_eq!(finding.evidence["rows"], serde_json::json!(["cached"]));
     assert!(finding.text.contains("end_fsync=1") && finding.text.contains("direct=1"));
 }

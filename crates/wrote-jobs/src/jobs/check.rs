@@ -24,7 +24,7 @@ const FILES_MAX: usize = 64;
 
 /// Refuses jobs that make no sense or are not permitted, as far as can be known before the first
 /// group runs. `note` receives remarks on permitted jobs that may surprise. Writes nothing, but
-/// opens files, and flushes those to read.
+/// opens files, and flushes files to read.
 pub fn check(
     specs: &[JobSpec],
     permissions: Permissions,
@@ -171,8 +171,8 @@ fn touched(spec: &JobSpec) -> Range<u64> {
     spec.touched(spec.offset_bytes..end)
 }
 
-/// Refuses jobs that write to bytes that other jobs use at the same time, unless that is permitted:
-/// they would measure each other.
+/// Refuses jobs that write to bytes used by other jobs at the same time, unless that is permitted:
+/// they would disturb each other.
 pub fn check_overlap(
     group: &[&JobSpec],
     permissions: Permissions,
@@ -204,7 +204,7 @@ pub fn check_overlap(
     Ok(())
 }
 
-/// Returns the jobs of a group that use the same bytes at once, where one of them writes.
+/// Returns the jobs of a group that use the same bytes at once, if one of them writes.
 pub fn overlaps(group: &[&JobSpec]) -> Vec<Overlap> {
     let clashes = shared(group).into_iter().filter(|(_, other, spec)| clash(group, other, spec));
     let overlap = |(path, other, spec): (&Path, &JobSpec, &JobSpec)| Overlap {
@@ -228,7 +228,7 @@ fn shared<'a>(group: &[&'a JobSpec]) -> Vec<(&'a Path, &'a JobSpec, &'a JobSpec)
     shared
 }
 
-/// Returns whether the later job of a group waits for the other one, or for one that does.
+/// Returns whether the later job of a group waits for the other one, directly or through others.
 fn waits(group: &[&JobSpec], later: &JobSpec, other: &JobSpec) -> bool {
     let Some(name) = &later.wait_for else { return false };
     // A job waits only for an earlier one, so this ends.

@@ -18,10 +18,10 @@ use wrote::engine::{Engine, Options};
 use wrote_result::document::Fallback;
 use wrote_result::{Error, Stop};
 
-/// The time after which fio's SQPOLL thread goes to sleep: the kernel's own default.
+/// fio's SQPOLL thread goes to sleep after this time: the kernel's own default.
 const SQPOLL_IDLE_MS: u32 = 1000;
 
-/// The interval at which a job checks whether another one has ended.
+/// The interval for checking whether another job has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The jobs of a group, with the files of each.
@@ -114,8 +114,8 @@ impl<'a> Jobs<'a> {
         Ok((Worker::new(engine, files, spec, sequence.clone(), shared)?, sequence))
     }
 
-    /// Waits until the jobs that this one waits for have ended, and drops its files' pages, which
-    /// they left in the page cache.
+    /// Waits for the end of the jobs before this one, and drops the pages of its files that they
+    /// left in the page cache.
     fn wait_for_others(&self, number: usize) -> Result<(), Error> {
         let spec = self.specs[number];
         let Some(name) = &spec.wait_for else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! Files of a group, which the run makes, lays out, allocates, flushes and drops from the page
-//! cache before the clock starts.
+//! Prepares the files of a group before the clock starts: creates, lays out, allocates and flushes
+//! them, and drops their pages.
 
 use super::Permissions;
 use super::layout::lay_out;
@@ -36,7 +36,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// For a job that does no I/O.
+    /// Used for a job without I/O.
     const NONE: Found = Found { kind: Kind::Missing, ours: true, will_change: false };
 
     /// Returns the current state of the files, before the run creates any.
@@ -278,7 +278,7 @@ impl<'a> Use<'a> {
         Ok(())
     }
 
-    /// Allocates the blocks of a new file as the job asks for; for a mapping, any file's.
+    /// Allocates the blocks of a new file as the job requests; for a mapping, any file's.
     fn allocate(&self, fallbacks: &mut Vec<Fallback>, stop: &Stop) -> Result<(), Error> {
         let mapped = self.spec.ioengine == Ioengine::Mmap;
         let exists = self.found.kind != Kind::Missing;
@@ -387,7 +387,7 @@ impl Made {
             .open(path)
             .map_err(failed)?;
         let identity = identity(&file.metadata().map_err(failed)?);
-        // Where the run stands may change until it is removed.
+        // The working folder may change until it is removed.
         let path = std::path::absolute(path).map_err(failed)?;
         self.files.push((path, identity));
         Ok(file)
@@ -415,7 +415,7 @@ impl Made {
         self.files.iter().any(|(_, known)| *known == identity(metadata))
     }
 
-    /// Removes a file that the run made; another file of that name stays.
+    /// Removes a file that the run made, but no other file of that name.
     pub(crate) fn remove(&mut self, path: &Path) -> Result<(), Error> {
         let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
         let is_it = |(_, known): &mut (PathBuf, Identity)| *known == identity(&found);
@@ -435,7 +435,7 @@ impl Made {
 impl Drop for Made {
     fn drop(&mut self) {
         for (path, known) in &self.files {
-            // No caller is left for an error.
+            // Nothing can receive an error here.
             let _ = remove_made(path, *known);
         }
         for folder in self.folders.iter().rev() {
@@ -446,7 +446,7 @@ impl Drop for Made {
 }
 
 fn remove_made(path: &Path, known: Identity) -> std::io::Result<()> {
-    // A link in its place is another file: it is not followed.
+    // A link in its place is another file, so it is not followed.
     match std::fs::symlink_metadata(path) {
         Ok(now) if identity(&now) == known => std::fs::remove_file(path),
         _ => Ok(()),

@@ -16,9 +16,9 @@ pub struct Foresight {
 struct Foreseen {
     path: PathBuf,
     found: Found,
-    /// The last byte that jobs write into the file, where they have a size; 0 otherwise.
+    /// The last byte that jobs with a size write into the file; 0 otherwise.
     grows_to: u64,
-    /// A group removes it at its end, by `unlink`.
+    /// Its group removes it at the end (`unlink`).
     removed: bool,
 }
 

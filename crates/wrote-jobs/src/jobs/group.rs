@@ -1,4 +1,4 @@
-//! The run of one group: makes its files ready, runs its jobs at once, and adds up their reports.
+//! Runs one group: prepares its files, runs its jobs at once, and adds up their reports.
 
 use super::check::overlaps;
 use super::crew::{Jobs, engine_options, sequence};
@@ -121,7 +121,7 @@ fn held_before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(Held, Ra
     all
 }
 
-/// Returns the bytes that jobs are to read through the page cache and that are in it.
+/// Returns how many of the bytes to read through the page cache are already in it.
 fn read_from_cache(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Option<u64> {
     let is_read = |spec: &JobSpec| spec.rw.read && !spec.rw.write && !spec.direct && spec.does_io();
     let reads = specs.iter().zip(regions).filter(|(spec, _)| is_read(spec));

@@ -13,7 +13,7 @@ use wrote_result::{Error, Stop};
 const PIECE_BYTES: usize = 1 << 20;
 const IODEPTH: u32 = 8;
 
-/// Writes what is not yet written of `range`, and flushes it. The file is the run's own; `file` is
+/// Writes the unwritten bytes of `range`, and flushes them. The file is the run's own; `file` is
 /// open on it.
 pub fn lay_out(path: &Path, file: &File, range: Range<u64>, stop: &Stop) -> Result<(), Error> {
     let failed = |error| Error::Failed(format!("{}: lseek: {error}", path.display()));
@@ -28,7 +28,7 @@ pub fn lay_out(path: &Path, file: &File, range: Range<u64>, stop: &Stop) -> Resu
     let align = u64::from(engine.align_bytes(id));
     let ends = file.metadata().map_err(failed)?.len().clamp(range.start, range.end);
     if [range.start, ends, range.end].iter().any(|place| !place.is_multiple_of(align)) {
-        // Direct writes do not accept the place at which a piece begins or ends, or the file ends.
+        // Direct writes do not accept unaligned ends of a piece or of the file.
         engine.close_file(id)?;
         id = open(&mut engine, false)?;
     }

@@ -20,7 +20,7 @@ pub fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// Returns the nearest folder above the path that exists; the job makes those between.
+/// Returns the nearest existing folder above the path; the job creates the folders in between.
 pub fn folder_there(path: &Path) -> &Path {
     let above = || path.ancestors().skip(1);
     let there = above().find(|folder| folder.exists());
@@ -31,7 +31,7 @@ pub fn folder_there(path: &Path) -> &Path {
 /// The most links from one name to the file, as in the kernel (`path_resolution(7)`).
 const LINKS_MAX: usize = 40;
 
-/// Returns where a link leads whose file does not exist yet; `None` of any other path.
+/// Returns the target of a link whose file does not exist yet; `None` for any other path.
 pub fn where_link_leads(path: &Path) -> Option<PathBuf> {
     if path.exists() || !path.is_symlink() {
         return None;

@@ -49,8 +49,8 @@ pub struct JobReport {
     /// Bytes for the job to read that were never written; `None` where the kernel does not report
     /// it, as for a block device.
     pub unwritten_bytes: Option<u64>,
-    /// Nanoseconds from when an operation under a rate was due, and there was room for it, to when
-    /// it was handed to the engine; empty without a rate.
+    /// Nanoseconds from when an operation with a rate was due and had room until it was passed to
+    /// the engine; empty without a rate.
     pub issue_delay_ns: Histogram<u64>,
     /// Bytes written over time: hundreds of marks along the run, about evenly in bytes and in time;
     /// empty without writes.
@@ -62,7 +62,7 @@ pub struct JobReport {
     pub usage: Usage,
     /// Operations in flight when the job queued another.
     pub depths: Histogram<u64>,
-    /// Operations handed to the kernel together.
+    /// Operations submitted to the kernel together.
     pub submitted_together: Histogram<u64>,
     /// Operations that completed together.
     pub completed_together: Histogram<u64>,
@@ -78,7 +78,7 @@ impl JobReport {
     }
 }
 
-/// Two jobs that used the same bytes of a file at once, where one of them wrote.
+/// Two jobs that used the same bytes of a file at once, at least one of them to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlap {
     /// The file by the name that the later job has for it.
@@ -94,9 +94,9 @@ pub struct Held {
     pub file: PathBuf,
     /// First byte of the file that the job uses.
     pub offset_bytes: u64,
-    /// Bytes from there on in the page cache before the group ran.
+    /// Cached bytes from there on before the group ran.
     pub before_bytes: u64,
-    /// Bytes from there on in the page cache after the group ran.
+    /// Cached bytes from there on after the group ran.
     pub after_bytes: u64,
 }
 

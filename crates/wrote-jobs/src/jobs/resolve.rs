@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use wrote_result::Error;
 use wrote_result::units;
 
-/// Replaces links to files that do not exist yet by those files, and percents by bytes. A share is
-/// one of the file's length, as it is or as earlier jobs make it.
+/// Replaces links to files that do not exist yet by those files, and percents by bytes. Percents
+/// refer to the file's length, existing or made by earlier jobs.
 pub fn resolve(specs: &mut [JobSpec]) -> Result<(), Error> {
     let mut coming: HashMap<PathBuf, u64> = HashMap::new();
     for spec in specs {

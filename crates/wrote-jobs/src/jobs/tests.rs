@@ -14,7 +14,7 @@ use wrote_result::{Error, Stop};
 pub const BS_BYTES: u64 = 4096;
 pub const BLOCKS: u64 = 10;
 
-/// A job of ten blocks that asks for nothing else.
+/// A job of ten blocks without further options.
 pub fn spec(name: &str, rw: Rw) -> JobSpec {
     JobSpec {
         iodepth: 4,
@@ -68,7 +68,7 @@ pub fn run(sim: &Sim, spec: &JobSpec, stop: &Stop) -> Result<Done, Error> {
     Ok(done)
 }
 
-/// A disk on which there is something to read.
+/// A disk with something to read.
 fn filled(seed: u64) -> Sim {
     let sim = Sim::new(seed);
     let options = Options::new(Ioengine::Psync, 1, (BLOCKS * BS_BYTES) as usize);
@@ -114,7 +114,7 @@ fn a_disk_that_moves_less_than_asked_or_is_interrupted_moves_every_byte_all_the_
                 assert_eq!(bytes(&done), whole, "{job:?}");
                 assert_eq!(done.issued, whole / BS_BYTES);
             }
-            // Where a read brings less than a sector more, the file seems to end there.
+            // If a read returns less than a further sector, the file seems to end there.
             Err(error) => {
                 assert!(
                     job.rw.read && error.to_string().contains("the file ends after"),
@@ -198,7 +198,7 @@ fn as_many_completions_are_waited_for_and_operations_handed_on_as_was_asked() {
     let asked = JobSpec { iodepth_batch: 2, iodepth_batch_complete_min: 3, ..spec("job", write) };
     let done = run(&Sim::new(1), &asked, &Stop::new()).unwrap();
     assert_eq!(done.tally.submitted_together().max(), 2);
-    // The disk brings no more than is waited for; at the end there is one left.
+    // The disk completes no more than is waited for; at the end one is left.
     assert_eq!(done.tally.completed_together().count_at(3), 3);
     assert_eq!(done.tally.completed_together().count_at(1), 1);
 }

@@ -1,4 +1,4 @@
-//! Tries a group's files: makes the run's requests to the kernel, as far as they change nothing.
+//! Tries a group's files with the run's own requests to the kernel, as far as they change nothing.
 
 use super::files::{Files, Use};
 use super::place::{Kind, folder_there};
@@ -20,7 +20,7 @@ const OWN_DESCRIPTORS: usize = 8;
 /// The operations of a job whose offsets and lengths are examined: the first ones.
 const OPERATIONS: usize = 1000;
 
-/// File systems in which only the kernel makes files. Their folders look writable to root.
+/// File systems where only the kernel creates files. Their folders look writable to root.
 const OF_THE_KERNEL: [&str; 10] = [
     "binfmt_misc",
     "bpf",
@@ -60,7 +60,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Opens the file as the run will, or finds out whether it can be made. Returns the alignment
+    /// Opens the file like the run, or finds out whether it can be created. Returns the alignment
     /// of its transfers: 1 where they are not direct, or where only the run can find out.
     fn align_bytes(&mut self, using: &Use) -> Result<u32, Error> {
         let Use { path, spec, .. } = using;
@@ -101,7 +101,7 @@ fn filesystem(path: &Path) -> Option<String> {
     wrote::device::examine(path).ok().map(|target| target.filesystem)
 }
 
-/// Fails where a file that does not exist cannot be made. A dangling link takes its name.
+/// Fails if a missing file cannot be created, or its name is a dangling link.
 fn check_new(path: &Path, folder: &Path) -> io::Result<()> {
     if path.is_symlink() {
         return Err(Errno::EXIST.into());
@@ -119,7 +119,7 @@ fn check_new(path: &Path, folder: &Path) -> io::Result<()> {
 /// read-only, or the attribute `i` (`faccessat2(2)`, `chattr(1)`).
 fn check_access(path: &Path, access: Access) -> io::Result<()> {
     let refused = match accessat(CWD, path, access, AtFlags::EACCESS) {
-        // Old containers give this answer to every system call that is newer than they are.
+        // Old containers answer this to every newer system call.
         Err(Errno::PERM) => accessat(CWD, path, access, AtFlags::empty()),
         result => result,
     };

@@ -97,7 +97,7 @@ impl Window {
         self.last[units].fill(operation + 1);
     }
 
-    /// Returns whether a block begins in the window and is as this operation wrote it.
+    /// Returns whether a block begins in the window and has this operation's content.
     fn is_whole(&self, operation: u64, next: &Next) -> bool {
         let first = (next.offset - self.region_start) / self.unit;
         (self.start_unit..self.start_unit + WINDOW_UNITS).contains(&first)

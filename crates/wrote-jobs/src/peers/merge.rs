@@ -1,4 +1,4 @@
-//! One run of all ranks: the bytes of all, from the first start to the last end.
+//! Merges one run of all ranks: the bytes of all, from the first start to the last end.
 
 use super::Places;
 use crate::jobs::{GroupReport, span_s};
@@ -229,7 +229,7 @@ fn stonewalled_bytes_per_s(all: &[Facts], runs: &[&Run]) -> f64 {
     let (mut bytes, mut began_s) = (0.0, f64::MAX);
     let mut longest_s: f64 = 0.0;
     for (facts, run) in all.iter().zip(runs) {
-        // In a run of many parts all but the last are over when the first rank ends.
+        // In a run of many parts, all but the last one have ended when the first rank ends.
         let whole_s: f64 = facts.parts.iter().map(|(began, ended)| ended - began).sum();
         let (began, ended) = last_part(facts);
         let beyond_s = (ended - ended_s.max(began)).max(0.0);

@@ -39,7 +39,7 @@ impl Places {
             }
             let node = &mut places.nodes[number];
             node.ranks.push(rank as u32);
-            // The ranks of a node have one clock: the shortest round trip knows it best.
+            // The ranks of a node share a clock, which the shortest round trip measures best.
             if let Some(look) = look
                 && node.round_trip_s.is_none_or(|known_s| look.round_trip_s < known_s)
             {
@@ -73,7 +73,7 @@ impl Places {
         self.nodes.iter().map(|node| node.ranks.len() as u32).max().unwrap_or(1)
     }
 
-    /// Returns them in the words of a result.
+    /// Returns them as in a result.
     pub fn shown(&self, files: document::RankFiles, reorder: Option<u32>) -> document::Ranks {
         document::Ranks {
             ranks: self.of_rank.len() as u32,

@@ -1,4 +1,4 @@
-//! The post between ranks: the only thing that an implementation of ranks provides.
+//! Messages between ranks: all that an implementation of ranks provides.
 
 use std::fmt::Debug;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Meetings of ranks: each reports to rank 0, which releases all of them at once.
 //!
 //! A rank that fails informs rank 0 and leaves, rank 0 informs all others, and each sees it at the
-//! next meeting. So no rank waits for one that failed. One that does not come within the time limit
-//! is named.
+//! next meeting. So no rank waits for a failed one, and a rank that exceeds the time limit is
+//! named.
 
 #[cfg(test)]
 mod tests;
@@ -106,7 +106,7 @@ impl Ending {
     }
 }
 
-/// Ranks that meet by a post.
+/// Ranks that meet through messages.
 #[derive(Debug)]
 pub struct Ranks<P> {
     post: P,
@@ -128,14 +128,14 @@ struct State {
     broken: Option<Ending>,
     /// Rank 0 did not answer.
     first_is_gone: bool,
-    /// Messages that came before they were waited for.
+    /// Messages that arrived early.
     early: VecDeque<Letter>,
     /// On rank 0: the ranks that have sent their farewell.
     parted: Vec<bool>,
 }
 
 impl<P: Post> Ranks<P> {
-    /// Returns the ranks of a post, which know nothing of each other yet.
+    /// Returns the ranks of a post. They know nothing about each other yet.
     ///
     /// A rank counts as hung if it comes `hung_after` later than another, and later than ten times
     /// the time that the other needed.
@@ -215,7 +215,7 @@ impl<P: Post> Ranks<P> {
         }
     }
 
-    /// The post, for what is left to do when the group has ended.
+    /// The post, for use after the group has ended.
     pub fn into_post(self) -> P {
         self.post
     }

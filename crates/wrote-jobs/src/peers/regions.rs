@@ -33,11 +33,11 @@ struct Extent {
 }
 
 impl Regions<'_> {
-    /// Gives each job its rank's files or regions. `name` returns the file of a rank.
+    /// Gives each job its rank's files or regions. `name` returns a rank's file.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] where a job can't be divided so.
+    /// [`Error::Usage`] if a job can't be divided this way.
     pub fn place(
         &self,
         jobs: &[JobSpec],

@@ -68,7 +68,7 @@ impl Post for ThreadPost {
         self.letters().pop_front()
     }
 
-    /// Sleeps until a letter comes: a thousand polling threads would take each other's CPU time.
+    /// Sleeps until a message arrives: a thousand polling threads would take each other's CPU time.
     fn rest(&self, _: Duration) {
         let letters = self.letters();
         let is_empty = |letters: &mut Letters| letters.is_empty();

@@ -55,7 +55,7 @@ impl Before {
                 if target.mount_point != before.target.mount_point {
                     before.others.insert(file.clone(), target);
                 }
-                // Another job may have asked less of it.
+                // Another job may have less strict requirements.
                 if permissions.overwrite
                     && job.rw.write
                     && job.does_io()

@@ -7,7 +7,7 @@ use wrote_machine::watch::Watched;
 use wrote_result::document::{Direction, Finding, Host, Row, Target};
 use wrote_result::stats;
 
-/// Findings that follow from the device's counters, which count for all that runs at once.
+/// Findings from the device's counters, which cover all concurrent jobs.
 const FROM_COUNTERS: [&str; 5] =
     ["ram-not-disk", "direct-not-honoured", "busy-neighbour", "write-amplification", "throttled"];
 
@@ -20,7 +20,7 @@ pub(super) struct Rows {
     seen_by_device: Vec<Row>,
     written_bytes: u64,
     overlaps: Vec<Overlap>,
-    /// The rows of jobs without I/O: no other finding is of a disk that they did not use.
+    /// The rows of jobs without I/O: other findings about disks do not apply to them.
     without_io: Vec<Row>,
 }
 

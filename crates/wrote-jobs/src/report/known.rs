@@ -23,7 +23,7 @@ pub(super) struct Known<'a> {
 pub(crate) struct Names(HashSet<String>);
 
 impl Names {
-    /// Returns the name, with a number where it is taken.
+    /// Returns the name, with a number if it is taken.
     pub(crate) fn take(&mut self, wanted: &str) -> String {
         let numbered = (2..).map(|number| format!("{wanted}#{number}"));
         let mut names = std::iter::once(wanted.to_owned()).chain(numbered);

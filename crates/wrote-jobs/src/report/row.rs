@@ -242,7 +242,7 @@ pub struct Repeated {
     timed: Vec<Timed>,
 }
 
-/// Histograms on their way to another rank.
+/// Histograms for another rank.
 mod as_text {
     use super::Timed;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -322,7 +322,7 @@ impl Repeated {
         }
     }
 
-    /// Returns it without the texts of histograms, which follow from the times.
+    /// Returns it without the histograms' texts, which can be computed from the times.
     pub fn without_texts(mut self) -> Repeated {
         for row in &mut self.rows {
             (row.latency_histogram_ns, row.durable_histogram_ns) = (None, None);

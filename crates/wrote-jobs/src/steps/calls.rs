@@ -184,7 +184,7 @@ impl Calls {
             return (0..repeat)
                 .try_for_each(|turn| self.put(number, at + turn * bytes, *bytes, split));
         }
-        // Of several writes each is one call; the bytes of a group are one call.
+        // Each of several writes is one call; so are all bytes of a group.
         let (calls, bytes) = match times {
             Some(_) => (repeat, *bytes),
             None => (1, bytes * transactions),
@@ -269,14 +269,14 @@ impl Calls {
         let flags = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
         let open = self.file(number)?;
         match fallocate(open, flags, 0, self.files[number].spec.bytes) {
-            // As the programs do where a file system has no such call.
+            // As programs do if the file system lacks this call.
             Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             done => done.map_err(|errno| self.failed(number, "fallocate", &errno.into())),
         }
     }
 
-    /// Fills a file's room with zeros from a separate buffer: in the other one they would stay
-    /// between the stamps of later writes (M2).
+    /// Fills a file's room with zeros from a separate buffer, since zeros in the other one would
+    /// remain between the stamps of later writes (M2).
     fn zeros(&mut self, number: usize, split: Option<u64>) -> Result<(), Error> {
         let bytes = self.files[number].spec.bytes;
         let most = split.unwrap_or(BUFFER_BYTES as u64);

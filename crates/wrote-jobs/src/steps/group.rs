@@ -12,7 +12,7 @@ use wrote_result::{Error, Stop};
 /// The longest wait before a thread checks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Clients that are held to a rate sleep at least this long.
+/// Clients with a rate sleep at least this long.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 
 /// A job with its files prepared.
@@ -20,7 +20,7 @@ pub struct Running<'a> {
     steps: &'a Steps,
     /// The handles on each set of files.
     calls: Vec<Calls>,
-    /// The handles of the thread that works beside, where the job has one.
+    /// The handles of the concurrent thread, if the job has one.
     beside: Option<Calls>,
 }
 
@@ -66,8 +66,7 @@ impl<'a> Running<'a> {
         Ok(Running { steps, calls, beside })
     }
 
-    /// Runs transactions for a time, or for a number of them on each set of files where that comes
-    /// first.
+    /// Runs transactions until a time, or a number of them on each set of files, is reached.
     ///
     /// # Errors
     ///
@@ -140,7 +139,7 @@ struct Group<'a> {
 
 #[derive(Default)]
 struct Queue {
-    /// Transactions that were submitted, and that were completed.
+    /// Submitted and completed transactions.
     submitted: u64,
     done: u64,
     has_leader: bool,

@@ -1,4 +1,4 @@
-//! The description of a job of steps, as a TOML file has it.
+//! A job of steps, as described in a TOML file.
 
 use serde::{Deserialize, Deserializer};
 use wrote_result::units;
@@ -30,7 +30,7 @@ pub struct Steps {
     pub before: Vec<Step>,
     /// The steps of a transaction, or of a group of them.
     pub each: Vec<Step>,
-    /// Steps before a write for which a file has no room.
+    /// Steps before a write that does not fit into its file.
     #[serde(default)]
     pub full: Vec<Full>,
     /// Steps that repeat after a number of transactions or seconds, within the last transaction's
@@ -85,7 +85,7 @@ pub enum Start {
     Written,
 }
 
-/// Steps before a write for which a file has no room.
+/// Steps before a write that does not fit into its file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Full {
@@ -107,7 +107,7 @@ pub struct Every {
     pub steps: Vec<Step>,
 }
 
-/// A system call, or a few that do one thing to a file.
+/// A system call, or several with one effect on a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "`file` is the name of a file in each variant")]
@@ -210,7 +210,7 @@ impl Steps {
         self.all_steps().try_for_each(|step| self.check_write(step))
     }
 
-    /// Refuses a write for which its file has no room, or that direct I/O cannot make.
+    /// Refuses a write that does not fit into its file, or that direct I/O cannot make.
     fn check_write(&self, step: &Step) -> Result<(), String> {
         let Step::Write { file, bytes, at, page, split, .. } = step else { return Ok(()) };
         let of = self.files.iter().find(|other| other.name == *file).expect("checked");

@@ -25,7 +25,7 @@ pub struct Pace {
     /// Bytes and operations so far; in a Poisson process each has a random weight.
     bytes: f64,
     operations: f64,
-    /// Draws the weights; `None` at even distances.
+    /// Draws the weights; `None` at even intervals.
     chance: Option<Xoshiro256PlusPlus>,
 }
 

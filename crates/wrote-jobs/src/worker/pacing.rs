@@ -56,8 +56,8 @@ impl Worker<'_> {
 
     /// Returns the next direction and its due time, where a rate decides them.
     ///
-    /// With two rates, the direction that is due first is next. Where one direction has a rate, the
-    /// other one fills the time between.
+    /// With two rates, the direction due first is next. If only one direction has a rate, the other
+    /// one fills the time between.
     #[inline]
     pub(super) fn due(&self) -> (Option<bool>, Option<u64>) {
         if !self.paced {

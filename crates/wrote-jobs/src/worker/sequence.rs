@@ -1,4 +1,4 @@
-//! The next operation: file, offset and length of each operation of a job, from its seed.
+//! Generates a job's operations from its seed: file, offset and length of each.
 
 mod spread;
 
@@ -51,7 +51,7 @@ impl Outline {
             && self.spec.random_distribution == Distribution::Uniform
     }
 
-    /// Returns whether an operation may fall on the bytes of another one shortly before it.
+    /// Returns whether an operation may overlap another one shortly before it.
     pub fn comes_again(&self) -> bool {
         self.spec.rw.random && !self.maps()
             || self.spec.streak.is_some()
@@ -106,8 +106,8 @@ struct Place {
 }
 
 impl Place {
-    /// Returns where the operation that would begin at `position` begins: the first one at the
-    /// start. Nothing follows an operation that ended at the file's end.
+    /// Returns the start of the operation after `position`; the first one begins at the start.
+    /// Nothing follows an operation that ended at the file's end.
     fn stepped(&self, position: u64, step_bytes: i64) -> u64 {
         if position == 0 || position >= self.len_bytes {
             return position;
@@ -374,7 +374,7 @@ impl Sequence {
             } else if !self.begin_loop() {
                 return None;
             }
-            // Less is left for this direction than its smallest block.
+            // Less than its smallest block is left for this direction.
             if self.loop_left_bytes < least {
                 return None;
             }
@@ -401,7 +401,6 @@ const ROUNDS: usize = 3;
 /// Results beyond the bound go through the steps again, less than twice on average ("cycle
 /// walking": Black and Rogaway, Ciphers with Arbitrary Finite Domains, 2002), so the whole is again
 /// a permutation.
-/// permutation.
 #[derive(Clone, Debug)]
 pub struct Permutation {
     count: u64,

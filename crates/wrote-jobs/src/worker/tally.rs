@@ -1,4 +1,4 @@
-//! Counts of a thread while the clock runs, cheap enough to keep for each operation (M10).
+//! Counts a thread's operations while the clock runs, cheaply enough for each operation (M10).
 
 use super::trail::Trail;
 use super::unflushed::Unflushed;

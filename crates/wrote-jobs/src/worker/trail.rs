@@ -3,11 +3,11 @@
 /// The most marks; where one more would come, every second one is dropped first (W8).
 pub const MARKS_MAX: usize = 1000;
 
-/// The least distance of marks. Operations that one poll of the queue finds together came over a
-/// while; their bytes over the time since the previous poll would be a speed that no device has.
+/// The least distance of marks. Operations found by one poll of the queue completed over a while.
+/// Divided by the time since the previous poll, their bytes would give an impossible speed.
 const APART_NS_MIN: u64 = 5_000_000;
 
-/// The bytes that were done at a time.
+/// The bytes done at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// Bytes since the clock began.

@@ -5,8 +5,8 @@ use hdrhistogram::Histogram;
 /// The most writes whose start times are kept.
 const KEPT_MAX: usize = 1 << 16;
 
-/// The start times of the writes since the last flush. With very many it keeps every second, fourth
-/// .. one (W8), which then stands for all of those.
+/// The start times of the writes since the last flush. With very many it keeps only every second,
+/// fourth .. one (W8), which stands for all of them.
 #[derive(Clone, Debug)]
 pub struct Unflushed {
     began_ns: Vec<u64>,

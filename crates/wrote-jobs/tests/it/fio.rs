@@ -379,7 +379,7 @@ fn a_buffer_pattern_is_written_as_by_fio_and_verify_finds_its_own_header_in_it()
         let ours = written(folder.path(), &text);
         assert_eq!(ours, written_by_fio(folder.path(), &text), "{pattern}");
     }
-    // A block that is not as written would end the run.
+    // An altered block would end the run.
     let pattern = "[a]\nrw=randwrite\nsize=64k\nbuffer_pattern=\"abc\"\nverify=crc32c\n";
     let block = &written(folder.path(), pattern)[..4096];
     assert!(block.starts_with(b"wroteblk") && block[42..].starts_with(b"abcabc"));
@@ -420,7 +420,7 @@ fn a_job_that_only_reads_verifies_what_a_job_of_any_sizes_and_offsets_wrote() {
         for section in ["write", "read", "other"] {
             run_sections(&[section]).expect(&text);
         }
-        // Alone, the reader has the order of the writer, and so finds a damaged block.
+        // Alone, the reader has the writer's order, and so finds a damaged block.
         let mut bytes = std::fs::read(&path).expect("the file");
         let block = bytes.windows(8).position(|bytes| bytes == b"wroteblk").expect("a block");
         bytes[block + 100] ^= 1;
@@ -450,7 +450,7 @@ fn a_distribution_uses_about_as_many_blocks_as_in_fio_and_in_the_same_zones() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    // Blocks of the first tenth, and of all. Of a uniform choice it would be 65 and 647.
+    // Blocks of the first tenth, and of all. With a uniform choice there would be 65 and 647.
     for (lines, is_like) in
         [("zipf:1.2", 0.6..1.6), ("pareto:0.1", 0.6..1.6), ("zoned:90/10:10/90", 0.8..1.2)]
     {

@@ -319,7 +319,7 @@ fn an_engine_without_io_counts_every_operation_and_makes_no_file() {
         let refused = [JobSpec { file_bytes: None, ..null }];
         assert!(refusal(&refused).contains("there must be a size"));
     }
-    // A file that exists stays as it is, without a permission to write over it.
+    // Without permission to overwrite, an existing file stays unchanged.
     std::fs::write(folder.path().join("file"), "precious").unwrap();
     let ioengine = Ioengine::Null;
     one(JobSpec { ioengine, ..job(folder.path(), "file", WRITE) });
@@ -406,7 +406,7 @@ fn a_file_to_write_over_is_written_before_the_clock_starts() {
     let done = run(&[over("new")], Permissions::default(), &Stop::new(), &mut told).unwrap();
     assert_eq!((told.0[0].2, done[0].jobs[0].write.bytes), (FILE, BLOCK));
     assert!(all_blocks_differ(&folder.path().join("new")));
-    // Of a file that exists only what is missing is written, and only where that is permitted.
+    // Only missing parts of an existing file are written, and only with permission.
     std::fs::write(folder.path().join("short"), [7; BLOCK as usize]).unwrap();
     assert!(refusal(&[over("short")]).contains("--overwrite allows it"));
     let permissions = Permissions { overwrite: true, ..Permissions::default() };

@@ -68,7 +68,7 @@ fn a_device_is_never_written() {
     let everything =
         Permissions { overwrite: true, read_unwritten: true, overlap: true, fill: true };
     let error = refusal_with(&[spec], everything);
-    // A user who may not read the device gets that error first.
+    // A user without permission to read the device gets that error first.
     assert!(error.contains("is a block device") || error.contains("ermission"), "{error}");
 }
 

@@ -16,7 +16,7 @@ pub fn random(rw: Rw) -> Rw {
     Rw { random: true, ..rw }
 }
 
-/// Describes a job over 64 blocks of 4 KiB, in one file that bears the name of the job.
+/// Describes a job over 64 blocks of 4 KiB, in one file named like the job.
 pub fn job(folder: &Path, name: &str, rw: Rw) -> JobSpec {
     JobSpec {
         iodepth: 8,

@@ -1,4 +1,4 @@
-//! Flushes and caches: the kernel's view of each disk's cache, beside the disk's own.
+//! Compares the kernel's view of each disk's cache with the disk's own.
 
 use super::shell::{set, set_queue};
 use super::stack::{Disk, DiskKind};

@@ -43,14 +43,14 @@ impl Fake {
         self.0.link(&link, &format!("sys/class/block/{lower}"));
     }
 
-    /// Returns the world as seen from a folder on an ext4 on this device.
+    /// Returns the world seen from a folder of an ext4 on this device.
     pub fn world(&self, device: &str) -> World {
         let mut world = self.world_on(Ok(block_device(device)));
         world.stack = Stack::of(&world.root, device);
         world
     }
 
-    /// Returns the world as seen from a folder on no block device.
+    /// Returns the world seen from a folder without a block device.
     pub fn world_without_device(&self) -> World {
         self.world_on(Err("strange has none".into()))
     }

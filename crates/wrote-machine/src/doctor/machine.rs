@@ -6,13 +6,13 @@ use crate::host::SLOW_CLOCKS;
 use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
-/// Above this much dirty memory a flush can take long on any disk.
+/// Above this amount of dirty memory a flush can take long on any disk.
 const DIRTY_BYTES_MAX: u64 = 10_000_000_000;
 /// Below this limit of dirty memory, writers are throttled all the time.
 const DIRTY_BYTES_MIN: u64 = 64_000_000;
 /// The greatest age of dirty data that is fine. The kernel's default is 30 s; it checks every 5 s.
 const EXPIRE_S_MAX: u64 = 120;
-/// Drivers whose `powersave` raises the clock by itself under load.
+/// Drivers whose `powersave` still raises the clock under load.
 const DYNAMIC_DRIVERS: [&str; 3] = ["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"];
 /// The kernel that introduced STATX_DIOALIGN and IORING_SETUP_DEFER_TASKRUN.
 const KERNEL_MIN: (u32, u32) = (6, 1);

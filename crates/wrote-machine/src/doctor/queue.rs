@@ -31,10 +31,10 @@ fn is_visible(world: &World, disk: &Disk) -> bool {
     files.iter().any(|file| disk.queue(&world.root, file).is_some())
 }
 
-/// A number of a queue, with its judgement.
+/// A number of a queue, with its rating.
 pub(super) struct Knob {
     file: &'static str,
-    /// The text where the number is fine; `Err` where another one is advised.
+    /// The text if the number is fine; `Err` if another one is advised.
     judge: fn(i64, &Disk) -> Result<String, String>,
     costs: &'static str,
     /// The scenarios that measure the cost.

@@ -1,4 +1,4 @@
-//! Tests of the examination as a whole: its order, its document, this very machine.
+//! Tests the whole examination: its order, its document, and this machine.
 
 use super::fake::mounted;
 use super::*;

@@ -1,4 +1,4 @@
-//! The check that the disk learns of free blocks.
+//! The check that free blocks are reported to the disk.
 
 use super::shell::set_queue;
 use super::stack::DiskKind;

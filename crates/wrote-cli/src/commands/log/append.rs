@@ -15,8 +15,8 @@ use wrote_result::{Error, Stop, units};
 
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// The log's buffers are multiples of this. It has room for a record's headers, and is a multiple
-/// of every usual block of a disk.
+/// The log's buffers are multiples of this. It fits a record's headers, and is a multiple of every
+/// usual disk block.
 const LOG_BUFFER_UNIT_BYTES: usize = 64 << 10;
 
 pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
     }
     let mut appended = Appended::new(arguments.record_max);
     let all = appended.all(&log, stop);
-    // Appended records stay, whatever ended the command.
+    // Appended records stay, however the command ended.
     log.close().map_err(|error| appended.not_all_in(&error, &log, &arguments.folder))?;
     if !arguments.quiet {
         say(&appended.line(&log));
@@ -53,7 +53,7 @@ fn open(arguments: &LogAppendArgs) -> Result<Log, Error> {
     options.open(folder).map_err(|error| of_library(&error))
 }
 
-/// The lines left out that the outcome names.
+/// The omitted lines that the outcome names.
 const NAMED_LINES_MAX: usize = 10;
 
 struct Appended {
@@ -66,7 +66,7 @@ struct Appended {
     left_out: LeftOut,
 }
 
-/// The lines that are not records; lines after them are appended all the same.
+/// The lines that are not records; later lines are still appended.
 #[derive(Default)]
 struct LeftOut {
     count: u64,
@@ -86,7 +86,7 @@ impl LeftOut {
         }
     }
 
-    /// Fails with the lines that were left out of `all`.
+    /// Fails with the omitted lines of `all`.
     fn outcome(&self, all: u64) -> Result<(), Error> {
         let Some((first, others)) = self.lines.split_first() else { return Ok(()) };
         let mut text = format!("standard input: line {first}: {}", self.because);
@@ -131,7 +131,7 @@ impl Appended {
             self.sequences = Some((first, sequence));
             self.bytes += line.len() as u64;
             if input.buffer().is_empty() {
-                // More input may take long: the records so far become as safe as asked.
+                // More input may take long, so the records so far become as safe as asked.
                 log.ticket(sequence).wait()?;
             }
         }
@@ -160,7 +160,7 @@ impl Appended {
     /// Returns the error of a log that did not append all records, with their number.
     fn not_all_in(&self, error: &wrote::Error, log: &Log, folder: &Path) -> Error {
         let Some((first, last)) = self.sequences else { return of_library(error) };
-        // A write that found room for a part left whole lines, which only the file shows.
+        // A write without room for everything left whole lines, which only the file shows.
         let written =
             summary(folder).map_or_else(|_| log.stats().written_sequence, |it| it.next_sequence);
         let written = written.clamp(first, last + 1);

@@ -1,4 +1,4 @@
-//! `wrote log cat` and `wrote log tail`: the records that are printed, and their shapes.
+//! `wrote log cat` and `wrote log tail`: prints records in several formats.
 
 use super::source::{Ends, Head, Records, Source, source};
 use crate::args::{LogCatArgs, LogShape, LogTailArgs};
@@ -16,7 +16,7 @@ use wrote_result::{Error, Stop};
 /// stopped reading. The log wakes it earlier.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How much further back the search goes where places hold fewer records than expected.
+/// How much further back to search if places hold fewer records than expected.
 const REACH_FACTOR: u64 = 4;
 
 pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
@@ -26,7 +26,7 @@ pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
     let source = source(&arguments.folder, &arguments.behind, stop)?;
     let mut reader = source.open(arguments.from)?;
     if arguments.until.is_some() {
-        // A log without times is refused, whichever records it has.
+        // A log without times is refused, even if empty.
         source.check_times()?;
     }
     seek(&mut *reader, arguments.since)?;
@@ -156,7 +156,7 @@ fn last(source: &dyn Source, count: u64, stop: &Stop) -> Result<(u64, u64), End>
     }
 }
 
-/// Few enough for a person to see them come, many enough for a write to cost little.
+/// Few enough that a person sees them arrive, many enough that writes cost little.
 const BUFFER_BYTES: usize = 64 << 10;
 
 #[serde_as]
@@ -183,7 +183,7 @@ struct JsonMissing {
 struct Printer<'a> {
     out: BufWriter<Output<'a>>,
     shape: LogShape,
-    /// The sequence after the last that was printed.
+    /// The sequence after the last printed record.
     next: Option<u64>,
 }
 

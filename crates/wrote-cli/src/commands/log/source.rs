@@ -1,4 +1,4 @@
-//! The places from which records are read: a folder, or a store and the folder that continues it.
+//! The places to read records from: a folder, or a store and the folder that continues it.
 
 use super::store;
 use crate::args::BehindStore;
@@ -12,7 +12,7 @@ use wrote::log::summary;
 use wrote::{LogReader, Record};
 use wrote_result::{Error, Stop};
 
-/// A place that has a log.
+/// A place with a log.
 pub(super) trait Source {
     /// Reads from the record `from` on, up to the current end.
     fn open(&self, from: u64) -> Result<Box<dyn Records>, End>;
@@ -58,7 +58,7 @@ pub(super) trait Records {
     fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End>;
 }
 
-/// Returns the place that the user has named.
+/// Returns the user's place.
 pub(super) fn source(
     named: &Path,
     behind: &BehindStore,

@@ -12,7 +12,7 @@ use crate::library::of_library;
 use wrote_result::Error;
 use wrote_store::{SegmentStore, StoreError};
 
-/// Opens the store of a log that is to be read.
+/// Opens a log's store for reading.
 fn open(url: &str) -> Result<SegmentStore, Error> {
     SegmentStore::open(url).map_err(of_store)
 }

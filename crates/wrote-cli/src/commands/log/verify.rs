@@ -37,7 +37,7 @@ fn read(folder: &Path, quiet: bool, stop: &Stop) -> Result<LogSummary, Error> {
     verify(folder, Some(&mut watch)).map_err(|error| crate::library::of_library(&error))
 }
 
-/// Fails on damage, whose places were reported. Garbage without damage loses nothing.
+/// Fails on damage; its places were reported. Garbage without damage loses nothing.
 fn complain(folder: &Path, verified: &LogSummary) -> Result<(), Error> {
     let shown = folder.display();
     let places = |count: usize| counted(count as u64, "place");
@@ -58,7 +58,7 @@ fn complain(folder: &Path, verified: &LogSummary) -> Result<(), Error> {
 struct JsonVerified {
     /// Whether nothing is damaged, and there is no garbage.
     whole: bool,
-    /// Records that were read and are whole.
+    /// Intact records.
     records: u64,
     record_bytes: u64,
     /// Bytes of an interrupted write after the last whole record.

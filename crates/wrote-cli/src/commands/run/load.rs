@@ -76,7 +76,7 @@ pub(super) fn files(
     Ok(files)
 }
 
-/// Parses the jobs of a text that the program itself has made.
+/// Parses the jobs in a text made by the program itself.
 pub(crate) fn parse(text: &str) -> Result<Vec<JobSpec>, Error> {
     let parsed = parsed(&[], &[], |surroundings| fio::parse(text, surroundings));
     parsed.map(|file| file.jobs).map_err(Error::Failed)
@@ -92,7 +92,7 @@ fn options(arguments: &RunArgs) -> Vec<(String, Option<String>)> {
 }
 
 /// Returns the jobs that `parse` finds, or a line with the fault: `line 7: ..`. `overrides` apply
-/// to each of them; only these of the sections are taken.
+/// to each of them; only the wanted sections are taken.
 fn parsed(
     overrides: &[(String, Option<String>)],
     sections: &[String],

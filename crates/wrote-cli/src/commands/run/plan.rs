@@ -1,4 +1,4 @@
-//! The plan of jobs, in words: before they run, and for `--check`.
+//! Describes the plan of jobs, before they run and for `--check`.
 
 use crate::commands::shown;
 use itertools::Itertools;
@@ -53,7 +53,7 @@ pub(super) fn announced(jobs: &[JobSpec]) -> String {
     parts.join(", ")
 }
 
-/// The files of these jobs, each once, in their order.
+/// The files of these jobs, each once, in order.
 fn files<'a>(jobs: impl Iterator<Item = &'a JobSpec>) -> Vec<PathBuf> {
     jobs.flat_map(|job| &job.files).unique().cloned().collect()
 }
@@ -83,7 +83,7 @@ fn bytes_max(job: &JobSpec) -> Option<u64> {
     once.min(job.number_ios_bytes().unwrap_or(u64::MAX)).checked_mul(job.loops.into())
 }
 
-/// The longest that all groups take, where each of their jobs has an end.
+/// The longest time of all groups, if each of their jobs has an end.
 fn time_max(jobs: &[JobSpec]) -> Option<Duration> {
     let groups: BTreeSet<u32> = jobs.iter().map(|job| job.group).collect();
     let of_job = |job: &JobSpec| end_max(job, jobs);

@@ -26,7 +26,7 @@ pub(super) fn measure(
     let settings = arguments.ranks.settings(arguments.directory.iter().map(PathBuf::as_path));
     let shift = if settings.reorder { peers.shift() } else { 0 };
     let regions = Regions { peers, files: settings.files, shift };
-    // Writing to an existing file is refused here, before any rank makes one.
+    // Writing to an existing file is refused here, before any rank creates one.
     let permissions = arguments.permissions();
     let own = Regions { shift: 0, ..regions }.place(specs, file_of_rank)?;
     let check = |specs: &[JobSpec]| jobs::check(specs, permissions, &mut ());

@@ -1,4 +1,4 @@
-//! A running server on standard error: a living line on a terminal, and warnings.
+//! Shows a running server on standard error: a live line on a terminal, and warnings.
 
 use crate::stderr::say;
 use crate::terminal;

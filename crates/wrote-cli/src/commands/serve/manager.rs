@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 const EXTENSION: Duration = Duration::from_secs(10);
 /// The pause between two such messages.
 const EXTENSION_PAUSE: Duration = Duration::from_secs(2);
-/// The time that closing the logs may take after the grace. A disk that hangs longer is the
-/// manager's concern.
+/// The time that closing the logs may take after the grace. The manager handles a disk that hangs
+/// longer.
 const CLOSING: Duration = Duration::from_secs(60);
 
 /// Reports that messages are accepted.
@@ -17,7 +17,7 @@ pub(super) fn ready(status: &str) {
     say(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// Reports that files are read again, until [`ready`].
+/// Reports that files are being reloaded, until [`ready`].
 pub(super) fn reloading() {
     // From version 253 on systemd takes it only with the time.
     match NotifyState::monotonic_usec_now() {
@@ -26,7 +26,7 @@ pub(super) fn reloading() {
     }
 }
 
-/// Reports that the server drains, and asks for as much time as that may take.
+/// Reports that the server drains, and requests as much time as that may take.
 pub(super) fn stopping(grace: Duration) {
     let extension = u32::try_from(EXTENSION.as_micros()).unwrap_or(u32::MAX);
     let extension = move || NotifyState::ExtendTimeoutUsec(extension);
@@ -38,8 +38,7 @@ pub(super) fn stopping(grace: Duration) {
             say(&[extension()]);
         }
     };
-    // Without a thread the manager waits as long as it was configured to. The thread ends with the
-    // program.
+    // Without a thread the manager waits for its configured time. The thread ends with the program.
     let _ = thread::Builder::new().name("manager".into()).spawn(extend);
 }
 

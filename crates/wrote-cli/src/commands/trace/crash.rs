@@ -13,13 +13,13 @@ use wrote_report::{plain, shell};
 use wrote_result::{Error, Stop, units};
 use wrote_trace::{Entry, Record, State, states};
 
-/// The word of a check that stands for the folder.
+/// The placeholder for the folder in a check.
 const FOLDER: &str = "DIR";
-/// The variable that has the number of answers.
+/// The environment variable with the number of answers.
 const ANSWERS: &str = "WROTE_ANSWERS";
-/// The most failed states that are shown; the rest is counted.
+/// The most failed states shown; the rest is counted.
 const SHOWN_MAX: u64 = 5;
-/// The bytes of a check's errors that are kept: its last line is shown.
+/// The kept bytes of a check's errors; the last line is shown.
 const STDERR_BYTES_MAX: usize = 4096;
 
 pub(super) fn run(arguments: &TraceCrashArgs, stop: &Stop) -> Result<(), Error> {
@@ -45,7 +45,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Makes a state and checks it. Returns whether more are wanted.
+    /// Makes a state and checks it. Returns whether to continue.
     fn take(&mut self, state: &State) -> Result<bool, Error> {
         self.stop.check()?;
         if self.arguments.state.is_some_and(|wanted| wanted != state.number) {
@@ -159,7 +159,7 @@ fn check(
     }))
 }
 
-/// The folder of a state, which is removed even where its folders may not be written.
+/// The folder of a state. It is removed even if its folders are not writable.
 struct Place<'a>(TempDir, &'a State);
 
 impl Drop for Place<'_> {

@@ -16,7 +16,7 @@ use wrote_trace::Jobs;
 
 /// The runs of each way, as an interval needs them.
 const RUNS: u32 = 5;
-/// The time of the trial run as traced, which sets the bytes of the others.
+/// The time of the trial run as traced; it determines the bytes of the other runs.
 const TRIAL_MAX: Duration = Duration::from_secs(1);
 /// The most bytes of a run.
 const BYTES_MAX: u64 = 64 << 20;
@@ -42,7 +42,7 @@ pub(super) fn replays(jobs: &Jobs, stop: &Stop) -> Result<Vec<Replay>, Error> {
     Ok(replays)
 }
 
-/// Replays the writes to one file; `None` where not one fits in the trial's time.
+/// Replays the writes to one file; `None` if none fits in the trial's time.
 fn replay(
     path: &Path,
     traced: &JobSpec,
@@ -52,7 +52,7 @@ fn replay(
     let scratch = Scratch::make(path.parent().unwrap_or(path))?;
     let bytes = bytes_of(traced).min(BYTES_MAX);
     let runs = u64::from(1 + 2 * RUNS);
-    // What is overwritten is written before.
+    // Overwritten blocks are written before.
     let laid_out_bytes = if traced.overwrite { traced.file_bytes.unwrap_or(0) } else { 0 };
     crate::stderr::say(&format!(
         "replay of {}: writes at most {} into {}, about {} at most",
@@ -93,7 +93,7 @@ fn replay(
     }))
 }
 
-/// The bytes that a job writes: all of its file where nothing else is set.
+/// The bytes that a job writes: its whole file by default.
 fn bytes_of(spec: &JobSpec) -> u64 {
     spec.io_bytes.or(spec.file_bytes).unwrap_or(0)
 }

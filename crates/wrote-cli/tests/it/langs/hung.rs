@@ -3,7 +3,7 @@
 use crate::langs::scene::{Scene, assert_says, document, failures, row, workload};
 use fixtures::{finish, names};
 
-/// Long for an answer of some milliseconds even on a busy machine, and short for a test.
+/// Much longer than a usual answer even on a busy machine, and short for a test.
 const PATIENCE: &str = "--workloads lines --lines 20 --runs 1 --timeout 5s --format json";
 
 /// Runs a rogue and an honest one, asserts that both leave nothing, and returns the rogue's

@@ -1,7 +1,7 @@
 //! Programs that crash, lie or write elsewhere. Each is named with a reason and has no row; the
 //! honest one beside them has all its rows.
 //!
-//! One run has all of them, and every test examines its outcome.
+//! One run has all of them, and the tests examine its outcome.
 
 use crate::langs::scene::{Scene, assert_says, document, failures, row, text, workload, workloads};
 use fixtures::{finish, names};
@@ -56,7 +56,7 @@ struct Lineup {
     stderr: String,
     /// The entries left in their folder, and their living processes.
     left: (Vec<String>, Vec<String>),
-    /// The target of the symbolic link that a rogue has put in place of its file.
+    /// The target of the symbolic link that a rogue made in place of its file.
     victim: Vec<u8>,
 }
 

@@ -19,7 +19,7 @@ const MARK: &str = "WROTE_TEST_SCENE";
 const LIMIT: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_millis(10);
 
-/// A folder to write in, languages, and the home of their user: all of it goes when dropped.
+/// A folder to write in, languages, and the home of their user: all removed when dropped.
 pub struct Scene {
     folder: TempDir,
     /// The folder to write in.
@@ -27,8 +27,8 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Makes a scene that writes in memory if possible: faults are the same there, and no drive is
-    /// measured beside.
+    /// Makes a scene that writes in memory if possible. Faults are the same there, and no drive is
+    /// measured.
     pub fn new() -> Scene {
         let target = TempDir::with_prefix_in("wrote-test-", MEMORY);
         Scene::writing_in(target.unwrap_or_else(|_| folder()))
@@ -160,7 +160,7 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        // Processes that a failed test has left would sleep on.
+        // Processes left by a failed test would sleep forever.
         for (id, _) in self.living() {
             if let Some(process) = rustix::process::Pid::from_raw(id) {
                 let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);

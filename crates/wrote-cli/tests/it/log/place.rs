@@ -92,8 +92,8 @@ pub(super) fn content(folder: &Path) -> Vec<(String, Vec<u8>)> {
 
 pub(super) const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
 
-/// Makes a log of 30 records in three parts, each later than the one before it, and returns the
-/// times of its records by its JSON.
+/// Makes a log of 30 records in three parts at different times. Returns the records' times from its
+/// JSON.
 pub(super) fn place_with_times() -> (tempfile::TempDir, Vec<Timestamp>) {
     // The clock may step back, and is read on other threads.
     for _ in 0..100 {

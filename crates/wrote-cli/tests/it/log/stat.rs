@@ -9,7 +9,7 @@ use wrote::Format;
 
 #[test]
 fn what_stat_and_verify_say_of_lines_are_the_golden_texts() {
-    // Written by hand: where a log begins its next file depends on the pace of its producers.
+    // Written by hand, because the start of a log's next file depends on the pace of its producers.
     let folder = place(Format::Lines, 0);
     for lines in [0..324, 324..500] {
         let name = format!("events/{:020}.log", lines.start);

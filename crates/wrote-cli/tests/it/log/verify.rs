@@ -142,7 +142,7 @@ fn gaps_that_a_repair_left_are_told_by_stat_verify_and_cat() {
     assert_eq!(part.lines().map(json).next(), Some(json(r#"{"sequence": 101, "missing": 1}"#)));
 }
 
-/// A length that no test has the time to read.
+/// A length that takes too long to read.
 const ENDLESS_BYTES: u64 = 8 << 40;
 
 /// Makes a file huge with a hole; returns `false` if the file system does not support that.

@@ -1,4 +1,4 @@
-//! The exports: a made-up result against the texts in `golden/`.
+//! Exports of a made-up result, compared with the texts in `golden/`.
 
 use crate::support::assert_golden;
 use crate::text::screen::{PLAIN, assert_lines_fit, exported};

@@ -1,4 +1,4 @@
-//! The verdicts of `wrote fit`: a made-up result against the texts in `golden/`.
+//! Verdicts of `wrote fit` in a made-up result, compared with the texts in `golden/`.
 
 use crate::support::assert_golden;
 use crate::text::screen::{PLAIN, assert_fits, exported};

@@ -1,4 +1,4 @@
-//! The exports of a made-up comparison of languages against the texts in `golden/`. Its schema
+//! Exports of a made-up comparison of languages, compared with the texts in `golden/`. Its schema
 //! describes every key.
 
 use crate::support::{assert_golden, wrote};

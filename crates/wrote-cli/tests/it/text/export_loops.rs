@@ -1,5 +1,5 @@
-//! The exports of made-up rows at a rate, alone, among others and as a curve, against the texts in
-//! `golden/`.
+//! Exports of made-up rows at a rate, alone, among others and as a curve, compared with the texts
+//! in `golden/`.
 
 use crate::support::assert_golden;
 use crate::text::screen::{PLAIN, assert_fits, exported};

@@ -1,5 +1,5 @@
-//! Bad input, which gets one clear line and exit code 2, and questions about the program, which get
-//! an answer on standard output.
+//! Bad input gets one clear line and exit code 2; questions about the program are answered on
+//! standard output.
 
 use crate::support::wrote;
 use fixtures::{Finished, finish};

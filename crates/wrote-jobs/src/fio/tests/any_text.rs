@@ -1,4 +1,4 @@
-//! Properties for any text: it neither breaks the parser nor gets an error of two lines.
+//! Properties for any text: it neither breaks the parser nor causes a two-line error.
 
 use super::{ARTICLE, ParseError, Parsed, job, read};
 use crate::fio::keys;

@@ -1,5 +1,4 @@
-//! A device that stands still for a while, as loops of both kinds see it (M5), and jobs under a
-//! rate.
+//! A device that stalls, in closed and open loops (M5), and jobs with a rate.
 
 use super::super::crew::sequence;
 use super::{BLOCKS, BS_BYTES, filled, run, spec, writes};

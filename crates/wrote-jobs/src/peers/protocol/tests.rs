@@ -308,7 +308,7 @@ fn joined(
 
 #[test]
 fn a_rank_that_waits_for_slow_clocks_waits_as_long_as_rank_0_does() {
-    // Rank 1 answers late, again and again, but each time within the limit.
+    // Rank 1 answers late repeatedly, but each time within the limit.
     let joined = joined(3, Duration::from_secs(2), |post| {
         post.clock_takes = Duration::from_millis(if post.rank() == 1 { 400 } else { 0 });
     });
@@ -352,7 +352,7 @@ fn a_stop_of_one_rank_ends_all() {
             if peers.rank() == 2 {
                 peers.stop.request();
             }
-            // The one that stops may have come to this barrier: then the next one fails.
+            // The stopping rank may have reached this barrier; then the next one fails.
             let again = std::iter::repeat_with(|| (peers as &dyn Peers).barrier("a"));
             again.take(3).find_map(Result::err)
         },

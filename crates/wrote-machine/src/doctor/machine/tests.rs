@@ -1,4 +1,4 @@
-//! Tests that each harmful setting of the machine is named, and the usual ones are not.
+//! Tests that harmful settings of the machine are reported, and usual ones are not.
 
 use super::super::fake::{Fake, checks_of, command, only, state};
 use super::super::world::Swap;
@@ -12,7 +12,7 @@ fn checks(world: &World) -> Vec<Check> {
     )
 }
 
-/// A machine with 16 GiB of memory available, as the kernel sets it up.
+/// A machine with 16 GiB of available memory and the kernel's defaults.
 fn usual() -> Fake {
     let fake = Fake::new();
     for (file, content) in [

@@ -1,4 +1,4 @@
-//! Tests that each mount option that matters is named, and the usual ones are not.
+//! Tests that important mount options are reported, and usual ones are not.
 
 use super::super::fake::{Fake, checks_of, command, mounted, only, state};
 use super::*;

@@ -20,7 +20,7 @@ const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 pub(in super::super) fn ship(arguments: &LogShipArgs, stop: &Stop) -> Result<(), Error> {
     let LogShipArgs { folder, url, follow, quiet } = arguments;
-    // A mistyped folder must not make a folder at the other end.
+    // A mistyped folder must not create a folder in the store.
     wrote::log::SealedSegments::open(folder).map_err(|error| of_library(&error))?;
     let store = SegmentStore::open_or_make(url).map_err(of_store)?;
     let mut shipper = Shipper::new(store, folder).map_err(of_store)?;
@@ -51,8 +51,8 @@ async fn pass(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), Sto
     until(stop.flag(), shipper.pass(0, &mut show)).await
 }
 
-/// Ships sealed segments again and again. Of failures that may pass it reports the first one and
-/// the recovery, since their words differ from try to try (a name, a number of the store's).
+/// Ships sealed segments repeatedly. Of temporary failures it reports the first one and the
+/// recovery, since their texts differ from try to try (a name, a number).
 async fn follow_log(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), StoreError> {
     let (mut is_failing, mut pause) = (false, LOOK_PAUSE);
     loop {
