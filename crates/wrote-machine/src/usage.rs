@@ -133,7 +133,7 @@ mod tests {
         let is_between = cpu_s(&before) - 0.05..=cpu_s(&after) + 0.05;
         assert!(is_between.contains(&cpu_s(&of_process)), "{before:?} {of_process:?} {after:?}");
         assert!(of_process.max_rss_bytes > 0 && of_process.minor_faults > 0, "{of_process:?}");
-        // No process has this number: it is beyond the kernel's greatest (proc_sys_kernel(5)).
+        // No process has this number: it is beyond the kernel's maximum (proc_sys_kernel(5)).
         assert_eq!(Usage::of_process(u32::MAX), None);
     }
 
@@ -143,7 +143,7 @@ mod tests {
         let before = Usage::of_thread();
         std::thread::spawn(move || {
             let before = Usage::of_thread();
-            // A new mapping: the allocator's other memory has its pages already.
+            // A new mapping, because the allocator's other memory has its pages already.
             let memory = std::hint::black_box(vec![1_u8; 64 << 20]);
             let used = Usage::of_thread().since(&before);
             assert!(used.minor_faults > 0, "{used:?}, {} pages", memory.len() / page_bytes);

@@ -1,5 +1,5 @@
-//! The machine during a measurement: its CPUs, its control groups' limits, and the heat and links
-//! of its drives.
+//! The machine during a measurement: its CPUs, its control groups' limits, and the temperature and
+//! links of its drives.
 
 pub mod cpu;
 mod drive;
@@ -23,7 +23,7 @@ pub struct Watched {
     pub cpu_throttled: Option<Throttled>,
     /// The drives before.
     pub before: Drives,
-    /// The drives after, while they are still warm.
+    /// The drives after the run, while they are still warm.
     pub after: Drives,
     /// Whether the kernel was still initialising a new ext4 when the measurement ended.
     pub initialises_ext4: bool,

@@ -1,4 +1,4 @@
-//! A comparison as text: the lines of all formats, and one file a format.
+//! A comparison as text: the lines of all formats, and one file per format.
 
 mod csv;
 mod picture;

@@ -44,8 +44,8 @@ pub fn write_records(
     for record in records {
         lines.write_record(record.iter().map(|field| plain(field)))?;
     }
-    // Through memory: the errors of the crate csv hide the kind of an I/O error, and a reader that
-    // has gone differs from a full disk.
+    // Through memory, because the errors of the crate csv hide the kind of an I/O error, which
+    // distinguishes a closed pipe from a full disk.
     let text = lines.into_inner().map_err(|error| error.into_error())?;
     out.write_all(&text)
 }

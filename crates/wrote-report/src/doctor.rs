@@ -23,7 +23,7 @@ pub fn write_examination(
     let mut sections = sections(examination, all);
     match format {
         Format::Table | Format::Csv => {
-            // A screen shows the end of a long text: there stands what matters most.
+            // A screen shows the end of a long text, so the most important part comes last.
             sections[1..=CHAPTERS.len()].reverse();
             screen::write(&sections, screen, out)
         }

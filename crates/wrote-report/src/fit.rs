@@ -22,7 +22,7 @@ pub fn programs(document: &Document) -> String {
     }
 }
 
-/// Returns the section of the verdicts; `None` where no program was asked about.
+/// Returns the section of the verdicts; `None` if no program was requested.
 pub fn section(document: &Document) -> Option<Section<'_>> {
     let fits = document.fit.as_ref()?;
     let target = &document.target;
@@ -115,7 +115,7 @@ fn overview(fits: &[Fit]) -> Table {
     Table::of("programs", &columns, &lines.iter().collect::<Vec<_>>())
 }
 
-/// Says that the figures are of a burst, where the device is known to have one.
+/// Notes that the figures are a burst's, if the device is known to have one.
 fn burst(document: &Document) -> Option<String> {
     let mut rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
     if rows.any(|row| row.sustained.is_some()) {

@@ -10,7 +10,7 @@ use itertools::Itertools;
 use wrote_result::document::{Direction, Knee, Latency, Reached, Row, Scenario, View, fastest};
 use wrote_result::{saves, units};
 
-/// A reader counts operations up to this size; of larger ones the bytes matter.
+/// Up to this size operations are counted; for larger ones the bytes matter.
 pub const COUNTED_BYTES_MAX: u64 = 64 << 10;
 
 /// Explains the mark of open loops.
@@ -198,8 +198,7 @@ impl<'a> Group<'a> {
         )
     }
 
-    /// How long flushes took (M11): of rows whose latencies have them in, the parts; of rows with
-    /// one flush at the end, that flush.
+    /// How long flushes took (M11): their part of the latencies, or the one flush at the end.
     pub fn flushes(&self) -> Vec<String> {
         let slowest = |of: Option<&Latency>| match p99(of) {
             few if few.is_empty() => format!("at most {}", latency(of, |of| of.max)),

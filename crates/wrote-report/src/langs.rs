@@ -1,4 +1,4 @@
-//! A comparison of languages as text: the lines of all formats, and one file a format.
+//! A comparison of languages as text: the lines of all formats, and one file per format.
 
 mod chart;
 mod csv;

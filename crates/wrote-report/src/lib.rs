@@ -1,4 +1,4 @@
-//! Every text that is made from a document: tables for a screen, Markdown, CSV, JSON, HTML.
+//! Every text made from a document: tables for a screen, Markdown, CSV, JSON, HTML.
 //!
 //! A document of benchmarks or jobs is laid out by [`fn@write`], a comparison by
 //! [`write_comparison`], an examination of the doctor by [`write_examination`], a comparison of

@@ -63,7 +63,7 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
     Some(Section::new(Role::Answer, "The answer", "", blocks))
 }
 
-/// Writes the answers so far, as the last screen will have them: the headings, and a line for each.
+/// Writes the answers so far, like the last screen: the headings, and a line for each.
 pub fn so_far(answers: &[Answer], rows: &[Row], screen: Screen) -> String {
     let row_of = |answer: &Answer| rows.iter().find(|row| row.name == answer.row);
     let lines = answers.iter().filter_map(|answer| Some(line(answer, row_of(answer)?, false)));
@@ -142,7 +142,7 @@ fn range(row: &Row, interval: &Interval) -> String {
     format!("{} to {} {unit}", numbers[0], numbers[1])
 }
 
-/// A warning is cut where a clause ends, so that it takes one line.
+/// A warning is cut at the end of a clause to fit on one line.
 const WARNING_COLUMNS_MAX: usize = 76;
 
 /// Returns as much of a warning as a line has room for, up to the end of a clause, with its id.

@@ -1,4 +1,4 @@
-//! Text from outside, made harmless and broken into lines.
+//! Sanitizes external text, and breaks it into lines.
 
 use itertools::Itertools;
 use textwrap::{Options, WordSplitter, WrapAlgorithm};
@@ -37,7 +37,7 @@ pub fn listed(items: &[String], width: usize, indent: usize) -> String {
     wrapped.join(&format!("\n{}", " ".repeat(indent)))
 }
 
-/// Gathers the values of each key; keys stay in the order in which they first occur.
+/// Gathers the values of each key, in the order of the keys' first occurrence.
 pub fn gathered<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut all: Vec<(K, Vec<V>)> = Vec::new();
     for (key, value) in pairs {
@@ -55,7 +55,7 @@ pub fn plain(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
-/// Returns a command line as a shell takes it.
+/// Returns a command line quoted for a shell.
 pub fn shell(command: &[String]) -> String {
     let words = command.iter().map(String::as_str);
     shlex::try_join(words).unwrap_or_else(|_| command.join(" "))

@@ -103,7 +103,7 @@ fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {
     ]
 }
 
-/// Says in a sentence what is left after a power cut.
+/// Describes in a sentence what a power cut would leave.
 pub fn verdict(trace: &Trace) -> String {
     let count = trace.files.len() as u64;
     let safe =
@@ -123,7 +123,7 @@ pub fn verdict(trace: &Trace) -> String {
     format!("{files}; {warnings}.")
 }
 
-/// The file whose flushes took longest, of those with several.
+/// The file with several flushes whose flushes took longest.
 fn slowest(trace: &Trace) -> Option<&File> {
     let several = trace.files.iter().filter(|file| file.flushes > 1 && file.writes > 0);
     several.max_by(|one, other| one.flush_s.total_cmp(&other.flush_s))

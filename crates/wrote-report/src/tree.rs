@@ -1,4 +1,4 @@
-//! The tree of a report: sections of blocks, from which a screen, Markdown and HTML are written.
+//! The tree of a report: sections of blocks, written as a screen, Markdown or HTML.
 
 use crate::chart::Picture;
 use crate::paint::{Mark, Tone};
@@ -68,7 +68,7 @@ pub struct Notes {
     pub style: Style,
 }
 
-/// How sentences stand on a screen.
+/// How sentences appear on a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Below a table.

@@ -69,7 +69,7 @@ pub struct Check {
     pub sources: Vec<String>,
 }
 
-/// A figure as it was read.
+/// A figure as read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {

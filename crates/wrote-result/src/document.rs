@@ -56,7 +56,7 @@ pub struct Document {
     /// The main figures, each with the simplest way to reach it; absent where the scenarios have no
     /// such question.
     pub answers: Option<Vec<Answer>>,
-    /// Whether the disk suits programs, where that was asked (`wrote fit`).
+    /// Whether the disk suits programs, if requested (`wrote fit`).
     pub fit: Option<Vec<Fit>>,
     /// The findings on the run, beside the numbers.
     pub findings: Vec<Finding>,
@@ -280,8 +280,7 @@ pub struct Answer {
     pub row: String,
     /// The way in a few words: `write(), one fdatasync`.
     pub how: String,
-    /// The rate to show in place of the row's: the one that lasts, where the row has a burst or a
-    /// limit.
+    /// The rate to show instead of the row's: the sustained one, if the row has a burst or a limit.
     pub bytes_per_s: Option<f64>,
     /// A way that is measurably faster and takes more care to program.
     pub faster: Option<Faster>,

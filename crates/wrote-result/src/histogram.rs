@@ -1,13 +1,13 @@
 //! Histograms of latencies as text: the encoding that the tools of HdrHistogram read.
 //!
-//! The text is Base64 of the payload "V2 deflate", as the interval logs of HdrHistogram have it.
+//! The text is Base64 of the payload "V2 deflate", as in HdrHistogram's interval logs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
-/// The longest text that is read. Deflated zeros grow a thousandfold when they are read.
+/// The longest accepted text. Deflated zeros grow a thousandfold when read.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// A logarithmic bin: its least latency and its end, in nanoseconds, and the operations in it.
@@ -35,7 +35,7 @@ pub fn decode(text: &str) -> Option<Histogram<u64>> {
 /// Returns the text of two histograms together; `None` where either text is not a histogram.
 pub fn together(one: &str, other: &str) -> Option<String> {
     let mut all = decode(one)?;
-    // One that was read has a place for its own slowest operation, and for no slower one.
+    // A parsed histogram has room for its own slowest operation, and not for a slower one.
     all.auto(true);
     all.add(decode(other)?).ok()?;
     encode(&all)

@@ -34,7 +34,7 @@ pub struct Document {
     pub ranks: Option<Ranks>,
     /// Every requested language, also if it is not installed.
     pub languages: Vec<Language>,
-    /// One for each path, in the order in which they were given.
+    /// One for each path, in the given order.
     pub places: Vec<Place>,
 }
 
@@ -85,8 +85,8 @@ pub struct Place {
     /// The drive's own rate, measured in the same run; none where there is no direct I/O, no room
     /// for its file, or nothing to measure against it: only texts are saved.
     pub drive: Option<Drive>,
-    /// The workloads, in the order in which they ran. A workload that can't run here is left out:
-    /// cold reads where the page cache keeps the file.
+    /// The workloads, in the order they ran. A workload that can't run here is left out: cold reads
+    /// where the page cache keeps the file.
     pub workloads: Vec<Workload>,
 }
 
@@ -156,7 +156,7 @@ impl fmt::Display for Cache {
 pub struct Row {
     /// Its id.
     pub language: String,
-    /// Each run, in the order in which they were made, including the dropped ones.
+    /// Each run, in order, including the dropped ones.
     pub runs: Vec<Run>,
     /// Bytes per second over the runs that are not dropped: the median and its 95 % interval.
     pub throughput_bytes_per_s: Interval,

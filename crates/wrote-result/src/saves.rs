@@ -1,4 +1,4 @@
-//! The cost of sync: a way of saving with it beside the same way without it.
+//! The cost of sync: a way of saving compared with the same way without it.
 
 use crate::document::Row;
 

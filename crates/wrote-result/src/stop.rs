@@ -40,7 +40,7 @@ impl Stop {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request makes no sense: exit 2.
+    /// The request is invalid: exit 2.
     #[error("{0}")]
     Usage(String),
     /// The request could not be done: exit 1.
@@ -49,7 +49,7 @@ pub enum Error {
     /// A check found a fault that loses nothing, or could not decide: exit 3.
     #[error("{0}")]
     Harmless(String),
-    /// A program that was run for the user ended with this exit code, which is ours then.
+    /// A program run for the user ended with this exit code; it becomes ours.
     #[error("exit code {0}")]
     Ended(u8),
     /// The run was stopped (see [`crate::Stop`]), and its files are removed.

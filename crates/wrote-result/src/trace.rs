@@ -21,7 +21,7 @@ pub struct Trace {
     pub wrote: Program,
     /// The machine.
     pub host: Host,
-    /// The folder in which the program was started.
+    /// The program's working directory at its start.
     pub folder: String,
     /// The program and its arguments.
     pub command: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Trace {
     pub files: Vec<File>,
     /// How many files were made and removed again.
     pub removed_files: u64,
-    /// Writes of files run again beside the advised way, where that was asked (`--replay`).
+    /// Writes of files replayed beside the advised way (`--replay`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replays: Vec<Replay>,
     /// Calls that could not be seen, ready to be shown.
@@ -127,16 +127,16 @@ pub struct File {
     /// seconds.
     #[serde(default)]
     pub span_s: f64,
-    /// How it came to what it is.
+    /// How it was produced.
     pub how: How,
     /// Whether it was also written through a mapping, which is not watched.
     pub is_mapped: bool,
-    /// Bytes that were written and not flushed at the end.
+    /// Written bytes that were not flushed at the end.
     pub unflushed_bytes: u64,
-    /// The worst event that what was written survives at the end, as file systems do
+    /// The worst event that the written bytes survive at the end, on real file systems
     /// (`docs/durability.md`).
     pub survives: Survives,
-    /// The same, as POSIX promises it.
+    /// The same, by POSIX's promises.
     pub survives_posix: Survives,
 }
 
@@ -163,15 +163,15 @@ pub struct Replay {
     pub advised_write_bytes: Option<u64>,
 }
 
-/// How a file came to what it is.
+/// How a file was produced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
-    /// It was made at its place.
+    /// It was created in place.
     Made,
-    /// It was written elsewhere, and renamed over an old file.
+    /// It was written under another name, and renamed over an old file.
     Replaced,
-    /// It was renamed to a name that was free.
+    /// It was renamed to a free name.
     Renamed,
     /// It existed, was emptied and written again.
     Rewritten,

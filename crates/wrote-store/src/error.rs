@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The most characters of a store's own words: some answer with a whole page.
+/// The most characters of a store's own message: some answer with a whole page.
 const WORDS_MAX: usize = 300;
 
 /// Why a segment was not shipped, or can't be read.
@@ -64,7 +64,7 @@ pub enum StoreError {
         /// The URL.
         url: String,
     },
-    /// A segment that is too long for this or for any store.
+    /// A segment that is too long for this store or any.
     #[error("{}: {because}", path.display())]
     TooLong {
         /// The segment.

@@ -18,13 +18,13 @@ const TRIES: u32 = 3;
 pub struct Fetched {
     /// Its length.
     pub bytes: u64,
-    /// Whether the store has its checksum, which was then right.
+    /// Whether the store has its checksum; it was then correct.
     pub was_checked: bool,
 }
 
 impl SegmentStore {
     /// Fetches a segment into the file `to`, which must not exist, and compares its checksum.
-    /// Memory holds what the network delivers at once. The file appears as a whole.
+    /// Memory holds only what the network delivers at once. The file appears as a whole.
     ///
     /// Fails with [`StoreError::Damaged`] if the checksum differs.
     pub async fn fetch(&self, number: u64, to: &Path) -> Result<Fetched, StoreError> {

@@ -16,7 +16,7 @@ pub(crate) enum Name {
     Segment(u64),
     /// An empty object whose name states the checksum of a segment.
     Checksum(u64, Checksum),
-    /// A long segment that is not there under its own name yet.
+    /// A long segment that does not have its own name yet.
     Staged(u64),
 }
 

@@ -1,4 +1,4 @@
-//! Puts one segment into the store: creates it under its number, or judges the object that exists.
+//! Puts one segment into the store: creates it under its number, or compares the existing object.
 
 use crate::blocking::blocking;
 use crate::content::{Checksum, Content, Summing, checksum_of};
@@ -19,7 +19,7 @@ const PART_BYTES: u64 = 16 << 20;
 /// The most bytes of a segment: S3 copies no longer object in one request.
 const SEGMENT_BYTES_MAX: u64 = 5 << 30;
 
-/// How a segment came to be in the store.
+/// How a segment got into the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
     /// This call has created the object.
@@ -121,7 +121,7 @@ impl SegmentStore {
         let checksum = match self.upload(segment, &mut *upload).await {
             Ok(checksum) => checksum,
             Err(error) => {
-                // The remaining parts cost room, and disturb no reader.
+                // The remaining parts take space, but do not disturb readers.
                 let _ = upload.abort().await;
                 return Err(error);
             }

@@ -60,7 +60,7 @@ pub struct StoreReader {
 enum Part {
     /// Nothing was read or fetched yet.
     Begin,
-    /// In a segment of the store, with the next one being fetched.
+    /// Reading a segment of the store, with the next one being fetched.
     Stored {
         number: u64,
         reader: LogReader,
@@ -148,13 +148,13 @@ impl StoreReader {
     }
 
     /// Continues with the first record written at `time` or later ([`Record::written_at`]); after
-    /// the last one if none was. As [`LogReader::seek_time`](wrote::LogReader::seek_time), it goes
-    /// by the writer's clock.
+    /// the last one if none was. It uses the writer's clock, like
+    /// [`LogReader::seek_time`](wrote::LogReader::seek_time).
     ///
-    /// It fetches the first 64 bytes of some segments, as many as halvings of their list, and one
-    /// segment as a whole: the last that was begun before `time`. If all of its records are
-    /// earlier, the next one is fetched, too. A local log that was begun before `time` is searched
-    /// in place of the store. Fails as [`StoreReader::read_into`] does.
+    /// A binary search fetches the first 64 bytes of some segments, and then one whole segment: the
+    /// last one started before `time`. If all of its records are earlier, the next one is fetched,
+    /// too. A local log started before `time` is searched instead of the store. Fails as
+    /// [`StoreReader::read_into`] does.
     pub fn seek_time(&mut self, time: SystemTime) -> Result<(), StoreError> {
         self.rewind()?;
         let is_empty = self.listing.segments.is_empty();
@@ -192,8 +192,8 @@ impl StoreReader {
         Ok(())
     }
 
-    /// Fetches the last of the segments that begin as wanted; they precede the others. the first
-    /// one if none does. Continues reading in it.
+    /// Fetches the last of the segments that begin as wanted, which precede the others, or else the
+    /// first one. Continues reading in it.
     fn enter_last(&mut self, is_wanted: impl Fn(&SegmentStart) -> bool) -> Result<(), StoreError> {
         let found = until(&self.options.stop, self.find_last(is_wanted));
         match self.runtime.block_on(found)? {
@@ -243,7 +243,7 @@ impl StoreReader {
         self.runtime.block_on(until(&self.options.stop, joined))
     }
 
-    /// Starts to fetch the segment after `number`, if the store had it when it was last listed.
+    /// Starts to fetch the segment after `number`, if the last listing had it.
     fn fetch_next(&mut self, number: u64) {
         // Beside a copy of `number`, one of a later segment would look like damage.
         let next = self.following(number).filter(|&next| next == number + 1);
@@ -253,7 +253,7 @@ impl StoreReader {
         }
     }
 
-    /// Returns the first segment after `number` that the store had when it was last listed.
+    /// Returns the first segment after `number` in the last listing.
     fn following(&self, number: u64) -> Option<u64> {
         let behind = (Bound::Excluded(number), Bound::Unbounded);
         self.listing.segments.range(behind).next().map(|(&number, _)| number)
@@ -331,7 +331,7 @@ impl StoreReader {
         self.check_seam(before, number)?;
         if let Part::Stored { number: own, reader, .. } = &mut self.part {
             *own = number;
-            // It finds the next segment beside the one that it has read.
+            // The reader finds the next segment beside the current one.
             match reader.seek(self.from) {
                 Ok(()) => {}
                 Err(error) => return Err(self.of_copy(error)),

@@ -39,8 +39,8 @@ pub struct ShipProgress {
 /// Ships the sealed segments of one folder into one store.
 ///
 /// It takes no lock, so a writer may be at work in this process or another. Segments go in order,
-/// each once. A shipper that was killed resumes with the names that are in the store; it keeps no
-/// other state. Two shippers of one log do not disturb each other.
+/// each once. A killed shipper resumes from the names in the store; it keeps no other state. Two
+/// shippers of one log do not disturb each other.
 #[derive(Debug)]
 pub struct Shipper {
     store: SegmentStore,
@@ -161,7 +161,7 @@ impl Shipper {
                 None => {}
             }
         }
-        // Its header names the segment before it, and so on; each was checked before the next was
+        // Its header names the previous segment, and so on; each was checked before the next was
         // shipped.
         if let Some(segment) = common {
             self.store.judge_by_content(segment).await?;

@@ -30,7 +30,7 @@ pub struct StoreVerified {
 pub struct StoreDamage {
     /// Its URL.
     pub object: String,
-    /// The first sequence that is lost there.
+    /// The first lost sequence.
     pub sequence: u64,
     /// The number of lost records, if it is known.
     pub records: Option<u64>,

@@ -156,8 +156,8 @@ fn pci_links(disk: &str, device: &Path) -> Vec<Link> {
 }
 
 /// Returns the SATA link of the disk's port, with the drive's greatest speed. The link's own limits
-/// (`sata_spd_limit`) differ from that: the kernel lowers them when it slows a link down, and a
-/// port may be faster than its drive.
+/// (`sata_spd_limit`) differ: the kernel lowers them when it slows a link down, and a port may be
+/// faster than its drive.
 fn sata_link(disk: &str, device: &Path) -> Option<Link> {
     let port = device.ancestors().find(|folder| is_numbered(&name(folder), "ata"))?;
     let link = entries(port).into_iter().find(|entry| is_numbered(&name(entry), "link"))?;
@@ -282,7 +282,7 @@ mod tests {
         fake.file(&format!("{drive}/hwmon/hwmon1/temp1_max"), "60000\n");
         let link = format!("{port}/link3");
         fake.file(&format!("{link}/ata_link/link3/sata_spd"), "1.5 Gbps\n");
-        // The kernel's values after errors made it slow the link down.
+        // The kernel's values after it slowed the link down because of errors.
         fake.file(&format!("{link}/ata_link/link3/hw_sata_spd_limit"), "<unknown>\n");
         fake.file(&format!("{link}/ata_link/link3/sata_spd_limit"), "1.5 Gbps\n");
         let identity = format!("{link}/dev3.0/ata_device/dev3.0/id");

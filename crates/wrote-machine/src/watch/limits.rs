@@ -141,8 +141,8 @@ pub enum Version {
     Two,
 }
 
-/// The folders of the control groups through which one controller limits this process: its own,
-/// then its ancestors as far as they are visible.
+/// The folders of one controller's groups that limit this process: its own, then its visible
+/// ancestors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
     pub version: Version,

@@ -1,4 +1,4 @@
-//! Axes: where their ticks stand, and the words at the ticks.
+//! Axes: their ticks, and the labels of the ticks.
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
@@ -104,7 +104,7 @@ fn round_step(value: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// The words of a rate at a tick: `500 MB/s`, `2 GB/s`.
+/// The label of a rate: `500 MB/s`, `2 GB/s`.
 pub fn rate(bytes_per_s: f64) -> String {
     if bytes_per_s == 0.0 { "0".into() } else { short(&units::rate(bytes_per_s)) }
 }
@@ -114,17 +114,17 @@ pub fn bytes(size_bytes: f64) -> String {
     if size_bytes == 0.0 { "0".into() } else { short(&units::bytes(size_bytes.round() as u64)) }
 }
 
-/// The words of a time at a tick, from nanoseconds: `20 us`, `1 ms`.
+/// The label of a time in nanoseconds: `20 us`, `1 ms`.
 pub fn nanoseconds(elapsed_ns: f64) -> String {
     short(&units::nanoseconds(elapsed_ns.round() as u64))
 }
 
-/// The words of operations per second at a tick: `20 k/s`.
+/// The label of operations per second: `20 k/s`.
 pub fn per_second(iops: f64) -> String {
     if iops == 0.0 { "0".into() } else { short(&crate::figures::per_second(iops)) }
 }
 
-/// The words of a ratio at a tick: `0.5`, `2`.
+/// The label of a ratio: `0.5`, `2`.
 pub fn ratio(ratio: f64) -> String {
     let text = format!("{ratio:.2}");
     text.trim_end_matches('0').trim_end_matches('.').into()

@@ -1,7 +1,6 @@
 //! The canvas of a chart: a backend of plotters that keeps shapes for a template.
 //!
-//! A shape has a class in place of a colour, so that the page's style decides on it, in the light
-//! and in the dark.
+//! A shape has a class in place of a colour, so that the page's style decides on it, light or dark.
 
 use askama::Template;
 use plotters::coord::Shift;
@@ -28,7 +27,7 @@ pub fn text_width(text: &str) -> i32 {
 /// A drawing area of plotters on a canvas.
 pub type Area = DrawingArea<Backend, Shift>;
 
-/// Shapes that share a class, and the text that a pointer over them shows.
+/// Shapes that share a class and a tooltip.
 #[derive(Debug, Default)]
 struct Group {
     class: String,
@@ -78,12 +77,12 @@ impl Canvas {
         Backend { canvas: self.clone() }.into_drawing_area()
     }
 
-    /// Gives a class to the shapes that follow.
+    /// Sets the class of the following shapes.
     pub fn class(&self, class: &str) {
         self.begin(class, None);
     }
 
-    /// Gives a class to the shapes that follow, and the text that a pointer over them shows.
+    /// Sets the class and the tooltip of the following shapes.
     pub fn mark(&self, class: &str, title: impl Into<String>) {
         self.begin(class, Some(title.into()));
     }

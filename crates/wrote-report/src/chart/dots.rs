@@ -10,7 +10,7 @@ use wrote_result::units;
 /// The figure of a row.
 #[derive(Clone, Debug, Default)]
 pub struct Dot {
-    /// The row, by its place among the names.
+    /// The index of the row's name.
     pub row: usize,
     /// The line within the row's lane: the result, where several stand side by side.
     pub line: usize,
@@ -22,9 +22,9 @@ pub struct Dot {
     pub interval: Option<(f64, f64)>,
     /// Its percentiles, in place of an interval.
     pub latency: Option<Latency>,
-    /// The figure in words; empty where it is not written.
+    /// The figure as text; empty to omit it.
     pub figure: String,
-    /// The text that a pointer shows.
+    /// The tooltip.
     pub title: String,
 }
 
@@ -46,7 +46,7 @@ pub struct Frame<'a> {
 pub const READING: &str = "From the fastest save to the slowest; thick from P50 (the dot and the \
     figure) to P99; strokes at P90, P99 and P99.9.";
 
-/// An interval is drawn as far as this factor around its figure, with an arrow where it continues.
+/// An interval is drawn up to this factor around its figure, with an arrow where it continues.
 const REACH: f64 = 3.0;
 
 impl<'a> Frame<'a> {

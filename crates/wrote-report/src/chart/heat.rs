@@ -1,4 +1,4 @@
-//! A heat map: a figure for each cell of a grid, the darker the more.
+//! A heat map: a figure for each cell of a grid; darker is more.
 
 use super::axis::Axis;
 use super::canvas::{Canvas, text_width};
@@ -18,7 +18,7 @@ pub struct Cell {
     pub figure: String,
     /// The value in fewer characters, in a unit that the page names.
     pub short: String,
-    /// The text that a pointer shows.
+    /// The tooltip.
     pub title: String,
     /// Whether it is the best.
     pub is_best: bool,

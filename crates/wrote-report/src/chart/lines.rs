@@ -22,7 +22,7 @@ pub struct Bar {
     pub from: f64,
     pub to: f64,
     pub value: f64,
-    /// The text that a pointer shows.
+    /// The tooltip.
     pub title: String,
 }
 
@@ -30,7 +30,7 @@ pub struct Bar {
 #[derive(Clone, Debug)]
 pub struct Line {
     pub class: String,
-    /// The text that a pointer shows.
+    /// The tooltip.
     pub title: String,
     pub points: Vec<(f64, f64)>,
     pub dots: Vec<Spot>,
@@ -44,7 +44,7 @@ pub struct Spot {
     pub at: (f64, f64),
     /// The class that colours it.
     pub class: String,
-    /// The text that a pointer shows.
+    /// The tooltip.
     pub title: String,
     /// The ends of its interval.
     pub whisker: Option<(f64, f64)>,

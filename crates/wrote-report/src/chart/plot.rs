@@ -259,12 +259,12 @@ fn framed<'c>(canvas: &Canvas, area: &'c Area, x: &Axis, y: &Axis, lines: RGBACo
 }
 
 impl Plot<'_> {
-    /// Gives a class to the marks that follow, and the text that a pointer over them shows.
+    /// Sets the class and the tooltip of the following marks.
     pub fn mark(&self, class: &str, title: impl Into<String>) {
         self.canvas.mark(class, title);
     }
 
-    /// Gives a class to the marks that follow.
+    /// Sets the class of the following marks.
     pub fn class(&self, class: &str) {
         self.canvas.class(class);
     }
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(axis.thinned(2000, 50, 50).ticks.len(), 11);
         let few = axis.thinned(200, 50, 50).ticks.len();
         assert!((2..=4).contains(&few), "{few}");
-        // Without room at its ends, the first and the last word would be cut.
+        // Without room at its ends, the first and last label would be cut.
         assert_eq!(axis.thinned(2000, 0, 0).ticks.len(), 9);
     }
 

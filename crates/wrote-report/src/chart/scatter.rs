@@ -18,7 +18,7 @@ pub struct Point {
     pub interval: Option<(f64, f64)>,
     /// The 99th percentile of the latency, in nanoseconds.
     pub p99_ns: u64,
-    /// The text that a pointer shows.
+    /// The tooltip.
     pub title: String,
 }
 
@@ -56,8 +56,8 @@ pub fn scatter(label: &str, dots: &[Point]) -> Picture {
 /// A rectangle of pixels: left, top, right, bottom.
 type Box = (i32, i32, i32, i32);
 
-/// Writes each dot's number at a place beside it that is free. A dot in a crowd has none: its text
-/// and the table name it.
+/// Writes each dot's number at a free place beside it. In a crowd there is none; the tooltip and
+/// the table name the dot.
 fn number(plot: &mut Plot, dots: &[Point], at: impl Fn(&Point) -> (f64, f64)) {
     let around = |(x, y): (i32, i32), reach: i32| (x - reach, y - reach, x + reach, y + reach);
     let mut taken: Vec<Box> = dots.iter().map(|dot| around(plot.pixel(at(dot)), 5)).collect();

@@ -1,4 +1,4 @@
-//! The page: its parts in the order in which they stand, and the template that lays them out.
+//! The page: its parts in order, and the template that lays them out.
 
 use crate::tree::{Block, Section};
 use askama::Template;

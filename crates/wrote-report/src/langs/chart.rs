@@ -64,7 +64,7 @@ pub struct Cell<'a> {
 }
 
 impl<'a> Chart<'a> {
-    /// All workloads, in the order in which they were done.
+    /// All workloads, in the order they were done.
     pub fn all_of(document: &'a Document) -> Vec<Chart<'a>> {
         let workloads = document.places.iter().flat_map(|place| &place.workloads);
         let names = workloads.map(|workload| workload.name.as_str()).unique();
@@ -191,7 +191,7 @@ fn language<'a>(document: &'a Document, id: &str) -> Option<&'a Language> {
     document.languages.iter().find(|language| language.id == id)
 }
 
-/// Returns whether it is `wrote` or its variant, and not a language that a user named so.
+/// Returns whether it is `wrote` or its variant, and not a user's language of that name.
 fn is_wrote(id: &str) -> bool {
     ["wrote", "wrote-cached"].contains(&id)
 }
@@ -231,7 +231,8 @@ fn note(workload: &Workload, place: &Place) -> String {
         (Cache::PageCache, true) => {
             let is_stream = !workload.name.starts_with("save");
             let has_wrote = is_stream && workload.rows.iter().any(|row| row.language == "wrote");
-            // In memory there is nothing past the page cache, and without direct I/O no way (W6).
+            // Memory has nothing beyond the page cache, and without direct I/O there is no way
+            // around it (W6).
             let target = &place.target;
             let has_past = target.device.is_some() && target.dio_offset_align_bytes.is_some();
             let but = if has_wrote && has_past { BUT_WROTE } else { "" };

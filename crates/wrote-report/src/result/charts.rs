@@ -67,7 +67,7 @@ fn shown<'a>(group: &Group<'a>) -> (Vec<&'a Row>, String) {
     (rows, note)
 }
 
-/// The sentence that a pointer over a row's mark shows.
+/// The tooltip of a row's mark.
 fn title(group: &Group, row: &Row) -> String {
     let rate = match group.is_counted() {
         true => format!("{}, {}", operations_per_s(row), throughput(row)),
@@ -277,7 +277,7 @@ fn long(group: &Group) -> Vec<Figure> {
     group.rows.iter().filter_map(figure).collect()
 }
 
-/// Fewer samples have no moving median: they show their course themselves.
+/// Fewer samples need no moving median.
 const MEDIAN_SAMPLES_MIN: usize = 20;
 /// The samples of a moving median, as a part of all; and their bounds on each side.
 const MEDIAN_PART: usize = 40;

@@ -50,8 +50,8 @@ impl Ratio {
     }
 }
 
-/// The logarithms of the medians of resamples. On logarithms a ratio is a difference, and twice as
-/// fast is as far from equal as half as fast.
+/// The logarithms of the medians of resamples. On a logarithmic scale a ratio is a difference, and
+/// twice as fast is as far from equal as half as fast.
 struct Draws {
     /// Unsorted, like the other side's.
     old: Vec<f64>,

@@ -151,7 +151,7 @@ fn is_only_alone(change: &Change) -> bool {
     leaves_out_1 && change.verdict == Verdict::NoDetectableDifference
 }
 
-/// Returns whether the calibrations differ so much that the runs met other states of the drive.
+/// Returns whether the calibrations differ so much that the drive was in another state.
 fn are_of_other_lengths(pair: &RowPair<'_>) -> bool {
     let [old, new] = [pair.old, pair.new].map(|row| &row.settings.asked);
     let asked_alike = old.size_bytes == new.size_bytes

@@ -37,7 +37,7 @@ pub struct Row {
     pub crash_leaves: Option<CrashLeaves>,
     /// The requested settings, those in effect, and the reason for each difference.
     pub settings: SettingsPair,
-    /// Each run, in the order in which they were made.
+    /// Each run, in order.
     pub runs: Vec<Run>,
     /// File bytes per second, over the runs.
     pub throughput_bytes_per_s: Interval,
@@ -121,7 +121,7 @@ pub struct Run {
     /// Bytes of the run's files that the page cache held at its end and need not have held from
     /// before, of runs that bypass it: 0 or little where the bypass works.
     pub page_cache_bytes: Option<u64>,
-    /// Bytes that the run is to read and that were never written.
+    /// Bytes to read that were never written.
     pub unwritten_bytes: Option<u64>,
     /// Bytes of the files to read that the page cache held when the clock started, of jobs that
     /// read through it.
@@ -257,14 +257,14 @@ impl Row {
         self.median_of(|run| Some(run.iops))
     }
 
-    /// Returns the CPU seconds, user and kernel, of a gigabyte (10^9 bytes): the median over the
+    /// Returns the CPU seconds, user and kernel, per gigabyte (10^9 bytes): the median over the
     /// runs.
     pub fn cpu_s_per_gb(&self) -> f64 {
         let cost = |run: &Run| run.cpu_s() / (run.bytes as f64 / 1e9);
         self.median_of(|run| (run.bytes > 0).then(|| cost(run)))
     }
 
-    /// Returns the CPU seconds, user and kernel, of an operation: the median over the runs.
+    /// Returns the CPU seconds, user and kernel, per operation: the median over the runs.
     pub fn cpu_s_per_operation(&self) -> f64 {
         let cost = |run: &Run| run.cpu_s() / (run.iops * run.elapsed_s);
         self.median_of(|run| (run.iops > 0.0).then(|| cost(run)))

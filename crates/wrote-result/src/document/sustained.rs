@@ -17,7 +17,7 @@ pub const CHANGED_SHARE_MAX: f64 = 0.75;
 pub struct Sustained {
     /// Bytes of the file. When it is full, writes continue at its start.
     pub file_bytes: u64,
-    /// The throughput, piece by piece, in the order in which they were written.
+    /// The throughput of each piece, in order.
     pub samples: Vec<Sample>,
     /// Where it changed; none where no change was found.
     pub changes: Vec<Change>,

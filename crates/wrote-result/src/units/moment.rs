@@ -1,4 +1,4 @@
-//! Points in time, and ages, as a user writes them.
+//! Parses points in time, and ages.
 
 use jiff::civil::DateTime;
 use jiff::{Span, Timestamp, Zoned};
@@ -15,7 +15,7 @@ pub fn parse_moment(text: &str) -> Result<Timestamp, String> {
 
 /// Reads a time or an age at the time `now`, in whose zone dates and days are.
 fn moment_at(text: &str, now: &Zoned) -> Option<Timestamp> {
-    // A zone's name in brackets: without this line it would be taken for one of the local zone.
+    // A zone's name in brackets: without this check it would be treated as local time.
     if text.contains('[') {
         return text.parse::<Zoned>().ok().map(|zoned| zoned.timestamp());
     }
@@ -25,7 +25,7 @@ fn moment_at(text: &str, now: &Zoned) -> Option<Timestamp> {
     if let Ok(civil) = text.parse::<DateTime>() {
         return now.time_zone().to_timestamp(civil).ok();
     }
-    // A sign would leave open whether the age or the time is meant.
+    // With a sign it would be ambiguous whether an age or a time is meant.
     let age: Span = text.parse().ok().filter(|_| !text.starts_with(['-', '+']))?;
     now.checked_sub(age.abs()).ok().map(|then| then.timestamp())
 }

@@ -1,4 +1,4 @@
-//! A store that fails as networks and servers do: refuses, is slow, loses answers, interrupts.
+//! A store that fails like networks and servers: it refuses, is slow, loses answers, interrupts.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -22,13 +22,13 @@ pub enum Fault {
     None,
     /// It is refused without effect.
     Refuse,
-    /// It is done, and its answer is lost.
+    /// The request succeeds, but its answer is lost.
     LoseAnswer,
-    /// It is done after a while.
+    /// The request succeeds after a while.
     Slow,
     /// It is never answered.
     Hang,
-    /// Its body breaks off, or ends early.
+    /// Its body is interrupted, or ends early.
     BreakOff,
     /// Its body has a wrong byte.
     Change,

@@ -176,7 +176,7 @@ fn a_summary_counts_the_sealed_segments_that_wait_and_names_those_that_are_nowhe
     assert_eq!((waiting.segments, waiting.missing), (sealed.len() as u64, None));
     assert_eq!(waiting.bytes, sealed.iter().map(|segment| segment.bytes).sum::<u64>());
     assert_eq!(waiting.end_sequence, sealed.last().unwrap().end_sequence);
-    // The shipped ones are removed, and two more that nothing has shipped.
+    // The shipped ones are removed, and two unshipped ones.
     for number in 1..=shipped.segments + 2 {
         fs::remove_file(folder.path().join(segment_name(number))).unwrap();
     }
@@ -361,7 +361,7 @@ fn a_reader_finds_the_first_record_of_a_time_in_the_store_and_in_the_local_log()
             let mut reader = open(local);
             reader.seek_time(moment).unwrap();
             assert_eq!(rest(&mut reader), expected, "local: {local}, {before} before");
-            // From any place, and more than once.
+            // From any position, and more than once.
             moved.seek_time(moment).unwrap();
             let first = moved.next_within(Duration::ZERO).unwrap();
             assert_eq!(first.map(|record| record.sequence), expected.first().copied());
