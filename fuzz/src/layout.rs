@@ -41,11 +41,11 @@ impl Shape {
 struct Batch {
     records: u8,
     len: u8,
-    /// The record that is passed over, if it is in the batch.
+    /// The skipped record, if it is in the batch.
     skipped: u8,
     /// The last record is cut off and written again by the next batch.
     is_cut: bool,
-    /// The batch counts only with all its records, where it is not cut.
+    /// The batch is atomic, unless it is cut.
     is_whole: bool,
 }
 

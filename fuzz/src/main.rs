@@ -27,7 +27,7 @@ struct Input {
     then: NextStep,
 }
 
-/// The next step with a damaged log after reading it.
+/// The action on a damaged log after reading it.
 #[derive(Arbitrary, Clone, Copy, Debug, PartialEq, Eq)]
 enum NextStep {
     Nothing,

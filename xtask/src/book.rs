@@ -19,7 +19,7 @@ const CONFIG: &str = "docs/book.toml";
 /// Make a book of the documents, in `target/book/html`, and check every link in it.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Install no mdBook; fail where it is missing
+    /// Install no mdBook; fail if it is missing
     #[arg(long)]
     no_install: bool,
 }

@@ -27,7 +27,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The program is linked statically. The files contain no path, user or time of this machine.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Install no tool; fail where one is missing
+    /// Install no tool; fail if one is missing
     #[arg(long)]
     no_install: bool,
 }

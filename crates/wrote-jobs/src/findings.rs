@@ -35,7 +35,7 @@ pub struct Evidence<'a> {
     pub device_counts: bool,
     /// Whether the file system is in memory (tmpfs, ramfs).
     pub in_memory: bool,
-    /// The rate at which the generator makes data, in bytes per second; 0 where not measured.
+    /// The rate at which the generator makes data, in bytes per second; 0 if not measured.
     pub generator_bytes_per_s: f64,
     /// File bytes that all runs together wrote.
     pub written_bytes_total: u64,

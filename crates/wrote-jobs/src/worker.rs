@@ -30,9 +30,9 @@ use wrote::engine::{Buffer, Completion, Engine, FileId, Op};
 use wrote_machine::usage::Usage;
 use wrote_result::{Error, Stop};
 
-/// The most operations that a worker submits or waits for together, where the task gives no number:
-/// more save few calls and switches. A worker waits for at most half of its depth, so that the
-/// device always has work.
+/// The most operations that a worker submits or waits for together, if the task sets no number.
+/// More would hardly save calls and context switches. A worker waits for at most half of its depth,
+/// so that the device always has work.
 const TOGETHER_MAX: usize = 32;
 /// If the task sets no number, a worker collects completions for this time. It notices a completion
 /// late by at most this.

@@ -26,7 +26,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns the use until now; all 0 where the kernel does not report it.
+    /// Returns the use until now; all 0 if the kernel does not report it.
     pub fn now() -> Usage {
         Usage::of(UsageWho::RUSAGE_SELF)
     }
@@ -46,7 +46,7 @@ impl Usage {
     /// Returns the use by another running process, with its ended threads, without its children.
     ///
     /// From proc_pid_stat(5) and proc_pid_status(5): CPU times are in clock ticks of 10 ms, and
-    /// context switches are its first thread's. None where there is no such process.
+    /// context switches are its first thread's. None if there is no such process.
     pub fn of_process(pid: u32) -> Option<Usage> {
         let read = |file| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
         let (stat, status) = (read("stat")?, read("status")?);

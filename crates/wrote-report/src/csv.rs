@@ -119,7 +119,7 @@ const ROW_DURABLE: [LatencyField; 5] = [
     ("row_durable_ns_max", |of| of.max.to_string()),
 ];
 
-/// Returns the fields of a latency; empty where there is none.
+/// Returns the fields of a latency; empty if there is none.
 pub fn latencies(latency: Option<&Latency>, fields: &[LatencyField]) -> Vec<Field> {
     fields.iter().map(|(name, value)| (*name, text(latency.map(value)))).collect()
 }

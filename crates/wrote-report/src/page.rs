@@ -1,4 +1,4 @@
-//! A page for a screen: facts and prose, broken into lines.
+//! Lays out facts and prose for a screen, broken into lines.
 
 use crate::Screen;
 use crate::paint::{Tone, ascii};

@@ -5,7 +5,7 @@ use wrote_result::compare;
 use wrote_result::document::Finding;
 use wrote_result::finding::IDS;
 
-/// Returns the id of the chapter that explains a finding; empty where there is none.
+/// Returns the id of the chapter that explains a finding; empty if there is none.
 pub fn id_of(finding: &str) -> String {
     if IDS.contains(&finding) { format!("meaning-{finding}") } else { String::new() }
 }

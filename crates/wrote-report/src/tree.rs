@@ -105,7 +105,7 @@ pub struct Remark {
     pub weight: Weight,
     /// Its id: `ram-not-disk`.
     pub id: String,
-    /// The id of the chapter that explains it; empty where there is none.
+    /// The id of the chapter that explains it; empty if there is none.
     pub chapter: String,
     pub text: String,
     /// Labels and the facts after them.
@@ -130,7 +130,7 @@ pub struct Card {
     pub purpose: String,
     /// The way in words.
     pub way: String,
-    /// Its figure; empty where no row is known.
+    /// Its figure; empty if no row is known.
     pub figure: String,
     /// The reach of its interval: `±6%`.
     pub spread: String,

@@ -31,8 +31,8 @@ pub fn compare(old: &Document, new: &Document) -> Result<Comparison, Error> {
 
 /// Compares `new` with `old`, row by row, where some settings may differ.
 ///
-/// Pairs rows by their names. With allowed differences it also pairs them by their places, in a
-/// workload without a common name and with equally many rows.
+/// Pairs rows by their names. With allowed differences it also pairs rows by position, in workloads
+/// with equally many rows and no common name.
 ///
 /// # Errors
 ///
@@ -93,7 +93,7 @@ fn nothing_in_common(not_compared: &[NotCompared]) -> Error {
     ))
 }
 
-/// Fails where a row became slower by more than `share` (0.05 is 5 %), and where a row of the old
+/// Fails if a row became slower by more than `share` (0.05 is 5 %), and where a row of the old
 /// result was not compared: a check of no row must not pass.
 ///
 /// A row is slower if its verdict is [`Verdict::Slower`], so that its 95 % interval is wholly on

@@ -53,7 +53,7 @@ pub struct Document {
     pub ranks: Option<Ranks>,
     /// The scenarios that were measured.
     pub scenarios: Vec<Scenario>,
-    /// The main figures, each with the simplest way to reach it; absent where the scenarios have no
+    /// The main figures, each with the simplest way to reach it; absent if the scenarios have no
     /// such question.
     pub answers: Option<Vec<Answer>>,
     /// Whether the disk suits programs, if requested (`wrote fit`).
@@ -262,8 +262,8 @@ pub struct Advice {
     pub action: String,
     /// The measured reason.
     pub because: String,
-    /// The code with the library `wrote`: a whole file of Rust that compiles as it is. Absent
-    /// where `code` has it already.
+    /// The code with the library `wrote`: a whole file of Rust that compiles as it is. Absent if
+    /// `code` has it already.
     pub with_wrote: Option<String>,
     /// The code in Rust: with the standard library where `with_wrote` is present.
     pub code: String,

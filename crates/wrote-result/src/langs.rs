@@ -82,8 +82,8 @@ pub enum State {
 pub struct Place {
     /// The disk under the path.
     pub target: Target,
-    /// The drive's own rate, measured in the same run; none where there is no direct I/O, no room
-    /// for its file, or nothing to measure against it: only texts are saved.
+    /// The drive's own rate, measured in the same run; none if there is no direct I/O, no room for
+    /// its file, or nothing to measure against it: only texts are saved.
     pub drive: Option<Drive>,
     /// The workloads, in the order they ran. A workload that can't run here is left out: cold reads
     /// where the page cache keeps the file.

@@ -72,7 +72,7 @@ pub fn distinguishable(a: &Interval, b: &Interval) -> bool {
     a.ci95_high < b.ci95_low || b.ci95_high < a.ci95_low
 }
 
-/// Returns the figures of a histogram of nanoseconds; all 0 where it is empty.
+/// Returns the figures of a histogram of nanoseconds; all 0 if it is empty.
 pub fn latency(histogram: &Histogram<u64>) -> Latency {
     if histogram.is_empty() {
         return Latency::default();

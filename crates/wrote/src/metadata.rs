@@ -189,7 +189,7 @@ fn group_as_others(mode: Mode) -> Mode {
 }
 
 /// Reads all attributes that this process may see, by two calls of one family (`listxattr(2)`,
-/// `getxattr(2)`); none where the file system has none.
+/// `getxattr(2)`); none if the file system has none.
 fn xattrs(
     list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
     get: impl Fn(&CStr, &mut [u8]) -> Result<usize, Errno>,

@@ -139,7 +139,7 @@ fn fetched(command: impl Fn() -> Command) -> Result<(), Failure> {
 }
 
 /// Unpacks programs of Debian packages into `target/clients`, unless installed. Without `install`
-/// the step is skipped where they are not.
+/// the step is skipped if they are not.
 pub fn unpacked(install: bool) -> Result<(), Failure> {
     let whole = target().join("clients");
     let list = PACKAGES.join("\n");

@@ -8,7 +8,7 @@ use serde::Deserialize;
 pub struct Outcome {
     /// Bytes of files or messages.
     pub bytes: u64,
-    /// Reads, writes, saves or messages; 0 where the program does not count them.
+    /// Reads, writes, saves or messages; 0 if the program does not count them.
     #[serde(default)]
     pub operations: u64,
     /// From the first operation to the last acknowledgement, in seconds.

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 /// Figures of a piece of work. A key that does not apply is left out of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Bytes of the file or the messages; 0 where the program does not count them.
+    /// Bytes of the file or the messages; 0 if the program does not count them.
     pub bytes: u64,
-    /// Saves or messages; 0 where the work has neither.
+    /// Saves or messages; 0 if the work has neither.
     pub operations: u64,
     /// Seconds until the bytes were as safe as asked.
     pub elapsed_s: f64,

@@ -90,7 +90,7 @@ fn fault_of_text(
     Some(format!("{line}: `{phrase}` ({better}): {shown:?}"))
 }
 
-/// Returns the sign before comments in this kind of file: empty where every line is prose, `None`
+/// Returns the sign before comments in this kind of file: empty if every line is prose, `None`
 /// where no line is.
 fn sign(file: &str) -> Option<&'static str> {
     match file.rsplit(['.', '/']).next() {

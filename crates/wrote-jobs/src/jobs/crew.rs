@@ -61,7 +61,7 @@ pub fn engine_options(specs: &[&JobSpec]) -> Vec<Options> {
     specs.iter().map(&mut of).collect()
 }
 
-/// Returns a job's operations, or an error where its files have no room for one.
+/// Returns a job's operations, or an error if its files have no room for one.
 pub fn sequence(spec: &JobSpec, regions: Vec<Range<u64>>) -> Result<Sequence, Error> {
     let outline = Outline { spec: spec.clone(), regions };
     Sequence::new(outline).ok_or_else(|| {

@@ -118,7 +118,7 @@ pub fn kind(path: &Path) -> Result<Kind, Error> {
     Err(Error::Usage(format!("{shown}: is neither a file nor a block device")))
 }
 
-/// Bytes of the blocks of a file; 0 where it does not exist.
+/// Bytes of the blocks of a file; 0 if it does not exist.
 pub fn allocated_bytes(path: &Path) -> u64 {
     // In units of 512 bytes, whatever the file system's block (`stat(2)`).
     std::fs::metadata(path).map_or(0, |metadata| metadata.blocks() * 512)

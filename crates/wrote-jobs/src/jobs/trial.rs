@@ -115,7 +115,7 @@ fn check_new(path: &Path, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Fails where the kernel refuses this access: by permissions, a mount or file system that is
+/// Fails if the kernel refuses this access: by permissions, a mount or file system that is
 /// read-only, or the attribute `i` (`faccessat2(2)`, `chattr(1)`).
 fn check_access(path: &Path, access: Access) -> io::Result<()> {
     let refused = match accessat(CWD, path, access, AtFlags::EACCESS) {

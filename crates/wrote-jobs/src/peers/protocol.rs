@@ -307,7 +307,7 @@ impl<P: Post> Ranks<P> {
         }
     }
 
-    /// Reads the received messages. Fails where the group is broken, or this rank is to stop.
+    /// Reads the received messages. Fails if the group is broken, or this rank is to stop.
     fn read_post(&self) -> Result<(), Error> {
         while let Some((from, bytes)) = self.post.receive() {
             let letter = Letter::read(from, bytes);

@@ -78,7 +78,7 @@ struct Timed {
     operations: Histogram<u64>,
     /// Each flush alone.
     flushes: Histogram<u64>,
-    /// Each write until it was durable (M11); empty where nothing flushes except at the end.
+    /// Each write until it was durable (M11); empty if nothing flushes except at the end.
     durable: Histogram<u64>,
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
-/// Checks the limits on a device; none where this process's groups are not visible.
+/// Checks the limits on a device; none if this process's groups are not visible.
 pub(super) fn disk_limit(world: &World, device: &str) -> Option<Check> {
     let groups = groups(world.root.folder(), "blkio", "io")?;
     let number = world.root.text(&format!("sys/block/{device}/dev"))?;

@@ -16,11 +16,11 @@ pub(super) struct World {
     pub root: Root,
     /// The file system and device under the path.
     pub target: Target,
-    /// The devices below; empty where none is visible.
+    /// The devices below; empty if none is visible.
     pub stack: Stack,
     /// Whether io_uring may be used, or the kernel's refusal.
     pub io_uring: Result<(), String>,
-    /// Inodes of the file system: all, and free ones. All is 0 where it makes them on demand.
+    /// Inodes of the file system: all, and free ones. All is 0 if it makes them on demand.
     pub inodes: (u64, u64),
     pub swaps: Vec<Swap>,
     pub file: FileFacts,

@@ -32,7 +32,7 @@ pub struct Reference {
     pub value: f64,
     /// Its meaning.
     pub title: String,
-    /// The word beside it; empty where it has none.
+    /// The word beside it; empty if it has none.
     pub word: &'static str,
 }
 

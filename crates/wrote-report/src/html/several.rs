@@ -29,7 +29,7 @@ struct One<'a> {
     document: &'a Document,
 }
 
-/// A row by its name: its workload, and itself in each result that has it.
+/// A row by name: its workload, and the row in each result that has it.
 struct Across<'a> {
     name: &'a str,
     workload: &'a str,

@@ -127,7 +127,7 @@ pub struct Change {
     pub new: f64,
     /// `new / old`.
     pub ratio: f64,
-    /// The lower end of the ratio's 95 % interval; absent where a side has a single run.
+    /// The lower end of the ratio's 95 % interval; absent if a side has a single run.
     pub ci95_low: Option<f64>,
     /// The upper end.
     pub ci95_high: Option<f64>,

@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Counts the intervals that hold 1 among 100, of two sides of `runs` equal runs.
+    /// Compares two sides of `runs` equal runs 100 times, and counts the intervals that contain 1.
     fn coverage_percent(runs: usize, shape: u32) -> f64 {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(runs as u64 * 10 + u64::from(shape));
         const TRIALS: u32 = 100;

@@ -14,7 +14,7 @@ pub struct Fit {
     pub program: String,
     /// The version whose pattern was run.
     pub version: String,
-    /// The verdict over all of its published rules; none where there is no such rule.
+    /// The verdict over all of its published rules; none if there is no such rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<FitVerdict>,
     /// Its rules, and figures without a rule.

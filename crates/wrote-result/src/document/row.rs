@@ -96,7 +96,7 @@ pub struct Run {
     /// Bytes that any process read from the block device in the run.
     pub device_read_bytes: Option<u64>,
     /// Peak resident memory, in bytes: for whole files in the run, else in the process until then;
-    /// in `serve` of the server's process. None where the kernel cannot reset the peak.
+    /// in `serve` of the server's process. None if the kernel cannot reset the peak.
     pub max_rss_bytes: Option<u64>,
     /// The largest number of operations in flight.
     pub iodepth_reached: u32,
@@ -270,7 +270,7 @@ impl Row {
         self.median_of(|run| (run.iops > 0.0).then(|| cost(run)))
     }
 
-    /// Returns the median of a figure over the runs that have it; 0 where no run has it.
+    /// Returns the median of a figure over the runs that have it; 0 if no run has it.
     pub fn median_of(&self, figure: impl Fn(&Run) -> Option<f64>) -> f64 {
         median(&self.runs.iter().filter_map(figure).collect::<Vec<f64>>())
     }

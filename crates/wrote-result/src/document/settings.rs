@@ -81,8 +81,8 @@ pub struct Settings {
     /// The blocks that a random job uses more than others, in fio's words: `zipf:1.2`,
     /// `zoned:60/10:40/90`.
     pub random_distribution: Option<String>,
-    /// The percent of a random job's operations at a random offset; the others follow the last
-    /// one. Absent where all are.
+    /// The percent of a random job's operations at a random offset; the others follow the last one.
+    /// Absent if all are.
     pub percentage_random: Option<u32>,
     /// Seconds of each pause between operations, where the job pauses (fio's `thinktime`).
     pub thinktime_s: Option<f64>,
@@ -108,8 +108,8 @@ pub struct Settings {
     pub message_bytes_min: Option<u64>,
     /// Messages of one run.
     pub messages: Option<u64>,
-    /// Concurrent producers. Each submits one message after the other; absent where every message
-    /// has its own task.
+    /// Concurrent producers. Each submits one message after the other; absent if every message has
+    /// its own task.
     pub producers: Option<u32>,
     /// The kind of the producers: `one task`, `threads`, `tasks`, `a task a message`.
     pub producers_are: Option<String>,

@@ -19,7 +19,7 @@ pub struct Sustained {
     pub file_bytes: u64,
     /// The throughput of each piece, in order.
     pub samples: Vec<Sample>,
-    /// Where it changed; none where no change was found.
+    /// Where it changed; none if no change was found.
     pub changes: Vec<Change>,
     /// The throughput before the first cliff, from the change before it on; where there is no cliff
     /// from the start to the first change, or to the end.
@@ -27,12 +27,12 @@ pub struct Sustained {
     /// The throughput after the last change, or of all where there is none.
     pub sustained_bytes_per_s: Interval,
     /// The throughput right after the idle pause, of as many bytes as the burst had or as fit in 10
-    /// seconds; none where there was no pause.
+    /// seconds; none if there was no pause.
     pub recovered_bytes_per_s: Option<Interval>,
     /// The length of the pause, in seconds. There is one only after a cliff.
     pub idle_s: Option<f64>,
     /// Whether a steady state was reached, by the rule of SNIA's Solid State Storage Performance
-    /// Test Specification; none where there are too few samples.
+    /// Test Specification; none if there are too few samples.
     pub steady_state: Option<SteadyState>,
 }
 

@@ -27,7 +27,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Returns the difference to `earlier`; 0 where a counter went backwards.
+    /// Returns the difference to `earlier`; 0 if a counter went backwards.
     pub fn since(&self, earlier: &Counters) -> Counters {
         Counters {
             read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),

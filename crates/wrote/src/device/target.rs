@@ -125,7 +125,7 @@ pub struct BlockDevice {
     /// The smallest unit written without reading first, in bytes; the logical block if `/sys` does
     /// not show it.
     pub physical_block_bytes: u32,
-    /// The transfer that it prefers for streams, in bytes: the stripe of a RAID; 0 where it reports
+    /// The transfer that it prefers for streams, in bytes: the stripe of a RAID; 0 if it reports
     /// none.
     pub optimal_io_bytes: u32,
     /// `write back` (a volatile cache: flushes matter), `write through`, or `unknown`.

@@ -50,7 +50,7 @@ pub struct SegmentStart {
     pub number: u64,
     /// The sequence of its first record.
     pub first_sequence: u64,
-    /// The bytes of the segment before, up to the end of its last batch; 0 where there was none.
+    /// The bytes of the segment before, up to the end of its last batch; 0 if there was none.
     pub previous_bytes: u64,
     /// When it was started, by the writer's clock, at the latest when its first record was written.
     pub created_at: SystemTime,

@@ -87,7 +87,7 @@ pub(super) struct Terms {
     pub sync: SyncPolicy,
     pub durable: Durable,
     pub prepare: Prepare,
-    /// Whether zeros are left out where they cost more than they save.
+    /// Whether zeros are left out if they cost more than they save.
     pub may_omit_zeros: bool,
     pub promise: Promise,
     pub recovered: Recovered,

@@ -32,7 +32,7 @@ const EXAMINED: usize = 50;
 /// Controls are judged only with at least this many moments: with fewer, their promises may hold.
 const MANY: usize = 100;
 
-/// Replays a log over the image from before it; fails where a promise is broken.
+/// Replays a log over the image from before it; fails if a promise is broken.
 pub fn replay(
     program: &Path,
     file_system: FileSystem,
@@ -121,8 +121,8 @@ impl<'a> Replay<'a> {
         step.marks.iter().try_for_each(|mark| self.lines.add(mark))
     }
 
-    /// Cuts the power now, or while the changes of a step are in the cache; fails where a promise
-    /// is broken.
+    /// Cuts the power now, or while the changes of a step are in the cache; fails if a promise is
+    /// broken.
     fn cut(&mut self, cached: Option<(&Step, u64)>) -> Result<(), Failure> {
         check_interrupted()?;
         let mut disk = Disk::copied(self.folder.path(), self.file_system, &self.image, |copy| {

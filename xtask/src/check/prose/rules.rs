@@ -28,7 +28,7 @@ impl Rules {
     }
 }
 
-/// Returns the rule that `text` defines: its first word is the id, and the next one is not another.
+/// Returns the rule that `text` defines, if it begins with a single rule's id.
 fn defined(text: &str) -> Option<&str> {
     let mut words = text.split_whitespace();
     let id = words.next().map(|word| word.trim_end_matches([':', '.'])).filter(|id| is_id(id))?;

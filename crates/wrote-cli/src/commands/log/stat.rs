@@ -45,7 +45,7 @@ pub(super) struct JsonSummary {
     format: String,
     /// Whether it was closed after its last record; left out of lines, which have no mark for it.
     closed: Option<bool>,
-    /// The process that has it open for writing; left out where none has.
+    /// The process that has it open for writing; left out if none has.
     writer_process: Option<u32>,
     first_sequence: u64,
     next_sequence: u64,

@@ -81,7 +81,7 @@ struct JsonDamage {
     path: String,
     offset_bytes: u64,
     sequence: u64,
-    /// Left out where it is unknown.
+    /// Left out if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     records: Option<u64>,
     because: String,

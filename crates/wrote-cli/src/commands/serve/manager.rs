@@ -1,4 +1,4 @@
-//! Messages to the service manager, as sd_notify(3) describes; none where there is no manager.
+//! Messages to the service manager, as sd_notify(3) describes; none if there is no manager.
 
 use sd_notify::{NotifyState, notify};
 use std::thread;

@@ -109,7 +109,7 @@ fn omrelp_loses_nothing_when_the_server_is_restarted_in_the_middle() {
     serving.wait_until(|figures| figures.messages > 100);
     let serving = serving.restart();
     rsyslog.give(after);
-    // An unanswered message is resent, and may then be there twice.
+    // An unanswered message is resent, and may then occur twice.
     let last = lines.last().unwrap().as_bytes();
     while !serving.records().iter().any(|message| message == last) {
         std::thread::sleep(std::time::Duration::from_millis(20));

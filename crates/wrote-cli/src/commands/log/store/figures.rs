@@ -52,7 +52,7 @@ struct JsonUnshipped {
     bytes: u64,
     /// The sequence after the last record in them.
     end_sequence: u64,
-    /// Segments that are in neither place, left out where there are none.
+    /// Segments that are in neither place, left out if there are none.
     missing: Option<JsonMissing>,
 }
 
@@ -205,7 +205,7 @@ struct JsonVerified<'a> {
 struct JsonDamage<'a> {
     object: &'a str,
     sequence: u64,
-    /// Left out where it is unknown.
+    /// Left out if it is unknown.
     records: Option<u64>,
     because: &'a str,
 }
