@@ -14,7 +14,7 @@ pub enum Picture {
     Pages,
 }
 
-/// Makes the pictures asked for; all where none was.
+/// Makes the requested pictures, by default all.
 pub fn picture(only: &[Picture]) -> Result<(), Failure> {
     let is_wanted = |picture| only.is_empty() || only.contains(&picture);
     if is_wanted(Picture::Stall) {

@@ -155,8 +155,8 @@ struct Timed {
 
 const ALL: &str = "all";
 
-/// Puts the steps of a run into the table of the page: the run's own column replaced, the other as
-/// it was.
+/// Puts the steps of a run into the table of the page: replaces the run's own column, and keeps the
+/// other.
 fn written(text: &str, steps: &Steps, is_busy: bool) -> Result<String, Failure> {
     let (before, old, after) = parts(text)?;
     let old = rows(old);

@@ -16,7 +16,7 @@ fn kept(capacity_bytes: u64) -> u64 {
 }
 
 /// Returns the bytes that a run's files may take on a file system of `capacity_bytes` with
-/// `free_bytes` free: 10 % of the capacity or 5 GiB, whichever is smaller, stays free.
+/// `free_bytes` free: 10 % of the capacity or 5 GiB, whichever is smaller, must stay free.
 pub fn budget(capacity_bytes: u64, free_bytes: u64) -> u64 {
     free_bytes.saturating_sub(kept(capacity_bytes))
 }

@@ -91,7 +91,7 @@ impl Line<'_> {
         Column::figures("HERE (95 %)", Keep::Always, here).titled("Here (95 %)")
     }
 
-    /// The verdict, or these words where there is no rule.
+    /// The verdict, or these words without a rule.
     fn verdict(without: &'static str) -> Column<'static, Self> {
         let words = move |of: &Self| of.rule.verdict.map_or(without, FitVerdict::words).to_owned();
         let verdict = Column::words("VERDICT", Keep::Always, words);

@@ -67,7 +67,7 @@ pub struct Bars {
     pub is_reserved: bool,
 }
 
-/// A row for HTML: its class, and its cells, each with whether it is a figure.
+/// A row for HTML: its class, and its cells; each is marked as a figure or text.
 pub type Line = (&'static str, Vec<(String, bool)>);
 
 /// The formats that show a part.

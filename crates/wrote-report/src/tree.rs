@@ -176,7 +176,7 @@ impl<'a> Section<'a> {
         Section { role, title: title.into(), lede: lede.into(), blocks, ..Section::default() }
     }
 
-    /// Makes a section with a list under its title; `None` where the list is empty.
+    /// Makes a section with a list under its title; `None` if the list is empty.
     pub fn list(title: &str, lines: Vec<String>) -> Option<Section<'a>> {
         let blocks = vec![Block::notes(Style::List, lines)];
         (!blocks[0].is_empty()).then(|| Section::new(Role::Part, title, "", blocks))

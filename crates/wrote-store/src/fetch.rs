@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt;
 /// The number of times that an interrupted download is started again.
 const TRIES: u32 = 3;
 
-/// A segment that was fetched.
+/// A fetched segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fetched {

@@ -5,7 +5,7 @@
 //! and continues in the local folder where the store ends. The objects' names suffice to find them:
 //! there is no manifest that could be lost or wrong.
 //!
-//! The crate knows no terminal. Its work on the network is async, in tokio.
+//! The crate does not use a terminal. Its network code is async, in tokio.
 
 #![forbid(unsafe_code)]
 

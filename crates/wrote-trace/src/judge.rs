@@ -329,7 +329,7 @@ impl Found {
     }
 }
 
-/// Shows a path relative to the folder in which the program was started.
+/// Shows a path relative to the program's working directory.
 fn shown(path: &Path, folder: &Path) -> String {
     match path.strip_prefix(folder).unwrap_or(path).to_string_lossy() {
         path if path.is_empty() => "a file without a name".into(),

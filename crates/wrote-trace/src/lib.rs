@@ -142,8 +142,7 @@ fn command_of(process: i32) -> Vec<OsString> {
     words.map(|word| OsString::from_vec(word.to_owned())).collect()
 }
 
-/// Runs a program unwatched, without its output. Returns its time in seconds; `None` where it
-/// fails.
+/// Runs a program unwatched, without its output. Returns its time in seconds; `None` if it fails.
 fn time(command: &[OsString]) -> io::Result<Option<f64>> {
     let started = Instant::now();
     let mut program = Command::new(&command[0]);

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 /// Positions of all entries in a log.
 ///
-/// Both numbers increase by one with each entry. Only where a snapshot replaced entries, the index
-/// jumps, and a new stretch begins.
+/// Both numbers increase by one with each entry. Only where a snapshot replaced entries does the
+/// index jump, and a new stretch begins.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Places {
     /// Stretches in order. Indexes increase from stretch to stretch.

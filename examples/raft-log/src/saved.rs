@@ -16,7 +16,7 @@ impl Saved {
         Saved { path: folder.join(name) }
     }
 
-    /// Returns the value that was saved last, or `None`.
+    /// Returns the last saved value, or `None`.
     pub fn load<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
         match wrote::read(&self.path) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),

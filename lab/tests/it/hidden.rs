@@ -72,7 +72,7 @@ fn a_reader_returns_no_altered_record_whatever_a_read_finds() {
             operation += 1;
         }
         assert!(operation > 5, "{fault:?}: {operation} reads");
-        // A misdirected read is right when repeated; rot stays.
+        // Repeating a misdirected read succeeds; rot stays.
         assert!(whole < operation || fault == Fault::Misdirected, "{fault:?}");
     }
 }

@@ -262,7 +262,7 @@ fn link_bytes_per_s(links: &[Link]) -> Option<(f64, &str)> {
 }
 
 /// Finds direct or durable rows that were faster than the link to the drive: a cache above it
-/// answered. Where several drives lie below, their links add up, and nothing is known.
+/// answered. With several drives their links add up, so there is no finding.
 pub(super) fn above_link(evidence: &Evidence) -> Option<Finding> {
     let links = &evidence.watched.after.links;
     if links.iter().any(|link| link.disk != links[0].disk) {

@@ -138,7 +138,7 @@ impl GroupReport {
 
 /// Receives the progress of a run of jobs. Every method defaults to a no-op.
 pub trait Watcher {
-    /// Called before the run examines a group's files. Where it fails, the group does not run.
+    /// Called before the run examines a group's files. If it fails, the group does not run.
     fn before(&mut self) -> Result<(), Error> {
         Ok(())
     }
@@ -147,8 +147,8 @@ pub trait Watcher {
     /// Called several times per second while a group runs, with the bytes that its jobs have read
     /// and written, and the estimated progress from 0 to 1.
     fn progress(&mut self, _read_bytes: u64, _written_bytes: u64, _fraction: f64) {}
-    /// Called when all jobs of a group are ready, before their clock starts. Where it fails, no
-    /// job of the group begins.
+    /// Called when all jobs of a group are ready, before their clock starts. If it fails, no job of
+    /// the group begins.
     fn ready(&mut self) -> Result<(), Error> {
         Ok(())
     }

@@ -129,7 +129,7 @@ fn check_access(path: &Path, access: Access) -> io::Result<()> {
     }
 }
 
-/// Refuses a file that would be longer than the process may make one (`RLIMIT_FSIZE`).
+/// Refuses a file that would exceed the process's limit (`RLIMIT_FSIZE`).
 fn check_length(using: &Use) -> Result<(), Error> {
     let Use { spec, found, region, .. } = using;
     let Some(limit_bytes) = getrlimit(Resource::Fsize).current else { return Ok(()) };

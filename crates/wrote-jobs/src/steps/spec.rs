@@ -138,7 +138,7 @@ pub enum Step {
     Fdatasync { file: String },
     /// `fsync(2)`.
     Fsync { file: String },
-    /// `sync_file_range(2)` of the whole file: its writing begins, and is not waited for.
+    /// `sync_file_range(2)` of the whole file: starts its writing without waiting for it.
     SyncFileRange { file: String },
     /// `fsync(2)` of the folder.
     FsyncFolder,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use wrote_result::document::Limit;
 
-/// Stops of the process, or of another one of its group, by a limit on CPUs.
+/// How often a CPU limit stopped the process, or another one of its group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Throttled {
     /// The number of periods with a stop (of 0.1 s by default).

@@ -40,7 +40,7 @@ pub fn spreads(label: &str, spreads: &[Spread]) -> Picture {
                     &format!("bin {}", spread.class),
                     format!("{name}: {percent:.2} % from {low} to {high} ({count})"),
                 );
-                // A single slow operation is still seen.
+                // A single slow operation stays visible.
                 let height = (bottom - top) * share.max(0.04);
                 plot.rectangle((from.log10(), bottom - height), (to.log10(), bottom), 1.0);
             }

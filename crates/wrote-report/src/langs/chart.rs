@@ -258,7 +258,7 @@ fn are_level(one: Cell, other: Cell) -> bool {
     has_spread(one) && has_spread(other) && !stats::distinguishable(one, other)
 }
 
-/// The word of the result, and what it means.
+/// A word of the result, and its meaning.
 fn survives(word: Survives) -> String {
     let meaning = match word {
         Survives::ProcessCrash => "a crash of the process, and none of the system",

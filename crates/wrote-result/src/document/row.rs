@@ -210,8 +210,8 @@ impl Row {
         }
     }
 
-    /// Returns whether in every run that was read back, each message is in the file once and
-    /// nothing else is.
+    /// Returns whether the file had every message once, and nothing else, in all runs that were
+    /// read back.
     pub fn has_all_records(&self) -> bool {
         self.runs.iter().filter_map(|run| run.records).all(|records| records.are_whole())
     }

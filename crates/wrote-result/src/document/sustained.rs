@@ -21,8 +21,8 @@ pub struct Sustained {
     pub samples: Vec<Sample>,
     /// Where it changed; none if no change was found.
     pub changes: Vec<Change>,
-    /// The throughput before the first cliff, from the change before it on; where there is no cliff
-    /// from the start to the first change, or to the end.
+    /// The throughput from the change before the first cliff to the cliff; without a cliff, from
+    /// the start to the first change or the end.
     pub burst_bytes_per_s: Interval,
     /// The throughput after the last change, or of all where there is none.
     pub sustained_bytes_per_s: Interval,

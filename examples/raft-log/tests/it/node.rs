@@ -89,7 +89,7 @@ async fn open(folder: &Path) -> LogStore<TypeConfig> {
     }
 }
 
-/// A cluster that runs.
+/// A running cluster.
 struct Cluster {
     network: Network,
     nodes: Vec<(Raft<TypeConfig>, Machine)>,

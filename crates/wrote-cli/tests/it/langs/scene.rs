@@ -124,7 +124,7 @@ impl Scene {
         document(&finish(&mut self.langs(ids, &format!("{more} --format json"))))
     }
 
-    /// Returns the folder in which programs are built.
+    /// Returns the folder that programs are built in.
     pub fn cache(&self) -> PathBuf {
         self.home().join("cache")
     }
