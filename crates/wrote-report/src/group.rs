@@ -37,7 +37,7 @@ impl<'a> Group<'a> {
         groups.into_iter().map(|(workload, rows)| Group { workload, rows, knee }).collect()
     }
 
-    /// Explains the marks of rows that are level with the best, or are not as asked.
+    /// Explains the marks of rows that are level with the best, or differ from the request.
     pub fn marks(&self, best: &Row, is_level: impl Fn(&Row) -> bool) -> Vec<Note> {
         let rows = || self.rows.iter().copied();
         let level = "no measurable difference from it: the 95 % intervals touch";
@@ -47,7 +47,7 @@ impl<'a> Group<'a> {
         level.into_iter().chain(self.fell_back()).collect()
     }
 
-    /// Explains the mark of rows that are not as asked.
+    /// Explains the mark of rows that differ from the request.
     pub fn fell_back(&self) -> Option<Note> {
         let any = self.rows.iter().any(|row| fell_back(row));
         any.then(|| Note::of_mark(Mark::FellBack, "not as asked: see the findings"))

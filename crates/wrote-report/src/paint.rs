@@ -64,7 +64,7 @@ pub enum Mark {
     Level,
     /// A rate that was missed.
     Missed,
-    /// A row that is not as asked.
+    /// A row that differs from the request.
     FellBack,
     /// A warning or a failure.
     Warning,

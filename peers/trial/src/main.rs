@@ -78,7 +78,7 @@ enum Work {
     },
     /// Open a log for writing, and close it.
     LogOpen {
-        /// How often.
+        /// How many times.
         #[arg(long, value_name = "N", default_value_t = 1)]
         times: u32,
         /// The folder of the log.

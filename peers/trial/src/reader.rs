@@ -10,7 +10,7 @@ use std::path::Path;
 /// The ways to read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
-    /// `wrote::Reader` as it comes.
+    /// `wrote::Reader` with its defaults.
     Reader,
     /// `BufReader<File>` with its default of 8 KiB.
     BufReader,

@@ -34,8 +34,8 @@ pub(super) struct RatioInterval {
 }
 
 impl Ratio {
-    /// Returns the ratio of the new values to the old ones; `None` where a side has no value, or
-    /// one that is not above 0.
+    /// Returns the ratio of the new values to the old ones; `None` if a side has no value, or a
+    /// value that is not positive.
     pub fn of(old: &[f64], new: &[f64]) -> Option<Ratio> {
         let positive = |values: &[f64]| {
             !values.is_empty() && values.iter().all(|value| value.is_finite() && *value > 0.0)
@@ -243,7 +243,8 @@ mod tests {
     fn of_two_sides_that_do_not_differ_95_intervals_in_100_hold_1_with_3_5_and_10_runs() {
         for runs in [3, 5, 10] {
             let mean = (0..3).map(|shape| coverage_percent(runs, shape)).sum::<f64>() / 3.0;
-            // Of 300 trials at 95 % fewer than 92 % hold 1 once in a hundred; the seeds are fixed.
+            // With 300 trials at 95 %, fewer than 92 % contain 1 in one case of a hundred; the
+            // seeds are fixed.
             assert!((92.0..=99.9).contains(&mean), "{runs} runs: {mean}");
         }
     }
