@@ -98,7 +98,7 @@ impl FitVerdict {
     }
 }
 
-/// Returns the latency that a figure is of: that of a flush, or of a transaction.
+/// Returns the latency of a figure: a flush's, or a transaction's.
 fn latency_of(of: &str, latency: Option<Latency>, flush: Option<Latency>) -> Option<Latency> {
     if of.starts_with("flush_") { flush } else { latency }
 }
@@ -145,9 +145,9 @@ impl FitRule {
         least.filter(|least| of.ends_with("_p99_ns") && *least < Latency::P99_COUNT_MIN)
     }
 
-    /// Returns the figure over the runs. Of too few operations for a P99 in each run it is that of
-    /// all runs together, 0 where they are too few as well; it lies between the least median of a
-    /// run and the slowest operation.
+    /// Returns the figure over the runs. With too few operations for a P99 in each run, it is taken
+    /// over all runs together, or 0 if these are too few as well. It lies between the least median
+    /// of a run and the slowest operation.
     fn here(of: &str, row: &Row) -> Interval {
         if FitRule::few(of, row).is_none() {
             return interval(&FitRule::figures(of, row));

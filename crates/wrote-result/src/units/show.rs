@@ -114,8 +114,8 @@ fn decimals(value: f64) -> usize {
 }
 
 /// Shows figures of one kind in one unit, each with three significant digits, and names the unit:
-/// that of the greatest, or the one below it where the least would be shown with fewer than two
-/// digits. `units` rise by 1000 each: [`TIMES`], [`RATES`] or [`COUNTS`].
+/// the greatest one's, or the next smaller unit if the least would be shown with fewer than two
+/// digits. `units` increase by 1000 each: [`TIMES`], [`RATES`] or [`COUNTS`].
 pub fn alike(values: &[f64], units: &[&'static str]) -> (Vec<String>, &'static str) {
     let positive = || values.iter().copied().filter(|value| *value > 0.0);
     let (least, most) = (positive().fold(f64::MAX, f64::min), positive().fold(0.0, f64::max));
