@@ -5,8 +5,9 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// Calls `act` with the bytes of an object. Another thread may change those of a bytearray or an
-/// array at that time, as with Python's own files; then either the old or the new ones are taken.
+/// Calls `act` with the bytes of an object. Another thread may change the bytes of a bytearray or
+/// an array at that time, as with Python's own files; then either the old or the new ones are
+/// taken.
 pub fn with_bytes<T>(
     data: &Bound<'_, PyAny>,
     act: impl FnOnce(&[u8]) -> PyResult<T>,

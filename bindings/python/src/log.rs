@@ -96,7 +96,7 @@ impl Log {
         })
     }
 
-    /// Appends consecutive records, of which all or none are there after a crash. Returns one
+    /// Appends consecutive records. After a crash either all of them exist or none. Returns one
     /// ticket for all of them, which must fit into one buffer.
     fn append_all(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<Ticket> {
         with_all_bytes(records, |records| {

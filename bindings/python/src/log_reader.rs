@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wrote::Error;
 
-/// How long a wait may go without a look at Python's signals, such as that of Ctrl-C.
+/// How long a wait may take before it checks Python's signals, such as Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
 /// How many bytes of records are read at once, while other threads of Python run.
 const AHEAD_BYTES: usize = 64 << 10;

@@ -20,7 +20,7 @@ use wrote_bindings::Wakeup;
 #[pyclass(frozen, module = "wrote._wrote")]
 pub struct Waits {
     wakeup: Arc<Wakeup>,
-    /// Those that wait for the log's promise, and those that wait for more.
+    /// Waiters for the log's promise, and waiters for more.
     queues: Mutex<[VecDeque<Entry>; 2]>,
 }
 
