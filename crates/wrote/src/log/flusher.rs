@@ -31,7 +31,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use zeros::{Flushed, Zeros};
+use zeros::Zeros;
 
 /// The user data of a segment's flush. A batch uses the sequence of its first record.
 const FLUSH: u64 = 1 << 62;
@@ -106,6 +106,7 @@ struct Batch {
     slot: usize,
     bytes: u64,
     end_sequence: u64,
+    /// When it was ready, and first needed room.
     begun_at: Instant,
     /// Its write makes it durable, and all records before it are.
     is_durable: bool,
@@ -347,13 +348,14 @@ impl Flusher {
             if self.is_brief() && !self.has_room(state, &ready) {
                 break;
             }
+            let begun_at = Instant::now();
             if let Err(error) = self.make_room(state, &ready)? {
                 state.lack_room(self.taken, error);
                 break;
             }
             state.find_room();
             let closed = state.claims.take_ready().expect("one thread takes ready batches");
-            self.start_batch(state, closed)?;
+            self.start_batch(state, closed, begun_at)?;
             has_started = true;
         }
         let do_wait = self.has_all_in_flight() && state.claims.next_ready().is_some();
@@ -438,7 +440,12 @@ impl Flusher {
         Ok(())
     }
 
-    fn start_batch(&mut self, state: &LogState, closed: ClosedBatch) -> Result<(), Error> {
+    fn start_batch(
+        &mut self,
+        state: &LogState,
+        closed: ClosedBatch,
+        begun_at: Instant,
+    ) -> Result<(), Error> {
         let mut buffer = self.buffers[closed.slot].take().expect("the slot was in use");
         if closed.count == 0 {
             self.fill_slot(state, closed.slot, buffer);
@@ -472,7 +479,6 @@ impl Flusher {
         self.engine.queue(first_sequence, op);
         let slot = closed.slot;
         let (bytes, is_done) = (bytes as u64, false);
-        let begun_at = Instant::now();
         let batch = Batch { slot, bytes, end_sequence, begun_at, is_durable, is_done, in_written };
         self.batches.push_back(batch);
         self.taken = end_sequence;
@@ -701,9 +707,7 @@ impl Flusher {
             disk.bytes_per_s = pace::after_flush(disk.bytes_per_s, bytes, time);
         }
         if bytes > 0 {
-            let is_preparing = self.preparing.preparation().is_some_and(|next| !next.is_ready());
-            let flushed = Flushed { bytes, begun_at, in_written, is_preparing };
-            self.zeros.note_flush(&flushed, now);
+            self.zeros.note_flush(bytes, in_written, begun_at, now);
         }
         self.behind_bytes -= bytes;
         let mut counted = state.counted();

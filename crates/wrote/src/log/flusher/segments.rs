@@ -12,6 +12,7 @@ use super::super::state::{Goal, LogState, Terms};
 use super::{Flush, Flusher, OpenSegment, Preparing};
 use crate::engine::Op;
 use crate::{Completion, Error, FileOptions};
+use std::time::Instant;
 
 /// The minimum space prepared at once. A new log has no more before its first record, and an
 /// existing one has none.
@@ -69,6 +70,7 @@ impl Flusher {
             self.leave_segment(state);
             self.is_folder_dirty = true;
             self.segment = Some(begun);
+            self.zeros.begin_segment();
             self.go_on_absorbing(state)?;
             let mut counted = state.counted();
             counted.segments += 1;
@@ -307,6 +309,9 @@ impl Flusher {
             self.keep_prepared(next);
             return Ok(());
         }
+        if next.writes_zeros() {
+            self.zeros.begin(Instant::now());
+        }
         next.start(&mut self.engine, end)?;
         self.preparing = Preparing::InFlight(next);
         Ok(())
@@ -339,7 +344,7 @@ impl Flusher {
             unreachable!("a preparation is in flight")
         };
         if let (true, Ok(len)) = (next.writes_zeros(), &completion.result) {
-            self.zeros.note(*len as u64);
+            self.zeros.note(*len as u64, Instant::now());
         }
         match next.complete(&mut self.engine, completion) {
             // W2

@@ -1,174 +1,161 @@
-//! Decides whether zeros are written ahead of the records, by the measured time of records with and
-//! without them.
+//! Decides whether zeros are written ahead of the records, by the time of segments with and without
+//! them.
 //!
 //! A flush of records in written blocks changes no metadata of the file system. In allocated blocks
 //! it does, and takes about twice as long. But writing the zeros takes time too, as they are as
 //! many bytes as the records. On a slow disk with large flushes that costs far more.
+//!
+//! Whole segments are compared, since the zeros of one are written in the second half of the one
+//! before. What a load makes of either way, such as longer flushes, belongs to its cost.
 
 use std::time::{Duration, Instant};
 
 /// The time of records after which their cost is known: long enough to include typical delays, such
 /// as the limits of a volume.
 const TOLD_AFTER: Duration = Duration::from_millis(250);
-/// The time after which older records count half.
-const TIME_MAX: Duration = Duration::from_secs(4);
-/// The fraction (as an inverse) of the records' time that zeros may take while the cost without
-/// them is unknown.
+/// The fraction (as an inverse) of the records' time that zeros may take before less is tried.
 const SHARE: u128 = 2;
 /// The fraction (as an inverse) of the time that zeros must save: at about equal speed, half of the
 /// bytes is better.
 const SAVED: u128 = 10;
-/// The mean bytes of a flush from which on its bytes take longer than the rest of it.
-const LARGE_BYTES: u64 = 128 << 10;
-/// The bytes without zeros after which they are tried again.
-const LEFT_OUT_BYTES: u64 = 1 << 30;
-/// The change of the mean flush length that restarts measuring, and the weight (as an inverse) of a
-/// flush in that mean.
+/// A larger change of a way's mean flush length makes the cost of the other way unknown.
 const OTHER_LOAD: u64 = 2;
-const MEAN_OF: u64 = 64;
+/// The bytes without zeros after which two segments have them again: the disk may be faster now.
+const LEFT_OUT_BYTES: u64 = 4 << 30;
 
 #[derive(Debug, Default)]
 pub(super) struct Zeros {
-    /// Records in written blocks, while no zeros are written.
-    written: Cost,
-    /// Records in written blocks, while zeros are, and the bytes of these zeros.
-    beside: Cost,
-    zeros_bytes: u64,
-    /// Bytes since the last flush.
-    new_bytes: u64,
-    /// Records in allocated blocks.
-    allocated: Cost,
+    sample: Sample,
+    /// The costs of segments with zeros, and of those without.
+    with: Option<Cost>,
+    without: Option<Cost>,
     /// When records last became durable.
     durable_at: Option<Instant>,
-    /// The mean bytes of a flush, now and when the first cost was noted.
-    flush_bytes: u64,
-    first_flush_bytes: u64,
+    /// The start of the zeros in flight, since the last flush; and the time of others since then.
+    zeros_since: Option<Instant>,
+    zeros_time: Duration,
     /// Zeros are left out; the bytes since then.
     left_out: Option<u64>,
 }
 
-/// The cost of records: the time from their writes until they were durable.
+/// Successive segments of one way.
 #[derive(Debug, Default)]
-struct Cost {
+struct Sample {
+    flushes: u64,
     bytes: u64,
+    /// Bytes of records whose blocks were written before.
+    in_written: u64,
+    zeros_bytes: u64,
+    /// The time of the records, and the part of it with zeros in flight.
     time: Duration,
+    beside: Duration,
 }
 
-impl Cost {
-    fn add(&mut self, bytes: u64, time: Duration) {
-        self.bytes += bytes;
-        self.time += time;
-    }
-
-    fn halve(&mut self) {
-        (self.bytes, self.time) = (self.bytes / 2, self.time / 2);
-    }
-
-    fn is_told(&self) -> bool {
-        self.time >= TOLD_AFTER
-    }
-
-    /// Returns the time per GB, in nanoseconds.
-    fn ns_per_gb(&self) -> u128 {
-        self.time.as_nanos() * 1_000_000_000 / u128::from(self.bytes.max(1))
-    }
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    ns_per_gb: u128,
+    flush_bytes: u64,
 }
 
-/// A flush: the records that it made durable, and where they are.
-pub(super) struct Flushed {
-    pub bytes: u64,
-    /// When the first of them was written.
-    pub begun_at: Instant,
-    /// All their blocks were written before.
-    pub in_written: bool,
-    /// The next segment is being prepared.
-    pub is_preparing: bool,
+impl Sample {
+    /// Returns whether zeros were written for the segments and ahead of the next ones; `None` for
+    /// the change from one way to the other. A flush may end in the next segment.
+    fn has_zeros(&self) -> Option<bool> {
+        let few = self.bytes / 8;
+        if self.in_written <= few && self.zeros_bytes <= few {
+            return Some(false);
+        }
+        let is_written = self.in_written >= self.bytes - few;
+        (is_written && self.zeros_bytes >= self.bytes / 2).then_some(true)
+    }
+
+    /// Returns whether as many zeros as records were in flight for a large part of the time.
+    fn is_zeros_share_large(&self) -> bool {
+        let records = (self.time - self.beside).as_nanos() * u128::from(self.zeros_bytes);
+        self.beside.as_nanos() * u128::from(self.bytes) * SHARE > records
+    }
+
+    fn cost(&self) -> Cost {
+        // A new log writes more zeros than records, for longer and longer segments.
+        let bytes = match self.has_zeros() {
+            Some(true) => self.bytes.midpoint(self.zeros_bytes),
+            _ => self.bytes,
+        };
+        let ns_per_gb = self.time.as_nanos() * 1_000_000_000 / u128::from(bytes.max(1));
+        Cost { ns_per_gb, flush_bytes: self.bytes / self.flushes.max(1) }
+    }
 }
 
 impl Zeros {
-    /// Counts zeros written.
-    pub(super) fn note(&mut self, bytes: u64) {
-        self.new_bytes += bytes;
+    /// Records that zeros were started.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.zeros_since = Some(now);
     }
 
-    /// Records a flush that is complete at `now`.
-    pub(super) fn note_flush(&mut self, flush: &Flushed, now: Instant) {
-        let &Flushed { bytes, begun_at, in_written, is_preparing } = flush;
-        let since = self.durable_at.replace(now).map_or(begun_at, |before| before.max(begun_at));
-        let (time, zeros_bytes) = (now - since, std::mem::take(&mut self.new_bytes));
-        self.note_load(bytes);
-        match (in_written, is_preparing || zeros_bytes > 0) {
-            (true, false) => self.written.add(bytes, time),
-            (true, true) => {
-                self.beside.add(bytes, time);
-                self.zeros_bytes += zeros_bytes;
-            }
-            (false, false) => self.allocated.add(bytes, time),
-            // Neither state lasts long.
-            (false, true) => {}
+    /// Records that these zeros were written.
+    pub(super) fn note(&mut self, bytes: u64, now: Instant) {
+        self.sample.zeros_bytes += bytes;
+        self.zeros_time += self.zeros_since.take().map_or(Duration::ZERO, |since| now - since);
+    }
+
+    /// Records a flush, complete `at` a time, of `bytes` that needed the disk at `begun_at`.
+    pub(super) fn note_flush(&mut self, bytes: u64, written: bool, begun_at: Instant, at: Instant) {
+        let durable_at = self.durable_at.replace(at).unwrap_or(begun_at);
+        let time = at - begun_at.max(durable_at);
+        // Producers that wait prepare their next records in about the same time either way, and a
+        // limited disk then takes these faster. Idle producers take longer.
+        let time = time + begun_at.saturating_duration_since(durable_at).min(time);
+        if let Some(since) = &mut self.zeros_since {
+            self.zeros_time += at - std::mem::replace(since, at);
         }
-        for cost in [&mut self.written, &mut self.allocated] {
-            if cost.time > TIME_MAX {
-                cost.halve();
-            }
+        let sample = &mut self.sample;
+        sample.flushes += 1;
+        sample.bytes += bytes;
+        sample.in_written += if written { bytes } else { 0 };
+        sample.time += time;
+        sample.beside += std::mem::take(&mut self.zeros_time).min(time);
+    }
+
+    /// Decides again, as a segment begins.
+    pub(super) fn begin_segment(&mut self) {
+        let Some(has_zeros) = self.sample.has_zeros() else {
+            self.sample = Sample::default();
+            return;
+        };
+        if self.sample.time < TOLD_AFTER {
+            return;
         }
-        if self.beside.time > TIME_MAX {
-            self.beside.halve();
-            self.zeros_bytes /= 2;
+        let sample = std::mem::take(&mut self.sample);
+        let (cost, left_out) = (sample.cost(), self.left_out.unwrap_or(0) + sample.bytes);
+        let (this, other) = match has_zeros {
+            true => (&mut self.with, &mut self.without),
+            false => (&mut self.without, &mut self.with),
+        };
+        let is_of_load = |before: &Cost| {
+            let (one, other) = (before.flush_bytes, cost.flush_bytes);
+            one.max(other) <= OTHER_LOAD * one.min(other)
+        };
+        let before = this.filter(is_of_load);
+        if this.is_some() && before.is_none() || !has_zeros && left_out > LEFT_OUT_BYTES {
+            *other = None;
         }
-        self.choose();
+        let ns_per_gb = before.map_or(cost.ns_per_gb, |it| it.ns_per_gb.midpoint(cost.ns_per_gb));
+        *this = Some(Cost { ns_per_gb, ..cost });
+        let are_dear = match (self.with, self.without) {
+            // A disk that is slower for a while is so either way.
+            (Some(_), Some(_)) if !has_zeros && before.is_some() => true,
+            (Some(with), Some(without)) => with.ns_per_gb * SAVED > without.ns_per_gb * (SAVED - 1),
+            (Some(_), None) => sample.is_zeros_share_large(),
+            (None, _) => false,
+        };
+        // Measured next, at about the same time as the way with zeros.
+        self.without = self.without.filter(|_| !(are_dear && has_zeros));
+        self.left_out = are_dear.then_some(if has_zeros { 0 } else { left_out });
     }
 
     /// Returns whether zeros cost more than they save.
     pub(super) fn are_dear(&self) -> bool {
         self.left_out.is_some()
-    }
-
-    /// Forgets the costs if the flush length has changed, or zeros were left out for long.
-    fn note_load(&mut self, bytes: u64) {
-        let mean = if self.flush_bytes == 0 { bytes } else { self.flush_bytes };
-        self.flush_bytes = mean - mean / MEAN_OF + bytes / MEAN_OF;
-        self.left_out = self.left_out.map(|since| since + bytes);
-        let (mean, first) = (self.flush_bytes, self.first_flush_bytes);
-        if mean.max(first) > OTHER_LOAD * mean.min(first)
-            || self.left_out.is_some_and(|since| since > LEFT_OUT_BYTES)
-        {
-            *self = Zeros {
-                durable_at: self.durable_at,
-                flush_bytes: mean,
-                first_flush_bytes: mean,
-                ..Zeros::default()
-            };
-        }
-    }
-
-    fn choose(&mut self) {
-        if !self.beside.is_told() || self.zeros_bytes == 0 {
-            return;
-        }
-        let Some((alone, zeros)) = self.with_zeros() else { return };
-        let are_dear = match self.allocated.is_told() {
-            true => (alone + zeros) * SAVED > self.allocated.ns_per_gb() * (SAVED - 1),
-            false => zeros * SHARE > alone || self.left_out.is_some(),
-        };
-        self.left_out = are_dear.then_some(self.left_out.unwrap_or(0));
-    }
-
-    /// Returns the nanoseconds per GB of records in written blocks, and of the zeros for them;
-    /// `None` while they are not known.
-    fn with_zeros(&self) -> Option<(u128, u128)> {
-        let beside = self.beside.ns_per_gb();
-        if self.written.is_told() {
-            // The rest of the time beside zeros is theirs.
-            let alone = self.written.ns_per_gb();
-            let records = alone * u128::from(self.beside.bytes) / 1_000_000_000;
-            let left = self.beside.time.as_nanos().saturating_sub(records);
-            return Some((alone, left * 1_000_000_000 / u128::from(self.zeros_bytes)));
-        }
-        // Records come so fast that zeros are written all the time. Of large flushes nearly all is
-        // the time of their bytes.
-        let is_steady = self.zeros_bytes * 2 >= self.beside.bytes;
-        (is_steady && self.flush_bytes >= LARGE_BYTES).then_some((beside / 2, beside / 2))
     }
 }
 
@@ -176,93 +163,106 @@ impl Zeros {
 mod tests {
     use super::*;
 
-    const MS: Duration = Duration::from_millis(1);
-
-    /// A disk, by its times for a flush in written and in allocated blocks, and per megabyte.
-    #[derive(Clone, Copy)]
-    struct Disk {
-        written: Duration,
-        allocated: Duration,
-        megabyte: Duration,
-    }
-
-    /// Flushes records for some seconds, and half of the time writes zeros for all of them while
-    /// worthwhile. Returns the fraction of flushes in written blocks.
-    fn flush(zeros: &mut Zeros, disk: Disk, bytes: u64, seconds: u64) -> f64 {
-        let (begin, mut now) = (Instant::now(), Instant::now());
-        zeros.durable_at = None;
-        let of_bytes = |bytes: u64| disk.megabyte.mul_f64(bytes as f64 / 1e6);
-        let (mut written, mut flushes) = (0, 0);
-        while now < begin + Duration::from_secs(seconds) {
-            let (begun_at, in_written) = (now, !zeros.are_dear());
-            let is_preparing = in_written && flushes % 64 >= 32;
-            now += of_bytes(bytes) + if in_written { disk.written } else { disk.allocated };
-            if is_preparing {
-                now += of_bytes(2 * bytes);
-                zeros.note(2 * bytes);
-            }
-            zeros.note_flush(&Flushed { bytes, begun_at, in_written, is_preparing }, now);
-            (written, flushes) = (written + u32::from(in_written), flushes + 1);
-        }
-        f64::from(written) / f64::from(flushes)
-    }
-
+    /// The microseconds of a flush in written and in allocated blocks, and of a megabyte.
+    type Disk = [u64; 3];
     /// 3,000 operations per second: two for a flush in written blocks, four in allocated ones.
-    const VOLUME: Disk = disk([667, 1333, 8000]);
-    const FAST: Disk = disk([200, 250, 500]);
+    const VOLUME: Disk = [667, 1333, 8000];
+    const FAST: Disk = [200, 250, 500];
+    /// 150 operations per second.
+    const TURNING: Disk = [13_333, 26_667, 13_333];
 
-    const fn disk([written, allocated, megabyte]: [u64; 3]) -> Disk {
-        Disk {
-            written: Duration::from_micros(written),
-            allocated: Duration::from_micros(allocated),
-            megabyte: Duration::from_micros(megabyte),
+    /// A log whose segments have the same length.
+    struct Run {
+        zeros: Zeros,
+        now: Instant,
+        is_written: bool,
+    }
+
+    impl Run {
+        fn new() -> Run {
+            Run { zeros: Zeros::default(), now: Instant::now(), is_written: true }
         }
+
+        /// Fills segments for some seconds by flushes of `bytes`, each after a pause. Writes the
+        /// zeros of the next segment beside the second half. Returns the fraction with zeros.
+        fn fill(&mut self, disk: Disk, bytes: u64, pause_us: u64, seconds: u64) -> f64 {
+            let [written_us, allocated_us, megabyte_us] = disk;
+            let bytes_us = megabyte_us * bytes / 1_000_000;
+            let until = self.now + Duration::from_secs(seconds);
+            let (mut segments, mut written) = (0, 0);
+            while self.now < until {
+                (segments, written) = (segments + 1, written + u32::from(self.is_written));
+                let mut is_next_written = false;
+                for flush in 0..64 {
+                    self.now += Duration::from_micros(pause_us);
+                    let begun_at = self.now;
+                    let fixed_us = if self.is_written { written_us } else { allocated_us };
+                    self.now += Duration::from_micros(bytes_us + fixed_us);
+                    if flush >= 32 && !self.zeros.are_dear() {
+                        is_next_written = true;
+                        self.zeros.begin(self.now);
+                        self.now += Duration::from_micros(2 * bytes_us);
+                        self.zeros.note(2 * bytes, self.now);
+                    }
+                    self.zeros.note_flush(bytes, self.is_written, begun_at, self.now);
+                }
+                self.is_written = is_next_written;
+                self.zeros.begin_segment();
+            }
+            f64::from(written) / f64::from(segments)
+        }
+    }
+
+    fn fill(disk: Disk, bytes: u64) -> f64 {
+        Run::new().fill(disk, bytes, 0, 20)
     }
 
     #[test]
     fn zeros_are_left_out_where_records_take_as_long_without_them() {
-        let mut zeros = Zeros::default();
-        assert!(flush(&mut zeros, VOLUME, 200_000, 10) < 0.3 && zeros.are_dear());
-        // Small flushes are measured again.
-        assert!(flush(&mut zeros, VOLUME, 4096, 10) > 0.9 && !zeros.are_dear());
-        assert!(flush(&mut zeros, VOLUME, 200_000, 10) < 0.3 && zeros.are_dear());
+        assert!(fill(VOLUME, 200_000) < 0.1 && fill(VOLUME, 1_000_000) < 0.2);
+        assert!(fill(FAST, 1_000_000) < 0.1);
     }
 
     #[test]
     fn zeros_that_take_little_of_the_time_are_written_and_nothing_else_is_tried() {
-        assert_eq!(flush(&mut Zeros::default(), VOLUME, 4096, 10), 1.0);
-        assert_eq!(flush(&mut Zeros::default(), VOLUME, 20_000, 10), 1.0);
-        assert_eq!(flush(&mut Zeros::default(), FAST, 73_000, 10), 1.0);
+        for (disk, bytes) in [(VOLUME, 4096), (VOLUME, 20_000), (FAST, 73_000), (TURNING, 73_000)] {
+            assert_eq!(fill(disk, bytes), 1.0, "{bytes}");
+        }
     }
 
     #[test]
     fn zeros_that_take_long_are_written_where_records_take_longer_without_them() {
-        let disk = Disk { allocated: 10 * MS, ..VOLUME };
-        let mut zeros = Zeros::default();
-        assert!(flush(&mut zeros, disk, 73_000, 10) > 0.9 && !zeros.are_dear());
+        let share = fill([667, 4000, 8000], 200_000);
+        assert!(share > 0.9 && share < 1.0, "{share}");
     }
 
     #[test]
-    fn zeros_that_are_always_written_beside_large_flushes_are_left_out_soon() {
-        let (mut zeros, mut now) = (Zeros::default(), Instant::now());
-        let mut flushed = 0;
-        while !zeros.are_dear() {
-            let (begun_at, bytes) = (now, 1_000_000);
-            now += 16 * MS;
-            zeros.note(bytes);
-            let flush = Flushed { bytes, begun_at, in_written: true, is_preparing: true };
-            zeros.note_flush(&flush, now);
-            flushed += bytes;
+    fn a_load_of_other_flushes_is_measured_again() {
+        let mut run = Run::new();
+        for _ in 0..2 {
+            assert!(run.fill(VOLUME, 200_000, 0, 20) < 0.3);
+            assert!(run.fill(VOLUME, 4096, 0, 20) > 0.9);
         }
-        assert_eq!(flushed, 16_000_000, "a quarter of a second");
     }
 
     #[test]
-    fn zeros_are_tried_again_after_a_gigabyte_without_them() {
-        let mut zeros = Zeros::default();
-        flush(&mut zeros, VOLUME, 200_000, 10);
-        assert!(zeros.are_dear());
-        let better = Disk { megabyte: MS / 10, ..VOLUME };
-        assert!(flush(&mut zeros, better, 200_000, 20) > 0.1 && !zeros.are_dear());
+    fn a_disk_that_becomes_slower_gets_no_zeros_again() {
+        let mut run = Run::new();
+        run.fill(VOLUME, 1_000_000, 0, 20);
+        assert_eq!(run.fill([667, 1333, 40_000], 1_000_000, 0, 10), 0.0);
+    }
+
+    #[test]
+    fn zeros_written_between_the_flushes_of_idle_producers_take_no_time() {
+        assert_eq!(Run::new().fill(VOLUME, 4096, 20_000, 60), 1.0);
+    }
+
+    #[test]
+    fn zeros_are_tried_again_once_four_gib_are_written_without_them() {
+        let mut run = Run::new();
+        run.fill(VOLUME, 200_000, 0, 20);
+        assert!(run.zeros.are_dear());
+        run.fill([667, 1333, 100], 200_000, 0, 40);
+        assert!(!run.zeros.are_dear());
     }
 }
