@@ -23,20 +23,26 @@ pub fn smoke(report: &mut Report) -> Result<(), Failure> {
     report.step("example of the Python package", python)
 }
 
-/// Builds the example of libwrote's README, and runs it.
+/// Runs the example of libwrote's README.
 fn c() -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried(target().display())?;
-    let folder = folder.path();
+    let folder = std::path::absolute(folder.path()).tried("a temporary folder")?;
+    // Programs ask for the library by this name.
+    let (library, name) = (libraries("debug").join("libwrote.so"), folder.join("libwrote.so.0"));
+    std::fs::copy(&library, &name).tried(library.display())?;
+    compile_example(&folder, &root().join("bindings/c/include"), &folder)
+}
+
+/// Builds the example of libwrote's README in `folder`, with the header and the library in these
+/// folders, and runs it.
+pub fn compile_example(folder: &Path, headers: &Path, libraries: &Path) -> Result<(), Failure> {
     let source = example("bindings/c/README.md", "c")?;
     std::fs::write(folder.join("save.c"), source).tried("the example")?;
-    let library = libraries().join("libwrote.so");
-    // Programs ask for the library by this name.
-    let name = folder.join("libwrote.so.0");
-    std::fs::copy(&library, &name).tried(library.display())?;
     let mut cc = Command::new("cc");
-    cc.current_dir(folder).args(["-Wall", "-Werror", "-I"]).arg(root().join("bindings/c/include"));
-    output(cc.args(["save.c", "libwrote.so.0", "-Wl,-rpath,$ORIGIN", "-o", "save"]), "cc")?;
-    let said = output(Command::new("./save").current_dir(folder), "the example")?;
+    cc.current_dir(folder).args(["-Wall", "-Werror", "save.c", "-o", "save", "-I"]).arg(headers);
+    output(cc.arg(libraries.join("libwrote.so.0")), "cc")?;
+    let mut run = Command::new("./save");
+    let said = output(run.current_dir(folder).env("LD_LIBRARY_PATH", libraries), "the example")?;
     check_example(folder, &said, "record 0 is durable\n")
 }
 
@@ -49,7 +55,12 @@ fn python() -> Result<(), Failure> {
     std::fs::write(folder.join("example.py"), source).tried("the example")?;
     let mut run = Command::new("python3");
     let said = output(run.current_dir(folder).arg("example.py"), "the example")?;
-    check_example(folder, &said, "durable: 65 records\n60 b'task 59'\n")
+    check_python(folder, &said)
+}
+
+/// Checks the results of the Python package's example.
+pub fn check_python(folder: &Path, said: &str) -> Result<(), Failure> {
+    check_example(folder, said, "durable: 65 records\n60 b'task 59'\n")
 }
 
 /// Makes the Python package in `folder` from its sources and the built library.
@@ -60,7 +71,7 @@ fn package(folder: &Path) -> Result<(), Failure> {
     }
     let (from, to) = (root().join("bindings/python/python/wrote"), folder.join("wrote"));
     output(Command::new("cp").arg("-r").arg(&from).arg(&to), "cp")?;
-    let library = libraries().join("lib_wrote.so");
+    let library = libraries("debug").join("lib_wrote.so");
     std::fs::copy(&library, to.join("_wrote.abi3.so")).tried(library.display()).map(drop)
 }
 
@@ -96,14 +107,14 @@ pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
     })
 }
 
-/// Returns the folder into which cargo builds the bindings.
-fn libraries() -> PathBuf {
+/// Returns the folder into which cargo builds the bindings of a profile.
+pub fn libraries(profile: &str) -> PathBuf {
     let own = || root().join(Path::new(MANIFEST).with_file_name("target"));
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(own, PathBuf::from).join("debug")
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(own, PathBuf::from).join(profile)
 }
 
 /// Returns the first block of `language` in a document of the repository.
-fn example(document: &str, language: &str) -> Result<String, Failure> {
+pub fn example(document: &str, language: &str) -> Result<String, Failure> {
     let text = std::fs::read_to_string(root().join(document)).tried(document)?;
     let block = text.split_once(&format!("```{language}\n")).and_then(|(_, rest)| {
         let (block, _) = rest.split_once("```\n")?;

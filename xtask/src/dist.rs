@@ -1,12 +1,15 @@
 //! `cargo xtask dist`: the program `wrote` packed for machines without a compiler.
 
 mod archive;
+mod bindings;
 mod crates;
 mod debian;
 mod files;
 mod image;
 mod program;
 mod roots;
+
+use bindings::Bindings;
 
 use crate::tools::{self, CARGO_DEB};
 use lab::tools::failure::{Failure, Tried};
@@ -21,8 +24,8 @@ const SUMS: &str = "SHA256SUMS";
 /// The version of every crate of this workspace.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Pack the program as an archive, as a Debian package and as an OCI image, with checksums, into
-/// `target/packed`.
+/// Pack the program as an archive, as a Debian package and as an OCI image, and the bindings as
+/// Debian packages and a wheel, with checksums, into `target/packed`.
 ///
 /// The program is linked statically. The files contain no path, user or time of this machine.
 #[derive(clap::Args)]
@@ -30,6 +33,9 @@ pub struct Arguments {
     /// Install no tool; fail if one is missing
     #[arg(long)]
     no_install: bool,
+    /// Pack the bindings alone, and run their examples
+    #[arg(long)]
+    bindings: bool,
 }
 
 /// The packed files.
@@ -39,16 +45,33 @@ struct Packed {
     archive: PathBuf,
     debian: PathBuf,
     image: PathBuf,
+    bindings: Bindings,
 }
 
 /// Makes the packed files, and prints the size of each.
 pub fn dist(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.bindings {
+        return only_bindings(!arguments.no_install);
+    }
     let packed = pack(!arguments.no_install)?;
-    for path in [&packed.program, &packed.archive, &packed.debian, &packed.image] {
+    let Bindings { library, development, wheel } = &packed.bindings;
+    let program = [&packed.program, &packed.archive, &packed.debian, &packed.image];
+    for path in program.into_iter().chain([library, development, wheel]) {
         let bytes = path.metadata().tried(path.display())?.len();
         eprintln!("{:>8.1} MB  {}", bytes as f64 / 1e6, path.display());
     }
     print!("{}", std::fs::read_to_string(folder()?.join(SUMS)).tried(SUMS)?);
+    Ok(())
+}
+
+/// Makes the packages of the bindings alone; other packages stay.
+fn only_bindings(install: bool) -> Result<(), Failure> {
+    let folder = folder()?;
+    std::fs::create_dir_all(&folder).tried(folder.display())?;
+    let packed = bindings::make(&folder, &date_s()?, install)?;
+    bindings::check(&packed)?;
+    let Bindings { library, development, wheel } = &packed;
+    [library, development, wheel].iter().for_each(|path| println!("{}", path.display()));
     Ok(())
 }
 
@@ -60,6 +83,7 @@ pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
         return Ok(());
     };
     report.step("dist: checksums", checksums)?;
+    report.step("dist: examples of the bindings", || bindings::check(&packed.bindings))?;
     roots::check(report, &packed, install)
 }
 
@@ -83,10 +107,13 @@ fn pack(install: bool) -> Result<Packed, Failure> {
     let archive = archive::make(&program, &folder, &date)?;
     let debian = debian::make(&cargo_deb, &folder, &date)?;
     let image = image::make(&program, &folder, &date)?;
+    let bindings = bindings::make(&folder, &date, install)?;
     let mut sums = Command::new("sha256sum");
-    sums.current_dir(&folder).args([&archive, &debian, &image].map(|path| name(path)));
+    let Bindings { library, development, wheel } = &bindings;
+    let files = [&archive, &debian, &image, library, development, wheel];
+    sums.current_dir(&folder).args(files.map(|path| name(path)));
     std::fs::write(folder.join(SUMS), output(&mut sums, "sha256sum")?).tried(SUMS)?;
-    Ok(Packed { program, archive, debian, image })
+    Ok(Packed { program, archive, debian, image, bindings })
 }
 
 fn checksums() -> Result<(), Failure> {

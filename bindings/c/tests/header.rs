@@ -22,3 +22,10 @@ fn the_header_in_the_repository_is_the_one_of_the_sources() {
     let found = std::fs::read_to_string(&file).expect("a header");
     assert!(found == header, "wrote.h is old: WROTE_UPDATE_HEADER=1 cargo test --test header");
 }
+
+#[test]
+fn pkg_config_has_the_version_of_the_library() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("wrote.pc");
+    let text = std::fs::read_to_string(file).expect("wrote.pc");
+    assert!(text.contains(concat!("\nVersion: ", env!("CARGO_PKG_VERSION"), "\n")));
+}

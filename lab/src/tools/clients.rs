@@ -85,6 +85,11 @@ pub fn moto(install: bool) -> Result<(), Failure> {
     python(MOTO, "moto", install)
 }
 
+/// Installs the packer of Python's wheels into `target/maturin`, unless it is there.
+pub fn maturin(install: bool) -> Result<(), Failure> {
+    python("maturin==1.16.0", "maturin", install)
+}
+
 /// Installs a package of Python into a folder of `target`, unless installed.
 fn python(package: &'static str, name: &str, install: bool) -> Result<(), Failure> {
     let whole = target().join(name);

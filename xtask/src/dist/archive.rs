@@ -49,6 +49,13 @@ pub fn tar(folder: &Path, names: &[&str], archive: &Path, date_s: &str) -> Resul
     output(tar.arg("-cf").arg(archive).arg("-C").arg(folder).args(names), "tar").map(drop)
 }
 
+/// Gives every file of a tree the time `date_s`.
+pub fn give_times(tree: &Path, date_s: &str) -> Result<(), Failure> {
+    let mut touch = Command::new("find");
+    touch.arg(tree).args(["-exec", "touch", "--no-dereference", "--date"]);
+    output(touch.arg(format!("@{date_s}")).args(["{}", "+"]), "touch").map(drop)
+}
+
 /// Copies a file, creating its folder.
 pub fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
     let parent = to.parent().unwrap_or(to);

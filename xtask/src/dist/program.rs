@@ -40,6 +40,11 @@ pub fn build() -> Result<PathBuf, Failure> {
     Ok(folder()?.join("wrote"))
 }
 
+/// Returns the flags of rustc that keep the paths of this machine out of a library.
+pub fn renamed_rust() -> Result<String, Failure> {
+    Ok(renamed(&folders()?, RUST))
+}
+
 /// Compiler flags that replace paths in the program.
 const RUST: &str = "--remap-path-prefix";
 const C: &str = "-ffile-prefix-map";

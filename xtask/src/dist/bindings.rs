@@ -1,0 +1,140 @@
+//! Packages of the bindings: `libwrote0` and `libwrote-dev` for Debian, and a wheel for Python.
+
+use super::archive::{copy, give_times};
+use super::program::{PROFILE, renamed_rust};
+use super::{VERSION, name};
+use crate::bindings::{MANIFEST, compile_example, example};
+use lab::tools::clients;
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::repository::{cargo, root, target};
+use lab::tools::run::{HANG, Show, output, run};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The packed files.
+pub struct Bindings {
+    pub library: PathBuf,
+    pub development: PathBuf,
+    pub wheel: PathBuf,
+}
+
+/// Makes the packages in `folder`. Every file gets the time `date_s`.
+pub fn make(folder: &Path, date_s: &str, install: bool) -> Result<Bindings, Failure> {
+    let flags = renamed_rust()?;
+    let words = ["build", "--locked", "--profile", PROFILE, "-p", "wrote-c"];
+    let mut build = cargo(&words);
+    build.args(["--manifest-path", MANIFEST]).env("RUSTFLAGS", &flags);
+    run(&mut build, HANG, Show::Live)?.success("the build of libwrote")?;
+    Ok(Bindings {
+        library: library(folder, date_s)?,
+        development: development(folder, date_s)?,
+        wheel: wheel(folder, date_s, &flags, install)?,
+    })
+}
+
+fn library(folder: &Path, date_s: &str) -> Result<PathBuf, Failure> {
+    let tree = tempfile::tempdir_in(folder).tried(folder.display())?;
+    let place = tree.path().join(libraries()?);
+    copy(&built("libwrote.so")?, &place.join("libwrote.so.0"), 0o644)?;
+    let control = "Section: libs\nMulti-Arch: same\nDepends: libc6 (>= 2.34), libgcc-s1\n\
+        Description: Files and logs that say what each write survives\n";
+    debian(tree.path(), "libwrote0", control, folder, date_s)
+}
+
+fn development(folder: &Path, date_s: &str) -> Result<PathBuf, Failure> {
+    let tree = tempfile::tempdir_in(folder).tried(folder.display())?;
+    let place = tree.path().join(libraries()?);
+    copy(&built("libwrote.a")?, &place.join("libwrote.a"), 0o644)?;
+    let own = root().join("bindings/c");
+    copy(&own.join("wrote.pc"), &place.join("pkgconfig/wrote.pc"), 0o644)?;
+    for header in ["wrote.h", "wrote.hpp"] {
+        let to = tree.path().join("usr/include").join(header);
+        copy(&own.join("include").join(header), &to, 0o644)?;
+    }
+    std::os::unix::fs::symlink("libwrote.so.0", place.join("libwrote.so")).tried("libwrote.so")?;
+    let control = format!(
+        "Section: libdevel\nMulti-Arch: same\nDepends: libwrote0 (= {VERSION}-1), libc6-dev\n\
+         Description: Files and logs that say what each write survives (for C and C++)\n"
+    );
+    debian(tree.path(), "libwrote-dev", &control, folder, date_s)
+}
+
+/// Packs a tree, with its licences and README, as the Debian package `package`.
+fn debian(
+    tree: &Path,
+    package: &str,
+    control: &str,
+    folder: &Path,
+    date_s: &str,
+) -> Result<PathBuf, Failure> {
+    let documents = tree.join("usr/share/doc").join(package);
+    copy(&root().join("bindings/c/README.md"), &documents.join("README.md"), 0o644)?;
+    copy(&root().join("LICENSE-MIT"), &documents.join("copyright"), 0o644)?;
+    copy(&root().join("LICENSE-APACHE"), &documents.join("LICENSE-APACHE"), 0o644)?;
+    let architecture = output(Command::new("dpkg").arg("--print-architecture"), "dpkg")?;
+    let architecture = architecture.trim();
+    let head = format!(
+        "Package: {package}\nVersion: {VERSION}-1\nArchitecture: {architecture}\n\
+         Maintainer: The wrote authors\nPriority: optional\n"
+    );
+    std::fs::create_dir(tree.join("DEBIAN")).tried(package)?;
+    std::fs::write(tree.join("DEBIAN/control"), head + control).tried(package)?;
+    give_times(tree, date_s)?;
+    let packed = folder.join(format!("{package}_{VERSION}-1_{architecture}.deb"));
+    let mut pack = Command::new("dpkg-deb");
+    pack.args(["--root-owner-group", "-Zxz", "--build"]).arg(tree).arg(&packed);
+    output(pack.env("SOURCE_DATE_EPOCH", date_s), "dpkg-deb")?;
+    Ok(packed)
+}
+
+/// Builds the wheel by maturin, which also checks for which Linux it may be named.
+fn wheel(folder: &Path, date_s: &str, flags: &str, install: bool) -> Result<PathBuf, Failure> {
+    clients::maturin(install)?;
+    let maturin = target().join("maturin/bin/maturin");
+    let into = tempfile::tempdir_in(folder).tried(folder.display())?;
+    let mut build = Command::new(std::path::absolute(&maturin).tried(maturin.display())?);
+    build.current_dir(root().join("bindings/python")).env("RUSTFLAGS", flags);
+    build.args(["build", "--locked", "--profile", PROFILE, "--out"]).arg(into.path());
+    build.env("SOURCE_DATE_EPOCH", date_s);
+    run(&mut build, HANG, Show::Live)?.success("maturin")?;
+    let mut made = std::fs::read_dir(into.path()).tried(into.path().display())?;
+    let made = made.next().ok_or_else(|| Failure::Failed("maturin made no wheel".into()))?;
+    let made = made.tried(into.path().display())?;
+    let wheel = folder.join(made.file_name());
+    std::fs::rename(made.path(), &wheel).tried(wheel.display())?;
+    Ok(wheel)
+}
+
+/// Unpacks the Debian packages and installs the wheel into temporary folders, and runs each
+/// README's example with them alone.
+pub fn check(packed: &Bindings) -> Result<(), Failure> {
+    let folder = tempfile::tempdir_in(target()).tried(target().display())?;
+    let folder = std::path::absolute(folder.path()).tried("a temporary folder")?;
+    for package in [&packed.library, &packed.development] {
+        output(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&folder), "dpkg-deb")?;
+    }
+    compile_example(&folder, &folder.join("usr/include"), &folder.join(libraries()?))?;
+    let site = folder.join("site");
+    let mut pip = Command::new("pip3");
+    pip.args(["install", "-q", "--no-deps", "--no-index", "--disable-pip-version-check"]);
+    pip.env("PIP_ROOT_USER_ACTION", "ignore").arg("--target").arg(&site);
+    output(pip.arg(&packed.wheel), &format!("pip3 install {}", name(&packed.wheel)))?;
+    // The other example has its log in this folder.
+    let folder = folder.join("python");
+    std::fs::create_dir(&folder).tried("a temporary folder")?;
+    let source = example("bindings/python/README.md", "python")?;
+    std::fs::write(folder.join("example.py"), source).tried("the example")?;
+    let mut run = Command::new("python3");
+    run.current_dir(&folder).arg("example.py").env("PYTHONPATH", site);
+    crate::bindings::check_python(&folder, &output(&mut run, "the example")?)
+}
+
+fn built(file: &str) -> Result<PathBuf, Failure> {
+    let path = crate::bindings::libraries(PROFILE).join(file);
+    std::path::absolute(&path).tried(path.display())
+}
+
+/// Returns Debian's folder of libraries on this processor.
+fn libraries() -> Result<String, Failure> {
+    Ok(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH))
+}
