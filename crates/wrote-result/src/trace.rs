@@ -182,6 +182,7 @@ pub enum How {
 }
 
 /// A call and its moment.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Moment {
@@ -189,12 +190,15 @@ pub struct Moment {
     pub call: String,
     /// Seconds from the start of the program.
     pub at_s: f64,
+    /// Its file and line in the program's source, where the program has line numbers.
+    #[serde(default)]
+    pub place: Option<String>,
 }
 
 impl Moment {
-    /// Makes a moment.
+    /// Makes a moment without a place.
     pub fn new(call: &str, at_ns: u64) -> Moment {
-        Moment { call: call.into(), at_s: at_ns as f64 / 1e9 }
+        Moment { call: call.into(), at_s: at_ns as f64 / 1e9, place: None }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Per-file counts of writes, flushes and sizes.
 
-use crate::call::{Act, Call, FileId};
+use crate::call::{Act, Call, FileId, Point};
 use crate::model::Model;
 use std::collections::{BTreeMap, HashMap};
 use wrote_result::trace::How;
@@ -27,7 +27,8 @@ pub struct Account {
     pub durable_writes: u64,
     /// Writes that bypassed the page cache.
     pub direct_writes: u64,
-    pub last_write_ns: u64,
+    pub last_write: Point,
+    pub last_flush: Point,
     /// The time within flushes and durable writes.
     pub flush_ns: u64,
     /// The time from the first write to the end of the last write or flush.
@@ -115,7 +116,10 @@ impl Accounts {
                 account.bytes += count;
                 account.durable_writes += u64::from(how.is_durable);
                 account.direct_writes += u64::from(how.is_direct);
-                account.last_write_ns = call.at_ns;
+                account.last_write = call.point();
+                if how.is_durable {
+                    account.last_flush = call.point();
+                }
                 account.sequential_writes += u64::from(bytes.start == account.last_end);
                 account.last_end = bytes.end;
                 account.size_bytes = account.size_bytes.max(bytes.end);
@@ -133,6 +137,7 @@ impl Accounts {
             Act::Flush { file, .. } => {
                 let account = self.account(*file);
                 account.flushes += 1;
+                account.last_flush = call.point();
                 account.flush_ns += call.took_ns;
                 account.spend(call);
             }

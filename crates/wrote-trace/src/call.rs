@@ -29,11 +29,38 @@ pub struct Call {
     /// Its duration as the program saw it, stops included, in nanoseconds.
     #[serde(default)]
     pub took_ns: u64,
+    /// Its place in the program's source, if that is known.
+    #[serde(skip)]
+    pub place: Option<PlaceId>,
     /// Its effect.
     pub act: Act,
     /// The bytes of a write; empty unless a record is made.
     #[serde(skip)]
     pub data: Vec<u8>,
+}
+
+/// Identifies a place in a program's source.
+pub type PlaceId = u32;
+
+/// When and where a call was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Point {
+    /// Nanoseconds since the program's start.
+    pub at_ns: u64,
+    /// Its place, if that is known.
+    pub place: Option<PlaceId>,
+}
+
+impl Call {
+    /// Makes a call without a duration, a place and data.
+    pub fn new(at_ns: u64, act: Act) -> Call {
+        Call { at_ns, took_ns: 0, place: None, act, data: Vec::new() }
+    }
+
+    /// Returns when and where it was made.
+    pub fn point(&self) -> Point {
+        Point { at_ns: self.at_ns, place: self.place }
+    }
 }
 
 /// A call's effect on files.

@@ -3,7 +3,7 @@
 pub mod kinds;
 
 use crate::account::{Account, Accounts};
-use crate::call::{Act, Call, FileId, Name};
+use crate::call::{Act, Call, FileId, Name, PlaceId, Point};
 use crate::model::{File, Model, Promise};
 use itertools::Itertools;
 use kinds::Kind;
@@ -33,12 +33,12 @@ pub struct Judge {
     found: BTreeMap<usize, Found>,
     files: HashMap<FileId, Facts>,
     /// When each removed name was removed, until a file gets the name again.
-    unlinked: HashMap<PathBuf, u64>,
+    unlinked: HashMap<PathBuf, Point>,
     /// Durable files removed from a folder that was not flushed since, with times.
-    unflushed_unlinks: HashMap<FileId, Vec<(PathBuf, u64)>>,
+    unflushed_unlinks: HashMap<FileId, Vec<(PathBuf, Point)>>,
     /// Files that were not durable when the program communicated with the outside, with the first
     /// such time.
-    told_early: HashMap<FileId, u64>,
+    told_early: HashMap<FileId, Point>,
 }
 
 #[derive(Debug, Default)]
@@ -52,16 +52,16 @@ struct Place {
     path: PathBuf,
     /// Figures for the sentence, if any.
     more: String,
-    calls: Vec<Moment>,
+    calls: Vec<(String, Point)>,
 }
 
 /// Per-file state beyond the account.
 #[derive(Debug, Default)]
 struct Facts {
     /// When durable content was truncated and its size, until the next write.
-    emptied: Option<(u64, u64)>,
+    emptied: Option<(Point, u64)>,
     /// When a flush failed.
-    failed_ns: Option<u64>,
+    failed: Option<Point>,
     /// The end of a short write, and the missing bytes.
     short: Option<(u64, u64)>,
 }
@@ -69,7 +69,7 @@ struct Facts {
 impl Judge {
     /// Examines a call that the accounts have processed, but not `model`.
     pub fn see(&mut self, model: &Model, accounts: &Accounts, call: &Call) {
-        let at_ns = call.at_ns;
+        let at = call.point();
         match &call.act {
             Act::Made { file, name } => {
                 self.files.insert(*file, Facts::default());
@@ -80,41 +80,41 @@ impl Judge {
             Act::Empty { file, size_bytes } => {
                 let was_durable = model.survives(*file, Promise::Seen) == Survives::PowerLoss;
                 let facts = self.files.entry(*file).or_default();
-                facts.emptied = Some((at_ns, *size_bytes)).filter(|_| was_durable);
+                facts.emptied = Some((at, *size_bytes)).filter(|_| was_durable);
             }
             Act::Read { file, bytes }
                 if model.file(*file).is_some_and(|known| known.is_dirty_in(bytes)) =>
             {
                 let more = format!("{} read", units::bytes(bytes.end - bytes.start));
-                let calls = [("read", at_ns)];
+                let calls = [("read", at)];
                 self.add(&kinds::READS_WHAT_IT_WROTE, path_of(model, *file), more, &calls);
             }
             Act::Write { file, bytes, asked_bytes, is_race, .. } => {
                 if *is_race {
                     let more = format!("at byte {}", bytes.start);
-                    let calls = [("write", at_ns)];
+                    let calls = [("write", at)];
                     self.add(&kinds::APPEND_RACES, path_of(model, *file), more, &calls);
                 }
-                self.write(model, *file, at_ns, bytes, *asked_bytes);
+                self.write(model, *file, at, bytes, *asked_bytes);
             }
             Act::FlushAll { .. } => self.unflushed_unlinks.clear(),
-            Act::Flush { file, failed } => self.flush(model, *file, at_ns, failed.is_some()),
+            Act::Flush { file, failed } => self.flush(model, *file, at, failed.is_some()),
             Act::Rename { file, to, replaced, .. } => {
                 let replaces = replaced.is_some_and(|replaced| replaced != *file);
                 if replaces {
-                    self.replace(model, accounts, *file, to, at_ns);
+                    self.replace(model, accounts, *file, to, at);
                 }
-                self.take_name(to, at_ns);
+                self.take_name(to, at);
             }
             Act::Unlink { file, name } => {
                 let was_durable = model.survives(*file, Promise::Seen) == Survives::PowerLoss;
                 if was_durable {
-                    self.unlinked.insert(name.path.clone(), at_ns);
+                    self.unlinked.insert(name.path.clone(), at);
                     let unlinks = self.unflushed_unlinks.entry(name.folder).or_default();
-                    unlinks.push((name.path.clone(), at_ns));
+                    unlinks.push((name.path.clone(), at));
                 }
             }
-            Act::Tell => self.tell(model, at_ns),
+            Act::Tell => self.tell(model, at),
             _ => {}
         }
     }
@@ -125,9 +125,9 @@ impl Judge {
         if may_save && !self.told_early.is_empty() {
             let is_saved = |file: &FileId| model.survives(*file, Promise::Seen);
             let saved = self.told_early.extract_if(|file, _| is_saved(file) == Survives::PowerLoss);
-            for (file, told_ns) in saved.collect::<Vec<_>>() {
-                let later = units::nanoseconds(call.at_ns.saturating_sub(told_ns));
-                let calls = [("answer", told_ns), ("flush", call.at_ns)];
+            for (file, told_at) in saved.collect::<Vec<_>>() {
+                let later = units::nanoseconds(call.at_ns.saturating_sub(told_at.at_ns));
+                let calls = [("answer", told_at), ("flush", call.point())];
                 let more = format!("durable {later} later");
                 self.add(&kinds::ACKNOWLEDGED_EARLY, path_of(model, file), more, &calls);
             }
@@ -138,7 +138,7 @@ impl Judge {
         &mut self,
         model: &Model,
         file: FileId,
-        at_ns: u64,
+        at: Point,
         bytes: &Range<u64>,
         asked_bytes: u64,
     ) {
@@ -146,67 +146,67 @@ impl Judge {
         let left = asked_bytes.saturating_sub(bytes.end - bytes.start);
         let rest = Some((bytes.end, left)).filter(|(_, left)| *left > 0);
         let short = std::mem::replace(&mut facts.short, rest);
-        let failed_ns = facts.failed_ns;
+        let failed = facts.failed;
         let emptied = facts.emptied.take();
-        if let Some((emptied_ns, size_bytes)) = emptied {
+        if let Some((emptied_at, size_bytes)) = emptied {
             let more = format!("{} before", units::bytes(size_bytes));
-            let calls = [("open with O_TRUNC", emptied_ns), ("write", at_ns)];
+            let calls = [("open with O_TRUNC", emptied_at), ("write", at)];
             self.add(&kinds::ONLY_COPY_OVERWRITTEN, path_of(model, file), more, &calls);
         }
         let known = model.file(file);
         let ignores = known.is_some_and(|of| of.has_lost() && !of.repeats_lost(bytes));
-        if let Some(failed_ns) = failed_ns.filter(|_| ignores) {
-            let calls = [("failed flush", failed_ns), ("write", at_ns)];
+        if let Some(failed) = failed.filter(|_| ignores) {
+            let calls = [("failed flush", failed), ("write", at)];
             self.add(&kinds::FLUSH_ERROR_IGNORED, path_of(model, file), String::new(), &calls);
         }
         if let Some((end, left)) = short.filter(|(end, _)| *end != bytes.start) {
             let more = format!("{} at byte {end}", units::bytes(left));
-            let calls = [("next write", at_ns)];
+            let calls = [("next write", at)];
             self.add(&kinds::SHORT_WRITE_IGNORED, path_of(model, file), more, &calls);
         }
     }
 
-    fn flush(&mut self, model: &Model, file: FileId, at_ns: u64, has_failed: bool) {
+    fn flush(&mut self, model: &Model, file: FileId, at: Point, has_failed: bool) {
         if !has_failed {
             self.unflushed_unlinks.remove(&file);
         }
         let facts = self.files.entry(file).or_default();
         let has_lost = model.file(file).is_some_and(File::has_lost);
-        if let Some(failed_ns) = facts.failed_ns.filter(|_| has_lost) {
-            let calls = [("failed flush", failed_ns), ("flush", at_ns)];
+        if let Some(failed) = facts.failed.filter(|_| has_lost) {
+            let calls = [("failed flush", failed), ("flush", at)];
             self.add(&kinds::FLUSH_RETRIED, path_of(model, file), String::new(), &calls);
         } else {
-            facts.failed_ns = has_failed.then_some(at_ns);
+            facts.failed = has_failed.then_some(at);
         }
     }
 
-    fn replace(&mut self, model: &Model, accounts: &Accounts, file: FileId, to: &Name, at_ns: u64) {
+    fn replace(&mut self, model: &Model, accounts: &Accounts, file: FileId, to: &Name, at: Point) {
         let dirty = model.file(file).filter(|known| known.is_dirty());
         if let Some(dirty) = dirty.filter(|_| !is_in_memory(model, file)) {
-            let last_ns = accounts.of(file).map_or(0, |account| account.last_write_ns);
+            let last = accounts.of(file).map_or(Point::default(), |account| account.last_write);
             let more = format!("{} not flushed", units::bytes(dirty.dirty_bytes()));
-            let calls = [("write", last_ns), ("rename", at_ns)];
+            let calls = [("write", last), ("rename", at)];
             self.add(&kinds::RENAME_BEFORE_FLUSH, to.path.clone(), more, &calls);
         }
     }
 
     /// Handles a name that now refers to another file, so its old file is not missing. Returns when
     /// the name was removed.
-    fn forget_unlink(&mut self, name: &Name) -> Option<u64> {
+    fn forget_unlink(&mut self, name: &Name) -> Option<Point> {
         if let Some(unlinks) = self.unflushed_unlinks.get_mut(&name.folder) {
             unlinks.retain(|(path, _)| *path != name.path);
         }
         self.unlinked.remove(&name.path)
     }
 
-    fn take_name(&mut self, name: &Name, at_ns: u64) {
-        if let Some(unlinked_ns) = self.forget_unlink(name) {
-            let calls = [("unlink", unlinked_ns), ("rename", at_ns)];
+    fn take_name(&mut self, name: &Name, at: Point) {
+        if let Some(unlinked) = self.forget_unlink(name) {
+            let calls = [("unlink", unlinked), ("rename", at)];
             self.add(&kinds::UNLINK_BEFORE_NAME, name.path.clone(), String::new(), &calls);
         }
     }
 
-    fn tell(&mut self, model: &Model, at_ns: u64) {
+    fn tell(&mut self, model: &Model, at: Point) {
         let early = model.files().filter(|(id, file)| {
             // Only changes by the program can come too late.
             let is_changed = file.is_dirty() || file.is_new || file.is_renamed();
@@ -216,18 +216,19 @@ impl Judge {
                 && model.survives(*id, Promise::Seen) < Survives::PowerLoss
         });
         for (file, _) in early {
-            self.told_early.entry(file).or_insert(at_ns);
+            self.told_early.entry(file).or_insert(at);
         }
     }
 
     /// Returns the findings on files for which `is_meant` holds, after the program has ended. Paths
-    /// are shown relative to `folder`.
+    /// are shown relative to `folder`, and calls by their lines in the `source`.
     pub fn findings(
         mut self,
         model: &Model,
         accounts: &Accounts,
         is_meant: &dyn Fn(&Path) -> bool,
         folder: &Path,
+        source: &mut dyn FnMut(PlaceId) -> Option<String>,
     ) -> Vec<Finding> {
         let mut files: Vec<_> = model.files().collect();
         files.sort_by_key(|(_, known)| known.path());
@@ -239,20 +240,21 @@ impl Judge {
             self.at_end(model, file, known, accounts.of(file).unwrap_or(&untouched));
         }
         let unlinks = std::mem::take(&mut self.unflushed_unlinks).into_values().flatten();
-        for (path, at_ns) in unlinks.sorted().filter(|(path, _)| is_meant(path)) {
-            self.add(&kinds::UNLINK_NOT_FLUSHED, path, String::new(), &[("unlink", at_ns)]);
+        for (path, at) in unlinks.sorted().filter(|(path, _)| is_meant(path)) {
+            self.add(&kinds::UNLINK_NOT_FLUSHED, path, String::new(), &[("unlink", at)]);
         }
         let found = self.found.into_iter().filter(|(_, found)| !found.places.is_empty());
-        found.map(|(kind, found)| found.finding(kinds::KINDS[kind], folder)).collect()
+        found.map(|(kind, found)| found.finding(kinds::KINDS[kind], folder, source)).collect()
     }
 
     fn at_end(&mut self, model: &Model, file: FileId, known: &File, account: &Account) {
         let path = || known.path().to_owned();
+        let last_write = [("last write", account.last_write)];
         let average = |bytes: u64, count: u64| bytes / count.max(1);
         let write_bytes = average(account.bytes, account.writes);
         if account.writes >= MANY_WRITES && write_bytes < SMALL_WRITE_BYTES {
             let more = format!("{} writes of {}", account.writes, units::bytes(write_bytes));
-            self.add(&kinds::UNBUFFERED, path(), more, &[]);
+            self.add(&kinds::UNBUFFERED, path(), more, &last_write);
         }
         if is_in_memory(model, file) || known.is_removed {
             return;
@@ -266,13 +268,13 @@ impl Judge {
                 units::nanoseconds(account.flush_ns),
                 units::nanoseconds(account.span_ns)
             );
-            self.add(&kinds::FLUSH_EACH_SMALL, path(), more, &[]);
+            let last_flush = [("last flush", account.last_flush)];
+            self.add(&kinds::FLUSH_EACH_SMALL, path(), more, &last_flush);
         }
-        if let Some(told_ns) = self.told_early.remove(&file) {
-            let calls = [("answer", told_ns)];
+        if let Some(told_at) = self.told_early.remove(&file) {
+            let calls = [("answer", told_at)];
             self.add(&kinds::ACKNOWLEDGED_EARLY, path(), "never durable".into(), &calls);
         }
-        let last_write = [("last write", account.last_write_ns)];
         let dirty = units::bytes(known.dirty_bytes());
         let said =
             [&kinds::RENAME_BEFORE_FLUSH, &kinds::FLUSH_ERROR_IGNORED, &kinds::FLUSH_RETRIED];
@@ -297,24 +299,46 @@ impl Judge {
         found.is_some_and(|found| found.places.iter().any(|place| place.path == path))
     }
 
-    fn add(&mut self, kind: &'static Kind, path: PathBuf, more: String, calls: &[(&str, u64)]) {
+    fn add(&mut self, kind: &'static Kind, path: PathBuf, more: String, calls: &[(&str, Point)]) {
         let found = self.found.entry(place_of(kind)).or_default();
         found.count += 1;
         if found.places.len() < EVIDENCE_MAX {
-            let moment = |(call, at_ns): &(&str, u64)| Moment::new(call, *at_ns);
-            found.places.push(Place { path, more, calls: calls.iter().map(moment).collect() });
+            let calls = calls.iter().map(|(call, at)| ((*call).to_owned(), *at)).collect();
+            found.places.push(Place { path, more, calls });
         }
     }
 }
 
 impl Found {
-    fn finding(self, kind: &Kind, folder: &Path) -> Finding {
-        let named = |place: &Place| match place.more.as_str() {
-            "" => shown(&place.path, folder),
-            more => format!("{} ({more})", shown(&place.path, folder)),
+    fn finding(
+        self,
+        kind: &Kind,
+        folder: &Path,
+        source: &mut dyn FnMut(PlaceId) -> Option<String>,
+    ) -> Finding {
+        let mut moments = |place: &Place| -> Vec<Moment> {
+            let calls = place.calls.iter();
+            let moment = |(call, at): &(String, Point)| Moment {
+                place: at.place.and_then(&mut *source),
+                ..Moment::new(call, at.at_ns)
+            };
+            calls.map(moment).collect()
+        };
+        let calls: Vec<Vec<Moment>> = self.places.iter().map(&mut moments).collect();
+        let named = |(place, calls): (&Place, &Vec<Moment>)| {
+            let line = calls.iter().rev().find_map(|call| call.place.clone());
+            let more: Vec<String> = Some(place.more.clone())
+                .filter(|more| !more.is_empty())
+                .into_iter()
+                .chain(line)
+                .collect();
+            match more.is_empty() {
+                true => shown(&place.path, folder),
+                false => format!("{} ({})", shown(&place.path, folder), more.join(", ")),
+            }
         };
         // The last of several places in a file represents it.
-        let files = self.places.iter().rev().unique_by(|place| &place.path);
+        let files = self.places.iter().zip(&calls).rev().unique_by(|(place, _)| &place.path);
         let mut names: Vec<String> = files.map(named).collect();
         names.reverse();
         let more = self.count.saturating_sub(self.places.len() as u64) as usize;
@@ -323,7 +347,8 @@ impl Found {
         let places: Vec<_> = self
             .places
             .iter()
-            .map(|place| serde_json::json!({ "path": place.path, "calls": place.calls }))
+            .zip(&calls)
+            .map(|(place, calls)| serde_json::json!({ "path": place.path, "calls": calls }))
             .collect();
         Finding::new(kind.id, kind.severity, text).with("count", self.count).with("places", places)
     }

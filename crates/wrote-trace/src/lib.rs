@@ -183,11 +183,12 @@ impl Desk {
         pattern::jobs(files.collect(), &words.join(" "))
     }
 
-    fn document(self, request: TraceRequest, watched: Watched, started_at: String) -> Trace {
+    fn document(self, request: TraceRequest, mut watched: Watched, started_at: String) -> Trace {
         let is_under = |path: &Path| is_under(&request, path);
         let folder = std::env::current_dir().unwrap_or_default();
         let files = self.files(&is_under);
-        let findings = self.judge.findings(&self.model, &self.accounts, &is_under, &folder);
+        let source = &mut |place| watched.places.shown(place, &folder);
+        let findings = self.judge.findings(&self.model, &self.accounts, &is_under, &folder, source);
         let shown = |word: &OsString| word.to_string_lossy().into_owned();
         Trace {
             schema: SCHEMA.into(),

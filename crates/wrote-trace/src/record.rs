@@ -226,7 +226,7 @@ impl Recorder {
             _ => {}
         }
         self.calls += 1;
-        let bare = Call { at_ns: call.at_ns, took_ns: 0, act: call.act.clone(), data: Vec::new() };
+        let bare = Call::new(call.at_ns, call.act.clone());
         self.add(&Piece::Call(bare), &call.data)
     }
 
@@ -238,7 +238,7 @@ impl Recorder {
         let asked_bytes = data.len() as u64;
         let act = Act::Write { file, bytes: 0..asked_bytes, asked_bytes, how, is_race: false };
         self.calls += 1;
-        self.add(&Piece::Call(Call { at_ns, took_ns: 0, act, data: Vec::new() }), &data)
+        self.add(&Piece::Call(Call::new(at_ns, act)), &data)
     }
 
     fn overflow(&mut self) {
@@ -384,7 +384,7 @@ mod tests {
         let file = id_of(&fs::metadata(folder.join("below/a")).unwrap());
         let (bytes, asked_bytes, how) = (3..6, 3, How::default());
         let act = Act::Write { file, bytes, asked_bytes, how, is_race: false };
-        recorder.see(&Model::default(), &Call { at_ns: 7, took_ns: 0, act, data: b"new".into() });
+        recorder.see(&Model::default(), &Call { data: b"new".into(), ..Call::new(7, act) });
         recorder.end().map(|()| path)
     }
 

@@ -4,15 +4,17 @@ mod calls;
 mod descriptors;
 mod filter;
 mod memory;
+mod places;
 mod ptrace;
 mod start;
 
-use crate::call::Call;
+use crate::call::{Call, PlaceId};
 use crate::sign::Sign;
 use calls::{Begin, Begun, Reader};
 use filter::When;
 use libc::{c_int, c_long, pid_t};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+pub use places::Places;
 use ptrace::{Event, Until};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -47,6 +49,8 @@ pub struct Watched {
     pub watching: Watching,
     /// Calls that were not observed, described for display.
     pub unseen: BTreeSet<String>,
+    /// The places of the calls.
+    pub places: Places,
 }
 
 /// Runs a program until its last process ends, and passes on each call. The program keeps its
@@ -162,8 +166,8 @@ struct Watch<'a> {
 /// A process or thread.
 struct Task {
     process: pid_t,
-    /// The call in progress, and when it began.
-    in_call: Option<(Begun, u64)>,
+    /// The call in progress, when it began, and where.
+    in_call: Option<(Begun, u64, Option<PlaceId>)>,
 }
 
 impl<'a> Watch<'a> {
@@ -249,13 +253,12 @@ impl<'a> Watch<'a> {
         let at_ns = self.started.elapsed().as_nanos() as u64;
         let process = self.task(task).process;
         let begin = self.reader.begin(process, task, entry);
-        for act in self.reader.news() {
-            (self.see)(&Call { at_ns, took_ns: 0, act, data: Vec::new() });
-        }
+        self.see_news(at_ns);
         let unseen = match begin {
             Begin::Pass => return Until::Call,
             Begin::Await(begun) => {
-                self.task(task).in_call = Some((begun, at_ns));
+                let place = self.watched.places.at(process, task, &entry);
+                self.task(task).in_call = Some((begun, at_ns, place));
                 return Until::Return;
             }
             Begin::Refuse if ptrace::refuse(task).is_ok() => {
@@ -271,17 +274,22 @@ impl<'a> Watch<'a> {
     fn end(&mut self, task: pid_t) {
         let known = self.task(task);
         let process = known.process;
-        let Some((begun, at_ns)) = known.in_call.take() else { return };
+        let Some((begun, at_ns, place)) = known.in_call.take() else { return };
         let Ok(result) = ptrace::result(task) else { return };
         let descriptor = begun.descriptor();
         let act = self.reader.act(process, begun, result);
-        for act in self.reader.news() {
-            (self.see)(&Call { at_ns, took_ns: 0, act, data: Vec::new() });
-        }
+        self.see_news(at_ns);
         if let Some(act) = act {
             let data = self.reader.data(process, &act, descriptor);
             let took_ns = (self.started.elapsed().as_nanos() as u64).saturating_sub(at_ns);
-            (self.see)(&Call { at_ns, took_ns, act, data });
+            (self.see)(&Call { at_ns, took_ns, place, act, data });
+        }
+    }
+
+    /// Passes on the files that a call has brought up.
+    fn see_news(&mut self, at_ns: u64) {
+        for act in self.reader.news() {
+            (self.see)(&Call::new(at_ns, act));
         }
     }
 
@@ -293,12 +301,14 @@ impl<'a> Watch<'a> {
         self.tasks.remove(&task);
         let process = self.task(task).process;
         self.reader.forget(process);
+        self.watched.places.forget(process);
         self.watched.unseen.extend(unseen_program(process));
     }
 
     fn gone(&mut self, task: pid_t, end: End) {
         self.tasks.remove(&task);
         self.reader.forget(task);
+        self.watched.places.forget(task);
         if task == self.program {
             self.watched.end = end;
         }

@@ -47,7 +47,7 @@ impl Script {
         let mut script = Script::default();
         for act in acts {
             script.at_ns += 1_000_000;
-            let call = Call { at_ns: script.at_ns, took_ns: 0, act, data: Vec::new() };
+            let call = Call::new(script.at_ns, act);
             script.accounts.see(&script.model, &call);
             script.judge.see(&script.model, &script.accounts, &call);
             script.model.see(&call);
@@ -57,7 +57,8 @@ impl Script {
     }
 
     fn findings(self) -> Vec<Finding> {
-        self.judge.findings(&self.model, &self.accounts, &|_| true, Path::new("/data"))
+        self.judge
+            .findings(&self.model, &self.accounts, &|_| true, Path::new("/data"), &mut |_| None)
     }
 }
 

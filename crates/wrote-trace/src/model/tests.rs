@@ -28,7 +28,7 @@ fn ext4() -> Model {
 }
 
 fn see(model: &mut Model, act: Act) {
-    model.see(&Call { at_ns: 0, took_ns: 0, act, data: Vec::new() });
+    model.see(&Call::new(0, act));
 }
 
 fn write(file: u64, bytes: Range<u64>, how: How) -> Act {

@@ -81,7 +81,7 @@ impl Script {
 
     fn call(&mut self, act: Act, data: Vec<u8>) {
         let at_ns = self.calls.len() as u64 * 1000;
-        self.calls.push(Call { at_ns, took_ns: 0, act, data });
+        self.calls.push(Call { data, ..Call::new(at_ns, act) });
     }
 
     fn write(&mut self, inode: u64, from: u64) {
@@ -180,7 +180,7 @@ fn judged(record: &Record) -> (Model, Vec<Finding>) {
         model.see(call);
         judge.after(&model, call);
     }
-    let findings = judge.findings(&model, &accounts, &|_| true, Path::new("/data"));
+    let findings = judge.findings(&model, &accounts, &|_| true, Path::new("/data"), &mut |_| None);
     (model, findings)
 }
 

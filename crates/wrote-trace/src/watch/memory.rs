@@ -41,6 +41,18 @@ pub fn number(task: pid_t, address: u64) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
+/// Reads one word at each address; `None` if one is unreadable.
+pub fn words(task: pid_t, addresses: impl Iterator<Item = u64>) -> Option<Vec<u64>> {
+    let from: Vec<RemoteIoVec> = addresses
+        .map(|address| RemoteIoVec { base: address as usize, len: size_of::<u64>() })
+        .collect();
+    let mut bytes = vec![0; from.len() * size_of::<u64>()];
+    let got = process_vm_readv(Pid::from_raw(task), &mut [IoSliceMut::new(&mut bytes)], &from);
+    let words = bytes.chunks_exact(size_of::<u64>());
+    let words = words.map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes"))).collect();
+    (got == Ok(bytes.len())).then_some(words)
+}
+
 /// The addresses and lengths of a list of `struct iovec`.
 pub fn pieces(task: pid_t, address: u64, count: u64) -> Option<Vec<(u64, u64)>> {
     let count = usize::try_from(count).ok().filter(|count| *count <= PIECES_MAX)?;

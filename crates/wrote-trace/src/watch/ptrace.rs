@@ -44,6 +44,10 @@ pub struct Entry {
     pub number: c_long,
     /// Its arguments.
     pub arguments: [u64; 6],
+    /// The instruction that makes it.
+    pub instruction: u64,
+    /// The stack pointer.
+    pub stack: u64,
 }
 
 /// Starts tracing a child and its descendants without stopping them. They are killed when this
@@ -124,7 +128,8 @@ pub fn entry(task: pid_t) -> io::Result<Option<Entry>> {
             _ => return Ok(None),
         }
     };
-    Ok(Some(Entry { number: number as c_long, arguments }))
+    let (instruction, stack) = (info.instruction_pointer, info.stack_pointer);
+    Ok(Some(Entry { number: number as c_long, arguments, instruction, stack }))
 }
 
 /// Returns the result of the call at whose end a task is: its value or error number.
@@ -136,6 +141,25 @@ pub fn result(task: pid_t) -> io::Result<Result<u64, i32>> {
         0 => Ok(exit.sval as u64),
         _ => Err(-exit.sval as i32),
     })
+}
+
+/// Returns the general registers of a stopped task.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub fn registers(task: pid_t) -> io::Result<libc::user_regs_struct> {
+    const NT_PRSTATUS: usize = 1;
+    let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
+    let mut to =
+        libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: size_of_val(&registers) };
+    // SAFETY: the kernel writes at most `iov_len` bytes to `registers`.
+    let done = unsafe {
+        let to = (&raw mut to).cast::<c_void>();
+        libc::ptrace(libc::PTRACE_GETREGSET, task, NT_PRSTATUS as *mut c_void, to)
+    };
+    if done == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: all zeros are a value of this type, and the kernel wrote over them.
+    Ok(unsafe { registers.assume_init() })
 }
 
 fn info(task: pid_t) -> io::Result<libc::ptrace_syscall_info> {
