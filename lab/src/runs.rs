@@ -15,6 +15,7 @@ pub mod power_cut;
 pub mod sim;
 pub mod soak;
 pub mod strange_fs;
+pub mod trace;
 
 pub use bench::{result_rows, rows};
 pub use mount::Mount;
@@ -58,6 +59,8 @@ enum Lab {
     Damage(damage::Arguments),
     /// A log in use for a long time on a small disk (as root).
     Soak(soak::Arguments),
+    /// The verdicts of `wrote trace` beside power cuts (as root).
+    Trace(trace::Arguments),
     /// A command in a folder of a slow disk (as root).
     Disk(disk::Arguments),
 }
@@ -87,6 +90,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::Commands(arguments) => commands::lab(&mut report, arguments)?,
         Lab::Damage(arguments) => damage::lab(&mut report, arguments)?,
         Lab::Soak(arguments) => soak::lab(&mut report, arguments)?,
+        Lab::Trace(arguments) => trace::lab(&mut report, arguments)?,
         Lab::Disk(arguments) => return disk::run(&arguments),
     }
     report.finish()

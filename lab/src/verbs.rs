@@ -3,6 +3,7 @@
 mod commands;
 mod confine;
 mod damage;
+mod pattern;
 mod power_cut;
 pub mod sim;
 mod soak;
@@ -24,6 +25,8 @@ enum Verb {
     Confine(confine::Arguments),
     /// Damage logs and read them
     Damage(damage::Arguments),
+    /// Save a file in one way
+    Pattern(pattern::Arguments),
     /// Write until the power is cut, or check the files that are left
     #[command(subcommand)]
     PowerCut(power_cut::Verb),
@@ -41,6 +44,7 @@ pub fn main() -> ExitCode {
         Verb::Commands(arguments) => commands::run(&arguments),
         Verb::Confine(arguments) => confine::run(&arguments),
         Verb::Damage(arguments) => damage::run(&arguments),
+        Verb::Pattern(arguments) => pattern::run(&arguments),
         Verb::PowerCut(verb) => power_cut::run(verb),
         Verb::Sim(arguments) => sim::command::run(arguments),
         Verb::Soak(arguments) => soak::run(&arguments),

@@ -8,7 +8,7 @@ use crate::{bindings, book, dist, miri, model, peers, release, semver, toolchain
 use lab::runs::confine::Share;
 use lab::runs::{
     commands, confine, damage, faulty_disk, kill, log_writes, nvme, power_cut, sim, soak,
-    strange_fs,
+    strange_fs, trace,
 };
 use lab::tools::clients;
 use lab::tools::failure::Failure;
@@ -35,7 +35,7 @@ pub struct Campaign {
 pub type Round = fn(&mut Report, bool) -> Result<(), Failure>;
 
 /// Every campaign, in order.
-pub const CAMPAIGNS: [Campaign; 31] = [
+pub const CAMPAIGNS: [Campaign; 32] = [
     Campaign {
         short: Some(|report, _| sim::lab(report, sim::Arguments::of(5_000))),
         ..long("seeds", "lab sim: 100,000 seeds", |report, _| {
@@ -58,6 +58,12 @@ pub const CAMPAIGNS: [Campaign; 31] = [
         short: Some(|report, _| power_cut::lab(report, power_cut::Arguments::of(25))),
         ..long("power-cut", "lab power-cut: 200 moments on each file system", |report, _| {
             power_cut::lab(report, power_cut::Arguments::of(200))
+        })
+    },
+    Campaign {
+        short: Some(|report, _| trace::lab(report, trace::Arguments::of(20))),
+        ..long("trace", "lab trace: 1,000 moments on each file system", |report, _| {
+            trace::lab(report, trace::Arguments::of(1000))
         })
     },
     Campaign {

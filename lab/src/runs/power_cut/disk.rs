@@ -186,7 +186,8 @@ impl Disk {
         self.image()
     }
 
-    fn image(&self) -> PathBuf {
+    /// Returns the image.
+    pub fn image(&self) -> PathBuf {
         self.folder.path().join("image")
     }
 }

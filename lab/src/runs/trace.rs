@@ -1,0 +1,304 @@
+//! Compares the verdicts of `wrote trace` with power cuts: each way to save a file, on each file
+//! system.
+//!
+//! A cut is a copy of the image behind a loop device at a moment between two steps: it has what has
+//! left the page cache, as a device with a cache that is not volatile.
+
+mod pattern;
+
+pub use pattern::{PATTERNS, Pattern};
+
+use super::power_cut::disk::{Disk, FileSystem};
+use super::power_cut::{FILE_SYSTEMS, lacking};
+use crate::tools::failure::{Failure, Tried};
+use crate::tools::report::Report;
+use crate::tools::repository::{release, target};
+use crate::tools::run::{HANG, Show, check_interrupted, run};
+use pattern::{FILE, content};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde_json::Value;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Options of the lab.
+#[derive(Clone, Copy, clap::Args)]
+pub struct Arguments {
+    /// How many moments on each file system.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub moments: u32,
+    /// Draw the moments from this seed; drawn and printed where none is given.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+impl Arguments {
+    /// This number of moments, from a drawn seed.
+    pub fn of(moments: u32) -> Arguments {
+        Arguments { moments, seed: None }
+    }
+}
+
+/// The most patterns that have ended when the power is cut: each flush may save what others wrote.
+const ENDED_MAX: usize = 4;
+/// Findings by which the file may be neither old nor new in the course of a save.
+const TORN: [&str; 3] =
+    ["rename-before-flush", "only-copy-overwritten", "unlink-before-durable-name"];
+/// The finding by which a removed file may be there again.
+const REMOVED: &str = "unlink-not-flushed";
+
+/// Compares the verdicts on each file system.
+pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
+    if let Some(because) = lacking() {
+        return report.skip("lab trace", because);
+    }
+    let seed = arguments.seed.unwrap_or_else(super::draw_seed);
+    for file_system in FILE_SYSTEMS {
+        let name = format!("lab trace: {}, {} moments", file_system.name, arguments.moments);
+        let programs = || Ok([release("wrote")?, release("lab")?]);
+        report.step(&name, || compare(&programs()?, file_system, seed, arguments.moments))?;
+    }
+    Ok(())
+}
+
+/// The verdict of `wrote trace` on a pattern.
+#[derive(Debug, Default)]
+struct Verdict {
+    survives: String,
+    findings: Vec<(String, bool)>,
+}
+
+impl Verdict {
+    fn of(document: &Value) -> Verdict {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let rows = document["files"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let row = rows.iter().find(|row| text(&row["path"]).ends_with(&format!("/{FILE}")));
+        let findings = document["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
+        Verdict {
+            survives: row.map_or("removed".into(), |row| text(&row["survives"])),
+            findings: findings
+                .iter()
+                .map(|found| (text(&found["id"]), text(&found["severity"]) == "warning"))
+                .collect(),
+        }
+    }
+
+    fn has(&self, id: &str) -> bool {
+        self.findings.iter().any(|(found, _)| found == id)
+    }
+
+    /// Whether the saved content may be lost after the end.
+    fn may_lose(&self) -> bool {
+        match self.survives.as_str() {
+            "removed" => self.has(REMOVED),
+            survives => survives != "power-loss",
+        }
+    }
+
+    /// Whether the file may be neither old nor new before the end.
+    fn may_tear(&self) -> bool {
+        TORN.iter().any(|id| self.has(id))
+    }
+
+    fn ids(&self) -> String {
+        let ids: Vec<&str> = self.findings.iter().map(|(id, _)| id.as_str()).collect();
+        ids.join(", ")
+    }
+}
+
+/// The results of the cuts for a pattern.
+#[derive(Clone, Copy, Debug, Default)]
+struct Left {
+    ended: u32,
+    lost: u32,
+    broken_off: u32,
+    torn: u32,
+}
+
+impl Left {
+    /// How the verdict is wrong, if it is.
+    fn miss(&self, verdict: &Verdict) -> Option<String> {
+        match self {
+            Left { lost: 1.., .. } if !verdict.may_lose() => {
+                Some("lost, and called durable".into())
+            }
+            Left { torn: 1.., .. } if !verdict.may_tear() => {
+                Some("neither old nor new, without a warning of it".into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether there is a warning that no cut has shown.
+    fn is_unshown(&self, verdict: &Verdict) -> bool {
+        verdict.findings.iter().any(|(_, is_warning)| *is_warning)
+            && self.lost == 0
+            && self.torn == 0
+    }
+}
+
+/// Compares the verdicts on one file system.
+fn compare(
+    programs: &[PathBuf; 2],
+    file_system: FileSystem,
+    seed: u64,
+    moments: u32,
+) -> Result<(), Failure> {
+    eprintln!("--seed {seed} draws them again");
+    let disk = match Disk::new(&target(), file_system) {
+        // The kernel lacks this file system, or the container may not mount.
+        Err(Failure::Failed(because))
+            if because.contains("No such device") || because.contains("not permitted") =>
+        {
+            return Err(Failure::Skipped(because));
+        }
+        made => made?,
+    };
+    let verdicts = PATTERNS
+        .iter()
+        .map(|pattern| traced(programs, &disk, pattern))
+        .collect::<Result<Vec<_>, _>>()?;
+    let whole =
+        PATTERNS.iter().map(|pattern| whole(&disk, pattern)).collect::<Result<Vec<_>, _>>()?;
+    let mut left = [Left::default(); PATTERNS.len()];
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    for number in 0..moments {
+        check_interrupted()?;
+        let words = |because| format!("moment {number}: {because}");
+        cut(&disk, file_system, &mut random, &whole, &mut left)
+            .map_err(|failure| failure.in_words(words))?;
+    }
+    let mut misses = Vec::new();
+    for ((pattern, verdict), left) in PATTERNS.iter().zip(&verdicts).zip(&left) {
+        let Left { ended, lost, broken_off, torn } = left;
+        let unshown = if left.is_unshown(verdict) { "; a warning that no cut showed" } else { "" };
+        eprintln!(
+            "  {}: {} ({}): lost {lost} of {ended}, torn {torn} of {broken_off}{unshown}",
+            pattern.name,
+            verdict.survives,
+            verdict.ids(),
+        );
+        misses.extend(left.miss(verdict).map(|miss| format!("{}: {miss}", pattern.name)));
+    }
+    match misses.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Failed(format!("seed {seed}: {}", misses.join("; ")))),
+    }
+}
+
+/// Returns the verdict on a pattern.
+fn traced([wrote, lab]: &[PathBuf; 2], disk: &Disk, pattern: &Pattern) -> Result<Verdict, Failure> {
+    let folder = disk.point().join(format!("traced {}", pattern.name));
+    pattern.prepare(&folder).tried(pattern.name)?;
+    rustix::fs::sync();
+    let document = disk.folder().join("trace.json");
+    let mut command = Command::new(wrote);
+    command.args(["trace", "--format", "json", "--force", "-o"]).arg(&document).arg("--under");
+    command.arg(&folder).arg("--").arg(lab).args(["pattern", pattern.name]).arg(&folder);
+    run(&mut command, HANG, Show::Quiet)?.success(pattern.name)?;
+    let file = File::open(&document).tried(document.display())?;
+    let document: Value = serde_json::from_reader(file).tried(document.display())?;
+    Ok(Verdict::of(&document))
+}
+
+/// Returns the content before and after a pattern.
+fn whole(disk: &Disk, pattern: &Pattern) -> Result<[Option<Vec<u8>>; 2], Failure> {
+    let folder = disk.point().join(format!("whole {}", pattern.name));
+    pattern.prepare(&folder).tried(pattern.name)?;
+    let before = content(&folder).tried(pattern.name)?;
+    pattern.run(&folder, pattern.steps().len()).tried(pattern.name)?;
+    Ok([before, content(&folder).tried(pattern.name)?])
+}
+
+/// Runs some patterns to their ends and one to its middle, cuts the power, and adds up the results.
+fn cut(
+    disk: &Disk,
+    file_system: FileSystem,
+    random: &mut Xoshiro256PlusPlus,
+    whole: &[[Option<Vec<u8>>; 2]],
+    left: &mut [Left],
+) -> Result<(), Failure> {
+    let place = |point: &Path| point.join("moment");
+    let folder = super::power_cut::subject::fresh(place(&disk.point()))?;
+    let mut order: Vec<usize> = (0..PATTERNS.len()).collect();
+    order.shuffle(random);
+    order.truncate(random.random_range(2..=ENDED_MAX + 1));
+    for number in &order {
+        let pattern = &PATTERNS[*number];
+        pattern.prepare(&folder.join(number.to_string())).tried(pattern.name)?;
+    }
+    rustix::fs::sync();
+    let (last, ended) = order.split_last().expect("there are two or more");
+    for number in ended {
+        let pattern = &PATTERNS[*number];
+        let folder = folder.join(number.to_string());
+        pattern.run(&folder, pattern.steps().len()).tried(pattern.name)?;
+    }
+    let pattern = &PATTERNS[*last];
+    let steps = random.random_range(0..pattern.steps().len());
+    let open = pattern.run(&folder.join(last.to_string()), steps).tried(pattern.name)?;
+    // A neighbour's flush may bring names to the disk before the bytes.
+    if random.random() {
+        let path = folder.join("neighbour");
+        std::fs::write(&path, "x")
+            .and_then(|()| File::open(&path)?.sync_all())
+            .tried("neighbour")?;
+    }
+    // XFS refuses a copy of a mounted file system otherwise.
+    let mounted = if file_system.kind == "xfs" { c"nouuid" } else { file_system.mounted };
+    let copy = FileSystem { mounted, ..file_system };
+    let crashed = Disk::copied(&target(), copy, &disk.image(), |_| Ok(()))?;
+    drop(open);
+    for number in &order {
+        let folder = place(&crashed.point()).join(number.to_string());
+        let found = content(&folder).tried(folder.display())?;
+        let ([old, new], left) = (&whole[*number], &mut left[*number]);
+        let pattern = &PATTERNS[*number];
+        if number != last {
+            left.ended += 1;
+            left.lost += u32::from(found != *new);
+        }
+        if pattern.is_whole {
+            left.broken_off += u32::from(number == last);
+            left.torn += u32::from(found != *old && found != *new);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn verdict(survives: &str, findings: &[(&str, &str)]) -> Verdict {
+        let findings: Vec<Value> = findings
+            .iter()
+            .map(|(id, severity)| json!({ "id": id, "severity": severity }))
+            .collect();
+        let files = json!([{ "path": "/a/file", "survives": survives }]);
+        Verdict::of(&json!({ "files": files, "findings": findings }))
+    }
+
+    #[test]
+    fn what_is_lost_is_a_miss_only_where_it_was_called_durable() {
+        let lost = Left { ended: 9, lost: 1, ..Left::default() };
+        assert!(lost.miss(&verdict("power-loss", &[])).is_some());
+        assert!(lost.miss(&verdict("process-crash", &[])).is_none());
+        let removed = |ids| Verdict::of(&json!({ "files": [], "findings": ids }));
+        assert!(lost.miss(&removed(json!([]))).is_some());
+        let warned = json!([{ "id": "unlink-not-flushed", "severity": "info" }]);
+        assert!(lost.miss(&removed(warned)).is_none());
+    }
+
+    #[test]
+    fn a_torn_file_is_a_miss_without_a_warning_of_it() {
+        let torn = Left { broken_off: 9, torn: 1, ..Left::default() };
+        assert!(torn.miss(&verdict("power-loss", &[])).is_some());
+        let warned = verdict("power-loss", &[("only-copy-overwritten", "warning")]);
+        assert!(torn.miss(&warned).is_none());
+        assert!(!torn.is_unshown(&warned) && Left::default().is_unshown(&warned));
+    }
+}

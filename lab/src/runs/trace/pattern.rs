@@ -1,0 +1,168 @@
+//! Ways in which programs save a file, step by step.
+
+use rustix::fs::{AtFlags, CWD};
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// A way to save a file.
+#[derive(Debug)]
+pub struct Pattern {
+    /// Its name.
+    pub name: &'static str,
+    /// Its steps, separated by commas: a verb and its files.
+    pub steps: &'static str,
+    /// Whether a file is there before.
+    pub has_old: bool,
+    /// Whether a reader expects the old content or the new at each moment.
+    pub is_whole: bool,
+}
+
+/// The file that is saved. Some patterns write to another one first.
+pub const FILE: &str = "file";
+const BLOCK_BYTES: usize = 4096;
+const OLD: [u8; 2 * BLOCK_BYTES] = [b'o'; 2 * BLOCK_BYTES];
+const NEW_BYTES: usize = OLD.len();
+
+const fn made(name: &'static str, steps: &'static str) -> Pattern {
+    Pattern { name, steps, has_old: false, is_whole: false }
+}
+
+const fn changed(name: &'static str, steps: &'static str) -> Pattern {
+    Pattern { name, steps, has_old: true, is_whole: false }
+}
+
+const fn saved(name: &'static str, steps: &'static str) -> Pattern {
+    Pattern { name, steps, has_old: true, is_whole: true }
+}
+
+/// Every pattern.
+pub const PATTERNS: [Pattern; 21] = [
+    saved("rewrite", "empty file, write file"),
+    saved("rewrite, fsync", "empty file, write file, fsync file"),
+    saved("rename", "create t, write t, close t, rename t file"),
+    saved("rename, fsync before", "create t, write t, fsync t, close t, rename t file"),
+    saved("rename, fsync after", "create t, write t, rename t file, fsync t"),
+    saved("rename, fsync, folder", "create t, write t, fsync t, close t, rename t file, folder"),
+    saved("rename, folder", "create t, write t, close t, rename t file, folder"),
+    saved("rename, sync", "create t, write t, close t, rename t file, sync"),
+    saved("unlink, rename", "create t, write t, fsync t, unlink file, rename t file, folder"),
+    made("new name, fsync", "create t, write t, fsync t, close t, rename t file"),
+    made("link, fsync", "create t, write t, fsync t, close t, link t file"),
+    made("create", "create file, write file"),
+    made("create, fsync", "create file, write file, fsync file"),
+    made("create, fsync, folder", "create file, write file, fsync file, folder"),
+    made("create, O_DIRECT", "direct file, write file, folder"),
+    changed("append", "append file, write file"),
+    changed("append, fdatasync", "append file, write file, fdatasync file"),
+    changed("append, O_DSYNC", "dsync file, write file"),
+    changed("in place, O_DIRECT", "over file, write file"),
+    changed("cut", "open file, cut file"),
+    changed("unlink", "unlink file"),
+];
+
+impl Pattern {
+    /// Makes the old file in a new folder.
+    pub fn prepare(&self, folder: &Path) -> io::Result<()> {
+        fs::create_dir(folder)?;
+        if self.has_old { fs::write(folder.join(FILE), OLD) } else { Ok(()) }
+    }
+
+    /// Returns the steps.
+    pub fn steps(&self) -> Vec<&'static str> {
+        self.steps.split(", ").collect()
+    }
+
+    /// Takes the first steps in a folder. The files that they opened stay open with the result.
+    pub fn run(&self, folder: &Path, steps: usize) -> io::Result<Vec<File>> {
+        let mut open = HashMap::new();
+        for step in &self.steps()[..steps] {
+            take(step, folder, &mut open)?;
+        }
+        Ok(open.into_values().collect())
+    }
+}
+
+/// Returns the file's content; `None` where it is not there.
+pub fn content(folder: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(folder.join(FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// Takes a step with the open files.
+fn take<'a>(step: &'a str, folder: &Path, open: &mut HashMap<&'a str, File>) -> io::Result<()> {
+    let words: Vec<&str> = step.split(' ').collect();
+    let (verb, name) = (words[0], words.get(1).copied().unwrap_or_default());
+    let path = |name: &str| folder.join(name);
+    let mut options = OpenOptions::new();
+    options.write(true);
+    let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
+    let dsync = rustix::fs::OFlags::DSYNC.bits() as i32;
+    match verb {
+        "create" => drop(options.create_new(true)),
+        "direct" => drop(options.create_new(true).custom_flags(direct)),
+        "empty" => drop(options.truncate(true)),
+        "append" => drop(options.append(true)),
+        "dsync" => drop(options.append(true).custom_flags(dsync)),
+        "over" => drop(options.custom_flags(direct)),
+        "open" => {}
+        _ => {
+            let file = || open.get(name).ok_or(io::ErrorKind::NotFound);
+            return match verb {
+                "write" => file()?.write_all(aligned(&mut vec![0; NEW_BYTES + BLOCK_BYTES])),
+                "fsync" => file()?.sync_all(),
+                "fdatasync" => file()?.sync_data(),
+                "cut" => file()?.set_len(BLOCK_BYTES as u64),
+                "folder" => File::open(folder)?.sync_all(),
+                "rename" => fs::rename(path(name), path(words[2])),
+                "link" => {
+                    let [from, to] = [path(name), path(words[2])];
+                    Ok(rustix::fs::linkat(CWD, &from, CWD, &to, AtFlags::empty())?)
+                }
+                "unlink" => fs::remove_file(path(name)),
+                "sync" => {
+                    rustix::fs::sync();
+                    Ok(())
+                }
+                "close" => {
+                    open.remove(name);
+                    Ok(())
+                }
+                _ => Err(io::Error::other(format!("no such step: {step}"))),
+            };
+        }
+    }
+    open.insert(name, options.open(path(name))?);
+    Ok(())
+}
+
+/// Returns the new content at an address that direct writes may have.
+fn aligned(room: &mut [u8]) -> &[u8] {
+    let start = room.as_ptr().align_offset(BLOCK_BYTES);
+    let new = &mut room[start..start + NEW_BYTES];
+    new.fill(b'n');
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pattern_ends_with_other_content_than_it_began() {
+        // On a disk: memory may refuse direct writes.
+        let place = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        for pattern in &PATTERNS {
+            let folder = place.path().join(pattern.name);
+            pattern.prepare(&folder).unwrap();
+            let before = content(&folder).unwrap();
+            let steps = pattern.steps().len();
+            pattern.run(&folder, steps).unwrap_or_else(|error| panic!("{pattern:?}: {error}"));
+            assert_ne!(content(&folder).unwrap(), before, "{}", pattern.name);
+        }
+    }
+}
