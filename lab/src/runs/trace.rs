@@ -43,10 +43,10 @@ impl Arguments {
 
 /// The most patterns that have ended when the power is cut: each flush may save what others wrote.
 const ENDED_MAX: usize = 4;
-/// Findings by which the file may be neither old nor new in the course of a save.
+/// Findings of a file that may be neither old nor new in the course of a save.
 const TORN: [&str; 3] =
     ["rename-before-flush", "only-copy-overwritten", "unlink-before-durable-name"];
-/// The finding by which a removed file may be there again.
+/// The finding of a removed file that may be there again.
 const REMOVED: &str = "unlink-not-flushed";
 
 /// Compares the verdicts on each file system.
