@@ -1,6 +1,6 @@
 //! A table on a screen: as many columns as it has room for, and bars in the room that is left.
 
-use super::{GAP, Table, Text, Texts};
+use super::{Flex, GAP, Table, Text, Texts};
 use crate::Format;
 use crate::page::Page;
 use crate::paint::{Mark, Tone, ascii};
@@ -38,7 +38,7 @@ impl Table {
         let is_reserved = self.bars.as_ref().is_some_and(|bars| bars.is_reserved);
         let reserved = if is_reserved { GAP.len() + BAR_WIDTH_MIN } else { 0 };
         let below = if needed(&columns) > width { split_off_below(&mut columns) } else { None };
-        fit(&mut columns, width.saturating_sub(reserved));
+        fit(&mut columns, width, reserved);
         let left = width.saturating_sub(taken(&columns));
         let bar_width = left.saturating_sub(GAP.len()).min(BAR_WIDTH_MAX);
         let bars = self.bars.as_ref().filter(|_| bar_width >= BAR_WIDTH_MIN);
@@ -86,27 +86,37 @@ fn split_off_below<'a>(columns: &mut Vec<Fitted<'a>>) -> Option<Fitted<'a>> {
 }
 
 /// Drops columns, the least important first, until the rest has room, and gives the flexible one
-/// its width.
-fn fit(columns: &mut Vec<Fitted>, width: usize) {
-    while needed(columns) > width {
-        let last = (0..columns.len()).max_by_key(|index| columns[*index].of.keep);
-        match last.filter(|index| columns[*index].of.keep != Keep::Always) {
-            Some(index) => drop(columns.remove(index)),
-            None => break,
+/// its width. Bars keep `reserved` columns, but not before a column that is to go last.
+fn fit(columns: &mut Vec<Fitted>, width: usize, reserved: usize) {
+    let beside_bars = width.saturating_sub(reserved);
+    while let Some(last) = (0..columns.len()).max_by_key(|index| columns[*index].of.keep) {
+        let is_wide = match columns[last].of.keep {
+            Keep::Always | Keep::Below => break,
+            Keep::Last => narrowed(columns, |flex| flex.least) > width,
+            Keep::If(_) => needed(columns) > beside_bars,
+        };
+        if !is_wide {
+            break;
         }
+        columns.remove(last);
     }
     if let Some(flexible) = columns.iter().position(|column| column.of.flex.is_some()) {
         let others = taken(columns) - columns[flexible].width;
         let column = &mut columns[flexible];
         let least = column.of.flex.map_or(0, |of| of.least).min(column.width);
-        column.width = width.saturating_sub(others).clamp(least, column.width);
+        column.width = beside_bars.saturating_sub(others).clamp(least, column.width);
     }
 }
 
 /// Returns the width that the columns need, with the flexible one at its easy width.
 fn needed(columns: &[Fitted]) -> usize {
-    let spared =
-        |column: &Fitted| column.of.flex.map_or(0, |flex| column.width.saturating_sub(flex.easy));
+    narrowed(columns, |flex| flex.easy)
+}
+
+/// Returns the width of the columns, with the flexible one as narrow as this.
+fn narrowed(columns: &[Fitted], width: fn(&Flex) -> usize) -> usize {
+    let of_flexible = |column: &Fitted| column.of.flex.as_ref().map_or(usize::MAX, width);
+    let spared = |column: &Fitted| column.width.saturating_sub(of_flexible(column));
     taken(columns) - columns.iter().map(spared).sum::<usize>()
 }
 
