@@ -1,7 +1,8 @@
 // Takes pictures of pages in headless Chromium.
 //
 // node pictures.mjs MODULES TEXT PAGE PICTURE [PAGE QUESTION PICTURE]..: the first picture shows the
-// text of a terminal beside its page, each further one the chart of a page that answers a question.
+// text of a terminal beside its page, the next ones the page at three widths (PICTURE-390.png ..),
+// each further one the chart of a page that answers a question.
 
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
@@ -39,6 +40,13 @@ await beside.evaluate(([words, image]) => {
 }, [`$ wrote bench /data --html report.html\n${readFileSync(text, "utf8")}`, shot]);
 await beside.waitForFunction(() => document.querySelector("img").complete);
 await beside.screenshot({ path: picture });
+
+// The page on a phone, on a notebook and on a large screen.
+for (const width of [390, 1280, 1920]) {
+  const opened = await open(page, width, 1000);
+  await opened.screenshot({ path: picture.replace(".png", `-${width}.png`) });
+  await opened.context().close();
+}
 
 for (let at = 0; at < charts.length; at += 3) {
   const [from, question, to] = charts.slice(at, at + 3);
