@@ -51,6 +51,17 @@ pub struct Point {
     pub place: Option<PlaceId>,
 }
 
+impl Act {
+    /// Returns whether it changes a file, a name or what of them is durable, or communicates with
+    /// the outside.
+    pub fn is_change(&self) -> bool {
+        !matches!(
+            self,
+            Act::Found { .. } | Act::Storage { .. } | Act::Map { .. } | Act::Read { .. }
+        )
+    }
+}
+
 impl Call {
     /// Makes a call without a duration, a place and data.
     pub fn new(at_ns: u64, act: Act) -> Call {

@@ -334,7 +334,7 @@ impl<'a> Disk<'a> {
                 self.rename(id, false, vec![(name, None)]);
             }
             Act::Tell => self.told += 1,
-            Act::Found { .. } | Act::Storage { .. } | Act::Map { .. } | Act::Read { .. } => {}
+            seen => debug_assert!(!seen.is_change()),
         }
     }
 
@@ -598,14 +598,8 @@ fn moments(calls: &[Call], most: u64) -> Vec<u64> {
     let is_write = |call: Option<&Call>| {
         call.is_some_and(|call| matches!(call.act, Act::Write { how, .. } if !how.is_durable))
     };
-    let is_change = |call: &Call| {
-        !matches!(
-            call.act,
-            Act::Found { .. } | Act::Storage { .. } | Act::Map { .. } | Act::Read { .. }
-        )
-    };
     let mut all: Vec<u64> = (0..calls.len())
-        .filter(|at| is_change(&calls[*at]))
+        .filter(|at| calls[*at].act.is_change())
         .filter(|at| !(is_write(calls.get(*at)) && is_write(calls.get(at + 1))))
         .map(|at| at as u64 + 1)
         .collect();
@@ -635,9 +629,7 @@ fn shown(call: &Call, root: &Path) -> String {
         Act::Link { name, .. } => format!("the link {}", path(name)),
         Act::Unlink { name, .. } => format!("the removal of {}", path(name)),
         Act::Tell => "an answer".into(),
-        Act::Found { .. } | Act::Storage { .. } | Act::Map { .. } | Act::Read { .. } => {
-            "a call".into()
-        }
+        _ => "a call".into(),
     };
     let at = wrote_result::units::nanoseconds(call.at_ns);
     format!("after {what} at {at}")

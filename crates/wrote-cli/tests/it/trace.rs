@@ -4,6 +4,7 @@ use crate::support::{printed, run_through, without_rights, wrote};
 use fixtures::{Finished, finish, folder, or_skip};
 use std::fs;
 use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -633,6 +634,74 @@ fn redis_keeps_what_its_documents_promise() {
     let no = acknowledged_by_redis("no");
     assert_eq!(log(&no), Survives::ProcessCrash, "{no:?}");
     assert!(ids(&no).contains(&"never-flushed"), "{no:?}");
+}
+
+/// Returns an address of this machine that was free a moment ago.
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn etcd_has_its_log_durable_when_it_answers() {
+    or_skip!(installed("etcd").and(installed("etcdctl")));
+    // <https://etcd.io/docs/v3.5/learning/persistent-storage-files/>: the log has each entry before
+    // it is applied.
+    let (clients, peers) = (free_address(), free_address());
+    let trace = trace(&format!(
+        "etcd --data-dir d --listen-client-urls http://{clients} \
+         --advertise-client-urls http://{clients} --listen-peer-urls http://{peers} \
+         --initial-advertise-peer-urls http://{peers} \
+         --initial-cluster default=http://{peers} >/dev/null 2>&1 & \
+         export ETCDCTL_API=3; \
+         until etcdctl --endpoints http://{clients} put a 1 2>/dev/null | grep -q OK; \
+         do sleep 0.1; done; kill -9 $!"
+    ));
+    let is_log = |file: &&File| file.path.ends_with(".wal") && file.writes > 0;
+    let log = trace.files.iter().find(is_log).unwrap_or_else(|| panic!("no log: {trace:?}"));
+    assert_eq!(log.survives, Survives::PowerLoss, "{trace:?}");
+    assert!(log.flushes > 0 && !ids(&trace).contains(&"never-flushed"), "{trace:?}");
+}
+
+/// Makes a database of PostgreSQL in `place`, whose server refuses to run as root. Returns the
+/// beginning of commands that run as its user.
+fn database(place: &Path) -> Result<&'static str, String> {
+    ["initdb", "postgres", "psql"].into_iter().try_for_each(installed)?;
+    let is_root = rustix::process::getuid().is_root();
+    let user = if is_root { "runuser -u postgres --" } else { "" };
+    let script = format!(
+        "{} {user} initdb --no-sync -D d >/dev/null",
+        if is_root { "chown postgres . &&" } else { "" }
+    );
+    let made = Command::new("sh").args(["-c", &script]).current_dir(place).output();
+    let is_made = made.is_ok_and(|made| made.status.success());
+    is_made.then_some(user).ok_or_else(|| "initdb can't make a database here".into())
+}
+
+#[test]
+fn postgres_has_a_commit_in_its_log_when_it_answers_unless_it_may_be_lost() {
+    let committed = |synchronous_commit: &str| {
+        let place = folder();
+        let user = database(place.path())?;
+        // <https://www.postgresql.org/docs/15/wal-async-commit.html>
+        let (trace, _) = traced(
+            place.path(),
+            &format!(
+                "{user} postgres -D d -c listen_addresses= -c unix_socket_directories=$PWD \
+                 -c wal_writer_delay=10s >/dev/null 2>&1 & \
+                 until {user} psql -h $PWD -qAtc 'create table t (i int)' postgres 2>/dev/null; \
+                 do sleep 0.1; done; \
+                 {user} psql -h $PWD -qAtc 'set synchronous_commit = {synchronous_commit}; \
+                 insert into t values (1)' postgres; kill -9 $(head -1 d/postmaster.pid)"
+            ),
+            &["--under", "d/pg_wal"],
+        );
+        Ok::<_, String>(trace)
+    };
+    let durable = or_skip!(committed("on"));
+    let [log] = &durable.files[..] else { panic!("{durable:?}") };
+    assert_eq!((log.survives, log.flushes), (Survives::PowerLoss, log.writes), "{durable:?}");
+    let later = or_skip!(committed("off"));
+    assert!(later.files.iter().map(|log| log.flushes).sum::<u64>() < log.flushes, "{later:?}");
 }
 
 #[test]

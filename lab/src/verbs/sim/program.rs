@@ -147,6 +147,7 @@ pub enum How {
     Append,
     /// `append`, and the ticket is waited for.
     AndWait,
+    /// `append_with`.
     With,
     /// `try_append`.
     Try,
@@ -155,6 +156,7 @@ pub enum How {
 /// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
+    /// Random bytes.
     Random,
     /// Zeros, after bytes that identify the record.
     Zeros,
@@ -165,9 +167,11 @@ pub enum Flavour {
 /// The end of a life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
+    /// The log is closed.
     Close,
     /// The log is closed, and then the power goes.
     CloseAndCut,
+    /// The log is dropped.
     Drop,
     /// The log is dropped, and then the power goes.
     DropAndCut,
