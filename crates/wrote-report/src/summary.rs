@@ -9,6 +9,7 @@ use crate::tree::{Block, Note, Role, Section, Style};
 use wrote_result::document::{
     Answer, Direction, Document, Finding, Interval, Latency, Row, Severity, View,
 };
+use wrote_result::units::nanoseconds;
 use wrote_result::{stats, units};
 
 /// The titles of the columns on a screen, and elsewhere.
@@ -95,6 +96,10 @@ fn table(answers: &[[String; 4]]) -> Table {
 
 /// Returns a row's figure and its range: operations and their latency where those count.
 fn figures(row: &Row) -> (String, String) {
+    if let (View::Saves, Some(latency)) = (row.view(), row.latency()) {
+        let (name, high) = high(latency);
+        return (nanoseconds(latency.p50), format!("{name} {}", nanoseconds(high)));
+    }
     let interval = &row.throughput_bytes_per_s;
     let is_counted = match row.view() {
         View::Operations => row.settings.effective.sync.is_each(),
@@ -108,12 +113,16 @@ fn figures(row: &Row) -> (String, String) {
     (figure, text(row.latency().map(percentiles)))
 }
 
-/// Returns the median and the P99 in one unit: `P50 0.39, P99 1.32 ms`. Too few operations for a
-/// P99 have their maximum.
+/// Returns the median and the P99 in one unit: `P50 0.39, P99 1.32 ms`.
 fn percentiles(of: &Latency) -> String {
-    let (name, high) = of.known_p99().map_or(("max", of.max), |p99| ("P99", p99));
+    let (name, high) = high(of);
     let (numbers, unit) = units::alike(&[of.p50 as f64, high as f64], &units::TIMES);
     format!("P50 {}, {name} {} {unit}", numbers[0], numbers[1])
+}
+
+/// Returns the P99; too few operations for one have their maximum.
+fn high(of: &Latency) -> (&'static str, u64) {
+    of.known_p99().map_or(("max", of.max), |p99| ("P99", p99))
 }
 
 /// Returns a figure in three digits, or roughly where its runs differ much.

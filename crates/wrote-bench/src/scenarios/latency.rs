@@ -15,7 +15,7 @@ use wrote::device::Target;
 use wrote_jobs::findings::Evidence;
 use wrote_jobs::rate::Rate;
 use wrote_result::Error;
-use wrote_result::document::{Advice, Blocks, CrashLeaves, Flush, Ioengine, Row, Settings};
+use wrote_result::document::{Advice, Answer, Blocks, CrashLeaves, Flush, Ioengine, Row, Settings};
 
 pub(crate) const NAME: &str = "latency";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,6 +118,10 @@ impl Scenario for Latency {
 
     fn advice(&self, evidence: &Evidence) -> Vec<Advice> {
         advice::advise(evidence).into_iter().collect()
+    }
+
+    fn answers(&self, evidence: &Evidence) -> Vec<Answer> {
+        advice::answer(evidence).into_iter().collect()
     }
 }
 

@@ -16,7 +16,7 @@ use wrote::{CopyOptions, Survives};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
 use wrote_result::document::{
-    Advice, Blocks, Cell, Finding, Flush, Ioengine, Settings, SourceCache,
+    Advice, Answer, Blocks, Cell, Finding, Flush, Ioengine, Settings, SourceCache,
 };
 use wrote_result::units::block_size;
 
@@ -128,6 +128,10 @@ impl Scenario for Ways {
 
     fn advice(&self, evidence: &Evidence) -> Vec<Advice> {
         advice::advise(evidence).into_iter().flatten().collect()
+    }
+
+    fn answers(&self, evidence: &Evidence) -> Vec<Answer> {
+        advice::answers(evidence)
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) const USUAL: [&str; 14] = [
 
 pub(super) const QUESTIONS: &str = "Questions:\n  \
         how fast can I write here, and how?          wrote bench /data\n  \
-        I wrote 1 GB in 1.1 s: is that real?         wrote bench --only ways --size 1G\n  \
+        I wrote 1 GB in 1.1 s: is that real?         wrote bench --only ways\n  \
         how long does a durable save take?           wrote bench --only latency\n  \
         which way do many threads log fastest?       wrote bench --only append\n  \
         how fast are random reads and writes?        wrote bench --only rand\n  \

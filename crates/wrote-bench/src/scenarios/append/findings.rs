@@ -24,11 +24,11 @@ fn records_lost(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(|row| !row.has_all_records())?;
     let Records { sent, lost, torn, doubled, .. } = total(&rows);
     let text = format!(
-        "data loss: {lost} of {sent} messages were lost or torn, and {torn} places of the file \
-         hold pieces{} ({}); such a speed is worthless: open the file once, and let one thread \
+        "data loss in {}: {lost} of {sent} messages were lost or torn, and {torn} places of the \
+         file hold pieces{}; such a speed is worthless: open the file once, and let one thread \
          write",
-        if doubled == 0 { String::new() } else { format!(", and {doubled} messages twice") },
         names(&rows),
+        if doubled == 0 { String::new() } else { format!(", and {doubled} messages twice") },
     );
     Finding::critical("records-lost", text)
         .about(&rows)

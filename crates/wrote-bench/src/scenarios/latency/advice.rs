@@ -6,19 +6,34 @@ mod examples;
 use crate::choice::body_of;
 use crate::scenarios::latency::{Kind, State, way_of};
 use wrote_jobs::findings::Evidence;
-use wrote_result::document::{Advice, CrashLeaves, Row, fastest};
-use wrote_result::units::{nanoseconds, significant};
+use wrote_result::document::{Advice, Answer, CrashLeaves, Row, fastest};
+use wrote_result::units::{block_size, nanoseconds, significant};
 
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
-/// The ways that never lose a text: the advice, and the function whose body is shown.
-const WAYS: [(Kind, &str, &str); 2] = [
-    (Kind::WroteWrite, "Save it by wrote::write", "wrote_write"),
-    (
-        Kind::RenameFsync,
-        "Write a file beside it, fsync that, rename it over the old one, fsync the folder",
-        "rename_fsync",
-    ),
+/// A way that never loses a text.
+struct Advised {
+    kind: Kind,
+    action: &'static str,
+    /// The way in a few words.
+    how: &'static str,
+    /// The function whose body is shown.
+    function: &'static str,
+}
+
+const WAYS: [Advised; 2] = [
+    Advised {
+        kind: Kind::WroteWrite,
+        action: "Save it by wrote::write",
+        how: "wrote::write",
+        function: "wrote_write",
+    },
+    Advised {
+        kind: Kind::RenameFsync,
+        action: "Write a file beside it, fsync that, rename it over the old one, fsync the folder",
+        how: "fsync, rename, fsync",
+        function: "rename_fsync",
+    },
 ];
 
 /// Advises the cheapest way that survives power loss and leaves either the old or the new text,
@@ -27,7 +42,7 @@ const WAYS: [(Kind, &str, &str); 2] = [
 pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let workload = workloads(evidence).into_iter().find(|rows| choose(rows).is_some())?;
     let row = choose(&workload)?;
-    let (action, function) = advised(row)?;
+    let Advised { action, function, .. } = advised(row)?;
     let mut because = format!("{}: {}", row.name, told(row));
     let next = workload.iter().filter(|other| other.name != row.name && is_safe(other));
     if let Some(next) = fastest(next.copied()) {
@@ -55,10 +70,21 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     }
     Some(Advice {
         purpose: "saving a small file".into(),
-        action: action.into(),
+        action: (*action).into(),
         because,
         with_wrote: None,
         code: body_of(EXAMPLES, function),
+    })
+}
+
+/// Answers how long the advised save takes.
+pub(crate) fn answer(evidence: &Evidence) -> Option<Answer> {
+    let row = workloads(evidence).iter().find_map(|rows| choose(rows))?;
+    Some(Answer {
+        question: format!("Durable save, {}", block_size(row.settings.effective.bs_bytes)),
+        row: row.name.clone(),
+        how: advised(row)?.how.into(),
+        ..Answer::default()
     })
 }
 
@@ -103,9 +129,8 @@ fn is_safe(row: &Row) -> bool {
     whole && row.is_durable() && advised(row).is_some()
 }
 
-fn advised(row: &Row) -> Option<(&'static str, &'static str)> {
-    let (_, action, function) = WAYS.iter().find(|(kind, ..)| is_of(row, *kind))?;
-    Some((action, function))
+fn advised(row: &Row) -> Option<&'static Advised> {
+    WAYS.iter().find(|way| is_of(row, way.kind))
 }
 
 fn may_leave(row: &Row) -> &'static str {
@@ -173,6 +198,8 @@ mod tests {
              power loss"
         );
         assert!(advice.code.ends_with("wrote::write(path, text)?;"), "{advice:?}");
+        let answer = answer(&evidence(&target(), &rows)).unwrap();
+        assert_eq!((&*answer.row, &*answer.how), (&*rows[4].name, "wrote::write"));
     }
 
     #[test]
@@ -213,7 +240,7 @@ mod tests {
         examples::rename_fsync(&path, &temporary, folder, "two").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert!(!temporary.exists());
-        for (.., function) in WAYS {
+        for Advised { function, .. } in WAYS {
             assert!(body_of(EXAMPLES, function).contains("?;"), "{function}");
         }
     }

@@ -5,36 +5,106 @@ mod examples;
 
 use crate::choice::{Choice, body_of, speed};
 use wrote_jobs::findings::Evidence;
-use wrote_result::document::{Advice, Row, SourceCache};
+use wrote_result::document::{Advice, Answer, Row, SourceCache};
 
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
-/// Rows that may be advised: the name, the advice, and the function whose body is shown.
-const WAYS: [(&str, &str, &str); 8] = [
-    ("ways/file/write_all", "Write everything by one write_all; sync_all at the end", "write_all"),
-    (
+/// A way that may be advised.
+struct Advised {
+    row: &'static str,
+    action: &'static str,
+    /// The way in a few words.
+    how: &'static str,
+    /// The function whose body is shown.
+    function: &'static str,
+}
+
+const fn way(
+    row: &'static str,
+    action: &'static str,
+    how: &'static str,
+    function: &'static str,
+) -> Advised {
+    Advised { row, action, how, function }
+}
+
+const WAYS: [Advised; 8] = [
+    way(
+        "ways/file/write_all",
+        "Write everything by one write_all; sync_all at the end",
+        "one write_all, sync_all",
+        "write_all",
+    ),
+    way(
         "ways/file/bufwriter-4k",
         "Write small pieces through a BufWriter; sync_all at the end",
+        "BufWriter, sync_all",
         "bufwriter",
     ),
-    (
+    way(
         "ways/file/chunks-8m",
         "Write in chunks of 8 MiB straight to the file; sync_all at the end",
+        "write() of 8 MiB, sync_all",
         "chunks",
     ),
-    ("ways/file/writer", "Write pieces of any size to a wrote::Writer, and finish it", "writer"),
-    ("ways/file/stream-8m", STREAM, "stream"),
-    ("ways/file/stream-8m-dropped", STREAM, "stream"),
-    ("ways/file/copy", COPY, "copy"),
-    ("ways/file/copy-dropped", COPY, "copy"),
+    way(
+        "ways/file/writer",
+        "Write pieces of any size to a wrote::Writer, and finish it",
+        "wrote::Writer, finish",
+        "writer",
+    ),
+    way("ways/file/stream-8m", STREAM, STREAM_HOW, "stream"),
+    way("ways/file/stream-8m-dropped", STREAM, STREAM_HOW, "stream"),
+    way("ways/file/copy", COPY, COPY_HOW, "copy"),
+    way("ways/file/copy-dropped", COPY, COPY_HOW, "copy"),
 ];
 
+/// The row that tells whether a fast write was to memory.
+const UNFLUSHED: &str = "ways/file/fs-write";
+
 const STREAM: &str = "Read into a buffer of 8 MiB and write_all from it; sync_all at the end";
+const STREAM_HOW: &str = "8 MiB at once, sync_all";
 const COPY: &str = "Copy by wrote::copy";
+const COPY_HOW: &str = "wrote::copy";
 
 /// Advises how to write and how to copy, among the ways that survive power loss. Without at least
 /// two measured ways there is no advice.
 pub(crate) fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
+    let purposes = ["writing a file", "copying a file"].into_iter();
+    let mut all = purposes.zip(durable(evidence)).map(|(purpose, rows)| {
+        let choice = Choice::of(rows.iter().copied()).filter(|_| rows.len() >= 2)?;
+        let Advised { action, function, .. } = advised(choice.row)?;
+        Some(Advice {
+            purpose: purpose.into(),
+            action: (*action).into(),
+            because: format!("{}: {}", choice.row.name, choice.reason(speed)),
+            with_wrote: None,
+            code: body_of(EXAMPLES, function),
+        })
+    });
+    std::array::from_fn(|_| all.next().flatten())
+}
+
+/// Answers how fast a file is written and copied durably, and how fast if it may be lost.
+pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
+    let answer = |question: &str, row: &Row, how: &str| Answer {
+        question: question.into(),
+        row: row.name.clone(),
+        how: how.into(),
+        ..Answer::default()
+    };
+    let questions = ["File, durable", "Copy, durable"].into_iter();
+    let durable = questions.zip(durable(evidence)).filter_map(|(question, rows)| {
+        let row = Choice::of(rows.into_iter())?.row;
+        Some(answer(question, row, advised(row)?.how))
+    });
+    let unflushed = evidence.rows.iter().find(|row| row.name == UNFLUSHED);
+    let lost = unflushed.map(|row| answer("File, may be lost", row, "std::fs::write"));
+    durable.chain(lost).collect()
+}
+
+/// Returns the rows of files written, and of files copied, that survive power loss.
+fn durable<'a>(evidence: &Evidence<'a>) -> [Vec<&'a Row>; 2] {
     let of = |cache| -> Vec<&Row> {
         let is_of = |row: &&Row| {
             row.settings.asked.source_cache == cache && row.is_durable() && advised(row).is_some()
@@ -46,25 +116,11 @@ pub(crate) fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
         dropped if dropped.len() >= 2 => dropped,
         _ => of(Some(SourceCache::Warm)),
     };
-    [("writing a file", of(None)), ("copying a file", copies)]
-        .map(|(purpose, rows)| if rows.len() < 2 { None } else { choose(purpose, &rows) })
+    [of(None), copies]
 }
 
-fn choose(purpose: &str, rows: &[&Row]) -> Option<Advice> {
-    let choice = Choice::of(rows.iter().copied())?;
-    let (action, function) = advised(choice.row)?;
-    Some(Advice {
-        purpose: purpose.into(),
-        action: action.into(),
-        because: format!("{}: {}", choice.row.name, choice.reason(speed)),
-        with_wrote: None,
-        code: body_of(EXAMPLES, function),
-    })
-}
-
-fn advised(row: &Row) -> Option<(&'static str, &'static str)> {
-    let (_, action, function) = WAYS.iter().find(|(name, ..)| *name == row.name)?;
-    Some((action, function))
+fn advised(row: &Row) -> Option<&'static Advised> {
+    WAYS.iter().find(|way| way.row == row.name)
 }
 
 #[cfg(test)]
@@ -104,6 +160,13 @@ mod tests {
         assert!(advice[0].action.contains("wrote::Writer"), "{advice:?}");
         assert!(advice[0].code.contains("writer.finish()?;"), "{advice:?}");
         assert!(advice[0].because.contains("2.00 times ways/file/write_all"), "{advice:?}");
+        rows.push(way("ways/file/fs-write", None, 1e9));
+        let answers = answers(&evidence(&target(), &rows));
+        let told = answers.iter().map(|of| (&*of.question, &*of.row, &*of.how));
+        assert!(told.eq([
+            ("File, durable", "ways/file/writer", "wrote::Writer, finish"),
+            ("File, may be lost", "ways/file/fs-write", "std::fs::write"),
+        ]));
     }
 
     #[test]
@@ -154,6 +217,6 @@ mod tests {
         written("stream");
         examples::copy(&source, &path).unwrap();
         written("copy");
-        assert!(WAYS.iter().all(|(.., function)| !body_of(EXAMPLES, function).is_empty()));
+        assert!(WAYS.iter().all(|way| !body_of(EXAMPLES, way.function).is_empty()));
     }
 }
