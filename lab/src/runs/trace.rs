@@ -173,9 +173,10 @@ fn compare(
     let mut misses = Vec::new();
     for ((pattern, verdict), left) in PATTERNS.iter().zip(&verdicts).zip(&left) {
         let Left { ended, lost, broken_off, torn } = left;
+        let cuts = ended + broken_off;
         let unshown = if left.is_unshown(verdict) { "; a warning that no cut showed" } else { "" };
         eprintln!(
-            "  {}: {} ({}): lost {lost} of {ended}, torn {torn} of {broken_off}{unshown}",
+            "  {}: {} ({}): lost {lost} of {ended}, torn {torn} of {cuts}{unshown}",
             pattern.name,
             verdict.survives,
             verdict.ids(),
