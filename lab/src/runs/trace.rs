@@ -111,9 +111,11 @@ impl Verdict {
 /// The results of the cuts for a pattern.
 #[derive(Clone, Copy, Debug, Default)]
 struct Left {
+    /// Cuts after the end.
     ended: u32,
     lost: u32,
-    broken_off: u32,
+    /// Cuts at any moment, of a pattern that must leave the old content or the new.
+    judged: u32,
     torn: u32,
 }
 
@@ -172,11 +174,10 @@ fn compare(
     }
     let mut misses = Vec::new();
     for ((pattern, verdict), left) in PATTERNS.iter().zip(&verdicts).zip(&left) {
-        let Left { ended, lost, broken_off, torn } = left;
-        let cuts = ended + broken_off;
+        let Left { ended, lost, judged, torn } = left;
         let unshown = if left.is_unshown(verdict) { "; a warning that no cut showed" } else { "" };
         eprintln!(
-            "  {}: {} ({}): lost {lost} of {ended}, torn {torn} of {cuts}{unshown}",
+            "  {}: {} ({}): lost {lost} of {ended}, torn {torn} of {judged}{unshown}",
             pattern.name,
             verdict.survives,
             verdict.ids(),
@@ -262,7 +263,7 @@ fn cut(
             left.lost += u32::from(found != *new);
         }
         if pattern.is_whole {
-            left.broken_off += u32::from(number == last);
+            left.judged += 1;
             left.torn += u32::from(found != *old && found != *new);
         }
     }
@@ -296,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_torn_file_is_a_miss_without_a_warning_of_it() {
-        let torn = Left { broken_off: 9, torn: 1, ..Left::default() };
+        let torn = Left { judged: 9, torn: 1, ..Left::default() };
         assert!(torn.miss(&verdict("power-loss", &[])).is_some());
         let warned = verdict("power-loss", &[("only-copy-overwritten", "warning")]);
         assert!(torn.miss(&warned).is_none());
