@@ -63,11 +63,16 @@ pub(crate) fn find(marks: &[Mark]) -> Option<Burst> {
     })
 }
 
+/// Returns the lowest limit on the bytes that are written to the device.
+pub(crate) fn most_bytes_per_s(limits: &[Limit]) -> Option<f64> {
+    let of_writes = limits.iter().filter(|limit| limit.of == "write_bytes_per_s");
+    of_writes.map(|limit| limit.most).min_by(f64::total_cmp)
+}
+
 /// Returns the burst of a control group's limit on the device, if the stream came near that limit:
 /// the kernel lets two of its slices through at once (`blk-throttle`).
 pub(crate) fn of_limit(limits: &[Limit], bytes_per_s: f64) -> Option<Burst> {
-    let of_writes = limits.iter().filter(|limit| limit.of == "write_bytes_per_s");
-    let most = of_writes.map(|limit| limit.most).min_by(f64::total_cmp)?;
+    let most = most_bytes_per_s(limits)?;
     let bytes = (most * 2.0 * SLICE_S) as u64;
     NEAR.contains(&(bytes_per_s / most)).then(|| Burst {
         bytes,

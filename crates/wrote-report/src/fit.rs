@@ -255,7 +255,7 @@ const REMEDIES: [&str; 3] = ["copy-idle", "copy-paced", "dontcache"];
 const WORTH_A_REMEDY: f64 = 2.0;
 
 /// Says which remedies for a copy helped: those whose interval is below the copy's own. Where none
-/// was tried and the copy is felt, says how to.
+/// was tried and the copy is felt, names the option for it.
 fn remedies(rule: &FitRule) -> Option<String> {
     let is_latency = rule.of == "latency_p99_ns" || rule.most.is_some();
     let measured = |name| beside(rule, name).filter(|of| is_latency && of.ratio.median > 0.0);

@@ -91,6 +91,8 @@ fn each_neighbour_has_a_row_in_the_same_rounds_and_leaves_nothing() {
     let rule = &document.fit.as_ref().unwrap()[0].rules[0];
     let beside: Vec<&str> = rule.beside.iter().map(|of| of.neighbour.as_str()).collect();
     assert_eq!(beside, ["copy", "copy-idle", "copy-paced", "sync", "direct", "unlink", "reads"]);
+    let rate = &document.fit.as_ref().unwrap()[0].rules[1];
+    assert!(rate.of == "iops" && rate.beside.iter().all(|of| of.ratio.median > 0.0), "{rate:?}");
     // On a slow disk the runs have too few flushes for a P99.
     assert!(rule.beside.iter().all(|of| of.here.ci95_high > 0.0), "{rule:?}");
     let rows = document.scenarios[0].rows.iter().map(|row| (row.name.as_str(), row.runs.len()));

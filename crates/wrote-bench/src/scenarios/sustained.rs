@@ -8,6 +8,7 @@ mod measure;
 #[cfg(test)]
 mod tests;
 
+use crate::burst;
 use crate::request::{Common, STREAM_BS_BYTES};
 use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
@@ -122,9 +123,7 @@ impl Plan {
         if file_bytes == 0 {
             space::check(bs_bytes, bs_bytes, target)?;
         }
-        let limits = watch::limits(device_of(target));
-        let of_writes = limits.iter().filter(|limit| limit.of == "write_bytes_per_s");
-        let limit_bytes_per_s = of_writes.map(|limit| limit.most).reduce(f64::min);
+        let limit_bytes_per_s = burst::most_bytes_per_s(&watch::limits(device_of(target)));
         Ok(Some(Plan {
             bs_bytes,
             iodepth,

@@ -19,7 +19,7 @@ struct Advised {
     function: &'static str,
 }
 
-const fn way(
+const fn advised_way(
     row: &'static str,
     action: &'static str,
     how: &'static str,
@@ -29,34 +29,34 @@ const fn way(
 }
 
 const WAYS: [Advised; 8] = [
-    way(
+    advised_way(
         "ways/file/write_all",
         "Write everything by one write_all; sync_all at the end",
         "one write_all, sync_all",
         "write_all",
     ),
-    way(
+    advised_way(
         "ways/file/bufwriter-4k",
         "Write small pieces through a BufWriter; sync_all at the end",
         "BufWriter, sync_all",
         "bufwriter",
     ),
-    way(
+    advised_way(
         "ways/file/chunks-8m",
         "Write in chunks of 8 MiB straight to the file; sync_all at the end",
         "write() of 8 MiB, sync_all",
         "chunks",
     ),
-    way(
+    advised_way(
         "ways/file/writer",
         "Write pieces of any size to a wrote::Writer, and finish it",
         "wrote::Writer, finish",
         "writer",
     ),
-    way("ways/file/stream-8m", STREAM, STREAM_HOW, "stream"),
-    way("ways/file/stream-8m-dropped", STREAM, STREAM_HOW, "stream"),
-    way("ways/file/copy", COPY, COPY_HOW, "copy"),
-    way("ways/file/copy-dropped", COPY, COPY_HOW, "copy"),
+    advised_way("ways/file/stream-8m", STREAM, STREAM_HOW, "stream"),
+    advised_way("ways/file/stream-8m-dropped", STREAM, STREAM_HOW, "stream"),
+    advised_way("ways/file/copy", COPY, COPY_HOW, "copy"),
+    advised_way("ways/file/copy-dropped", COPY, COPY_HOW, "copy"),
 ];
 
 /// The row that tells whether a fast write was to memory.
@@ -70,8 +70,8 @@ const COPY_HOW: &str = "wrote::copy";
 /// Advises how to write and how to copy, among the ways that survive power loss. Without at least
 /// two measured ways there is no advice.
 pub(crate) fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
-    let purposes = ["writing a file", "copying a file"].into_iter();
-    let mut all = purposes.zip(durable(evidence)).map(|(purpose, rows)| {
+    let [written, copied] = durable(evidence);
+    [("writing a file", written), ("copying a file", copied)].map(|(purpose, rows)| {
         let choice = Choice::of(rows.iter().copied()).filter(|_| rows.len() >= 2)?;
         let Advised { action, function, .. } = advised(choice.row)?;
         Some(Advice {
@@ -81,8 +81,7 @@ pub(crate) fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
             with_wrote: None,
             code: body_of(EXAMPLES, function),
         })
-    });
-    std::array::from_fn(|_| all.next().flatten())
+    })
 }
 
 /// Answers how fast a file is written and copied durably, and how fast if it may be lost.
@@ -93,8 +92,9 @@ pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
         how: how.into(),
         ..Answer::default()
     };
-    let questions = ["File, durable", "Copy, durable"].into_iter();
-    let durable = questions.zip(durable(evidence)).filter_map(|(question, rows)| {
+    let [written, copied] = durable(evidence);
+    let durable = [("File, durable", written), ("Copy, durable", copied)];
+    let durable = durable.into_iter().filter_map(|(question, rows)| {
         let row = Choice::of(rows.into_iter())?.row;
         Some(answer(question, row, advised(row)?.how))
     });
