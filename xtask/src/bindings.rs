@@ -49,18 +49,19 @@ pub fn compile_example(folder: &Path, headers: &Path, libraries: &Path) -> Resul
 /// Runs the example of the Python package's README.
 fn python() -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried(target().display())?;
-    let folder = folder.path();
-    package(folder)?;
+    let folder = std::path::absolute(folder.path()).tried("a temporary folder")?;
+    package(&folder)?;
+    run_python_example(&folder, &folder)
+}
+
+/// Runs the example of the Python package's README in `folder`, with the package in `site`.
+pub fn run_python_example(folder: &Path, site: &Path) -> Result<(), Failure> {
     let source = example("bindings/python/README.md", "python")?;
     std::fs::write(folder.join("example.py"), source).tried("the example")?;
     let mut run = Command::new("python3");
-    let said = output(run.current_dir(folder).arg("example.py"), "the example")?;
-    check_python(folder, &said)
-}
-
-/// Checks the results of the Python package's example.
-pub fn check_python(folder: &Path, said: &str) -> Result<(), Failure> {
-    check_example(folder, said, "durable: 65 records\n60 b'task 59'\n")
+    run.current_dir(folder).arg("example.py").env("PYTHONPATH", site);
+    let said = output(&mut run, "the example")?;
+    check_example(folder, &said, "durable: 65 records\n60 b'task 59'\n")
 }
 
 /// Makes the Python package in `folder` from its sources and the built library.
@@ -114,7 +115,7 @@ pub fn libraries(profile: &str) -> PathBuf {
 }
 
 /// Returns the first block of `language` in a document of the repository.
-pub fn example(document: &str, language: &str) -> Result<String, Failure> {
+fn example(document: &str, language: &str) -> Result<String, Failure> {
     let text = std::fs::read_to_string(root().join(document)).tried(document)?;
     let block = text.split_once(&format!("```{language}\n")).and_then(|(_, rest)| {
         let (block, _) = rest.split_once("```\n")?;

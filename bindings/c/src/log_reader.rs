@@ -3,7 +3,8 @@
 use crate::border::{self, alone, call, hand_over, path, refused};
 use crate::error::Error;
 use std::ffi::{c_char, c_int, c_void};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
+use wrote_bindings::unix_ns;
 
 /// Reads the records of a log in order. It takes no lock, and sees the records of every process.
 pub struct LogReader {
@@ -101,17 +102,11 @@ fn next(reader: &mut LogReader, timeout_ms: i64) -> Result<Record, library::Erro
     };
     Ok(match found {
         Some((bytes, sequence, written_at)) => {
-            let (data, written_at_ns) =
-                (bytes.as_ptr().cast(), written_at.map_or(0, ns_since_epoch));
+            let (data, written_at_ns) = (bytes.as_ptr().cast(), written_at.map_or(0, unix_ns));
             Record { data, len: bytes.len(), sequence, written_at_ns }
         }
         None => Record { data: std::ptr::null(), len: 0, sequence: 0, written_at_ns: 0 },
     })
-}
-
-fn ns_since_epoch(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Continues with record `sequence`, or with the first later one that is there.

@@ -46,21 +46,32 @@ fn ended() -> Failure {
     refused("the writer has ended")
 }
 
-/// How a writer treats an existing file.
-enum Purpose {
-    Create,
-    Replace,
-    Append,
+/// Opens a writer: `purpose` is what it does with an existing file.
+///
+/// # Safety
+///
+/// Its caller passes its own arguments, with the same promises.
+unsafe fn open(
+    to: *const c_char,
+    how: *const WriterOptions,
+    writer: *mut *mut Writer,
+    error: *mut *mut Error,
+    purpose: fn(library::WriterOptions) -> library::WriterOptions,
+) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe { call(error, || hand_over(writer, || opened(path(to)?, options(how)?, purpose))) }
 }
 
-fn open(path: &Path, purpose: &Purpose, options: WriterOptions) -> Result<Writer, Failure> {
+fn opened(
+    path: &Path,
+    options: WriterOptions,
+    purpose: fn(library::WriterOptions) -> library::WriterOptions,
+) -> Result<Writer, Failure> {
     let WriterOptions { size_hint, sync, sync_interval_ms, mode, create_new, cached, .. } = options;
-    let mut builder = library::Writer::options()
+    let mut builder = purpose(library::Writer::options())
         .create_new(create_new)
         .direct(!cached)
         .size_hint(size_hint)
-        .replace(matches!(purpose, Purpose::Replace))
-        .append(matches!(purpose, Purpose::Append))
         // Freed without an end after an error: nothing half is left, as far as that can be.
         .abandon_on_drop(true);
     if let Some(sync) = policy(sync, sync_interval_ms)? {
@@ -87,9 +98,7 @@ pub unsafe extern "C" fn wrote_writer_create_open(
     error: *mut *mut Error,
 ) -> c_int {
     // SAFETY: the caller's word.
-    unsafe {
-        call(error, || hand_over(writer, || open(path(to)?, &Purpose::Create, options(how)?)))
-    }
+    unsafe { open(to, how, writer, error, |options| options) }
 }
 
 /// Opens a writer whose file takes the place of the one at `to` when wrote_writer_finish() is
@@ -108,9 +117,7 @@ pub unsafe extern "C" fn wrote_writer_replace_open(
     error: *mut *mut Error,
 ) -> c_int {
     // SAFETY: the caller's word.
-    unsafe {
-        call(error, || hand_over(writer, || open(path(to)?, &Purpose::Replace, options(how)?)))
-    }
+    unsafe { open(to, how, writer, error, |options| options.replace(true)) }
 }
 
 /// Opens a writer that appends to the file, or creates it. The file is locked (flock(2)): a second
@@ -125,9 +132,7 @@ pub unsafe extern "C" fn wrote_writer_append_open(
     error: *mut *mut Error,
 ) -> c_int {
     // SAFETY: the caller's word.
-    unsafe {
-        call(error, || hand_over(writer, || open(path(to)?, &Purpose::Append, options(how)?)))
-    }
+    unsafe { open(to, how, writer, error, |options| options.append(true)) }
 }
 
 /// Writes all bytes, into the writer's buffer at first. They survive nothing yet. Waits only while
@@ -192,12 +197,7 @@ pub unsafe extern "C" fn wrote_writer_finish(
     error: *mut *mut Error,
 ) -> c_int {
     // SAFETY: the caller's word.
-    unsafe {
-        call(error, || {
-            give(written, summed_up(&alone(writer)?.take()?.finish()?));
-            Ok(())
-        })
-    }
+    unsafe { end(writer, written, error, library::Writer::finish) }
 }
 
 /// Like wrote_writer_finish() without flushes of the device: the file survives a crash of the
@@ -209,9 +209,24 @@ pub unsafe extern "C" fn wrote_writer_close(
     error: *mut *mut Error,
 ) -> c_int {
     // SAFETY: the caller's word.
+    unsafe { end(writer, written, error, library::Writer::close) }
+}
+
+/// Ends a writer.
+///
+/// # Safety
+///
+/// Its caller passes its own arguments, with the same promises.
+unsafe fn end(
+    writer: *mut Writer,
+    written: *mut Written,
+    error: *mut *mut Error,
+    how: fn(library::Writer) -> Result<library::Written, Failure>,
+) -> c_int {
+    // SAFETY: the caller's word.
     unsafe {
         call(error, || {
-            give(written, summed_up(&alone(writer)?.take()?.close()?));
+            give(written, summed_up(&how(alone(writer)?.take()?)?));
             Ok(())
         })
     }

@@ -7,9 +7,10 @@ use pyo3::types::PyBytes;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 use wrote::Error;
+use wrote_bindings::unix_ns;
 
 /// How long a wait may take before it checks Python's signals, such as Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
@@ -62,10 +63,29 @@ impl LogReader {
         LogReader(Mutex::new(state))
     }
 
+    fn state(&self, py: Python<'_>) -> MutexGuard<'_, State> {
+        self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves the reader, whose records ahead are no longer the next ones.
+    fn moved(
+        &self,
+        py: Python<'_>,
+        to: impl FnOnce(&mut wrote::LogReader) -> Result<(), Error> + Send,
+    ) -> PyResult<()> {
+        let mut state = self.state(py);
+        let state = &mut *state;
+        waiting(py, || {
+            state.ahead.clear();
+            state.failed = None;
+            to(&mut state.reader)
+        })
+    }
+
     fn find(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<Option<Record>> {
         let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
-            let mut state = self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.state(py);
             let state = &mut *state;
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             // Asked before the reading: a closed log gets no further record.
@@ -107,23 +127,11 @@ impl State {
             wait = Duration::ZERO;
         }
     }
-
-    /// Moves the reader, whose records ahead are no longer the next ones.
-    fn moved(
-        &mut self,
-        to: impl FnOnce(&mut wrote::LogReader) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        self.ahead.clear();
-        self.failed = None;
-        to(&mut self.reader)
-    }
 }
 
 fn given(py: Python<'_>, record: wrote::Record) -> Record {
-    let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let written_at_ns = record.written_at.and_then(|time| u64::try_from(since(time)).ok());
     let data = PyBytes::new(py, &record.bytes).unbind();
-    Record { sequence: record.sequence, data, written_at_ns }
+    Record { sequence: record.sequence, data, written_at_ns: record.written_at.map(unix_ns) }
 }
 
 #[pymethods]
@@ -160,25 +168,20 @@ impl LogReader {
 
     /// Continues with record `sequence`, or with the first later one that is there.
     fn seek(&self, py: Python<'_>, sequence: u64) -> PyResult<()> {
-        let mut state = self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        let state = &mut *state;
-        waiting(py, || state.moved(|reader| reader.seek(sequence)))
+        self.moved(py, |reader| reader.seek(sequence))
     }
 
     /// Continues with the first record that was written at this time or later, in nanoseconds since
     /// 1970, as `time.time_ns()` returns it. A log of lines has no times and refuses it.
     fn seek_time_ns(&self, py: Python<'_>, time_ns: u64) -> PyResult<()> {
         let time = UNIX_EPOCH + Duration::from_nanos(time_ns);
-        let mut state = self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        let state = &mut *state;
-        waiting(py, || state.moved(|reader| reader.seek_time(time)))
+        self.moved(py, |reader| reader.seek_time(time))
     }
 
     /// How many records the reader has passed over, because retention, a trim or a repair had
     /// removed them.
     #[getter]
     fn passed_over(&self, py: Python<'_>) -> u64 {
-        let state = self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        state.reader.passed_over()
+        self.state(py).reader.passed_over()
     }
 }

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
+use std::time::{SystemTime, UNIX_EPOCH};
 use wrote::Error;
 
 /// An `eventfd(2)` for a log to wake an event loop. One serves any number of tickets.
@@ -59,6 +60,12 @@ impl Wake for Wakeup {
             while rustix::io::write(&self.fd, &1u64.to_ne_bytes()) == Err(Errno::INTR) {}
         }
     }
+}
+
+/// Returns a time in nanoseconds since 1970.
+pub fn unix_ns(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Returns the byte of the file at which an operation failed, where the error has one.

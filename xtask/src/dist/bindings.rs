@@ -3,7 +3,7 @@
 use super::archive::{copy, give_times};
 use super::program::{PROFILE, renamed_rust};
 use super::{VERSION, name};
-use crate::bindings::{MANIFEST, compile_example, example};
+use crate::bindings::{MANIFEST, compile_example, run_python_example};
 use lab::tools::clients;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::{cargo, root, target};
@@ -122,11 +122,7 @@ pub fn check(packed: &Bindings) -> Result<(), Failure> {
     // The other example has its log in this folder.
     let folder = folder.join("python");
     std::fs::create_dir(&folder).tried("a temporary folder")?;
-    let source = example("bindings/python/README.md", "python")?;
-    std::fs::write(folder.join("example.py"), source).tried("the example")?;
-    let mut run = Command::new("python3");
-    run.current_dir(&folder).arg("example.py").env("PYTHONPATH", site);
-    crate::bindings::check_python(&folder, &output(&mut run, "the example")?)
+    run_python_example(&folder, &site)
 }
 
 fn built(file: &str) -> Result<PathBuf, Failure> {
