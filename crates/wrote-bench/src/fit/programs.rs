@@ -7,7 +7,7 @@ use wrote_jobs::steps::Steps;
 use wrote_result::Error;
 use wrote_result::document::FitRule;
 
-/// Each program's file. To add a program, add a line here, its file, and its chapter.
+/// Each program's file. To add a program, add a line here, its file, and its row in `docs/fit.md`.
 const FILES: [(&str, &str); 16] = [
     ("ceph", include_str!("../../programs/ceph.toml")),
     ("cockroachdb", include_str!("../../programs/cockroachdb.toml")),

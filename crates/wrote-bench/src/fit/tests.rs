@@ -194,13 +194,11 @@ fn a_pattern_makes_as_many_calls_as_a_trace_of_the_program_has() {
 }
 
 #[test]
-fn every_program_has_a_chapter_and_the_example_of_the_page_is_a_program() {
+fn every_program_has_a_row_and_the_example_of_the_page_is_a_program() {
     let page = include_str!("../../../../docs/fit.md");
     for program in all() {
-        let is_its = |line: &str| {
-            line.strip_prefix("## ").is_some_and(|title| title.to_lowercase() == program.name)
-        };
-        assert!(page.lines().any(is_its), "{} has no chapter", program.name);
+        let row = format!("| `{}`", program.name);
+        assert!(page.lines().any(|line| line.starts_with(&row)), "{} has no row", program.name);
     }
     let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
     let program = own(example.expect("the page has an example"), folder().path()).unwrap();
