@@ -22,8 +22,8 @@ const CLAUSES: [&str; 5] = ["what", "who", "whoever", "which", "that"];
 ///
 /// Reads the comments of Rust sources, of TOML files and of shell scripts, and whole Markdown
 /// files. In the sources of crates it also reads string literals and help texts, except in tests.
-/// Text in backticks is code. Each page of the book has a size, its sentences are short, a rule is
-/// defined in one of them, and links lead to existing headings.
+/// Text in backticks is code. Each page of the book has a size, and so have all pages together. Its
+/// sentences are short, a rule is defined in one of them, and links lead to existing headings.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Files and folders to check, from the repository's root [default: all]
@@ -42,11 +42,15 @@ pub fn prose(arguments: &Arguments) -> Result<(), Failure> {
 pub fn check(paths: &[&str]) -> Result<(), Failure> {
     let files = files(paths)?;
     let (mut faults, mut rules) = (printed(&files)?, Rules::default());
+    let mut bytes_of_pages = 0;
     for file in files {
         let Some(sign) = sign(&file) else { continue };
         let text = std::fs::read_to_string(root().join(&file)).tried(&file)?;
         faults.extend(self::faults(sign, &text).iter().map(|fault| format!("{file}:{fault}")));
         faults.extend(pages::faults(&file, &text));
+        if pages::is_page(&file) {
+            bytes_of_pages += text.len();
+        }
         if sign == "//" {
             faults.extend(phrases_in(&text).iter().map(|fault| format!("{file}:{fault}")));
         }
@@ -55,6 +59,7 @@ pub fn check(paths: &[&str]) -> Result<(), Failure> {
         }
     }
     faults.extend(rules.faults());
+    faults.extend(pages::fault_of_all(bytes_of_pages));
     faults.iter().for_each(|fault| println!("{fault}"));
     match faults.len() {
         0 => Ok(()),
