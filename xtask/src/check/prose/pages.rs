@@ -39,7 +39,7 @@ const BYTES_MAX: &[(&str, usize)] = &[
 ];
 
 /// The most bytes of all pages together.
-const BYTES_MAX_OF_ALL: usize = 253_000;
+const BYTES_MAX_OF_ALL: usize = 248_000;
 
 /// Returns whether `file` is a page.
 pub fn is_page(file: &str) -> bool {
