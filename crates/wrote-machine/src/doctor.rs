@@ -22,6 +22,7 @@ mod space;
 mod stack;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod trim;
 mod world;
 
@@ -55,12 +56,12 @@ const CHECKS: [(&str, Subject); 43] = [
     ("scheduler", EachDisk(queue::scheduler)),
     ("write-cache", EachDisk(cache::check)),
     ("write-throttling", EachDisk(queue::throttling)),
-    ("merges", EachDisk(|world, disk| queue::MERGES.check(world, disk))),
-    ("queue-depth", EachDisk(|world, disk| queue::DEPTH.check(world, disk))),
+    ("merges", EachDisk(queue::merges)),
+    ("queue-depth", EachDisk(queue::depth)),
     ("transfer-size", EachDisk(queue::transfer)),
-    ("completion-cpu", EachDisk(|world, disk| queue::COMPLETION.check(world, disk))),
-    ("read-ahead", EachDisk(|world, disk| queue::READ_AHEAD.check(world, disk))),
-    ("statistics", EachDisk(|world, disk| queue::STATISTICS.check(world, disk))),
+    ("completion-cpu", EachDisk(queue::completion)),
+    ("read-ahead", EachDisk(queue::read_ahead)),
+    ("statistics", EachDisk(queue::statistics)),
     ("rotational", EachDisk(rotation::rotational)),
     ("poll-queues", EachDisk(rotation::poll_queues)),
     ("queue", EachDisk(queue::hidden)),

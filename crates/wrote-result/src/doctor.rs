@@ -96,30 +96,6 @@ pub struct Change {
 }
 
 impl Check {
-    fn new(state: State, text: impl Into<String>) -> Check {
-        Check { state, text: text.into(), ..Check::default() }
-    }
-
-    /// A check with the outcome [`State::Fine`], still without a name, as the next three.
-    pub fn fine(text: impl Into<String>) -> Check {
-        Check::new(State::Fine, text)
-    }
-
-    /// A check with the outcome [`State::Advice`].
-    pub fn advice(text: impl Into<String>) -> Check {
-        Check::new(State::Advice, text)
-    }
-
-    /// A check with the outcome [`State::Risk`].
-    pub fn risk(text: impl Into<String>) -> Check {
-        Check::new(State::Risk, text)
-    }
-
-    /// A check with the outcome [`State::Unknown`], for a reason.
-    pub fn unknown(text: impl Into<String>, because: impl Into<String>) -> Check {
-        Check { because: Some(because.into()), ..Check::new(State::Unknown, text) }
-    }
-
     /// Names the disk or layer that the check is about.
     pub fn of(mut self, device: &str) -> Check {
         self.device = Some(device.into());
@@ -129,48 +105,6 @@ impl Check {
     /// Adds evidence.
     pub fn found(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Check {
         self.evidence.extend(evidence);
-        self
-    }
-
-    /// States the cost.
-    pub fn costs(mut self, costs: impl Into<String>) -> Check {
-        self.costs = Some(costs.into());
-        self
-    }
-
-    /// Adds how to measure the cost here.
-    pub fn measured(mut self, how: &str) -> Check {
-        let costs = self.costs.take().map(|costs| format!("{costs} {how}"));
-        self.costs(costs.unwrap_or_else(|| how.into()))
-    }
-
-    /// Names the change that helps.
-    pub fn change(mut self, change: Change) -> Check {
-        self.change = Some(change);
-        self
-    }
-
-    /// Adds a source.
-    pub fn source(mut self, source: impl Into<String>) -> Check {
-        self.sources.push(source.into());
-        self
-    }
-}
-
-impl Change {
-    /// A change by one command, and its risk.
-    pub fn run(command: impl Into<String>, risk: impl Into<String>) -> Change {
-        Change { commands: vec![command.into()], risk: risk.into(), ..Change::default() }
-    }
-
-    /// A change in words, and its risk.
-    pub fn how(how: impl Into<String>, risk: impl Into<String>) -> Change {
-        Change { how: Some(how.into()), risk: risk.into(), ..Change::default() }
-    }
-
-    /// Adds how the change lasts.
-    pub fn lasting(mut self, lasting: impl Into<String>) -> Change {
-        self.lasting = Some(lasting.into());
         self
     }
 }

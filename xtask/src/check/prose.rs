@@ -21,9 +21,10 @@ const CLAUSES: [&str; 5] = ["what", "who", "whoever", "which", "that"];
 /// Check comments, documents and printed texts against the rules of prose.
 ///
 /// Reads the comments of Rust sources, of TOML files and of shell scripts, and whole Markdown
-/// files. In the sources of crates it also reads string literals and help texts, except in tests.
-/// Text in backticks is code. Each page of the book has a size, and so have all pages together. Its
-/// sentences are short, a rule is defined in one of them, and links lead to existing headings.
+/// files. In the sources of crates it also reads string literals, help texts and the values of TOML
+/// files, except in tests. Text in backticks is code. Each page of the book has a size, and so have
+/// all pages together. Its sentences are short, a rule is defined in one of them, and links lead to
+/// existing headings.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Files and folders to check, from the repository's root [default: all]
@@ -81,7 +82,29 @@ fn printed(files: &[String]) -> Result<Vec<String>, Failure> {
             faults.extend(faults_of.map(|fault| format!("{}:{fault}", module.file)));
         }
     }
+    let is_of_texts = |file: &&String| file.contains("/src/") && file.ends_with(".toml");
+    for file in files.iter().filter(is_of_texts) {
+        let text = std::fs::read_to_string(root().join(file)).tried(file)?;
+        let texts = strings_of_toml(&text);
+        let faults_of = texts.iter().filter_map(|text| fault_of_text(text, phrases::find));
+        faults.extend(faults_of.map(|fault| format!("{file}:{fault}")));
+    }
     Ok(faults)
+}
+
+/// Returns each value of a TOML file; a string that continues after a backslash is one.
+fn strings_of_toml(text: &str) -> Vec<Text> {
+    let mut texts: Vec<Text> = Vec::new();
+    let mut goes_on = false;
+    for (line, part) in (1..).zip(text.lines()).filter(|(_, part)| !part.starts_with('#')) {
+        let value = part.strip_suffix('\\').unwrap_or(part);
+        match texts.last_mut().filter(|_| goes_on) {
+            Some(text) => text.value.push_str(value),
+            None => texts.push(Text { line, value: value.to_owned() }),
+        }
+        goes_on = part.ends_with('\\');
+    }
+    texts
 }
 
 /// Returns the fault of a text by a search for phrases: "line: phrase: the text".
@@ -206,6 +229,13 @@ mod tests {
 
     fn faults(file: &str, text: &str) -> Vec<String> {
         super::faults(sign(file).expect("prose"), text)
+    }
+
+    #[test]
+    fn a_string_of_toml_that_goes_on_is_one_text() {
+        let texts = strings_of_toml("# A comment.\n[a]\ntext = \"\"\"\none \\\ntwo\"\"\"\n");
+        let shown: Vec<_> = texts.iter().map(|text| (text.line, &*text.value)).collect();
+        assert_eq!(shown, [(2, "[a]"), (3, "text = \"\"\""), (4, "one two\"\"\"")]);
     }
 
     #[test]

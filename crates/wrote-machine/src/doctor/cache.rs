@@ -1,9 +1,9 @@
 //! Compares the kernel's view of each disk's cache with the disk's own.
 
-use super::shell::{set, set_queue};
+use super::shell::set_queue;
 use super::stack::{Disk, DiskKind};
 use super::world::World;
-use wrote_result::doctor::{Change, Check, Evidence};
+use wrote_result::doctor::{Check, Evidence};
 
 pub(super) fn check(world: &World, disk: &Disk) -> Option<Check> {
     if disk.kind == DiskKind::Memory {
@@ -12,8 +12,7 @@ pub(super) fn check(world: &World, disk: &Disk) -> Option<Check> {
     let found = disk.queue(&world.root, "write_cache")?;
     let own = own_word(world, disk);
     let check = judge(world, disk, &found, own.as_ref());
-    let source = "kernel: Documentation/ABI/stable/sysfs-block, write_cache";
-    Some(check.found([found]).found(own).source(source))
+    Some(check.found([found]).found(own))
 }
 
 /// Returns the disk's own report of its cache, as its driver read it: for SCSI and SATA disks
@@ -29,77 +28,30 @@ fn judge(world: &World, disk: &Disk, found: &Evidence, own: Option<&Evidence>) -
     let own_is_volatile = own.map(|own| own.value.starts_with("write back"));
     let read_only = || world.root.number(&format!("sys/block/{}/ro", disk.name));
     let is_loop = disk.kind == DiskKind::Loop && read_only() == Some(0);
+    let write_back = set_queue(&disk.name, "write_cache", "write back");
+    let forced =
+        |why: &str| world.say("write-cache.forced", &[("why", &why), ("command", &write_back)]);
     match (found.value.as_str(), own_is_volatile) {
-        ("write back", Some(false)) => needless_flushes(world, disk),
+        ("write back", Some(false)) => world.say("write-cache.needless", &[("disk", &disk.name)]),
         ("write back", _) => {
             let fua = disk.queue_number(&world.root, "fua") == Some(1);
             let fua = if fua { "; it takes writes with FUA" } else { "" };
-            Check::fine(format!(
-                "write back: the disk's cache is volatile, and flushes are sent{fua}"
-            ))
+            world.say("write-cache.flushed", &[("fua", &fua)])
         }
-        ("write through", Some(true)) => forced(disk, "the disk says that its cache is volatile"),
+        ("write through", Some(true)) => forced("the disk says that its cache is volatile"),
         ("write through", None) if is_loop => {
-            forced(disk, "the file of a loop device is flushed only when its device is")
+            forced("the file of a loop device is flushed only when its device is")
         }
-        ("write through", Some(false)) => {
-            Check::fine("write through: the disk says that it has no volatile cache")
+        ("write through", Some(false)) => world.say("write-cache.none", &[]),
+        ("write through", None) => {
+            let command = match disk.kind {
+                DiskKind::Nvme => format!("nvme id-ctrl /dev/{} | grep vwc", disk.name),
+                _ => format!("hdparm -W /dev/{}", disk.name),
+            };
+            world.say("write-cache.untold", &[("command", &command)])
         }
-        ("write through", None) => untold(disk),
-        (other, _) => Check::unknown(
-            "whether flushes are sent can't be told",
-            format!("the kernel says {other:?}"),
-        ),
+        (other, _) => world.say("write-cache.strange", &[("said", &format!("{other:?}"))]),
     }
-}
-
-/// Reports that the kernel sends no flushes to a disk that needs them.
-fn forced(disk: &Disk, why: &str) -> Check {
-    let text = format!("write through: the kernel sends no flushes, but {why}");
-    Check::risk(text)
-        .costs(
-            "It is fast because fsync does not wait for the disk: after a power cut, what was \
-             acknowledged as durable may be gone, and with it the order that a journal rests on.",
-        )
-        .change(
-            Change::run(
-                set_queue(&disk.name, "write_cache", "write back"),
-                "none; each fsync then takes as long as the disk's flush",
-            )
-            .lasting("take out the udev rule or script that sets write_cache"),
-        )
-}
-
-/// Reports that the kernel sends flushes to a disk that needs none.
-fn needless_flushes(world: &World, disk: &Disk) -> Check {
-    let text = "write back: flushes are sent, though the disk says that it has no volatile cache";
-    let risk = "if the disk's word is wrong, or a layer between has a cache, what was acknowledged \
-                as durable is lost in a power cut";
-    Check::advice(text)
-        .costs("A needless command for each fsync.")
-        .measured(&world.measure("small"))
-        .change(set(disk, "write_cache", "write through", risk))
-}
-
-fn untold(disk: &Disk) -> Check {
-    let text = "write through: the kernel sends no flushes";
-    let because = "whether the disk itself has a volatile cache is not in /sys, and a user may \
-                   have set this by hand";
-    let how = match disk.kind {
-        DiskKind::Nvme => format!("nvme id-ctrl /dev/{} | grep vwc", disk.name),
-        _ => format!("hdparm -W /dev/{}", disk.name),
-    };
-    let change = Change {
-        how: Some(
-            "ask the disk; where it says that its cache is on or present, write \"write back\" to \
-             write_cache"
-                .into(),
-        ),
-        commands: vec![how],
-        lasting: None,
-        risk: "none: it only asks".into(),
-    };
-    Check::unknown(text, because).change(change)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use wrote_result::doctor::{Change, Check, Evidence};
+use wrote_result::doctor::{Check, Evidence};
 use wrote_result::units;
 
 /// `FS_ENCRYPT_FL` of `linux/fs.h`, without a name in rustix.
@@ -19,101 +19,48 @@ pub(super) fn attributes_check(world: &World) -> Option<Check> {
     let flags = match world.file.attributes.as_ref()? {
         Ok(flags) => *flags,
         Err(because) => {
-            return Some(Check::unknown("the file's attributes can't be told", because.clone()));
+            return Some(world.say("file-attributes.unknown", &[("because", because)]));
         }
     };
-    let path = quoted(&world.target.path.to_string_lossy());
-    let change =
-        |option: &str, risk: &str| Change::run(format!("chattr {option} {path}"), risk.to_owned());
     let has = |flag: IFlags| flags.contains(flag);
-    let only_new = "it is a file's own: of a folder, only files that are made in it later have it";
-    let check = if has(IFlags::IMMUTABLE) {
-        Check::risk("immutable (chattr +i): nothing can be written")
-            .costs("Everything.")
-            .change(change("-i", "it was set to keep the file as it is"))
+    let key = if has(IFlags::IMMUTABLE) {
+        "file-attributes.immutable"
     } else if has(IFlags::SYNC) {
-        Check::advice("synchronous (chattr +S): every write waits for the disk")
-            .costs("A wait for the disk each time.")
-            .measured(&world.measure("ladder"))
-            .change(change(
-                "-S",
-                "programs that never call fsync lose what they wrote last in a crash",
-            ))
+        "file-attributes.sync"
     } else if has(IFlags::JOURNALING) {
-        Check::advice("journalled (chattr +j): all data is written twice")
-            .costs("Also, no direct writes.")
-            .measured(&world.measure("stream"))
-            .change(change("-j", "data and names no longer become durable together"))
+        "file-attributes.journal"
     } else if has(IFlags::COMPRESSED) {
-        Check::advice("compressed (chattr +c): direct writes go through the page cache")
-            .costs("CPU time for each byte (btrfs(5), COMPRESSION).")
-            .measured(&world.measure("stream"))
-            .change(change("-c", only_new))
+        "file-attributes.compressed"
     } else if flags.bits() & ENCRYPTED != 0 {
-        Check::advice("encrypted (fscrypt): each byte passes a cipher")
-            .costs(
-                "CPU time for each byte; and direct writes go through the page cache unless the \
-                 disk encrypts by itself (kernel: Documentation/filesystems/fscrypt.rst).",
-            )
-            .measured(&world.measure("stream"))
-            .change(Change::how(
-                "keep what need not be encrypted in another folder: it can't be taken off",
-                "a person with the disk can read its contents",
-            ))
+        "file-attributes.encrypted"
     } else if has(IFlags::NOCOW) && world.target.filesystem == "btrfs" {
-        Check::risk("without copy on write (chattr +C): no checksums, and damage is not noticed")
-            .costs("No speed: writes in place are faster.")
-            .change(change("-C", only_new))
+        "file-attributes.nocow"
     } else if has(IFlags::APPEND) {
-        Check::advice("append only (chattr +a): nothing that is there can be written again")
-            .costs("No speed, but ways of writing that reuse blocks fail.")
-            .change(change("-a", "it was set to keep the contents"))
+        "file-attributes.append"
     } else {
-        Check::fine("no attribute that matters to writes")
+        "file-attributes.fine"
     };
+    let path = quoted(&world.target.path.to_string_lossy());
     let shown = format!("{:#x}", flags.bits());
-    check
-        .found([Evidence::new("ioctl_iflags(2), FS_IOC_GETFLAGS", shown)])
-        .source("chattr(1)")
-        .into()
+    let found = [Evidence::new("ioctl_iflags(2), FS_IOC_GETFLAGS", shown)];
+    Some(world.say(key, &[("path", &path)]).found(found))
 }
 
 pub(super) fn extents_check(world: &World) -> Option<Check> {
     let room = match world.file.room.as_ref()? {
         Ok(room) => *room,
-        Err(because) => {
-            let text = "how much of the file was written can't be told";
-            return Some(Check::unknown(text, because.clone()));
-        }
+        Err(because) => return Some(world.say("file-extents.unknown", &[("because", because)])),
     };
     let FileRoom { allocated_bytes, written_bytes } = room;
     let unwritten_bytes = allocated_bytes.saturating_sub(written_bytes);
-    let (allocated, written) = (units::bytes(allocated_bytes), units::bytes(written_bytes));
     let found = [
-        Evidence::new("stat(2), st_blocks", allocated),
-        Evidence::new("lseek(2), SEEK_DATA", written),
+        Evidence::new("stat(2), st_blocks", units::bytes(allocated_bytes)),
+        Evidence::new("lseek(2), SEEK_DATA", units::bytes(written_bytes)),
     ];
     // A file's last block, and its map of blocks, are allocated too.
-    if unwritten_bytes <= UNWRITTEN_BYTES_MIN.max(allocated_bytes / 100) {
-        let text = "the space of the file was written, as far as it is allocated";
-        return Some(Check::fine(text).found(found));
-    }
-    let unwritten = units::bytes(unwritten_bytes);
-    Check::advice(format!("{unwritten} are set aside for the file and were never written"))
-        .found(found)
-        .costs(
-            "The first write of each such block makes the flush after it commit the journal: 291 \
-             us for blocks that were written before, 303 us to 503 us for others, on one disk of \
-             CockroachDB's (pebble issue 76).",
-        )
-        .measured(&world.measure("small"))
-        .change(Change::how(
-            "write the file once from end to end before what counts, as wrote::log does with \
-             Prepare::Written",
-            "it takes as long as writing that much; never over data that is needed",
-        ))
-        .source("fallocate(2); kernel: Documentation/filesystems/ext4/")
-        .into()
+    let is_fine = unwritten_bytes <= UNWRITTEN_BYTES_MIN.max(allocated_bytes / 100);
+    let key = if is_fine { "file-extents.fine" } else { "file-extents.unwritten" };
+    Some(world.say(key, &[("unwritten", &units::bytes(unwritten_bytes))]).found(found))
 }
 
 const PIECES_MAX: usize = 65_536;

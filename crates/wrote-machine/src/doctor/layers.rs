@@ -2,104 +2,41 @@
 
 use super::shell::quoted;
 use super::stack::Disk;
+use super::texts::Values;
 use super::world::World;
-use wrote_result::doctor::{Change, Check, Evidence};
+use wrote_result::doctor::{Check, Evidence};
 
 pub(super) fn loop_device(world: &World, disk: &Disk) -> Option<Check> {
     let folder = format!("sys/block/{}/loop", disk.name);
     let file = world.root.see(&format!("{folder}/backing_file"))?;
     let direct = world.root.see(&format!("{folder}/dio"))?;
     let is_direct = direct.number() == Some(1);
-    let shown = file.value.clone();
-    let check = if is_direct {
-        Check::fine(format!("the disk is the file {shown}, written past the page cache"))
-    } else {
-        let command = format!("losetup --direct-io=on {}", quoted(&format!("/dev/{}", disk.name)));
-        Check::advice(format!("the disk is the file {shown}, written through the page cache"),
-        )
-        .costs(
-            "What is written lies in memory twice, and a write that the program calls direct is \
-             not.",
-        )
-        .measured(&world.measure("stream,small"))
-        .change(
-            Change::run(
-                command,
-                "refused where the block of the loop device is smaller than that of the disk \
-                 below (losetup --sector-size); reads of what was in the cache are slower",
-            )
-            .lasting("losetup --direct-io=on where the device is set up"),
-        )
-    };
-    let below = "The file's own file system keeps a journal too, and its disk has its own \
-        settings: wrote doctor on the folder of the file examines them.";
-    let costs = check.costs.iter().map(String::as_str).chain([below]);
-    let costs = costs.collect::<Vec<_>>().join(" ");
-    check
-        .costs(costs)
-        .found([file, direct])
-        .source("losetup(8), --direct-io; kernel: drivers/block/loop.c")
-        .into()
+    let key = if is_direct { "loop-device.direct" } else { "loop-device.cached" };
+    let device = quoted(&format!("/dev/{}", disk.name));
+    let check = world.say(key, &[("file", &file.value), ("device", &device)]);
+    Some(check.found([file, direct]))
 }
 
 pub(super) fn raid(world: &World, layer: &str) -> Option<Check> {
-    let folder = format!("sys/block/{layer}/md");
-    let see = |file: &str| world.root.see(&format!("{folder}/{file}"));
+    let see = |file: &str| world.root.see(&format!("sys/block/{layer}/md/{file}"));
     let level = see("level")?;
     let (degraded, action) = (see("degraded"), see("sync_action"));
     let missing = degraded.as_ref().and_then(Evidence::number).unwrap_or(0);
-    let working =
-        action.as_ref().map(|action| action.value.as_str()).filter(|doing| *doing != "idle");
-    let name = level.value.clone();
+    let doing = action.as_ref().map_or("idle", |action| action.value.as_str());
+    let name = &level.value;
     let check = if missing > 0 {
-        Check::risk(format!("{name} with {missing} of its disks missing"))
-            .costs(
-                "The next disk that fails may take the data with it; of raid5 and raid6 each read \
-                 of what is missing is computed from all other disks.",
-            )
-            .change(Change::run(
-                format!("mdadm --manage /dev/{layer} --add /dev/NEW_DISK"),
-                "what is on NEW_DISK is overwritten",
-            ))
-    } else if let Some(doing) = working {
-        Check::advice(format!("{name} that is doing a {doing} now"))
-            .costs(
-                "It takes a part of every disk's time until it is done: what is measured now is \
-                 not the array's speed.",
-            )
-            .change(Change::how(
-                format!("wait until /sys/block/{layer}/md/sync_action says idle"),
-                "none",
-            ))
+        let values: &Values = &[("name", name), ("missing", &missing), ("layer", &layer)];
+        world.say("raid.degraded", values)
+    } else if doing != "idle" {
+        world.say("raid.working", &[("name", name), ("doing", &doing), ("layer", &layer)])
     } else if matches!(name.as_str(), "raid4" | "raid5" | "raid6") {
-        let chunk = see("chunk_size").and_then(|chunk| chunk.number()).unwrap_or(0);
-        Check::advice(format!(
-            "{name}: a write of less than a stripe reads the old data or parity first"
-        ))
-        .found(see("chunk_size"))
-        .found(see("stripe_cache_size"))
-        .costs(
-            "Small writes cost up to four operations on raid5 (two reads, two writes) and six on \
-             raid6; long writes that begin at a stripe cost none of them.",
-        )
-        .measured(&world.measure("stream,small"))
-        .change(Change::how(
-            format!(
-                "write whole stripes (its chunk is {} KiB), or keep small durable writes on raid1 \
-                 or raid10",
-                chunk / 1024
-            ),
-            "none",
-        ))
+        let chunk = see("chunk_size").and_then(|chunk| chunk.number()).unwrap_or(0) / 1024;
+        let check = world.say("raid.parity", &[("name", name), ("chunk", &chunk)]);
+        check.found(see("chunk_size")).found(see("stripe_cache_size"))
     } else {
-        Check::fine(format!("{name}, complete and idle"))
+        world.say("raid.fine", &[("name", name)])
     };
-    check
-        .found([level])
-        .found(degraded)
-        .found(action)
-        .source("md(4); kernel: Documentation/admin-guide/md.rst")
-        .into()
+    Some(check.found([level]).found(degraded).found(action))
 }
 
 pub(super) fn encryption(world: &World, layer: &str) -> Option<Check> {
@@ -107,37 +44,10 @@ pub(super) fn encryption(world: &World, layer: &str) -> Option<Check> {
     if !uuid.value.starts_with("CRYPT-") {
         return None;
     }
-    let name =
-        world.root.text(&format!("sys/block/{layer}/dm/name")).unwrap_or_else(|| layer.to_owned());
-    let text = format!("{name} encrypts every block (dm-crypt)");
-    let command = format!(
-        "cryptsetup refresh --perf-no_read_workqueue --perf-no_write_workqueue {}",
-        quoted(&name)
-    );
-    Check::advice(text)
-        .found([uuid])
-        .costs(format!(
-            "CPU time for each byte (cryptsetup benchmark says how many bytes a second one core \
-             can do), and work queues that each request passes: without them Cloudflare doubled \
-             the throughput of its NVMe disks (2020). Whether they are off already is not in /sys: \
-             cryptsetup status {} shows it.",
-            quoted(&name)
-        ))
-        .measured(&world.measure("stream,rand"))
-        .change(
-            Change::run(
-                command,
-                "it needs Linux 5.9; on disks that turn, or with a slow cipher, requests then \
-                 wait for each other",
-            )
-            .lasting(
-                "the options no-read-workqueue,no-write-workqueue in /etc/crypttab, or \
-                 --persistent for LUKS2",
-            ),
-        )
-        .source("cryptsetup-refresh(8), --perf-no_write_workqueue")
-        .source("Korchagin: Speeding up Linux disk encryption, Cloudflare, 2020")
-        .into()
+    let name = world.root.text(&format!("sys/block/{layer}/dm/name"));
+    let name = name.unwrap_or_else(|| layer.to_owned());
+    let quoted = quoted(&name);
+    Some(world.say("encryption.on", &[("name", &name), ("quoted", &quoted)]).found([uuid]))
 }
 
 #[cfg(test)]

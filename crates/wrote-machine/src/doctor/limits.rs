@@ -5,7 +5,7 @@ use super::world::World;
 use crate::watch::cpus;
 use crate::watch::limits::{Groups, Version, groups};
 use std::path::Path;
-use wrote_result::doctor::{Change, Check, Evidence};
+use wrote_result::doctor::{Check, Evidence};
 use wrote_result::units;
 
 /// Checks the limits on a device; none if this process's groups are not visible.
@@ -14,9 +14,9 @@ pub(super) fn disk_limit(world: &World, device: &str) -> Option<Check> {
     let number = world.root.text(&format!("sys/block/{device}/dev"))?;
     let limits = limits_on(world, &groups, &number);
     Some(if limits.is_empty() {
-        Check::fine("no control group limits this process on the disk")
+        world.say("disk-limit.fine", &[])
     } else {
-        limited(&number, limits)
+        limited(world, &number, limits)
     })
 }
 
@@ -47,7 +47,7 @@ fn file(world: &World, folder: &Path, name: &str) -> String {
     folder.join(name).to_string_lossy().into_owned()
 }
 
-fn limited(number: &str, limits: Vec<Evidence>) -> Check {
+fn limited(world: &World, number: &str, limits: Vec<Evidence>) -> Check {
     let first = &limits[0];
     let file = first.from.split(',').next().unwrap_or_default().to_owned();
     let is_second = file.ends_with("/io.max");
@@ -62,23 +62,7 @@ fn limited(number: &str, limits: Vec<Evidence>) -> Check {
     } else {
         format!("echo '{number} 0' > {quoted}")
     };
-    Check::advice(format!("a control group limits this process on the disk: {told}"))
-        .found(limits)
-        .costs(
-            "Nothing here is faster than that, however it is written; of cgroup version 1 only \
-             direct writes and reads are held back, and what the page cache writes later is not.",
-        )
-        .change(
-            Change::run(off, "it was set so that this process leaves the disk to other processes")
-                .lasting(
-                    "where the group is made: IOWriteBandwidthMax= of systemd, --device-write-bps \
-                     of Docker",
-                ),
-        )
-        .source(
-            "kernel: Documentation/admin-guide/cgroup-v2.rst, io.max; \
-             cgroup-v1/blkio-controller.rst",
-        )
+    world.say("disk-limit.limited", &[("limit", &told), ("command", &off)]).found(limits)
 }
 
 pub(super) fn cpu_limit(world: &World) -> Option<Check> {
@@ -88,24 +72,11 @@ pub(super) fn cpu_limit(world: &World) -> Option<Check> {
     let found = |from: &str| world.root.see(from.trim_start_matches('/'));
     let Some((cpus, found)) = least.and_then(|least| Some((least.most, found(&least.from)?)))
     else {
-        return Some(Check::fine("no control group limits the CPU time of this process"));
+        return Some(world.say("cpu-limit.fine", &[]));
     };
-    let text = format!("a control group gives this process the time of {cpus:.1} CPUs");
-    let how = format!("write max (version 2) or -1 (version 1) to {}", found.from);
-    let risk = "it was set so that this process leaves the CPUs to other processes";
-    Check::advice(text)
-        .found([found])
-        .costs(
-            "When the time is used up, every thread stands still until the next period, mostly \
-             100 ms: that is seen in P99, and limits how many operations a second can be done.",
-        )
-        .measured(&world.measure("rand"))
-        .change(
-            Change::how(how, risk)
-                .lasting("where the group is made: CPUQuota= of systemd, --cpus of Docker"),
-        )
-        .source("kernel: Documentation/scheduler/sched-bwc.rst")
-        .into()
+    let cpus = format!("{cpus:.1}");
+    let check = world.say("cpu-limit.limited", &[("cpus", &cpus), ("file", &found.from)]);
+    Some(check.found([found]))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::stack::Partition;
 use super::world::World;
-use wrote_result::doctor::{Change, Check, Evidence};
+use wrote_result::doctor::{Check, Evidence};
 use wrote_result::units;
 
 /// `start` counts sectors of 512 bytes on every disk.
@@ -15,8 +15,7 @@ pub(super) fn check(world: &World, partition: &Partition) -> Check {
     let Partition { name, disk } = partition;
     let start = world.root.see(&format!("sys/block/{disk}/{name}/start"));
     let Some(start_bytes) = start.as_ref().and_then(Evidence::unsigned) else {
-        let because = format!("/sys/block/{disk}/{name}/start is not there");
-        return Check::unknown("where the partition begins can't be told", because);
+        return world.say("alignment.unknown", &[("disk", disk), ("name", name)]);
     };
     let start_bytes = start_bytes * SECTOR_BYTES;
     let queue = |file: &str| world.root.see(&format!("sys/block/{disk}/queue/{file}"));
@@ -25,41 +24,20 @@ pub(super) fn check(world: &World, partition: &Partition) -> Check {
     let offset = world.root.see(&format!("sys/block/{disk}/{name}/alignment_offset"));
     let block_bytes = bytes(&physical).max(BLOCK_BYTES);
     let optimal_bytes = bytes(&optimal);
-    let begins = format!("byte {start_bytes}");
-    let check = if !start_bytes.is_multiple_of(block_bytes) || bytes(&offset) != 0 {
-        let block = units::block_size(block_bytes);
-        misaligned(format!("the partition begins at {begins}, inside a block of {block}"))
-            .costs(
-                "Each block of the file system lies in two of the disk, which reads, changes and \
-                 writes both.",
-            )
-            .measured(&world.measure("small,rand"))
+    let key = if !start_bytes.is_multiple_of(block_bytes) || bytes(&offset) != 0 {
+        "alignment.block"
     // Some USB bridges report 65535 sectors, which is not an alignment.
     } else if optimal_bytes > 0
         && optimal_bytes.is_multiple_of(block_bytes)
         && !start_bytes.is_multiple_of(optimal_bytes)
     {
-        let optimal = units::block_size(optimal_bytes);
-        misaligned(format!(
-            "the partition begins at {begins}, no multiple of the {optimal} that the disk likes \
-             best"
-        ))
-        .costs("On a RAID, long writes touch a part of one stripe more than they need.")
-        .measured(&world.measure("stream"))
+        "alignment.stripe"
     } else {
-        Check::fine(format!("the partition begins at {begins}, where a block begins"))
+        "alignment.fine"
     };
-    check.found(start).found(physical).found(optimal).found(offset).source(
-        "kernel: Documentation/ABI/stable/sysfs-block, alignment_offset and optimal_io_size",
-    )
-}
-
-fn misaligned(text: String) -> Check {
-    Check::advice(text).change(Change::how(
-        "a partition can't be moved in place: copy its files elsewhere, make it anew so that it \
-         begins at 1 MiB (what parted and fdisk do by themselves), and copy them back",
-        "making a partition anew destroys what is in it",
-    ))
+    let (block, best) = (units::block_size(block_bytes), units::block_size(optimal_bytes));
+    let check = world.say(key, &[("start", &start_bytes), ("block", &block), ("optimal", &best)]);
+    check.found(start).found(physical).found(optimal).found(offset)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Checks of this process's permissions: io_uring, and locked memory.
 
-use super::shell::sysctl;
+use super::texts::Values;
 use super::world::World;
-use wrote_result::doctor::{Change, Check, Evidence};
+use wrote_result::doctor::{Check, Evidence};
 use wrote_result::units;
 
 /// The buffers that `wrote bench` registers for its stream: 64 of 512 KiB. The peak takes up to
@@ -20,126 +20,57 @@ const KERNEL_MIN: (u32, u32) = (5, 1);
 
 pub(super) fn io_uring(world: &World) -> Check {
     let Err(said) = &world.io_uring else {
-        return Check::fine("io_uring may be used");
+        return world.say("io-uring.fine", &[]);
     };
-    let (culprit, found, change) = who_forbids(world, said);
-    let found = found.into_iter().chain([Evidence::new("io_uring_setup(2)", said.clone())]);
-    let check = match culprit {
-        Some(culprit) => Check::advice(format!("io_uring may not be used: {culprit}")),
-        None => {
-            Check::unknown("io_uring may not be used", format!("nothing here says by what: {said}"))
-        }
-    };
-    Check { change, ..check }
-        .found(found)
-        .costs(
-            "wrote writes by a pool of threads then, with more context switches and CPU time for \
-             each operation.",
-        )
-        .measured(&world.measure("peak,rand"))
-        .source(
-            "io_uring_setup(2); kernel: Documentation/admin-guide/sysctl/kernel.rst, \
-             io_uring_disabled",
-        )
-}
-
-/// Returns the known obstacle to io_uring, with the evidence and the change.
-fn who_forbids(world: &World, said: &str) -> (Option<String>, Vec<Evidence>, Option<Change>) {
     let disabled = world.root.see("proc/sys/kernel/io_uring_disabled");
-    let group = world.root.see("proc/sys/kernel/io_uring_group");
     let seccomp = world.root.line("proc/self/status", "Seccomp:");
     let level = disabled.as_ref().and_then(Evidence::number).unwrap_or(0);
-    let risk = "io_uring was the way into the kernel of 60 % of the exploits in Google's bounty \
-                programme (security.googleblog.com, June 2023): that is why some forbid it";
-    if level > 0 {
-        let whom = match level {
-            1 => "to all but root and its group",
-            _ => "to all",
-        };
-        let name = "kernel.io_uring_disabled";
-        let change = sysctl(name, "0", risk);
-        let found = [disabled, group].into_iter().flatten().collect();
-        return (Some(format!("{name} forbids it {whom}")), found, Some(change));
-    }
-    if said.contains("os error 38") {
-        let is_old = world.kernel().is_some_and(|version| version < KERNEL_MIN);
-        let text = match is_old {
-            true => "the kernel is older than Linux 5.1, which brought it",
-            false => "the kernel was built without it, or a seccomp filter says so",
-        };
-        let release = world.root.see("proc/sys/kernel/osrelease");
-        let change = Change::how(
-            "start a kernel of 5.1 or later, better 6.1, with CONFIG_IO_URING, or the container \
-             with a seccomp profile that allows it",
-            risk,
-        );
-        let found = release.into_iter().chain(seccomp).collect();
-        return (Some(text.into()), found, Some(change));
-    }
-    if seccomp.as_ref().and_then(Evidence::number) == Some(SECCOMP_FILTER) {
-        let text = "a seccomp filter of this process forbids it, as Docker's default profile does";
-        let change = Change::how(
-            "start the container with a profile that allows io_uring_setup, io_uring_enter and \
-             io_uring_register: docker run --security-opt seccomp=PROFILE.json",
-            risk,
-        );
-        return (Some(text.into()), seccomp.into_iter().collect(), Some(change));
-    }
-    (None, seccomp.into_iter().collect(), None)
+    let is_old = world.kernel().is_some_and(|version| version < KERNEL_MIN);
+    let is_filtered = seccomp.as_ref().and_then(Evidence::number) == Some(SECCOMP_FILTER);
+    let is_missing = said.contains("os error 38");
+    let key = match () {
+        () if level > 0 => "io-uring.disabled",
+        () if is_missing && is_old => "io-uring.old",
+        () if is_missing => "io-uring.missing",
+        () if is_filtered => "io-uring.seccomp",
+        () => "io-uring.unknown",
+    };
+    let found = match () {
+        () if level > 0 => [disabled, world.root.see("proc/sys/kernel/io_uring_group")],
+        () if is_missing => [world.root.see("proc/sys/kernel/osrelease"), seccomp],
+        () => [seccomp, None],
+    };
+    let whom = if level == 1 { "to all but root and its group" } else { "to all" };
+    let check = world.say(key, &[("whom", &whom), ("said", said)]);
+    let refusal = Evidence::new("io_uring_setup(2)", said.clone());
+    check.found(found.into_iter().flatten()).found([refusal])
 }
 
 pub(super) fn locked_memory(world: &World) -> Option<Check> {
-    let limit = world.root.line("proc/self/limits", "Max locked memory")?;
-    let mut fields = limit.value.split_whitespace();
-    let (soft, hard) = (fields.next()?.to_owned(), fields.next()?.to_owned());
+    let found = world.root.line("proc/self/limits", "Max locked memory")?;
+    let mut fields = found.value.split_whitespace();
+    let (soft, hard) = (fields.next()?, fields.next()?);
     let capabilities = world.root.line("proc/self/status", "CapEff:");
     let has_capability = capabilities
         .as_ref()
         .and_then(|capabilities| u64::from_str_radix(&capabilities.value, 16).ok())
         .is_some_and(|set| set >> CAP_IPC_LOCK & 1 == 1);
+    let is_hard = hard.parse::<u64>().is_ok_and(|hard_bytes| hard_bytes < LOCKED_KIB << 10);
+    // `unlimited` is not a number.
+    let soft_bytes = soft.parse::<u64>();
+    let key = match soft_bytes {
+        _ if has_capability => "locked-memory.capable",
+        Err(_) => "locked-memory.unlimited",
+        Ok(REGISTERED_BYTES..) => "locked-memory.fine",
+        Ok(_) if is_hard => "locked-memory.hard",
+        Ok(_) => "locked-memory.soft",
+    };
+    let may = units::block_size(soft_bytes.unwrap_or(0));
     let needed = units::block_size(REGISTERED_BYTES);
-    let check = if has_capability {
-        Check::fine("memory may be locked without limit (CAP_IPC_LOCK)")
-    } else {
-        match soft.parse::<u64>() {
-            // `unlimited`.
-            Err(_) => Check::fine("memory may be locked without limit"),
-            Ok(soft_bytes) if soft_bytes >= REGISTERED_BYTES => {
-                let may = units::block_size(soft_bytes);
-                Check::fine(format!("{may} of memory may be locked"))
-            }
-            Ok(soft_bytes) => too_little(world, soft_bytes, &needed, &hard),
-        }
-    };
-    check
-        .found([limit])
-        .found(capabilities)
-        .source("getrlimit(2), RLIMIT_MEMLOCK; io_uring_register(2)")
-        .into()
-}
-
-fn too_little(world: &World, soft_bytes: u64, needed: &str, hard: &str) -> Check {
-    let may = units::block_size(soft_bytes);
-    let within = hard.parse::<u64>().is_ok_and(|hard_bytes| hard_bytes < LOCKED_KIB << 10);
-    let risk = "a program that locks much takes that memory from all others";
-    let change = if within {
-        Change::how(format!("root alone can raise it over {hard} bytes, as below"), risk)
-    } else {
-        Change::run(format!("ulimit -l {LOCKED_KIB}"), risk)
-    };
-    let text = format!(
-        "only {may} of memory may be locked, and a stream registers {needed} with io_uring"
-    );
-    Check::advice(text)
-        .costs(
-            "Buffers are not registered then, and the kernel pins and unpins their pages for each \
-             write.",
-        )
-        .measured(&world.measure("peak"))
-        .change(change.lasting(format!(
-            "memlock in /etc/security/limits.conf, in KiB ({LOCKED_KIB}); LimitMEMLOCK=128M in a \
-             service of systemd; --ulimit memlock=134217728 for Docker"
-        )))
+    let values: &Values =
+        &[("may", &may), ("needed", &needed), ("hard", &hard), ("limit", &LOCKED_KIB)];
+    let check = world.say(key, values);
+    Some(check.found([found]).found(capabilities))
 }
 
 #[cfg(test)]

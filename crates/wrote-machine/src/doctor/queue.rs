@@ -1,7 +1,7 @@
 //! Checks of each disk's queue: its scheduler, its throttle, its limits.
 
-use super::shell::set;
 use super::stack::{Disk, DiskKind};
+use super::texts::Values;
 use super::world::World;
 use wrote_result::doctor::{Check, Evidence};
 
@@ -14,16 +14,10 @@ const THROTTLE_US: i64 = 2000;
 /// The kernel's default of read-ahead (`VM_READAHEAD_PAGES`).
 const READ_AHEAD_KIB: i64 = 128;
 
-const QUEUE_DOC: &str = "kernel: Documentation/ABI/stable/sysfs-block";
-
 /// Reports where the queue is hidden; its other checks are then absent.
 pub(super) fn hidden(world: &World, disk: &Disk) -> Option<Check> {
-    if is_visible(world, disk) {
-        return None;
-    }
-    let folder = format!("/sys/block/{}/queue", disk.name);
-    let because = format!("{folder} is not there, or can't be read from here");
-    Some(Check::unknown("how requests reach the disk can't be told", because))
+    let check = || world.say("queue.hidden", &[("disk", &disk.name)]);
+    (!is_visible(world, disk)).then(check)
 }
 
 fn is_visible(world: &World, disk: &Disk) -> bool {
@@ -31,153 +25,72 @@ fn is_visible(world: &World, disk: &Disk) -> bool {
     files.iter().any(|file| disk.queue(&world.root, file).is_some())
 }
 
-/// A number of a queue, with its rating.
-pub(super) struct Knob {
-    file: &'static str,
-    /// The text if the number is fine; `Err` if another one is advised.
-    judge: fn(i64, &Disk) -> Result<String, String>,
-    costs: &'static str,
-    /// The scenarios that measure the cost.
-    measured: Option<&'static str>,
-    advised: &'static str,
-    risk: &'static str,
+/// Checks one number of a queue; `key` has the texts for it.
+fn number(
+    world: &World,
+    disk: &Disk,
+    file: &str,
+    key: impl Fn(i64) -> &'static str,
+) -> Option<Check> {
+    let found = disk.queue(&world.root, file)?;
+    let number = found.number()?;
+    let values: &Values = &[("number", &number), ("disk", &disk.name)];
+    Some(world.say(key(number), values).found([found]))
 }
 
-pub(super) const MERGES: Knob = Knob {
-    file: "nomerges",
-    judge: |nomerges, _| match nomerges {
-        0 => Ok("neighbouring requests are merged".into()),
-        1 => Err("neighbouring requests are merged only in the simplest case (nomerges)".into()),
-        _ => Err("neighbouring requests are never merged (nomerges)".into()),
-    },
-    costs: "Writes that lie side by side reach the disk one by one: more commands for the same \
-                bytes.",
-    measured: Some("stream,small"),
-    advised: "0",
-    risk: "a little CPU time for each request, to look for its neighbours",
-};
+pub(super) fn merges(world: &World, disk: &Disk) -> Option<Check> {
+    number(world, disk, "nomerges", |nomerges| match nomerges {
+        0 => "merges.fine",
+        1 => "merges.few",
+        _ => "merges.never",
+    })
+}
 
-pub(super) const DEPTH: Knob = Knob {
-    file: "nr_requests",
-    judge: |requests, disk| match requests {
-        _ if requests >= REQUESTS_MIN || disk.kind == DiskKind::Memory => {
-            Ok(format!("{requests} requests may wait for the disk (nr_requests)"))
-        }
-        _ => Err(format!("only {requests} requests may be on their way at once (nr_requests)")),
-    },
-    costs: "Whatever depth a program asks for, it gets no more.",
-    measured: Some("peak,rand"),
-    advised: "128",
-    risk: "without a scheduler the kernel refuses more than the disk itself takes; a longer \
-               queue can make single requests wait longer",
-};
+pub(super) fn depth(world: &World, disk: &Disk) -> Option<Check> {
+    number(world, disk, "nr_requests", |requests| match disk.kind {
+        DiskKind::Memory => "queue-depth.fine",
+        _ if requests >= REQUESTS_MIN => "queue-depth.fine",
+        _ => "queue-depth.few",
+    })
+}
 
-pub(super) const COMPLETION: Knob = Knob {
-    file: "rq_affinity",
-    judge: |affinity, _| match affinity {
-        0 => {
-            Err("requests are completed on whatever CPU the interrupt came to (rq_affinity)".into())
-        }
-        _ => Ok("requests are completed near the CPU that sent them (rq_affinity)".into()),
-    },
-    costs: "Caches that are cold when the program continues; the kernel's documentation speaks \
-                of a significant part of the CPU cycles for some loads, without a figure.",
-    measured: Some("rand"),
-    advised: "1",
-    risk: "one more interrupt between CPUs for a request that was completed elsewhere",
-};
+pub(super) fn completion(world: &World, disk: &Disk) -> Option<Check> {
+    let key = |affinity| if affinity == 0 { "completion-cpu.any" } else { "completion-cpu.fine" };
+    number(world, disk, "rq_affinity", key)
+}
 
-pub(super) const READ_AHEAD: Knob = Knob {
-    file: "read_ahead_kb",
-    judge: |ahead_kib, _| match ahead_kib {
-        READ_AHEAD_KIB.. => Ok(format!("{ahead_kib} KiB are read ahead (read_ahead_kb)")),
-        _ => Err(format!("only {ahead_kib} KiB are read ahead of a program (read_ahead_kb)")),
-    },
-    costs: "Nothing of a write. Reads in order through the page cache wait for the disk more \
-                often; direct reads do not.",
-    measured: Some("ways"),
-    advised: "128",
-    risk: "programs that read here and there make the disk read what they do not want",
-};
+pub(super) fn read_ahead(world: &World, disk: &Disk) -> Option<Check> {
+    let is_fine = |ahead_kib| ahead_kib >= READ_AHEAD_KIB;
+    let key = |kib| if is_fine(kib) { "read-ahead.fine" } else { "read-ahead.little" };
+    number(world, disk, "read_ahead_kb", key)
+}
 
-pub(super) const STATISTICS: Knob = Knob {
-    file: "iostats",
-    judge: |iostats, _| match iostats {
-        0 => Err("the block layer does not count what reaches the disk (iostats)".into()),
-        _ => Ok("the block layer counts what reaches the disk (iostats)".into()),
-    },
-    costs: "No speed, but what is known: wrote bench can't tell bytes that reached the disk \
-                from bytes in memory, and iostat shows nothing.",
-    measured: None,
-    advised: "1",
-    risk: "a little CPU time for each request",
-};
-
-impl Knob {
-    pub(super) fn check(&self, world: &World, disk: &Disk) -> Option<Check> {
-        let found = disk.queue(&world.root, self.file)?;
-        let check = match (self.judge)(found.number()?, disk) {
-            Ok(text) => return Some(Check::fine(text).found([found])),
-            Err(text) => Check::advice(text).costs(self.costs),
-        };
-        let check = match self.measured {
-            Some(scenarios) => check.measured(&world.measure(scenarios)),
-            None => check,
-        };
-        let change = set(disk, self.file, self.advised, self.risk);
-        Some(check.found([found]).change(change).source(QUEUE_DOC))
-    }
+pub(super) fn statistics(world: &World, disk: &Disk) -> Option<Check> {
+    let key = |iostats| if iostats == 0 { "statistics.off" } else { "statistics.fine" };
+    number(world, disk, "iostats", key)
 }
 
 pub(super) fn scheduler(world: &World, disk: &Disk) -> Option<Check> {
     let found = disk.queue(&world.root, "scheduler")?;
     let chosen = found.chosen().to_owned();
     let zoned = disk.queue(&world.root, "zoned").is_some_and(|zoned| zoned.value != "none");
-    let check = match (disk.kind, chosen.as_str()) {
-        (_, "mq-deadline") if zoned => {
-            Check::fine("mq-deadline keeps the writes of a zoned disk in order")
-        }
-        (DiskKind::Turning, "none") => idle_scheduler(disk),
-        (DiskKind::Turning, _) => Check::fine(format!("{chosen} on a disk that turns")),
-        (_, "none") => Check::fine("none: requests go straight to the disk"),
-        (DiskKind::Solid, "mq-deadline" | "kyber") => {
-            Check::fine(format!("{chosen} on a disk of flash"))
-        }
-        (kind, _) => needless_scheduler(world, disk, kind, &chosen),
+    let key = match (disk.kind, chosen.as_str()) {
+        (_, "mq-deadline") if zoned => "scheduler.zoned",
+        (DiskKind::Turning, "none") => "scheduler.idle",
+        (DiskKind::Turning, _) => "scheduler.turning",
+        (_, "none") => "scheduler.none",
+        (DiskKind::Solid, "mq-deadline" | "kyber") => "scheduler.flash",
+        _ => "scheduler.needless",
     };
-    Some(check.found([found]).source("kernel: Documentation/block/switching-sched.rst"))
-}
-
-fn idle_scheduler(disk: &Disk) -> Check {
-    let risk = "a little CPU time for each request";
-    Check::advice("none on a disk that turns: its head takes requests as they come")
-        .costs(
-            "Seeks: the disk sorts only what fits into its own queue, 32 requests on SATA. How \
-             much that is depends on the load and was not measured.",
-        )
-        .change(set(disk, "scheduler", "mq-deadline", risk))
-}
-
-fn needless_scheduler(world: &World, disk: &Disk, kind: DiskKind, chosen: &str) -> Check {
-    let why = match kind {
+    let why = match disk.kind {
         DiskKind::Nvme | DiskKind::Solid => "which has no head to move",
         DiskKind::Virtual => "whose host orders requests again",
         DiskKind::Loop => "whose file's own disk orders requests again",
         DiskKind::Memory | DiskKind::Turning => "which gains nothing by it",
     };
-    let text = format!("{chosen} sorts the requests of a {}, {why}", kind.noun());
-    let costs = format!(
-        "CPU time and a lock for each request: on fast NVMe disks schedulers cost up to 63 % of \
-         the throughput (Ren et al., ICPE 2024). {}",
-        world.measure("peak,rand")
-    );
-    let risk = "the kernel no longer shares the disk fairly: where many programs share the disk, \
-                one that writes much can delay the reads of others (Kyber and BFQ had 99 % lower \
-                P99 then, same paper)";
-    Check::advice(text).costs(costs).change(set(disk, "scheduler", "none", risk)).source(
-        "Ren, Doekemeijer, Tehrany, Trivedi: BFQ, Multiqueue-Deadline, or Kyber? ICPE 2024, \
-             doi:10.1145/3629526.3645053",
-    )
+    let (noun, disk) = (disk.kind.noun(), &disk.name);
+    let values: &Values = &[("scheduler", &chosen), ("noun", &noun), ("why", &why), ("disk", disk)];
+    Some(world.say(key, values).found([found]))
 }
 
 pub(super) fn throttling(world: &World, disk: &Disk) -> Option<Check> {
@@ -185,57 +98,34 @@ pub(super) fn throttling(world: &World, disk: &Disk) -> Option<Check> {
         return None;
     }
     let found = disk.queue(&world.root, "wbt_lat_usec");
-    let Some(target_us) = found.as_ref().and_then(Evidence::number).filter(|us| *us > 0) else {
-        let text = "background writes are not throttled (wbt is off)";
-        return Some(Check::fine(text).found(found));
+    let target = found.as_ref().and_then(Evidence::number).unwrap_or(0);
+    let key = match target {
+        ..=0 => "write-throttling.off",
+        1..THROTTLE_US => "write-throttling.soon",
+        THROTTLE_US.. => "write-throttling.on",
     };
-    let yields = format!(
-        "background writes give way when reads take longer than {target_us} us (wbt_lat_usec)"
-    );
-    let check = if target_us < THROTTLE_US {
-        Check::advice(format!("{yields}: sooner than the kernel's own 2000 us"))
-    } else {
-        Check::fine(yields)
-    };
-    let risk = "reads wait behind the writes that the page cache sends in the background";
-    check
-        .found(found)
-        .costs(
-            "Only writes through the page cache, and only while a process reads; direct writes \
-             and those of an fsync are not throttled.",
-        )
-        .measured(&world.measure("stream"))
-        .change(set(disk, "wbt_lat_usec", "0", risk))
-        .source(QUEUE_DOC)
-        .source("kernel: block/blk-wbt.c")
-        .into()
+    Some(world.say(key, &[("target", &target), ("disk", &disk.name)]).found(found))
 }
 
 pub(super) fn transfer(world: &World, disk: &Disk) -> Option<Check> {
     let (found, most) =
         (disk.queue(&world.root, "max_sectors_kb")?, disk.queue(&world.root, "max_hw_sectors_kb")?);
-    let (set_kib, hardware_kib) = (found.number()?, most.number()?);
-    let optimal_kib = disk.queue_number(&world.root, "optimal_io_size").unwrap_or(0) / 1024;
-    let wanted_kib = hardware_kib.min(TRANSFER_KIB);
-    // The driver of SCSI disks takes the disk's preferred size (`drivers/scsi/sd.c`).
-    if set_kib >= wanted_kib || set_kib == optimal_kib {
-        let text = format!("a request may be {set_kib} KiB long (max_sectors_kb)");
-        return Some(Check::fine(text).found([found, most]));
-    }
+    let (set, hardware) = (found.number()?, most.number()?);
+    let optimal = disk.queue_number(&world.root, "optimal_io_size").unwrap_or(0) / 1024;
+    let wanted = hardware.min(TRANSFER_KIB);
     // All pieces but the last have the greatest length.
-    let pieces = 1024_u64.div_ceil(set_kib.max(1).unsigned_abs());
-    let text = format!(
-        "a request may be {set_kib} KiB long, and the disk takes {hardware_kib} KiB \
-         (max_sectors_kb)"
-    );
-    let risk = "longer requests make what waits behind them wait longer";
-    Check::advice(text)
-        .found([found, most])
-        .costs(format!("A write of 1 MiB becomes {pieces} requests."))
-        .measured(&world.measure("stream,peak"))
-        .change(set(disk, "max_sectors_kb", &wanted_kib.to_string(), risk))
-        .source(QUEUE_DOC)
-        .into()
+    let pieces = 1024_u64.div_ceil(set.max(1).unsigned_abs());
+    // The driver of SCSI disks takes the disk's preferred size (`drivers/scsi/sd.c`).
+    let is_fine = set >= wanted || set == optimal;
+    let key = if is_fine { "transfer-size.fine" } else { "transfer-size.short" };
+    let values: &Values = &[
+        ("set", &set),
+        ("hardware", &hardware),
+        ("pieces", &pieces),
+        ("wanted", &wanted),
+        ("disk", &disk.name),
+    ];
+    Some(world.say(key, values).found([found, most]))
 }
 
 #[cfg(test)]

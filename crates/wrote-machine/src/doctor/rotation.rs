@@ -1,74 +1,32 @@
 //! Checks of a disk's kind and of its driver's abilities: spinning disks, polled queues.
 
-use super::shell::set;
 use super::stack::{Disk, DiskKind};
 use super::world::World;
-use wrote_result::doctor::{Change, Check};
+use wrote_result::doctor::Check;
 
 pub(super) fn rotational(world: &World, disk: &Disk) -> Option<Check> {
     let found = disk.queue(&world.root, "rotational")?;
-    let turns = found.number()? == 1;
-    let wrong = turns && matches!(disk.kind, DiskKind::Nvme | DiskKind::Virtual | DiskKind::Memory);
-    let check = match (turns, wrong) {
-        (true, true) => {
-            let text = format!("the kernel treats this {} as a spinning disk", disk.kind.noun());
-            let risk = if disk.kind == DiskKind::Virtual {
-                "none where the host keeps it on flash, which the guest can't see; where it lies \
-                 on disks that turn, seeks are avoided less"
-            } else {
-                "none"
-            };
-            Check::advice(text)
-                .costs(
-                    "Choices made for seeks: writeback throttling waits for 75 ms instead of 2 ms \
-                     (block/blk-wbt.c), BFQ idles for the next request of a program \
-                     (block/bfq-iosched.c), Btrfs leaves its ssd option off (btrfs(5)).",
-                )
-                .measured(&world.measure("ladder"))
-                .change(set(disk, "rotational", "0", risk))
-        }
-        (true, false) if disk.kind == DiskKind::Loop => {
-            Check::fine("said to turn, as the disk of the loop device's file may")
-        }
-        (true, false) => Check::fine("a disk that turns"),
-        (false, _) => Check::fine("taken for a disk that does not turn"),
+    let key = match (found.number()? == 1, disk.kind) {
+        (true, DiskKind::Virtual) => "rotational.virtual",
+        (true, DiskKind::Nvme | DiskKind::Memory) => "rotational.wrong",
+        (true, DiskKind::Loop) => "rotational.loop",
+        (true, _) => "rotational.turns",
+        (false, _) => "rotational.still",
     };
-    Some(check.found([found]).source("kernel: Documentation/ABI/stable/sysfs-block, rotational"))
+    let noun = disk.kind.noun();
+    Some(world.say(key, &[("noun", &noun), ("disk", &disk.name)]).found([found]))
 }
 
 pub(super) fn poll_queues(world: &World, disk: &Disk) -> Option<Check> {
     let found = disk.queue(&world.root, "io_poll")?;
+    let key = match (found.number()?, disk.kind) {
+        (0, DiskKind::Nvme) => "poll-queues.possible",
+        (0, _) => "poll-queues.none",
+        _ => "poll-queues.there",
+    };
     let parameter = world.root.see("sys/module/nvme/parameters/poll_queues");
-    if found.number()? != 0 {
-        let text = "the disk has poll queues: io_uring can poll for completions";
-        return Some(Check::fine(text).found([found]));
-    }
-    if disk.kind != DiskKind::Nvme {
-        let text = "no poll queues: completions come by interrupts";
-        return Some(Check::fine(text).found([found]));
-    }
-    Check::advice("no poll queues, which its driver could make")
-        .found([found])
-        .found(parameter)
-        .costs(
-            "Nothing of programs that wait for interrupts, as almost all do. A program that polls \
-             saves the interrupt and pays with a CPU; what that gains was not measured here: with \
-             poll queues, wrote bench --only peak tries both.",
-        )
-        .change(
-            Change::run(
-                "echo 'options nvme poll_queues=2' > /etc/modprobe.d/nvme-poll.conf",
-                "queues for polling are taken from those that serve interrupts",
-            )
-            .lasting(
-                "it takes effect when the module is loaded: where the initial RAM disk does that, \
-                 make it anew, or put nvme.poll_queues=2 on the kernel's command line",
-            ),
-        )
-        .source(
-            "kernel: drivers/nvme/host/pci.c, poll_queues; io_uring_setup(2), IORING_SETUP_IOPOLL",
-        )
-        .into()
+    let parameter = parameter.filter(|_| key == "poll-queues.possible");
+    Some(world.say(key, &[]).found([found]).found(parameter))
 }
 
 #[cfg(test)]

@@ -1,8 +1,5 @@
 //! Commands and settings, ready to be pasted.
 
-use super::stack::Disk;
-use wrote_result::doctor::Change;
-
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {
@@ -14,22 +11,6 @@ pub(super) fn quoted(word: &str) -> String {
 pub(super) fn set_queue(disk: &str, file: &str, value: &str) -> String {
     let value = if value.contains(' ') { format!("\"{value}\"") } else { value.to_owned() };
     format!("echo {value} > {}", quoted(&format!("/sys/block/{disk}/queue/{file}")))
-}
-
-/// Suggests a setting of a disk's queue, with the rule of udev(7) that sets it whenever the disk
-/// appears.
-pub(super) fn set(disk: &Disk, file: &str, value: &str, risk: &str) -> Change {
-    let disk = &disk.name;
-    Change::run(set_queue(disk, file, value), risk).lasting(format!(
-        "in /etc/udev/rules.d/60-disk.rules: ACTION==\"add|change\", KERNEL==\"{disk}\", \
-         ATTR{{queue/{file}}}=\"{value}\""
-    ))
-}
-
-/// Suggests a kernel variable (sysctl(8)), with the line that sets it at every start.
-pub(super) fn sysctl(name: &str, value: &str, risk: &str) -> Change {
-    Change::run(format!("sysctl -w {name}={value}"), risk)
-        .lasting(format!("in /etc/sysctl.d/60-disk.conf: {name} = {value}"))
 }
 
 #[cfg(test)]

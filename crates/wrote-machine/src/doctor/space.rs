@@ -2,7 +2,7 @@
 
 use super::world::World;
 use crate::space::USED_SHARE_MAX;
-use wrote_result::doctor::{Change, Check, Evidence};
+use wrote_result::doctor::{Check, Evidence};
 use wrote_result::units;
 
 /// A lack of inodes slows no write until the last one is used.
@@ -15,27 +15,14 @@ pub(super) fn space(world: &World) -> Option<Check> {
     }
     let used_share = 1.0 - target.free_bytes as f64 / target.capacity_bytes as f64;
     let (free, all) = (units::bytes(target.free_bytes), units::bytes(target.capacity_bytes));
-    let text = format!("{free} of {all} are free ({:.0} % used)", used_share * 100.0);
-    let found = [Evidence::new("statvfs(3), f_bavail and f_blocks", format!("{free} of {all}"))];
-    if used_share <= USED_SHARE_MAX {
-        return Some(Check::fine(text).found(found));
-    }
-    let check = if target.free_bytes == 0 {
-        Check::risk(format!("{text}: the next write fails"))
-    } else {
-        Check::advice(format!("{text}: nearly full"))
+    let key = match target.free_bytes {
+        _ if used_share <= USED_SHARE_MAX => "space.fine",
+        0 => "space.full",
+        _ => "space.nearly",
     };
-    let how = "remove what is not needed, then tell the disk with fstrim where it takes TRIM";
-    check
-        .found(found)
-        .costs(
-            "Free space lies in pieces (e2freefrag DEVICE shows them on ext4), and a disk of \
-             flash has fewer erased blocks in reserve.",
-        )
-        .measured(&world.measure("stream"))
-        .change(Change::how(how, "what is removed is gone"))
-        .source("statvfs(3); e2freefrag(8)")
-        .into()
+    let used = format!("{:.0}", used_share * 100.0);
+    let found = [Evidence::new("statvfs(3), f_bavail and f_blocks", format!("{free} of {all}"))];
+    Some(world.say(key, &[("free", &free), ("all", &all), ("used", &used)]).found(found))
 }
 
 pub(super) fn inodes(world: &World) -> Option<Check> {
@@ -44,22 +31,10 @@ pub(super) fn inodes(world: &World) -> Option<Check> {
     if all == 0 || world.target.filesystem == "none" {
         return None;
     }
-    let used_share = 1.0 - free as f64 / all as f64;
-    let text = format!("{free} of {all} inodes are free");
+    let is_fine = 1.0 - free as f64 / all as f64 <= INODES_USED_SHARE_MAX;
+    let key = if is_fine { "inodes.fine" } else { "inodes.few" };
     let found = [Evidence::new("statvfs(3), f_favail and f_files", format!("{free} of {all}"))];
-    if used_share <= INODES_USED_SHARE_MAX {
-        return Some(Check::fine(text).found(found));
-    }
-    Check::advice(format!("{text}: soon no file can be made, whatever space there is"))
-        .found(found)
-        .costs("No speed; then every new file fails with ENOSPC.")
-        .change(Change::how(
-            "remove files, or put many small ones into few large ones; ext4 gets its inodes when \
-             it is made (mkfs.ext4 -N)",
-            "making a file system anew destroys what is on it",
-        ))
-        .source("statvfs(3); mke2fs(8), -N")
-        .into()
+    Some(world.say(key, &[("free", &free), ("all", &all)]).found(found))
 }
 
 #[cfg(test)]

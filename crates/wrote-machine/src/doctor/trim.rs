@@ -3,7 +3,7 @@
 use super::shell::set_queue;
 use super::stack::DiskKind;
 use super::world::World;
-use wrote_result::doctor::{Change, Check, Evidence};
+use wrote_result::doctor::{Check, Evidence};
 
 /// Timers of systemd and jobs of cron; either trims all file systems, mostly weekly.
 const TIMERS: [&str; 3] = [
@@ -20,25 +20,27 @@ pub(super) fn check(world: &World) -> Option<Check> {
     let hardware = queue("discard_max_hw_bytes");
     let number = |seen: Option<&Evidence>| seen.and_then(Evidence::number).unwrap_or(0);
     let kinds: Vec<DiskKind> = world.stack.disks.iter().map(|disk| disk.kind).collect();
-    let check = if number(Some(&most)) > 0 {
-        match (used_by(world), world.target.filesystem.as_str()) {
-            (_, "none") => Check::fine("the device takes TRIM"),
-            (Some(evidence), _) => {
-                Check::fine("the device takes TRIM, and learns of free blocks").found([evidence])
-            }
-            (None, _) => untold(world),
+    let used = used_by(world);
+    let (key, seen) = if number(Some(&most)) > 0 {
+        match (used, world.target.filesystem.as_str()) {
+            (_, "none") => ("trim.device", None),
+            (Some(evidence), _) => ("trim.used", Some(evidence)),
+            (None, _) => ("trim.untold", Some(nothing_seen())),
         }
     } else if number(hardware.as_ref()) > 0 {
-        switched_off(world, top, hardware.as_ref())
+        ("trim.off", None)
     } else if kinds.iter().all(|kind| *kind == DiskKind::Turning) {
-        Check::fine("a disk that turns needs no TRIM")
-    } else if kinds.iter().any(|kind| matches!(kind, DiskKind::Nvme | DiskKind::Solid)) {
-        no_trim(world)
+        ("trim.turning", None)
+    } else if !kinds.iter().any(|kind| matches!(kind, DiskKind::Nvme | DiskKind::Solid)) {
+        ("trim.none", None)
+    } else if is_encrypted(world) {
+        ("trim.encrypted", None)
     } else {
-        Check::fine("the device takes no TRIM: its provider keeps all written blocks")
+        ("trim.flash", None)
     };
-    let source = "kernel: Documentation/ABI/stable/sysfs-block, discard_max_bytes; fstrim(8)";
-    Some(check.of(top).found([most]).found(granularity).found(hardware).source(source))
+    let value = hardware.as_ref().map_or("", |hardware| &hardware.value);
+    let check = world.say(key, &[("command", &set_queue(top, "discard_max_bytes", value))]);
+    Some(check.of(top).found(seen).found([most]).found(granularity).found(hardware))
 }
 
 /// Returns the mechanism that trims, if it is visible.
@@ -58,57 +60,16 @@ pub(super) fn is_discard(option: &str) -> bool {
     option == "discard" || option.starts_with("discard=")
 }
 
-fn untold(world: &World) -> Check {
-    let looked_at: Vec<String> = TIMERS.iter().map(|timer| format!("/{timer}")).collect();
-    Check::advice("the device takes TRIM, but nothing was found that tells it of free blocks",
-    )
-    .found([Evidence::new(looked_at.join(", "), "not there")])
-    .costs(
-        "A disk of flash that takes deleted data for data has fewer erased blocks in reserve, and \
-         slows down under long writes; a thin volume never shrinks.",
-    )
-    .measured(&world.measure("sustained"))
-    .change(
-        Change::run(
-            "systemctl enable --now fstrim.timer",
-            "the disk is busy for a while each week; deleted data can't be brought back",
-        )
-        .lasting("the same command; without systemd, fstrim --fstab from cron each week"),
-    )
+fn nothing_seen() -> Evidence {
+    let looked_at = TIMERS.map(|timer| format!("/{timer}"));
+    Evidence::new(looked_at.join(", "), "not there")
 }
 
-fn switched_off(world: &World, top: &str, hardware: Option<&Evidence>) -> Check {
-    let most = hardware.map_or_else(String::new, |hardware| hardware.value.clone());
-    Check::advice("the device could take TRIM, but discard_max_bytes is set to 0")
-        .costs("Nothing tells it of free blocks.")
-        .measured(&world.measure("sustained"))
-        .change(
-            Change::run(
-                set_queue(top, "discard_max_bytes", &most),
-                "it may have been set because this disk's TRIM is slow or broken",
-            )
-            .lasting("take out the udev rule or script that sets it to 0"),
-        )
-}
-
-fn no_trim(world: &World) -> Check {
-    let is_encrypted = world.stack.layers.iter().any(|layer| {
+fn is_encrypted(world: &World) -> bool {
+    world.stack.layers.iter().any(|layer| {
         let uuid = world.root.text(&format!("sys/block/{layer}/dm/uuid"));
         uuid.is_some_and(|uuid| uuid.starts_with("CRYPT-"))
-    });
-    let check = Check::advice("flash that is never told of free blocks: no TRIM reaches it")
-        .costs("It slows down under long writes once every block was written.")
-        .measured(&world.measure("sustained"));
-    let risk = "a person with the disk sees which blocks are free (crypttab(5))";
-    if is_encrypted {
-        check.change(Change::how("the option discard in /etc/crypttab lets TRIM through", risk))
-    } else {
-        check.change(Change::how(
-            "leave a part of the disk without a partition, after a secure erase: the disk keeps \
-             it in reserve",
-            "a secure erase destroys what is on the disk",
-        ))
-    }
+    })
 }
 
 #[cfg(test)]
