@@ -8,6 +8,7 @@ mod lines;
 mod plot;
 mod scatter;
 mod spread;
+mod timeline;
 
 pub use axis::{Axis, bytes, nanoseconds, per_second, rate, ratio};
 pub use dots::{Dot, Frame, READING, dots, saved};
@@ -16,3 +17,4 @@ pub use lines::{Bar, Line, Lines, Spot, lines};
 pub use plot::{Layout, Picture, Reference};
 pub use scatter::{Point, scatter};
 pub use spread::{Spread, spreads};
+pub use timeline::{Mark, timeline};

@@ -175,7 +175,7 @@ fn replayed(trace: &Trace, replay: &Replay) -> String {
 }
 
 /// A path relative to the program's folder.
-fn path<'a>(trace: &Trace, path: &'a str) -> &'a str {
+pub fn path<'a>(trace: &Trace, path: &'a str) -> &'a str {
     let below = path.strip_prefix(&trace.folder).and_then(|rest| rest.strip_prefix('/'));
     below.unwrap_or(path)
 }

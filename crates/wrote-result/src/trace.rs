@@ -39,6 +39,9 @@ pub struct Trace {
     pub files: Vec<File>,
     /// How many files were made and removed again.
     pub removed_files: u64,
+    /// When the calls were made.
+    #[serde(default)]
+    pub timeline: Timeline,
     /// Writes of files replayed beside the advised way (`--replay`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replays: Vec<Replay>,
@@ -138,6 +141,77 @@ pub struct File {
     pub survives: Survives,
     /// The same, by POSIX's promises.
     pub survives_posix: Survives,
+}
+
+/// The calls over time, for at most 16 files: of the least safe ones with the most calls, then of
+/// removed ones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Timeline {
+    /// The acknowledgements, other than the end of the program.
+    pub answers: Vec<Calls>,
+    /// The files, by their first call.
+    pub files: Vec<Lane>,
+    /// How many more files had calls.
+    pub more_files: u64,
+}
+
+/// The calls on a file, also under the names that it had before, and on the files that it
+/// replaced.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Lane {
+    /// Its last path.
+    pub path: String,
+    /// Whether it was removed.
+    pub is_removed: bool,
+    /// The calls in their order, at most 128 of each kind: in a long run several are one.
+    pub calls: Vec<Calls>,
+}
+
+/// Calls of one kind within a short time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Calls {
+    /// Their kind.
+    pub kind: CallKind,
+    /// Their number.
+    pub count: u64,
+    /// The bytes written; 0 for other kinds.
+    #[serde(default)]
+    pub bytes: u64,
+    /// When the first began, in seconds from the start of the program.
+    pub from_s: f64,
+    /// When the last ended.
+    pub to_s: f64,
+}
+
+/// A kind of call on a file.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum CallKind {
+    /// It was created.
+    Make,
+    /// It was emptied, cut, extended, or got space.
+    Resize,
+    /// It was written.
+    Write,
+    /// It was flushed; a durable write is one, too.
+    Flush,
+    /// A flush of it failed.
+    FailedFlush,
+    /// It got its name, or exchanged it.
+    Rename,
+    /// It got a further name.
+    Link,
+    /// A name of it was removed.
+    Unlink,
+    /// The folder with its new name was flushed.
+    FlushFolder,
+    /// The program answered.
+    Answer,
 }
 
 /// A file's writes run again on its disk, and the same bytes written as advised, in turn.

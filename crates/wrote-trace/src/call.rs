@@ -26,7 +26,7 @@ pub struct Name {
 pub struct Call {
     /// When the call began, in nanoseconds since the program's start.
     pub at_ns: u64,
-    /// Its duration as the program saw it, stops included, in nanoseconds.
+    /// Its duration from the end of its first stop to its second, in nanoseconds.
     #[serde(default)]
     pub took_ns: u64,
     /// Its place in the program's source, if that is known.

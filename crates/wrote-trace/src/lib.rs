@@ -6,6 +6,7 @@
 //! | `call` | those effects, as data |
 //! | `model` | what of the files is durable at each moment |
 //! | `account` | what was done with each file, counted |
+//! | `timeline` | when that was |
 //! | `judge` | the findings |
 //! | `sign` | the acknowledgements of a program |
 //! | `pattern` | the writes as a job file |
@@ -22,6 +23,7 @@ mod pattern;
 mod record;
 mod sign;
 mod states;
+mod timeline;
 mod watch;
 
 pub use judge::kinds::{KINDS, Kind};
@@ -43,6 +45,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use timeline::Timelines;
 use watch::Wanted;
 use watch::Watched;
 use wrote_result::document::{Host, Program};
@@ -162,6 +165,7 @@ struct Desk {
     recorder: Option<Recorder>,
     model: Model,
     accounts: Accounts,
+    timelines: Timelines,
     judge: Judge,
 }
 
@@ -171,6 +175,7 @@ impl Desk {
             recorder.see(&self.model, call);
         }
         self.accounts.see(&self.model, call);
+        self.timelines.see(&self.model, call);
         self.judge.see(&self.model, &self.accounts, call);
         self.model.see(call);
         self.judge.after(&self.model, call);
@@ -187,6 +192,7 @@ impl Desk {
         let is_under = |path: &Path| is_under(&request, path);
         let folder = std::env::current_dir().unwrap_or_default();
         let files = self.files(&is_under);
+        let timeline = self.timelines.document(&self.model, &is_under);
         let source = &mut |place| watched.places.shown(place, &folder);
         let findings = self.judge.findings(&self.model, &self.accounts, &is_under, &folder, source);
         let shown = |word: &OsString| word.to_string_lossy().into_owned();
@@ -204,6 +210,7 @@ impl Desk {
             acknowledged_text: request.ack.text(),
             files,
             removed_files: self.accounts.removed,
+            timeline,
             replays: Vec::new(),
             unseen: watched.unseen.into_iter().collect(),
             findings,

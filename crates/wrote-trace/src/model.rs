@@ -171,6 +171,11 @@ impl Model {
         self.files.iter().map(|(id, file)| (*id, file))
     }
 
+    /// Returns the files whose names a flush of this folder makes durable.
+    pub fn unflushed_names(&self, folder: FileId) -> impl Iterator<Item = FileId> {
+        self.unflushed_names.get(&folder).into_iter().flatten().copied()
+    }
+
     /// Returns the worst event that a file's writes survive, under these guarantees.
     pub fn survives(&self, file: FileId, promise: Promise) -> Survives {
         let storage = self.storage(file.device);

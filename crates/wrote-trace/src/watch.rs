@@ -250,14 +250,16 @@ impl<'a> Watch<'a> {
             return Until::Return;
         }
         self.watched.watching.stopped_calls += 1;
-        let at_ns = self.started.elapsed().as_nanos() as u64;
         let process = self.task(task).process;
         let begin = self.reader.begin(process, task, entry);
+        let is_awaited = matches!(begin, Begin::Await(_));
+        let place = is_awaited.then(|| self.watched.places.at(process, task, &entry)).flatten();
+        // The examination is not counted as time of the call.
+        let at_ns = self.now_ns();
         self.see_news(at_ns);
         let unseen = match begin {
             Begin::Pass => return Until::Call,
             Begin::Await(begun) => {
-                let place = self.watched.places.at(process, task, &entry);
                 self.task(task).in_call = Some((begun, at_ns, place));
                 return Until::Return;
             }
@@ -271,7 +273,12 @@ impl<'a> Watch<'a> {
         Until::Call
     }
 
+    fn now_ns(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64
+    }
+
     fn end(&mut self, task: pid_t) {
+        let ended_ns = self.now_ns();
         let known = self.task(task);
         let process = known.process;
         let Some((begun, at_ns, place)) = known.in_call.take() else { return };
@@ -281,7 +288,7 @@ impl<'a> Watch<'a> {
         self.see_news(at_ns);
         if let Some(act) = act {
             let data = self.reader.data(process, &act, descriptor);
-            let took_ns = (self.started.elapsed().as_nanos() as u64).saturating_sub(at_ns);
+            let took_ns = ended_ns.saturating_sub(at_ns);
             (self.see)(&Call { at_ns, took_ns, place, act, data });
         }
     }

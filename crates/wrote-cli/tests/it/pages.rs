@@ -136,13 +136,14 @@ fn pages_of_grids_loads_saves_and_long_writes_are_whole_in_a_browser() {
 
 #[test]
 #[ignore = "nightly"]
-fn pages_of_languages_comparisons_and_several_results_are_whole_in_a_browser() {
+fn pages_of_languages_comparisons_traces_and_several_results_are_whole_in_a_browser() {
     let eyes = fixtures::or_skip!(Eyes::find());
     let fio = here().join("../../../wrote-jobs/src/import/samples/directions.json");
     let pages = [
         ("langs", vec![result("langs")]),
         ("compare", vec![result("compare")]),
         ("doctor", vec![result("doctor")]),
+        ("trace", vec![result("trace")]),
         ("fio", vec![fio]),
         ("over-time", vec![result("small1"), result("small2")]),
     ];

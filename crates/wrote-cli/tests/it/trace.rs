@@ -87,6 +87,17 @@ fn what_an_answer_came_before_is_told_with_how_much_later_it_was_durable() {
 }
 
 #[test]
+fn a_pipe_between_children_of_a_program_is_not_its_standard_output() {
+    let inner = "printf new > b; echo saved | cat >/dev/null; sync b; sync .";
+    let place = folder();
+    for sign in ["stdout", "/saved/"] {
+        let (trace, _) = traced(place.path(), inner, &["--ack", sign]);
+        assert_eq!(trace.timeline.answers, [], "{sign}: {trace:?}");
+        assert!(!ids(&trace).contains(&"acknowledged-early"), "{sign}: {trace:?}");
+    }
+}
+
+#[test]
 fn an_answer_is_told_by_its_text_too() {
     let place = folder();
     let script = "printf new > b; echo start; sync b; sync .; echo saved >&2";
@@ -468,6 +479,9 @@ fn a_page_and_markdown_say_the_same() {
     assert_eq!(first, Some(format!("- {verdict}").as_str()), "{finished:?}");
     let page = fs::read_to_string(&page).unwrap();
     assert!(page.contains(verdict) && page.contains("never-flushed"), "{page}");
+    let marks =
+        ["<title>b: 1 creation, from ", "<title>b: 1 write (1 B), from ", "<title>end, at "];
+    assert!(marks.iter().all(|mark| page.contains(mark)), "{page}");
     let schema: serde_json::Value = printed(&finish(&mut wrote(&["trace", "--schema"])));
     assert_eq!(schema["title"], "Trace");
 }
@@ -642,10 +656,10 @@ fn free_address() -> SocketAddr {
 }
 
 #[test]
-fn etcd_has_its_log_durable_when_it_answers() {
+fn etcd_flushes_its_log() {
     or_skip!(installed("etcd").and(installed("etcdctl")));
     // <https://etcd.io/docs/v3.5/learning/persistent-storage-files/>: the log has each entry before
-    // it is applied.
+    // it is applied. It is asked to end: killed, it may be between a write and its flush.
     let (clients, peers) = (free_address(), free_address());
     let trace = trace(&format!(
         "etcd --data-dir d --listen-client-urls http://{clients} \
@@ -654,7 +668,7 @@ fn etcd_has_its_log_durable_when_it_answers() {
          --initial-cluster default=http://{peers} >/dev/null 2>&1 & \
          export ETCDCTL_API=3; \
          until etcdctl --endpoints http://{clients} put a 1 2>/dev/null | grep -q OK; \
-         do sleep 0.1; done; kill -9 $!"
+         do sleep 0.1; done; kill $!; wait"
     ));
     let is_log = |file: &&File| file.path.ends_with(".wal") && file.writes > 0;
     let log = trace.files.iter().find(is_log).unwrap_or_else(|| panic!("no log: {trace:?}"));

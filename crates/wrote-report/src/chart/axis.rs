@@ -24,10 +24,22 @@ impl Axis {
     /// A linear axis from 0, with at most `ticks` ticks.
     pub fn from_zero(most: f64, ticks: usize, word: fn(f64) -> String, title: &str) -> Axis {
         let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
-        let step = round_step(most / ticks.max(1) as f64);
-        let count = (most / step).floor() as usize;
-        let ticks = (0..=count).map(|number| (number as f64 * step, word(number as f64 * step)));
-        Axis { min: 0.0, max: most, ticks: ticks.collect(), title: title.into() }
+        Axis::between((0.0, most), ticks, word, title)
+    }
+
+    /// A linear axis between two values, with at most `ticks` ticks, at round values.
+    pub fn between(
+        (from, to): (f64, f64),
+        ticks: usize,
+        word: fn(f64) -> String,
+        title: &str,
+    ) -> Axis {
+        let max = if to > from { to } else { from + 1.0 };
+        let step = round_step((max - from) / ticks.max(1) as f64);
+        let (first, last) = ((from / step).ceil() as i64, (max / step).floor() as i64);
+        let ticks = (first..=last).map(|number| number as f64 * step);
+        let ticks = ticks.map(|place| (place, word(place))).collect();
+        Axis { min: from, max, ticks, title: title.into() }
     }
 
     /// A logarithmic axis around positive values, with ticks at powers of ten, or within them where
@@ -154,6 +166,15 @@ mod tests {
         assert_eq!(words(&axis), ["0", "1 GB/s", "2 GB/s", "3 GB/s"]);
         assert_eq!(axis.max, 3.77e9);
         assert_eq!(words(&Axis::from_zero(0.0, 2, ratio, "")), ["0", "0.5", "1"]);
+    }
+
+    #[test]
+    fn a_linear_axis_between_two_values_has_round_ticks_within_them() {
+        let axis = Axis::between((41.2e6, 44.9e6), 4, nanoseconds, "time");
+        assert_eq!(words(&axis), ["42 ms", "43 ms", "44 ms"]);
+        assert_eq!((axis.min, axis.max), (41.2e6, 44.9e6));
+        let axis = Axis::between((5.0, 5.0), 3, ratio, "");
+        assert!(axis.max > axis.min, "{axis:?}");
     }
 
     #[test]

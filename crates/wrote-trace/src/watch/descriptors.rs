@@ -6,7 +6,6 @@
 use crate::call::{FileId, How, Name};
 use libc::{c_int, c_long, pid_t};
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -50,9 +49,9 @@ pub enum Kind {
     Regular,
     Folder,
     Socket,
-    /// A terminal, a pipe, or the target of a standard stream.
+    /// The target of the program's standard output or error; not a pipe between its children.
     Stream,
-    /// Anything else, such as a device or an in-memory file.
+    /// Anything else, such as a pipe, a device or an in-memory file.
     Other,
 }
 
@@ -60,7 +59,7 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Descriptors {
     known: HashMap<(pid_t, i32), Descriptor>,
-    /// Files of the standard streams at the start, which the program treats as streams.
+    /// Files of the standard output and error at the start, which the program treats as streams.
     streams: Vec<FileId>,
     /// The descriptors that write at their positions, by file, each with the bytes that it wrote
     /// without a gap.
@@ -68,10 +67,10 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
-    /// Creates the cache for processes that have the standard streams of `process`.
+    /// Creates the cache for processes that have the standard output and error of `process`.
     pub fn new(process: pid_t) -> Descriptors {
         let stream = |descriptor| fs::metadata(format!("/proc/{process}/fd/{descriptor}")).ok();
-        let streams = (0..=2).filter_map(stream).map(|found| id_of(&found)).collect();
+        let streams = (1..=2).filter_map(stream).map(|found| id_of(&found)).collect();
         Descriptors { known: HashMap::new(), streams, writers: HashMap::new() }
     }
 
@@ -208,19 +207,9 @@ fn kind(found: &Metadata, path: &Path) -> Kind {
         Kind::Folder
     } else if file_type.is_socket() {
         Kind::Socket
-    } else if file_type.is_fifo() || (file_type.is_char_device() && is_terminal(path)) {
-        Kind::Stream
     } else {
         Kind::Other
     }
-}
-
-fn is_terminal(path: &Path) -> bool {
-    path.starts_with("/dev/pts") || path.file_name().is_some_and(|name| begins(name, b"tty"))
-}
-
-fn begins(name: &OsStr, with: &[u8]) -> bool {
-    name.as_bytes().starts_with(with)
 }
 
 /// Splits a path into its folder and the entry itself.
