@@ -1,8 +1,9 @@
 //! `bindings/`, a separate workspace: the library for other languages, used as their users would.
 
 use crate::check::{STRICT, step};
+use lab::tools::clients;
 use lab::tools::failure::{Failure, Tried};
-use lab::tools::packages::provide;
+use lab::tools::packages::{provide, require};
 use lab::tools::programs::cargo_tests;
 use lab::tools::report::Report;
 use lab::tools::repository::{cargo, root, target};
@@ -20,7 +21,8 @@ pub fn smoke(report: &mut Report) -> Result<(), Failure> {
         run(&mut cargo(&words), HANG, Show::Live)?.success("cargo build").map(drop)
     })?;
     report.step("example of libwrote", c)?;
-    report.step("example of the Python package", python)
+    report.step("example of the Python package", python)?;
+    report.step("example of the npm package", node)
 }
 
 /// Runs the example of libwrote's README.
@@ -79,6 +81,37 @@ fn package(folder: &Path) -> Result<(), Failure> {
 /// Asks whether this Python loads the package.
 const PYTHON: &str = "import sys; print(sys.version_info >= (3, 11))";
 
+/// Runs the example of the npm package's README.
+fn node() -> Result<(), Failure> {
+    let folder = tempfile::tempdir_in(target()).tried(target().display())?;
+    npm_package(&folder.path().join("node_modules/wrote"), &libraries("debug"))?;
+    run_node_example(folder.path())
+}
+
+/// Runs the example of the npm package's README in `folder`, where the package is installed.
+pub fn run_node_example(folder: &Path) -> Result<(), Failure> {
+    let source = example("bindings/node/README.md", "js")?;
+    std::fs::write(folder.join("example.mjs"), source).tried("the example")?;
+    let mut run = Command::new("node");
+    let said = output(run.current_dir(folder).arg("example.mjs"), "the example")?;
+    check_example(folder, &said, "durable: 65 records\n60 task 59\n")
+}
+
+/// Files of the npm package, but for the built library.
+const NPM: [&str; 7] =
+    ["package.json", "index.js", "index.d.ts", "lib", "README.md", "LICENSE-MIT", "LICENSE-APACHE"];
+
+/// Makes the npm package in `folder` from its sources and the library in `libraries`.
+pub fn npm_package(folder: &Path, libraries: &Path) -> Result<(), Failure> {
+    require(&["node"], Failure::Skipped)?;
+    std::fs::create_dir_all(folder).tried(folder.display())?;
+    let mut copy = Command::new("cp");
+    copy.current_dir(root().join("bindings/node")).arg("-r").args(NPM);
+    output(copy.arg(std::path::absolute(folder).tried(folder.display())?), "cp")?;
+    let library = libraries.join("libwrote_node.so");
+    std::fs::copy(&library, folder.join("wrote.node")).tried(library.display()).map(drop)
+}
+
 fn check_example(folder: &Path, said: &str, expected: &str) -> Result<(), Failure> {
     let saved = std::fs::read_to_string(folder.join("settings.ini")).tried("settings.ini")?;
     if said.starts_with(expected) && saved == "colour = green\n" {
@@ -89,8 +122,7 @@ fn check_example(folder: &Path, said: &str, expected: &str) -> Result<(), Failur
 
 /// Runs the campaign: lints and tests of every binding.
 pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
-    report
-        .step("Debian packages of the bindings", || provide(&["cc", "c++", "valgrind"], install))?;
+    report.step("Debian packages of the bindings", || provide(PROGRAMS, install))?;
     smoke(report)?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--manifest-path", MANIFEST];
     step(report, "clippy of the bindings", &[&clippy[..], &STRICT].concat())?;
@@ -105,7 +137,42 @@ pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
         tests.arg(root().join("bindings/python/tests/test_wrote.py"));
         tests.env("PYTHONPATH", folder.path());
         run(&mut tests, HANG, Show::Live)?.success("the tests").map(drop)
-    })
+    })?;
+    let folder = tempfile::tempdir_in(target()).tried(target().display())?;
+    let folder = std::path::absolute(folder.path()).tried("a temporary folder")?;
+    report.step("tests of the npm package", || {
+        npm_package(&folder.join("node_modules/wrote"), &libraries("debug"))?;
+        let mut tests = Command::new("node");
+        tests.current_dir(&folder).arg("--test").arg(test_of_node(&folder, "wrote.test.js")?);
+        run(&mut tests, HANG, Show::Live)?.success("the tests").map(drop)
+    })?;
+    report.step("types of the npm package", || types(&folder, install))
+}
+
+/// Programs that build, run and examine the bindings.
+const PROGRAMS: &[&str] = &["cc", "c++", "valgrind", "python3", "node"];
+
+/// Copies a test beside the installed npm package, and returns its path.
+fn test_of_node(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
+    let to = folder.join(name);
+    std::fs::copy(root().join("bindings/node/test").join(name), &to).tried(name)?;
+    Ok(to)
+}
+
+/// Compiles a program in TypeScript against the npm package in `folder`, and runs it.
+fn types(folder: &Path, install: bool) -> Result<(), Failure> {
+    clients::typescript(install)?;
+    let modules = std::path::absolute(target().join("typescript/node_modules")).tried("tsc")?;
+    let mut tsc = Command::new("node");
+    tsc.current_dir(folder).arg(modules.join("typescript/bin/tsc"));
+    tsc.args(["--strict", "--module", "nodenext", "--target", "es2022", "--types", "node"]);
+    tsc.arg("--typeRoots").arg(modules.join("@types")).arg(test_of_node(folder, "types.ts")?);
+    run(&mut tsc, HANG, Show::Live)?.success("tsc")?;
+    let said = output(Command::new("node").current_dir(folder).arg("types.js"), "the program")?;
+    match said.trim() == "4,power-loss,one,two,EEXIST" {
+        true => Ok(()),
+        false => Err(Failure::Failed(format!("the program printed {said:?}"))),
+    }
 }
 
 /// Returns the folder into which cargo builds the bindings of a profile.

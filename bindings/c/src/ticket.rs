@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use wrote_bindings::EventFd;
 
 /// The promise for one record, or for a group of them. It does not keep its log open.
 pub struct Ticket {
@@ -43,7 +44,13 @@ impl Ticket {
 
 /// An eventfd(2) for a log to wake an event loop. One serves any number of tickets. Any thread may
 /// use it at any time, except for wrote_wakeup_free().
-pub struct Wakeup(Arc<wrote_bindings::Wakeup>);
+pub struct Wakeup(Arc<wrote_bindings::Wakeup<EventFd>>);
+
+impl Wakeup {
+    fn new() -> Result<Wakeup, Failure> {
+        EventFd::new().map(|signal| Wakeup(wrote_bindings::Wakeup::of(signal)))
+    }
+}
 
 /// Makes a wakeup, which is freed by wrote_wakeup_free().
 #[unsafe(no_mangle)]
@@ -52,7 +59,7 @@ pub unsafe extern "C" fn wrote_wakeup_open(
     error: *mut *mut Error,
 ) -> c_int {
     // SAFETY: the caller's word.
-    unsafe { call(error, || hand_over(wakeup, || wrote_bindings::Wakeup::new().map(Wakeup))) }
+    unsafe { call(error, || hand_over(wakeup, Wakeup::new)) }
 }
 
 /// Returns the descriptor to wait for, by poll(2), epoll(7) or io_uring(7): when it is readable,
@@ -61,7 +68,7 @@ pub unsafe extern "C" fn wrote_wakeup_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_wakeup_fd(wakeup: *const Wakeup) -> c_int {
     // SAFETY: the caller's word.
-    unsafe { wakeup.as_ref() }.map_or(-1, |wakeup| wakeup.0.as_fd().as_raw_fd())
+    unsafe { wakeup.as_ref() }.map_or(-1, |wakeup| wakeup.0.signal().as_fd().as_raw_fd())
 }
 
 /// Makes the descriptor unreadable again, before the tickets are polled.

@@ -6,6 +6,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyInterruptedError, PyOSError, PyPermissionError};
 use pyo3::prelude::*;
 use wrote::Error;
+use wrote_bindings::text;
 
 create_exception!(
     wrote,
@@ -78,15 +79,6 @@ pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
         Ok(()) => raised,
         Err(other) => other,
     }
-}
-
-/// Returns the library's text without the parts that an `OSError` adds itself: path and number.
-fn text(error: &Error) -> String {
-    let whole = error.to_string();
-    let path = error.path().map(|path| format!("{}: ", path.display())).unwrap_or_default();
-    let text = whole.strip_prefix(&path).unwrap_or(&whole);
-    let number = format!(" (os error {})", error.errno());
-    text.strip_suffix(&number).unwrap_or(text).to_owned()
 }
 
 /// Does work that may wait, while other threads of Python run.

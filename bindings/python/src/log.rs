@@ -10,8 +10,6 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use wrote::Format;
 
 /// An append-only log in a folder, for any number of threads and tasks.
 #[pyclass(frozen, subclass, module = "wrote._wrote")]
@@ -43,14 +41,8 @@ impl Log {
         buffer_bytes: Option<usize>,
         permissions: Option<u32>,
     ) -> PyResult<Log> {
-        let mut options = wrote::Log::options().format(match format {
-            "framed" => Format::Framed,
-            "lines" => Format::Lines,
-            other => {
-                let text = format!("format={other:?}: use \"framed\" or \"lines\"");
-                return Err(PyValueError::new_err(text));
-            }
-        });
+        let format = wrote_bindings::format(format).map_err(PyValueError::new_err)?;
+        let mut options = wrote::Log::options().format(format);
         if let Some(sync) = sync {
             options = options.sync(policy(sync)?);
         }
@@ -61,9 +53,8 @@ impl Log {
             options = options.retain_bytes(bytes);
         }
         if let Some(seconds) = retain_age {
-            let age = Duration::try_from_secs_f64(seconds)
-                .map_err(|_| PyValueError::new_err(format!("retain_age={seconds}: not a time")))?;
-            options = options.retain_age(age);
+            let age = wrote_bindings::interval("retain_age", seconds);
+            options = options.retain_age(age.map_err(PyValueError::new_err)?);
         }
         if let Some(buffers) = buffers {
             options = options.buffers(buffers);

@@ -11,12 +11,8 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use wrote::{Error, SyncPolicy};
-use wrote_bindings::from_io;
-
-/// Bytes that are collected before the writer gets them. Only that may wait for the disk, so only
-/// then do other threads of Python have to be let in.
-const PENDING_BYTES: usize = 64 << 10;
+use wrote::Error;
+use wrote_bindings::{Collected, from_io};
 
 /// The result of a writer.
 #[pyclass(frozen, get_all, module = "wrote")]
@@ -44,74 +40,42 @@ impl Written {
 /// The library's writer. `wrote.Writer` and `wrote.TextWriter` are files on it.
 #[pyclass(frozen, module = "wrote._wrote")]
 pub struct RawWriter {
-    state: Mutex<State>,
+    writer: Mutex<Collected>,
     /// Set in the child of a fork.
     is_forked: AtomicBool,
 }
 
-struct State {
-    /// `None` after its end.
-    writer: Option<wrote::Writer>,
-    pending: Vec<u8>,
-    /// Whether bytes may wait in `pending`: no write syncs by itself.
-    collects: bool,
-}
-
-impl State {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.push()?;
-        if self.collects && bytes.len() < PENDING_BYTES {
-            self.pending.extend_from_slice(bytes);
-            return Ok(());
-        }
-        self.writer.as_mut().map_or(Ok(()), |writer| writer.write_all(bytes)).map_err(from_io)
-    }
-
-    /// Gives the writer what was collected.
-    fn push(&mut self) -> Result<(), Error> {
-        if let (Some(writer), false) = (&mut self.writer, self.pending.is_empty()) {
-            writer.write_all(&self.pending).map_err(from_io)?;
-            self.pending.clear();
-        }
-        Ok(())
-    }
-}
-
 impl RawWriter {
-    /// Returns the state of a writer that is open.
-    fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
+    /// Returns the writer, if it is open.
+    fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Collected>> {
         if self.is_forked.load(Ordering::Relaxed) {
             return Err(raise(py, &Error::Forked));
         }
-        let state = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        match state.writer {
-            Some(_) => Ok(state),
-            None => Err(PyValueError::new_err("I/O operation on closed file.")),
+        let writer = self.writer.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        match writer.is_open() {
+            true => Ok(writer),
+            false => Err(PyValueError::new_err("I/O operation on closed file.")),
         }
     }
 
     fn put(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
-        let mut state = self.open(py)?;
-        if state.collects && bytes.len() <= PENDING_BYTES - state.pending.len() {
-            state.pending.extend_from_slice(bytes);
+        let mut writer = self.open(py)?;
+        if writer.collect(bytes) {
             return Ok(());
         }
-        let state = &mut *state;
-        waiting(py, || state.put(bytes))
+        let writer = &mut *writer;
+        waiting(py, || writer.put(bytes))
     }
 
-    /// Calls `act` with the writer, which has all bytes.
+    /// Calls `act` with the library's writer, which has all bytes.
     fn on_writer<T: Send>(
         &self,
         py: Python<'_>,
         act: impl FnOnce(&mut wrote::Writer) -> Result<T, Error> + Send,
     ) -> PyResult<Option<T>> {
-        let mut state = self.open(py)?;
-        let state = &mut *state;
-        waiting(py, || {
-            state.push()?;
-            state.writer.as_mut().map(act).transpose()
-        })
+        let mut writer = self.open(py)?;
+        let writer = &mut *writer;
+        waiting(py, || writer.on_writer(act))
     }
 }
 
@@ -142,9 +106,8 @@ impl RawWriter {
         if let Some(permissions) = permissions {
             options = options.mode(permissions);
         }
-        let writer = Some(waiting(py, || options.open(path))?);
-        let state = State { writer, pending: Vec::new(), collects: sync == SyncPolicy::No };
-        Ok(RawWriter { state: Mutex::new(state), is_forked: AtomicBool::new(false) })
+        let writer = Collected::new(waiting(py, || options.open(path))?, sync);
+        Ok(RawWriter { writer: Mutex::new(writer), is_forked: AtomicBool::new(false) })
     }
 
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -169,10 +132,7 @@ impl RawWriter {
     }
 
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
-        let mut state = self.open(py)?;
-        let pending = state.pending.len() as u64;
-        let position = state.writer.as_mut().map_or(Ok(0), |writer| writer.stream_position());
-        position.map(|position| position + pending).map_err(|error| raise(py, &from_io(error)))
+        self.open(py)?.position().map_err(|error| raise(py, &error))
     }
 
     #[pyo3(signature = (offset, whence=0))]
@@ -192,16 +152,9 @@ impl RawWriter {
 
     /// Ends the file. After an error the old one is unchanged.
     fn finish(&self, py: Python<'_>, durable: bool) -> PyResult<Option<Written>> {
-        let mut state = self.open(py)?;
-        let state = &mut *state;
-        let written = waiting(py, || {
-            let pushed = state.push();
-            state.pending = Vec::new();
-            let Some(writer) = state.writer.take() else { return Ok(None) };
-            // Else the writer is dropped, and abandons.
-            pushed?;
-            if durable { writer.finish() } else { writer.close() }.map(Some)
-        })?;
+        let mut writer = self.open(py)?;
+        let writer = &mut *writer;
+        let written = waiting(py, || writer.finish(durable))?;
         Ok(written.map(|written| Written {
             bytes: written.bytes,
             elapsed: written.elapsed.as_secs_f64(),
@@ -215,12 +168,9 @@ impl RawWriter {
         if self.is_forked.load(Ordering::Relaxed) {
             return;
         }
-        let mut state = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        let state = &mut *state;
-        py.detach(|| {
-            state.pending = Vec::new();
-            drop(state.writer.take());
-        });
+        let mut writer = self.writer.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let writer = &mut *writer;
+        py.detach(|| writer.abandon());
     }
 
     /// Makes every later call fail, in the child of a fork. Takes no lock, which a thread of the

@@ -33,6 +33,8 @@ const LIST: &str = "packages";
 const REDIS_PY: &str = "redis==8.1.0";
 /// An S3 server in Python, in a fixed version.
 const MOTO: &str = "moto[s3,server]==5.2.5";
+/// The compiler of TypeScript, and the types of Node.js, in fixed versions.
+const TYPESCRIPT: [&str; 2] = ["typescript@5.9.3", "@types/node@20.19.8"];
 /// The folder of the client of Redis in Go.
 const GO_REDIS: &str = "crates/wrote-serve/tests/it/clients/go-redis";
 
@@ -88,6 +90,27 @@ pub fn moto(install: bool) -> Result<(), Failure> {
 /// Installs the packer of Python's wheels into `target/maturin`, unless it is there.
 pub fn maturin(install: bool) -> Result<(), Failure> {
     python("maturin==1.16.0", "maturin", install)
+}
+
+/// Installs the compiler of TypeScript and the types of Node.js into `target/typescript`, unless
+/// they are there.
+pub fn typescript(install: bool) -> Result<(), Failure> {
+    let whole = target().join("typescript");
+    if whole.is_dir() {
+        return Ok(());
+    }
+    if !install {
+        return Err(Failure::Skipped(format!("{} is missing", whole.display())));
+    }
+    packages::install(&["node", "npm"])?;
+    let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
+    fetched(|| {
+        let mut command = Command::new("npm");
+        command.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]);
+        command.arg(unfinished.path()).args(TYPESCRIPT);
+        command
+    })?;
+    std::fs::rename(unfinished.keep(), &whole).tried(whole.display())
 }
 
 /// Installs a package of Python into a folder of `target`, unless installed.

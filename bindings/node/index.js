@@ -1,0 +1,28 @@
+'use strict'
+
+// The package: saves, streams that replace files, and logs. index.d.ts has the promises.
+
+const { copy, copySync, write, writeNew, writeNewSync, writeSync } = require('./lib/save.js')
+const { Writer, append, create, replace } = require('./lib/writer.js')
+const { Log, openLog } = require('./lib/log.js')
+const { readLog } = require('./lib/records.js')
+const { native } = require('./lib/native.js')
+const version = native.version()
+
+// Only names: an import of ES modules finds them without running this.
+module.exports = {
+  Log,
+  Writer,
+  append,
+  copy,
+  copySync,
+  create,
+  openLog,
+  readLog,
+  replace,
+  version,
+  write,
+  writeNew,
+  writeNewSync,
+  writeSync,
+}

@@ -1,0 +1,203 @@
+'use strict'
+
+// Logs: a promise for each record, answered by the event loop when the record is safe.
+
+const { bytes, call, native, pathBytes, raised, wait } = require('./native.js')
+const { closed, opened } = require('./open.js')
+const { records } = require('./records.js')
+
+/** Those with promises that are not answered: they are kept, whatever the program keeps. */
+const busy = new Set()
+
+/** The native part of a log, and the promises for its records. */
+class Part {
+  constructor(path) {
+    this.path = path
+    this.log = null
+    this.last = 0
+    /** Promises by number, for records that were appended. */
+    this.promises = new Map()
+    /** Appends for which there was no room, in order. */
+    this.queue = []
+    /** Called when the queue is empty. */
+    this.drained = () => {}
+  }
+
+  /** Starts `append(number)`, which returns the record's sequence, or null without room. */
+  start(append, again) {
+    return new Promise((resolve, reject) => {
+      const promise = { append, resolve, reject, sequence: null }
+      if (this.queue.length === 0 && this.begin(promise)) return
+      promise.append = again()
+      this.queue.push(promise)
+      busy.add(this)
+    })
+  }
+
+  /** Whether the append has happened, or failed. */
+  begin(promise) {
+    this.last = (this.last + 1) >>> 0
+    const number = this.last
+    try {
+      promise.sequence = promise.append(number)
+    } catch (failure) {
+      promise.reject(raised(failure))
+      return true
+    }
+    if (promise.sequence === null) return false
+    this.promises.set(number, promise)
+    busy.add(this)
+    return true
+  }
+
+  /** Called by the event loop. */
+  answer() {
+    const { ready, failed, errors, hasRoom, noRoom } = this.log.answers()
+    for (const number of ready) {
+      const { resolve, sequence } = this.take(number)
+      resolve(sequence)
+    }
+    failed.forEach((number, place) => {
+      const { reject, sequence } = this.take(number)
+      reject(Object.assign(raised(errors[place]), { sequence }))
+    })
+    if (noRoom) this.queue.shift()?.reject(raised(noRoom))
+    if (hasRoom) this.repeat()
+    if (this.promises.size + this.queue.length === 0) busy.delete(this)
+  }
+
+  take(number) {
+    const promise = this.promises.get(number)
+    this.promises.delete(number)
+    return promise
+  }
+
+  repeat() {
+    while (this.queue.length > 0 && this.begin(this.queue[0])) this.queue.shift()
+    if (this.queue.length === 0) this.drained()
+  }
+
+  /** Waits for room for all earlier appends. */
+  async settled() {
+    while (this.queue.length > 0) {
+      await new Promise((resolve) => {
+        const before = this.drained
+        this.drained = () => {
+          before()
+          resolve()
+        }
+      })
+    }
+  }
+
+  end() {
+    try {
+      this.log.closeSync()
+    } catch (failure) {
+      return raised(failure).message
+    }
+  }
+
+  forget() {
+    this.log.close().catch(() => {})
+    return `${this.path}: the log was never closed`
+  }
+}
+
+class Log {
+  #part
+  #isClosed = false
+
+  constructor(part) {
+    this.#part = part
+    this.path = part.path
+    opened(this, part)
+  }
+
+  append(record) {
+    const { log } = this.#part
+    return this.#part.start((number) => log.append(bytes(record), number), () => {
+      // The caller may use its bytes again.
+      const data = Buffer.from(bytes(record))
+      return (number) => log.append(data, number)
+    })
+  }
+
+  async appendAll(records) {
+    const list = Array.from(records, bytes)
+    const { log } = this.#part
+    const last = await this.#part.start((number) => log.appendAll(list, number), () => {
+      const copies = list.map((record) => Buffer.from(record))
+      return (number) => log.appendAll(copies, number)
+    })
+    return { first: last - list.length + 1, last }
+  }
+
+  wait(sequence, { durable = false } = {}) {
+    const { log } = this.#part
+    return new Promise((resolve, reject) => this.#part.begin({
+      append: (number) => {
+        log.wait(sequence, durable, number)
+        return sequence
+      },
+      resolve,
+      reject,
+    }))
+  }
+
+  async sync() {
+    await this.#part.settled()
+    return wait(() => this.#part.log.sync())
+  }
+
+  trimBefore(sequence) {
+    return wait(() => this.#part.log.trimBefore(sequence))
+  }
+
+  async truncateFrom(sequence) {
+    await this.#part.settled()
+    return wait(() => this.#part.log.truncateFrom(sequence))
+  }
+
+  survives(sequence) {
+    return call(() => this.#part.log.survives(sequence))
+  }
+
+  stats() {
+    return this.#part.log.stats()
+  }
+
+  reader({ start = 0, follow = false, signal } = {}) {
+    const { log } = this.#part
+    return records((arrived) => log.reader(start, follow, arrived), signal)
+  }
+
+  async close() {
+    await this.#part.settled()
+    await wait(() => this.#part.log.close())
+    this.#isClosed = true
+    closed(this.#part)
+  }
+
+  get closed() {
+    return this.#isClosed
+  }
+
+  async [Symbol.asyncDispose ?? Symbol('asyncDispose')]() {
+    await this.close()
+  }
+}
+
+async function openLog(path, options = {}) {
+  const part = new Part(String(path))
+  const [folder, answered] = [pathBytes(path), answering(new WeakRef(part))]
+  part.log = await wait(() => native.openLog(folder, options, answered))
+  return new Log(part)
+}
+
+/** The native part keeps this function, which must not keep the native part. */
+function answering(part) {
+  return () => part.deref()?.answer()
+}
+
+module.exports = { Log, openLog }

@@ -1,0 +1,73 @@
+'use strict'
+
+// The native part: its arguments, and its errors as those of node:fs.
+
+const { fileURLToPath } = require('node:url')
+const { getSystemErrorName } = require('node:util')
+
+const native = load()
+
+function load() {
+  try {
+    return require('../wrote.node')
+  } catch (cause) {
+    const machine = `${process.platform}-${process.arch}`
+    throw new Error(`wrote: no native part for ${machine} and this C library`, { cause })
+  }
+}
+
+/** Returns the bytes of content: of a view without a copy. */
+function bytes(data) {
+  if (Buffer.isBuffer(data)) return data
+  if (typeof data === 'string') return Buffer.from(data)
+  if (ArrayBuffer.isView(data)) return Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+  throw wrongType('data', 'a string, Buffer, TypedArray or DataView', data)
+}
+
+/** Returns the bytes of a path. */
+function pathBytes(path) {
+  if (path instanceof URL) return Buffer.from(fileURLToPath(path))
+  if (typeof path === 'string' || Buffer.isBuffer(path)) return Buffer.from(path)
+  throw wrongType('path', 'a string, Buffer or URL', path)
+}
+
+function wrongType(name, right, value) {
+  const error = new TypeError(`The "${name}" argument must be ${right}, not ${typeof value}`)
+  return Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' })
+}
+
+/** Returns the error for a failure of the native part. */
+function raised(failure) {
+  const { code: status, errno, kind, message, offset, path } = failure
+  if (kind === undefined) {
+    const isArgument = status !== 'GenericFailure' && !status?.startsWith('ERR_')
+    if (!isArgument) return failure
+    return Object.assign(new TypeError(message), { code: 'ERR_INVALID_ARG_VALUE' })
+  }
+  const code = getSystemErrorName(-errno)
+  const error = new Error(`${code}: ${message}${path === null ? '' : `, '${path}'`}`)
+  Object.assign(error, { errno: -errno, code, kind })
+  if (path !== null) error.path = path
+  if (offset !== null) error.offset = offset
+  return error
+}
+
+/** Calls the native part on this thread. */
+function call(action) {
+  try {
+    return action()
+  } catch (failure) {
+    throw raised(failure)
+  }
+}
+
+/** Calls the native part on another thread. */
+async function wait(action) {
+  try {
+    return await action()
+  } catch (failure) {
+    throw raised(failure)
+  }
+}
+
+module.exports = { bytes, call, native, pathBytes, raised, wait }

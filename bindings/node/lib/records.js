@@ -1,0 +1,37 @@
+'use strict'
+
+// Records of a log, read as they come.
+
+const { native, pathBytes, raised, wait } = require('./native.js')
+
+/** Yields the records of the reader that `open` makes. The reader calls its argument. */
+async function * records(open, signal) {
+  signal?.throwIfAborted()
+  let arrived = () => {}
+  const reader = await wait(() => open(() => arrived()))
+  const abort = () => arrived()
+  signal?.addEventListener('abort', abort)
+  try {
+    for (;;) {
+      signal?.throwIfAborted()
+      const batch = reader.take()
+      // Records may come from now on, and a signal too: both call this in a later turn.
+      const later = new Promise((resolve) => { arrived = resolve })
+      for (const record of batch.records) yield record
+      if (batch.error) throw raised(batch.error)
+      if (batch.isOver) return
+      if (batch.records.length === 0) await later
+    }
+  } finally {
+    signal?.removeEventListener('abort', abort)
+    reader.close()
+  }
+}
+
+function readLog(path, { start = 0, since, follow = false, signal } = {}) {
+  const folder = pathBytes(path)
+  const time = since instanceof Date ? since.getTime() : since
+  return records((arrived) => native.openRecords(folder, start, time, follow, arrived), signal)
+}
+
+module.exports = { readLog, records }

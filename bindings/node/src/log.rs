@@ -1,0 +1,256 @@
+//! `Log`: records of promises, each acknowledged when it is safe.
+
+use crate::bell::Bell;
+use crate::error::raise;
+use crate::options::{LogOptions, path, size};
+use crate::records::Records;
+use crate::work::{Work, work};
+use napi::Env;
+use napi::bindgen_prelude::{AsyncTask, BufferSlice, Function, Unknown};
+use napi_derive::napi;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use wrote::Error;
+use wrote_bindings::Waits;
+
+/// An open log, with the promises of one event loop. Each promise is a number, which JavaScript
+/// knows.
+#[napi]
+pub struct Log {
+    log: wrote::Log,
+    bell: Bell,
+    waits: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    tickets: Waits<u32>,
+    /// Waits until a buffer accepts records, where an append found none.
+    room: Option<Room>,
+}
+
+type Room = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
+/// The promises that are answered.
+#[napi(object, object_from_js = false)]
+pub struct Answers {
+    /// Numbers of promises whose records are safe.
+    pub ready: Vec<u32>,
+    /// Numbers of promises that failed.
+    pub failed: Vec<u32>,
+    /// Their errors, in the same order.
+    pub errors: Vec<napi::Error>,
+    /// Whether appends that found no room can be repeated.
+    pub has_room: bool,
+    /// Why there will be none for the first of them.
+    pub no_room: Option<napi::Error>,
+}
+
+/// Figures of a log, as the library names them.
+#[napi(object, object_from_js = false)]
+pub struct Stats {
+    pub found_records: f64,
+    pub found_closed: bool,
+    pub torn_bytes: f64,
+    pub first_sequence: f64,
+    pub next_sequence: f64,
+    pub written_sequence: f64,
+    pub durable_sequence: f64,
+    pub batches: f64,
+    pub flushes: f64,
+    pub flush_time: f64,
+    pub written_bytes: f64,
+    pub flushed_bytes: f64,
+    pub segments: f64,
+    pub removed: f64,
+}
+
+/// Opens a log. The event loop calls `answered` when `Log.answers` has some.
+#[napi]
+pub fn open_log(
+    folder: BufferSlice<'_>,
+    options: LogOptions,
+    answered: Function<'_, (), Unknown<'static>>,
+) -> napi::Result<AsyncTask<Work<Log>>> {
+    let (folder, options, bell) = (path(&folder), options.read()?, Bell::new(answered)?);
+    Ok(work(move || Ok(Log { log: options.open(folder)?, bell, waits: Mutex::default() })))
+}
+
+#[napi]
+impl Log {
+    /// Appends a record for `promise`, and returns its sequence. Without room it returns none, and
+    /// `answers` tells when there is some.
+    #[napi(catch_unwind)]
+    pub fn append(
+        &self,
+        env: &Env,
+        record: BufferSlice<'_>,
+        promise: u32,
+    ) -> napi::Result<Option<f64>> {
+        let appended = self.log.try_append(&record).map_err(|error| raise(env, &error))?;
+        self.wait_for_appended(env, appended, promise)
+    }
+
+    /// Appends consecutive records as one, and returns the sequence of the last.
+    #[napi(catch_unwind)]
+    pub fn append_all(
+        &self,
+        env: &Env,
+        records: Vec<BufferSlice<'_>>,
+        promise: u32,
+    ) -> napi::Result<Option<f64>> {
+        let appended = self.log.try_append_all(&records).map_err(|error| raise(env, &error))?;
+        self.wait_for_appended(env, appended.map(|(_, ticket)| ticket), promise)
+    }
+
+    /// Waits for a record that was appended; `durable` until it survives a power loss.
+    #[napi(catch_unwind)]
+    pub fn wait(&self, env: &Env, sequence: f64, durable: bool, promise: u32) -> napi::Result<()> {
+        let ticket = self.log.ticket(size("sequence", sequence)?);
+        let ticket = if durable { ticket.until_durable() } else { ticket };
+        self.wait_for(env, ticket, durable, promise)
+    }
+
+    /// Returns the promises that are answered. To be called when the bell has rung.
+    #[napi(catch_unwind)]
+    pub fn answers(&self, env: &Env) -> napi::Result<Answers> {
+        self.bell.clear();
+        let (waker, mut waiting) = (self.bell.waker(), self.waiting());
+        let Waiting { tickets, room } = &mut *waiting;
+        let context = &mut Context::from_waker(&waker);
+        let polled = room.as_mut().map_or(Poll::Pending, |room| room.as_mut().poll(context));
+        let (has_room, no_room) = match polled {
+            Poll::Pending => (false, None),
+            Poll::Ready(result) => (true, result.err().map(|error| raise(env, &error))),
+        };
+        if has_room {
+            *room = None;
+        }
+        let (mut ready, mut failed, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+        for answer in tickets.answers(&waker) {
+            match answer.result {
+                Ok(()) => ready.push(answer.waiter),
+                Err(error) => {
+                    failed.push(answer.waiter);
+                    errors.push(raise(env, &error));
+                }
+            }
+        }
+        self.bell.hold(env, !tickets.is_empty() || room.is_some())?;
+        Ok(Answers { ready, failed, errors, has_room, no_room })
+    }
+
+    /// Makes every record durable that was appended until now.
+    #[napi]
+    pub fn sync(&self) -> AsyncTask<Work<()>> {
+        let log = self.log.clone();
+        work(move || log.sync())
+    }
+
+    /// Removes segments whose records are all before `sequence`. Returns the first that is left.
+    #[napi]
+    pub fn trim_before(&self, sequence: f64) -> napi::Result<AsyncTask<Work<f64>>> {
+        let (log, sequence) = (self.log.clone(), size("sequence", sequence)?);
+        Ok(work(move || log.trim_before(sequence).map(|first| first as f64)))
+    }
+
+    /// Removes record `sequence` and all later ones.
+    #[napi]
+    pub fn truncate_from(&self, sequence: f64) -> napi::Result<AsyncTask<Work<()>>> {
+        let (log, sequence) = (self.log.clone(), size("sequence", sequence)?);
+        Ok(work(move || log.truncate_from(sequence)))
+    }
+
+    /// Returns what a record survives now.
+    #[napi(catch_unwind)]
+    pub fn survives(&self, sequence: f64) -> napi::Result<&'static str> {
+        Ok(self.log.survives(size("sequence", sequence)?).as_str())
+    }
+
+    /// Returns the log's figures.
+    #[napi(catch_unwind)]
+    pub fn stats(&self) -> Stats {
+        let stats = self.log.stats();
+        Stats {
+            found_records: stats.found_records as f64,
+            found_closed: stats.found_closed,
+            torn_bytes: stats.torn_bytes as f64,
+            first_sequence: stats.first_sequence as f64,
+            next_sequence: stats.next_sequence as f64,
+            written_sequence: stats.written_sequence as f64,
+            durable_sequence: stats.durable_sequence as f64,
+            batches: stats.batches as f64,
+            flushes: stats.flushes as f64,
+            flush_time: stats.flush_time.as_secs_f64() * 1e3,
+            written_bytes: stats.written_bytes as f64,
+            flushed_bytes: stats.flushed_bytes as f64,
+            segments: stats.segments as f64,
+            removed: stats.removed as f64,
+        }
+    }
+
+    /// Reads from record `start` on; with `follow` until the log is closed. The event loop calls
+    /// `arrived` when records are there.
+    #[napi]
+    pub fn reader(
+        &self,
+        start: f64,
+        follow: bool,
+        arrived: Function<'_, (), Unknown<'static>>,
+    ) -> napi::Result<AsyncTask<Work<Records>>> {
+        let (log, start, bell) = (self.log.clone(), size("start", start)?, Bell::new(arrived)?);
+        Ok(work(move || {
+            let stream =
+                if follow { log.stream(start)? } else { log.reader(start)?.into_stream()? };
+            Ok(Records::new(stream, bell))
+        }))
+    }
+
+    /// Ends the log.
+    #[napi]
+    pub fn close(&self) -> AsyncTask<Work<()>> {
+        let log = self.log.clone();
+        work(move || log.close())
+    }
+
+    /// Ends the log on this thread.
+    #[napi(catch_unwind)]
+    pub fn close_sync(&self, env: &Env) -> napi::Result<()> {
+        self.log.close().map_err(|error| raise(env, &error))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_for_appended(
+        &self,
+        env: &Env,
+        ticket: Option<wrote::Ticket<'_>>,
+        promise: u32,
+    ) -> napi::Result<Option<f64>> {
+        let Some(ticket) = ticket else {
+            let log = self.log.clone();
+            let room = self.waiting().room.replace(Box::pin(async move { log.room().await }));
+            if room.is_none() {
+                self.bell.waker().wake();
+            }
+            return self.bell.hold(env, true).map(|()| None);
+        };
+        let sequence = ticket.sequence() as f64;
+        self.wait_for(env, ticket, false, promise).map(|()| Some(sequence))
+    }
+
+    fn wait_for(
+        &self,
+        env: &Env,
+        ticket: wrote::Ticket<'_>,
+        durable: bool,
+        promise: u32,
+    ) -> napi::Result<()> {
+        self.waiting().tickets.add(ticket.into_owned(), durable, promise, self.bell.waker());
+        self.bell.hold(env, true)
+    }
+}

@@ -1,0 +1,114 @@
+//! `Records`: the records of a log behind an asynchronous iterator.
+
+use crate::bell::Bell;
+use crate::error::raise;
+use crate::options::{path, size};
+use crate::work::{Work, work};
+use futures_core::Stream;
+use napi::Env;
+use napi::bindgen_prelude::{AsyncTask, BufferSlice, Function, Object, Unknown};
+use napi_derive::napi;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, UNIX_EPOCH};
+use wrote::{LogReader, LogStream};
+use wrote_bindings::unix_ns;
+
+/// How many bytes, or records, one call returns at most, so that other events get their turn.
+const BATCH_BYTES: usize = 64 << 10;
+const BATCH_RECORDS: usize = 256;
+
+/// Records that a thread of the library reads ahead.
+#[napi]
+pub struct Records {
+    /// `None` after the end.
+    stream: Mutex<Option<LogStream>>,
+    bell: Bell,
+}
+
+/// Records of one call.
+#[napi(object, object_from_js = false)]
+pub struct Batch<'env> {
+    /// `sequence`, `data` and `writtenAtMs` of each.
+    pub records: Vec<Object<'env>>,
+    /// The error behind them.
+    pub error: Option<napi::Error>,
+    /// Whether there are no more.
+    pub is_over: bool,
+}
+
+/// Opens the log in a folder from record `start` on, or from the first one written at `since_ms`.
+/// The event loop calls `arrived` when records are there.
+#[napi]
+pub fn open_records(
+    folder: BufferSlice<'_>,
+    start: f64,
+    since_ms: Option<f64>,
+    follow: bool,
+    arrived: Function<'_, (), Unknown<'static>>,
+) -> napi::Result<AsyncTask<Work<Records>>> {
+    let (folder, start, bell) = (path(&folder), size("start", start)?, Bell::new(arrived)?);
+    // Not later than a record's own time, which `given` rounds down.
+    let since = since_ms.map(|time| Duration::from_micros((time * 1e3) as u64));
+    Ok(work(move || {
+        let mut reader = match follow {
+            true => LogReader::follow_new(folder, start)?,
+            false => LogReader::open(folder, start)?,
+        };
+        if let Some(since) = since {
+            reader.seek_time(UNIX_EPOCH + since)?;
+        }
+        Ok(Records::new(reader.into_stream()?, bell))
+    }))
+}
+
+impl Records {
+    pub(crate) fn new(stream: LogStream, bell: Bell) -> Records {
+        Records { stream: Mutex::new(Some(stream)), bell }
+    }
+}
+
+#[napi]
+impl Records {
+    /// Returns the next records. There are none where the bell rings later.
+    #[napi(catch_unwind)]
+    pub fn take<'env>(&self, env: &'env Env) -> napi::Result<Batch<'env>> {
+        self.bell.clear();
+        let waker = self.bell.waker();
+        let context = &mut Context::from_waker(&waker);
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut records, mut bytes, mut error) = (Vec::new(), 0, None);
+        while bytes < BATCH_BYTES && records.len() < BATCH_RECORDS {
+            let Some(open) = &mut *stream else { break };
+            match Pin::new(open).poll_next(context) {
+                Poll::Ready(Some(Ok(record))) => {
+                    bytes += record.bytes.len();
+                    records.push(given(env, &record)?);
+                }
+                Poll::Ready(Some(Err(failed))) => error = Some(raise(env, &failed)),
+                Poll::Ready(None) => *stream = None,
+                Poll::Pending => break,
+            }
+        }
+        let is_over = stream.is_none();
+        self.bell.hold(env, !is_over && records.is_empty())?;
+        Ok(Batch { records, error, is_over })
+    }
+
+    /// Ends the reading.
+    #[napi(catch_unwind)]
+    pub fn close(&self, env: &Env) -> napi::Result<()> {
+        *self.stream.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.bell.hold(env, false)
+    }
+}
+
+fn given<'env>(env: &'env Env, record: &wrote::Record) -> napi::Result<Object<'env>> {
+    let mut given = Object::new(env)?;
+    given.set("sequence", record.sequence as f64)?;
+    given.set("data", &BufferSlice::copy_from(env, &record.bytes)?)?;
+    let time_us = record.written_at.map(|time| unix_ns(time) / 1000);
+    given.set("writtenAtMs", time_us.map(|time_us| time_us as f64 / 1e3))?;
+    Ok(given)
+}
