@@ -25,7 +25,7 @@ const SUMS: &str = "SHA256SUMS";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Pack the program as an archive, as a Debian package and as an OCI image, and the bindings as
-/// Debian packages and a wheel, with checksums, into `target/packed`.
+/// Debian packages, a wheel and an npm archive, with checksums, into `target/packed`.
 ///
 /// The program is linked statically. The files contain no path, user or time of this machine.
 #[derive(clap::Args)]
@@ -54,9 +54,8 @@ pub fn dist(arguments: &Arguments) -> Result<(), Failure> {
         return only_bindings(!arguments.no_install);
     }
     let packed = pack(!arguments.no_install)?;
-    let Bindings { library, development, wheel } = &packed.bindings;
     let program = [&packed.program, &packed.archive, &packed.debian, &packed.image];
-    for path in program.into_iter().chain([library, development, wheel]) {
+    for path in program.into_iter().chain(packed.bindings.files()) {
         let bytes = path.metadata().tried(path.display())?.len();
         eprintln!("{:>8.1} MB  {}", bytes as f64 / 1e6, path.display());
     }
@@ -70,8 +69,7 @@ fn only_bindings(install: bool) -> Result<(), Failure> {
     std::fs::create_dir_all(&folder).tried(folder.display())?;
     let packed = bindings::make(&folder, &date_s()?, install)?;
     bindings::check(&packed)?;
-    let Bindings { library, development, wheel } = &packed;
-    [library, development, wheel].iter().for_each(|path| println!("{}", path.display()));
+    packed.files().iter().for_each(|path| println!("{}", path.display()));
     Ok(())
 }
 
@@ -109,8 +107,7 @@ fn pack(install: bool) -> Result<Packed, Failure> {
     let image = image::make(&program, &folder, &date)?;
     let bindings = bindings::make(&folder, &date, install)?;
     let mut sums = Command::new("sha256sum");
-    let Bindings { library, development, wheel } = &bindings;
-    let files = [&archive, &debian, &image, library, development, wheel];
+    let files = [&archive, &debian, &image].into_iter().chain(bindings.files());
     sums.current_dir(&folder).args(files.map(|path| name(path)));
     std::fs::write(folder.join(SUMS), output(&mut sums, "sha256sum")?).tried(SUMS)?;
     Ok(Packed { program, archive, debian, image, bindings })

@@ -1,11 +1,15 @@
-//! Packages of the bindings: `libwrote0` and `libwrote-dev` for Debian, and a wheel for Python.
+//! Packages of the bindings: `libwrote0` and `libwrote-dev` for Debian, a wheel for Python, and an
+//! archive for npm.
 
 use super::archive::{copy, give_times};
 use super::program::{PROFILE, renamed_rust};
 use super::{VERSION, name};
-use crate::bindings::{MANIFEST, compile_example, run_python_example};
+use crate::bindings::{
+    MANIFEST, compile_example, npm_package, run_node_example, run_python_example,
+};
 use lab::tools::clients;
 use lab::tools::failure::{Failure, Tried};
+use lab::tools::packages;
 use lab::tools::repository::{cargo, root, target};
 use lab::tools::run::{HANG, Show, output, run};
 use std::path::{Path, PathBuf};
@@ -16,12 +20,21 @@ pub struct Bindings {
     pub library: PathBuf,
     pub development: PathBuf,
     pub wheel: PathBuf,
+    pub npm: PathBuf,
+}
+
+impl Bindings {
+    /// Returns every file.
+    pub fn files(&self) -> [&PathBuf; 4] {
+        let Bindings { library, development, wheel, npm } = self;
+        [library, development, wheel, npm]
+    }
 }
 
 /// Makes the packages in `folder`. Every file gets the time `date_s`.
 pub fn make(folder: &Path, date_s: &str, install: bool) -> Result<Bindings, Failure> {
     let flags = renamed_rust()?;
-    let words = ["build", "--locked", "--profile", PROFILE, "-p", "wrote-c"];
+    let words = ["build", "--locked", "--profile", PROFILE, "-p", "wrote-c", "-p", "wrote-node"];
     let mut build = cargo(&words);
     build.args(["--manifest-path", MANIFEST]).env("RUSTFLAGS", &flags);
     run(&mut build, HANG, Show::Live)?.success("the build of libwrote")?;
@@ -29,6 +42,7 @@ pub fn make(folder: &Path, date_s: &str, install: bool) -> Result<Bindings, Fail
         library: library(folder, date_s)?,
         development: development(folder, date_s)?,
         wheel: wheel(folder, date_s, &flags, install)?,
+        npm: npm(folder, install)?,
     })
 }
 
@@ -105,7 +119,18 @@ fn wheel(folder: &Path, date_s: &str, flags: &str, install: bool) -> Result<Path
     Ok(wheel)
 }
 
-/// Unpacks the Debian packages and installs the wheel into temporary folders, and runs each
+/// Packs the npm package, which gives every file the same time, whatever the machine.
+fn npm(folder: &Path, install: bool) -> Result<PathBuf, Failure> {
+    packages::provide(&["node", "npm"], install)?;
+    let tree = tempfile::tempdir_in(folder).tried(folder.display())?;
+    npm_package(tree.path(), &crate::bindings::libraries(PROFILE))?;
+    let mut pack = Command::new("npm");
+    pack.current_dir(tree.path()).args(["pack", "--silent", "--pack-destination"]).arg(folder);
+    let name = output(&mut pack, "npm pack")?;
+    Ok(folder.join(name.trim()))
+}
+
+/// Unpacks the Debian packages and installs the others into temporary folders, and runs each
 /// README's example with them alone.
 pub fn check(packed: &Bindings) -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried(target().display())?;
@@ -122,7 +147,13 @@ pub fn check(packed: &Bindings) -> Result<(), Failure> {
     // The other example has its log in this folder.
     let folder = folder.join("python");
     std::fs::create_dir(&folder).tried("a temporary folder")?;
-    run_python_example(&folder, &site)
+    run_python_example(&folder, &site)?;
+    let folder = folder.join("node");
+    std::fs::create_dir(&folder).tried("a temporary folder")?;
+    let mut npm = Command::new("npm");
+    npm.current_dir(&folder).args(["install", "--offline", "--no-audit", "--no-fund", "--silent"]);
+    output(npm.arg("--ignore-scripts").arg(&packed.npm), "npm install")?;
+    run_node_example(&folder)
 }
 
 fn built(file: &str) -> Result<PathBuf, Failure> {
