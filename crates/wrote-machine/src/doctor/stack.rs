@@ -96,7 +96,7 @@ impl DiskKind {
             DiskKind::Virtual => "virtual disk",
             DiskKind::Loop => "loop device",
             DiskKind::Memory => "disk of memory",
-            DiskKind::Turning => "disk that turns",
+            DiskKind::Turning => "spinning disk",
             DiskKind::Solid => "disk of flash",
         }
     }
