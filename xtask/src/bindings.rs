@@ -78,7 +78,7 @@ fn package(folder: &Path) -> Result<(), Failure> {
     std::fs::copy(&library, to.join("_wrote.abi3.so")).tried(library.display()).map(drop)
 }
 
-/// Asks whether this Python loads the package.
+/// Checks that this Python is new enough for the package.
 const PYTHON: &str = "import sys; print(sys.version_info >= (3, 11))";
 
 /// Runs the example of the npm package's README.

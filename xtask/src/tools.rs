@@ -6,7 +6,7 @@ use lab::tools::run::{HANG, Show, run, twice};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A program of crates.io.
+/// A program from crates.io.
 pub struct Tool {
     /// The crate, and its program.
     name: &'static str,

@@ -55,7 +55,7 @@ typedef enum {
   WROTE_KIND_FORKED = 13,
   // A thread, ring or descriptor could not be made.
   WROTE_KIND_ENGINE = 14,
-  // The library has a fault. Free the handle of the call, and use it for nothing else.
+  // A bug in the library. Free the handle of the call, and use it for nothing else.
   WROTE_KIND_PANIC = 15,
   // An error of a later version.
   WROTE_KIND_OTHER = 16,

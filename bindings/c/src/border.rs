@@ -24,7 +24,7 @@ pub unsafe fn call(error: *mut *mut Error, work: impl FnOnce() -> Result<(), Fai
     };
     let errno = described.errno;
     if !error.is_null() {
-        // SAFETY: the caller's word.
+        // SAFETY: promised by the caller.
         unsafe { *error = Box::into_raw(Box::new(described)) };
     }
     errno
@@ -50,7 +50,7 @@ pub unsafe fn path<'a>(path: *const c_char) -> Result<&'a Path, Failure> {
     if path.is_null() {
         return Err(refused("the path is NULL"));
     }
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
     Ok(Path::new(OsStr::from_bytes(bytes)))
 }
@@ -64,7 +64,7 @@ pub unsafe fn bytes<'a>(bytes: *const c_void, len: usize) -> Result<&'a [u8], Fa
     match (bytes.is_null(), len) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(refused("the bytes are NULL, and their length is not 0")),
-        // SAFETY: the caller's word.
+        // SAFETY: promised by the caller.
         (false, _) => Ok(unsafe { std::slice::from_raw_parts(bytes.cast(), len) }),
     }
 }
@@ -84,9 +84,9 @@ pub unsafe fn pieces<'a>(
     if pieces.is_null() {
         return Err(refused("the pieces are NULL, and their count is not 0"));
     }
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     let pieces = unsafe { std::slice::from_raw_parts(pieces, count) };
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     pieces.iter().map(|piece| unsafe { bytes(piece.iov_base, piece.iov_len) }).collect()
 }
 
@@ -96,7 +96,7 @@ pub unsafe fn pieces<'a>(
 ///
 /// `handle` is NULL or a live handle that no other call uses at this time.
 pub unsafe fn alone<'a, T>(handle: *mut T) -> Result<&'a mut T, Failure> {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { handle.as_mut() }.ok_or_else(|| refused("the handle is NULL"))
 }
 
@@ -106,7 +106,7 @@ pub unsafe fn alone<'a, T>(handle: *mut T) -> Result<&'a mut T, Failure> {
 ///
 /// `handle` is NULL or a live handle that every thread only shares.
 pub unsafe fn shared<'a, T>(handle: *const T) -> Result<&'a T, Failure> {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { handle.as_ref() }.ok_or_else(|| refused("the handle is NULL"))
 }
 
@@ -117,7 +117,7 @@ pub unsafe fn shared<'a, T>(handle: *const T) -> Result<&'a T, Failure> {
 /// `place` is NULL or may be written.
 pub unsafe fn give<T>(place: *mut T, value: T) {
     if !place.is_null() {
-        // SAFETY: the caller's word.
+        // SAFETY: promised by the caller.
         unsafe { place.write(value) };
     }
 }
@@ -135,7 +135,7 @@ pub unsafe fn hand_over<T>(
         return Err(refused("there is no place for the handle"));
     }
     let handle = Box::into_raw(Box::new(open()?));
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { place.write(handle) };
     Ok(())
 }

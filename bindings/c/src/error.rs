@@ -40,7 +40,7 @@ pub enum Kind {
     Forked = 13,
     /// A thread, ring or descriptor could not be made.
     Engine = 14,
-    /// The library has a fault. Free the handle of the call, and use it for nothing else.
+    /// A bug in the library. Free the handle of the call, and use it for nothing else.
     Panic = 15,
     /// An error of a later version.
     Other = 16,
@@ -95,7 +95,7 @@ fn kind(failure: &Failure) -> Kind {
 /// Returns the kind of an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_error_kind(error: *const Error) -> Kind {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { (*error).kind }
 }
 
@@ -104,14 +104,14 @@ pub unsafe extern "C" fn wrote_error_kind(error: *const Error) -> Kind {
 /// too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_error_errno(error: *const Error) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { (*error).errno }
 }
 
 /// Returns the file or folder that an error is about, or NULL. It lives as long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_error_path(error: *const Error) -> *const c_char {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     let error = unsafe { &*error };
     error.path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr())
 }
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn wrote_error_path(error: *const Error) -> *const c_char 
 /// Returns the byte of the file at which the operation failed, or -1 where there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_error_offset(error: *const Error) -> i64 {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     let offset = unsafe { (*error).offset };
     offset.and_then(|offset| i64::try_from(offset).ok()).unwrap_or(-1)
 }
@@ -128,13 +128,13 @@ pub unsafe extern "C" fn wrote_error_offset(error: *const Error) -> i64 {
 /// error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_error_message(error: *const Error) -> *const c_char {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { (*error).message.as_ptr() }
 }
 
 /// Frees the description of an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_error_free(error: *mut Error) {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { border::free(error) };
 }

@@ -66,7 +66,7 @@ pub unsafe extern "C" fn wrote_log_open(
     log: *mut *mut Log,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { call(error, || hand_over(log, || open(path(folder)?, options(how)?))) }
 }
 
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn wrote_log_append(
     ticket: *mut *mut Ticket,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             let log = &shared(log)?.0;
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn wrote_log_append_wait(
     sequence: *mut u64,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             let ticket = shared(log)?.0.append(bytes(record, len)?)?;
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn wrote_log_append_all(
     ticket: *mut *mut Ticket,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             let records = pieces(records, count)?;
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn wrote_log_ticket(
     ticket: *mut *mut Ticket,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || hand_over(ticket, || Ok(Ticket::new(shared(log)?.0.ticket(sequence)))))
     }
@@ -166,7 +166,7 @@ unsafe fn give_ticket(
 ) -> Result<(), Failure> {
     match ticket.is_null() {
         true => Ok(()),
-        // SAFETY: the caller's word.
+        // SAFETY: promised by the caller.
         false => unsafe { border::hand_over(ticket, || Ok(Ticket::new(appended))) },
     }
 }
@@ -174,7 +174,7 @@ unsafe fn give_ticket(
 /// Makes every record durable that was appended until now, whatever the log promises by itself.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_sync(log: *const Log, error: *mut *mut Error) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { call(error, || shared(log)?.0.sync()) }
 }
 
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn wrote_log_trim_before(
     first: *mut u64,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             give(first, shared(log)?.0.trim_before(sequence)?);
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn wrote_log_truncate_from(
     sequence: u64,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { call(error, || shared(log)?.0.truncate_from(sequence)) }
 }
 
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn wrote_log_survives(
     survives: *mut Level,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             let level = match shared(log)?.0.survives(sequence) {
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn wrote_log_get_stats(
     size: usize,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             if stats.is_null() {
@@ -277,7 +277,7 @@ fn of(stats: &library::log::LogStats) -> LogStats {
 /// afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_close(log: *const Log, error: *mut *mut Error) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { call(error, || shared(log)?.0.close()) }
 }
 
@@ -285,6 +285,6 @@ pub unsafe extern "C" fn wrote_log_close(log: *const Log, error: *mut *mut Error
 /// that is not closed is closed first, and an error of that is lost: call wrote_log_close() before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_free(log: *mut Log) {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { border::free(log) };
 }

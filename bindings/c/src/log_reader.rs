@@ -36,7 +36,7 @@ pub unsafe extern "C" fn wrote_log_reader_open(
     reader: *mut *mut LogReader,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             hand_over(reader, || {
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn wrote_log_reader_follow_open(
     reader: *mut *mut LogReader,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             hand_over(reader, || {
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn wrote_log_reader_next(
     record: *mut Record,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             if record.is_null() {
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn wrote_log_reader_seek(
     sequence: u64,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { call(error, || alone(reader)?.reader.seek(sequence)) }
 }
 
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn wrote_log_reader_seek_time(
     error: *mut *mut Error,
 ) -> c_int {
     let time = UNIX_EPOCH + Duration::from_nanos(time_ns);
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { call(error, || alone(reader)?.reader.seek_time(time)) }
 }
 
@@ -137,13 +137,13 @@ pub unsafe extern "C" fn wrote_log_reader_seek_time(
 /// or a repair had removed them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_reader_passed_over(reader: *const LogReader) -> u64 {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { reader.as_ref() }.map_or(0, |reader| reader.reader.passed_over())
 }
 
 /// Frees a reader.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_reader_free(reader: *mut LogReader) {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { border::free(reader) };
 }

@@ -148,7 +148,7 @@ pub unsafe fn options<T: Sized>(options: *const T) -> Result<T, Failure> {
         return Err(refused("the options have no size: set their first field to their sizeof"));
     }
     let known = size.min(size_of::<T>());
-    // SAFETY: the caller's word for `size`, and `whole` has room for `known`.
+    // SAFETY: `size` is promised by the caller, and `whole` has room for `known`.
     unsafe {
         let to = std::ptr::from_mut(&mut whole).cast::<u8>();
         options.cast::<u8>().copy_to_nonoverlapping(to, known);

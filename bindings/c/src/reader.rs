@@ -21,7 +21,7 @@ pub unsafe extern "C" fn wrote_reader_open(
     reader: *mut *mut Reader,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             hand_over(reader, || {
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn wrote_reader_read(
     len: *mut usize,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             if len.is_null() || (into.is_null() && room > 0) {
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn wrote_reader_line(
     len: *mut usize,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             let Reader { reader, line: own } = alone(reader)?;
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn wrote_reader_seek(
     offset: u64,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             alone(reader)?.reader.seek(SeekFrom::Start(offset)).map_err(from_io).map(drop)
@@ -103,6 +103,6 @@ pub unsafe extern "C" fn wrote_reader_seek(
 /// Frees a reader.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_reader_free(reader: *mut Reader) {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { border::free(reader) };
 }

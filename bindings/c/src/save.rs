@@ -20,7 +20,7 @@ pub unsafe extern "C" fn wrote_write(
     len: usize,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { call(error, || library::write(path(to)?, bytes(data, len)?)) }
 }
 
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn wrote_write_new(
     len: usize,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { call(error, || library::write_new(path(to)?, bytes(data, len)?)) }
 }
 
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn wrote_copy(
     len: *mut u64,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             give(len, library::copy(path(from)?, path(to)?)?.bytes);

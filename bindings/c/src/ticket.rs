@@ -58,7 +58,7 @@ pub unsafe extern "C" fn wrote_wakeup_open(
     wakeup: *mut *mut Wakeup,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { call(error, || hand_over(wakeup, Wakeup::new)) }
 }
 
@@ -67,14 +67,14 @@ pub unsafe extern "C" fn wrote_wakeup_open(
 /// close it. Returns -1 for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_wakeup_fd(wakeup: *const Wakeup) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { wakeup.as_ref() }.map_or(-1, |wakeup| wakeup.0.signal().as_fd().as_raw_fd())
 }
 
 /// Makes the descriptor unreadable again, before the tickets are polled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_wakeup_clear(wakeup: *const Wakeup) {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     if let Some(wakeup) = unsafe { wakeup.as_ref() } {
         border::quietly(|| wakeup.0.clear());
     }
@@ -83,14 +83,14 @@ pub unsafe extern "C" fn wrote_wakeup_clear(wakeup: *const Wakeup) {
 /// Frees a wakeup. Tickets that were polled with it may live on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_wakeup_free(wakeup: *mut Wakeup) {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { border::free(wakeup) };
 }
 
 /// Returns the sequence of the ticket's record, the last one of a group.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_ticket_sequence(ticket: *const Ticket) -> u64 {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { ticket.as_ref() }.map_or(u64::MAX, |ticket| ticket.sequence)
 }
 
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn wrote_ticket_until_durable(
     ticket: *mut Ticket,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             let ticket = alone(ticket)?;
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn wrote_ticket_until_durable(
 /// wrote_log_ticket(). Any other error is final: the record is not safe.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_ticket_wait(ticket: *mut Ticket, error: *mut *mut Error) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { call(error, || alone(ticket)?.done(library::Ticket::wait)) }
 }
 
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn wrote_ticket_poll(
     done: *mut bool,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             let waker = shared(wakeup)?.0.waker();
@@ -161,6 +161,6 @@ pub unsafe extern "C" fn wrote_ticket_poll(
 /// Frees a ticket. Its record is written all the same.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_ticket_free(ticket: *mut Ticket) {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { border::free(ticket) };
 }

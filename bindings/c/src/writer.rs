@@ -58,7 +58,7 @@ unsafe fn open(
     error: *mut *mut Error,
     purpose: fn(library::WriterOptions) -> library::WriterOptions,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { call(error, || hand_over(writer, || opened(path(to)?, options(how)?, purpose))) }
 }
 
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn wrote_writer_create_open(
     writer: *mut *mut Writer,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { open(to, how, writer, error, |options| options) }
 }
 
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn wrote_writer_replace_open(
     writer: *mut *mut Writer,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { open(to, how, writer, error, |options| options.replace(true)) }
 }
 
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn wrote_writer_append_open(
     writer: *mut *mut Writer,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { open(to, how, writer, error, |options| options.append(true)) }
 }
 
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn wrote_writer_write(
     len: usize,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || alone(writer)?.writer()?.write_all(bytes(data, len)?).map_err(from_io))
     }
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn wrote_writer_writev(
     count: usize,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             let slices = border::pieces(pieces, count)?;
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn wrote_writer_writev(
 /// survive a crash of the process. A file that is to replace another is not there yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_flush(writer: *mut Writer, error: *mut *mut Error) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { call(error, || alone(writer)?.writer()?.flush().map_err(from_io)) }
 }
 
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn wrote_writer_flush(writer: *mut Writer, error: *mut *mu
 /// file in another's place.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_sync(writer: *mut Writer, error: *mut *mut Error) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { call(error, || alone(writer)?.writer()?.sync_data()) }
 }
 
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn wrote_writer_finish(
     written: *mut Written,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { end(writer, written, error, library::Writer::finish) }
 }
 
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn wrote_writer_close(
     written: *mut Written,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { end(writer, written, error, library::Writer::close) }
 }
 
@@ -223,7 +223,7 @@ unsafe fn end(
     error: *mut *mut Error,
     how: fn(library::Writer) -> Result<library::Written, Failure>,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe {
         call(error, || {
             give(written, summed_up(&how(alone(writer)?.take()?)?));
@@ -246,6 +246,6 @@ fn summed_up(written: &library::Written) -> Written {
 /// stays.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_free(writer: *mut Writer) {
-    // SAFETY: the caller's word.
+    // SAFETY: promised by the caller.
     unsafe { border::free(writer) };
 }

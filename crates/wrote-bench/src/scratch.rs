@@ -204,10 +204,10 @@ impl Scratch {
     }
 
     /// Leaves the folder and its files to the user, and returns its path. It loses its lock file,
-    /// so that no later run takes it for a leftover.
+    /// so that no later run mistakes it for a leftover.
     pub fn keep(mut self) -> PathBuf {
         if self.lock.take().is_some() {
-            // At worst the folder is taken for the leftover of a killed run.
+            // At worst the folder is mistaken for a killed run's.
             let _ = std::fs::remove_file(self.path.join(lock::NAME));
         }
         std::mem::take(&mut self.path)

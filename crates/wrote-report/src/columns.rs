@@ -171,7 +171,7 @@ fn operations<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
     let mixes_rw = group.common(|row| row.settings.effective.rw.clone()).is_none();
     let mixes_bs = group.common(block_sizes).is_none() && !is_of_files;
     let bs = Column::figures("BS", Keep::If(3), block_sizes).titled("bs");
-    // Of small operations their number says more than their bytes, or how sure it is.
+    // For small operations their rate matters more than their bytes or its interval.
     let (keep, spread) = match group.is_counted() {
         true => (Keep::Last, Keep::If(1)),
         false => (Keep::Always, Keep::Last),

@@ -254,8 +254,8 @@ const REMEDIES: [&str; 3] = ["copy-idle", "copy-paced", "dontcache"];
 /// How many times as long as alone an operation takes where remedies are worth a measurement.
 const WORTH_A_REMEDY: f64 = 2.0;
 
-/// Says which remedies for a copy helped: those whose interval is below the copy's own. Where none
-/// was tried and the copy is felt, names the option for it.
+/// Names the remedies for a copy that helped: their intervals are below the copy's own. If none was
+/// tried although the copy slowed operations down, names the option for it.
 fn remedies(rule: &FitRule) -> Option<String> {
     let is_latency = rule.of == "latency_p99_ns" || rule.most.is_some();
     let measured = |name| beside(rule, name).filter(|of| is_latency && of.ratio.median > 0.0);

@@ -294,7 +294,7 @@ mod tests {
     use std::rc::Rc;
 
     impl Requirement {
-        /// Requires the condition of the rate against the best peer.
+        /// Requires the condition `asked` of the rate, compared with the best peer.
         fn of_best(asked: Condition) -> Vec<Requirement> {
             vec![Requirement { of: Comparison::Rate, asked, contender: None }]
         }

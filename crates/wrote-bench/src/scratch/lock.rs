@@ -9,7 +9,7 @@ use std::path::Path;
 
 pub(super) const NAME: &str = "lock";
 
-/// The first line of every lock file. Without it, a folder is never taken for a run's.
+/// The first line of every lock file. A folder without it is never considered a run's.
 const MAGIC: &str = "wrote scratch folder 1";
 
 /// A longer lock file is not ours.

@@ -85,7 +85,7 @@ impl Open {
             )));
         }
         // NFS keeps a name for a removed file that is open. Without its lock file, other processes
-        // don't take the folder for a run's.
+        // don't consider the folder a run's.
         drop(lock);
         let name = self.path.file_name().unwrap_or_default();
         match unlinkat(&self.parent, name, AtFlags::REMOVEDIR) {

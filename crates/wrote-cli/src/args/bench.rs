@@ -229,7 +229,7 @@ impl BenchArgs {
         }
     }
 
-    /// Whether `--only` names these, or what is of them, and nothing else.
+    /// Returns whether `--only` names nothing but these scenarios and their rows.
     fn asks_only_for(&self, these: &[&str]) -> bool {
         let is_of_these =
             |name: &String| name.split('/').next().is_some_and(|of| these.contains(&of));

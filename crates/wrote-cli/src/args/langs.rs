@@ -79,7 +79,7 @@ pub struct LangsArgs {
     /// Time of each PATH, in which each language moves as much as it can [default: 5min]
     ///
     /// A trial run of each program finds how much that is, 256MB, 1000 saves and 1M lines at most.
-    /// Its amount stands beside its row. --size, --saves and --lines fix the amount of all.
+    /// Each row shows its amount. --size, --saves and --lines fix the amount of all.
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration,
         allow_hyphen_values = true)]
     pub within: Option<Duration>,
@@ -106,7 +106,7 @@ pub struct LangsArgs {
     #[arg(long)]
     pub drop_caches: bool,
 
-    /// How long one run of a program may take; one that takes longer is taken for hung, and ended
+    /// How long one run of a program may take; one that takes longer is considered hung and ended
     #[arg(long, value_name = "TIME", default_value = "15min", value_parser = units::parse_duration,
         allow_hyphen_values = true)]
     pub timeout: Duration,
@@ -147,7 +147,7 @@ impl LangsArgs {
             began: Some(Instant::now()),
             drop_caches: self.drop_caches,
             timeout: self.timeout,
-            // Without /proc there is nothing to run wrote's own rows by: they are left out.
+            // Without /proc the path is unknown, and wrote's own rows are left out.
             wrote: std::env::current_exe().ok(),
             command,
             commit: crate::commit(),

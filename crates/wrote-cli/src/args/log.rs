@@ -219,7 +219,7 @@ pub struct LogCatArgs {
     #[arg(short = 'n', long, value_name = "N", value_parser = number, allow_hyphen_values = true)]
     pub count: Option<u64>,
 
-    /// How.
+    /// How records are printed.
     #[command(flatten)]
     pub shape: LogShape,
 }
@@ -258,7 +258,7 @@ pub struct LogTailArgs {
     #[arg(short = 'F', long)]
     pub retry: bool,
 
-    /// How.
+    /// How records are printed.
     #[command(flatten)]
     pub shape: LogShape,
 }

@@ -39,7 +39,7 @@ const HEADING: &str = "Several ranks (mpirun)";
 /// The time limit of ranks.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct RankTimeout {
-    /// Under mpirun: a rank that comes this much later than the others is taken for hung, and all
+    /// Under mpirun: a rank that comes this much later than the others is considered hung, and all
     /// end; it may take ten times as long as another in any case
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = HEADING,
         value_parser = units::parse_duration, allow_hyphen_values = true)]

@@ -100,7 +100,7 @@ fn whole_or_not(
     let mut others = sectors.filter_map(|place| {
         Header::of(&block[(place - start) as usize..]).map(|header| (place, header))
     });
-    // A later block of the same job is torn if an earlier one stands in it.
+    // A later block of the same job is torn if it contains an earlier one.
     let is_written_over = |&(place, ref other): &(u64, Header)| {
         let is_earlier = other.seed == header.seed && other.sequence < header.sequence;
         other.offset == place && !is_earlier

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// The most bytes that are skipped. A larger count is taken for a wrong one.
+/// The most bytes that are skipped. A larger count is considered wrong.
 pub(super) const PASSED_BYTES_MAX: usize = 64 << 20;
 
 /// The treatment of a message over the size limit. Each such message is counted.

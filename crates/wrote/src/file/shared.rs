@@ -119,8 +119,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `look` with the schedule, and then the wakers of finished operations, which may run
-    /// code that comes back here.
+    /// Calls `look` with the schedule, and then the wakers of finished operations, which may call
+    /// this again.
     pub fn with<T>(&self, look: impl FnOnce(&mut Schedule) -> T) -> T {
         let mut state = self.lock();
         let result = look(state.schedule());

@@ -290,7 +290,7 @@ impl Run {
         if has_misread || self.disk.rotten() > 0 {
             self.model.has_changed();
         }
-        // An opening that misreads takes the following bytes for torn.
+        // If a read was misdirected, the open treats the bytes after it as torn.
         let least = if has_misread { 0 } else { self.model.proven(promised, self.disk.rotten()) };
         if self.saved.is_some() || self.model.is_uncertain() {
             let Some(found) = self.all(&log, first, next)? else { return Ok(Opened::Damaged) };

@@ -59,7 +59,7 @@ const WAYS: [Advised; 8] = [
     advised_way("ways/file/copy-dropped", COPY, COPY_HOW, "copy"),
 ];
 
-/// The row that tells whether a fast write was to memory.
+/// The row that shows whether a fast write went to memory.
 const UNFLUSHED: &str = "ways/file/fs-write";
 
 const STREAM: &str = "Read into a buffer of 8 MiB and write_all from it; sync_all at the end";
