@@ -140,6 +140,12 @@ mod tests {
     }
 
     #[test]
+    fn every_linked_document_is_a_page_of_the_book() {
+        let folder = tempfile::tempdir().expect("a folder");
+        lay_out(folder.path()).expect("each link leads to a file or a page");
+    }
+
+    #[test]
     fn a_link_leads_to_the_same_file_from_the_root() {
         assert_eq!(from_root("docs/a.md", "b.md"), "docs/b.md");
         assert_eq!(from_root("docs/a.md", "../langs/./README.md"), "langs/README.md");

@@ -12,7 +12,7 @@ const BYTES_MAX: &[(&str, usize)] = &[
     ("CHANGELOG.md", 1_000),
     ("CONTRIBUTING.md", 5_500),
     ("README.md", 6_500),
-    ("docs/SUMMARY.md", 1_500),
+    ("docs/SUMMARY.md", 2_000),
     ("docs/architecture.md", 11_000),
     ("docs/choosing.md", 3_500),
     ("docs/copy.md", 2_500),
