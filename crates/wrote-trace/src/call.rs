@@ -127,7 +127,8 @@ pub enum Act {
         /// The bytes of the file that were read.
         bytes: Range<u64>,
     },
-    /// An open truncated a file (`O_TRUNC`).
+    /// A file was truncated to 0 bytes to be written anew: by an open (`O_TRUNC`), or by a
+    /// descriptor that had not written.
     Empty {
         /// The file.
         file: FileId,

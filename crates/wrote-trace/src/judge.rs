@@ -150,7 +150,7 @@ impl Judge {
         let emptied = facts.emptied.take();
         if let Some((emptied_at, size_bytes)) = emptied {
             let more = format!("{} before", units::bytes(size_bytes));
-            let calls = [("open with O_TRUNC", emptied_at), ("write", at)];
+            let calls = [("truncation", emptied_at), ("write", at)];
             self.add(&kinds::ONLY_COPY_OVERWRITTEN, path_of(model, file), more, &calls);
         }
         let known = model.file(file);
@@ -281,14 +281,20 @@ impl Judge {
         if known.is_dirty() && said.iter().any(|kind| self.has(kind, known.path())) {
             return;
         }
-        if known.is_dirty() && account.writes > 0 && account.direct_writes == account.writes {
+        let is_unflushed = known.dirty_bytes() > 0;
+        if is_unflushed && account.direct_writes == account.writes {
             self.add(&kinds::DIRECT_ALONE, path(), dirty, &last_write);
-        } else if known.is_dirty() && account.writes > 0 {
+        } else if is_unflushed {
             let more = if account.flushes == 0 { dirty } else { format!("{dirty} at its end") };
             self.add(&kinds::NEVER_FLUSHED, path(), more, &last_write);
+        } else if known.is_cut() {
+            self.add(&kinds::CUT_NOT_FLUSHED, path(), String::new(), &[]);
         } else if known.is_renamed() {
             self.add(&kinds::FOLDER_NOT_FLUSHED, path(), String::new(), &[]);
-        } else if account.writes > 0 && model.survives(file, Promise::Posix) < Survives::PowerLoss {
+        } else if account.writes > 0
+            && !known.is_dirty()
+            && model.survives(file, Promise::Posix) < Survives::PowerLoss
+        {
             self.add(&kinds::NAME_NOT_FLUSHED, path(), String::new(), &[]);
         }
     }

@@ -55,6 +55,8 @@ pub struct File {
     settled: RangeSet<u64>,
     /// Whether a size change is not durable.
     is_resized: bool,
+    /// Whether one of those has cut durable bytes.
+    is_cut: bool,
 }
 
 /// How a file got a name that is not durable yet.
@@ -72,6 +74,11 @@ impl File {
     /// Returns whether data or size have unflushed changes.
     pub fn is_dirty(&self) -> bool {
         !self.dirty.is_empty() || self.is_resized
+    }
+
+    /// Returns whether durable bytes were cut, and no flush has made that durable.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Whether some of these bytes were written and not flushed.
@@ -133,6 +140,7 @@ impl File {
     fn resize(&mut self, from_bytes: u64, to_bytes: u64) {
         self.is_resized = true;
         if to_bytes < from_bytes {
+            self.is_cut |= self.settled.overlaps(&(to_bytes..u64::MAX));
             let all = [&mut self.dirty, &mut self.lost, &mut self.in_place, &mut self.settled];
             for ranges in all {
                 ranges.remove(to_bytes..u64::MAX);
@@ -148,6 +156,7 @@ impl File {
         self.dirty.clone_from(&self.lost);
         self.in_place.clear();
         self.is_resized = false;
+        self.is_cut = false;
         if self.naming == Naming::Made {
             self.naming = Naming::MadeAndFlushed;
         }

@@ -621,7 +621,7 @@ fn shown(call: &Call, root: &Path) -> String {
         Act::Made { name: None, .. } => "making a file without a name".into(),
         Act::MadeFolder { name, .. } => format!("making the folder {}", path(name)),
         Act::Write { bytes, .. } => format!("a write of {} bytes", bytes.end - bytes.start),
-        Act::Empty { .. } => "an open with O_TRUNC".into(),
+        Act::Empty { .. } => "a truncation to 0 bytes".into(),
         Act::Resize { to_bytes, .. } => format!("a resize to {to_bytes} bytes"),
         Act::Flush { .. } | Act::FlushAll { .. } => "a flush".into(),
         Act::Rename { to, .. } => format!("the rename to {}", path(to)),

@@ -84,6 +84,8 @@ pub const TESTS: &[&str] = &[
     "fish",
     "chromium",
     "node",
+    "rsync",
+    "vim",
 ];
 
 fn package(program: &'static str) -> &'static str {

@@ -63,7 +63,8 @@ pub const CAMPAIGNS: [Campaign; 32] = [
     Campaign {
         short: Some(|report, _| trace::lab(report, trace::Arguments::of(20))),
         ..long("trace", "lab trace: 1,000 moments on each file system", |report, _| {
-            trace::lab(report, trace::Arguments::of(1000))
+            trace::lab(report, trace::Arguments::of(1000))?;
+            tests(report, "tests of traced programs", &["--ignored", "trace::"])
         })
     },
     Campaign {
@@ -108,9 +109,10 @@ pub const CAMPAIGNS: [Campaign; 32] = [
     long("soak", "lab soak: 2 minutes", |report, _| {
         soak::lab(report, soak::Arguments { time: Duration::from_secs(120) })
     }),
-    // The tests of these four, and of `s3`, are marked `#[ignore = "nightly"]`.
+    // The tests of these four, of `trace` and of `s3` are marked `#[ignore = "nightly"]`.
     long("statistics", "tests of statistics and of findings that judge rates", |report, _| {
-        let others = ["clients::", "pages::", "s3::", "mpi::"].map(|module| ["--skip", module]);
+        let others =
+            ["clients::", "pages::", "s3::", "mpi::", "trace::"].map(|module| ["--skip", module]);
         tests(report, "tests of statistics", &[&["--ignored"], &others.concat()[..]].concat())
     }),
     long("clients", "foreign clients of the server", |report, install| {

@@ -120,6 +120,7 @@ fn an_answer_is_told_by_its_text_too() {
 
 /// Whether a program to trace is installed.
 fn installed(program: &str) -> Result<(), String> {
+    // Go has another word for it; any answer is one.
     let found = Command::new(program).arg("--version").output();
     found.map(drop).map_err(|_| format!("{program} is not installed"))
 }
@@ -206,7 +207,7 @@ fn a_finding_names_the_programs_line_and_not_that_of_its_library() {
         }\n";
     let lines = lines_of("save.rs", program, "rustc -g -o save save.rs");
     let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-    assert_eq!(lines, ["open with O_TRUNC save.rs:2", "write save.rs:2", "last write save.rs:2"]);
+    assert_eq!(lines, ["truncation save.rs:2", "write save.rs:2", "last write save.rs:2"]);
 }
 
 #[test]
@@ -616,6 +617,12 @@ fn sqlite_keeps_what_its_documents_promise() {
     assert_eq!(ids(&full), ["unlink-not-flushed"], "{full:?}");
     let extra = committed("pragma synchronous=extra;");
     assert_eq!(ids(&extra), [""; 0], "{extra:?}");
+    // A journal that is cut is flushed after that by FULL and EXTRA.
+    let cut = committed("pragma journal_mode=truncate; pragma synchronous=full;");
+    assert_eq!(ids(&cut), [""; 0], "{cut:?}");
+    let cut = committed("pragma journal_mode=truncate; pragma synchronous=normal;");
+    assert_eq!(file(&cut, "db").survives, Survives::PowerLoss, "{cut:?}");
+    assert_eq!(ids(&cut), ["cut-not-flushed"], "{cut:?}");
     let off = committed("pragma synchronous=off;");
     assert_eq!(file(&off, "db").survives, Survives::ProcessCrash, "{off:?}");
     assert_eq!(ids(&off), ["never-flushed"], "{off:?}");
@@ -648,6 +655,273 @@ fn redis_keeps_what_its_documents_promise() {
     let no = acknowledged_by_redis("no");
     assert_eq!(log(&no), Survives::ProcessCrash, "{no:?}");
     assert!(ids(&no).contains(&"never-flushed"), "{no:?}");
+}
+
+/// A program that saves a file in the place of an old one.
+struct Save {
+    needs: &'static [&'static str],
+    /// Makes the program and its files, untraced.
+    prepare: &'static str,
+    script: &'static str,
+    /// The end of the file's path.
+    file: &'static str,
+    survives: Survives,
+    findings: &'static [&'static str],
+}
+
+const SAFE: Survives = Survives::PowerLoss;
+const CACHED: Survives = Survives::ProcessCrash;
+const REWRITTEN: &[&str] = &["only-copy-overwritten", "never-flushed"];
+const NOTHING_FLUSHED: &[&str] = &["rename-before-flush"];
+const NO_FOLDER: &[&str] = &["folder-not-flushed"];
+
+/// Debian's programs.
+const INSTALLED: [Save; 7] = [
+    Save {
+        needs: &["sed"],
+        prepare: "",
+        script: "sed -i s/old/new/ a",
+        file: "/a",
+        survives: CACHED,
+        findings: NOTHING_FLUSHED,
+    },
+    // `:help backupcopy`: it overwrites the file beside a copy, which it does not flush.
+    Save {
+        needs: &["vim"],
+        prepare: "",
+        script: "vim -u NONE -es -c s/old/new/ -c wq a",
+        file: "/a",
+        survives: SAFE,
+        findings: &["only-copy-overwritten"],
+    },
+    Save {
+        needs: &["rsync"],
+        prepare: "printf newer > s",
+        script: "rsync s a",
+        file: "/a",
+        survives: CACHED,
+        findings: NOTHING_FLUSHED,
+    },
+    Save {
+        needs: &["rsync"],
+        prepare: "printf newer > s",
+        script: "rsync --fsync s a",
+        file: "/a",
+        survives: CACHED,
+        findings: NO_FOLDER,
+    },
+    // <https://nodejs.org/api/fs.html>: it neither flushes nor replaces.
+    Save {
+        needs: &["node"],
+        prepare: "",
+        script: "node -e 'require(\"fs\").writeFile(\"a\", \"new\", () => {})'",
+        file: "/a",
+        survives: CACHED,
+        findings: REWRITTEN,
+    },
+    Save {
+        needs: &["python3"],
+        prepare: "",
+        script: "python3 -SEc 'import json; json.dump([1], open(\"a\", \"w\"))'",
+        file: "/a",
+        survives: CACHED,
+        findings: REWRITTEN,
+    },
+    // It flushes the files of a package, but their folders never.
+    Save {
+        needs: &["dpkg", "dpkg-deb"],
+        prepare: "d=var/lib/dpkg; mkdir -p r/$d/updates r/$d/info r/etc p/DEBIAN p/etc; \
+            : > r/$d/status; : > r/$d/available; echo old > r/etc/x; echo new > p/etc/x; \
+            printf 'Package: x\nVersion: 1\nArchitecture: all\nDescription: x\n\
+            Maintainer: a <a@b.c>\n' > p/DEBIAN/control; \
+            dpkg-deb -b p x.deb",
+        script: "dpkg --no-force-unsafe-io --root=$PWD/r --force-not-root --force-bad-path \
+            --log=/dev/null -i x.deb >/dev/null",
+        file: "/r/etc/x",
+        survives: CACHED,
+        findings: NO_FOLDER,
+    },
+];
+
+/// Traces programs and compares the verdicts on them. A program that can't run here is skipped.
+fn judge(saves: &[Save]) {
+    for save in saves {
+        let place = folder();
+        let is_there = save.needs.iter().try_for_each(|program| installed(program));
+        match is_there.and_then(|()| prepare(save, place.path())) {
+            Ok(()) => compare(save, place.path()),
+            Err(because) => fixtures::skip_here!(&because),
+        }
+    }
+}
+
+fn prepare(save: &Save, place: &Path) -> Result<(), String> {
+    fs::write(place.join("a"), "old\n").unwrap();
+    let prepared = Command::new("sh").args(["-ec", save.prepare]).current_dir(place).output();
+    let prepared = prepared.unwrap();
+    let error = String::from_utf8_lossy(&prepared.stderr);
+    let because = || format!("{}: {}", save.script, error.lines().last().unwrap_or_default());
+    prepared.status.success().then_some(()).ok_or_else(because)
+}
+
+fn compare(save: &Save, place: &Path) {
+    let (trace, finished) = traced(place, save.script, &[]);
+    assert_eq!(finished.code(), Some(0), "{}: {finished:?}", save.script);
+    let row = trace.files.iter().find(|row| row.path.ends_with(save.file));
+    let row = row.unwrap_or_else(|| panic!("{}: {trace:?}", save.script));
+    assert_eq!(row.survives, save.survives, "{}: {trace:?}", save.script);
+    assert_eq!(ids(&trace), save.findings, "{}: {trace:?}", save.script);
+}
+
+#[test]
+fn programs_that_save_a_file_are_judged_as_their_sources_have_it() {
+    judge(&INSTALLED);
+}
+
+const JAVA: &str = "
+cat > Save.java <<'END'
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.*;
+import static java.nio.file.StandardOpenOption.*;
+
+class Save {
+    public static void main(String[] steps) throws Exception {
+        Path temporary = Path.of(\"t\");
+        try (FileChannel file = FileChannel.open(temporary, CREATE, WRITE)) {
+            file.write(ByteBuffer.wrap(\"new\".getBytes()));
+            if (steps.length > 0) file.force(true);
+        }
+        Files.move(temporary, Path.of(\"a\"), StandardCopyOption.ATOMIC_MOVE);
+        if (steps.length < 2) return;
+        try (FileChannel folder = FileChannel.open(Path.of(\".\"), READ)) { folder.force(true); }
+    }
+}
+END
+javac Save.java";
+
+const KOTLIN: &str = "
+cat > Save.kt <<'END'
+import java.io.File
+
+fun main(steps: Array<String>) {
+    if (steps.isEmpty()) return File(\"a\").writeText(\"new\")
+    File(\"t\").outputStream().use { it.write(\"new\".toByteArray()); it.fd.sync() }
+    check(File(\"t\").renameTo(File(\"a\")))
+}
+END
+kotlinc Save.kt -include-runtime -d save.jar";
+
+const GO: &str = "
+cat > main.go <<'END'
+package main
+
+import (
+	\"os\"
+
+	\"github.com/google/renameio/v2\"
+)
+
+func main() {
+	save := os.WriteFile
+	if len(os.Args) > 1 {
+		save = func(name string, data []byte, mode os.FileMode) error {
+			return renameio.WriteFile(name, data, mode)
+		}
+	}
+	if err := save(\"a\", []byte(\"new\"), 0o644); err != nil {
+		panic(err)
+	}
+}
+END
+go mod init example/save
+go get github.com/google/renameio/v2@v2.0.2
+go build -o save .";
+
+const NPM: &str = "npm install --silent --no-audit --no-fund write-file-atomic@7";
+
+/// Programs of languages, made here: by their own libraries, and by packages from their registries.
+const MADE: [Save; 9] = [
+    Save {
+        needs: &["java", "javac"],
+        prepare: JAVA,
+        script: "java Save",
+        file: "/a",
+        survives: CACHED,
+        findings: NOTHING_FLUSHED,
+    },
+    Save {
+        needs: &["java", "javac"],
+        prepare: JAVA,
+        script: "java Save file",
+        file: "/a",
+        survives: CACHED,
+        findings: NO_FOLDER,
+    },
+    Save {
+        needs: &["java", "javac"],
+        prepare: JAVA,
+        script: "java Save file folder",
+        file: "/a",
+        survives: SAFE,
+        findings: &[],
+    },
+    Save {
+        needs: &["java", "kotlinc"],
+        prepare: KOTLIN,
+        script: "java -jar save.jar",
+        file: "/a",
+        survives: CACHED,
+        findings: REWRITTEN,
+    },
+    Save {
+        needs: &["java", "kotlinc"],
+        prepare: KOTLIN,
+        script: "java -jar save.jar file",
+        file: "/a",
+        survives: CACHED,
+        findings: NO_FOLDER,
+    },
+    Save {
+        needs: &["go"],
+        prepare: GO,
+        script: "./save",
+        file: "/a",
+        survives: CACHED,
+        findings: REWRITTEN,
+    },
+    // <https://pkg.go.dev/github.com/google/renameio/v2>: it flushes the file, and no folder.
+    Save {
+        needs: &["go"],
+        prepare: GO,
+        script: "./save renameio",
+        file: "/a",
+        survives: CACHED,
+        findings: NO_FOLDER,
+    },
+    // <https://github.com/npm/write-file-atomic>: `fsync` is its default. Issue 64 is the folder.
+    Save {
+        needs: &["node", "npm"],
+        prepare: NPM,
+        script: "node -e 'require(\"write-file-atomic\").sync(\"a\", \"new\")'",
+        file: "/a",
+        survives: CACHED,
+        findings: NO_FOLDER,
+    },
+    Save {
+        needs: &["node", "npm"],
+        prepare: NPM,
+        script: "node -e 'require(\"write-file-atomic\").sync(\"a\", \"new\", {fsync: false})'",
+        file: "/a",
+        survives: CACHED,
+        findings: NOTHING_FLUSHED,
+    },
+];
+
+#[test]
+#[ignore = "nightly"]
+fn programs_of_other_languages_are_judged_as_their_documents_have_it() {
+    judge(&MADE);
 }
 
 /// Returns an address of this machine that was free a moment ago.

@@ -95,6 +95,11 @@ pub const UNLINK_NOT_FLUSHED: Kind = info(
     "removed, and the folder not flushed; after a power cut it may be there again",
     "fsync the folder after the unlink, if what reads the folder minds",
 );
+pub const CUT_NOT_FLUSHED: Kind = info(
+    "cut-not-flushed",
+    "cut, and not flushed; after a power cut its old end may be there again",
+    "fsync the file after ftruncate, if what reads it minds",
+);
 pub const READS_WHAT_IT_WROTE: Kind = info(
     "reads-what-it-wrote",
     "read back before it was flushed; the read is answered from memory, and proves nothing about \
@@ -114,7 +119,7 @@ pub const FLUSH_EACH_SMALL: Kind = info(
 );
 
 /// All kinds in report order.
-pub const KINDS: [&Kind; 16] = [
+pub const KINDS: [&Kind; 17] = [
     &RENAME_BEFORE_FLUSH,
     &ONLY_COPY_OVERWRITTEN,
     &UNLINK_BEFORE_NAME,
@@ -128,6 +133,7 @@ pub const KINDS: [&Kind; 16] = [
     &APPEND_RACES,
     &NAME_NOT_FLUSHED,
     &UNLINK_NOT_FLUSHED,
+    &CUT_NOT_FLUSHED,
     &READS_WHAT_IT_WROTE,
     &UNBUFFERED,
     &FLUSH_EACH_SMALL,

@@ -152,6 +152,18 @@ fn a_removed_name_may_come_back_until_its_folder_is_flushed() {
 }
 
 #[test]
+fn durable_bytes_that_were_cut_may_come_back_until_a_flush() {
+    let resize = |to_bytes| Act::Resize { file: OLD, from_bytes: 100, to_bytes };
+    assert_eq!(ids([found(OLD, "/data/a"), resize(10)]), ["cut-not-flushed"]);
+    assert_eq!(ids([found(OLD, "/data/a"), resize(10), flush(OLD)]), [""; 0]);
+    // No bytes are lost with space that was only reserved.
+    assert_eq!(ids([found(OLD, "/data/a"), resize(200)]), [""; 0]);
+    let cut = Act::Resize { file: NEW, from_bytes: 10, to_bytes: 0 };
+    let acts = [made(NEW, "/data/b"), flush(FOLDER), write(NEW, 0..10), cut];
+    assert_eq!(ids(acts), [""; 0]);
+}
+
+#[test]
 fn a_flush_that_failed_is_neither_repeated_nor_ignored() {
     // W2
     let failed = || Act::Flush { file: OLD, failed: Some(libc::EIO) };

@@ -96,8 +96,8 @@ pub enum Begun {
     Write { descriptor: i32, asked_bytes: u64, at: At, is_durable: bool },
     Read { descriptor: i32, at: At },
     Clone { descriptor: i32 },
-    Resize { file: FileId, from_bytes: u64, to_bytes: u64 },
-    Allocate { descriptor: i32, from_bytes: u64 },
+    Resize { file: FileId, from_bytes: u64, to_bytes: u64, empties: bool },
+    Allocate { descriptor: i32, from_bytes: u64, keeps_bytes: bool },
     Flush { file: FileId },
     FlushAll { device: Option<u64> },
     Map { file: FileId },
@@ -294,17 +294,22 @@ impl Reader {
                 let found = fs::metadata(&path).ok()?;
                 let (file, from_bytes) = (id_of(&found), found.len());
                 self.meet(Some(&path), file, from_bytes);
-                Begun::Resize { file, from_bytes, to_bytes: b }
+                Begun::Resize { file, from_bytes, to_bytes: b, empties: false }
             }
             libc::SYS_ftruncate => {
                 let file = self.regular(process, a)?;
                 let from_bytes = size(process, a as i32)?;
-                Begun::Resize { file, from_bytes, to_bytes: b }
+                // As an open with O_TRUNC; after writes by it, it ends the file's use: a journal's.
+                let is_new =
+                    self.descriptors.get(process, a as i32).is_some_and(|of| !of.is_written);
+                Begun::Resize { file, from_bytes, to_bytes: b, empties: is_new && b == 0 }
             }
             libc::SYS_fallocate => {
                 self.regular(process, a)?;
                 let descriptor = a as i32;
-                Begun::Allocate { descriptor, from_bytes: size(process, descriptor)? }
+                let keeps_bytes = b as i32 & !libc::FALLOC_FL_KEEP_SIZE == 0;
+                let from_bytes = size(process, descriptor)?;
+                Begun::Allocate { descriptor, from_bytes, keeps_bytes }
             }
             libc::SYS_fsync | libc::SYS_fdatasync => {
                 let flushed = self.descriptors.get(process, a as i32)?;
@@ -487,6 +492,7 @@ impl Reader {
             }
             Begun::Write { descriptor, asked_bytes, at, is_durable } => {
                 let written = self.descriptors.get(process, descriptor)?;
+                written.is_written = true;
                 let (file, how) = (written.file, written.how);
                 let how = How { is_durable: how.is_durable || is_durable, ..how };
                 let start = start(written, at, value)?;
@@ -503,11 +509,18 @@ impl Reader {
                 let bytes = 0..size_bytes;
                 Act::Write { file, bytes, asked_bytes: size_bytes, how, is_race: false }
             }
-            Begun::Resize { file, from_bytes, to_bytes } => {
+            Begun::Resize { from_bytes, to_bytes, .. } if from_bytes == to_bytes => return None,
+            Begun::Resize { file, from_bytes, empties: true, .. } => {
+                Act::Empty { file, size_bytes: from_bytes }
+            }
+            Begun::Resize { file, from_bytes, to_bytes, .. } => {
                 Act::Resize { file, from_bytes, to_bytes }
             }
-            Begun::Allocate { descriptor, from_bytes } => {
+            Begun::Allocate { descriptor, from_bytes, keeps_bytes } => {
                 let to_bytes = size(process, descriptor)?;
+                if keeps_bytes && from_bytes == to_bytes {
+                    return None;
+                }
                 let file = self.descriptors.get(process, descriptor)?.file;
                 Act::Resize { file, from_bytes, to_bytes }
             }

@@ -27,6 +27,8 @@ pub struct Descriptor {
     pub how: How,
     /// Whether each write goes to the file's end (`O_APPEND`).
     pub appends: bool,
+    /// Whether it has written.
+    pub is_written: bool,
     /// Its path at the time of look-up; `None` for a file without a name.
     pub path: Option<PathBuf>,
     /// Its size at the time of look-up, in bytes.
@@ -75,7 +77,7 @@ impl Descriptors {
     }
 
     /// Returns the file of a process's descriptor; `None` if it is not open.
-    pub fn get(&mut self, process: pid_t, descriptor: i32) -> Option<&Descriptor> {
+    pub fn get(&mut self, process: pid_t, descriptor: i32) -> Option<&mut Descriptor> {
         match self.known.entry((process, descriptor)) {
             std::collections::hash_map::Entry::Occupied(known) => Some(known.into_mut()),
             std::collections::hash_map::Entry::Vacant(place) => {
@@ -174,6 +176,7 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
         // O_SYNC includes O_DSYNC.
         appends: flags & libc::O_APPEND != 0,
         how: How { is_direct: flags & libc::O_DIRECT != 0, is_durable: flags & libc::O_DSYNC != 0 },
+        is_written: false,
         path: Some(path).filter(|_| is_named),
         size_bytes: found.len(),
         info,

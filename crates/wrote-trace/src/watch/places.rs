@@ -42,6 +42,10 @@ const FOREIGN: [&str; 7] = [
     "/rustlib/src/",
 ];
 
+/// The beginnings of the names of interpreters, whose lines are not the program's.
+const INTERPRETERS: [&str; 8] =
+    ["libnode", "libpython", "libruby", "node", "perl", "php", "python", "ruby"];
+
 type Bytes = Arc<[u8]>;
 
 /// The stacks at the calls of all processes.
@@ -248,7 +252,9 @@ impl Image {
         let segments =
             loaded.map(|segment| (segment.p_offset(endian), segment.p_vaddr(endian))).collect();
         let file = object::File::parse(&from).ok()?;
-        let has_lines = file.section_by_name(".debug_line").is_some();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let has_lines = file.section_by_name(".debug_line").is_some()
+            && !INTERPRETERS.iter().any(|of| name.starts_with(of));
         let mut sections = HashMap::new();
         for name in SECTIONS {
             let Some(section) = file.section_by_name(name) else { continue };
