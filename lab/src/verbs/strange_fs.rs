@@ -8,7 +8,6 @@ mod keep;
 mod pace;
 mod serve;
 mod tree;
-mod units;
 
 use super::Trouble;
 use faults::Faults;

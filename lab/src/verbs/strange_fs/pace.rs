@@ -1,8 +1,8 @@
 //! The rate of the disk and its stall: a clock that returns when a request is due.
 
-use crate::verbs::strange_fs::units;
 use clap::Args;
 use std::time::{Duration, Instant};
+use wrote_result::units::{parse_duration, parse_size};
 
 /// A writer that returns within this time after its answer continues; a later one has paused.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -16,30 +16,30 @@ const CREDIT: Duration = Duration::from_secs(2);
 pub struct PaceArguments {
     /// Take the first N bytes written, over all files, at --fast-rate, and later ones at
     /// --slow-rate.
-    #[arg(long, value_name = "N", value_parser = units::bytes, requires = "slow_rate")]
+    #[arg(long, value_name = "N", value_parser = parse_size, requires = "slow_rate")]
     pub fast_bytes: Option<u64>,
     /// Bytes per second while fast [default: without a limit].
-    #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "slow_rate")]
+    #[arg(long, value_name = "RATE", value_parser = rate, requires = "slow_rate")]
     pub fast_rate: Option<u64>,
     /// Bytes per second when they are slow; without --fast-bytes, from the first byte on.
-    #[arg(long, value_name = "RATE", value_parser = units::rate)]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
     pub slow_rate: Option<u64>,
     /// The pause without writes that restores the fast bytes.
-    #[arg(long, value_name = "TIME", value_parser = units::time, requires = "fast_bytes")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "fast_bytes")]
     pub idle_restores: Option<Duration>,
     /// Be fast and slow in turn, each for this time, instead of by bytes.
-    #[arg(long, value_name = "TIME", value_parser = units::time, conflicts_with = "fast_bytes")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "fast_bytes")]
     #[arg(requires = "fast_rate")]
     pub swing: Option<Duration>,
     /// Bytes per second of the first write at an offset of a file, as on a volume made from a
     /// snapshot.
-    #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "slow_rate")]
+    #[arg(long, value_name = "RATE", value_parser = rate, requires = "slow_rate")]
     pub first_rate: Option<u64>,
     /// The first read or write after N transferred bytes answers only after --stall.
-    #[arg(long, value_name = "N", value_parser = units::bytes, requires = "stall")]
+    #[arg(long, value_name = "N", value_parser = parse_size, requires = "stall")]
     pub stall_after: Option<u64>,
     /// The duration of the one stall.
-    #[arg(long, value_name = "TIME", value_parser = units::time, requires = "stall_after")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "stall_after")]
     pub stall: Option<Duration>,
 }
 
@@ -140,6 +140,11 @@ impl Pace {
             _ => due,
         }
     }
+}
+
+/// Reads bytes per second: `400MB/s`, `400MB`.
+fn rate(text: &str) -> Result<u64, String> {
+    parse_size(text.strip_suffix("/s").unwrap_or(text))
 }
 
 /// Returns the duration of `bytes` at a rate; zero without a rate.
