@@ -59,18 +59,46 @@ fn too_large(counted: &BTreeMap<String, u32>, rows: &BTreeMap<&str, u32>) -> Vec
 
 /// Counts the lines of code of each crate: no blank lines, no comments, no tests.
 fn count() -> Result<BTreeMap<String, u32>, Failure> {
-    let mut crates = BTreeMap::new();
+    let mut texts = BTreeMap::new();
     for file in files(&["crates", "xtask", "lab", "fuzz", "peers", "bindings", "examples"])? {
-        let folders: Vec<&str> = file.split('/').collect();
+        if file.ends_with(".rs") {
+            let text = std::fs::read_to_string(root().join(&file)).tried(&file)?;
+            texts.insert(file, text);
+        }
+    }
+    let tests: Vec<String> =
+        texts.iter().flat_map(|(file, text)| modules_of_tests(file, text)).collect();
+    let mut crates = BTreeMap::new();
+    for (file, text) in &texts {
+        let stem = file.trim_end_matches(".rs");
+        let is_below = |test: &String| {
+            stem.strip_prefix(&**test).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
         let is_test = file.contains("/tests/") || file.ends_with("tests.rs");
-        if !file.ends_with(".rs") || is_test {
+        if is_test || tests.iter().any(is_below) {
             continue;
         }
+        let folders: Vec<&str> = file.split('/').collect();
         let name = if folders[0] == OF_CRATES { folders[1] } else { folders[0] };
-        let text = std::fs::read_to_string(root().join(&file)).tried(&file)?;
-        *crates.entry(name.to_owned()).or_default() += code(&text);
+        *crates.entry(name.to_owned()).or_default() += code(text);
     }
     Ok(crates)
+}
+
+/// Returns the paths, without endings, of the modules that `file` declares for tests alone.
+fn modules_of_tests(file: &str, text: &str) -> Vec<String> {
+    let stem = file.trim_end_matches(".rs");
+    let folder = match stem.rsplit_once('/') {
+        Some((folder, "lib" | "main" | "mod")) => folder,
+        _ => stem,
+    };
+    let declared = text.split("#[cfg(test)]\n").skip(1);
+    let names = declared.filter_map(|rest| {
+        let line = rest.lines().find(|line| !line.trim_start().starts_with("#["))?;
+        let name = line.split_once("mod ")?.1.strip_suffix(';')?;
+        Some(format!("{folder}/{name}"))
+    });
+    names.collect()
 }
 
 /// Counts the lines of code in a formatted source. An item after `#[cfg(test)]` ends with its
@@ -102,6 +130,14 @@ mod tests {
             impl A {\n    #[cfg(test)]\n    fn three() {\n        four();\n    }\n}\n\n\
             #[cfg(test)]\nuse b;\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\nfn five() {}\n";
         assert_eq!(code(text), 7);
+    }
+
+    #[test]
+    fn a_module_that_is_declared_for_tests_is_no_code() {
+        let text = "mod a;\n#[cfg(test)]\nmod b;\n#[cfg(test)]\n#[path = \"c\"]\npub(crate) mod c;\n\
+            #[cfg(test)]\nmod tests {}\n";
+        assert_eq!(modules_of_tests("x/src/lib.rs", text), ["x/src/b", "x/src/c"]);
+        assert_eq!(modules_of_tests("x/src/d/e.rs", text), ["x/src/d/e/b", "x/src/d/e/c"]);
     }
 
     #[test]
