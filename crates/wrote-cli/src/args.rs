@@ -6,6 +6,7 @@ mod copy;
 mod doctor;
 mod fio;
 mod fit;
+mod help;
 mod langs;
 mod log;
 #[cfg(not(feature = "serve"))]
@@ -54,38 +55,6 @@ use std::path::PathBuf;
     name = "wrote",
     version = env!("WROTE_VERSION"),
     about = "How fast can you write to this disk, and how should you?",
-    long_about = "How fast can you write to this disk, and how should you?\n\nwrote bench measures \
-        how fast a disk takes data at each level of safety and by each way of writing, says what \
-        each number survives (a process crash, an OS crash, a power cut), and which way to use; \
-        when asked, also its peak of sequential reads and writes, random ones, latency and load, \
-        and how it is when it is written for long.\n\nwrote run runs fio's job files, and says the \
-        same of what they write.\n\n\
-        wrote fit judges whether a disk is good enough for a program, alone and beside other \
-        work.\n\n\
-        wrote trace runs a program, and says what of its writes would survive.\n\n\
-        wrote langs measures what each programming language's own file I/O costs, beside the \
-        drive's own rate.\n\n\
-        wrote compare says what changed between two results, and how sure that is.\n\nwrote report \
-        makes one HTML page of results, to look at and to send.\n\nwrote doctor says what holds a \
-        disk back, and writes nothing.\n\nwrote copy copies files and folders at the disk's speed, \
-        in constant memory, and durable when it says done.\n\nwrote log reads, checks and repairs \
-        the append logs that the library writes.\n\nwrote serve takes messages from many \
-        connections into a log, and answers when they are safe.",
-    after_help = "Examples:\n  \
-        wrote bench                   measure the disk that the current folder is on\n  \
-        wrote bench /mnt/data         measure another\n  \
-        wrote bench --only peak,rand  its best stream, and random reads and writes\n  \
-        wrote run jobs.fio            run a job file of fio's\n  \
-        wrote fit etcd /var/lib/etcd  is this disk good enough for etcd?\n  \
-        wrote trace ./save-settings   what would survive of what a program saves?\n  \
-        wrote langs --size 25MB       what each language's own I/O costs here\n  \
-        wrote compare a.json b.json   what changed between two results, and how sure that is\n  \
-        wrote report disk.json -o disk.html   a page to look at\n  \
-        wrote doctor /mnt/data        what holds a disk back, and the command that changes it\n  \
-        wrote copy a.img /mnt/data/   copy a file, durable when it says done\n  \
-        wrote log tail -f events      the last records of a log; -f follows new ones\n  \
-        wrote serve events --listen resp://127.0.0.1:6379   a log for Redis clients\n  \
-        wrote clean /mnt/data         remove what a killed run left there",
     disable_help_subcommand = true,
     arg_required_else_help = false
 )]
@@ -99,44 +68,30 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure how fast the disk under PATH takes data, and what each number survives
-    #[command(long_about = bench::LONG_ABOUT, after_help = bench::QUESTIONS,
-        after_long_help = bench::EXAMPLES)]
     Bench(Box<BenchArgs>),
     /// Run fio job files, and report what each write survives
-    #[command(long_about = run::LONG_ABOUT, after_help = run::EXAMPLES)]
     Run(RunArgs),
     /// Judge whether the disk under PATH is good enough for a program: etcd, PostgreSQL ..
-    #[command(long_about = fit::LONG_ABOUT, after_help = fit::EXAMPLES)]
     Fit(FitArgs),
     /// Run a program, and report what of its writes would survive a power cut
-    #[command(long_about = trace::LONG_ABOUT, after_help = trace::EXAMPLES)]
     Trace(TraceArgs),
     /// Measure what each programming language's own file I/O costs, in each PATH
-    #[command(long_about = langs::LONG_ABOUT, after_help = langs::EXAMPLES)]
     Langs(LangsArgs),
     /// Compare two results: what changed, and how certain that is
-    #[command(long_about = compare::LONG_ABOUT, after_help = compare::EXAMPLES)]
     Compare(CompareArgs),
     /// Make one HTML page of results, to look at and to send
-    #[command(long_about = report::LONG_ABOUT, after_help = report::EXAMPLES)]
     Report(ReportArgs),
     /// Say what holds the disk under PATH back, and the command that changes it; write nothing
-    #[command(long_about = doctor::LONG_ABOUT, after_help = doctor::EXAMPLES)]
     Doctor(DoctorArgs),
     /// Copy files and folders: whole or not at all, durable, in constant memory
-    #[command(long_about = copy::LONG_ABOUT, after_help = copy::EXAMPLES)]
     Copy(CopyArgs),
     /// Read, check and repair logs
-    #[command(long_about = log::LONG_ABOUT, after_help = log::EXAMPLES)]
     Log(LogArgs),
     /// Serve a log: messages from many connections, answered when they are safe
-    #[command(long_about = serve::LONG_ABOUT, after_help = serve::EXAMPLES)]
     Serve(Box<ServeArgs>),
     /// List and remove what killed runs left under PATH
-    #[command(long_about = CLEAN_LONG_ABOUT, after_help = CLEAN_EXAMPLES)]
     Clean(CleanArgs),
     /// Print a shell's completion script
-    #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
     /// Print the manual page (roff)
     Man,
@@ -160,13 +115,6 @@ pub struct OutputArgs {
     pub force: bool,
 }
 
-const CLEAN_LONG_ABOUT: &str = "List and remove what killed runs left under PATH.\n\nA run keeps \
-        its files in one folder, PATH/.wrote-XXXX, and removes it when it ends, is interrupted or \
-        fails. A copy is PATH/.NAME.wrote-PROCESS-NUMBER until it is whole. Only kill -9 or a \
-        crash leaves one. What belongs to runs that are still alive is kept.";
-
-const CLEAN_EXAMPLES: &str = "Examples:\n  wrote clean\n  wrote clean /mnt/data";
-
 /// The arguments of `wrote clean`.
 #[derive(Debug, Args)]
 pub struct CleanArgs {
@@ -174,11 +122,6 @@ pub struct CleanArgs {
     #[arg(value_name = "PATH", default_value = ".", value_hint = clap::ValueHint::DirPath)]
     pub path: PathBuf,
 }
-
-const COMPLETIONS_EXAMPLES: &str = "Examples:\n  \
-    wrote completions bash > ~/.local/share/bash-completion/completions/wrote\n  \
-    wrote completions fish > ~/.config/fish/completions/wrote.fish\n  \
-    wrote completions zsh > ~/.zfunc/_wrote    (with ~/.zfunc in $fpath)";
 
 /// The arguments of `wrote completions`.
 #[derive(Debug, Args)]
@@ -202,23 +145,28 @@ pub fn definition() -> clap::Command {
         .mut_subcommand("bench", |bench| bench.mut_args(usual))
         .mut_subcommand("langs", |langs| langs.mut_args(but_seldom))
         .mut_subcommand("serve", |serve| serve.mut_args(but_seldom));
-    with_help(command)
+    with_help(command, "wrote")
 }
 
 /// Arguments of commands other than `bench` that the short help leaves to `--help-all`.
 const SELDOM: [&str; 3] = ["rank_timeout", "max_connections", "max_message_bytes"];
 
-/// Gives a command and all below it a help of one screen, and one of everything.
-fn with_help(command: clap::Command) -> clap::Command {
-    let help = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort);
+/// Gives a command and all below it a help of one screen, and one of everything, with the texts of
+/// `file`.
+fn with_help(command: clap::Command, file: &str) -> clap::Command {
+    let file = if file == "serve" && cfg!(not(feature = "serve")) { "serve-absent" } else { file };
+    let usual = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort);
     let all = Arg::new("help-all").long("help-all").action(ArgAction::HelpLong);
     let names: Vec<String> =
         command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
-    let command = command
+    let command = help::with_texts(command, file)
         .disable_help_flag(true)
-        .arg(help.help("Print the usual options"))
+        .arg(usual.help("Print the usual options"))
         .arg(all.help("Print every option, at length"));
-    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_help))
+    names.into_iter().fold(command, |command, name| {
+        let below = if file == "wrote" { name.clone() } else { format!("{file}-{name}") };
+        command.mut_subcommand(name, |command| with_help(command, &below))
+    })
 }
 
 /// Parses a command line.

@@ -82,14 +82,29 @@ fn printed(files: &[String]) -> Result<Vec<String>, Failure> {
             faults.extend(faults_of.map(|fault| format!("{}:{fault}", module.file)));
         }
     }
-    let is_of_texts = |file: &&String| file.contains("/src/") && file.ends_with(".toml");
-    for file in files.iter().filter(is_of_texts) {
+    for file in files.iter().filter(|file| file.starts_with("crates/") && file.contains("/src/")) {
+        let texts_of = match file.rsplit('.').next() {
+            Some("toml") => strings_of_toml,
+            Some("txt") => paragraphs,
+            _ => continue,
+        };
         let text = std::fs::read_to_string(root().join(file)).tried(file)?;
-        let texts = strings_of_toml(&text);
+        let texts = texts_of(&text);
         let faults_of = texts.iter().filter_map(|text| fault_of_text(text, phrases::find));
         faults.extend(faults_of.map(|fault| format!("{file}:{fault}")));
     }
     Ok(faults)
+}
+
+/// Returns each paragraph of a text as one line.
+fn paragraphs(text: &str) -> Vec<Text> {
+    let mut line = 1;
+    let paragraph = |lines: &str| {
+        let text = Text { line, value: lines.replace('\n', " ") };
+        line += lines.lines().count() + 1;
+        text
+    };
+    text.split("\n\n").map(paragraph).collect()
 }
 
 /// Returns each value of a TOML file; a string that continues after a backslash is one.
@@ -229,6 +244,13 @@ mod tests {
 
     fn faults(file: &str, text: &str) -> Vec<String> {
         super::faults(sign(file).expect("prose"), text)
+    }
+
+    #[test]
+    fn a_paragraph_is_one_line() {
+        let texts = paragraphs("one\ntwo\n\nthree\n");
+        let shown: Vec<_> = texts.iter().map(|text| (text.line, &*text.value)).collect();
+        assert_eq!(shown, [(1, "one two"), (4, "three ")]);
     }
 
     #[test]

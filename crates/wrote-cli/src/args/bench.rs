@@ -13,61 +13,11 @@ use wrote_report::Format;
 use wrote_result::document::Process;
 use wrote_result::units;
 
-pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes data, and what \
-        each number survives.\n\nEvery way of writing is measured in turn, several times, in a \
-        folder that the run makes under PATH (.wrote-XXXX) and removes. It first prints how much \
-        it will write. At least 10 % of the file system or 5 GiB, whichever is smaller, stays \
-        free. It ends within 60 s on any disk (--within), with fewer rounds or rows where that is \
-        needed.\n\n\
-        More scenarios are measured only when --only names them, most in a minute or two: ways, \
-        one file written whole by each way that programs use, and over the size of chunks; append, \
-        short messages from many tasks or threads into one file, read back and checked; serve, the \
-        same messages over many connections to a server; latency, a small text saved again and \
-        again, with and without sync; peak, the fastest sequential reads and writes, over block \
-        size, depth and way of io_uring; rand, small random reads, writes and a mix, over depth; \
-        and sustained, one long stream, and where the disk slows down. peak, rand and the copies \
-        of ways use a file that is written before.\n\n\
-        All of them are closed loops: the next operation begins when one is done. --rate makes \
-        open ones, and --load-curve raises the rate step by step.\n\n\
-        The result goes to standard output, or to a file with --output; progress and notes go to \
-        standard error.";
-
-pub(super) const EXAMPLES: &str = "Examples:\n  \
-        wrote bench                              the current folder's disk, in at most 60 s\n  \
-        wrote bench /mnt/data --only stream      only the sequential stream\n  \
-        wrote bench --only ways                  fs::write, BufWriter, dd and others side by \
-        side\n  \
-        wrote bench --only append                a lock, channels and a log, of many producers\n  \
-        wrote bench --only serve                 lines, RELP, RESP and HTTP to a server of ours\n  \
-        wrote bench --only latency               a small text saved, with and without sync\n  \
-        wrote bench --only peak                  the fastest stream, and with which settings\n  \
-        wrote bench --only sustained --time 5m   where the disk slows down, if it does\n  \
-        wrote bench --only rand --bs 8K          random reads and writes, of 8 KiB\n  \
-        wrote bench --only rand/read --rate 5000 --rate-process poisson\n  \
-        \x20                                        latency under independent (Poisson) \
-        arrivals\n  \
-        wrote bench --only rand/read --load-curve\n  \
-        \x20                                        latency against load, and where it bends\n  \
-        wrote bench --size 8G --runs 10          longer runs, and more of them\n  \
-        wrote bench --bs 256K,8K                 the stream in 256 KiB, small writes in 8 KiB\n  \
-        wrote bench --only rand/read --iodepth 4 --vs '--iodepth 64'\n  \
-        \x20                                        two settings, in turn, compared\n  \
-        wrote bench --format json -o disk.json   the whole result, for a program";
-
 /// The arguments that the short help has.
 pub(super) const USUAL: [&str; 14] = [
     "path", "format", "output", "html", "only", "size", "time", "runs", "wear", "bs", "iodepth",
     "within", "vs", "list",
 ];
-
-pub(super) const QUESTIONS: &str = "Questions:\n  \
-        how fast can I write here, and how?          wrote bench /data\n  \
-        I wrote 1 GB in 1.1 s: is that real?         wrote bench --only ways\n  \
-        how long does a durable save take?           wrote bench --only latency\n  \
-        which way do many threads log fastest?       wrote bench --only append\n  \
-        how fast are random reads and writes?        wrote bench --only rand\n  \
-        when does the disk slow down?                wrote bench --only sustained\n  \
-        is this disk good enough for etcd?           wrote fit etcd /data";
 
 const POISSON_HELP: &str =
     "At random distances, as requests of many who know nothing of each other come";

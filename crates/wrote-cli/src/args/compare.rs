@@ -6,21 +6,6 @@ use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote_report::Format;
 
-pub(super) const LONG_ABOUT: &str = "Compare two results: what changed, and how certain that \
-        is.\n\nRows are paired by their names. Each has the ratio of the two medians, NEW over \
-        OLD, with a 95 % interval, and a verdict: faster, slower, or no detectable difference. \
-        Rows with different workloads are not compared; differing settings are listed. What \
-        differs between the two machines, disks and programs is listed.\n\nOLD and NEW are what \
-        wrote bench or wrote run wrote with --format json, or fio with --output-format=json.\n\n\
-        To measure two settings against each other in one run, see wrote bench --vs.";
-
-pub(super) const EXAMPLES: &str = "Examples:\n  \
-        wrote compare before.json after.json                      what changed\n  \
-        wrote compare before.json after.json --fail-if-slower 5%  for continuous integration\n  \
-        wrote bench --format json | wrote compare before.json -   against the disk as it is now\n  \
-        wrote compare a.json b.json --allow iodepth,bs            where these differ on purpose\n  \
-        wrote compare fio.json ours.json                          fio's result against ours";
-
 /// The arguments of `wrote compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {

@@ -7,35 +7,6 @@ use wrote::engine::Options;
 use wrote::{CopyOptions, Disk, Ioengine, Reflink};
 use wrote_result::units;
 
-pub(super) const LONG_ABOUT: &str = "Copy files and folders: whole or not at all, durable, in \
-        constant memory.\n\n\
-        DST appears when it is whole, and survives a power loss when the command says done. If DST \
-        is a folder, the copies go into it under their own names. A new file gets the permissions, \
-        times and extended attributes of its source, and its holes. Nothing is overwritten without \
-        --force, and a file that is replaced keeps its owner, permissions and attributes; with \
-        --preserve the copy gets all of them from its source. On Ctrl-C what was begun is \
-        removed.\n\n\
-        With -r, folders are copied with their contents: symbolic links as links, files with \
-        several names as a file for each; pipes, sockets and devices are left out and named, and \
-        the exit code is 1. A new folder appears when it is whole. SRC/. stands for the contents \
-        of a folder, which go into DST beside what is there. With --force, a folder that is there \
-        is merged: its files are replaced one by one, what is only there stays.\n\n\
-        What cannot be read, or vanishes, is named and the rest is copied (exit code 1); with \
-        --strict the copy ends there.\n\n\
-        Files of /proc and /sys are read to their end. SRC may be a block device; - is standard \
-        input, or standard output.";
-
-pub(super) const EXAMPLES: &str = "Examples:\n  \
-        wrote copy disk.img /mnt/backup/           a file into a folder\n  \
-        wrote copy --verify disk.img copy.img      read back past the cache and compared\n  \
-        wrote copy -r photos /mnt/backup/          a folder with all that is in it\n  \
-        wrote copy -r photos/. /mnt/all            its contents, beside what is there\n  \
-        wrote copy -r --preserve /srv /mnt/backup  with the owners, as root\n  \
-        wrote copy --force --no-sync a b           replace b, and leave the flush out\n  \
-        wrote copy /dev/sdb disk.img               an image of a disk\n  \
-        pg_dump db | wrote copy - db.sql           durable when it says done\n  \
-        wrote copy disk.img - | zstd > disk.zst    read at the device's speed";
-
 /// The arguments of `wrote copy`.
 #[derive(Debug, Args)]
 pub struct CopyArgs {

@@ -9,34 +9,6 @@ use wrote_bench::fit::{FitRequest, Neighbour, Program};
 use wrote_report::Format;
 use wrote_result::units;
 
-pub(super) const LONG_ABOUT: &str = "Judge whether the disk under PATH is good enough for a \
-        program.\n\n\
-        Makes the system calls that the program makes for its transactions (--show prints them, \
-        with their sources), and compares the latency and rate with what the program's makers and \
-        operators ask of a disk. A rule fits or does not fit where the whole 95 % interval is on \
-        one side of its limit; else it is undecided, and the time that would decide it is named. \
-        Where no rule is published, the figures stand alone. --beside repeats everything in turn \
-        beside other work on the disk.\n\n\
-        PROGRAM is a name of --list, or a file of your own (with a / or .toml in its name) in the \
-        form that --show prints.\n\n\
-        Files are written in a folder that the run makes under PATH (.wrote-XXXX) and removes; \
-        the program's own files are not touched. The result goes to standard output, or to a file \
-        with --output; progress and notes go to standard error.\n\n\
-        The exit code is 0 where every published rule fits alone or there is none, 1 where one \
-        does not fit, and 3 where one is undecided.";
-
-pub(super) const EXAMPLES: &str = "Examples:\n  \
-        wrote fit --list                          the programs\n  \
-        wrote fit etcd /var/lib/etcd              is this disk good enough for etcd?\n  \
-        wrote fit etcd /mnt/a --beside copy,sync  and beside a copy, and small flushes?\n  \
-        wrote fit etcd /mnt/a --sustained         and after its burst?\n  \
-        wrote fit --all /mnt/a                    which programs does this disk suit?\n  \
-        wrote fit etcd /mnt/a --beside copy --neighbour /mnt/b\n  \
-        \x20                                         beside a copy on another file system\n  \
-        wrote fit --show sqlite > mine.toml       a pattern with its sources, to change\n  \
-        wrote fit ./mine.toml /mnt/a --time 2min  a pattern of your own, for longer\n  \
-        wrote fit etcd --quiet --format json      for a program; the exit code is the verdict";
-
 /// The time of all runs for one program, and for all.
 const TIME: Duration = Duration::from_secs(40);
 const TIME_ALL: Duration = Duration::from_secs(300);

@@ -9,42 +9,6 @@ use wrote_bench::langs::{Kind, Request};
 use wrote_report::Format;
 use wrote_result::units;
 
-pub(super) const LONG_ABOUT: &str = "Measure what each language's own file I/O costs, in each \
-        PATH.\n\n\
-        For every language whose compiler or interpreter is there, a small program that does \
-        nothing but what its standard library offers is built and run: bytes written and read one \
-        at a time (bytes), a short text saved again and again, with and without the language's own \
-        sync call (save), and short lines appended (lines). The programs run in turn, what they \
-        wrote is checked byte by byte, and one that crashes, hangs or writes something else is \
-        named and leaves the others' results as they are. Beside them stand the drive's own rate, \
-        measured in the same run by direct I/O, and wrote's own Writer. --list says which \
-        languages are there, and how to install the others.\n\n\
-        The whole takes five minutes (--within): each language moves as many bytes, saves and \
-        lines as it can in its share of them, which stand beside its row. --size 256MB gives every \
-        language the same bytes, and takes a good deal longer for those that are slow byte by byte \
-        (Python, Ruby, Node.js).\n\n\
-        Files are written in a folder that the run makes under each PATH (.wrote-XXXX) and \
-        removes. Programs are built in $XDG_CACHE_HOME/wrote, or ~/.cache/wrote, and found there \
-        again by the next run; that folder can be removed at any time. Without either there is a \
-        temporary one for the run.\n\n\
-        The result goes to standard output, or to a file with --output; progress and notes go to \
-        standard error. The exit code is 0 also where languages are missing or failed: the result \
-        names them.";
-
-pub(super) const EXAMPLES: &str = "Examples:\n  \
-        wrote langs --list                       which languages are there\n  \
-        wrote langs                              all of them on the current folder's disk, in five \
-        minutes\n  \
-        wrote langs --within 1m                  a first impression\n  \
-        wrote langs --size 256MB                 as many bytes for every language, in any time\n  \
-        wrote langs /mnt/ssd /mnt/usb /dev/shm   three disks, a column each\n  \
-        wrote langs --only c,go,rust             three languages\n  \
-        wrote langs --workloads bytes --drop-caches\n  \
-        \x20                                        bytes alone, read from the drive, too\n  \
-        wrote langs --add ./my-language          a language of your own (langs/README.md says \
-        how)\n  \
-        wrote langs --format json -o langs.json  the whole result, for a program";
-
 /// The arguments of `wrote langs`.
 #[derive(Debug, Args)]
 pub struct LangsArgs {

@@ -7,19 +7,6 @@ use std::path::PathBuf;
 use wrote::{Format, SyncPolicy};
 use wrote_result::units;
 
-pub(super) const LONG_ABOUT: &str = "Read, check and repair logs.\n\nA log is a folder that the \
-        library's Log writes: records in a strict order, each with a sequence, in files called \
-        segments. Reading takes no lock, and works while another process writes.";
-
-pub(super) const EXAMPLES: &str = "Examples:\n  \
-        wrote log cat events                      all records, a line each\n  \
-        wrote log tail -f events                  the last ten, then new ones\n  \
-        wrote log stat events                     segments, records, bytes, who writes\n  \
-        wrote log verify events                   every byte read and checked\n  \
-        wrote log repair events                   what is whole can be read again\n  \
-        wrote log ship events s3://bucket/events  full segments into an object store\n  \
-        journalctl -f | wrote log append events   each line as a record, durable as it comes";
-
 /// The arguments of `wrote log`.
 #[derive(Debug, Args)]
 #[command(disable_help_subcommand = true, arg_required_else_help = false)]
@@ -33,132 +20,20 @@ pub struct LogArgs {
 #[derive(Debug, Subcommand)]
 pub enum LogVerb {
     /// Print records, from the first to the last
-    #[command(long_about = CAT_LONG_ABOUT, after_help = CAT_EXAMPLES)]
     Cat(LogCatArgs),
     /// Print the last records; -f follows new ones
-    #[command(long_about = TAIL_LONG_ABOUT, after_help = TAIL_EXAMPLES)]
     Tail(LogTailArgs),
     /// Say what a log consists of, and who writes it
-    #[command(long_about = STAT_LONG_ABOUT, after_help = STAT_EXAMPLES)]
     Stat(LogStatArgs),
     /// Read every byte and report damage
-    #[command(long_about = VERIFY_LONG_ABOUT, after_help = VERIFY_EXAMPLES)]
     Verify(LogVerifyArgs),
     /// Repair a damaged log
-    #[command(long_about = REPAIR_LONG_ABOUT, after_help = REPAIR_EXAMPLES)]
     Repair(LogRepairArgs),
     /// Put the sealed segments into an object store
-    #[command(long_about = SHIP_LONG_ABOUT, after_help = SHIP_EXAMPLES)]
     Ship(LogShipArgs),
     /// Append each line of standard input as a record
-    #[command(long_about = APPEND_LONG_ABOUT, after_help = APPEND_EXAMPLES)]
     Append(LogAppendArgs),
 }
-
-const CAT_LONG_ABOUT: &str = "Print records, from the first to the last.\n\nEach record is \
-        followed by a line feed. Records can hold any bytes, line feeds too: --json keeps them \
-        apart whatever they hold, and --raw adds nothing to them. Before a record that follows a \
-        gap, --json prints the first missing \"sequence\" and how many records are \"missing\". \
-        Where the first records were removed, because they were too many or too old, it begins \
-        with the first that is there.\n\nThe time of a record is that at which the log handed it \
-        to the disk, by the writer's clock: \"written_at\" of --json, which is left out where it \
-        is unknown. A TIME of --since and --until is a timestamp (2026-11-24T07:00Z), a date and \
-        time of the local zone (2026-11-24T07:00), or an age (10m, 1h30m, 2d). Where the writer's \
-        clock stepped back, --since may begin a little off, and --until ends at the first later \
-        record. A log of lines has no times.";
-
-const CAT_EXAMPLES: &str = "Examples:\n  \
-        wrote log cat events                            all records, a line each\n  \
-        wrote log cat --from 1000 --count 50 events     50 of them\n  \
-        wrote log cat --since 10m events                those of the last ten minutes\n  \
-        wrote log cat --since 2d s3://bucket/events     of two days, from the store\n  \
-        wrote log cat --sequence events | grep error    with the sequence before each\n  \
-        wrote log cat --json events | jq -r .text       as JSON, a line each\n  \
-        wrote log cat --raw events > all                their bytes and nothing else";
-
-const TAIL_LONG_ABOUT: &str = "Print the last records; -f follows new ones.\n\nWith --follow it \
-        also prints each record that any process appends, until it is interrupted. Ctrl-C ends it \
-        silently with the exit code 130, as it ends tail -f. A reader that goes away ends it too, \
-        with 0. With --retry a log that is not there yet is waited for, and printed from its first \
-        record on; so is the next one when its folder is removed or renamed.\n\nA TIME of \
-        --since is a timestamp (2026-11-24T07:00Z), a date and time of the local zone \
-        (2026-11-24T07:00), or an age (10m, 1h30m, 2d). The times of records are those of the \
-        writer's clock. A log of lines has none.";
-
-const TAIL_EXAMPLES: &str = "Examples:\n  \
-        wrote log tail events                   the last ten records\n  \
-        wrote log tail -n 100 events            the last hundred\n  \
-        wrote log tail -f events                the last ten, then new ones\n  \
-        wrote log tail -f -n 0 --json events    only what comes, as JSON\n  \
-        wrote log tail -f --from 1000 events    from that record on\n  \
-        wrote log tail -f --since 1h events     from the records of an hour ago on\n  \
-        wrote log tail --since 1h s3://b/events --local events    from the store, then the \
-        folder\n  \
-        wrote log tail -F events                the same as -f, also before there is a log";
-
-const STAT_LONG_ABOUT: &str = "Say what a log consists of, and who writes it.\n\nIts segments with \
-        their records and bytes, its format, whether it was closed after its last record, and \
-        which process has it open for writing. Records are not read: verify does that.\n\nRECORDS \
-        counts sequences, those too that a repair left empty, which a line names; USED counts \
-        bytes up to the end of the last record, FILE the length of the file, with what is only \
-        prepared for records to come.\n\nThe URL of a store says up to which record the store has \
-        the log. With --local it also counts the sealed segments of the folder that wait to be \
-        shipped.";
-
-const STAT_EXAMPLES: &str = "Examples:\n  \
-        wrote log stat events                               segments, records, bytes\n  \
-        wrote log stat --json events | jq .records          as JSON\n  \
-        wrote log stat s3://bucket/events --local events    what is shipped, and what waits";
-
-const VERIFY_LONG_ABOUT: &str = "Read every byte and report damage.\n\nA log is damaged \
-        where records that were durable can't be read any more: the disk lost them, or something \
-        else wrote there. A line reports each place, and the exit code is 1. Bytes behind a \
-        segment's last record that nothing appended are garbage: no record is lost, and with \
-        garbage alone the exit code is 3. The end of a write that a crash interrupted is not \
-        damage: the next open for writing sets it aside. Nothing is changed. In lines nothing \
-        checks the bytes: only what can't be a line is found.";
-
-const VERIFY_EXAMPLES: &str =
-    "Examples:\n  wrote log verify events\n  wrote log verify --json events | jq .damage";
-
-const REPAIR_LONG_ABOUT: &str = "Repair a damaged log.\n\n\
-        Every record that is whole stays, with its sequence; what is lost leaves a gap in the \
-        sequences, or empty lines in a log of lines. The damaged files are kept beside the log as \
-        they were, and named. A log that is open for writing is refused. A log that is whole is \
-        left as it is.";
-
-const REPAIR_EXAMPLES: &str = "Examples:\n  \
-        wrote log repair --dry-run events    what is damaged, and touch nothing\n  \
-        wrote log repair events";
-
-const SHIP_LONG_ABOUT: &str = "Put the sealed segments into an object store.\n\nA segment is \
-        sealed once it is full, and durable with a record of the next one. Each becomes one \
-        object, which is created and never replaced. The command may run beside the writer and \
-        takes no lock; killed at any moment, it continues where it was. cat, tail, stat and verify \
-        read the URL as they read a folder.\n\nA line reports a store that is away or refuses. \
-        Without --follow the command then ends with the exit code 1; with it it tries again, for \
-        as long as it takes. Ctrl-C ends it.\n\nS3 takes its keys and settings from the \
-        environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL for \
-        other servers than Amazon's.";
-
-const SHIP_EXAMPLES: &str = "Examples:\n  \
-        wrote log ship events s3://bucket/events              what is sealed now\n  \
-        wrote log ship --follow events s3://bucket/events     and what will be\n  \
-        wrote log ship events file:///mnt/nas/events          into a folder\n  \
-        wrote log cat s3://bucket/events --local events       all of it, from both";
-
-const APPEND_LONG_ABOUT: &str = "Append each line of standard input as a record.\n\nThe log is \
-        made where there is none. All lines survive a power loss when the command says done. \
-        Before it waits for more input, what came is as safe as --sync says. What was appended \
-        stays, also when it is interrupted.\n\nA log has one writer: one that is open for writing \
-        is refused.";
-
-const APPEND_EXAMPLES: &str = "Examples:\n  \
-        echo hello | wrote log append events              one record\n  \
-        journalctl -f | wrote log append events           each line durable as it comes\n  \
-        wrote log append --sync no events < lines         as fast as the disk, durable at the \
-        end\n  \
-        wrote log append --format lines events < lines    a log that grep reads";
 
 /// How records are printed.
 #[derive(Clone, Copy, Debug, Args)]

@@ -3,13 +3,6 @@
 use clap::Args;
 use std::ffi::OsString;
 
-pub(super) const LONG_ABOUT: &str = "Serve a log: messages from many connections, answered when \
-        they are safe.\n\nThis program was built without the server. Build it with: \
-        cargo build --release --features serve";
-
-pub(super) const EXAMPLES: &str = "Example:\n  \
-        cargo run --release --features serve -- serve events --listen tcp://127.0.0.1:5140";
-
 /// The arguments of `wrote serve`, which has no use for them.
 #[derive(Clone, Debug, Args)]
 pub struct ServeArgs {

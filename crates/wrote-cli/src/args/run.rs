@@ -8,27 +8,6 @@ use std::path::PathBuf;
 use wrote_jobs::jobs::Permissions;
 use wrote_report::Format;
 
-pub(super) const LONG_ABOUT: &str = "Run fio's jobs, and report what each write survives.\n\nJobs \
-        come from files, or from the command line as fio takes them: each --name begins a job, and \
-        options before the first are for all. Beside job files, such options hold for all their \
-        jobs. The keys in common use are understood; one that is not is an error that names its \
-        line. Groups of jobs (stonewall) run one after the other, and so do the files. It first \
-        prints how much will be written, and where.\n\nFiles that exist are not written over \
-        without --overwrite. Files that the run made stay, as fio's do; when it is interrupted or \
-        fails they are removed.\n\n\
-        The result goes to standard output, or to a file with --output; progress and notes go to \
-        standard error.";
-
-pub(super) const EXAMPLES: &str = "Examples:\n  \
-        wrote run jobs.fio                              the file's jobs, as a table\n  \
-        wrote run jobs.fio --check                      what would be done, and touch nothing\n  \
-        wrote run jobs.fio --format fio-json -o o.json  what fio-plot and scripts for fio read\n  \
-        wrote run --name=wal --rw=write --bs=2300 --size=22m --fdatasync=1\n  \
-        wrote run jobs.fio --runtime=10                 ten seconds for each of its jobs\n  \
-        wrote run jobs.fio --section randread           one job of the file\n  \
-        wrote run jobs.fio --directory /mnt/data        its files on another disk\n  \
-        sed s/512k/1m/ jobs.fio | wrote run -           a job file from standard input";
-
 /// The arguments of `wrote run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {

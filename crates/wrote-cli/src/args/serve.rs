@@ -8,38 +8,6 @@ use std::time::Duration;
 use wrote_result::units;
 use wrote_serve::Listen;
 
-pub(super) const LONG_ABOUT: &str = "Serve a log: messages from many connections into one folder, \
-        in one order, answered when they are safe.\n\nEach listener is a URL. tcp, tls and unix \
-        take messages one behind the other (?frame=auto, lines, octets, nul or u32); udp and \
-        unixgram take one a datagram. None of these has an answer: their senders never know what \
-        arrived. relp, http and resp answer each message, by default once it survives a power loss \
-        (?ack=durable; written: once it survives a crash of the server; received: at once). relps, \
-        https and resps are the same over TLS.\n\nhttp takes POST /append: the body is a record, \
-        or each of its lines with ?by=lines or Content-Type: application/x-ndjson. 503 means: the \
-        same again later. GET /records?from=N reads from a sequence on, with &follow=1 also what \
-        comes; of a log that is not of lines, each record stands behind its length in four bytes, \
-        or with &as=lines on a line.\n\nA listener that other hosts can reach needs certificates \
-        of clients (--client-ca-file), a token (--token-file, for http and resp), or --insecure. A \
-        configuration file has several logs, and all limits.\n\nSIGHUP reads the certificates, the \
-        tokens and the limits of the file again. SIGTERM and SIGINT end it: what has arrived is \
-        written, made durable and answered before. Under systemd it notifies (Type=notify), and \
-        takes sockets that were bound for it: by their address, or by their name (tcp://fd:NAME).";
-
-pub(super) const EXAMPLES: &str = "Examples:\n  \
-        wrote serve events --listen tcp://127.0.0.1:5140       lines, as from rsyslog or nc\n  \
-        wrote serve events --listen relp://127.0.0.1:2514      rsyslog's omrelp: safe when \
-        answered\n  \
-        wrote serve events --listen http://127.0.0.1:8080      curl -d hello \
-        http://127.0.0.1:8080/append\n  \
-        wrote serve events --listen resp://127.0.0.1:6379      redis-cli XADD log '*' message \
-        hello\n  \
-        wrote serve events --listen udp://127.0.0.1:5140 --metrics 127.0.0.1:9600\n  \
-        wrote serve events --listen relps://0.0.0.0:2514 \\\n      \
-        --cert-file cert.pem --key-file key.pem --client-ca-file ca.pem\n  \
-        wrote serve --config /etc/wrote.toml --check           what is wrong with it, line by \
-        line\n  \
-        wrote log tail -f events                               what comes";
-
 /// Linux opens no more files in all by default.
 const CONNECTIONS_MAX: u32 = 1 << 20;
 

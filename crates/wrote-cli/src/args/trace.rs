@@ -11,46 +11,6 @@ use wrote_result::document::Severity;
 use wrote_result::units;
 use wrote_trace::Sign;
 
-pub(super) const LONG_ABOUT: &str = "Run COMMAND, and report what of its writes would survive a \
-        power cut.\n\n\
-        Stops the program and all that it starts at each call that changes files, without root and \
-        without a change to the program, and keeps account of what was flushed and what was not: \
-        bytes and names. At its end it lists each file with what it survives, and findings: what \
-        was done wrong, when, and how it is done right. docs/trace.md explains each.\n\n\
-        The program keeps its input, its output, its terminal, its signals and its exit code. The \
-        report goes to standard error, or to a file with --output. A setuid program runs without \
-        the rights of its owner. io_uring is refused, so that programs fall back to calls that are \
-        seen; writes through shared memory are not seen, and said.\n\n\
-        The exit code is the program's own; 1 with --fail-on where a finding is found; 127 where \
-        there is no such program, 126 where it can't be run.";
-
-pub(super) const EXAMPLES: &str = "Examples:\n  \
-        wrote trace ./save-settings             what would survive of what it saves?\n  \
-        wrote trace --ack stdout ./server       was it safe when the program said so?\n  \
-        wrote trace --under /data -- make test  of the files below /data alone\n  \
-        wrote trace --fail-on warning -o trace.txt -- cargo test\n  \
-        \x20                                       for CI: fail where a save is not safe\n  \
-        wrote trace --format json -o t.json ./save   the whole of it, for a program\n  \
-        wrote trace --record r ./save && wrote trace crash r --check './load DIR'\n  \
-        \x20                                       can it be read after every power cut?";
-
-const CRASH_LONG_ABOUT: &str = "Make the folders that a power cut could have left while a recorded \
-        program ran, and run a check on each.\n\n\
-        FILE is of `wrote trace --record FILE COMMAND`. The states are those that ext4, XFS and \
-        Btrfs leave: names change in order, and of bytes that no flush covered any may be missing. \
-        The worst come first; the same FILE gives the same states by the same numbers.\n\n\
-        The check is a program with its arguments, without a shell: a word DIR stands for the \
-        folder, which comes last where there is none. It may change the folder. The variable \
-        WROTE_ANSWERS has how often the program had answered before the power cut (see --ack; its \
-        end counts): what it had answered for must be there. A check fails by its exit code, by a \
-        signal, or by the time limit.\n\n\
-        The exit code is 0 where all states pass, 1 where one fails.";
-
-const CRASH_EXAMPLES: &str = "Examples:\n  \
-        wrote trace crash r --check 'python3 load.py DIR'   each state in a new folder\n  \
-        wrote trace crash r --check './load DIR' --moments 1000\n  \
-        wrote trace crash r --state 17 --keep state-17      one of them, to look at";
-
 /// The arguments of `wrote trace`.
 #[derive(Debug, Args)]
 #[command(
@@ -139,7 +99,6 @@ pub struct TraceArgs {
 #[derive(Debug, Subcommand)]
 pub enum TraceVerb {
     /// Make what a power cut could have left of a recorded program, and check each
-    #[command(long_about = CRASH_LONG_ABOUT, after_help = CRASH_EXAMPLES)]
     Crash(TraceCrashArgs),
 }
 
