@@ -1,7 +1,7 @@
 //! `cargo xtask check`: format, lints, documents, prose and the trees of dependencies; no test of
 //! the product.
 
-mod circles;
+pub mod circles;
 pub mod lines;
 pub mod links;
 mod paths;

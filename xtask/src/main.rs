@@ -40,6 +40,8 @@ enum Verb {
     Prose(check::prose::Arguments),
     /// Count lines of code by crate, beside the figures in docs/architecture.md.
     Lines,
+    /// Find circles of imports, and compare them with xtask/src/check/circles.txt.
+    Circles,
     /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
     Toolchains(toolchains::Arguments),
     Fuzz(fuzz::Arguments),
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Verb::Times(arguments) => times::times(&arguments),
         Verb::Prose(arguments) => check::prose::prose(&arguments),
         Verb::Lines => check::lines::check(),
+        Verb::Circles => check::circles::check(),
         Verb::Toolchains(arguments) => toolchains::toolchains(&arguments),
         Verb::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Verb::Model(arguments) => model::model(&arguments),

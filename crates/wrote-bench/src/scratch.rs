@@ -5,7 +5,7 @@ mod lock;
 mod remove;
 mod staged;
 
-pub use leftover::{Cleaned, Leftover, clean, leftovers};
+pub use leftover::{Cleaned, clean, leftovers};
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -16,6 +16,17 @@ use wrote_result::Error;
 
 /// The prefix of a run's folder; six random letters and digits follow.
 const PREFIX: &str = ".wrote-";
+
+/// A run's folder, or a temporary file or folder, that still exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// The space used by the run's files, in bytes.
+    pub size_bytes: u64,
+    /// Whether the run is still alive.
+    pub alive: bool,
+}
 
 /// The folder of a run, with a lock that shows whether the run is alive.
 ///

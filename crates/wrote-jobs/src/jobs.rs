@@ -7,6 +7,7 @@ mod foresight;
 mod group;
 mod layout;
 mod place;
+mod regions;
 mod reports;
 mod resolve;
 #[cfg(test)]
@@ -18,6 +19,7 @@ pub use files::Made;
 pub(crate) use files::NEW_BLOCKS;
 pub use layout::lay_out;
 pub use place::file_key;
+pub use regions::{Regions, file_of_rank};
 pub use reports::{
     DirectionReport, GroupReport, Held, JobReport, Mark, Overlap, Permissions, Usage, Watcher,
 };

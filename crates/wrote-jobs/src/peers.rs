@@ -1,17 +1,13 @@
 //! Processes that measure together, each a rank, and their meetings.
 
-mod merge;
 mod places;
 mod post;
 mod protocol;
-mod regions;
 pub mod threads;
 
-pub use merge::{Facts, Part, merged, span_of};
 pub use places::Places;
 pub use post::Post;
 pub use protocol::Ranks;
-pub use regions::{Regions, file_of_rank};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,6 +15,9 @@ use std::fmt::Debug;
 use std::sync::OnceLock;
 use std::time::Duration;
 use wrote_result::Error;
+
+/// A timed part of a run: its start and its end in seconds since 1970, by the clock of rank 0.
+pub type Part = (f64, f64);
 
 /// Makes rank 0's answer from the values of all ranks, in the order of the ranks.
 pub type Answer<'a> = &'a mut dyn FnMut(Vec<Vec<u8>>) -> Result<Vec<u8>, Error>;

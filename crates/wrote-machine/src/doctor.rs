@@ -9,6 +9,7 @@ mod cache;
 #[cfg(test)]
 mod fake;
 mod file;
+mod file_facts;
 mod layers;
 mod limits;
 mod machine;
@@ -16,6 +17,7 @@ mod mount;
 mod partition;
 mod process;
 mod queue;
+mod root;
 mod rotation;
 mod shell;
 mod space;

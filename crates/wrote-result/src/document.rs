@@ -10,14 +10,14 @@ mod settings;
 mod sustained;
 mod words;
 
+pub use crate::figures::{Interval, Latency};
 pub use fit::{Beside, Fit, FitRule, FitVerdict};
 pub use ranks::{Node, RankFiles, RankRun, Ranks, Spread};
-pub use row::{
-    Cell, CpuBusy, Direction, Interval, Latency, Process, Reached, Records, Row, Run, View, fastest,
-};
+pub use row::{Cell, CpuBusy, Reached, Records, Row, Run, View, fastest};
 pub use settings::{BlockShare, Fallback, Settings, SettingsPair};
 pub use sustained::{CHANGED_SHARE_MAX, Change, SAMPLES_MIN, Sample, SteadyState, Sustained};
-pub use words::{Blocks, CrashLeaves, Flush, Ioengine, SourceCache, Survives};
+pub use words::{Blocks, CrashLeaves, Direction, Flush, Ioengine, Process, SourceCache};
+pub use wrote::Survives;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,6 +4,7 @@
 pub mod compare;
 pub mod doctor;
 pub mod document;
+mod figures;
 pub mod finding;
 pub mod histogram;
 pub mod langs;

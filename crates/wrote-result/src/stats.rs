@@ -1,6 +1,6 @@
 //! Statistics of several measurements of one thing.
 
-use crate::document::{Interval, Latency};
+use crate::figures::{Interval, Latency};
 use distrs::StudentsT;
 use hdrhistogram::Histogram;
 

@@ -234,8 +234,8 @@ impl Desk {
                 how: account.how()?,
                 is_mapped: known.is_mapped,
                 unflushed_bytes: known.dirty_bytes(),
-                survives: self.model.survives(file, Promise::Seen).into(),
-                survives_posix: self.model.survives(file, Promise::Posix).into(),
+                survives: self.model.survives(file, Promise::Seen),
+                survives_posix: self.model.survives(file, Promise::Posix),
             })
         });
         rows.sorted_by(|one, other| one.path.cmp(&other.path)).collect()

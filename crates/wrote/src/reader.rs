@@ -2,6 +2,7 @@
 
 mod ahead;
 mod bytes;
+mod opening;
 mod options;
 mod plain;
 mod source;

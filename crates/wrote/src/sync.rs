@@ -1,12 +1,15 @@
 //! The level that an acknowledged write survives, and when writes are synced.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// The worst event that the bytes of an acknowledged write survive.
 ///
 /// Ordered from the weakest to the strongest, so `a >= b` reads "survives at least b".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "document", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "document", derive(schemars::JsonSchema), serde(rename_all = "kebab-case"))]
 pub enum Survives {
     /// The bytes are in the program's own memory: a buffer that was not flushed.
     Nothing,
@@ -66,6 +69,18 @@ impl Survives {
     }
 }
 
+impl FromStr for Survives {
+    type Err = String;
+
+    /// Reads the word of [`Survives::as_str`].
+    fn from_str(word: &str) -> Result<Survives, String> {
+        use Survives::{Nothing, OsCrash, PowerLoss, ProcessCrash};
+        let all = [Nothing, ProcessCrash, OsCrash, PowerLoss];
+        let known = all.into_iter().find(|survives| survives.as_str() == word);
+        known.ok_or_else(|| format!("{word:?} is none of {}", all.map(Survives::as_str).join(", ")))
+    }
+}
+
 impl fmt::Display for Survives {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
@@ -96,6 +111,15 @@ mod tests {
         assert!(Survives::Nothing < Survives::ProcessCrash);
         assert!(Survives::ProcessCrash < Survives::OsCrash);
         assert!(Survives::OsCrash < Survives::PowerLoss);
+    }
+
+    #[test]
+    fn a_level_is_read_as_it_is_printed() {
+        for word in ["nothing", "process-crash", "os-crash", "power-loss"] {
+            assert_eq!(word.parse::<Survives>().map(|level| level.to_string()), Ok(word.into()));
+        }
+        let wrong = "\"fire\" is none of nothing, process-crash, os-crash, power-loss";
+        assert_eq!("fire".parse::<Survives>(), Err(wrong.into()));
     }
 
     #[test]

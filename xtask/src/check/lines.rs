@@ -134,8 +134,8 @@ mod tests {
 
     #[test]
     fn a_module_that_is_declared_for_tests_is_no_code() {
-        let text = "mod a;\n#[cfg(test)]\nmod b;\n#[cfg(test)]\n#[path = \"c\"]\npub(crate) mod c;\n\
-            #[cfg(test)]\nmod tests {}\n";
+        let text = "mod a;\n#[cfg(test)]\nmod b;\n#[cfg(test)]\n#[path = \"c\"]\n\
+            pub(crate) mod c;\n#[cfg(test)]\nmod tests {}\n";
         assert_eq!(modules_of_tests("x/src/lib.rs", text), ["x/src/b", "x/src/c"]);
         assert_eq!(modules_of_tests("x/src/d/e.rs", text), ["x/src/d/e/b", "x/src/d/e/c"]);
     }

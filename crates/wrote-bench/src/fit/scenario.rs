@@ -23,7 +23,7 @@ use wrote_machine::target::device_of;
 use wrote_machine::usage::Usage;
 use wrote_machine::watch;
 use wrote_result::document::{
-    Blocks, Direction, Finding, Flush, Ioengine, Row, Settings, SettingsPair, Survives, View,
+    Blocks, Direction, Finding, Flush, Ioengine, Row, Settings, SettingsPair, View,
 };
 use wrote_result::{Error, units};
 
@@ -240,7 +240,7 @@ impl Plan for SuitsPlan {
             way: format!("{of_program}{}{beside}", pattern.label),
             view: Some(View::Operations),
             direction: Direction::Write,
-            survives: Some(Survives::from(survives)),
+            survives: Some(survives),
             settings: SettingsPair {
                 asked: settings.clone(),
                 effective: settings,

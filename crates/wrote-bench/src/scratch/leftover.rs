@@ -1,21 +1,10 @@
 //! Folders left behind by killed runs.
 
-use super::{PREFIX, lock, remove, staged};
+use super::{Leftover, PREFIX, lock, remove, staged};
 use lock::State;
 use rustix::fs::fstat;
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
-
-/// A run's folder, or a temporary file or folder, that still exists.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leftover {
-    /// The file or folder.
-    pub path: PathBuf,
-    /// The space used by the run's files, in bytes.
-    pub size_bytes: u64,
-    /// Whether the run is still alive.
-    pub alive: bool,
-}
 
 /// The result of [`clean`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Temporary files and folders left by killed copies and saves: `.NAME.wrote-PROCESS-NUMBER`.
 
-use super::leftover::Leftover;
+use super::Leftover;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat, open};
 use rustix::io::Errno;
 use rustix::process::{Pid, geteuid, test_kill_process};

@@ -96,7 +96,7 @@ fn whole_files_are_measured_when_they_are_asked_for_and_leave_nothing() {
             continue;
         }
         let row = row(&document, listed.row);
-        let best = listed.survives.expect("a write").into();
+        let best = listed.survives.expect("a write");
         assert!(survived(row) <= best, "{row:?}");
         assert_eq!((row.runs.len(), row.bytes_per_run), (2, 2 * MIB), "{row:?}");
         assert!(row.latency_ns.is_none(), "{row:?}");
@@ -209,7 +209,7 @@ fn operations(row: &Row) -> u64 {
 /// Asserts that a row has 2 whole runs of 2 MiB, and its settings in effect (M6).
 fn assert_measured_as_asked(row: &Row) {
     let listed = catalogue().into_iter().find(|listed| listed.row == row.name).expect("listed");
-    assert!(survived(row) <= listed.survives.expect("a write").into(), "{row:?}");
+    assert!(survived(row) <= listed.survives.expect("a write"), "{row:?}");
     assert_eq!((row.runs.len(), row.bytes_per_run), (2, 2 * MIB), "{row:?}");
     let (asked, effective) = (&row.settings.asked, &row.settings.effective);
     assert_eq!(row.latency_ns.unwrap().count, 2 * 2 * MIB / effective.bs_bytes, "{row:?}");

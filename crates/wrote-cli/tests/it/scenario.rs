@@ -102,7 +102,7 @@ impl Plan for OwnPlan {
             workload: NAME.into(),
             way: "fs::write".into(),
             view: Some(View::Files),
-            survives: Some(Survives::ProcessCrash.into()),
+            survives: Some(Survives::ProcessCrash),
             ..Row::default()
         };
         Ok(run.row(row, self.settings()))

@@ -1,6 +1,5 @@
 //! Checks of jobs, alone and together, before the run makes a file.
 
-use super::crew::sequence;
 use super::files::Files;
 use super::foresight::Foresight;
 use super::place::Identity;
@@ -9,6 +8,7 @@ use super::trial::Trial;
 use crate::buffers;
 use crate::spec::{BlockSizes, JobSpec};
 use crate::worker::header::HEADER_BYTES;
+use crate::worker::sequence::{Outline, Sequence};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
@@ -241,4 +241,13 @@ fn clash(group: &[&JobSpec], a: &JobSpec, b: &JobSpec) -> bool {
     let same_bytes = first.start < second.end && second.start < first.end;
     let waits = waits(group, b, a) && a.verify.is_none() && b.verify.is_none();
     same_bytes && (a.rw.write || b.rw.write) && a.does_io() && b.does_io() && !waits
+}
+
+/// Returns a job's operations, or an error if its files have no room for one.
+pub fn sequence(spec: &JobSpec, regions: Vec<Range<u64>>) -> Result<Sequence, Error> {
+    let outline = Outline { spec: spec.clone(), regions };
+    Sequence::new(outline).ok_or_else(|| {
+        let label = label(spec);
+        Error::Usage(format!("{label}: its files have no room for one block; give a larger size"))
+    })
 }

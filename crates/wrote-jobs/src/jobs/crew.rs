@@ -1,8 +1,7 @@
 //! The threads of a group, one for each job: its engine, its task and its report.
 
 use super::JobReport;
-use super::check::label;
-use super::check::{is_synchronous, most_bytes};
+use super::check::{is_synchronous, label, most_bytes, sequence};
 use super::files::{Ready, drop_pages, is_invalidated};
 use super::verify::read_back;
 use crate::buffers::buffers;
@@ -10,7 +9,6 @@ use crate::gates::Gate;
 use crate::spec::{Distribution, JobSpec, SyncEach};
 use crate::worker::sequence::{Outline, Sequence};
 use crate::worker::{Progress, Shared, Worker};
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wrote::FileOptions;
@@ -59,15 +57,6 @@ pub fn engine_options(specs: &[&JobSpec]) -> Vec<Options> {
         options
     };
     specs.iter().map(&mut of).collect()
-}
-
-/// Returns a job's operations, or an error if its files have no room for one.
-pub fn sequence(spec: &JobSpec, regions: Vec<Range<u64>>) -> Result<Sequence, Error> {
-    let outline = Outline { spec: spec.clone(), regions };
-    Sequence::new(outline).ok_or_else(|| {
-        let label = label(spec);
-        Error::Usage(format!("{label}: its files have no room for one block; give a larger size"))
-    })
 }
 
 /// Returns the fallbacks of a job besides its engine's.

@@ -1,7 +1,7 @@
 //! Runs one group: prepares its files, runs its jobs at once, and adds up their reports.
 
-use super::check::overlaps;
-use super::crew::{Jobs, engine_options, sequence};
+use super::check::{overlaps, sequence};
+use super::crew::{Jobs, engine_options};
 use super::files::Files;
 use super::files::Made;
 use super::{GroupReport, Held, Permissions, Watcher, span};

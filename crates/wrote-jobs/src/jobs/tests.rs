@@ -2,7 +2,7 @@
 
 mod stall;
 
-use super::crew::sequence;
+use super::check::sequence;
 use crate::spec::{JobSpec, Rw, SyncEach};
 use crate::worker::{DirectionReport, Done, Progress, Shared, Worker};
 use std::path::Path;

@@ -54,7 +54,7 @@ fn row(
 ) -> Row {
     let settings = settings::pair(jobs, direction, known);
     let run = run(group, jobs, direction);
-    let survives = (direction == Direction::Write).then(|| settings::survives(jobs, known).into());
+    let survives = (direction == Direction::Write).then(|| settings::survives(jobs, known));
     let row = Row {
         name,
         workload: format!("group {}", jobs[0].spec.group),

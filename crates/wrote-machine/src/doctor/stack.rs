@@ -1,6 +1,6 @@
 //! The devices below a file system, from its own down to the whole disks, as `/sys` shows them.
 
-use super::world::Root;
+use super::root::Root;
 use std::path::{Path, PathBuf};
 use wrote_result::doctor::Evidence;
 

@@ -1,6 +1,7 @@
 //! A row: one way of reading or writing, its runs and figures, and the view that shows it.
 
-use super::{CrashLeaves, Flush, SettingsPair, Spread, Survives, Sustained};
+use super::{CrashLeaves, Direction, Flush, Interval, Latency, Process};
+use super::{SettingsPair, Spread, Survives, Sustained};
 use crate::stats::{distinguishable, interval, median};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,17 +56,6 @@ pub struct Row {
     pub durable_histogram_ns: Option<String>,
     /// The throughput over time, in the scenario `sustained`.
     pub sustained: Option<Sustained>,
-}
-
-/// The direction of bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// From the file.
-    Read,
-    /// To the file.
-    #[default]
-    Write,
 }
 
 /// One run of one row.
@@ -287,63 +277,6 @@ pub fn fastest<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
     rows.reduce(|best, row| if row.throughput() > best.throughput() { row } else { best })
 }
 
-/// A median and its 95 % confidence interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Interval {
-    /// The median over the runs.
-    pub median: f64,
-    /// The interval's lower end.
-    pub ci95_low: f64,
-    /// The interval's upper end.
-    pub ci95_high: f64,
-}
-
-/// Latencies of one operation, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Latency {
-    /// The minimum.
-    pub min: u64,
-    /// The mean.
-    pub mean: f64,
-    /// The median.
-    pub p50: u64,
-    /// The 90th percentile.
-    pub p90: u64,
-    /// The 95th percentile.
-    pub p95: u64,
-    /// The 99th percentile.
-    pub p99: u64,
-    /// The 99.9th percentile.
-    pub p99_9: u64,
-    /// The maximum.
-    pub max: u64,
-    /// The sum.
-    #[serde(default)]
-    pub total: u64,
-    /// The number of operations.
-    pub count: u64,
-}
-
-impl Latency {
-    /// The fewest operations for a P99: one of them is slower.
-    pub const P99_COUNT_MIN: u64 = 100;
-    /// The fewest operations for a P99.9.
-    pub const P99_9_COUNT_MIN: u64 = 1000;
-
-    /// Returns the P99 to show or to judge by; `None` below [`Latency::P99_COUNT_MIN`] operations,
-    /// where it is but the maximum.
-    pub fn known_p99(&self) -> Option<u64> {
-        (self.count >= Latency::P99_COUNT_MIN).then_some(self.p99)
-    }
-
-    /// Returns the P99.9 to show; `None` below [`Latency::P99_9_COUNT_MIN`] operations.
-    pub fn known_p99_9(&self) -> Option<u64> {
-        (self.count >= Latency::P99_9_COUNT_MIN).then_some(self.p99_9)
-    }
-}
-
 /// The kind of a row's measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -375,17 +308,6 @@ pub struct Cell {
     pub side: String,
     /// The column: `registered`.
     pub head: String,
-}
-
-/// The arrivals of operations under a rate (fio's `rate_process`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Process {
-    /// At even intervals.
-    #[default]
-    Linear,
-    /// At random intervals, like independent requests: a Poisson process.
-    Poisson,
 }
 
 /// The least share of the requested rate that counts as reached.

@@ -316,7 +316,7 @@ fn workload(table: &Table, site: &Site, cache: Cache, doing: Vec<ProgramRuns>) -
         words: table.words(),
         bytes: bytes.unwrap_or_else(|| table.timing_bytes()),
         cache,
-        survives: table.survives(site.target).map(Into::into),
+        survives: table.survives(site.target),
         rows,
         failures,
     }

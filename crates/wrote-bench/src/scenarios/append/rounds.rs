@@ -136,7 +136,7 @@ impl scenario::Plan for Plan {
             workload: NAME.into(),
             way: way.words(),
             view: Some(View::Messages),
-            survives: Some(site.target.survives(way.strategy.acknowledged()).into()),
+            survives: Some(site.target.survives(way.strategy.acknowledged())),
             ..Row::default()
         };
         let mut run = run.row(row, asked);

@@ -100,7 +100,7 @@ impl scenario::Plan for Plan {
             workload: row.workload(),
             way: row.words().into(),
             view: Some(View::Saves),
-            survives: Some(row.survives(site.target).into()),
+            survives: Some(row.survives(site.target)),
             crash_leaves: Some(row.way.kind.leaves(row.state)),
             ..Row::default()
         };

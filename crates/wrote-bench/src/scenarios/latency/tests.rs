@@ -116,7 +116,7 @@ fn all_ways_in_turn_leave_no_file_and_time_every_save() {
         // Sequential, so together they take no longer than the runs.
         let elapsed_s: f64 = row.runs.iter().map(|run| run.elapsed_s).sum();
         assert!(all.mean * 7.0 <= elapsed_s * 1e9 * 1.001, "{}: {all:?}", row.name);
-        assert_eq!(row.survives, Some(saved.survives(&target).into()));
+        assert_eq!(row.survives, Some(saved.survives(&target)));
         let leaves = saved.way.kind.leaves(saved.state);
         assert_eq!(row.crash_leaves, Some(leaves));
         assert_eq!(row.settings.asked.sync, row.settings.effective.sync);

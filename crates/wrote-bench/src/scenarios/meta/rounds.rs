@@ -125,7 +125,7 @@ impl scenario::Plan for Plan {
             way: way.words.into(),
             view: Some(View::Metadata),
             direction: way.kind.direction(),
-            survives: way.kind.survives().map(Into::into),
+            survives: way.kind.survives(),
             ..Row::default()
         };
         let asked = way.settings(files, Some(SourceCache::Dropped));

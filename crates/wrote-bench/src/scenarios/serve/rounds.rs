@@ -103,7 +103,7 @@ impl scenario::Plan for Plan {
             workload: NAME.into(),
             way: way.words(),
             view: Some(View::Messages),
-            survives: Some(survives.into()),
+            survives: Some(survives),
             ..Row::default()
         };
         Ok(run.row(row, asked(self, way, count)))

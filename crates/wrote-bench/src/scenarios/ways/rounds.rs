@@ -97,7 +97,7 @@ impl scenario::Plan for Plan {
             way: way.words.into(),
             view: Some(View::Files),
             cell: way.cell(),
-            survives: Some(site.target.survives(way.acknowledged()).into()),
+            survives: Some(site.target.survives(way.acknowledged())),
             ..Row::default()
         };
         Ok(run.row(row, way.asked(self.sizes.of(way))))

@@ -1,7 +1,7 @@
 //! The files of ranks, one for each or regions of one, and the rank whose data a rank reads.
 
-use super::Peers;
-use crate::jobs::{Made, lay_out};
+use super::{Made, lay_out};
+use crate::peers::Peers;
 use crate::spec::{Fallocate, JobSpec};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::collections::BTreeMap;

@@ -1,15 +1,12 @@
 //! Merges one run of all ranks: the bytes of all, from the first start to the last end.
 
-use super::Places;
+use super::{Repeated, join, sum_up};
 use crate::jobs::{GroupReport, span_s};
-use crate::report::{Repeated, join, sum_up};
+use crate::peers::{Part, Places};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wrote_result::document::{Interval, Latency, RankRun, Row, Run, Sample, Spread, Sustained};
 use wrote_result::{Error, stats};
-
-/// A timed part of a run: its start and its end in seconds since 1970, by the clock of rank 0.
-pub type Part = (f64, f64);
 
 /// A run as one rank knows it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
