@@ -11,6 +11,7 @@ mod tests;
 use crate::burst;
 use crate::request::{Common, STREAM_BS_BYTES};
 use crate::scenario::{self, Call, Listed, Scenario};
+use crate::trial;
 use std::time::Duration;
 use wrote::Survives;
 use wrote_jobs::buffers::{buffers_bytes, check_buffers};
@@ -40,8 +41,13 @@ const IODEPTH: u32 = 16;
 const IDLE: Duration = Duration::from_secs(10);
 /// The maximum time of the second measurement.
 const RECOVERED_TIME_MAX: Duration = Duration::from_secs(10);
-/// The assumed speed if only the size is known.
+/// Of the bytes that a disk may be worn by, this fraction is left for the second measurement.
+const RECOVERED_PART: u64 = 5;
+/// The assumed speed if neither a limit nor a trial is known.
 const USUAL_BYTES_PER_S: f64 = 1e9;
+/// A trial writes at most this fraction of the run, so as not to use up the burst that the run is
+/// to find.
+const TRIAL_PART: u64 = 20;
 
 /// The settings of the scenario `sustained`.
 #[derive(Clone, Debug, Default)]
@@ -84,8 +90,11 @@ pub(crate) struct Plan {
     time: Option<Duration>,
     rate: Option<Rate>,
     idle: Duration,
-    /// The rate to which a control group limits the disk.
-    limit_bytes_per_s: Option<f64>,
+    /// The most bytes of both measurements; `u64::MAX` without a limit.
+    wear_bytes: u64,
+    /// The rate that was asked for, to which a control group limits the disk, or of a trial.
+    known_bytes_per_s: Option<f64>,
+    trial_bytes_max: u64,
 }
 
 impl Plan {
@@ -105,7 +114,10 @@ impl Plan {
             (Some(size), _) => size,
             (None, time) => most_bytes(time.unwrap_or(TIME), request.rate, bs_bytes),
         };
-        let size_bytes = size_bytes / bs_bytes * bs_bytes;
+        let idle = asked.idle.unwrap_or(IDLE);
+        let wear_bytes = request.written_bytes_max(target);
+        let kept_bytes = if idle.is_zero() { 0 } else { wear_bytes / RECOVERED_PART };
+        let size_bytes = size_bytes.min(wear_bytes - kept_bytes) / bs_bytes * bs_bytes;
         if size_bytes == 0 {
             return Err(Error::Usage(format!(
                 "--size: {NAME} needs at least one write, of {}",
@@ -123,7 +135,9 @@ impl Plan {
         if file_bytes == 0 {
             space::check(bs_bytes, bs_bytes, target)?;
         }
-        let limit_bytes_per_s = burst::most_bytes_per_s(&watch::limits(device_of(target)));
+        let device = device_of(target);
+        let limit = burst::most_bytes_per_s(&watch::limits(device));
+        let asked_for = request.rate.map(|rate| bytes_per_s(rate, bs_bytes));
         Ok(Some(Plan {
             bs_bytes,
             iodepth,
@@ -131,8 +145,10 @@ impl Plan {
             file_bytes,
             time,
             rate: request.rate,
-            idle: asked.idle.unwrap_or(IDLE),
-            limit_bytes_per_s,
+            idle,
+            wear_bytes,
+            known_bytes_per_s: limit.into_iter().chain(asked_for).min_by(f64::total_cmp),
+            trial_bytes_max: trial::bytes_max(request),
         }))
     }
 
@@ -151,15 +167,11 @@ impl Plan {
         }
     }
 
-    /// Returns whether it ends by bytes, not by time.
-    fn is_by_size(&self) -> bool {
-        self.time.is_none()
-    }
-
     /// Estimates the writing time before the pause.
     fn writing(&self) -> Duration {
-        let by_size = Duration::from_secs_f64(self.size_bytes as f64 / USUAL_BYTES_PER_S);
-        self.time.unwrap_or(by_size)
+        let by_size =
+            self.size_bytes as f64 / self.known_bytes_per_s.unwrap_or(USUAL_BYTES_PER_S);
+        self.time.unwrap_or(Duration::MAX).min(Duration::from_secs_f64(by_size))
     }
 
     /// Returns the time of the pause and the second measurement.
@@ -169,23 +181,28 @@ impl Plan {
 
     /// Returns the most bytes that the second measurement writes.
     fn recovered_bytes_max(&self) -> u64 {
-        if self.idle.is_zero() { 0 } else { self.size_bytes / 2 / self.bs_bytes * self.bs_bytes }
+        let most = (self.size_bytes / 2).min(self.wear_bytes - self.size_bytes);
+        if self.idle.is_zero() { 0 } else { most / self.bs_bytes * self.bs_bytes }
     }
 }
 
 fn most_bytes(time: Duration, rate: Option<Rate>, bs_bytes: u64) -> u64 {
     let most = time.as_secs_f64() * BYTES_PER_S_MAX as f64;
     let held = rate.map_or(f64::INFINITY, |rate| {
-        let distance_s = rate.mean_distance(bs_bytes).as_secs_f64();
         // Poisson arrivals may cluster a little.
-        2.0 * time.as_secs_f64() / distance_s.max(1e-9) * bs_bytes as f64
+        2.0 * time.as_secs_f64() * bytes_per_s(rate, bs_bytes)
     });
     most.min(held).max(bs_bytes as f64) as u64
+}
+
+fn bytes_per_s(rate: Rate, bs_bytes: u64) -> f64 {
+    bs_bytes as f64 / rate.mean_distance(bs_bytes).as_secs_f64().max(1e-9)
 }
 
 #[cfg(test)]
 mod plan_tests {
     use super::*;
+    use crate::request::Wear;
     use crate::sample::{Asked, asked, place};
     use crate::scenario::Bounds as _;
     use wrote::device::Target;
@@ -225,12 +242,27 @@ mod plan_tests {
     }
 
     #[test]
-    fn nobody_says_and_it_writes_for_a_minute_with_a_bound() {
-        let plan = plan(&asked(&[NAME]), &place(1 << 42, 1 << 41));
-        assert_eq!(plan.time, Some(TIME));
-        assert!(plan.size_bytes <= 60 * BYTES_PER_S_MAX);
-        assert_eq!(plan.size_bytes % plan.bs_bytes, 0);
-        assert_eq!(plan.file_bytes, plan.size_bytes);
+    fn by_default_it_writes_for_a_minute_and_no_more_than_a_measurement_may() {
+        let target = place(1 << 42, 1 << 41);
+        let most = |wear| {
+            let plan = plan(&Asked { wear, ..asked(&[NAME]) }, &target);
+            assert_eq!(plan.time, Some(TIME));
+            assert_eq!(plan.size_bytes % plan.bs_bytes, 0);
+            assert_eq!(plan.file_bytes, plan.size_bytes);
+            assert!(plan.recovered_bytes_max() > 0);
+            assert_eq!(plan.written_bytes(), Some(plan.written_bytes_max()));
+            plan.written_bytes_max()
+        };
+        assert!((9_000_000_000..=10_000_000_000).contains(&most(None)));
+        assert!((800_000_000..=1_000_000_000).contains(&most(Some(Wear::Low))));
+    }
+
+    #[test]
+    fn a_time_is_written_whole_and_bounded_by_what_drives_can_do() {
+        let request = Asked { time: Some(TIME), ..asked(&[NAME]) };
+        let plan = plan(&request, &place(1 << 42, 1 << 41));
+        assert_eq!((plan.time, plan.written_bytes()), (Some(TIME), None));
+        assert!(plan.size_bytes > 59 * BYTES_PER_S_MAX && plan.size_bytes <= 60 * BYTES_PER_S_MAX);
     }
 
     #[test]

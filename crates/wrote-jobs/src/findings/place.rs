@@ -84,7 +84,8 @@ pub(super) fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
     }
     let text = format!(
         "burst, not sustained: the whole run wrote {}, and drives with fast caches of 4 to 592 GB \
-         are sold; measure whether this one slows down with `wrote bench --only sustained`",
+         are sold; measure whether this one slows down with `wrote bench --only sustained \
+         --size 100G`",
         bytes(written_bytes)
     );
     Finding::info("within-drive-cache", text)

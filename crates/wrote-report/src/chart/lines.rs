@@ -5,11 +5,14 @@ use super::canvas::{Canvas, text_width};
 use super::plot::{Layout, Picture, Reference, field};
 use plotters::style::text_anchor::{HPos, VPos};
 
+/// The height of a small chart.
+const SMALL_PX: u32 = 200;
+
 /// The marks of a chart, in the coordinates of its axes.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    /// Its height in both layouts; `None` where each has its own.
-    pub height: Option<u32>,
+    /// One of many beside each other.
+    pub is_small: bool,
     pub bars: Vec<Bar>,
     /// Upright lines.
     pub references: Vec<Reference>,
@@ -54,9 +57,9 @@ pub struct Spot {
 
 /// Draws bars, then references, then lines over the `axes` of a layout: along, and up.
 pub fn lines(label: &str, axes: impl Fn(Layout) -> (Axis, Axis), of: &Lines) -> Picture {
-    Picture::of(label, |layout| {
+    let draw = |layout: Layout| {
         let (x, y) = axes(layout);
-        let height = of.height.unwrap_or_else(|| layout.field_height());
+        let height = if of.is_small { SMALL_PX } else { layout.field_height() };
         let canvas = Canvas::new(layout.width(), height);
         let area = canvas.area();
         let mut plot = field(&canvas, &area, &x, &y);
@@ -98,7 +101,8 @@ pub fn lines(label: &str, axes: impl Fn(Layout) -> (Axis, Axis), of: &Lines) -> 
             }
         }
         canvas
-    })
+    };
+    if of.is_small { Picture::small(label, draw) } else { Picture::of(label, draw) }
 }
 
 #[cfg(test)]

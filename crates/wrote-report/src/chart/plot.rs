@@ -85,6 +85,17 @@ impl Picture {
             narrow: draw(Layout::Narrow).svg(label, "narrow"),
         }
     }
+
+    /// Draws a chart that is as wide as a phone everywhere, to stand beside others.
+    pub fn small(label: &str, draw: impl Fn(Layout) -> Canvas) -> Picture {
+        let wide = draw(Layout::Narrow).svg(label, "small");
+        Picture { wide, narrow: String::new() }
+    }
+
+    /// Returns whether it stands beside others.
+    pub fn is_small(&self) -> bool {
+        self.narrow.is_empty()
+    }
 }
 
 /// Returns the result of drawing on a canvas, which never fails.

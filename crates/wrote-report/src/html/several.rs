@@ -250,7 +250,7 @@ fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
         let before = number.checked_sub(1).and_then(|before| verdicts[before].get(name));
         before.copied().unwrap_or(Verdict::NoDetectableDifference)
     };
-    let mut blocks = Vec::new();
+    let mut figures = Vec::new();
     for across in across.iter().take(LINES_MAX) {
         let is_counted = across.rows.iter().flatten().all(|row| is_counted(row));
         let moments = across.rows.iter().enumerate().filter_map(|(number, row)| {
@@ -280,7 +280,7 @@ fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
             true => (per_second, "operations per second, more is better"),
             false => (rate, "throughput, more is better"),
         };
-        let figure = Figure {
+        figures.push(Figure {
             question: across.name.into(),
             picture: over_time(&format!("{} over time", across.name), words, spots, word, axis),
             legend: Vec::new(),
@@ -289,12 +289,12 @@ fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
                 1 => "1 detectable change from one result to the next.".into(),
                 more => format!("{more} detectable changes from one result to the next."),
             },
-        };
-        blocks.push(Block::figures(move || vec![figure.clone()]));
+        });
     }
-    if blocks.is_empty() {
+    if figures.is_empty() {
         return None;
     }
+    let mut blocks = vec![Block::figures(move || figures.clone())];
     if let Some(more) = across.len().checked_sub(LINES_MAX + 1) {
         let more = more + 1;
         let note = format!("{more} more rows stand in the tables below.");
@@ -321,15 +321,15 @@ fn over_time(
     let [first, last] = [dots.first(), dots.last()].map(|spot| spot.map_or(0.0, |of| of.at.0));
     let span = (last - first).max(1.0);
     let ticks = dots.iter().map(|spot| spot.at.0).zip(words).collect();
-    let title = "start of the measurement, UTC".into();
+    let title = "measured at, UTC".into();
     let x = Axis { min: first - span * 0.08, max: last + span * 0.08, ticks, title };
     let most = dots.iter().map(|spot| spot.at.1).fold(0.0, f64::max);
     let high = |spot: &Spot| spot.whisker.map_or(spot.at.1, |(_, high)| high);
     let top = dots.iter().map(high).fold(most, f64::max).min(2.0 * most) * 1.12;
-    let y = Axis::from_zero(top, 4, word, axis);
+    let y = Axis::from_zero(top, 3, word, axis);
     let points = dots.iter().map(|spot| spot.at).collect();
     let line = Line { class: String::new(), title: label.into(), points, dots, radius: 5 };
-    let drawn = Lines { height: Some(230), lines: vec![line], ..Lines::default() };
+    let drawn = Lines { is_small: true, lines: vec![line], ..Lines::default() };
     lines(label, |_| (x.clone(), y.clone()), &drawn)
 }
 

@@ -110,7 +110,7 @@ fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Fin
     if has_cache && known > 0 {
         text += &format!(
             "; of {} drives of 1 or 2 TB that reviewers wrote full, {known} take more before they \
-             slow down, up to {} GB",
+             slow down, up to {} GB; --size writes more",
             KNOWN_CACHES_GB.len(),
             KNOWN_CACHES_GB[KNOWN_CACHES_GB.len() - 1],
         );
@@ -233,7 +233,8 @@ mod tests {
         assert_eq!(
             found[0].text,
             "no cliff within 100 GB (sustained/direct-io_uring); of 7 drives of 1 or 2 TB that \
-             reviewers wrote full, 5 take more before they slow down, up to 700 GB"
+             reviewers wrote full, 5 take more before they slow down, up to 700 GB; --size \
+             writes more"
         );
         let mut small = long(&[2.0; 100], &[]);
         small.sustained.as_mut().unwrap().file_bytes = 10_000_000_000;

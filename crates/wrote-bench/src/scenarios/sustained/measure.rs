@@ -2,11 +2,12 @@
 
 use super::change::changes;
 use super::change::{interval, until};
-use super::{NAME, Plan, RECOVERED_TIME_MAX, ROW, WORDS};
+use super::{NAME, Plan, RECOVERED_TIME_MAX, ROW, TRIAL_PART, WORDS};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario;
 use crate::scenario::Site;
+use crate::trial::Trial;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -56,11 +57,21 @@ impl scenario::Bounds for Plan {
     }
 
     fn written_bytes(&self) -> Option<u64> {
-        if self.is_by_size() {
-            return Some(self.written_bytes_max());
+        match (self.known_bytes_per_s.zip(self.time), self.wear_bytes) {
+            (Some((bytes_per_s, time)), _) => {
+                Some(((bytes_per_s * time.as_secs_f64()) as u64).min(self.size_bytes))
+            }
+            (None, u64::MAX) if self.time.is_some() => None,
+            (None, _) => Some(self.written_bytes_max()),
         }
-        let expected = self.limit_bytes_per_s? * self.time?.as_secs_f64();
-        Some((expected as u64).min(self.size_bytes))
+    }
+
+    fn wants_trial(&self) -> bool {
+        self.known_bytes_per_s.is_none() && self.size_bytes / TRIAL_PART >= self.trial_bytes_max
+    }
+
+    fn learn(&mut self, trial: Trial) {
+        self.known_bytes_per_s = Some(trial.bytes_per_s);
     }
 
     fn estimate(&self) -> Duration {
