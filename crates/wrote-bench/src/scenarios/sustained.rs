@@ -92,8 +92,10 @@ pub(crate) struct Plan {
     idle: Duration,
     /// The most bytes of both measurements; `u64::MAX` without a limit.
     wear_bytes: u64,
-    /// The rate that was asked for, to which a control group limits the disk, or of a trial.
+    /// The rate that was asked for, or to which a control group limits the disk.
     known_bytes_per_s: Option<f64>,
+    /// The rate of a trial.
+    tried_bytes_per_s: Option<f64>,
     trial_bytes_max: u64,
 }
 
@@ -148,6 +150,7 @@ impl Plan {
             idle,
             wear_bytes,
             known_bytes_per_s: limit.into_iter().chain(asked_for).min_by(f64::total_cmp),
+            tried_bytes_per_s: None,
             trial_bytes_max: trial::bytes_max(request),
         }))
     }
@@ -167,10 +170,14 @@ impl Plan {
         }
     }
 
+    fn expected_bytes_per_s(&self) -> Option<f64> {
+        self.known_bytes_per_s.or(self.tried_bytes_per_s)
+    }
+
     /// Estimates the writing time before the pause.
     fn writing(&self) -> Duration {
         let by_size =
-            self.size_bytes as f64 / self.known_bytes_per_s.unwrap_or(USUAL_BYTES_PER_S);
+            self.size_bytes as f64 / self.expected_bytes_per_s().unwrap_or(USUAL_BYTES_PER_S);
         self.time.unwrap_or(Duration::MAX).min(Duration::from_secs_f64(by_size))
     }
 

@@ -285,7 +285,7 @@ fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
             picture: over_time(&format!("{} over time", across.name), words, spots, word, axis),
             legend: Vec::new(),
             note: match changes {
-                0 => "No detectable change from one result to the next.".into(),
+                0 => String::new(),
                 1 => "1 detectable change from one result to the next.".into(),
                 more => format!("{more} detectable changes from one result to the next."),
             },

@@ -57,7 +57,7 @@ impl scenario::Bounds for Plan {
     }
 
     fn written_bytes(&self) -> Option<u64> {
-        match (self.known_bytes_per_s.zip(self.time), self.wear_bytes) {
+        match (self.expected_bytes_per_s().zip(self.time), self.wear_bytes) {
             (Some((bytes_per_s, time)), _) => {
                 Some(((bytes_per_s * time.as_secs_f64()) as u64).min(self.size_bytes))
             }
@@ -71,7 +71,7 @@ impl scenario::Bounds for Plan {
     }
 
     fn learn(&mut self, trial: Trial) {
-        self.known_bytes_per_s = Some(trial.bytes_per_s);
+        self.tried_bytes_per_s = Some(trial.bytes_per_s);
     }
 
     fn estimate(&self) -> Duration {
