@@ -6,11 +6,65 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fmt;
 
-/// Values that a person or a script may give, between bars. Names of files come from `world.rs`.
-const VALUES: &str = "0|1|2|7|64|4096|-1|-0|+3|1e3|0x10|18446744073709551615|18446744073709551616|\
-    99999999999999999999999999|1.5|nan|4k|4K|1M|64KiB|1GB|1EiB|0B|k|1 M|4k,4k|4k,|,|1ms|\
-    100ms|1s|0s|1h|-1s|5%|100%|-5%|1e309%|5000|1MB/s|| |-|--|table|json|csv|markdown|\
-    fio-json|no|always|everysec|auto|ladder|peak,rand|c,rust";
+/// Values that a person or a script may give. Names of files come from `world.rs`.
+const VALUES: [&str; 56] = [
+    "0",
+    "1",
+    "2",
+    "7",
+    "64",
+    "4096",
+    "-1",
+    "-0",
+    "+3",
+    "1e3",
+    "0x10",
+    "18446744073709551615",
+    "18446744073709551616",
+    "99999999999999999999999999",
+    "1.5",
+    "nan",
+    "4k",
+    "4K",
+    "1M",
+    "64KiB",
+    "1GB",
+    "1EiB",
+    "0B",
+    "k",
+    "1 M",
+    "4k,4k",
+    "4k,",
+    ",",
+    "1ms",
+    "100ms",
+    "1s",
+    "0s",
+    "1h",
+    "-1s",
+    "5%",
+    "100%",
+    "-5%",
+    "1e309%",
+    "5000",
+    "1MB/s",
+    "",
+    " ",
+    "-",
+    "--",
+    "table",
+    "json",
+    "csv",
+    "markdown",
+    "fio-json",
+    "no",
+    "always",
+    "everysec",
+    "auto",
+    "ladder",
+    "peak,rand",
+    "c,rust",
+];
 /// Values that no terminal and no parser should see.
 const ODD: [&str; 8] = [
     "\u{1b}[31mred\u{1b}[0m",
@@ -156,12 +210,11 @@ impl Drawer {
 }
 
 fn value(random: &mut Xoshiro256PlusPlus) -> String {
-    let values: Vec<&str> = VALUES.split('|').collect();
     match random.random_range(0..10) {
         0 => (*ODD.choose(random).expect("not empty")).to_owned(),
         1 => path(random),
         2 => random.random_range(0..10_000_u32).to_string(),
-        _ => (*values.choose(random).expect("not empty")).to_owned(),
+        _ => (*VALUES.choose(random).expect("not empty")).to_owned(),
     }
 }
 

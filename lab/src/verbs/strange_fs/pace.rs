@@ -142,9 +142,12 @@ impl Pace {
     }
 }
 
-/// Reads bytes per second: `400MB/s`, `400MB`.
+/// Reads bytes per second, more than zero: `400MB/s`, `400MB`.
 fn rate(text: &str) -> Result<u64, String> {
-    parse_size(text.strip_suffix("/s").unwrap_or(text))
+    match parse_size(text.strip_suffix("/s").unwrap_or(text))? {
+        0 => Err("at 0 bytes a second nothing would ever end".into()),
+        rate => Ok(rate),
+    }
 }
 
 /// Returns the duration of `bytes` at a rate; zero without a rate.
@@ -181,6 +184,13 @@ mod tests {
             (now - start).as_secs_f64()
         };
         pieces.iter().copied().map(&mut answered).collect()
+    }
+
+    #[test]
+    fn a_rate_is_more_than_nothing() {
+        assert_eq!(rate("40MB/s"), Ok(40_000_000));
+        assert_eq!(rate("40000000"), Ok(40_000_000));
+        assert!(rate("0").is_err());
     }
 
     #[test]
