@@ -81,7 +81,7 @@ pub fn open_log(
 #[napi]
 impl Log {
     /// Appends a record for `promise`, and returns its sequence. Without room it returns none, and
-    /// `answers` tells when there is some.
+    /// `answers` has `has_room` once there is some.
     #[napi(catch_unwind)]
     pub fn append(
         &self,

@@ -1,11 +1,10 @@
 //! The result document of jobs that several ranks ran at once.
 
 use super::merge::{Facts, merged};
-use super::{About, Before, JobFile, document, evidence, row};
+use super::{About, Before, JobFile, Repeated, document, evidence, row};
 use crate::findings::{self, Sharing, User, Whole};
 use crate::jobs::{JobReport, span_s};
 use crate::peers::Peers;
-use crate::report::Repeated;
 use wrote_result::Error;
 use wrote_result::document::{Document, RankFiles, Row};
 

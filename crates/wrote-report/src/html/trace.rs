@@ -51,18 +51,16 @@ fn times(trace: &Trace) -> Figure {
     let across = |value: f64, title: String| Reference { value: value * 1e9, title, word: "" };
     let mut answers: Vec<Reference> =
         of.answers.iter().map(|calls| across(calls.to_s, words(calls))).collect();
-    if trace.acknowledged_by == Ack::Exit {
-        answers
-            .push(across(trace.elapsed_s, format!("end, at {}", units::seconds(trace.elapsed_s))));
+    let ends = trace.acknowledged_by == Ack::Exit;
+    if ends {
+        let title = format!("end, at {}", units::seconds(trace.elapsed_s));
+        answers.push(across(trace.elapsed_s, title));
     }
     let legend = [
         ("process-crash", "written, resized (upper line)"),
         ("power-loss", "flushed (middle line), or its folder (lower line)"),
         ("read", "made, renamed, linked, unlinked (lower line)"),
-        (
-            "reference",
-            if trace.acknowledged_by == Ack::Exit { "end of the program" } else { "answer" },
-        ),
+        ("reference", if ends { "end of the program" } else { "answer" }),
     ];
     let legend = legend.map(|(class, text)| (class.into(), text.into())).into();
     let note = match of.more_files {

@@ -1,7 +1,9 @@
 //! A row: one way of reading or writing, its runs and figures, and the view that shows it.
 
-use super::{CrashLeaves, Direction, Flush, Interval, Latency, Process};
-use super::{SettingsPair, Spread, Survives, Sustained};
+use super::{
+    CrashLeaves, Direction, Flush, Interval, Latency, Process, SettingsPair, Spread, Survives,
+    Sustained,
+};
 use crate::stats::{distinguishable, interval, median};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

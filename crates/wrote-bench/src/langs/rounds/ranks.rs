@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wrote_jobs::histogram;
 use wrote_jobs::peers::{Part, Peers};
-use wrote_jobs::report::Repeated;
-use wrote_jobs::report::{Facts, merged};
+use wrote_jobs::report::{Facts, Repeated, merged};
 use wrote_result::document::{self, Row};
 use wrote_result::{Error, stats};
 
