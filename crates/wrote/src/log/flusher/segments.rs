@@ -126,15 +126,18 @@ impl Flusher {
 
     /// Makes the segments before the current one durable, except the last `left`.
     pub(super) fn flush_earlier(&mut self, state: &LogState, left: usize) -> Result<(), Error> {
-        self.seal(state, state.durable.done())?;
-        while self.unflushed.len() > left {
+        loop {
+            // A batch in flight may become durable by its own write, and then no flush seals.
+            self.seal(state, state.durable.done())?;
+            if self.unflushed.len() <= left {
+                return Ok(());
+            }
             if matches!(self.flush, Flush::Idle) {
                 self.flush = Flush::Wanted(self.taken);
             }
             self.start_flush(state)?;
             self.reap(state)?;
         }
-        Ok(())
     }
 
     fn leave_segment(&mut self, state: &LogState) {
@@ -661,6 +664,32 @@ mod tests {
             }
             assert_eq!(absorbs(), stays, "{sync:?}");
         }
+    }
+
+    #[test]
+    fn lines_go_on_in_the_next_file_while_the_last_becomes_durable_by_its_own_write() {
+        let sim = Sim::new(1);
+        let options = small().sync(SyncPolicy::Always).format(Format::Lines);
+        let log = options.on(&sim.disk()).open(folder()).unwrap();
+        let (driver, mut begun_beside) = (log.driver(), 0);
+        for _ in 0..40 {
+            let segments = log.stats().segments;
+            let tickets = [b'a', b'b'].map(|byte| {
+                let ticket = log.append(&[byte; 1700]).unwrap();
+                driver.state.durable.want(ticket.sequence() + 1);
+                let _ = driver.state.claims.close_open();
+                // Waits for no write.
+                let start = |flusher: &mut Flusher| flusher.start_batches(&driver.state);
+                assert!(driver.visit(start).unwrap());
+                ticket
+            });
+            let is_by_itself = log.stats().durable_sequence == tickets[0].sequence() + 1;
+            begun_beside += u32::from(is_by_itself && log.stats().segments > segments);
+            tickets.into_iter().for_each(|ticket| ticket.wait().unwrap());
+        }
+        assert!(begun_beside > 5, "{begun_beside}");
+        log.close().unwrap();
+        assert_eq!(log.reader(0).unwrap().count(), 80);
     }
 
     #[test]
