@@ -5,10 +5,10 @@ use crate::model::Model;
 use std::collections::{BTreeMap, HashMap};
 use wrote_result::trace::How;
 
-/// Write sizes are counted exactly up to this size, and by their leading bits above it.
-const EXACT_BYTES: u64 = 1 << 12;
-/// Leading bits kept for larger sizes, which are then at most 1/64 too small.
-const KEPT_BITS: u32 = 6;
+/// The most sizes that are counted in a file. Beyond it, near ones are counted as one.
+const SIZES_MAX: usize = 128;
+/// The leading bits of a size that are kept where there are few: sizes below 4096 are exact.
+const KEPT_BITS: u32 = 12;
 
 #[derive(Debug, Default)]
 pub struct Accounts {
@@ -41,8 +41,10 @@ pub struct Account {
     pub last_end: u64,
     pub size_bytes: u64,
     pub first_write_ns: Option<u64>,
-    /// The number of writes of each size.
+    /// The number of writes of each size, rounded down.
     pub sizes: BTreeMap<u64, u64>,
+    /// The last bits of sizes that were dropped so that there are few.
+    pub dropped_bits: u32,
     /// The size before the first write.
     pub size_before: u64,
     pub is_new: bool,
@@ -57,6 +59,17 @@ impl Account {
     /// Returns the number of flushes, counting durable writes as flushes.
     pub fn flushes_in_all(&self) -> u64 {
         self.flushes + self.durable_writes
+    }
+
+    fn count_size(&mut self, size_bytes: u64) {
+        *self.sizes.entry(rounded(size_bytes, KEPT_BITS - self.dropped_bits)).or_default() += 1;
+        while self.sizes.len() > SIZES_MAX {
+            self.dropped_bits += 1;
+            for (size_bytes, count) in std::mem::take(&mut self.sizes) {
+                let rounded = rounded(size_bytes, KEPT_BITS - self.dropped_bits);
+                *self.sizes.entry(rounded).or_default() += count;
+            }
+        }
     }
 
     fn spend(&mut self, call: &Call) {
@@ -127,7 +140,7 @@ impl Accounts {
                 account.flush_ns += if how.is_durable { call.took_ns } else { 0 };
                 account.spend(call);
                 account.is_changed |= bytes.start < account.size_before;
-                *account.sizes.entry(rounded(count)).or_default() += 1;
+                account.count_size(count);
             }
             Act::Resize { file, to_bytes, .. } => {
                 let account = self.account(*file);
@@ -158,33 +171,50 @@ impl Accounts {
         }
     }
 
+    /// Forgets a removed file.
+    pub fn forget(&mut self, file: FileId) {
+        self.files.remove(&file);
+    }
+
     fn account(&mut self, file: FileId) -> &mut Account {
         self.files.entry(file).or_default()
     }
 }
 
-/// Drops low bits that don't matter to readers, to limit the number of distinct sizes.
-fn rounded(size_bytes: u64) -> u64 {
-    match size_bytes {
-        ..EXACT_BYTES => size_bytes,
-        _ => {
-            let shift = u64::BITS - size_bytes.leading_zeros() - KEPT_BITS;
-            size_bytes >> shift << shift
-        }
-    }
+/// Keeps the leading bits.
+fn rounded(size_bytes: u64, kept_bits: u32) -> u64 {
+    let shift = (u64::BITS - size_bytes.leading_zeros()).saturating_sub(kept_bits);
+    size_bytes >> shift << shift
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn of_sizes(sizes: impl Iterator<Item = u64>) -> Account {
+        let mut account = Account::default();
+        for size in sizes {
+            account.count_size(size);
+            account.writes += 1;
+        }
+        account
+    }
+
     #[test]
-    fn a_size_is_rounded_by_less_than_its_third_digit() {
-        assert_eq!(rounded(4095), 4095);
-        assert_eq!(rounded(1 << 20), 1 << 20);
-        for size_bytes in [4097, 65_000, 999_999, u64::MAX] {
-            let off = size_bytes - rounded(size_bytes);
-            assert!(off * 32 < size_bytes, "{size_bytes}");
+    fn few_sizes_are_kept_to_their_third_digit() {
+        let account = of_sizes((1..=100).map(|number| number * 9_999));
+        assert_eq!(account.sizes.len(), 100);
+        assert!(account.sizes.keys().zip(1..).all(|(size, number)| number * 9_999 - size < 256));
+    }
+
+    #[test]
+    fn many_sizes_share_one_where_they_are_near_each_other() {
+        for step in [1, 997, 1 << 40] {
+            let account = of_sizes((1..=10_000).map(|number| number * step));
+            assert!(account.sizes.len() <= SIZES_MAX, "{}", account.sizes.len());
+            assert_eq!(account.sizes.values().sum::<u64>(), 10_000);
+            let (median, real) = (account.write_p50_bytes(), 5000 * step);
+            assert!(median <= real && real - median <= real / 8, "{median} {real}");
         }
     }
 

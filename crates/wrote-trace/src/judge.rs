@@ -24,6 +24,8 @@ const MANY_FLUSHES: u64 = 100;
 /// Bytes that a flush can carry at no extra cost.
 const SMALL_FLUSH_BYTES: u64 = 4096;
 const EVIDENCE_MAX: usize = 20;
+/// The most removed names that are remembered.
+const UNLINKS_MAX: usize = 1 << 16;
 const NAMES_MAX: usize = 3;
 
 /// Examines each call before the model processes it.
@@ -35,7 +37,7 @@ pub struct Judge {
     /// When each removed name was removed, until a file gets the name again.
     unlinked: HashMap<PathBuf, Point>,
     /// Durable files removed from a folder that was not flushed since, with times.
-    unflushed_unlinks: HashMap<FileId, Vec<(PathBuf, Point)>>,
+    unflushed_unlinks: HashMap<FileId, HashMap<PathBuf, Point>>,
     /// Files that were not durable when the program communicated with the outside, with the first
     /// such time.
     told_early: HashMap<FileId, Point>,
@@ -107,11 +109,15 @@ impl Judge {
                 self.take_name(to, at);
             }
             Act::Unlink { file, name } => {
+                // The names of a removed folder come back with the folder alone.
+                self.unflushed_unlinks.remove(file);
                 let was_durable = model.survives(*file, Promise::Seen) == Survives::PowerLoss;
-                if was_durable {
+                if was_durable && self.unlinked.len() < UNLINKS_MAX {
                     self.unlinked.insert(name.path.clone(), at);
-                    let unlinks = self.unflushed_unlinks.entry(name.folder).or_default();
-                    unlinks.push((name.path.clone(), at));
+                }
+                let unlinks = self.unflushed_unlinks.entry(name.folder).or_default();
+                if was_durable && unlinks.len() < UNLINKS_MAX {
+                    unlinks.insert(name.path.clone(), at);
                 }
             }
             Act::Tell => self.tell(model, at),
@@ -194,7 +200,7 @@ impl Judge {
     /// the name was removed.
     fn forget_unlink(&mut self, name: &Name) -> Option<Point> {
         if let Some(unlinks) = self.unflushed_unlinks.get_mut(&name.folder) {
-            unlinks.retain(|(path, _)| *path != name.path);
+            unlinks.remove(&name.path);
         }
         self.unlinked.remove(&name.path)
     }
@@ -207,17 +213,15 @@ impl Judge {
     }
 
     fn tell(&mut self, model: &Model, at: Point) {
-        let early = model.files().filter(|(id, file)| {
-            // Only changes by the program can come too late.
-            let is_changed = file.is_dirty() || file.is_new || file.is_renamed();
-            is_changed
-                && !file.is_removed
-                && !is_in_memory(model, *id)
-                && model.survives(*id, Promise::Seen) < Survives::PowerLoss
-        });
-        for (file, _) in early {
+        for file in model.unsafe_files().filter(|file| !is_in_memory(model, *file)) {
             self.told_early.entry(file).or_insert(at);
         }
+    }
+
+    /// Forgets a removed file.
+    pub fn forget(&mut self, file: FileId) {
+        self.files.remove(&file);
+        self.told_early.remove(&file);
     }
 
     /// Returns the findings on files for which `is_meant` holds, after the program has ended. Paths

@@ -179,6 +179,11 @@ impl Desk {
         self.judge.see(&self.model, &self.accounts, call);
         self.model.see(call);
         self.judge.after(&self.model, call);
+        for file in self.model.forget_removed() {
+            self.accounts.forget(file);
+            self.timelines.forget(file);
+            self.judge.forget(file);
+        }
     }
 
     fn jobs(&self, request: &TraceRequest) -> Option<Jobs> {

@@ -6,7 +6,7 @@
 
 use crate::call::{Act, Call, FileId, How, Name, Storage};
 use rangemap::RangeSet;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use wrote::Survives;
@@ -21,10 +21,17 @@ pub enum Promise {
     Seen,
 }
 
+/// The removed files that are known at least: they may be open, or get a name again.
+const REMOVED_MIN: usize = 1 << 13;
+
 /// All files that a program has used.
 #[derive(Debug, Default)]
 pub struct Model {
     files: HashMap<FileId, File>,
+    /// Removed files, the latest last. Some may have come back.
+    removed: Vec<FileId>,
+    /// The files that may not be durable.
+    changed: HashSet<FileId>,
     /// Files with a name in a folder that was not flushed since.
     unflushed_names: HashMap<FileId, BTreeSet<FileId>>,
     storages: HashMap<u64, Storage>,
@@ -37,8 +44,6 @@ pub struct File {
     pub name: Option<Name>,
     /// Whether its last name was removed.
     pub is_removed: bool,
-    /// Whether the program created it.
-    pub is_new: bool,
     /// Whether it has a writable mapping, whose writes are not observed.
     pub is_mapped: bool,
     /// Whether it is a folder created by the program.
@@ -74,6 +79,11 @@ impl File {
     /// Returns whether data or size have unflushed changes.
     pub fn is_dirty(&self) -> bool {
         !self.dirty.is_empty() || self.is_resized
+    }
+
+    /// Returns whether data, size or name have changes that a power cut may undo.
+    fn is_changed(&self) -> bool {
+        self.is_dirty() || !self.has_durable_name(Promise::Seen)
     }
 
     /// Returns whether durable bytes were cut, and no flush has made that durable.
@@ -180,6 +190,26 @@ impl Model {
         self.files.iter().map(|(id, file)| (*id, file))
     }
 
+    /// Returns the files that the program has changed and not made durable.
+    pub fn unsafe_files(&self) -> impl Iterator<Item = FileId> {
+        let is_unsafe = |file: &FileId| self.survives(*file, Promise::Seen) < Survives::PowerLoss;
+        self.changed.iter().copied().filter(is_unsafe)
+    }
+
+    /// Forgets the files that were removed first, where there are many. Returns them.
+    pub fn forget_removed(&mut self) -> Vec<FileId> {
+        if self.removed.len() < 2 * REMOVED_MIN {
+            return Vec::new();
+        }
+        let mut oldest: Vec<FileId> = self.removed.drain(..REMOVED_MIN).collect();
+        oldest.retain(|file| self.files.get(file).is_some_and(|known| known.is_removed));
+        for file in &oldest {
+            self.files.remove(file);
+            self.changed.remove(file);
+        }
+        oldest
+    }
+
     /// Returns the files whose names a flush of this folder makes durable.
     pub fn unflushed_names(&self, folder: FileId) -> impl Iterator<Item = FileId> {
         self.unflushed_names.get(&folder).into_iter().flatten().copied()
@@ -242,20 +272,22 @@ impl Model {
                 self.known(*file).is_folder = true;
             }
             Act::Write { file, bytes, how, .. } => {
-                self.known(*file).write(bytes.clone(), *how);
+                self.changed(*file).write(bytes.clone(), *how);
                 if how.is_durable && self.known(*file).naming == Naming::Made {
                     self.known(*file).naming = Naming::MadeAndFlushed;
                 }
             }
-            Act::Empty { file, size_bytes } => self.known(*file).resize(*size_bytes, 0),
+            Act::Empty { file, size_bytes } => self.changed(*file).resize(*size_bytes, 0),
             Act::Resize { file, from_bytes, to_bytes } => {
-                self.known(*file).resize(*from_bytes, *to_bytes);
+                self.changed(*file).resize(*from_bytes, *to_bytes);
             }
-            Act::Map { file } => self.known(*file).is_mapped = true,
+            Act::Map { file } => self.changed(*file).is_mapped = true,
             Act::Flush { file, failed: None } => {
                 self.known(*file).flush();
+                self.settle(*file);
                 for named in self.unflushed_names.remove(file).unwrap_or_default() {
                     self.known(named).naming = Naming::Durable;
+                    self.settle(named);
                 }
             }
             Act::FlushAll { device } => {
@@ -265,6 +297,8 @@ impl Model {
                     file.naming = Naming::Durable;
                 }
                 self.unflushed_names.retain(|folder, _| !is_meant(folder));
+                let Model { files, changed, .. } = self;
+                changed.retain(|file| files.get(file).is_some_and(File::is_changed));
             }
             Act::Rename { file, from, to, replaced } => {
                 if self.known(*file).is_folder {
@@ -303,11 +337,29 @@ impl Model {
         self.files.entry(file).or_default()
     }
 
+    /// A file that a call changes. It is a forgotten one if it is unknown: all others were found or
+    /// made before.
+    fn changed(&mut self, file: FileId) -> &mut File {
+        let forgotten = || File { is_removed: true, ..File::default() };
+        let known = self.files.entry(file).or_insert_with(forgotten);
+        if !known.is_removed {
+            self.changed.insert(file);
+        }
+        known
+    }
+
+    /// Handles a flush of a file or of its name.
+    fn settle(&mut self, file: FileId) {
+        if self.files.get(&file).is_none_or(|known| !known.is_changed()) {
+            self.changed.remove(&file);
+        }
+    }
+
     /// Adds a new file. An earlier file with this inode is gone.
     fn make(&mut self, file: FileId, name: Option<Name>) {
         self.forget_name(file);
         // A file without a name counts as removed.
-        let made = File { is_new: true, is_removed: name.is_none(), ..File::default() };
+        let made = File { is_removed: name.is_none(), ..File::default() };
         self.files.insert(file, made);
         if let Some(name) = name {
             self.name(file, name, Naming::Made);
@@ -317,6 +369,7 @@ impl Model {
     fn name(&mut self, file: FileId, name: Name, naming: Naming) {
         self.forget_name(file);
         self.unflushed_names.entry(name.folder).or_default().insert(file);
+        self.changed.insert(file);
         let known = self.known(file);
         known.naming = naming;
         known.name = Some(name);
@@ -334,7 +387,9 @@ impl Model {
 
     fn remove(&mut self, file: FileId) {
         self.forget_name(file);
+        self.changed.remove(&file);
         self.known(file).is_removed = true;
+        self.removed.push(file);
     }
 
     fn forget_name(&mut self, file: FileId) {

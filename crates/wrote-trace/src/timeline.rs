@@ -10,6 +10,11 @@ use wrote_result::trace::{CallKind, Calls, Lane, Timeline};
 
 /// The spans of each kind that a file has at most.
 const SPANS_MAX: u64 = 128;
+/// The spans of all files at most, of 40 bytes each. It is reached by 1,365 files that are made,
+/// written and flushed all along; the spans of more are longer.
+const SPANS_IN_ALL_MAX: usize = 1 << 19;
+/// As many spans a file may have on average, however many files there are.
+const SPANS_MEAN: usize = 16;
 /// The most files of a timeline.
 const FILES_MAX: usize = 16;
 /// The removed files whose calls are kept: journals come back under their names.
@@ -27,6 +32,8 @@ pub struct Timelines {
     removed: HashMap<PathBuf, Spans>,
     /// Removed files whose calls were not kept.
     forgotten: u64,
+    /// The spans at the last count, and those added since.
+    spans: usize,
 }
 
 /// Divides the time from the first call on into equal parts.
@@ -54,7 +61,8 @@ impl Clock {
         at_ns.saturating_sub(self.first_ns.unwrap_or(0)) >> (SHORTEST_SPAN + self.doublings)
     }
 
-    fn add(self, spans: &mut Spans, span: Span) {
+    /// Adds a call or several. Returns whether they have a new span.
+    fn add(self, spans: &mut Spans, span: Span) -> bool {
         let key = |span: &Span| (self.part(span.from_ns), span.kind);
         let at = spans.partition_point(|other| key(other) < key(&span));
         match spans.get_mut(at) {
@@ -63,13 +71,19 @@ impl Clock {
                 same.bytes += span.bytes;
                 same.from_ns = same.from_ns.min(span.from_ns);
                 same.to_ns = same.to_ns.max(span.to_ns);
+                false
             }
-            _ => spans.insert(at, span),
+            _ => {
+                spans.insert(at, span);
+                true
+            }
         }
     }
 
     fn merge(self, into: &mut Spans, from: Spans) {
-        from.into_iter().for_each(|span| self.add(into, span));
+        for span in from {
+            self.add(into, span);
+        }
     }
 }
 
@@ -147,7 +161,35 @@ impl Timelines {
 
     fn add(&mut self, file: FileId, call: &Call, kind: CallKind, bytes: u64) {
         let span = self.span(call, kind, bytes);
-        self.clock.add(self.files.entry(file).or_default(), span);
+        self.spans += usize::from(self.clock.add(self.files.entry(file).or_default(), span));
+        let files = self.files.len() + self.removed.len();
+        let most = SPANS_IN_ALL_MAX.max(SPANS_MEAN * files);
+        if self.spans > most {
+            self.count();
+            // Half of the room is left, so that counting is rare.
+            while self.spans > most / 2 && self.clock.doublings < u64::BITS - SHORTEST_SPAN - 1 {
+                self.clock.doublings += 1;
+                self.merge_parts();
+                self.count();
+            }
+        }
+    }
+
+    fn count(&mut self) {
+        self.spans = self.files.values().chain(self.removed.values()).map(Vec::len).sum();
+    }
+
+    fn merge_parts(&mut self) {
+        let lanes = self.files.values_mut().chain(self.removed.values_mut());
+        for spans in lanes.chain([&mut self.answers]) {
+            let before = std::mem::take(spans);
+            self.clock.merge(spans, before);
+        }
+    }
+
+    /// Forgets the calls on a removed file since its removal.
+    pub fn forget(&mut self, file: FileId) {
+        self.files.remove(&file);
     }
 
     /// Makes the span of one call, and all parts longer where it lies behind the last.
@@ -158,11 +200,7 @@ impl Timelines {
             self.clock.doublings += 1;
         }
         if self.clock.doublings > doublings {
-            let lanes = self.files.values_mut().chain(self.removed.values_mut());
-            for spans in lanes.chain([&mut self.answers]) {
-                let before = std::mem::take(spans);
-                self.clock.merge(spans, before);
-            }
+            self.merge_parts();
         }
         Span { kind, count: 1, bytes, from_ns: call.at_ns, to_ns: call.at_ns + call.took_ns }
     }
@@ -296,6 +334,26 @@ mod tests {
         assert_eq!(all(CallKind::Write, file), (CALLS, 10 * CALLS));
         assert_eq!(all(CallKind::Unlink, journal), (CALLS, 0));
         assert!(journal.is_removed && !file.is_removed);
+    }
+
+    #[test]
+    fn the_spans_of_all_files_are_bounded_and_lose_no_call() {
+        const FILES: u64 = 10_000;
+        const ROUNDS: u64 = 100;
+        let (model, mut timelines) = (Model::default(), Timelines::default());
+        for round in 0..ROUNDS {
+            for number in 0..FILES {
+                let at_ns = (round * FILES + number) * 1000;
+                timelines.see(&model, &Call::new(at_ns, write(number)));
+            }
+        }
+        timelines.count();
+        assert!(timelines.spans <= SPANS_IN_ALL_MAX, "{}", timelines.spans);
+        for spans in timelines.files.values() {
+            assert_eq!(spans.iter().map(|span| span.count).sum::<u64>(), ROUNDS);
+            assert!(spans.len() >= 16, "{}", spans.len());
+            assert!(spans.capacity() <= 2 * spans.len(), "{}", spans.capacity());
+        }
     }
 
     #[test]

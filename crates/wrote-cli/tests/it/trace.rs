@@ -289,6 +289,24 @@ fn children_threads_and_what_outlives_the_program_are_seen() {
 }
 
 #[test]
+fn more_files_are_open_than_this_process_may_have_open() {
+    let place = folder();
+    let script = "mkfifo p; exec 9<>p; for i in $(seq 30); do \
+        (exec 3>a$i 4>b$i 5>c$i 6>d$i 7>e$i 8>f$i; for n in 3 4 5 6 7 8; do \
+        printf x >&$n; printf y >&$n; done; : >ready$i; read l <&9) & done; until [ $(ls | grep -c ready) = 30 ]; do sleep 0.05; done; \
+        for i in $(seq 30); do echo >&9; done; wait";
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 170; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_wrote"), "trace"]);
+    command.args(["--format", "json", "-o", "t.json", "sh", "-c", script]);
+    let finished = finish(command.current_dir(place.path()));
+    let text = fs::read_to_string(place.path().join("t.json"));
+    let text = text.unwrap_or_else(|error| panic!("{error}: {finished:?}"));
+    let trace: Trace = serde_json::from_str(&text).unwrap();
+    let whole = trace.files.iter().filter(|file| (file.writes, file.bytes) == (2, 2)).count();
+    assert_eq!(whole, 180, "{finished:?}");
+}
+
+#[test]
 fn files_of_the_kernel_and_streams_are_not_judged() {
     // Java writes the first.
     let trace = trace("echo 0x33 > /proc/self/coredump_filter; echo out; echo err >&2");

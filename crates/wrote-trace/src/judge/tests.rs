@@ -152,6 +152,22 @@ fn a_removed_name_may_come_back_until_its_folder_is_flushed() {
 }
 
 #[test]
+fn a_removed_name_comes_back_with_its_removed_folder_alone() {
+    let below = FileId { device: 1, inode: 2 };
+    let path = "/data/b/a";
+    let in_it = Name { folder: below, path: path.into() };
+    let found = Act::Found { file: OLD, name: Some(in_it.clone()), size_bytes: 100 };
+    let removed = [
+        found,
+        Act::Unlink { file: OLD, name: in_it },
+        Act::Unlink { file: below, name: name("/data/b") },
+    ];
+    let findings = Script::of(removed.clone()).findings();
+    assert!(findings[0].text.starts_with("b: removed, "), "{findings:?}");
+    assert_eq!(ids(removed.into_iter().chain([flush(FOLDER)])), [""; 0]);
+}
+
+#[test]
 fn durable_bytes_that_were_cut_may_come_back_until_a_flush() {
     let resize = |to_bytes| Act::Resize { file: OLD, from_bytes: 100, to_bytes };
     assert_eq!(ids([found(OLD, "/data/a"), resize(10)]), ["cut-not-flushed"]);

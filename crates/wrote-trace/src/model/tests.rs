@@ -258,7 +258,36 @@ proptest! {
                 // Guarantees beyond POSIX never make a file less safe.
                 let seen = model.survives(id(*file), Promise::Seen);
                 prop_assert!(seen >= model.survives(id(*file), Promise::Posix));
+                let is_listed = model.unsafe_files().any(|listed| listed == id(*file));
+                prop_assert_eq!(is_listed, seen < Survives::PowerLoss);
             }
         }
     }
+}
+
+#[test]
+fn removed_files_are_forgotten_where_there_are_many_and_stay_removed() {
+    const FILES: u64 = 10 * REMOVED_MIN as u64;
+    let mut model = ext4();
+    let gone = 100;
+    let of = |file: u64| name(1, file);
+    let mut forgotten = Vec::new();
+    for file in gone..gone + FILES {
+        see(&mut model, made(file, of(file)));
+        see(&mut model, write(file, 0..10, CACHED));
+        see(&mut model, Act::Unlink { file: id(file), name: of(file) });
+        // One comes back under its inode.
+        if file == gone + 1 {
+            see(&mut model, made(file, of(file)));
+            see(&mut model, write(file, 0..10, CACHED));
+        }
+        forgotten.extend(model.forget_removed());
+    }
+    assert!(model.files().count() <= 2 * REMOVED_MIN, "{}", model.files().count());
+    assert!(forgotten.contains(&id(gone)) && !forgotten.contains(&id(gone + 1)));
+    assert_eq!(model.unsafe_files().collect::<Vec<_>>(), [id(gone + 1)]);
+    // A forgotten one that is still open.
+    see(&mut model, write(gone, 10..20, CACHED));
+    assert!(model.file(id(gone)).unwrap().is_removed);
+    assert_eq!(model.unsafe_files().count(), 1);
 }

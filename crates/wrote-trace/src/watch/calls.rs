@@ -1,7 +1,7 @@
 //! Translates system calls that change files into their effects.
 
 use super::Wanted;
-use super::descriptors::{Descriptor, Descriptors, Kind, id_of, name_of};
+use super::descriptors::{Descriptors, Kind, id_of, name_of};
 use super::filter::When;
 use super::memory;
 use super::ptrace::Entry;
@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 const CHANGES: u32 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) as u32;
 /// The largest write whose data is read: a call writes at most 2 GiB, but a clone any amount.
 const DATA_BYTES_MAX: u64 = 1 << 31;
+/// The most files that are remembered as seen.
+const MET_MAX: usize = 1 << 16;
 /// `linux/fs.h`.
 const FICLONE: u32 = 0x4004_9409;
 const FICLONERANGE: u32 = 0x4020_940d;
@@ -152,7 +154,7 @@ pub enum Begin {
 pub struct Reader {
     wanted: Wanted,
     descriptors: Descriptors,
-    /// Files seen so far.
+    /// The files seen last.
     met: HashSet<FileId>,
     devices: HashSet<u64>,
     /// Files and devices first seen in the current call, to be reported before it.
@@ -202,10 +204,20 @@ impl Reader {
     /// Records an existing file that a call refers to.
     fn meet(&mut self, path: Option<&Path>, file: FileId, size_bytes: u64) {
         self.meet_device(path, file.device);
-        if self.met.insert(file) {
+        if self.know(file) {
             let name = path.and_then(name_of);
             self.news.push(Act::Found { file, name, size_bytes });
         }
+    }
+
+    /// Returns whether a file is not among the files seen last. A file that comes up again is
+    /// reported again, which changes nothing unless it was removed long ago. Then it has no name.
+    fn know(&mut self, file: FileId) -> bool {
+        if self.met.len() == MET_MAX {
+            self.met.clear();
+            self.descriptors.forget_paths();
+        }
+        self.met.insert(file)
     }
 
     fn meet_device(&mut self, path: Option<&Path>, device: u64) {
@@ -448,6 +460,17 @@ impl Reader {
         tells.then_some(Begun::Tell)
     }
 
+    /// The position at which a call that has moved `value` bytes started.
+    fn start(&mut self, process: pid_t, descriptor: i32, at: At, value: u64) -> Option<u64> {
+        match at {
+            At::Byte(start) => Some(start),
+            At::Position => {
+                let end = self.descriptors.position(process, descriptor).ok()?;
+                Some(end.saturating_sub(value))
+            }
+        }
+    }
+
     /// Returns the effect of a call, given its result.
     pub fn act(&mut self, process: pid_t, begun: Begun, result: Result<u64, i32>) -> Option<Act> {
         match (begun, result) {
@@ -470,13 +493,13 @@ impl Reader {
                 match (size_before, made_at) {
                     (None, Some(path)) => {
                         self.meet_device(Some(&path), file.device);
-                        self.met.insert(file);
+                        self.know(file);
                         Act::Made { file, name: name_of(&path) }
                     }
                     // Only `O_TMPFILE` opens a file without a name in a folder.
                     (_, None) if path.as_ref().is_none_or(|path| path.is_dir()) => {
                         self.meet_device(path.as_deref(), file.device);
-                        self.met.insert(file);
+                        self.know(file);
                         Act::Made { file, name: None }
                     }
                     (Some(size_bytes @ 1..), _) if empties => Act::Empty { file, size_bytes },
@@ -487,18 +510,19 @@ impl Reader {
             Begun::Write { .. } | Begun::Read { .. } if value == 0 => return None,
             Begun::Read { descriptor, at } => {
                 let read = self.descriptors.get(process, descriptor)?;
-                let start = start(read, at, value)?;
-                Act::Read { file: read.file, bytes: start..start.saturating_add(value) }
+                let file = read.file;
+                let start = self.start(process, descriptor, at, value)?;
+                Act::Read { file, bytes: start..start.saturating_add(value) }
             }
             Begun::Write { descriptor, asked_bytes, at, is_durable } => {
                 let written = self.descriptors.get(process, descriptor)?;
                 written.is_written = true;
-                let (file, how) = (written.file, written.how);
+                let (file, how, appends) = (written.file, written.how, written.appends);
                 let how = How { is_durable: how.is_durable || is_durable, ..how };
-                let start = start(written, at, value)?;
+                let start = self.start(process, descriptor, at, value)?;
                 let bytes = start..start.saturating_add(value);
                 let is_race = at == At::Position
-                    && !written.appends
+                    && !appends
                     && self.descriptors.has_overwritten(process, descriptor, file, &bytes);
                 Act::Write { file, bytes, asked_bytes, how, is_race }
             }
@@ -541,14 +565,6 @@ impl Reader {
             }
             Begun::Tell => Act::Tell,
         })
-    }
-}
-
-/// The position at which a call that has moved `value` bytes started.
-fn start(descriptor: &Descriptor, at: At, value: u64) -> Option<u64> {
-    match at {
-        At::Byte(start) => Some(start),
-        At::Position => Some(descriptor.position().ok()?.saturating_sub(value)),
     }
 }
 

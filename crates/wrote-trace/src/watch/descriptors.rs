@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// The most descriptors of a file whose writes are compared.
 const WRITERS_MAX: usize = 16;
+/// The most open `fdinfo`s: the watched programs may have more files open than this process may.
+const INFOS_MAX: usize = 128;
 
 /// A descriptor's file.
 #[derive(Debug)]
@@ -33,15 +35,8 @@ pub struct Descriptor {
     pub path: Option<PathBuf>,
     /// Its size at the time of look-up, in bytes.
     pub size_bytes: u64,
-    /// The `fdinfo` of a regular file, kept open because each write needs the position.
+    /// The `fdinfo`, kept open because each write needs the position.
     info: Option<File>,
-}
-
-impl Descriptor {
-    /// Returns the current file position.
-    pub fn position(&self) -> io::Result<u64> {
-        field(self.info.as_ref().ok_or(ErrorKind::NotFound)?, "pos:", 10)
-    }
 }
 
 /// File types, as far as they matter.
@@ -61,6 +56,8 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Descriptors {
     known: HashMap<(pid_t, i32), Descriptor>,
+    /// How many have an open `fdinfo`.
+    infos: usize,
     /// Files of the standard output and error at the start, which the program treats as streams.
     streams: Vec<FileId>,
     /// The descriptors that write at their positions, by file, each with the bytes that it wrote
@@ -73,28 +70,55 @@ impl Descriptors {
     pub fn new(process: pid_t) -> Descriptors {
         let stream = |descriptor| fs::metadata(format!("/proc/{process}/fd/{descriptor}")).ok();
         let streams = (1..=2).filter_map(stream).map(|found| id_of(&found)).collect();
-        Descriptors { known: HashMap::new(), streams, writers: HashMap::new() }
+        Descriptors { known: HashMap::new(), infos: 0, streams, writers: HashMap::new() }
     }
 
     /// Returns the file of a process's descriptor; `None` if it is not open.
     pub fn get(&mut self, process: pid_t, descriptor: i32) -> Option<&mut Descriptor> {
-        match self.known.entry((process, descriptor)) {
-            std::collections::hash_map::Entry::Occupied(known) => Some(known.into_mut()),
-            std::collections::hash_map::Entry::Vacant(place) => {
-                let mut found = look_up(process, descriptor).ok()?;
-                if self.streams.contains(&found.file) {
-                    found.kind = Kind::Stream;
-                }
-                Some(place.insert(found))
+        let place = (process, descriptor);
+        if !self.known.contains_key(&place) {
+            let mut found = look_up(process, descriptor).ok()?;
+            if self.streams.contains(&found.file) {
+                found.kind = Kind::Stream;
             }
+            let info = found.info.take();
+            self.known.insert(place, found);
+            info.into_iter().for_each(|info| self.keep_open(place, info));
         }
+        self.known.get_mut(&place)
+    }
+
+    fn keep_open(&mut self, place: (pid_t, i32), info: File) {
+        if self.infos == INFOS_MAX {
+            self.known.values_mut().for_each(|known| known.info = None);
+            self.infos = 0;
+        }
+        if let Some(known) = self.known.get_mut(&place) {
+            known.info = Some(info);
+            self.infos += 1;
+        }
+    }
+
+    /// Returns the current position of a descriptor.
+    pub fn position(&mut self, process: pid_t, descriptor: i32) -> io::Result<u64> {
+        let place = (process, descriptor);
+        if self.known.get(&place).is_some_and(|known| known.info.is_none()) {
+            self.keep_open(place, info_of(process, descriptor)?);
+        }
+        let known = self.known.get(&place).and_then(|known| known.info.as_ref());
+        field(known.ok_or(ErrorKind::NotFound)?, "pos:", 10)
+    }
+
+    /// Forgets the paths, which files may have lost since.
+    pub fn forget_paths(&mut self) {
+        self.known.values_mut().for_each(|known| known.path = None);
     }
 
     /// Forgets a descriptor that was closed or replaced.
     pub fn forget(&mut self, process: pid_t, descriptor: i32) {
-        if let Some(gone) = self.known.remove(&(process, descriptor))
-            && let Some(writers) = self.writers.get_mut(&gone.file)
-        {
+        let Some(gone) = self.known.remove(&(process, descriptor)) else { return };
+        self.infos -= usize::from(gone.info.is_some());
+        if let Some(writers) = self.writers.get_mut(&gone.file) {
             writers.retain(|(of, number, _)| (*of, *number) != (process, descriptor));
             if writers.is_empty() {
                 self.writers.remove(&gone.file);
@@ -137,13 +161,21 @@ impl Descriptors {
             writers.retain(|(of, ..)| *of != process);
             !writers.is_empty()
         });
-        self.known.retain(|(known, _), _| *known != process);
+        self.retain(|(known, _)| known != process);
     }
 
     /// Forgets a range of closed descriptors.
     pub fn forget_range(&mut self, process: pid_t, first: u32, last: u32) {
         let is_in = |descriptor: i32| (first..=last).contains(&(descriptor as u32));
-        self.known.retain(|(known, descriptor), _| *known != process || !is_in(*descriptor));
+        self.retain(|(known, descriptor)| known != process || !is_in(descriptor));
+    }
+
+    fn retain(&mut self, is_kept: impl Fn((pid_t, i32)) -> bool) {
+        self.known.retain(|place, known| {
+            let is_kept = is_kept(*place);
+            self.infos -= usize::from(!is_kept && known.info.is_some());
+            is_kept
+        });
     }
 }
 
@@ -166,7 +198,7 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
     // /proc appends this to the name of a removed file.
     let is_named = path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)");
     let info = match kind {
-        Kind::Regular => Some(File::open(format!("/proc/{process}/fdinfo/{descriptor}"))?),
+        Kind::Regular => Some(info_of(process, descriptor)?),
         _ => None,
     };
     let flags = info.as_ref().map_or(Ok(0), |info| field(info, "flags:", 8))? as i32;
@@ -181,6 +213,10 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
         size_bytes: found.len(),
         info,
     })
+}
+
+fn info_of(process: pid_t, descriptor: i32) -> io::Result<File> {
+    File::open(format!("/proc/{process}/fdinfo/{descriptor}"))
 }
 
 /// Reads a field near the start of an `fdinfo`.

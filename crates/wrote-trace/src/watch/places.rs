@@ -31,6 +31,8 @@ const FRAMES_MAX: usize = 64;
 const WORDS_MAX: usize = 8;
 /// The most stacks that are remembered to recognise repeated calls.
 const KNOWN_MAX: usize = 1 << 12;
+/// The most places. Calls from others have none.
+const PLACES_MAX: usize = 1 << 13;
 /// Sources of languages' own libraries, and of packages: the program's line is further out.
 const FOREIGN: [&str; 7] = [
     "/rustc/",
@@ -131,6 +133,9 @@ impl Places {
         }
         let (frames, words) = stacks.unwind(task, entry)?;
         let next = self.places.len() as PlaceId;
+        if self.places.len() == PLACES_MAX && !self.ids.contains_key(&frames) {
+            return None;
+        }
         let place = *self.ids.entry(frames).or_insert_with_key(|frames| {
             self.places.push(frames.clone());
             next
