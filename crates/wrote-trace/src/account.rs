@@ -122,6 +122,15 @@ impl Accounts {
             // The inode may have belonged to a file.
             Act::MadeFolder { file, .. } => drop(self.files.remove(file)),
             Act::Empty { file, .. } => self.account(*file).is_emptied = true,
+            Act::Erase { file, bytes, empties } => {
+                let account = self.account(*file);
+                account.is_emptied |= empties;
+                account.is_changed |= bytes.start < account.size_before;
+            }
+            Act::Shift { file, at_byte, .. } => {
+                let account = self.account(*file);
+                account.is_changed |= *at_byte < account.size_before;
+            }
             Act::Write { file, bytes, how, .. } => {
                 let account = self.account(*file);
                 let count = bytes.end - bytes.start;

@@ -144,6 +144,26 @@ pub enum Act {
         /// Its new size in bytes.
         to_bytes: u64,
     },
+    /// Bytes became zeros: a hole was punched, or a range zeroed.
+    Erase {
+        /// The file.
+        file: FileId,
+        /// The bytes.
+        bytes: Range<u64>,
+        /// Whether that was all of a file to be written anew, as with `Empty`.
+        empties: bool,
+    },
+    /// A range was cut out of a file or inserted: what follows has another place.
+    Shift {
+        /// The file.
+        file: FileId,
+        /// Where the range is.
+        at_byte: u64,
+        /// The file's size before, in bytes.
+        from_bytes: u64,
+        /// Its size after that.
+        to_bytes: u64,
+    },
     /// A writable shared mapping was created.
     Map {
         /// The file.

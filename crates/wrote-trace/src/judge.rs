@@ -79,7 +79,8 @@ impl Judge {
                     self.forget_unlink(name);
                 }
             }
-            Act::Empty { file, size_bytes } => {
+            Act::Empty { file, size_bytes }
+            | Act::Erase { file, bytes: Range { end: size_bytes, .. }, empties: true } => {
                 let was_durable = model.survives(*file, Promise::Seen) == Survives::PowerLoss;
                 let facts = self.files.entry(*file).or_default();
                 facts.emptied = Some((at, *size_bytes)).filter(|_| was_durable);
@@ -187,7 +188,8 @@ impl Judge {
     }
 
     fn replace(&mut self, model: &Model, accounts: &Accounts, file: FileId, to: &Name, at: Point) {
-        let dirty = model.file(file).filter(|known| known.is_dirty());
+        // A change of size alone reaches the disk before the name.
+        let dirty = model.file(file).filter(|known| known.dirty_bytes() > 0);
         if let Some(dirty) = dirty.filter(|_| !is_in_memory(model, file)) {
             let last = accounts.of(file).map_or(Point::default(), |account| account.last_write);
             let more = format!("{} not flushed", units::bytes(dirty.dirty_bytes()));

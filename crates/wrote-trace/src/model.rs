@@ -150,12 +150,32 @@ impl File {
     fn resize(&mut self, from_bytes: u64, to_bytes: u64) {
         self.is_resized = true;
         if to_bytes < from_bytes {
-            self.is_cut |= self.settled.overlaps(&(to_bytes..u64::MAX));
-            let all = [&mut self.dirty, &mut self.lost, &mut self.in_place, &mut self.settled];
-            for ranges in all {
-                ranges.remove(to_bytes..u64::MAX);
-            }
+            self.erase(to_bytes..u64::MAX);
         }
+    }
+
+    fn erase(&mut self, bytes: Range<u64>) {
+        self.is_resized = true;
+        self.is_cut |= self.settled.overlaps(&bytes);
+        self.ranges().into_iter().for_each(|ranges| ranges.remove(bytes.clone()));
+    }
+
+    fn shift(&mut self, at_byte: u64, from_bytes: u64, to_bytes: u64) {
+        self.is_resized = true;
+        let cut_end = at_byte + from_bytes.saturating_sub(to_bytes);
+        if cut_end > at_byte {
+            self.erase(at_byte..cut_end);
+        }
+        for ranges in self.ranges() {
+            let later: Vec<_> = ranges.overlapping(&(cut_end..u64::MAX)).cloned().collect();
+            ranges.remove(cut_end..u64::MAX);
+            let moved = |byte: u64| (byte.max(cut_end) + to_bytes).saturating_sub(from_bytes);
+            ranges.extend(later.into_iter().map(|range| moved(range.start)..moved(range.end)));
+        }
+    }
+
+    fn ranges(&mut self) -> [&mut RangeSet<u64>; 4] {
+        [&mut self.dirty, &mut self.lost, &mut self.in_place, &mut self.settled]
     }
 
     fn flush(&mut self) {
@@ -280,6 +300,10 @@ impl Model {
             Act::Empty { file, size_bytes } => self.changed(*file).resize(*size_bytes, 0),
             Act::Resize { file, from_bytes, to_bytes } => {
                 self.changed(*file).resize(*from_bytes, *to_bytes);
+            }
+            Act::Erase { file, bytes, .. } => self.changed(*file).erase(bytes.clone()),
+            Act::Shift { file, at_byte, from_bytes, to_bytes } => {
+                self.changed(*file).shift(*at_byte, *from_bytes, *to_bytes);
             }
             Act::Map { file } => self.changed(*file).is_mapped = true,
             Act::Flush { file, failed: None } => {

@@ -211,7 +211,11 @@ impl Recorder {
             {
                 self.come_in(model, *file, &name.path, call.at_ns)?;
             }
-            Act::Write { file, .. } | Act::Empty { file, .. } | Act::Resize { file, .. }
+            Act::Write { file, .. }
+            | Act::Empty { file, .. }
+            | Act::Resize { file, .. }
+            | Act::Erase { file, .. }
+            | Act::Shift { file, .. }
                 if self.outside.contains(file) =>
             {
                 return Ok(());

@@ -70,8 +70,19 @@ struct Change<'a> {
 
 #[derive(Clone, Debug)]
 enum Bytes<'a> {
-    Write { from: usize, data: &'a [u8] },
+    Write {
+        from: usize,
+        data: &'a [u8],
+    },
     Resize(usize),
+    /// These become zeros.
+    Erase(usize, usize),
+    /// Some are cut out or inserted, so that the file's size changes.
+    Shift {
+        at: usize,
+        from: usize,
+        to: usize,
+    },
 }
 
 /// A change of names.
@@ -329,6 +340,14 @@ impl<'a> Disk<'a> {
                 let id = self.id(*file);
                 self.rename(id, true, vec![(name, Some(id))]);
             }
+            Act::Erase { file, bytes, .. } => {
+                let [from, to] = [bytes.start, bytes.end].map(|byte| byte as usize);
+                self.change(*file, Bytes::Erase(from, to), false);
+            }
+            Act::Shift { file, at_byte, from_bytes, to_bytes } => {
+                let [from, to] = [*from_bytes, *to_bytes].map(|size| size as usize);
+                self.change(*file, Bytes::Shift { at: *at_byte as usize, from, to }, false);
+            }
             Act::Unlink { file, name } => {
                 let id = self.id(*file);
                 self.rename(id, false, vec![(name, None)]);
@@ -383,6 +402,15 @@ impl Change<'_> {
     fn apply(&self, bytes: &mut Vec<u8>) {
         match self.what {
             Bytes::Resize(size) => bytes.resize(size, 0),
+            Bytes::Erase(from, to) => {
+                bytes.resize(bytes.len().max(to), 0);
+                bytes[from..to].fill(0);
+            }
+            Bytes::Shift { at, from, to } => {
+                bytes.resize(from, 0);
+                let (cut, inserted) = (from.saturating_sub(to), to.saturating_sub(from));
+                bytes.splice(at..at + cut, std::iter::repeat_n(0, inserted));
+            }
             Bytes::Write { from, data } => put(bytes, from, data),
         }
     }
@@ -623,6 +651,8 @@ fn shown(call: &Call, root: &Path) -> String {
         Act::Write { bytes, .. } => format!("a write of {} bytes", bytes.end - bytes.start),
         Act::Empty { .. } => "a truncation to 0 bytes".into(),
         Act::Resize { to_bytes, .. } => format!("a resize to {to_bytes} bytes"),
+        Act::Erase { bytes, .. } => format!("zeros over {} bytes", bytes.end - bytes.start),
+        Act::Shift { to_bytes, .. } => format!("a shift to {to_bytes} bytes"),
         Act::Flush { .. } | Act::FlushAll { .. } => "a flush".into(),
         Act::Rename { to, .. } => format!("the rename to {}", path(to)),
         Act::Exchange { one, .. } => format!("the exchange of {}", path(&one.1)),

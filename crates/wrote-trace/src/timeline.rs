@@ -104,7 +104,10 @@ impl Timelines {
                     self.add(*file, call, CallKind::Flush, 0);
                 }
             }
-            Act::Empty { file, .. } | Act::Resize { file, .. } => {
+            Act::Empty { file, .. }
+            | Act::Resize { file, .. }
+            | Act::Erase { file, .. }
+            | Act::Shift { file, .. } => {
                 self.add(*file, call, CallKind::Resize, 0);
             }
             Act::Flush { file, failed: Some(_) } => {

@@ -62,6 +62,39 @@ fn a_file_that_is_written_anew_loses_its_only_copy() {
 }
 
 #[test]
+fn a_file_that_is_emptied_by_its_path_or_by_zeros_loses_its_only_copy_too() {
+    or_skip!(installed("python3").and(installed("fallocate")));
+    let by_path = trace("python3 -SEc 'import os; os.truncate(\"a\", 0)'; printf new >> a; sync a");
+    assert_eq!(ids(&by_path), ["only-copy-overwritten"], "{by_path:?}");
+    let cut = trace("python3 -SEc 'import os; os.truncate(\"a\", 1)'; printf new >> a; sync a");
+    assert_eq!(ids(&cut), [""; 0], "{cut:?}");
+    let pages = |script: &str| {
+        let place = folder();
+        fs::write(place.path().join("a"), vec![7; 8192]).unwrap();
+        traced(place.path(), script, &[]).0
+    };
+    // It flushes the file.
+    let zeroed = pages("fallocate --zero-range -l 8192 a");
+    or_skip!(match zeroed.end.code {
+        Some(0) => Ok(()),
+        _ => Err("this file system can't zero ranges"),
+    });
+    assert_eq!(ids(&zeroed), [""; 0], "{zeroed:?}");
+    for mode in ["--punch-hole", "--zero-range"] {
+        let write = "dd if=a of=a bs=4096 count=1 conv=notrunc,fsync status=none";
+        let whole = pages(&format!("fallocate {mode} -l 8192 a; {write}"));
+        assert_eq!(ids(&whole), ["only-copy-overwritten"], "{mode}: {whole:?}");
+        let half = pages(&format!("fallocate {mode} -l 4096 a; {write}"));
+        assert_eq!(ids(&half), [""; 0], "{mode}: {half:?}");
+    }
+    let shifted = pages(
+        "fallocate --collapse-range -l 4096 a && dd if=/dev/zero of=a bs=4096 \
+        seek=1 count=1 conv=notrunc,fsync status=none",
+    );
+    assert_eq!(ids(&shifted), [""; 0], "{shifted:?}");
+}
+
+#[test]
 fn direct_and_small_writes_are_told_as_what_they_are() {
     let direct = trace("dd if=/dev/zero of=b bs=4096 count=4 oflag=direct status=none");
     assert_eq!(ids(&direct), ["direct-taken-for-durable"], "{direct:?}");
@@ -293,7 +326,8 @@ fn more_files_are_open_than_this_process_may_have_open() {
     let place = folder();
     let script = "mkfifo p; exec 9<>p; for i in $(seq 30); do \
         (exec 3>a$i 4>b$i 5>c$i 6>d$i 7>e$i 8>f$i; for n in 3 4 5 6 7 8; do \
-        printf x >&$n; printf y >&$n; done; : >ready$i; read l <&9) & done; until [ $(ls | grep -c ready) = 30 ]; do sleep 0.05; done; \
+        printf x >&$n; printf y >&$n; done; : >ready$i; read l <&9) & done; \
+        until [ $(ls | grep -c ready) = 30 ]; do sleep 0.05; done; \
         for i in $(seq 30); do echo >&9; done; wait";
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 170; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_wrote"), "trace"]);

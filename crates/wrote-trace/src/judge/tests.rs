@@ -134,6 +134,18 @@ fn emptying_the_only_copy_is_told_even_where_it_is_flushed_later() {
 }
 
 #[test]
+fn zeros_over_the_only_copy_are_judged_as_its_truncation() {
+    let erase = |bytes, empties| Act::Erase { file: OLD, bytes, empties };
+    let written = |erase| [found(OLD, "/data/a"), erase, write(OLD, 0..10), flush(OLD)];
+    assert_eq!(ids(written(erase(0..100, true))), ["only-copy-overwritten"]);
+    assert_eq!(ids(written(erase(50..100, false))), [""; 0]);
+    // Without another write the old bytes may come back.
+    assert_eq!(ids([found(OLD, "/data/a"), erase(50..100, false)]), ["cut-not-flushed"]);
+    let flushed = [found(OLD, "/data/a"), erase(50..100, false), flush(OLD)];
+    assert_eq!(ids(flushed), [""; 0]);
+}
+
+#[test]
 fn removing_the_old_name_first_leaves_neither_for_a_moment() {
     let unlink = Act::Unlink { file: OLD, name: name("/data/a") };
     let mut acts = replaced_well();

@@ -266,6 +266,30 @@ proptest! {
 }
 
 #[test]
+fn bytes_that_a_range_before_them_moves_stay_dirty() {
+    let mut model = ext4();
+    let found = Act::Found { file: id(9), name: Some(name(1, 1)), size_bytes: 100 };
+    see(&mut model, found);
+    see(&mut model, write(9, 50..60, CACHED));
+    let shift =
+        |from_bytes, to_bytes| Act::Shift { file: id(9), at_byte: 10, from_bytes, to_bytes };
+    let dirty = |model: &Model, byte: u64| {
+        model.file(id(9)).unwrap().is_dirty_in(&(byte..byte + 10))
+            && model.file(id(9)).unwrap().dirty_bytes() == 10
+    };
+    see(&mut model, shift(100, 80));
+    assert!(dirty(&model, 30) && model.file(id(9)).unwrap().is_cut());
+    see(&mut model, shift(80, 100));
+    assert!(dirty(&model, 50));
+    // One that is cut through.
+    see(&mut model, Act::Shift { file: id(9), at_byte: 40, from_bytes: 100, to_bytes: 85 });
+    assert_eq!(model.file(id(9)).unwrap().dirty_bytes(), 5);
+    assert!(model.file(id(9)).unwrap().is_dirty_in(&(40..45)));
+    see(&mut model, flush(9));
+    assert_eq!(levels(&model, 9).0, Survives::PowerLoss);
+}
+
+#[test]
 fn removed_files_are_forgotten_where_there_are_many_and_stay_removed() {
     const FILES: u64 = 10 * REMOVED_MIN as u64;
     let mut model = ext4();

@@ -16,6 +16,7 @@ const ROOT: FileId = FileId { device: 1, inode: 1 };
 /// Names for new files, and names to rename them to.
 const NAMES: [&str; 4] = ["new", "other.new", "a", "b"];
 const TARGETS: usize = 2;
+const PAGE: u64 = PAGE_BYTES as u64;
 
 fn name(number: usize) -> Name {
     Name { folder: ROOT, path: Path::new("/data").join(NAMES[number]) }
@@ -30,6 +31,8 @@ struct Script {
     calls: Vec<Call>,
     names: BTreeMap<usize, u64>,
     sizes: BTreeMap<u64, u64>,
+    /// Files whose first page has zeros.
+    erased: HashSet<u64>,
     inodes: u64,
     stamp: u8,
 }
@@ -40,6 +43,8 @@ enum Step {
     Append(usize),
     Change(usize),
     Rewrite(usize),
+    Erase(usize),
+    Collapse(usize),
     Flush(usize, bool),
     FlushFolder,
     Rename(usize, usize),
@@ -55,6 +60,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => any.clone().prop_map(Step::Append),
         1 => any.clone().prop_map(Step::Change),
         1 => any.clone().prop_map(Step::Rewrite),
+        1 => any.clone().prop_map(Step::Erase),
+        1 => any.clone().prop_map(Step::Collapse),
         2 => (any.clone(), prop::bool::weighted(0.1)).prop_map(|(at, is)| Step::Flush(at, is)),
         1 => Just(Step::FlushFolder),
         2 => (0..TARGETS, TARGETS..NAMES.len()).prop_map(|(from, to)| Step::Rename(from, to)),
@@ -68,7 +75,8 @@ impl Script {
     fn new() -> Script {
         let names = BTreeMap::from([(2, 10), (3, 11)]);
         let sizes = BTreeMap::from([(10, 5000), (11, 5000)]);
-        let mut script = Script { calls: Vec::new(), names, sizes, inodes: 11, stamp: 1 };
+        let (calls, erased) = (Vec::new(), HashSet::new());
+        let mut script = Script { calls, names, sizes, erased, inodes: 11, stamp: 1 };
         let storage =
             Storage { is_in_memory: false, writes_in_place: true, flushes_reach_device: true };
         script.call(Act::Storage { device: 1, storage }, Vec::new());
@@ -90,6 +98,9 @@ impl Script {
         let data = vec![self.stamp; count as usize];
         let size = self.sizes.entry(inode).or_default();
         *size = (*size).max(from + count);
+        if from == 0 {
+            self.erased.remove(&inode);
+        }
         let (bytes, how) = (from..from + count, How::default());
         self.call(
             Act::Write { file: file(inode), bytes, asked_bytes: count, how, is_race: false },
@@ -118,9 +129,34 @@ impl Script {
             }
             Step::Rewrite(number) => {
                 let Some(inode) = known(number, &self.names) else { return };
-                let size_bytes = self.sizes.insert(inode, 0).unwrap_or(0);
-                self.call(Act::Empty { file: file(inode), size_bytes }, Vec::new());
+                let (file, size_bytes) = (file(inode), self.sizes[&inode]);
+                let act = match inode % 2 {
+                    0 => Act::Empty { file, size_bytes },
+                    _ => Act::Erase { file, bytes: 0..size_bytes, empties: size_bytes > 0 },
+                };
+                if matches!(act, Act::Empty { .. }) {
+                    self.sizes.insert(inode, 0);
+                }
+                self.call(act, Vec::new());
                 self.write(inode, 0);
+            }
+            Step::Erase(number) => {
+                let Some(inode) = known(number, &self.names) else { return };
+                if self.sizes[&inode] > PAGE && self.erased.insert(inode) {
+                    let (file, empties) = (file(inode), false);
+                    self.call(Act::Erase { file, bytes: 0..PAGE, empties }, Vec::new());
+                }
+            }
+            Step::Collapse(number) => {
+                let Some(inode) = known(number, &self.names) else { return };
+                let from_bytes = self.sizes[&inode];
+                if from_bytes > PAGE {
+                    let (file, to_bytes) = (file(inode), from_bytes - PAGE);
+                    self.sizes.insert(inode, to_bytes);
+                    self.erased.remove(&inode);
+                    let act = Act::Shift { file, at_byte: 0, from_bytes, to_bytes };
+                    self.call(act, Vec::new());
+                }
             }
             Step::Flush(number, fails) => {
                 let Some(inode) = known(number, &self.names) else { return };
@@ -215,7 +251,7 @@ fn is_shown(record: &Record, finding: &Finding, place: &serde_json::Value) -> bo
         "rename-before-flush" | "only-copy-overwritten" => {
             let views: HashSet<_> = (0..=record.calls.len()).filter_map(seen).collect();
             found.iter().any(|left| match left {
-                Some(left) => left.is_empty() || !views.contains(left),
+                Some(left) => left.iter().all(|byte| *byte == 0) || !views.contains(left),
                 None => true,
             })
         }
@@ -303,6 +339,19 @@ fn the_worst_state_of_a_rename_without_a_flush_is_an_empty_file() {
     for state in &states {
         assert!(state.tree.file(Path::new("a")).is_some_and(|bytes| bytes.len() == 5000));
     }
+}
+
+#[test]
+fn zeros_and_shifts_have_the_content_that_the_kernel_makes() {
+    let at = |what, bytes: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        Change { at: 1, what, is_durable: false, is_lost: false }.apply(&mut bytes);
+        bytes
+    };
+    assert_eq!(at(Bytes::Erase(1, 3), b"abcd"), b"a\0\0d");
+    assert_eq!(at(Bytes::Erase(3, 5), b"abcd"), b"abc\0\0");
+    assert_eq!(at(Bytes::Shift { at: 1, from: 4, to: 2 }, b"abcd"), b"ad");
+    assert_eq!(at(Bytes::Shift { at: 1, from: 4, to: 6 }, b"abcd"), b"a\0\0bcd");
 }
 
 #[test]

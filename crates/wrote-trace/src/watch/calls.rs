@@ -10,6 +10,7 @@ use crate::sign::Sign;
 use libc::{c_long, pid_t};
 use std::collections::HashSet;
 use std::fs::{self, File};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,11 @@ use std::path::{Path, PathBuf};
 const CHANGES: u32 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) as u32;
 /// The largest write whose data is read: a call writes at most 2 GiB, but a clone any amount.
 const DATA_BYTES_MAX: u64 = 1 << 31;
+/// The modes of `fallocate(2)` that leave zeros, and the modes that move bytes.
+const ERASES: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE | WRITE_ZEROES;
+const SHIFTS: i32 = libc::FALLOC_FL_COLLAPSE_RANGE | libc::FALLOC_FL_INSERT_RANGE;
+/// `linux/falloc.h`, since Linux 6.17.
+const WRITE_ZEROES: i32 = 0x80;
 /// The most files that are remembered as seen.
 const MET_MAX: usize = 1 << 16;
 /// `linux/fs.h`.
@@ -99,7 +105,7 @@ pub enum Begun {
     Read { descriptor: i32, at: At },
     Clone { descriptor: i32 },
     Resize { file: FileId, from_bytes: u64, to_bytes: u64, empties: bool },
-    Allocate { descriptor: i32, from_bytes: u64, keeps_bytes: bool },
+    Allocate { descriptor: i32, mode: i32, bytes: Range<u64>, from_bytes: u64, is_new: bool },
     Flush { file: FileId },
     FlushAll { device: Option<u64> },
     Map { file: FileId },
@@ -306,22 +312,21 @@ impl Reader {
                 let found = fs::metadata(&path).ok()?;
                 let (file, from_bytes) = (id_of(&found), found.len());
                 self.meet(Some(&path), file, from_bytes);
-                Begun::Resize { file, from_bytes, to_bytes: b, empties: false }
+                Begun::Resize { file, from_bytes, to_bytes: b, empties: b == 0 }
             }
             libc::SYS_ftruncate => {
                 let file = self.regular(process, a)?;
                 let from_bytes = size(process, a as i32)?;
-                // As an open with O_TRUNC; after writes by it, it ends the file's use: a journal's.
-                let is_new =
-                    self.descriptors.get(process, a as i32).is_some_and(|of| !of.is_written);
+                let is_new = self.is_new(process, a as i32);
                 Begun::Resize { file, from_bytes, to_bytes: b, empties: is_new && b == 0 }
             }
             libc::SYS_fallocate => {
                 self.regular(process, a)?;
                 let descriptor = a as i32;
-                let keeps_bytes = b as i32 & !libc::FALLOC_FL_KEEP_SIZE == 0;
                 let from_bytes = size(process, descriptor)?;
-                Begun::Allocate { descriptor, from_bytes, keeps_bytes }
+                let is_new = self.is_new(process, descriptor);
+                let bytes = c..c.saturating_add(d);
+                Begun::Allocate { descriptor, mode: b as i32, bytes, from_bytes, is_new }
             }
             libc::SYS_fsync | libc::SYS_fdatasync => {
                 let flushed = self.descriptors.get(process, a as i32)?;
@@ -361,6 +366,12 @@ impl Reader {
             _ => return None,
         };
         Some(Begin::Await(begun))
+    }
+
+    /// Whether a descriptor has not written: if it empties the file, that is as an open with
+    /// `O_TRUNC`. After its writes it ends the file's use, as a journal's.
+    fn is_new(&mut self, process: pid_t, descriptor: i32) -> bool {
+        self.descriptors.get(process, descriptor).is_some_and(|of| !of.is_written)
     }
 
     fn closed(&mut self, process: pid_t, descriptor: u64) -> Option<Begin> {
@@ -540,13 +551,21 @@ impl Reader {
             Begun::Resize { file, from_bytes, to_bytes, .. } => {
                 Act::Resize { file, from_bytes, to_bytes }
             }
-            Begun::Allocate { descriptor, from_bytes, keeps_bytes } => {
+            Begun::Allocate { descriptor, mode, bytes, from_bytes, is_new } => {
                 let to_bytes = size(process, descriptor)?;
-                if keeps_bytes && from_bytes == to_bytes {
-                    return None;
-                }
                 let file = self.descriptors.get(process, descriptor)?.file;
-                Act::Resize { file, from_bytes, to_bytes }
+                let bytes = bytes.start..bytes.end.min(to_bytes);
+                match mode {
+                    _ if mode & ERASES != 0 && !bytes.is_empty() => {
+                        let empties = is_new && bytes.start == 0 && bytes.end >= from_bytes;
+                        Act::Erase { file, bytes, empties: empties && from_bytes > 0 }
+                    }
+                    _ if mode & SHIFTS != 0 => {
+                        Act::Shift { file, at_byte: bytes.start, from_bytes, to_bytes }
+                    }
+                    _ if from_bytes != to_bytes => Act::Resize { file, from_bytes, to_bytes },
+                    _ => return None,
+                }
             }
             Begun::Flush { file } => Act::Flush { file, failed: None },
             Begun::FlushAll { device } => Act::FlushAll { device },
