@@ -6,6 +6,7 @@ use crate::log_reader::LogReader;
 use crate::sync::policy;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -250,9 +251,9 @@ impl Ticket {
     }
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        static WAIT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let py = slf.py();
-        let tasks = py.import("wrote._tasks")?;
-        tasks.call_method1("wait", (slf, slf.get().waits.bind(py)))
+        WAIT.import(py, "wrote._tasks", "wait")?.call1((slf, slf.get().waits.bind(py)))
     }
 
     fn __repr__(&self) -> String {

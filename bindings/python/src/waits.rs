@@ -2,6 +2,7 @@
 
 use crate::error::raise;
 use crate::log::Ticket;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use std::os::fd::{AsFd, AsRawFd};
@@ -34,15 +35,25 @@ impl Waits {
         waits.add(ticket.ticket().into_owned(), ticket.durable, future, self.wakeup.waker());
     }
 
-    /// Returns the futures that are ready, each with its sequence, or with an error.
-    fn poll(&self, py: Python<'_>) -> Vec<(Py<PyAny>, u64, Option<PyErr>)> {
+    /// Gives the futures that are ready their sequence, or an error.
+    fn poll(&self, py: Python<'_>) -> PyResult<()> {
         self.wakeup.clear();
         let mut waits = self.waits.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let waits = &mut *waits;
         let answers = py.detach(|| waits.answers(&self.wakeup.waker()));
-        let raised = |Answer { waiter, sequence, result }: Answer<Py<PyAny>>| {
-            (waiter, sequence, result.err().map(|error| raise(py, &error)))
-        };
-        answers.into_iter().map(raised).collect()
+        answers.into_iter().try_for_each(|Answer { waiter, sequence, result }| {
+            let future = waiter.bind(py);
+            // A task that was cancelled no longer waits.
+            if future.call_method0(intern!(py, "done"))?.is_truthy()? {
+                return Ok(());
+            }
+            match result {
+                Ok(()) => future.call_method1(intern!(py, "set_result"), (sequence,)),
+                Err(error) => {
+                    future.call_method1(intern!(py, "set_exception"), (raise(py, &error),))
+                }
+            }
+            .map(drop)
+        })
     }
 }

@@ -43,6 +43,8 @@ pub struct RawWriter {
     writer: Mutex<Collected>,
     /// Set in the child of a fork.
     is_forked: AtomicBool,
+    /// Set where the program kept no reference to the file.
+    is_forgotten: AtomicBool,
 }
 
 impl RawWriter {
@@ -54,6 +56,11 @@ impl RawWriter {
         let writer = self.writer.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         match writer.is_open() {
             true => Ok(writer),
+            false if self.is_forgotten.load(Ordering::Relaxed) => {
+                let text =
+                    "the file was abandoned, because nothing refers to it: keep it by `with`";
+                Err(PyValueError::new_err(text))
+            }
             false => Err(PyValueError::new_err("I/O operation on closed file.")),
         }
     }
@@ -107,7 +114,8 @@ impl RawWriter {
             options = options.mode(permissions);
         }
         let writer = Collected::new(waiting(py, || options.open(path))?, sync);
-        Ok(RawWriter { writer: Mutex::new(writer), is_forked: AtomicBool::new(false) })
+        let (is_forked, is_forgotten) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(RawWriter { writer: Mutex::new(writer), is_forked, is_forgotten })
     }
 
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -171,6 +179,12 @@ impl RawWriter {
         let mut writer = self.writer.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let writer = &mut *writer;
         py.detach(|| writer.abandon());
+    }
+
+    /// Makes the error of later calls say why. A method alone, as that of `wrote.replace(path).write`,
+    /// does not keep its file.
+    fn forget(&self) {
+        self.is_forgotten.store(true, Ordering::Relaxed);
     }
 
     /// Makes every later call fail, in the child of a fork. Takes no lock, which a thread of the

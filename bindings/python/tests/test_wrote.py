@@ -259,6 +259,16 @@ class Ends(InFolder):
         self.assertEqual(self.path.read_text(), "old")
         self.assertEqual(self.names(), ["file"])
 
+    def test_a_file_that_nothing_refers_to_says_so(self):
+        self.path.write_text("old")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for mode, half in [("w", "half"), ("wb", b"half")]:
+                with self.assertRaisesRegex(ValueError, "nothing refers to it"):
+                    wrote.replace(self.path, mode).write(half)
+        self.assertEqual(self.path.read_text(), "old")
+        self.assertEqual(self.names(), ["file"])
+
     def test_an_exit_leaves_nothing_half_and_says_so(self):
         self.path.write_text("old")
         for end in ["", "; sys.exit(0)", "; raise SystemExit(0)"]:

@@ -151,6 +151,7 @@ class Writer(_Ending, io.BufferedIOBase):
     def __del__(self):
         if not getattr(self, "_is_closed", True):
             _open.warn(self._left(), self)
+            self._raw.forget()
             self.abandon()
 
     def _left(self):

@@ -23,22 +23,12 @@ class _Waiter:
 
     def __init__(self, loop):
         self.loop, self.waits = loop, Waits()
-        loop.add_reader(self.waits.fileno(), self._ready)
-
-    def _ready(self):
-        for future, sequence, error in self.waits.poll():
-            # A task that was cancelled no longer waits.
-            if future.done():
-                continue
-            if error is None:
-                future.set_result(sequence)
-            else:
-                future.set_exception(error)
+        loop.add_reader(self.waits.fileno(), self.waits.poll)
 
     def stop(self):
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self._stop)
 
     def _stop(self):
-        self._ready()
+        self.waits.poll()
         self.loop.remove_reader(self.waits.fileno())
