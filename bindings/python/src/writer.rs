@@ -181,8 +181,8 @@ impl RawWriter {
         py.detach(|| writer.abandon());
     }
 
-    /// Makes the error of later calls say why. A method alone, as that of `wrote.replace(path).write`,
-    /// does not keep its file.
+    /// Makes the error of later calls say why: in `wrote.replace(path).write(text)` the method is
+    /// kept, and the file is not.
     fn forget(&self) {
         self.is_forgotten.store(true, Ordering::Relaxed);
     }
