@@ -14,7 +14,7 @@ const load = createRequire(path.resolve(modules, 'package.json'))
 const SAVES = 200
 const SAVE_BYTES = 4096
 const TASKS = 64
-const RECORDS = 200
+const RECORDS = 2000
 const RECORD_BYTES = 100
 
 /** write-file-atomic, which syncs the file and not its folder. */

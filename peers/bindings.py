@@ -8,7 +8,7 @@ import asyncio, json, os, random, sys, tempfile, threading, time
 
 SAVES, SAVE_BYTES = 200, 4096
 LINES = 1_000_000
-TASKS, RECORDS, RECORD_BYTES = 64, 200, 100
+TASKS, RECORDS, RECORD_BYTES = 64, 2000, 100
 
 
 def save_by_wrote(path, content):
