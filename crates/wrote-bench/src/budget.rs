@@ -190,7 +190,7 @@ impl Schedule {
             }
             self.shrunk *= factor;
             for (number, row) in self.rows.iter_mut().enumerate() {
-                let smaller = row.next().div_f64(factor);
+                let smaller = limits.shrunk(row.next(), factor);
                 row.took = [if row.runs == 0 { limits.foreseen(number) } else { smaller }; 2];
             }
         }

@@ -1,6 +1,8 @@
 //! Tests whether a disk suits programs: runs each program's pattern, and judges its published
 //! rules.
 
+#[cfg(test)]
+mod made_up;
 mod neighbour;
 mod programs;
 mod scenario;
@@ -26,10 +28,11 @@ pub struct FitRequest {
     pub programs: Vec<Program>,
     /// The folder below which runs create theirs.
     pub path: PathBuf,
-    /// The time of all runs.
-    pub time: Duration,
-    /// Runs of each pattern, alone and beside each neighbour.
-    pub runs: u32,
+    /// The time to take; if `None`, [`FitRequest::usual_time`], or longer on a slow disk.
+    pub time: Option<Duration>,
+    /// Runs of each pattern, alone and beside each neighbour, whatever time they take. If `None`,
+    /// as many as the time allows, at most [`FitRequest::RUNS`].
+    pub runs: Option<u32>,
     /// Time to write first, and before each run, to use up the drive's cache and a volume's credit.
     pub sustained: Option<Duration>,
     /// Other work on the disk.
@@ -45,6 +48,14 @@ pub struct FitRequest {
 impl FitRequest {
     /// The default number of runs per pattern.
     pub const RUNS: u32 = 8;
+    /// The usual time for one program, and for several.
+    const TIMES: [Duration; 2] = [Duration::from_secs(40), Duration::from_secs(300)];
+
+    /// Returns the usual time: as much beside each neighbour as alone.
+    pub fn usual_time(&self) -> Duration {
+        let is_one = self.programs.len() == 1;
+        Self::TIMES[usize::from(!is_one)] * (1 + self.neighbours.len() as u32)
+    }
 }
 
 /// Runs the patterns of the programs in turn, and judges their rules.

@@ -3,7 +3,7 @@
 pub(crate) use wrote_jobs::sample::*;
 pub(crate) use wrote_machine::sample::place;
 
-use crate::budget::SinceStart;
+use crate::budget::{Clock, SinceStart};
 use crate::progress::{Observer, Ticker};
 use crate::request::{Common, Request, Wear};
 use crate::scenario::{Call, Measured, Plan, Site};
@@ -11,6 +11,7 @@ use crate::scenarios::{
     Append, AppendAs, Latency, Load, Long, MessageSizes, Meta, Scenarios, Serve,
 };
 use crate::scratch::Scratch;
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -19,6 +20,22 @@ use wrote_jobs::peers::Alone;
 use wrote_jobs::rate::Rate;
 use wrote_result::document::{self, Process, Row};
 use wrote_result::{Error, Stop};
+
+/// A clock of seconds that tests advance.
+#[derive(Debug, Default)]
+pub(crate) struct MadeUpClock(pub Cell<f64>);
+
+impl MadeUpClock {
+    pub(crate) fn pass(&self, seconds: f64) {
+        self.0.set(self.0.get() + seconds);
+    }
+}
+
+impl Clock for MadeUpClock {
+    fn elapsed(&self) -> Duration {
+        Duration::from_secs_f64(self.0.get())
+    }
+}
 
 /// A request's settings in one flat list.
 #[derive(Clone, Debug, Default)]

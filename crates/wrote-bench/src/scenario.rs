@@ -402,6 +402,10 @@ pub trait Limits {
     /// Shortens all further runs by about `factor`. Returns `false` if they are as short as
     /// meaningful figures allow.
     fn shrink(&mut self, factor: f64) -> bool;
+    /// Returns the expected time of a run that took `took` before runs were shortened by `factor`.
+    fn shrunk(&self, took: Duration, factor: f64) -> Duration {
+        took.div_f64(factor)
+    }
 }
 
 /// How to make one run of a row. The module `rounds` has the loop around it.

@@ -294,10 +294,10 @@ fn undecided(rule: &FitRule, document: &Document) -> Option<String> {
     let name = &rule.name;
     let elapsed_s = |row: &Row| -> f64 { row.runs.iter().map(|run| run.elapsed_s).sum() };
     let of_rule = rows().find(|row| row.name == rule.row).map(elapsed_s)?;
-    let all: f64 = rows().map(elapsed_s).sum();
     Some(match rule.decided_after_s.filter(|_| of_rule > 0.0) {
         Some(after_s) => {
-            let minutes = (all * after_s / of_rule / 60.0).ceil();
+            // With the work between the runs.
+            let minutes = (document.elapsed_s * after_s / of_rule / 60.0).ceil();
             format!(
                 "{name}: undecided, the interval holds the limit; at this spread --time \
                  {minutes}min would decide it"
@@ -308,15 +308,32 @@ fn undecided(rule: &FitRule, document: &Document) -> Option<String> {
 }
 
 fn ratio(rule: &FitRule, beside: &Beside) -> String {
-    let Interval { median, ci95_low, ci95_high } = beside.ratio;
     let verdict = beside.verdict.map(|verdict| format!("{}, ", verdict.words()));
-    let [median, low, high] = [median, ci95_low, ci95_high].map(units::significant);
     format!(
-        "{} beside {}: {}{median} ({low}-{high}) times that alone",
+        "{} beside {}: {}{} alone",
         rule.name,
         beside.neighbour,
-        verdict.unwrap_or_default()
+        verdict.unwrap_or_default(),
+        times(&beside.ratio)
     )
+}
+
+/// A ratio with its interval: `18.8 (9.70-29.1) times that`, and of a rate that falls `480
+/// (400-520) times lower than`.
+fn times(ratio: &Interval) -> String {
+    let (of, words) = match ratio.ci95_low > 0.0 && ratio.ci95_high < 1.0 {
+        true => {
+            let [median, ends @ ..] =
+                [ratio.median, ratio.ci95_high, ratio.ci95_low].map(|part| 1.0 / part);
+            (Interval { median, ci95_low: ends[0], ci95_high: ends[1] }, "times lower than")
+        }
+        false => (*ratio, "times that"),
+    };
+    let [median, low, high] = [of.median, of.ci95_low, of.ci95_high].map(units::significant);
+    match has_spread(&of) {
+        true => format!("{median} ({low}-{high}) {words}"),
+        false => format!("{median} {words}"),
+    }
 }
 
 #[cfg(test)]
@@ -349,6 +366,15 @@ mod tests {
              from copy-idle (7.00 times)"
         );
         assert_eq!(remedies(&rule(&tried[1..])), None, "without the copy there is no comparison");
+    }
+
+    #[test]
+    fn a_ratio_of_rates_is_the_number_of_times_that_they_are_lower() {
+        let of = |median, ci95_low, ci95_high| times(&Interval { median, ci95_low, ci95_high });
+        assert_eq!(of(18.8, 9.7, 29.1), "18.8 (9.70-29.1) times that");
+        assert_eq!(of(1230.0, 1230.0, 1230.0), "1230 times that");
+        assert_eq!(of(0.002, 0.001, 0.004), "500 (250-1000) times lower than");
+        assert_eq!(of(0.9, 0.7, 1.2), "0.90 (0.70-1.20) times that");
     }
 
     #[test]

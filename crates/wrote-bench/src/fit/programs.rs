@@ -8,7 +8,8 @@ use wrote_result::Error;
 use wrote_result::document::FitRule;
 
 /// Each program's file. To add a program, add a line here, its file, and its row in `docs/fit.md`.
-const FILES: [(&str, &str); 16] = [
+const FILES: [(&str, &str); 17] = [
+    ("bench", include_str!("../../programs/bench.toml")),
     ("ceph", include_str!("../../programs/ceph.toml")),
     ("cockroachdb", include_str!("../../programs/cockroachdb.toml")),
     ("elasticsearch", include_str!("../../programs/elasticsearch.toml")),

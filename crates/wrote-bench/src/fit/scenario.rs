@@ -1,18 +1,21 @@
 //! The scenario of `wrote fit`: a row for each pattern, alone and beside each neighbour.
 
 use super::FitRequest;
-use super::neighbour::{self, Neighbour};
+use super::neighbour::Neighbour;
 use super::programs::{Pattern, Program};
+use crate::budget::RUNS_MIN;
 use crate::burst;
 use crate::measured::clear;
 use crate::progress::Ticker;
 use crate::request::Common;
 use crate::rounds::Turn;
-use crate::scenario::{Bounds, Call, Listed, Plan, Rows, Scenario, Scope, Site, boxed};
+use crate::scenario::{Bounds, Call, Limits, Listed, Plan, Rows, Scenario, Scope, Site, boxed};
 use crate::scenarios::sustained;
-use crate::scratch::Scratch;
-use std::path::PathBuf;
+use crate::scratch::{self, Scratch};
+use crate::trial::{self, Trial};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wrote::device::{self, Target};
 use wrote_jobs::buffers::seed;
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::Evidence;
@@ -33,6 +36,11 @@ const RUN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)]
 /// The shortest run on a device with a limit: the kernel lets two of its slices (0.2 s) through at
 /// once.
 const LIMITED_RUN: Duration = Duration::from_secs(1);
+/// The least time of a request, as a multiple of what the fewest runs need: the schedule keeps a
+/// twentieth for the end, and the first runs may take longer than expected.
+const LEAST_TIMES: f64 = 1.5;
+/// The part of the time for runs of the expected length. The rest is for the trial run and the end.
+const RUNS_PART: f64 = 0.9;
 /// The length of a run, as a multiple of the interval of concurrent steps.
 const BESIDE_TIMES: f64 = 2.2;
 /// The size of the file that uses up a burst before each run.
@@ -71,11 +79,10 @@ impl Scenario for Suits {
         let limits = watch::limits(device_of(call.target));
         let is_limited = limits.iter().any(|limit| limit.of.starts_with("write"));
         let plan = SuitsPlan::new(&self.0, is_limited);
-        let (needs, free) = (plan.space_bytes_max(), call.target.free_bytes);
-        if needs > free {
-            let [needs, free] = [needs, free].map(units::bytes);
-            let path = self.0.path.display();
-            return Err(Error::Failed(format!("{path}: needs {needs}, and {free} are free")));
+        check_space(&self.0.path, plan.space_bytes_max(), call.target)?;
+        if let Some(path) = &self.0.neighbour_path {
+            scratch::check_folder(path)?;
+            check_space(path, plan.beside_bytes(), &device::examine(path)?)?;
         }
         let mut plans = Vec::new();
         if self.0.sustained.is_some() {
@@ -93,10 +100,18 @@ impl Scenario for Suits {
     }
 }
 
-struct SuitsPlan {
+pub(super) struct SuitsPlan {
     request: FitRequest,
     /// The shortest run.
     run_min: Duration,
+    /// The time of a run.
+    run: Duration,
+    /// The difference of the last shortening of runs.
+    saved: Duration,
+    /// The time of all runs.
+    time: Duration,
+    /// The speed of the disk, if the time is limited.
+    trial: Option<Trial>,
     /// Each row's program, pattern and neighbour.
     rows: Vec<(usize, usize, Option<Neighbour>)>,
     /// The neighbours' folder, if it is a different one.
@@ -104,7 +119,7 @@ struct SuitsPlan {
 }
 
 impl SuitsPlan {
-    fn new(request: &FitRequest, is_limited: bool) -> SuitsPlan {
+    pub(super) fn new(request: &FitRequest, is_limited: bool) -> SuitsPlan {
         let mut rows = Vec::new();
         for (program, of) in request.programs.iter().enumerate() {
             for pattern in 0..of.patterns.len() {
@@ -115,7 +130,62 @@ impl SuitsPlan {
             }
         }
         let run_min = if is_limited { LIMITED_RUN } else { RUN[0] };
-        SuitsPlan { request: request.clone(), run_min, rows, elsewhere: None }
+        let time = request.time.unwrap_or_else(|| request.usual_time());
+        let mut plan = SuitsPlan {
+            request: request.clone(),
+            run_min,
+            run: run_min,
+            saved: Duration::ZERO,
+            time,
+            trial: None,
+            rows,
+            elsewhere: None,
+        };
+        plan.choose_run(time);
+        plan
+    }
+
+    fn runs(&self) -> u32 {
+        self.request.runs.unwrap_or(FitRequest::RUNS)
+    }
+
+    /// Chooses the run whose rounds take about `time`.
+    fn choose_run(&mut self, time: Duration) {
+        self.run = self.run_min;
+        let spare = (time / self.runs()).saturating_sub(self.round());
+        self.run = (self.run_min + spare / self.rows.len() as u32).min(RUN[1]);
+    }
+
+    /// Returns the most bytes that a neighbour's files take.
+    fn beside_bytes(&self) -> u64 {
+        self.request.neighbours.iter().map(|of| of.space_bytes()).max().unwrap_or(0)
+    }
+
+    /// Returns the expected time of a round.
+    fn round(&self) -> Duration {
+        (0..self.rows.len()).map(|row| self.foreseen(row)).sum()
+    }
+
+    /// Returns the time of the fewest runs with an interval of each row, after `before`.
+    fn least(&mut self, before: Duration) -> Duration {
+        let run = std::mem::replace(&mut self.run, self.run_min);
+        let least = before + self.round() * RUNS_MIN.min(self.runs());
+        self.run = run;
+        least.mul_f64(LEAST_TIMES)
+    }
+
+    /// Refuses a requested time that is too short for an interval of each row. `before` has passed.
+    fn check_time(&mut self, before: Duration) -> Result<(), Error> {
+        let least = self.least(before);
+        if self.request.time.is_none() || least <= self.time {
+            return Ok(());
+        }
+        let (asked, enough) = (self.time.as_secs_f64(), least.as_secs_f64().ceil());
+        Err(Error::Usage(format!(
+            "--time {asked}s is too short for {RUNS_MIN} runs of {} rows on this disk; use \
+             {enough}s or more",
+            self.rows.len()
+        )))
     }
 
     fn program(&self, row: usize) -> &Program {
@@ -130,16 +200,11 @@ impl SuitsPlan {
         (0..self.rows.len()).map(|row| &self.pattern(row).job)
     }
 
-    fn time(&self) -> Duration {
-        let runs = self.request.runs * self.rows.len() as u32;
-        (self.request.time / runs.max(1)).clamp(self.run_min, RUN[1])
-    }
-
     /// Returns the time of a row's run, in which concurrent steps occur at least twice.
     fn time_of(&self, row: usize) -> Duration {
         let beside = self.pattern(row).job.beside.iter().filter_map(|every| every.interval_s);
         let least_s = beside.fold(0.0, f64::max) * BESIDE_TIMES;
-        self.time().max(Duration::from_secs_f64(least_s))
+        self.run.max(Duration::from_secs_f64(least_s))
     }
 
     /// Writes right before a run for as long as the run takes, to keep a drive's cache and a
@@ -151,7 +216,7 @@ impl SuitsPlan {
         let job = JobSpec {
             files: vec![site.file("drain", 0)],
             file_bytes: Some(DRAIN_BYTES),
-            runtime: Some(self.time()),
+            runtime: Some(self.run),
             time_based: true,
             iodepth: 8,
             latencies: false,
@@ -165,7 +230,7 @@ impl SuitsPlan {
 impl Rows for SuitsPlan {
     fn scope(&self) -> Scope {
         let question = "Does this disk suit the program?".into();
-        Scope { name: NAME, question, runs: self.request.runs }
+        Scope { name: NAME, question, runs: self.runs() }
     }
 
     fn rows(&self) -> Vec<String> {
@@ -176,8 +241,8 @@ impl Rows for SuitsPlan {
 
 impl Bounds for SuitsPlan {
     fn space_bytes_max(&self) -> u64 {
-        let is_beside = !self.request.neighbours.is_empty();
-        let beside = if is_beside { neighbour::FILE_BYTES } else { 0 };
+        let is_here = self.request.neighbour_path.is_none();
+        let beside = if is_here { self.beside_bytes() } else { 0 };
         let drain = if self.request.sustained.is_some() { DRAIN_BYTES } else { 0 };
         self.jobs().map(Steps::space_bytes).max().unwrap_or(0) + beside + drain
     }
@@ -191,15 +256,66 @@ impl Bounds for SuitsPlan {
         None
     }
 
+    fn wants_trial(&self) -> bool {
+        self.request.runs.is_none()
+    }
+
+    fn learn(&mut self, trial: Trial) {
+        self.trial = Some(trial);
+        if self.request.time.is_none() {
+            self.time = self.time.max(self.least(Duration::ZERO));
+        }
+        self.choose_run(self.time.mul_f64(RUNS_PART));
+    }
+
     fn estimate(&self) -> Duration {
-        let drains = if self.request.sustained.is_some() { 2 } else { 1 };
-        let round: Duration = (0..self.rows.len()).map(|row| self.time_of(row)).sum();
-        round * drains * self.request.runs
+        let all = self.round() * self.runs();
+        if self.trial.is_some() { all.min(self.time) } else { all }
+    }
+
+    fn limits(&mut self) -> Option<(Duration, &mut dyn Limits)> {
+        let within = self.time + self.request.sustained.unwrap_or_default();
+        self.trial.is_some().then_some((within, self as _))
+    }
+}
+
+impl Limits for SuitsPlan {
+    fn foreseen(&self, row: usize) -> Duration {
+        let time = self.time_of(row);
+        let drain = if self.request.sustained.is_some() { self.run } else { Duration::ZERO };
+        let Some(trial) = &self.trial else { return time + drain };
+        let job = &self.pattern(row).job;
+        let files = Duration::from_secs_f64(job.laid_out_bytes() as f64 / trial.bytes_per_s);
+        let apart = drain + files + trial::beside(trial.flush);
+        apart + self.rows[row].2.map_or(time, |neighbour| neighbour.foreseen(time, trial))
+    }
+
+    /// Rows alone are the most important, then those beside the first neighbour.
+    fn rank(&self, row: usize) -> usize {
+        let beside = self.request.neighbours.iter();
+        let place = beside.map(|of| Some(*of)).position(|of| of == self.rows[row].2);
+        place.map_or(0, |place| 1 + place) * self.rows.len() + row
+    }
+
+    fn shrink(&mut self, factor: f64) -> bool {
+        let before = self.run;
+        self.run = before.div_f64(factor).max(self.run_min);
+        self.saved = before - self.run;
+        !self.saved.is_zero()
+    }
+
+    /// Only the run itself is shorter, not the work around it.
+    fn shrunk(&self, took: Duration, _: f64) -> Duration {
+        took.saturating_sub(self.saved)
     }
 }
 
 impl Plan for SuitsPlan {
-    fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
+        if self.trial.is_some() {
+            let sustained = self.request.sustained.unwrap_or_default();
+            self.check_time(site.clock.elapsed().saturating_sub(sustained))?;
+        }
         if let Some(path) = &self.request.neighbour_path {
             self.elsewhere = Some(Scratch::make(path)?);
         }
@@ -272,6 +388,15 @@ impl Plan for SuitsPlan {
     fn finish(&mut self, _: &Site) -> Result<(), Error> {
         self.elsewhere.take().map_or(Ok(()), Scratch::remove)
     }
+}
+
+/// Refuses a folder on a disk with too little space.
+fn check_space(path: &Path, needs: u64, target: &Target) -> Result<(), Error> {
+    if needs <= target.free_bytes {
+        return Ok(());
+    }
+    let [needs, free] = [needs, target.free_bytes].map(units::bytes);
+    Err(Error::Failed(format!("{}: needs {needs}, and {free} are free", path.display())))
 }
 
 /// Returns the settings of a job of steps, as far as one operation can describe them.

@@ -1,6 +1,8 @@
 //! Program files, and the scenario on this machine's disk.
 
 use super::{FitRequest, Neighbour, Program, all, find, fit};
+use crate::scenario::Scenario as _;
+use crate::scenarios::Ladder;
 use fixtures::folder;
 use std::path::Path;
 use std::time::Duration;
@@ -46,8 +48,8 @@ fn request(program: Program, path: &Path) -> FitRequest {
     FitRequest {
         programs: vec![program],
         path: path.into(),
-        time: Duration::from_millis(600),
-        runs: 3,
+        time: Some(Duration::from_millis(600)),
+        runs: Some(3),
         sustained: None,
         neighbours: Vec::new(),
         neighbour_path: None,
@@ -185,12 +187,27 @@ fn a_pattern_makes_as_many_calls_as_a_trace_of_the_program_has() {
         ("git", "commit", 20, 180, 0),
         ("git", "commit-fsync", 20, 180, 60),
         ("wrote-log", "append", 200, 206, 0),
+        ("bench", "fdatasync-each", 1000, 1000, 1000),
+        ("bench", "o-dsync-each", 1000, 1000, 0),
     ] {
         let counts = counts(program, pattern, transactions);
         let is_near = near(counts.writes, writes) && near(counts.flushes, flushes);
         assert!(is_near, "{program} {pattern}: {counts:?}, traced {writes} and {flushes}");
     }
     assert!(near(counts("sqlite", "wal-normal", 1000).writes, 2160));
+}
+
+#[test]
+fn the_patterns_of_bench_are_its_durable_rows_of_small_writes() {
+    let rows = Ladder::default().catalogue().into_iter().filter(|listed| {
+        listed.survives == Some(wrote::Survives::PowerLoss) && listed.row.starts_with("small/")
+    });
+    let each = rows.map(|listed| listed.row["small/".len()..].replace('_', "-"));
+    let each: Vec<String> = each.filter(|row| row.contains("-each")).collect();
+    let patterns: Vec<String> =
+        find("bench").unwrap().patterns.into_iter().map(|pattern| pattern.name).collect();
+    assert_eq!(patterns.len(), each.len(), "{each:?}");
+    assert!(patterns.iter().all(|pattern| each.contains(pattern)), "{patterns:?}, {each:?}");
 }
 
 #[test]

@@ -5,13 +5,10 @@ use super::values::{formats, words};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
+use wrote_bench::Common;
 use wrote_bench::fit::{FitRequest, Neighbour, Program};
 use wrote_report::Format;
 use wrote_result::units;
-
-/// The time of all runs for one program, and for all.
-const TIME: Duration = Duration::from_secs(40);
-const TIME_ALL: Duration = Duration::from_secs(300);
 
 /// The arguments of `wrote fit`.
 #[derive(Debug, Args)]
@@ -24,10 +21,15 @@ pub struct FitArgs {
     #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::DirPath)]
     pub path: PathBuf,
 
-    /// The time of all runs [default: 40s; with --all 5min]
+    /// The time to take [default: 40s, with --all 5min; as much again for each WORK]
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration,
         allow_hyphen_values = true)]
     pub time: Option<Duration>,
+
+    /// Runs of each pattern, in whatever time they take, instead of up to 8 within --time
+    #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Common::RUNS_MAX }>,
+        allow_hyphen_values = true)]
+    pub runs: Option<u32>,
 
     /// Measure also beside other work on the disk
     #[arg(long, value_name = "WORK,..", value_delimiter = ',',
@@ -75,12 +77,11 @@ pub struct FitArgs {
 impl FitArgs {
     /// The request about `programs`. `command` is the command line as it was given.
     pub fn request(&self, programs: Vec<Program>, command: Vec<String>) -> FitRequest {
-        let usual = if self.all { TIME_ALL } else { TIME };
         FitRequest {
             programs,
             path: self.path.clone(),
-            time: self.time.unwrap_or(usual),
-            runs: FitRequest::RUNS,
+            time: self.time,
+            runs: self.runs,
             sustained: self.sustained,
             neighbours: self.beside.clone(),
             neighbour_path: self.neighbour.clone(),

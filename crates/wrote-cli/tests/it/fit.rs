@@ -31,7 +31,7 @@ fn own(folder: &Path, rule: &str, more: &[&str]) -> Finished {
     fs::write(&file, text).unwrap();
     let place = folder.join("data");
     let mut command = wrote(&["fit"]);
-    command.arg(&file).arg(&place).args(["--time", "1s"]).args(more);
+    command.arg(&file).arg(&place).args(["--time", "1s", "--runs", "3"]).args(more);
     finish(&mut command)
 }
 
@@ -106,11 +106,26 @@ fn bad_input_gets_one_line() {
     assert!(refused(&["./none.toml"]).contains("./none.toml: No such file"));
     assert!(refused(&["etcd", "/no/such/folder"]).contains("does not exist"));
     assert!(refused(&["etcd", "--neighbour", "/tmp"]).contains("--beside"));
+    let elsewhere = ["etcd", "--beside", "copy", "--neighbour", "/no/such/folder"];
+    assert!(refused(&elsewhere).ends_with("/no/such/folder: does not exist"));
+    assert!(refused(&["etcd", "--runs", "0"]).contains("--runs"));
     assert!(refused(&["etcd", "--beside", "copi"]).contains("'copy'"));
     assert!(refused(&[]).contains("<PROGRAM>"));
     assert!(refused(&["etcd", "--list"]).contains("--list"));
     assert!(refused(&["--all", "/no/such/folder"]).contains("/no/such/folder"));
     assert!(refused(&["etcd", "--sustained=soon"]).contains("--sustained"));
+}
+
+#[test]
+fn a_time_too_short_for_all_runs_is_refused_with_the_least() {
+    let place = folder();
+    let mut command = wrote(&["fit", "etcd", "--time", "100ms", "--beside", "copy", "--quiet"]);
+    let finished = finish(command.arg(place.path()));
+    assert_eq!(finished.code(), Some(2), "{finished:?}");
+    let line = finished.complaint();
+    assert!(line.contains("--time 0.1s is too short for 3 runs of 6 rows"), "{line}");
+    assert!(line.ends_with(" or more"), "{line}");
+    assert!(names(place.path()).is_empty());
 }
 
 #[test]

@@ -255,6 +255,13 @@ impl Steps {
         self.files.iter().map(|file| file.bytes).sum::<u64>() * u64::from(self.sets())
     }
 
+    /// Returns the bytes that are written and flushed before the clock starts.
+    pub fn laid_out_bytes(&self) -> u64 {
+        let is_full = |file: &&FileSpec| matches!(file.start, Start::Zeros | Start::Written);
+        let bytes = self.files.iter().filter(is_full).map(|file| file.bytes).sum::<u64>();
+        bytes * u64::from(self.sets())
+    }
+
     /// Returns the payload of a transaction: the bytes of its writes.
     pub fn transaction_bytes(&self) -> u64 {
         let bytes = |step: &Step| match step {

@@ -2,15 +2,14 @@
 
 use super::plan::Plan;
 use super::{Blocks, Flush, Ioengine, NAME, WAYS, Way, Workload};
-use crate::budget::{Clock, RUNS_MIN};
+use crate::budget::{Clock as _, RUNS_MIN};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
-use crate::sample::{Asked, place};
+use crate::sample::{Asked, MadeUpClock, place};
 use crate::scenario::{self, Measured, Rows as _, Site};
 use crate::scratch::Scratch;
 use crate::trial;
 use proptest::prelude::*;
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -36,21 +35,6 @@ struct Disk {
 impl Disk {
     fn steady(bytes_per_s: f64, flush_s: f64) -> Disk {
         Disk { bytes_per_s, flush_s, file_s: flush_s, fast_bytes: f64::INFINITY, slower: 1.0 }
-    }
-}
-
-#[derive(Debug, Default)]
-struct MadeUpClock(Cell<f64>);
-
-impl MadeUpClock {
-    fn pass(&self, seconds: f64) {
-        self.0.set(self.0.get() + seconds);
-    }
-}
-
-impl Clock for MadeUpClock {
-    fn elapsed(&self) -> Duration {
-        Duration::from_secs_f64(self.0.get())
     }
 }
 
