@@ -1,11 +1,20 @@
 """One run of a program whose pattern `wrote fit` knows, or of that pattern: prints the outcome.
 
-fit.py PROGRAM PATTERN, or fit.py PROGRAM PATTERN CLIENTS for the program itself.
+fit.py PROGRAM PATTERN, or fit.py PROGRAM PATTERN CLIENTS for the program itself. With COMMITS after
+CLIENTS, it makes that many transactions. fit.py calls PROGRAM PATTERN [CLIENTS] KIND prints the
+system calls of this kind per 1,000 transactions, by `wrote trace`.
 """
 
-import contextlib, http.client, json, os, re, shutil, sqlite3, subprocess, sys, tempfile, time
+import contextlib, glob, http.client, json, os, re, shutil, sqlite3, subprocess, sys, tempfile, time
 
 SECONDS = 3
+# Transactions of two runs; their difference is without the program's start and end.
+TRACED = 200, 1200
+COMMITS = None
+# The files of servers whose calls are compared: by the program, and by its pattern.
+FILES = {"etcd": ("/member/wal/", "fit-(wal|next)-"), "mysql": ("/ib_logfile0$", "fit-redo-"),
+         "postgresql": ("/pg_wal/", "fit-wal-"), "redis": ("/appendonly", "fit-aof-"),
+         "sqlite": ("", "")}
 
 
 def printed(operations, seconds, p50_s, p99_s):
@@ -19,6 +28,10 @@ def printed_of(latencies_s):
     printed(len(order), SECONDS, order[len(order) // 2], order[len(order) * 99 // 100])
 
 
+def version(path):
+    return [int(number) for number in re.findall(r"\d+", path)]
+
+
 def run(*words):
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
@@ -27,7 +40,7 @@ def repeated(transaction):
     """Returns the time of each transaction of one client."""
     begun, latencies_s = time.perf_counter(), []
     until = begun + SECONDS
-    while begun < until:
+    while begun < until if COMMITS is None else len(latencies_s) < COMMITS:
         transaction()
         now = time.perf_counter()
         latencies_s.append(now - begun)
@@ -52,12 +65,34 @@ def server(words, answers):
             process.terminate()
 
 
+def calls_of(kind, path, *words):
+    """Returns the calls of this kind on such files that a command makes, and its output."""
+    said = run("wrote", "trace", "--format", "json", "--output", "calls.json", "--force", "--", *words)
+    with open("calls.json") as file:
+        files = json.load(file)["timeline"]["files"]
+    calls = (call for of in files if re.search(path, of["path"]) for call in of["calls"])
+    return sum(call["count"] for call in calls if call["kind"] == kind), said
+
+
+def traced(program, pattern, *rest):
+    """Prints the calls of a kind per 1,000 transactions."""
+    (*clients, kind), (real, ours) = rest, FILES[program]
+    if clients:
+        words = [sys.executable, script, program, pattern, clients[0]]
+        few, many = (calls_of(kind, real, *words, str(commits))[0] for commits in TRACED)
+        calls, commits = many - few, TRACED[1] - TRACED[0]
+    else:
+        calls, said = calls_of(kind, ours, sys.executable, script, program, pattern)
+        commits = json.loads(said)["operations"]
+    printed(round(calls * 1000 / commits), 1, 0, 0)
+
+
 def predicted(program, pattern):
     head, *patterns = re.split(r"^\[\[pattern\]\]", run("wrote", "fit", program, "--show"), flags=re.M)
     one = next(text for text in patterns if f'name = "{pattern}"' in text)
     with open("one.toml", "w") as file:
         file.write(f"{head}[[pattern]]{one.split('[[rule]]')[0]}")
-    words = "fit ./one.toml . --quiet --format json --time"
+    words = "fit ./one.toml . --quiet --format json --runs 8 --time"
     row = json.loads(run("wrote", *words.split(), f"{SECONDS}s"))["scenarios"][0]["rows"][0]
     operations = round(sum(run["iops"] * run["elapsed_s"] for run in row["runs"]))
     # The program's own clock is that of its flushes.
@@ -80,19 +115,21 @@ def sqlite(_folder, pattern, _clients):
 def postgresql(folder, _pattern, clients):
     shutil.chown(folder, "postgres", "postgres")
     user = "setpriv --reuid postgres --regid postgres --clear-groups".split()
-    programs = "/usr/lib/postgresql/15/bin/"
+    programs = max(glob.glob("/usr/lib/postgresql/*/bin/"), key=version)
     run(*user, programs + "initdb", "-D", "data", "-A", "trust", "--no-sync")
     ask = lambda words: run(*user, "psql", "-h", folder, "-c", words, "postgres")
     options = f"-c listen_addresses= -c unix_socket_directories={folder} -c autovacuum=off"
     words = [*user, programs + "postgres", "-D", "data", *options.split()]
     with server(words, lambda: ask("CREATE TABLE t(a bigint, b bigint)")):
-        # Segments of the WAL that were written before.
-        ask("INSERT INTO t SELECT g, g FROM generate_series(1, 400000) g")
-        for words in ("CHECKPOINT", "TRUNCATE t", "SELECT pg_switch_wal()", "CHECKPOINT"):
+        # Segments of the WAL that were written before. Their writes vary in number.
+        full = "INSERT INTO t SELECT g, g FROM generate_series(1, 400000) g"
+        fill = [full, "CHECKPOINT", "TRUNCATE t", "SELECT pg_switch_wal()", "CHECKPOINT"]
+        for words in fill if COMMITS is None else []:
             ask(words)
         with open("insert.sql", "w") as file:
             file.write("INSERT INTO t VALUES (1, 2);\n")
-        words = f"pgbench -h {folder} -n -f insert.sql -c {clients} -T {SECONDS} -l postgres"
+        limit = f"-t {COMMITS // int(clients)}" if COMMITS else f"-T {SECONDS}"
+        words = f"pgbench -h {folder} -n -f insert.sql -c {clients} {limit} -l postgres"
         run(*user, *words.split())
         logs = [open(name) for name in os.listdir(".") if name.startswith("pgbench_log.")]
         printed_of([int(line.split()[2]) / 1e6 for log in logs for line in log])
@@ -107,9 +144,27 @@ def mysql(folder, _pattern, clients):
     with server(words, lambda: run(*ask)):
         bench = f"sysbench oltp_insert --mysql-socket={folder}/s --mysql-user=root --tables=1"
         run(*bench.split(), "prepare")
-        words = f"{bench} --threads={clients} --time={SECONDS} --histogram run".split()
+        limit = f"--events={COMMITS} --time=0" if COMMITS else f"--time={SECONDS}"
+        words = f"{bench} --threads={clients} {limit} --histogram run".split()
         bins = re.findall(r"^\s+([\d.]+) \|\**\s+(\d+)$", run(*words), flags=re.M)
         printed_of([float(ms) / 1e3 for ms, count in bins for _ in range(int(count))])
+
+
+def redis(folder, pattern, clients):
+    options = f"--port 0 --unixsocket {folder}/s --dir {folder} --save --appendonly yes"
+    words = f"redis-server {options} --appendfsync {pattern.removeprefix('aof-')}".split()
+    ask = ["redis-cli", "-s", f"{folder}/s", "ping"]
+    bench = f"redis-benchmark -s {folder}/s -c {clients} -t set -d 100 --csv -n".split()
+
+    def sets(number):
+        figures = run(*bench, str(number)).splitlines()[1].replace('"', "").split(",")
+        return [float(figure) for figure in figures[1:]]
+
+    with server(words, lambda: run(*ask)):
+        number = COMMITS or round(sets(200)[0] * SECONDS)
+        begun = time.perf_counter()
+        _, _, _, p50_ms, _, p99_ms, _ = sets(number)
+        printed(number, time.perf_counter() - begun, p50_ms / 1e3, p99_ms / 1e3)
 
 
 def etcd(folder, _pattern, _clients):
@@ -132,12 +187,16 @@ def etcd(folder, _pattern, _clients):
         printed(puts, SECONDS, of("sum") / of("count"), 0)
 
 
-program, pattern, *clients = sys.argv[1:]
+script = os.path.abspath(__file__)
+program, *words = sys.argv[1:]
 with tempfile.TemporaryDirectory(dir=os.getcwd()) as folder:
     os.chmod(folder, 0o755)
     os.chdir(folder)
-    if clients:
-        globals()[program](folder, pattern, clients[0])
+    if program == "calls":
+        traced(*words)
+    elif len(words) == 1:
+        predicted(program, *words)
     else:
-        predicted(program, pattern)
+        COMMITS = int(words[2]) if len(words) > 2 else None
+        globals()[program](folder, *words[:2])
     os.chdir("..")
