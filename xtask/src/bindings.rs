@@ -44,8 +44,13 @@ pub fn compile_example(folder: &Path, headers: &Path, libraries: &Path) -> Resul
     cc.current_dir(folder).args(["-Wall", "-Werror", "save.c", "-o", "save", "-I"]).arg(headers);
     output(cc.arg(libraries.join("libwrote.so.0")), "cc")?;
     let mut run = Command::new("./save");
-    let said = output(run.current_dir(folder).env("LD_LIBRARY_PATH", libraries), "the example")?;
-    check_example(folder, &said, "record 0 is durable\n")
+    run.current_dir(folder).env("LD_LIBRARY_PATH", libraries);
+    check_c_example(folder, &output(&mut run, "the example")?)
+}
+
+/// Judges what the example of libwrote's README printed and saved in `folder`.
+pub fn check_c_example(folder: &Path, said: &str) -> Result<(), Failure> {
+    check_example(folder, said, "record 0 is durable\n")
 }
 
 /// Runs the example of the Python package's README.
@@ -58,12 +63,22 @@ fn python() -> Result<(), Failure> {
 
 /// Runs the example of the Python package's README in `folder`, with the package in `site`.
 pub fn run_python_example(folder: &Path, site: &Path) -> Result<(), Failure> {
+    try_python_example(folder, || {
+        let mut run = Command::new("python3");
+        run.current_dir(folder).arg("example.py").env("PYTHONPATH", site);
+        output(&mut run, "the example")
+    })
+}
+
+/// Writes the example of the Python package's README into `folder`, and judges what `run` returns,
+/// which runs `example.py` there.
+pub fn try_python_example(
+    folder: &Path,
+    run: impl FnOnce() -> Result<String, Failure>,
+) -> Result<(), Failure> {
     let source = example("bindings/python/README.md", "python")?;
     std::fs::write(folder.join("example.py"), source).tried("the example")?;
-    let mut run = Command::new("python3");
-    run.current_dir(folder).arg("example.py").env("PYTHONPATH", site);
-    let said = output(&mut run, "the example")?;
-    check_example(folder, &said, "durable: 65 records\n60 b'task 59'\n")
+    check_example(folder, &run()?, "durable: 65 records\n60 b'task 59'\n")
 }
 
 /// Makes the Python package in `folder` from its sources and the built library.
@@ -130,23 +145,34 @@ pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
         let words = ["test", "--workspace", "--no-fail-fast", "--manifest-path", MANIFEST];
         cargo_tests(&mut cargo(&words))
     })?;
-    report.step("tests of the Python package", || {
-        let folder = tempfile::tempdir_in(target()).tried(target().display())?;
-        package(folder.path())?;
-        let mut tests = Command::new("python3");
-        tests.arg(root().join("bindings/python/tests/test_wrote.py"));
-        tests.env("PYTHONPATH", folder.path());
-        run(&mut tests, HANG, Show::Live)?.success("the tests").map(drop)
-    })?;
     let folder = tempfile::tempdir_in(target()).tried(target().display())?;
     let folder = std::path::absolute(folder.path()).tried("a temporary folder")?;
+    report.step("tests of the Python package", || {
+        package(&folder)?;
+        let mut tests = Command::new("python3");
+        tests.arg(root().join("bindings/python/tests/test_wrote.py")).env("PYTHONPATH", &folder);
+        run(&mut tests, HANG, Show::Live)?.success("the tests").map(drop)
+    })?;
     report.step("tests of the npm package", || {
         npm_package(&folder.join("node_modules/wrote"), &libraries("debug"))?;
         let mut tests = Command::new("node");
         tests.current_dir(&folder).arg("--test").arg(test_of_node(&folder, "wrote.test.js")?);
         run(&mut tests, HANG, Show::Live)?.success("the tests").map(drop)
     })?;
-    report.step("types of the npm package", || types(&folder, install))
+    report.step("types of the npm package", || types(&folder, install))?;
+    for words in [["kill", "--bindings", "--times=20"], ["power-cut", "--bindings", "--moments=25"]]
+    {
+        report.step(&format!("lab {} of the bindings", words[0]), || lab(&folder, &words))?;
+    }
+    Ok(())
+}
+
+/// Runs a lab whose subjects use the packages in `folder`.
+fn lab(folder: &Path, words: &[&str]) -> Result<(), Failure> {
+    let mut lab = Command::new(std::env::current_exe().tried("this program")?);
+    lab.arg("lab").args(words).env("PYTHONPATH", folder);
+    lab.env("NODE_PATH", folder.join("node_modules"));
+    run(&mut lab, HANG, Show::Live)?.success("the lab").map(drop)
 }
 
 /// Programs that build, run and examine the bindings.

@@ -27,12 +27,16 @@ pub struct Arguments {
     /// How many moments on each file system.
     #[arg(long, value_name = "N", default_value_t = MOMENTS)]
     pub moments: u32,
+    /// Cut under the subjects in Python and Node.js alone, whose packages are found by `PYTHONPATH`
+    /// and `NODE_PATH`.
+    #[arg(long)]
+    pub bindings: bool,
 }
 
 impl Arguments {
     /// This number of moments, from a drawn seed.
     pub fn of(moments: u32) -> Arguments {
-        Arguments { moments, seed: None }
+        Arguments { moments, seed: None, bindings: false }
     }
 }
 
@@ -98,8 +102,12 @@ pub const SUBJECTS: [&str; 13] = [
 /// hold.
 pub const UNSYNCED: [&str; 2] = ["unsynced-folder", "unsynced"];
 
+/// The subjects in other languages.
+pub const BINDINGS: [&str; 4] = ["save-python", "save-node", "log-python", "log-node"];
+
 /// Subjects that recover their files when they open them, and can lose them then.
-const REOPENED: [&str; 5] = ["log", "log-sync", "log-lines", "log-served", "wal"];
+const REOPENED: [&str; 7] =
+    ["log", "log-sync", "log-lines", "log-served", "wal", "log-python", "log-node"];
 
 /// Errors of a file system without power: EIO, and in some calls of ext4 EROFS.
 const REFUSALS: [i32; 2] = [5, 30];
@@ -109,13 +117,14 @@ pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
     if let Some(because) = lacking() {
         return report.skip("lab power-cut", because);
     }
-    let Arguments { seed, moments } = arguments;
+    let Arguments { seed, moments, bindings } = arguments;
+    let names = if bindings { &BINDINGS[..] } else { &SUBJECTS };
     let seed = seed.unwrap_or_else(super::draw_seed);
     let rare = RARE.into_iter().filter(|_| moments >= MOMENTS);
     for file_system in FILE_SYSTEMS.into_iter().chain(rare) {
         let name = format!("lab power-cut: {}, {moments} moments", file_system.name);
         // In release: faster subjects do more in each moment.
-        report.step(&name, || cut(&release("lab")?, file_system, seed, moments))?;
+        report.step(&name, || cut(&release("lab")?, names, file_system, seed, moments))?;
     }
     Ok(())
 }
@@ -130,7 +139,13 @@ pub fn lacking() -> Option<String> {
 }
 
 /// Cuts the power of one file system at each moment, until a promise is broken.
-fn cut(program: &Path, file_system: FileSystem, seed: u64, moments: u32) -> Result<(), Failure> {
+fn cut(
+    program: &Path,
+    names: &[&str],
+    file_system: FileSystem,
+    seed: u64,
+    moments: u32,
+) -> Result<(), Failure> {
     eprintln!("{moments} moments; --seed {seed} draws them again");
     let mut disk = match Disk::new(&target(), file_system) {
         // The kernel lacks this file system, or the container may not mount.
@@ -142,11 +157,15 @@ fn cut(program: &Path, file_system: FileSystem, seed: u64, moments: u32) -> Resu
         made => made?,
     };
     disk.try_switch()?;
-    let mut tallies = SUBJECTS.map(|_| Vec::new());
+    let mut tallies: Vec<_> = names.iter().map(|_| Vec::new()).collect();
     let done = (0..moments)
-        .try_for_each(|number| one(&mut disk, program, seed, number, &mut tallies))
+        .try_for_each(|number| {
+            one(&mut disk, program, names, draw(seed, number), &mut tallies).map_err(|failure| {
+                failure.in_words(|because| format!("moment {number}, {because}"))
+            })
+        })
         .and_then(|()| disk.examine());
-    for (name, tally) in SUBJECTS.iter().zip(&tallies) {
+    for (name, tally) in names.iter().zip(&tallies) {
         eprintln!("{}", describe(name, tally));
     }
     done.map_err(|failure| {
@@ -162,26 +181,26 @@ fn cut(program: &Path, file_system: FileSystem, seed: u64, moments: u32) -> Resu
             format!("seed {seed}: {because}; the image is kept: {}", image.display())
         })
     })?;
-    if moments >= MOMENTS {
+    if moments >= MOMENTS && names.contains(&UNSYNCED[0]) {
         sees_something(&tallies)?;
     }
     Ok(())
 }
 
-/// Runs the moment of this number.
+/// Runs one moment of the subjects `names`.
 fn one(
     disk: &mut Disk,
     program: &Path,
-    seed: u64,
-    number: u32,
+    names: &[&str],
+    moment: Moment,
     tallies: &mut [Vec<Seen>],
 ) -> Result<(), Failure> {
     check_interrupted()?;
-    let moment = draw(seed, number);
     let ms = moment.delay.as_secs_f64() * 1e3;
-    let words = |because| format!("moment {number}, {ms:.1} ms after the beginning: {because}");
-    let seen = moment::live(disk, program, moment).map_err(|failure| failure.in_words(words))?;
-    let broken = SUBJECTS.iter().zip(&seen).find_map(|(name, seen)| {
+    let words = |because| format!("{ms:.1} ms after the beginning: {because}");
+    let seen = moment::live(disk, program, names, moment);
+    let seen = seen.map_err(|failure| failure.in_words(words))?;
+    let broken = names.iter().zip(&seen).find_map(|(name, seen)| {
         judge(name, seen).err().map(|because| format!("{name}: {because}"))
     });
     tallies.iter_mut().zip(seen).for_each(|(tally, seen)| tally.push(seen));

@@ -5,6 +5,7 @@
 
 mod content;
 mod copies;
+mod foreign;
 mod found;
 mod log_checks;
 mod logs;

@@ -48,7 +48,7 @@ pub fn make(folder: &Path, date_s: &str, install: bool) -> Result<Bindings, Fail
 
 fn library(folder: &Path, date_s: &str) -> Result<PathBuf, Failure> {
     let tree = tempfile::tempdir_in(folder).tried(folder.display())?;
-    let place = tree.path().join(libraries()?);
+    let place = tree.path().join(libraries());
     copy(&built("libwrote.so")?, &place.join("libwrote.so.0"), 0o644)?;
     let control = "Section: libs\nMulti-Arch: same\nDepends: libc6 (>= 2.34), libgcc-s1\n\
         Description: Files and logs that say what each write survives\n";
@@ -57,7 +57,7 @@ fn library(folder: &Path, date_s: &str) -> Result<PathBuf, Failure> {
 
 fn development(folder: &Path, date_s: &str) -> Result<PathBuf, Failure> {
     let tree = tempfile::tempdir_in(folder).tried(folder.display())?;
-    let place = tree.path().join(libraries()?);
+    let place = tree.path().join(libraries());
     copy(&built("libwrote.a")?, &place.join("libwrote.a"), 0o644)?;
     let own = root().join("bindings/c");
     copy(&own.join("wrote.pc"), &place.join("pkgconfig/wrote.pc"), 0o644)?;
@@ -130,15 +130,20 @@ fn npm(folder: &Path, install: bool) -> Result<PathBuf, Failure> {
     Ok(folder.join(name.trim()))
 }
 
-/// Unpacks the Debian packages and installs the others into temporary folders, and runs each
-/// README's example with them alone.
+/// Installs the packages into temporary folders, and runs each README's example with them alone.
 pub fn check(packed: &Bindings) -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried(target().display())?;
     let folder = std::path::absolute(folder.path()).tried("a temporary folder")?;
-    for package in [&packed.library, &packed.development] {
-        output(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&folder), "dpkg-deb")?;
+    debian_packages(packed, &folder)?;
+    compile_example(&folder, &folder.join("usr/include"), &folder.join(libraries()))?;
+    let said = output(&mut dpkg(&folder, &["--verify"]), "dpkg --verify")?;
+    if !said.is_empty() {
+        return Err(Failure::Failed(format!("the packages have other files: {said}")));
     }
-    compile_example(&folder, &folder.join("usr/include"), &folder.join(libraries()?))?;
+    output(&mut dpkg(&folder, &["--purge", "libwrote-dev", "libwrote0"]), "dpkg --purge")?;
+    if folder.join(libraries()).exists() || folder.join("usr/include").exists() {
+        return Err(Failure::Failed("files of removed packages are left".to_owned()));
+    }
     let site = folder.join("site");
     let mut pip = Command::new("pip3");
     pip.args(["install", "-q", "--no-deps", "--no-index", "--disable-pip-version-check"]);
@@ -156,12 +161,30 @@ pub fn check(packed: &Bindings) -> Result<(), Failure> {
     run_node_example(&folder)
 }
 
+/// Installs the Debian packages into the empty root `folder`. The packages that they depend on
+/// stay those of this machine.
+fn debian_packages(packed: &Bindings, folder: &Path) -> Result<(), Failure> {
+    let records = folder.join("var/lib/dpkg");
+    std::fs::create_dir_all(records.join("updates")).tried(records.display())?;
+    std::fs::create_dir(records.join("info")).tried(records.display())?;
+    std::fs::write(records.join("status"), "").tried(records.display())?;
+    let mut install = dpkg(folder, &["--ignore-depends=libc6,libgcc-s1,libc6-dev", "--install"]);
+    output(install.args([&packed.library, &packed.development]), "dpkg --install").map(drop)
+}
+
+/// Prepares dpkg for the root `folder`. The packages have no scripts, which only root could run.
+fn dpkg(folder: &Path, words: &[&str]) -> Command {
+    let mut dpkg = Command::new("dpkg");
+    dpkg.arg("--root").arg(folder).args(["--force-not-root", "--log=/dev/null"]).args(words);
+    dpkg
+}
+
 fn built(file: &str) -> Result<PathBuf, Failure> {
     let path = crate::bindings::libraries(PROFILE).join(file);
     std::path::absolute(&path).tried(path.display())
 }
 
 /// Returns Debian's folder of libraries on this processor.
-fn libraries() -> Result<String, Failure> {
-    Ok(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH))
+pub fn libraries() -> String {
+    format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH)
 }

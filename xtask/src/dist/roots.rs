@@ -1,7 +1,9 @@
 //! Installs and runs the packed files in clean roots.
 
+use super::bindings::{Bindings, libraries};
 use super::files::FILES;
 use super::{Packed, VERSION, name};
+use crate::bindings::{check_c_example, compile_example, try_python_example};
 use lab::runs::rows;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages;
@@ -15,9 +17,9 @@ use tempfile::TempDir;
 
 /// Programs that make a root and run commands in it.
 const PROGRAMS: &[&str] = &["mmdebstrap", "unshare", "systemd-nspawn"];
-/// The release of Debian in the root. Its systemd checks the unit.
+/// The release of Debian in the root. Its systemd checks the unit, its Python runs the package.
 const SUITE: &str = "bookworm";
-const INCLUDED: &str = "systemd";
+const INCLUDED: &str = "systemd,python3";
 /// The greatest exposure of the unit by `systemd-analyze security`, in tenths: 0 is a service that
 /// may do nothing, 100 one without any restriction.
 const EXPOSURE_MAX: &str = "20";
@@ -34,7 +36,8 @@ pub fn check(report: &mut Report, packed: &Packed, install: bool) -> Result<(), 
     let Some(debian) = debian else { return Ok(()) };
     report.step("dist: archive in a clean root", || archive(&packed.archive, &debian))?;
     report.step("dist: Debian package in a clean root", || package(&packed.debian, &debian))?;
-    report.step("dist: service under systemd", || service(&packed.debian, &debian))
+    report.step("dist: service under systemd", || service(&packed.debian, &debian))?;
+    report.step("dist: bindings in a clean root", || bindings(&packed.bindings, &debian))
 }
 
 /// A temporary root, removed when it is dropped. Its file system must allow measuring writes.
@@ -218,6 +221,30 @@ fn package(package: &Path, debian: &Path) -> Result<(), Failure> {
          while read -r path; do test ! -e \"$path\" || exit 1; done </tmp/files",
     )?;
     Ok(())
+}
+
+/// Installs the library and the wheel in a root without a compiler, and runs the examples there.
+/// Debian's Node.js is older than the npm package needs.
+fn bindings(packed: &Bindings, debian: &Path) -> Result<(), Failure> {
+    let root = installed(&packed.library, debian)?;
+    let data = root.path().join("data");
+    let headers = tempfile::tempdir_in(root.path()).tried("a folder of the root")?;
+    for package in [&packed.library, &packed.development] {
+        let mut extract = Command::new("dpkg-deb");
+        output(extract.arg("--extract").arg(package).arg(headers.path()), "dpkg-deb")?;
+    }
+    let include = headers.path().join("usr/include");
+    compile_example(headers.path(), &include, &headers.path().join(libraries()))?;
+    std::fs::copy(headers.path().join("save"), data.join("save")).tried("the example")?;
+    let said = root.shell("dpkg --verify libwrote0; cd /data; ./save")?;
+    check_c_example(&data, &said)?;
+    std::fs::remove_dir_all(data.join("events")).tried("the log of the example")?;
+    std::fs::copy(&packed.wheel, data.join("wrote.whl")).tried(packed.wheel.display())?;
+    try_python_example(&data, || {
+        root.shell(
+            "cd /data; python3 -m zipfile -e wrote.whl site; PYTHONPATH=site python3 example.py",
+        )
+    })
 }
 
 /// How long the root may run: it takes seconds.

@@ -4,6 +4,7 @@ mod judge;
 mod records;
 mod served;
 
+use crate::verbs::power_cut::foreign::{Language, Program};
 use crate::verbs::power_cut::found::CheckResult;
 use crate::verbs::power_cut::log_checks;
 use crate::verbs::power_cut::said::{Line, Report};
@@ -20,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 use wrote::log::Prepare;
-use wrote::{Durable, Error, Format, Log, LogOptions, SyncPolicy};
+use wrote::{Action, Durable, Error, Format, Log, LogOptions, SyncPolicy};
 
 const PRODUCERS: u32 = 4;
 /// The number of records that a producer appends before it waits for them.
@@ -52,6 +53,8 @@ pub enum Safety {
     Line,
     /// Each record by itself, framed, sent to a server over loopback.
     Served,
+    /// Each record by itself, framed, by the package for a language.
+    Foreign(Language),
 }
 
 /// One log.
@@ -63,12 +66,14 @@ pub struct Logs {
     opened: Option<Log>,
     /// The server started before the clock was.
     served: Option<Served>,
+    /// The program of another language, once it is ready.
+    program: Option<Program>,
 }
 
 impl Logs {
     /// Puts the log into a new folder.
     pub fn new(folder: &Path, safe: Safety) -> Logs {
-        Logs { folder: folder.to_owned(), safe, opened: None, served: None }
+        Logs { folder: folder.to_owned(), safe, opened: None, served: None, program: None }
     }
 
     /// Returns the log's folder, which the log creates itself.
@@ -83,7 +88,9 @@ impl Logs {
     fn options(&self) -> LogOptions {
         let options = Log::options().segment_bytes(SEGMENT_BYTES).buffer_bytes(BUFFER_BYTES);
         match self.safe {
-            Safety::Record | Safety::Served => options.sync(SyncPolicy::Always),
+            Safety::Record | Safety::Served | Safety::Foreign(_) => {
+                options.sync(SyncPolicy::Always)
+            }
             Safety::Sync => options
                 .sync(SyncPolicy::No)
                 .segment_bytes(4 * SEGMENT_BYTES)
@@ -149,6 +156,40 @@ impl Logs {
                 say(Line::Appended { sequence, producer, number })?;
             }
         }
+    }
+
+    /// Appends the records of all producers by a program, as many at once as threads would.
+    fn append_by(
+        &self,
+        program: &mut Program,
+        seed: u64,
+        say: Reporter,
+    ) -> Result<Infallible, Error> {
+        let say = |line| say(&line).map_err(|trouble| unsaid(&trouble));
+        let mut random = crate::verbs::power_cut::content::random(seed);
+        let mut ends = [0; PRODUCERS as usize];
+        loop {
+            let mut sent = Vec::new();
+            for (producer, end) in (0..).zip(&mut ends) {
+                let numbers = *end..*end + random.random_range(WINDOW);
+                *end = numbers.end;
+                say(Line::Sending { producer, end: *end })?;
+                for number in numbers {
+                    let record = record(self.is_text(), producer, number);
+                    program.request(&record).map_err(|error| self.elsewhere(&error))?;
+                    sent.push((producer, number));
+                }
+            }
+            for (producer, number) in sent {
+                let sequence = program.answer().map_err(|error| self.elsewhere(&error))?;
+                say(Line::Appended { sequence, producer, number })?;
+            }
+        }
+    }
+
+    /// Returns the error of a program that appends to the log.
+    fn elsewhere(&self, error: &io::Error) -> Error {
+        Error::file(self.log(), Action::Write, None, error)
     }
 
     /// Syncs the log now and then, if something was appended.
@@ -236,6 +277,11 @@ impl Subject for Logs {
     }
 
     fn get_ready(&mut self, seed: u64) -> Result<(), Error> {
+        if let Safety::Foreign(language) = self.safe {
+            let started = Program::start(language, "log", &self.log());
+            self.program = Some(started.map_err(|error| self.elsewhere(&error))?);
+            return Ok(());
+        }
         // Now and then the cut hits the opening.
         if seed.is_multiple_of(4) {
             return Ok(());
@@ -249,6 +295,9 @@ impl Subject for Logs {
     }
 
     fn write(&mut self, seed: u64, say: Reporter) -> Result<Infallible, Error> {
+        if let Some(mut program) = self.program.take() {
+            return self.append_by(&mut program, seed, say);
+        }
         if self.safe == Safety::Served {
             let served = match self.served.take() {
                 Some(served) => served,
@@ -290,7 +339,7 @@ impl Subject for Logs {
     fn late_max(&self) -> usize {
         match self.safe {
             // All records waited for at once may rest on the flushes in flight.
-            Safety::Record | Safety::Line | Safety::Served => {
+            Safety::Record | Safety::Line | Safety::Served | Safety::Foreign(_) => {
                 PRODUCERS as usize * *WINDOW.end() as usize
             }
             Safety::Sync => 1,

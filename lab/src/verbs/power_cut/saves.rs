@@ -1,6 +1,7 @@
 //! A subject that replaces one file again and again.
 
 use crate::verbs::power_cut::content::{content, length};
+use crate::verbs::power_cut::foreign::{Language, Program};
 use crate::verbs::power_cut::found::{CheckResult, describe, names, read};
 use crate::verbs::power_cut::said::{Line, Report};
 use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, sync_folder, unsaid};
@@ -30,6 +31,8 @@ pub enum Way {
     UnsyncedFolder,
     /// `std::fs::write`.
     Unsynced,
+    /// `write` and `replace` of the package for a language.
+    Foreign(Language),
 }
 
 /// One file replaced with content 1, 2, 3, ..
@@ -37,19 +40,21 @@ pub enum Way {
 pub struct Saves {
     folder: PathBuf,
     way: Way,
+    /// The program of a foreign way, once it is ready.
+    program: Option<Program>,
 }
 
 impl Saves {
     /// Puts the file into a new folder.
     pub fn new(folder: &Path, way: Way) -> Saves {
-        Saves { folder: folder.to_owned(), way }
+        Saves { folder: folder.to_owned(), way, program: None }
     }
 
     fn file(&self) -> PathBuf {
         self.folder.join("file")
     }
 
-    fn save(&self, bytes: &[u8]) -> Result<(), Error> {
+    fn save(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let path = self.file();
         match self.way {
             Way::Wrote => wrote::write(&path, bytes),
@@ -60,6 +65,11 @@ impl Saves {
             }
             Way::UnsyncedFolder => rename_into_place(&path, bytes),
             Way::Unsynced => fs::write(&path, bytes).map_err(refused(&path, Action::Write)),
+            Way::Foreign(_) => {
+                let program = self.program.as_mut().expect("it was started to be ready");
+                let saved = program.request(bytes).and_then(|()| program.answer());
+                saved.map(drop).map_err(refused(&path, Action::Write))
+            }
         }
     }
 }
@@ -100,6 +110,14 @@ impl Subject for Saves {
         file.write_all(&content(0, LENGTHS))?;
         file.sync_all()?;
         sync_folder(&self.folder)
+    }
+
+    fn get_ready(&mut self, _seed: u64) -> Result<(), Error> {
+        if let Way::Foreign(language) = self.way {
+            let started = Program::start(language, "save", &self.file());
+            self.program = Some(started.map_err(refused(&self.folder, Action::Open))?);
+        }
+        Ok(())
     }
 
     fn write(&mut self, _seed: u64, say: Reporter) -> Result<Infallible, Error> {

@@ -2,6 +2,7 @@
 
 use crate::verbs::Trouble;
 use crate::verbs::power_cut::copies::Copies;
+use crate::verbs::power_cut::foreign::Language;
 use crate::verbs::power_cut::found::CheckResult;
 use crate::verbs::power_cut::logs::{Logs, Safety};
 use crate::verbs::power_cut::said::{Line, Report};
@@ -77,6 +78,14 @@ pub enum Name {
     UnsyncedFolder,
     /// `std::fs::write` over one file. Its promise is false.
     Unsynced,
+    /// As `save`, by the Python package.
+    SavePython,
+    /// As `save`, by the npm package.
+    SaveNode,
+    /// As `log`, by tasks of the Python package.
+    LogPython,
+    /// As `log`, by promises of the npm package.
+    LogNode,
 }
 
 impl Name {
@@ -102,6 +111,10 @@ impl Name {
             Name::LogLines => Box::new(Logs::new(&folder, Safety::Line)),
             Name::Wal => Box::new(Wal::new(&folder)),
             Name::LogServed => Box::new(Logs::new(&folder, Safety::Served)),
+            Name::SavePython => Box::new(Saves::new(&folder, Way::Foreign(Language::Python))),
+            Name::SaveNode => Box::new(Saves::new(&folder, Way::Foreign(Language::Node))),
+            Name::LogPython => Box::new(Logs::new(&folder, Safety::Foreign(Language::Python))),
+            Name::LogNode => Box::new(Logs::new(&folder, Safety::Foreign(Language::Node))),
         }
     }
 }

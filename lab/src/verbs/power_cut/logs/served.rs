@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use wrote::{Action, Error, Log, LogOptions};
+use wrote::{Error, Log, LogOptions};
 use wrote_serve::{Config, Listen, Server, Socket};
 
 /// More than the longest record.
@@ -44,7 +44,7 @@ impl Served {
         let folder = logs.log();
         let failed = |error: wrote_serve::Error| match error {
             wrote_serve::Error::Log(error) => error,
-            other => elsewhere(logs, io::Error::other(other.to_string())),
+            other => logs.elsewhere(&io::Error::other(other.to_string())),
         };
         let listener = |client: &Client| client.listen.parse::<Listen>().expect("a listener");
         let mut config = Config::of_log(&folder, CLIENTS.iter().map(listener).collect());
@@ -119,12 +119,8 @@ impl Served {
 
     /// The log's error that made the server end a connection; else the connection's.
     fn ended(&self, logs: &Logs, error: io::Error) -> Error {
-        self.log.check().err().unwrap_or_else(|| elsewhere(logs, error))
+        self.log.check().err().unwrap_or_else(|| logs.elsewhere(&error))
     }
-}
-
-fn elsewhere(logs: &Logs, error: io::Error) -> Error {
-    Error::file(logs.log(), Action::Write, None, &error)
 }
 
 /// `XADD log * record BYTES`.
