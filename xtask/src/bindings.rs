@@ -1,11 +1,12 @@
 //! `bindings/`, a separate workspace: the library for other languages, used as their users would.
 
 use crate::check::{STRICT, step};
+use crate::languages::check_added;
 use lab::tools::clients;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages::{provide, require};
 use lab::tools::programs::cargo_tests;
-use lab::tools::report::Report;
+use lab::tools::report::{Outcome, Report};
 use lab::tools::repository::{cargo, root, target};
 use lab::tools::run::{HANG, Show, output, run};
 use std::path::{Path, PathBuf};
@@ -160,11 +161,31 @@ pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
         run(&mut tests, HANG, Show::Live)?.success("the tests").map(drop)
     })?;
     report.step("types of the npm package", || types(&folder, install))?;
+    report.step("rows of wrote langs", || languages(&folder))?;
     for words in [["kill", "--bindings", "--times=20"], ["power-cut", "--bindings", "--moments=25"]]
     {
         report.step(&format!("lab {} of the bindings", words[0]), || lab(&folder, &words))?;
     }
     Ok(())
+}
+
+/// Runs the tasks of `wrote langs` by the packages in `folder`.
+fn languages(folder: &Path) -> Result<Outcome, Failure> {
+    let (own, library) = (root().join("bindings"), folder.join("lib"));
+    std::fs::create_dir(&library).tried(library.display())?;
+    for name in ["libwrote.so", "libwrote.so.0"] {
+        std::fs::copy(libraries("debug").join("libwrote.so"), library.join(name)).tried(name)?;
+    }
+    let folders = ["python-wrote", "node-wrote", "c-wrote"].map(|id| own.join("langs").join(id));
+    let environment = [
+        ("PYTHONPATH", folder.to_owned()),
+        ("NODE_PATH", folder.join("node_modules")),
+        ("PKG_CONFIG_PATH", own.join("c")),
+        ("C_INCLUDE_PATH", own.join("c/include")),
+        ("LIBRARY_PATH", library.clone()),
+        ("LD_LIBRARY_PATH", library),
+    ];
+    check_added(&folders, &environment)
 }
 
 /// Runs a lab whose subjects use the packages in `folder`.
@@ -176,7 +197,7 @@ fn lab(folder: &Path, words: &[&str]) -> Result<(), Failure> {
 }
 
 /// Programs that build, run and examine the bindings.
-const PROGRAMS: &[&str] = &["cc", "c++", "valgrind", "python3", "node"];
+const PROGRAMS: &[&str] = &["cc", "c++", "pkg-config", "valgrind", "python3", "node"];
 
 /// Copies a test beside the installed npm package, and returns its path.
 fn test_of_node(folder: &Path, name: &str) -> Result<PathBuf, Failure> {

@@ -5,6 +5,7 @@ mod book;
 mod check;
 mod dist;
 mod fuzz;
+mod languages;
 mod miri;
 mod model;
 mod nightly;

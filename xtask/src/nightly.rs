@@ -1,7 +1,6 @@
 //! `cargo xtask nightly`: the campaigns, once each, or repeated with other random seeds.
 
 pub mod campaigns;
-mod languages;
 
 use crate::times;
 use campaigns::{CAMPAIGNS, Campaign};

@@ -161,8 +161,8 @@ pub fn check(packed: &Bindings) -> Result<(), Failure> {
     run_node_example(&folder)
 }
 
-/// Installs the Debian packages into the empty root `folder`. The packages that they depend on
-/// stay those of this machine.
+/// Installs the Debian packages into the empty root `folder`. This machine has the ones that they
+/// depend on.
 fn debian_packages(packed: &Bindings, folder: &Path) -> Result<(), Failure> {
     let records = folder.join("var/lib/dpkg");
     std::fs::create_dir_all(records.join("updates")).tried(records.display())?;

@@ -1,8 +1,8 @@
 //! The campaigns: the steps that `cargo xtask test` leaves out, those first that protect data.
 
-use super::languages::{self, Missing};
 use crate::check::{RAFT, STRICT, step};
 use crate::fuzz::{self, Subject};
+use crate::languages::{self, Missing};
 use crate::test::tests;
 use crate::{bindings, book, dist, miri, model, peers, release, semver, toolchains};
 use lab::runs::confine::Share;

@@ -6,6 +6,7 @@ use lab::tools::report::{Counts, Outcome};
 use lab::tools::repository::target;
 use lab::tools::run::{HANG, Show, run};
 use serde_json::Value;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Languages with a row in every table. Others do less: the second row of C++ writes and reads only
@@ -33,6 +34,33 @@ pub enum Missing {
 
 /// Runs every language whose toolchain is here.
 pub fn check(missing: Missing) -> Result<Outcome, Failure> {
+    let document = measured(|command| command)?;
+    Ok(Outcome::Tests(judge(&document, missing)))
+}
+
+/// Runs only the languages in `folders`, which must work, in this environment.
+pub fn check_added(
+    folders: &[PathBuf],
+    environment: &[(&str, PathBuf)],
+) -> Result<Outcome, Failure> {
+    let ids = folders.iter().filter_map(|folder| folder.file_name()?.to_str());
+    let only = ids.clone().collect::<Vec<_>>().join(",");
+    let document = measured(|command| {
+        folders.iter().for_each(|folder| _ = command.arg("--add").arg(folder));
+        command.args(["--only", &only]).envs(environment.iter().cloned())
+    })?;
+    let mut counts = Counts::default();
+    for id in ids {
+        match trouble(&document, id) {
+            None => counts.passed += 1,
+            Some(trouble) => fail(&mut counts, id, &trouble),
+        }
+    }
+    Ok(Outcome::Tests(counts))
+}
+
+/// Returns the result of a small run with more words.
+fn measured(more: impl FnOnce(&mut Command) -> &mut Command) -> Result<Value, Failure> {
     let wrote = debug("wrote")?;
     let folder = tempfile::tempdir_in(target()).tried(target().display())?;
     let mut command = Command::new(wrote);
@@ -40,9 +68,8 @@ pub fn check(missing: Missing) -> Result<Outcome, Failure> {
     command.args(["--format", "json"]);
     // Built programs stay for the next run, separate from the user's cache.
     command.env("XDG_CACHE_HOME", target().join("langs"));
-    let text = run(&mut command, HANG, Show::Errors)?.success("wrote langs")?.stdout;
-    let document = serde_json::from_str(&text).tried("the result of wrote langs")?;
-    Ok(Outcome::Tests(judge(&document, missing)))
+    let text = run(more(&mut command), HANG, Show::Errors)?.success("wrote langs")?.stdout;
+    serde_json::from_str(&text).tried("the result of wrote langs")
 }
 
 /// Counts each language as a test.
