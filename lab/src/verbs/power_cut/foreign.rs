@@ -48,7 +48,11 @@ impl Program {
     /// Sends a content, for which [`Program::answer`] waits.
     pub fn request(&mut self, content: &[u8]) -> io::Result<()> {
         let length = u32::try_from(content.len()).map_err(io::Error::other)?;
-        self.requests.write_all(&[&length.to_le_bytes(), content].concat())
+        match self.requests.write_all(&[&length.to_le_bytes(), content].concat()) {
+            // The program has ended, and its last answer is the reason.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            sent => sent,
+        }
     }
 
     /// Returns the answer to the oldest request: it is durable, at this sequence of a log.
