@@ -187,9 +187,6 @@ impl File {
         self.in_place.clear();
         self.is_resized = false;
         self.is_cut = false;
-        if self.naming == Naming::Made {
-            self.naming = Naming::MadeAndFlushed;
-        }
     }
 }
 
@@ -293,8 +290,8 @@ impl Model {
             }
             Act::Write { file, bytes, how, .. } => {
                 self.changed(*file).write(bytes.clone(), *how);
-                if how.is_durable && self.known(*file).naming == Naming::Made {
-                    self.known(*file).naming = Naming::MadeAndFlushed;
+                if how.is_durable {
+                    self.keep_name(*file);
                 }
             }
             Act::Empty { file, size_bytes } => self.changed(*file).resize(*size_bytes, 0),
@@ -308,7 +305,7 @@ impl Model {
             Act::Map { file } => self.changed(*file).is_mapped = true,
             Act::Flush { file, failed: None } => {
                 self.known(*file).flush();
-                self.settle(*file);
+                self.keep_name(*file);
                 for named in self.unflushed_names.remove(file).unwrap_or_default() {
                     self.known(named).naming = Naming::Durable;
                     self.settle(named);
@@ -370,6 +367,20 @@ impl Model {
             self.changed.insert(file);
         }
         known
+    }
+
+    /// Handles the flush of a file: if it is new, its name is kept, with the new folders above it.
+    fn keep_name(&mut self, file: FileId) {
+        let mut kept = Some(file);
+        while let Some(known) = kept.and_then(|file| self.files.get_mut(&file)) {
+            let is_made = known.naming == Naming::Made;
+            let folder = known.name.as_ref().map(|name| name.folder);
+            if is_made {
+                known.naming = Naming::MadeAndFlushed;
+            }
+            kept.into_iter().for_each(|file| self.settle(file));
+            kept = folder.filter(|_| is_made);
+        }
     }
 
     /// Handles a flush of a file or of its name.

@@ -266,6 +266,22 @@ proptest! {
 }
 
 #[test]
+fn a_flushed_file_keeps_its_new_folders_as_seen_and_not_by_posix() {
+    let mut model = ext4();
+    see(&mut model, Act::MadeFolder { file: id(5), name: name(1, 1) });
+    see(&mut model, made(9, Name { folder: id(5), path: PathBuf::from("/1/1/file") }));
+    see(&mut model, write(9, 0..10, CACHED));
+    assert_eq!(model.unsafe_files().count(), 2);
+    see(&mut model, flush(9));
+    assert_eq!(model.unsafe_files().count(), 0);
+    assert_eq!(levels(&model, 9), (Survives::PowerLoss, Survives::ProcessCrash));
+    see(&mut model, flush(5));
+    assert_eq!(levels(&model, 9).1, Survives::ProcessCrash);
+    see(&mut model, flush(1));
+    assert_eq!(levels(&model, 9).1, Survives::PowerLoss);
+}
+
+#[test]
 fn bytes_that_a_range_before_them_moves_stay_dirty() {
     let mut model = ext4();
     let found = Act::Found { file: id(9), name: Some(name(1, 1)), size_bytes: 100 };
