@@ -120,7 +120,9 @@ impl Accounts {
                 self.files.insert(*file, Account { is_new: true, ..Account::default() });
             }
             // The inode may have belonged to a file.
-            Act::MadeFolder { file, .. } => drop(self.files.remove(file)),
+            Act::MadeFolder { file, .. } | Act::MadeLink { file, .. } => {
+                drop(self.files.remove(file))
+            }
             Act::Empty { file, .. } => self.account(*file).is_emptied = true,
             Act::Erase { file, bytes, empties } => {
                 let account = self.account(*file);

@@ -107,6 +107,15 @@ pub enum Act {
         /// Its name.
         name: Name,
     },
+    /// A symbolic link was created.
+    MadeLink {
+        /// The link.
+        file: FileId,
+        /// Its name.
+        name: Name,
+        /// Its target.
+        to: PathBuf,
+    },
     /// A file was written.
     Write {
         /// The file.

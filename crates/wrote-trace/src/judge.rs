@@ -79,6 +79,7 @@ impl Judge {
                     self.forget_unlink(name);
                 }
             }
+            Act::MadeLink { name, .. } => drop(self.forget_unlink(name)),
             Act::Empty { file, size_bytes }
             | Act::Erase { file, bytes: Range { end: size_bytes, .. }, empties: true } => {
                 let was_durable = model.survives(*file, Promise::Seen) == Survives::PowerLoss;

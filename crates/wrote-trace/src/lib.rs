@@ -64,6 +64,8 @@ pub struct TraceRequest {
     pub ack: Sign,
     /// Whether reads are watched, too.
     pub reads: bool,
+    /// Whether it may use io_uring, whose writes are not seen.
+    pub io_uring: bool,
     /// The folders whose files are judged; all if empty.
     pub under: Vec<PathBuf>,
     /// An optional record.
@@ -120,8 +122,12 @@ pub fn trace(mut request: TraceRequest, stop: &AtomicBool) -> Result<Traced, Ref
         let begun = Recorder::begin(&asked.path, asked.replaces, &asked.folder, asked.max_bytes);
         desk.recorder = Some(begun.map_err(Refused::Record)?);
     }
-    let wanted =
-        Wanted { ack: request.ack.clone(), reads: request.reads, data: desk.recorder.is_some() };
+    let wanted = Wanted {
+        ack: request.ack.clone(),
+        reads: request.reads,
+        io_uring: request.io_uring,
+        data: desk.recorder.is_some(),
+    };
     let see = &mut |call: &Call| desk.see(call);
     let watched = match request.process {
         None => watch::watch(&request.command, wanted, see),

@@ -284,6 +284,7 @@ impl Model {
                 self.files.entry(*file).or_insert(found);
             }
             Act::Made { file, name } => self.make(*file, name.clone()),
+            Act::MadeLink { file, name, .. } => self.make(*file, Some(name.clone())),
             Act::MadeFolder { file, name } => {
                 self.make(*file, Some(name.clone()));
                 self.known(*file).is_folder = true;

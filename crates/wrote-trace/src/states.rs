@@ -286,6 +286,10 @@ impl<'a> Disk<'a> {
                     self.rename(id, true, vec![(name, Some(id))]);
                 }
             }
+            Act::MadeLink { file, name, to } => {
+                let id = self.make(*file, Kind::Link(to.clone()));
+                self.rename(id, true, vec![(name, Some(id))]);
+            }
             Act::MadeFolder { file, name } => {
                 let id = self.make(*file, Kind::Folder);
                 self.rename(id, true, vec![(name, Some(id))]);
@@ -647,6 +651,7 @@ fn shown(call: &Call, root: &Path) -> String {
     let what = match &call.act {
         Act::Made { name: Some(name), .. } => format!("making {}", path(name)),
         Act::Made { name: None, .. } => "making a file without a name".into(),
+        Act::MadeLink { name, .. } => format!("making the link {}", path(name)),
         Act::MadeFolder { name, .. } => format!("making the folder {}", path(name)),
         Act::Write { bytes, .. } => format!("a write of {} bytes", bytes.end - bytes.start),
         Act::Empty { .. } => "a truncation to 0 bytes".into(),

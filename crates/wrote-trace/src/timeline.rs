@@ -97,7 +97,9 @@ impl Timelines {
                 self.add(*file, call, CallKind::Make, 0);
             }
             // The inode may have belonged to a file.
-            Act::MadeFolder { file, .. } => drop(self.files.remove(file)),
+            Act::MadeFolder { file, .. } | Act::MadeLink { file, .. } => {
+                drop(self.files.remove(file))
+            }
             Act::Write { file, bytes, how, .. } => {
                 self.add(*file, call, CallKind::Write, bytes.end - bytes.start);
                 if how.is_durable {

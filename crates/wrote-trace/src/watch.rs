@@ -34,6 +34,8 @@ pub struct Wanted {
     pub ack: Sign,
     /// Whether reads are watched, too.
     pub reads: bool,
+    /// Whether the program may use io_uring, unseen.
+    pub io_uring: bool,
     /// Whether the data of writes is needed.
     pub data: bool,
 }
@@ -266,7 +268,7 @@ impl<'a> Watch<'a> {
             Begin::Refuse if ptrace::refuse(task).is_ok() => {
                 "io_uring was refused, so that the program falls back to calls that are seen"
             }
-            Begin::Refuse => "writes by io_uring are not seen",
+            Begin::Refuse => calls::IO_URING_UNSEEN,
             Begin::Unseen(what) => what,
         };
         self.watched.unseen.insert(unseen.into());
@@ -349,6 +351,12 @@ fn unseen_program(process: pid_t) -> Option<String> {
         return Some(format!("calls of {}, a program of 32 bits, are not seen", name.display()));
     }
     let found = fs::metadata(&link).ok()?;
-    let gains = found.mode() & libc::S_ISUID != 0 && found.uid() != nix::unistd::geteuid().as_raw();
-    gains.then(|| format!("{} runs without the rights of its owner", name.display()))
+    let is = |bit| found.mode() & bit != 0;
+    let (user, group) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+    let of = match found {
+        _ if is(libc::S_ISUID) && found.uid() != user => "owner",
+        _ if is(libc::S_ISGID) && found.gid() != group => "group",
+        _ => return None,
+    };
+    Some(format!("{} runs without the rights of its {of}", name.display()))
 }

@@ -2,7 +2,7 @@
 
 use super::OutputArgs;
 use super::values::words;
-use clap::{Args, Subcommand, ValueHint};
+use clap::{ArgAction, Args, Subcommand, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -56,6 +56,14 @@ pub struct TraceArgs {
     /// Watch reads too: was what was read back on the disk?
     #[arg(long)]
     pub reads: bool,
+
+    /// Whether the program may use io_uring, whose writes are not seen
+    #[arg(long, value_name = "ANSWER", default_value = "refuse", action = ArgAction::Set,
+        value_parser = words([
+        ("refuse", "As a kernel without it: programs fall back to calls that are seen", false),
+        ("allow", "It runs as on its own, and the report says what was not seen", true)
+    ]))]
+    pub io_uring: bool,
 
     /// Judge only the files below this folder; may be repeated
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]

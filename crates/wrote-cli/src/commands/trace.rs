@@ -39,6 +39,7 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
         times: arguments.time,
         ack: arguments.ack.clone(),
         reads: arguments.reads,
+        io_uring: arguments.io_uring,
         under,
         wrote: Program {
             version: env!("CARGO_PKG_VERSION").into(),

@@ -372,6 +372,32 @@ fn our_own_copy_survives() {
     assert!(trace.unseen.iter().any(|unseen| unseen.starts_with("io_uring was refused")));
 }
 
+#[test]
+fn io_uring_runs_unseen_where_that_is_asked() {
+    let place = folder();
+    fs::write(place.path().join("a"), vec![7; 3 << 20]).unwrap();
+    let script = format!("{} copy --quiet a b", env!("CARGO_BIN_EXE_wrote"));
+    let (trace, finished) = traced(place.path(), &script, &["--io-uring", "allow"]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert!(!trace.unseen.iter().any(|unseen| unseen.contains("refused")), "{trace:?}");
+    assert!(trace.unseen.iter().any(|unseen| unseen == "writes by io_uring are not seen"));
+}
+
+#[test]
+fn a_link_that_is_switched_by_a_rename_needs_its_folder_flushed() {
+    let switched = trace("ln -s b l; sync .; ln -s a t; mv -T t l");
+    assert_eq!(ids(&switched), ["folder-not-flushed"], "{switched:?}");
+    assert_eq!(file(&switched, "l").survives, Survives::ProcessCrash, "{switched:?}");
+    let flushed = trace("ln -s b l; sync .; ln -s a t; mv -T t l; sync .");
+    assert_eq!(ids(&flushed), [""; 0], "{flushed:?}");
+    // A power cut leaves either link, not a file.
+    let place = folder();
+    let record = recorded(place.path(), "ln -s b l; sync .; ln -s a t; mv -T t l");
+    let check = "sh -c 'test ! -e $0/l -a ! -L $0/l || readlink $0/l'";
+    let finished = crash(&record, &["--check", check]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+}
+
 /// A shell that appends to a file for each line of its input.
 fn appender(place: &Path) -> Child {
     let script = "while read line; do printf $line >> b; done";
@@ -997,8 +1023,8 @@ fn put(clients: SocketAddr) -> std::io::Result<String> {
     Ok(answer)
 }
 
-/// The trace of an etcd server that has acknowledged a key. Its answers are known by their text: its
-/// sockets have other messages too.
+/// The trace of an etcd server that has acknowledged a key. Its answers are known by their text,
+/// since its sockets have other messages too.
 fn acknowledged_by_etcd(more: &str) -> Trace {
     let place = folder();
     let (clients, peers) = (free_address(), free_address());

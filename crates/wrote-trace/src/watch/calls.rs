@@ -29,6 +29,9 @@ const MET_MAX: usize = 1 << 16;
 const FICLONE: u32 = 0x4004_9409;
 const FICLONERANGE: u32 = 0x4020_940d;
 
+/// The note on a program that uses io_uring.
+pub const IO_URING_UNSEEN: &str = "writes by io_uring are not seen";
+
 /// The calls at which a program is stopped.
 pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
     let always = |number: &c_long| (*number, When::Always);
@@ -50,7 +53,7 @@ pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
     calls
 }
 
-const ALWAYS: [c_long; 26] = [
+const ALWAYS: [c_long; 27] = [
     libc::SYS_write,
     libc::SYS_close,
     libc::SYS_pwrite64,
@@ -74,6 +77,7 @@ const ALWAYS: [c_long; 26] = [
     libc::SYS_linkat,
     libc::SYS_unlinkat,
     libc::SYS_mkdirat,
+    libc::SYS_symlinkat,
     libc::SYS_close_range,
     libc::SYS_io_uring_setup,
     libc::SYS_io_setup,
@@ -83,7 +87,7 @@ const READS: [c_long; 4] = [libc::SYS_read, libc::SYS_pread64, libc::SYS_readv, 
 
 /// Calls that newer architectures have only in their `..at` form.
 #[cfg(target_arch = "x86_64")]
-const OF_THIS_MACHINE: [(c_long, When); 9] = [
+const OF_THIS_MACHINE: [(c_long, When); 10] = [
     (libc::SYS_open, When::Has(1, CHANGES)),
     (libc::SYS_creat, When::Always),
     (libc::SYS_rename, When::Always),
@@ -91,6 +95,7 @@ const OF_THIS_MACHINE: [(c_long, When); 9] = [
     (libc::SYS_unlink, When::Always),
     (libc::SYS_rmdir, When::Always),
     (libc::SYS_mkdir, When::Always),
+    (libc::SYS_symlink, When::Always),
     (libc::SYS_dup2, When::Always),
     (libc::SYS_dup3, When::Always),
 ];
@@ -113,6 +118,7 @@ pub enum Begun {
     Link { file: FileId, to: Name },
     Unlink { place: Place },
     MakeFolder { path: PathBuf },
+    MakeLink { path: PathBuf, to: PathBuf },
     Tell,
 }
 
@@ -263,6 +269,10 @@ impl Reader {
             #[cfg(target_arch = "x86_64")]
             libc::SYS_mkdir => Begun::MakeFolder { path: path(here, a)? },
             #[cfg(target_arch = "x86_64")]
+            libc::SYS_symlink => {
+                Begun::MakeLink { path: path(here, b)?, to: memory::path(task, a)? }
+            }
+            #[cfg(target_arch = "x86_64")]
             libc::SYS_dup2 => return self.closed(process, b),
             libc::SYS_dup3 => return self.closed(process, b),
             libc::SYS_openat => self.open(path(a, b), c),
@@ -356,10 +366,16 @@ impl Reader {
             libc::SYS_linkat => self.link(path(a, b)?, path(c, d)?)?,
             libc::SYS_unlinkat => self.unlink(path(a, b)?)?,
             libc::SYS_mkdirat => Begun::MakeFolder { path: path(a, b)? },
+            libc::SYS_symlinkat => {
+                Begun::MakeLink { path: path(b, c)?, to: memory::path(task, a)? }
+            }
             libc::SYS_sendto => self.tell(process, a, || memory::text(task, b, c))?,
             // The first of several messages begins with a header, too.
             libc::SYS_sendmsg | libc::SYS_sendmmsg => {
                 self.tell(process, a, || memory::texts(task, &memory::pieces_of_message(task, b)?))?
+            }
+            libc::SYS_io_uring_setup if self.wanted.io_uring => {
+                return Some(Begin::Unseen(IO_URING_UNSEEN));
             }
             libc::SYS_io_uring_setup => return Some(Begin::Refuse),
             libc::SYS_io_setup => return Some(Begin::Unseen("writes by io_submit (kernel AIO)")),
@@ -581,6 +597,10 @@ impl Reader {
             Begun::MakeFolder { path } => {
                 let file = id_of(&fs::metadata(&path).ok()?);
                 Act::MadeFolder { file, name: name_of(&path)? }
+            }
+            Begun::MakeLink { path, to } => {
+                let file = id_of(&path.symlink_metadata().ok()?);
+                Act::MadeLink { file, name: name_of(&path)?, to }
             }
             Begun::Tell => Act::Tell,
         })

@@ -22,6 +22,8 @@ pub struct Pattern {
 
 /// The file that is saved. Some patterns write to another one first.
 pub const FILE: &str = "file";
+/// A copy of the old file, which a reader takes where the file is empty.
+const BACKUP: &str = "file~";
 const BLOCK_BYTES: usize = 4096;
 const OLD: [u8; 2 * BLOCK_BYTES] = [b'o'; 2 * BLOCK_BYTES];
 const NEW_BYTES: usize = OLD.len();
@@ -39,9 +41,15 @@ const fn saved(name: &'static str, steps: &'static str) -> Pattern {
 }
 
 /// Every pattern.
-pub const PATTERNS: [Pattern; 21] = [
+pub const PATTERNS: [Pattern; 23] = [
     saved("rewrite", "empty file, write file"),
     saved("rewrite, fsync", "empty file, write file, fsync file"),
+    saved("cut to 0, fsync", "open file, clear file, write file, fsync file"),
+    // As vim does, without the flush of the backup.
+    saved(
+        "backup, cut to 0, fsync",
+        "backup file, open file, clear file, write file, fsync file, unlink file~",
+    ),
     saved("rename", "create t, write t, close t, rename t file"),
     saved("rename, fsync before", "create t, write t, fsync t, close t, rename t file"),
     saved("rename, fsync after", "create t, write t, rename t file, fsync t"),
@@ -85,11 +93,15 @@ impl Pattern {
     }
 }
 
-/// Returns the file's content; `None` where it is not there.
+/// Returns the file's content, or its backup's if it is empty; `None` where it is not there.
 pub fn content(folder: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(folder.join(FILE)) {
+    let read = |name| match fs::read(folder.join(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         found => found.map(Some),
+    };
+    match read(FILE)? {
+        Some(bytes) if bytes.is_empty() => Ok(read(BACKUP)?.or(Some(bytes))),
+        found => Ok(found),
     }
 }
 
@@ -116,6 +128,8 @@ fn take<'a>(step: &'a str, folder: &Path, open: &mut HashMap<&'a str, File>) -> 
                 "write" => file()?.write_all(aligned(&mut vec![0; NEW_BYTES + BLOCK_BYTES])),
                 "fsync" => file()?.sync_all(),
                 "fdatasync" => file()?.sync_data(),
+                "clear" => file()?.set_len(0),
+                "backup" => fs::write(path(BACKUP), fs::read(path(name))?),
                 "cut" => file()?.set_len(BLOCK_BYTES as u64),
                 "folder" => File::open(folder)?.sync_all(),
                 "rename" => fs::rename(path(name), path(words[2])),
