@@ -132,6 +132,8 @@ enum Flush {
         covers: u64,
         left: usize,
         since: Instant,
+        /// The bytes of the records that it covers.
+        bytes: u64,
     },
 }
 
@@ -386,7 +388,17 @@ impl Flusher {
         };
         let age = oldest.begun_at.elapsed();
         let rate = self.absorbing.as_ref().map(|disk| disk.bytes_per_s);
-        let is_overdue = pace::is_overdue(interval, age, self.behind_bytes, rate);
+        // Records that are held up continue at the disk's rate while a flush runs, and not a whole
+        // segment at once when it ends.
+        let flushed_bytes = match (&self.flush, rate) {
+            (Flush::Running { since, bytes, .. }, Some(rate)) => {
+                pace::flushed(*bytes, since.elapsed(), rate)
+            }
+            _ => 0,
+        };
+        let behind_bytes = self.behind_bytes - flushed_bytes;
+        let segment_bytes = state.terms.layout.segment_bytes;
+        let is_overdue = pace::is_overdue(interval, age, behind_bytes, segment_bytes, rate);
         if is_overdue || age >= interval {
             state.durable.want(self.taken);
         }
@@ -553,7 +565,9 @@ impl Flusher {
             left += 1;
         }
         let since = Instant::now();
-        self.flush = Flush::Running { covers, left, since };
+        let covered = self.not_durable.iter().take_while(|batch| batch.end_sequence <= covers);
+        let bytes = covered.map(|batch| batch.bytes).sum();
+        self.flush = Flush::Running { covers, left, since, bytes };
         state.counted().flushes += 1;
         if left == 0 {
             self.end_flush(state, covers, since)?;
@@ -648,7 +662,7 @@ impl Flusher {
             prepare::USER_DATA => return self.settle_preparation(completion),
             FLUSH => {
                 completion.result?;
-                let Flush::Running { covers, left, since } = &mut self.flush else {
+                let Flush::Running { covers, left, since, .. } = &mut self.flush else {
                     unreachable!("a flush is running")
                 };
                 *left -= 1;

@@ -55,18 +55,33 @@ pub(super) fn is_slow(bytes_per_s: u64) -> bool {
 }
 
 /// Returns whether to stop writing, because a disk of this rate could not flush the pending
-/// `behind_bytes` before the oldest record's interval ends.
+/// `behind_bytes` before the oldest record's interval ends. A record waits for the flush of its
+/// whole segment, so the bytes before it must leave time for that; a segment that takes most of the
+/// time gets half of it.
 pub(super) fn is_overdue(
     interval: Duration,
     age: Duration,
     behind_bytes: u64,
+    segment_bytes: u64,
     bytes_per_s: Option<u64>,
 ) -> bool {
     let bound = interval + OVERDUE;
     let is_full = bytes_per_s.is_some_and(|rate| {
-        u128::from(behind_bytes) * 1_000_000_000 >= u128::from(rate) * bound.as_nanos()
+        let bytes = transferred(rate, bound);
+        behind_bytes >= bytes.saturating_sub(segment_bytes).max(bytes / 2)
     });
     is_full || age >= bound
+}
+
+/// Returns how much of a flush of `bytes` a disk of this rate has done after `time`.
+pub(super) fn flushed(bytes: u64, time: Duration, bytes_per_s: u64) -> u64 {
+    transferred(bytes_per_s, time).min(bytes)
+}
+
+/// Returns the bytes that a disk of this rate transfers in `time`.
+fn transferred(bytes_per_s: u64, time: Duration) -> u64 {
+    let bytes = u128::from(bytes_per_s) * time.as_nanos() / 1_000_000_000;
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 /// Updates the rate of a slow disk after a flush, in bytes per second. One flush may have been
@@ -121,11 +136,19 @@ mod tests {
     #[test]
     fn records_are_held_once_the_oldest_or_the_bytes_behind_it_are_late() {
         let (second, rate) = (Duration::from_secs(1), Some(100_000_000));
-        let is_overdue = |age, bytes, rate| is_overdue(second, age, bytes, rate);
-        assert!(is_overdue(2 * second, 1, None) && !is_overdue(second, 1, None));
-        assert!(is_overdue(Duration::ZERO, 200_000_000, rate));
-        assert!(!is_overdue(Duration::ZERO, 199_999_999, rate));
-        assert!(!is_overdue(Duration::ZERO, u64::MAX, None), "the disk is not slow");
+        let is_overdue = |age, bytes, segment, rate| is_overdue(second, age, bytes, segment, rate);
+        assert!(is_overdue(2 * second, 1, 1, None) && !is_overdue(second, 1, 1, None));
+        for (segment, room) in [(60_000_000, 140_000_000), (180_000_000, 100_000_000)] {
+            assert!(is_overdue(Duration::ZERO, room, segment, rate));
+            assert!(!is_overdue(Duration::ZERO, room - 1, segment, rate));
+        }
+        assert!(!is_overdue(Duration::ZERO, u64::MAX, 1, None), "the disk is not slow");
+    }
+
+    #[test]
+    fn a_flush_makes_room_at_the_rate_of_the_disk() {
+        let after = |ms| flushed(60_000_000, Duration::from_millis(ms), 100_000_000);
+        assert_eq!([0, 1, 599, 601].map(after), [0, 100_000, 59_900_000, 60_000_000]);
     }
 
     #[test]
