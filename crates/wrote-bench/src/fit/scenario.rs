@@ -36,9 +36,10 @@ const RUN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)]
 /// The shortest run on a device with a limit: the kernel lets two of its slices (0.2 s) through at
 /// once.
 const LIMITED_RUN: Duration = Duration::from_secs(1);
-/// The least time of a request, as a multiple of what the fewest runs need: the schedule keeps a
-/// twentieth for the end, and the first runs may take longer than expected.
-const LEAST_TIMES: f64 = 1.5;
+/// The time that a refusal advises, and the one that the fewest runs may take, as multiples of what
+/// they are expected to take: the first runs may take longer.
+const ADVISED_TIMES: f64 = 1.1;
+const LEAST_TIMES: f64 = 1.4;
 /// The part of the time for runs of the expected length. The rest is for the trial run and the end.
 const RUNS_PART: f64 = 0.9;
 /// The length of a run, as a multiple of the interval of concurrent steps.
@@ -171,15 +172,18 @@ impl SuitsPlan {
         let run = std::mem::replace(&mut self.run, self.run_min);
         let least = before + self.round() * RUNS_MIN.min(self.runs());
         self.run = run;
-        least.mul_f64(LEAST_TIMES)
+        least
     }
 
     /// Refuses a requested time that is too short for an interval of each row. `before` has passed.
     fn check_time(&mut self, before: Duration) -> Result<(), Error> {
         let least = self.least(before);
-        if self.request.time.is_none() || least <= self.time {
+        let is_enough = self.request.time.is_none() || least <= self.time;
+        if is_enough {
+            self.time = self.time.max(least.mul_f64(LEAST_TIMES));
             return Ok(());
         }
+        let least = least.mul_f64(ADVISED_TIMES);
         let (asked, enough) = (self.time.as_secs_f64(), least.as_secs_f64().ceil());
         Err(Error::Usage(format!(
             "--time {asked}s is too short for {RUNS_MIN} runs of {} rows on this disk; use \
@@ -263,7 +267,7 @@ impl Bounds for SuitsPlan {
     fn learn(&mut self, trial: Trial) {
         self.trial = Some(trial);
         if self.request.time.is_none() {
-            self.time = self.time.max(self.least(Duration::ZERO));
+            self.time = self.time.max(self.least(Duration::ZERO).mul_f64(LEAST_TIMES));
         }
         self.choose_run(self.time.mul_f64(RUNS_PART));
     }
