@@ -154,6 +154,26 @@ impl Asked {
     }
 }
 
+/// Measures a plan whose runs pass time on `clock` alone.
+pub(crate) fn measured_by(clock: &MadeUpClock, plan: &mut dyn Plan) -> Result<Measured, Error> {
+    let folder = fixtures::folder();
+    let mut observer = ();
+    let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);
+    let site = Site {
+        scenario: plan.scope().name,
+        target: &place(1 << 40, 1 << 39),
+        scratch: &Scratch::make(folder.path()).unwrap(),
+        stop: &Stop::new(),
+        clock,
+        keep: false,
+        speed: &OnceLock::new(),
+        peers: &Alone,
+        together: None,
+        ranks: Default::default(),
+    };
+    plan.measure(&site, &mut ticker)
+}
+
 /// Returns a request for these scenarios or rows.
 pub(crate) fn asked(only: &[&str]) -> Asked {
     let only = only.iter().map(|name| name.to_string()).collect();

@@ -323,9 +323,9 @@ fn ratio(rule: &FitRule, beside: &Beside) -> String {
 fn times(ratio: &Interval) -> String {
     let (of, words) = match ratio.ci95_low > 0.0 && ratio.ci95_high < 1.0 {
         true => {
-            let [median, ends @ ..] =
+            let [median, ci95_low, ci95_high] =
                 [ratio.median, ratio.ci95_high, ratio.ci95_low].map(|part| 1.0 / part);
-            (Interval { median, ci95_low: ends[0], ci95_high: ends[1] }, "times lower than")
+            (Interval { median, ci95_low, ci95_high }, "times lower than")
         }
         false => (*ratio, "times that"),
     };

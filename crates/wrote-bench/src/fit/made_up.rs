@@ -5,17 +5,14 @@ use super::{FitRequest, Neighbour, all, find};
 use crate::budget::{Clock as _, RUNS_MIN};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
-use crate::sample::{MadeUpClock, place};
+use crate::sample::{MadeUpClock, measured_by};
 use crate::scenario::{Bounds, Limits, Measured, Plan, Rows, Scope, Site};
-use crate::scratch::Scratch;
 use crate::trial::Trial;
 use std::rc::Rc;
-use std::sync::OnceLock;
 use std::time::Duration;
-use wrote_jobs::peers::Alone;
 use wrote_jobs::report::Repeated;
+use wrote_result::Error;
 use wrote_result::sample::row;
-use wrote_result::{Error, Stop};
 
 /// Disks by their speed and flush: NVMe, a limited volume, a hard disk, a memory card.
 const DISKS: [(f64, f64); 4] = [(1e9, 1e-4), (125e6, 2e-3), (100e6, 12e-3), (10e6, 40e-3)];
@@ -75,30 +72,14 @@ fn fit_on(
     (bytes_per_s, flush_s): (f64, f64),
     request: &FitRequest,
 ) -> (Result<Measured, Error>, Duration, Duration) {
-    let folder = fixtures::folder();
-    let target = place(1 << 40, 1 << 39);
-    let (scratch, clock) = (Scratch::make(folder.path()).unwrap(), Rc::new(MadeUpClock::default()));
+    let clock = Rc::new(MadeUpClock::default());
     let flush = Duration::from_secs_f64(flush_s);
     let trial = Trial { bytes_per_s, flush, burst: None, first_touch: None };
     let mut plan = SuitsPlan::new(request, false);
     plan.learn(trial);
     clock.pass(1.0);
     let mut plan = OnDisk { plan, clock: clock.clone(), runs: 0 };
-    let site = Site {
-        scenario: "fit",
-        target: &target,
-        scratch: &scratch,
-        stop: &Stop::new(),
-        clock: &*clock,
-        keep: false,
-        speed: &OnceLock::new(),
-        peers: &Alone,
-        together: None,
-        ranks: Default::default(),
-    };
-    let mut observer = ();
-    let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);
-    let measured = (&mut plan as &mut dyn Plan).measure(&site, &mut ticker);
+    let measured = measured_by(&clock, &mut plan);
     let within = plan.limits().unwrap().0;
     (measured, clock.elapsed(), within)
 }

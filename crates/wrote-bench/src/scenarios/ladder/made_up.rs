@@ -1,22 +1,19 @@
 //! The ladder on simulated disks: sizes, order and time limits are real, the writes are not.
 
 use super::plan::Plan;
-use super::{Blocks, Flush, Ioengine, NAME, WAYS, Way, Workload};
+use super::{Blocks, Flush, Ioengine, WAYS, Way, Workload};
 use crate::budget::{Clock as _, RUNS_MIN};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
-use crate::sample::{Asked, MadeUpClock, place};
-use crate::scenario::{self, Measured, Rows as _, Site};
-use crate::scratch::Scratch;
+use crate::sample::{Asked, MadeUpClock, measured_by, place};
+use crate::scenario::{self, Measured, Site};
 use crate::trial;
 use proptest::prelude::*;
 use std::rc::Rc;
-use std::sync::OnceLock;
 use std::time::Duration;
-use wrote_jobs::peers::Alone;
 use wrote_jobs::report::Repeated;
+use wrote_result::Error;
 use wrote_result::sample::row;
-use wrote_result::{Error, Stop};
 
 const MEMORY_BYTES_PER_S: f64 = 2e9;
 const WITHIN: Duration = Duration::from_secs(60);
@@ -162,28 +159,13 @@ struct Outcome {
 }
 
 fn ladder_on(disk: Disk, asked: &Asked) -> Outcome {
-    let folder = fixtures::folder();
     let target = place(1 << 40, 1 << 39);
     let plan =
         asked.plan(&target, |scenarios, call| Plan::new(call, scenarios.ladder.within)).unwrap();
-    let (scratch, clock) = (Scratch::make(folder.path()).unwrap(), Rc::new(MadeUpClock::default()));
+    let clock = Rc::new(MadeUpClock::default());
     let mut plan =
         OnDisk { plan, disk, clock: clock.clone(), written_bytes: 0.0, longest_run_s: 0.0 };
-    let site = Site {
-        scenario: NAME,
-        target: &target,
-        scratch: &scratch,
-        stop: &Stop::new(),
-        clock: &*clock,
-        keep: false,
-        speed: &OnceLock::new(),
-        peers: &Alone,
-        together: None,
-        ranks: Default::default(),
-    };
-    let mut observer = ();
-    let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);
-    let measured = (&mut plan as &mut dyn scenario::Plan).measure(&site, &mut ticker);
+    let measured = measured_by(&clock, &mut plan);
     Outcome { measured, elapsed: clock.elapsed(), longest_run_s: plan.longest_run_s }
 }
 
