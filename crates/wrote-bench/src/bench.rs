@@ -20,6 +20,7 @@ use wrote_machine::host;
 use wrote_machine::target::{device_of, shown_target};
 use wrote_machine::watch::{self, Watch};
 use wrote_result::document::{Document, Program, RankFiles, Row, SCHEMA, Source};
+use wrote_result::shell::quoted;
 use wrote_result::{Error, Stop, units};
 
 /// The block size of the generator's own measurement, unless the stream's is smaller.
@@ -282,9 +283,16 @@ fn try_out(planned: &mut [Box<dyn Plan>], site: &Site, request: &Request) -> Res
     if !planned.iter().any(|plan| plan.wants_trial()) {
         return Ok(0);
     }
-    let (trial, bytes) = Trial::of(&site.apart(), &request.common)?;
+    let (trial, bytes) = Trial::of(&site.apart(), &of_trial(planned, &request.common))?;
     planned.iter_mut().filter(|plan| plan.wants_trial()).for_each(|plan| plan.learn(trial));
     Ok(bytes)
+}
+
+/// Returns the settings of the trial run: no more bytes than any of the plans permits.
+fn of_trial(planned: &[Box<dyn Plan>], common: &Common) -> Common {
+    let wanting = planned.iter().filter(|plan| plan.wants_trial());
+    let most = wanting.map(|plan| plan.trial_bytes_max()).filter(|bytes| *bytes < u64::MAX);
+    Common { size_bytes: most.chain(common.size_bytes).min(), ..common.clone() }
 }
 
 fn announcement(
@@ -295,7 +303,8 @@ fn announcement(
 ) -> Announcement {
     let ranks = u64::from(ranks);
     let is_tried = planned.iter().any(|plan| plan.wants_trial());
-    let trial_bytes = if is_tried { trial::bytes_max(&request.common) } else { 0 };
+    let trial_bytes =
+        if is_tried { trial::bytes_max(&of_trial(planned, &request.common)) } else { 0 };
     let expected = planned.iter().map(|of| of.written_bytes()).sum::<Option<u64>>();
     let most =
         planned.iter().fold(trial_bytes, |sum, of| sum.saturating_add(of.written_bytes_max()));
@@ -307,6 +316,7 @@ fn announcement(
         written_bytes_max: most.saturating_mul(ranks),
         runs: planned.iter().map(|of| of.runs_total()).sum(),
         estimated: planned.iter().map(|of| of.estimate()).sum(),
+        estimated_slowed: planned.iter().map(|of| of.estimate_slowed()).sum(),
     }
 }
 
@@ -318,7 +328,7 @@ pub fn report_leftovers(folder: &Path, observer: &mut dyn Observer) -> Vec<Strin
         observer.note(&format!(
             "{path} was left by a run that was killed ({}); `wrote clean {}` removes it",
             units::bytes(left.size_bytes),
-            folder.display()
+            quoted(&[folder.display().to_string()]),
         ));
         path
     })

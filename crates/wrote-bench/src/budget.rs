@@ -34,6 +34,12 @@ impl Clock for SinceStart {
     }
 }
 
+/// Returns the time at which the last run must be over, of a measurement that keeps `kept` of its
+/// time.
+pub(crate) fn until(within: Duration, kept: Duration) -> Duration {
+    within - within / AFTER_PART - kept
+}
+
 /// Orders a plan's runs within its time limit.
 ///
 /// If time is short, it first drops rounds, down to [`RUNS_MIN`], then shrinks runs, and finally
@@ -84,8 +90,7 @@ impl Schedule {
         };
         let rows: Vec<RowTime> = (0..count).map(row).collect();
         let within = limits.as_ref().map(|(within, _)| *within);
-        let until =
-            limits.map(|(within, limits)| within - within / AFTER_PART - limits.kept_time());
+        let until = limits.map(|(within, limits)| until(within, limits.kept_time()));
         Schedule { rounds, within, until, rows, order, begun: None, shrunk: 1.0 }
     }
 

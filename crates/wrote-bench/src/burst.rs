@@ -25,7 +25,7 @@ const NEAR: std::ops::RangeInclusive<f64> = 0.7..=2.5;
 /// The most bytes that may be written and discarded before each run.
 const DRAINED_BYTES_MAX: u64 = 128 << 20;
 /// Bursts are used up only if that takes at most this fraction (as an inverse) of all bytes.
-const DRAINED_SHARE: u64 = 3;
+const DRAINED_SHARE: u64 = 2;
 /// The bytes written before a run, as a multiple of the burst, so that the run sees the sustained
 /// rate.
 const DRAINED_TIMES: f64 = 1.25;

@@ -1,11 +1,9 @@
 //! Chooses the best row, with reasons.
 
+use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Blocks, Flush, Ioengine, Row, Settings, View, fastest};
 use wrote_result::units::{block_size, rate, seconds, significant};
 
-/// A row with no measurable difference from the fastest may be preferred only if its median reaches
-/// this fraction of the fastest's: two very noisy rows show no difference either.
-const NEAR_SHARE: f64 = 0.5;
 /// CPU costs that differ by less than this factor count as equal.
 const SAME_COST: f64 = 1.1;
 
@@ -28,8 +26,7 @@ impl<'a> Choice<'a> {
         let others = || rows.iter().copied().filter(|row| row.name != fastest.name);
         let tied: Vec<&Row> = others().filter(|row| row.is_tied_with(fastest)).collect();
         let next = self::fastest(others().filter(|row| !row.is_tied_with(fastest)));
-        let near = tied.iter().filter(|row| ratio(row, fastest) >= NEAR_SHARE);
-        let equals: Vec<&Row> = std::iter::once(fastest).chain(near.copied()).collect();
+        let equals: Vec<&Row> = std::iter::once(fastest).chain(tied.iter().copied()).collect();
         let least = equals.iter().map(|row| complexity(row)).min()?;
         let row = equals
             .into_iter()
@@ -60,7 +57,7 @@ impl<'a> Choice<'a> {
             reason += &format!(", with no measurable difference from {}", names.join(", "));
         }
         if let Some(next) = self.next {
-            let times = significant(ratio(row, next));
+            let times = row.times(next);
             reason += &format!("; {times} times {} ({})", next.name, speed(next));
         }
         if row.runs.len() < 2 {
@@ -96,6 +93,12 @@ pub(crate) fn complexity(row: &Row) -> u32 {
         + u32::from(settings.direct)
         + u32::from(settings.blocks == Blocks::Written)
         + u32::from(settings.numjobs > 1)
+}
+
+/// Returns whether the row is `O_DIRECT` on a file system in memory, which accepts it, and has
+/// nothing to bypass.
+pub(crate) fn is_void(evidence: &Evidence, row: &Row) -> bool {
+    evidence.in_memory && settings(row).direct
 }
 
 pub(crate) fn settings(row: &Row) -> &Settings {

@@ -19,6 +19,8 @@ pub struct Announcement {
     pub runs: u32,
     /// The estimated time of all runs.
     pub estimated: Duration,
+    /// The estimated further time if the disk slows down during a long write; usually 0.
+    pub estimated_slowed: Duration,
 }
 
 /// The state of a measurement.

@@ -370,10 +370,18 @@ pub trait Bounds {
     fn wants_trial(&self) -> bool {
         false
     }
+    /// Returns the most bytes that the trial run may write as one stream.
+    fn trial_bytes_max(&self) -> u64 {
+        u64::MAX
+    }
     /// Receives the disk's speed, before [`Bounds::estimate`] and [`Plan::prepare`].
     fn learn(&mut self, _: Trial) {}
     /// Estimates the time of all runs.
     fn estimate(&self) -> Duration;
+    /// Estimates the further time of a plan that measures a disk again after it slowed down.
+    fn estimate_slowed(&self) -> Duration {
+        Duration::ZERO
+    }
     /// Estimates the time of the remaining runs, if the plan knows better than their mean.
     fn time_left(&self, _: &[Turn]) -> Option<Duration> {
         None

@@ -193,6 +193,7 @@ impl<'a> Turns<'a> {
             written_bytes_max,
             runs: self.runs,
             estimated: self.rounds * (a.estimated + b.estimated),
+            estimated_slowed: self.rounds * (a.estimated_slowed + b.estimated_slowed),
         }
     }
 

@@ -127,8 +127,12 @@ impl Observer for Reporter {
 }
 
 fn announced(announcement: &Announcement) -> String {
+    let slowed = match announcement.estimated_slowed {
+        Duration::ZERO => String::new(),
+        more => format!(", or {} if the disk slows down", clock(announcement.estimated + more)),
+    };
     format!(
-        "writes {} into {}, up to {} at a time, {}, about {}",
+        "writes {} into {}, up to {} at a time, {}, about {}{slowed}",
         amount(announcement),
         announcement.folder.display(),
         units::bytes(announcement.space_bytes_max),
@@ -193,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_announcement_is_one_line_with_what_where_and_how_long() {
-        let line = |written_bytes| {
+        let slowed = |written_bytes, estimated_slowed| {
             announced(&Announcement {
                 folder: "/data/.wrote-x1y2".into(),
                 space_bytes_max: 1_100_000_000,
@@ -201,13 +205,17 @@ mod tests {
                 written_bytes_max: 10_000_000_000,
                 runs: 42,
                 estimated: Duration::from_secs(45),
+                estimated_slowed,
             })
         };
+        let line = |written_bytes| slowed(written_bytes, Duration::ZERO);
         assert_eq!(
             line(Some(4_000_000_000)),
             "writes about 4.00 GB, never more than 10.0 GB, into /data/.wrote-x1y2, up to 1.10 GB \
              at a time, 42 runs, about 45 s"
         );
+        let slowed = slowed(Some(4_000_000_000), Duration::from_secs(20));
+        assert!(slowed.ends_with(", about 45 s, or 1 min 05 s if the disk slows down"), "{slowed}");
         assert!(line(Some(9_500_000_000)).starts_with("writes at most 10.0 GB into "));
         assert!(line(None).starts_with("writes as fast as it can, never more than 10.0 GB, into "));
         let unbounded = Announcement {
@@ -217,6 +225,7 @@ mod tests {
             written_bytes_max: u64::MAX,
             runs: 1,
             estimated: Duration::ZERO,
+            estimated_slowed: Duration::ZERO,
         };
         assert!(announced(&unbounded).starts_with("writes as fast as it can into /data, "));
     }

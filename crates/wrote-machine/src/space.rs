@@ -60,7 +60,7 @@ pub fn check(wanted_bytes: u64, size_bytes: u64, target: &Target) -> Result<(), 
 }
 
 /// Rounds down to at most two significant digits; 0 below 1 MB, which is too small to measure with.
-fn rounded_down(size_bytes: u64) -> u64 {
+pub fn rounded_down(size_bytes: u64) -> u64 {
     if size_bytes < 1_000_000 {
         return 0;
     }

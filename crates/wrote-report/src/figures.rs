@@ -53,6 +53,14 @@ pub fn within(interval: &Interval) -> String {
     }
 }
 
+/// Returns a median and both ends of its interval in one unit, so that it also stands between them
+/// as text: `998 MB/s` would be below `1.00 to 1.03 GB/s`.
+pub fn ranged(of: &Interval, units: &[&'static str]) -> ([String; 3], &'static str) {
+    let values = [of.median, of.ci95_low, of.ci95_high].map(|value| value.max(0.0));
+    let (numbers, unit) = units::alike(&values, units);
+    (numbers.try_into().expect("three values have three texts"), unit)
+}
+
 /// The reach of an interval from its median; a single run's interval has no reach.
 pub fn spread(interval: &Interval) -> String {
     if has_spread(interval) { within(interval) } else { String::new() }

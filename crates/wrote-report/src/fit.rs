@@ -1,6 +1,6 @@
 //! The section of `wrote fit`: each program's rules, the figures on this disk, and the verdicts.
 
-use crate::figures::{has_spread, per_second};
+use crate::figures::{has_spread, per_second, ranged};
 use crate::paint::Tone;
 use crate::table::{Column, Keep, On, Table};
 use crate::tree::{Block, Note, Role, Section, Style};
@@ -207,12 +207,11 @@ fn with_ends(of: &str, interval: &Interval) -> String {
         "bytes_per_s" => &units::RATES,
         _ => &units::TIMES,
     };
-    let values = [interval.median, interval.ci95_low, interval.ci95_high].map(|of| of.max(0.0));
-    let (numbers, unit) = units::alike(&values, kind);
+    let ([median, low, high], unit) = ranged(interval, kind);
     match interval.median {
         // Too few operations for a P99.
-        0.0 => format!("{}-{} {unit}", numbers[1], numbers[2]),
-        _ => format!("{} ({}-{}) {unit}", numbers[0], numbers[1], numbers[2]),
+        0.0 => format!("{low}-{high} {unit}"),
+        _ => format!("{median} ({low}-{high}) {unit}"),
     }
 }
 

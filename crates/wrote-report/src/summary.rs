@@ -1,16 +1,17 @@
 //! The answers on one screen: the figures that a reader came for, and their warnings.
 
 use crate::Screen;
-use crate::figures::{per_second, text};
+use crate::figures::{per_second, ranged, text};
 use crate::page::Page;
 use crate::paint::{Mark, Tone};
 use crate::table::{Column, Keep, Table};
 use crate::tree::{Block, Note, Role, Section, Style};
+use std::ops::RangeInclusive;
 use wrote_result::document::{
     Answer, Direction, Document, Finding, Interval, Latency, Row, Severity, View,
 };
+use wrote_result::units;
 use wrote_result::units::nanoseconds;
-use wrote_result::{stats, units};
 
 /// The titles of the columns on a screen, and elsewhere.
 const HEADINGS: [(&str, &str); 4] = [
@@ -19,8 +20,6 @@ const HEADINGS: [(&str, &str); 4] = [
     ("LIKELY RANGE", "Likely range"),
     ("SIMPLEST MEANS", "Simplest means"),
 ];
-/// A figure whose interval reaches farther than this is rounded.
-const ROUGH_WIDTH: f64 = 0.25;
 /// Further warnings are only in the findings.
 const WARNINGS_MAX: usize = 3;
 /// The finding that a row without a flush was as fast as memory; its line reports that instead.
@@ -54,7 +53,13 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
     let done = format!("{} written in {elapsed}", units::bytes(written));
     let answers: Vec<[String; 4]> = found.iter().map(line).collect();
     let warning = |text| Note { mark: Some(Mark::Warning), tone: Tone::Yellow, ..Note::from(text) };
-    let faster = found.iter().filter_map(|(answer, row)| faster(answer, row)).map(Note::from);
+    let faster = |(answer, row): &(&Answer, &Row)| {
+        let faster = answer.faster.as_ref()?;
+        let times = row_of(&faster.row)?.times(row);
+        let question = &answer.question;
+        Some(format!("Faster, for a price: {question}: {times} times by {}", faster.how))
+    };
+    let faster = found.iter().filter_map(faster).map(Note::from);
     let warnings = warnings(&document.findings).into_iter().map(warning);
     let blocks = vec![
         Block::Banner(place, done),
@@ -101,16 +106,30 @@ fn figures(row: &Row) -> (String, String) {
         return (nanoseconds(latency.p50), format!("{name} {}", nanoseconds(high)));
     }
     let interval = &row.throughput_bytes_per_s;
+    let is_rough = row.is_rough();
     let is_counted = match row.view() {
         View::Operations => row.settings.effective.sync.is_each(),
         View::Messages => true,
         _ => false,
     };
-    if !is_counted {
-        return (rough(interval, row.throughput(), units::rate), range(row, interval));
+    if is_counted {
+        let figure = match is_rough {
+            true => about(&per_second(rough(row.iops(), 0.0..=f64::INFINITY))),
+            false => per_second(row.iops()),
+        };
+        return (figure, text(row.latency().map(percentiles)));
     }
-    let figure = rough(interval, row.iops(), per_second);
-    (figure, text(row.latency().map(percentiles)))
+    let median = match is_rough {
+        true => rough(interval.median, interval.ci95_low..=interval.ci95_high),
+        false => interval.median,
+    };
+    let ([figure, low, high], unit) = ranged(&Interval { median, ..*interval }, &units::RATES);
+    let figure = format!("{figure} {unit}");
+    let range = match row.runs.len() {
+        0 | 1 => "one run".into(),
+        _ => format!("{low} to {high} {unit}"),
+    };
+    (if is_rough { about(&figure) } else { figure }, range)
 }
 
 /// Returns the median and the P99 in one unit: `P50 0.39, P99 1.32 ms`.
@@ -125,30 +144,24 @@ fn high(of: &Latency) -> (&'static str, u64) {
     of.known_p99().map_or(("max", of.max), |p99| ("P99", p99))
 }
 
-/// Returns a figure in three digits, or roughly where its runs differ much.
-fn rough(interval: &Interval, value: f64, shown: fn(f64) -> String) -> String {
-    if stats::relative_width(interval) <= ROUGH_WIDTH || value <= 0.0 {
-        return shown(value);
-    }
-    let unit = 10_f64.powf(value.log10().floor());
-    let text = shown((value / unit).round() * unit);
-    match text.split_once(' ') {
+/// Rounds a value to one digit, or to as many as keep it `within` its interval.
+fn rough(value: f64, within: RangeInclusive<f64>) -> f64 {
+    let rounded = |digits: i32| {
+        let unit = 10_f64.powi(value.log10().floor() as i32 + 1 - digits);
+        (value / unit).round() * unit
+    };
+    (1..=2).map(rounded).find(|value| within.contains(value)).unwrap_or(value)
+}
+
+/// Marks a figure as rough, without the zeros after its point: `~2 GB/s`.
+fn about(figure: &str) -> String {
+    match figure.split_once(' ') {
         Some((number, unit)) if number.contains('.') => {
             let number = number.trim_end_matches('0').trim_end_matches('.');
             format!("~{number} {unit}")
         }
-        _ => format!("~{text}"),
+        _ => format!("~{figure}"),
     }
-}
-
-/// Returns both ends of the interval, with the unit once where both have one.
-fn range(row: &Row, interval: &Interval) -> String {
-    if row.runs.len() < 2 {
-        return "one run".into();
-    }
-    let ends = [interval.ci95_low.max(0.0), interval.ci95_high];
-    let (numbers, unit) = units::alike(&ends, &units::RATES);
-    format!("{} to {} {unit}", numbers[0], numbers[1])
 }
 
 /// A warning is cut at the end of a clause to fit on one line.
@@ -175,20 +188,11 @@ fn warnings(findings: &[Finding]) -> Vec<String> {
     lines
 }
 
-fn faster(answer: &Answer, row: &Row) -> Option<String> {
-    let faster = answer.faster.as_ref()?;
-    let is_rough = stats::relative_width(&row.throughput_bytes_per_s) > ROUGH_WIDTH;
-    let times = match is_rough {
-        true => format!("about {:.0}", faster.times.max(2.0)),
-        false => format!("{:.1}", faster.times),
-    };
-    let question = &answer.question;
-    Some(format!("Faster, for a price: {question}: {times} times by {}", faster.how))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use wrote_result::sample;
 
     #[test]
     fn a_warning_has_its_figure_where_a_line_has_room_for_it() {
@@ -210,11 +214,35 @@ mod tests {
 
     #[test]
     fn a_figure_of_runs_that_differ_much_is_told_roughly() {
-        let interval = |low, high| Interval { median: 5.96e9, ci95_low: low, ci95_high: high };
-        let told = |interval: &Interval| rough(interval, 5.96e9, units::rate);
-        assert_eq!(told(&interval(5.5e9, 6.3e9)), "5.96 GB/s");
-        assert_eq!(told(&interval(2e9, 12e9)), "~6 GB/s");
-        assert_eq!(rough(&interval(2e9, 12e9), 6317.0, per_second), "~6 k/s");
-        assert_eq!(rough(&interval(2e9, 12e9), 280.0, per_second), "~300 /s");
+        let row = |runs: &[f64]| sample::row("stream/a", "power-loss", runs);
+        let told = |runs: &[f64]| figures(&row(runs));
+        let told_as = |figure: &str, range: &str| (figure.to_owned(), range.to_owned());
+        assert_eq!(told(&[5.8e9, 5.9e9, 6e9]), told_as("5.90 GB/s", "5.66 to 6.15 GB/s"));
+        assert_eq!(told(&[2e9, 5.9e9, 9e9]), told_as("~6 GB/s", "0.69 to 32.5 GB/s"));
+        assert_eq!(told(&[5.9e9]), told_as("5.90 GB/s", "one run"));
+        assert_eq!(about(&per_second(rough(6317.0, 0.0..=f64::INFINITY))), "~6 k/s");
+        assert_eq!(about(&per_second(rough(280.0, 0.0..=f64::INFINITY))), "~300 /s");
+    }
+
+    proptest! {
+        #[test]
+        fn a_figure_stands_within_the_range_beside_it(
+            runs in proptest::collection::vec(1e3_f64..1e11, 1..8),
+            scatter in 0.0_f64..1.0,
+        ) {
+            // From runs that are nearly equal to runs that differ by magnitudes.
+            let runs: Vec<f64> =
+                runs.iter().map(|run| runs[0] * (run / runs[0]).powf(scatter)).collect();
+            let row = sample::row("stream/a", "power-loss", &runs);
+            let (figure, range) = figures(&row);
+            if let Some((low, high)) = range.split_once(" to ") {
+                let number = |text: &str| text.parse::<f64>().unwrap();
+                let (figure, unit) = figure.trim_start_matches('~').split_once(' ').unwrap();
+                let (high, of_range) = high.split_once(' ').unwrap();
+                prop_assert_eq!(unit, of_range);
+                let (low, high) = (number(low), number(high));
+                prop_assert!((low..=high).contains(&number(figure)), "{figure}: {range}");
+            }
+        }
     }
 }

@@ -55,21 +55,9 @@ pub fn plain(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
-/// Returns a command line quoted for a shell.
-pub fn shell(command: &[String]) -> String {
-    let words = command.iter().map(String::as_str);
-    shlex::try_join(words).unwrap_or_else(|_| command.join(" "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_command_can_be_pasted_into_a_shell() {
-        let command = ["wrote", "bench", "/mnt/my disk", "--size", "$1"].map(String::from);
-        assert_eq!(shell(&command), "wrote bench '/mnt/my disk' --size '$1'");
-    }
 
     #[test]
     fn every_line_of_wrapped_text_keeps_to_the_width() {

@@ -3,12 +3,12 @@
 use crate::paint::Tone;
 use crate::remarks::remark;
 use crate::table::{Column, Keep, Table};
-use crate::text::shell;
 use crate::tree::{Block, Note, Remark, Remarks, Role, Section, Style};
 use crate::{Format, Screen, markdown, screen, write_json};
 use itertools::Itertools;
 use std::io::{self, Write};
 use wrote_result::document::{Severity, Survives};
+use wrote_result::shell::quoted;
 use wrote_result::stats::distinguishable;
 use wrote_result::trace::{End, File, How, Replay, Trace};
 use wrote_result::units;
@@ -40,7 +40,7 @@ pub fn write_trace(
 }
 
 fn title(trace: &Trace) -> String {
-    format!("wrote trace {}", shell(&trace.command))
+    format!("wrote trace {}", quoted(&trace.command))
 }
 
 /// Returns the sections of a traced program, the answer last. At most `files_max` files are shown,
@@ -97,7 +97,7 @@ fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {
         watched.push(format!("without watching it takes {}", units::seconds(alone_s)));
     }
     vec![
-        ("command", vec![shell(&trace.command)]),
+        ("command", vec![quoted(&trace.command)]),
         ("ended", vec![end, format!("after {}", units::seconds(trace.elapsed_s))]),
         ("watched", watched),
     ]

@@ -11,6 +11,7 @@ pub mod langs;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 pub mod saves;
+pub mod shell;
 pub mod stats;
 mod stop;
 pub mod trace;

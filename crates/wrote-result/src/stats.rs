@@ -64,6 +64,9 @@ pub fn relative_width(interval: &Interval) -> f64 {
     if reach == 0.0 { 0.0 } else { reach / interval.median.abs() }
 }
 
+/// An interval that reaches farther than this share of its median is noisy: the figure is rough.
+pub const ROUGH_WIDTH: f64 = 0.25;
+
 /// Returns whether two intervals have no common value, so that the measurements differ.
 ///
 /// The interval of a single run is a point without information on the variation: use intervals over

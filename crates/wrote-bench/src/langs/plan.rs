@@ -96,6 +96,7 @@ impl Plan {
             estimated: self.in_time(
                 estimate * places + drives().map(|drive| drive.estimate()).sum::<Duration>(),
             ),
+            estimated_slowed: Duration::ZERO,
         }
     }
 

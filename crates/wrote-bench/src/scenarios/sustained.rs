@@ -11,7 +11,6 @@ mod tests;
 use crate::burst;
 use crate::request::{Common, STREAM_BS_BYTES};
 use crate::scenario::{self, Call, Listed, Scenario};
-use crate::trial;
 use std::time::Duration;
 use wrote::Survives;
 use wrote_jobs::buffers::{buffers_bytes, check_buffers};
@@ -48,6 +47,8 @@ const USUAL_BYTES_PER_S: f64 = 1e9;
 /// A trial writes at most this fraction of the run, so as not to use up the burst that the run is
 /// to find.
 const TRIAL_PART: u64 = 20;
+/// A trial of fewer blocks would not keep the disk busy.
+const TRIAL_BLOCKS_MIN: u64 = 32;
 
 /// The settings of the scenario `sustained`.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +97,6 @@ pub(crate) struct Plan {
     known_bytes_per_s: Option<f64>,
     /// The rate of a trial.
     tried_bytes_per_s: Option<f64>,
-    trial_bytes_max: u64,
 }
 
 impl Plan {
@@ -151,7 +151,6 @@ impl Plan {
             wear_bytes,
             known_bytes_per_s: limit.into_iter().chain(asked_for).min_by(f64::total_cmp),
             tried_bytes_per_s: None,
-            trial_bytes_max: trial::bytes_max(request),
         }))
     }
 

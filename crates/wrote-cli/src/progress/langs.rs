@@ -48,6 +48,7 @@ mod tests {
             written_bytes_max: 44_000_000_000,
             runs: 408,
             estimated: Duration::from_secs(40 * 60),
+            estimated_slowed: Duration::ZERO,
         };
         assert_eq!(
             announced(&announcement, 1),

@@ -2,12 +2,43 @@
 //! of earlier runs), and on the build of the program.
 
 use super::Evidence;
-use wrote_machine::space::USED_SHARE_MAX;
+use wrote_machine::space::{self, USED_SHARE_MAX};
 use wrote_result::document::{Finding, Severity, Target};
-use wrote_result::units::bytes;
+use wrote_result::shell::quoted;
+use wrote_result::units::{bytes, exact};
 
 /// A drive's fast cache may hold this much: small drives have some 4 GB, large ones hundreds.
 const CACHE_BYTES: u64 = 16_000_000_000;
+
+/// The bytes that show whether most drives slow down.
+const LONG_BYTES: u64 = 100_000_000_000;
+/// The fewest bytes of a longer write, as a multiple of what was written.
+const LONGER_TIMES: u64 = 2;
+/// This share of the free space is left to a file's metadata.
+const SPARE_PART: u64 = 50;
+
+/// A command that writes more than a measurement did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Longer {
+    /// The command, quoted for a shell.
+    pub command: String,
+    /// The bytes that it writes into one file.
+    pub size_bytes: u64,
+}
+
+/// Returns the command that writes so much to the target that it shows whether the disk slows down;
+/// `None` where its file would have no room.
+pub fn longer(target: &Target, written_bytes: u64) -> Option<Longer> {
+    let room_bytes = match target.capacity_bytes {
+        0 => u64::MAX,
+        capacity => space::budget(capacity, target.free_bytes),
+    };
+    let size_bytes = space::rounded_down(room_bytes - room_bytes / SPARE_PART).min(LONG_BYTES);
+    let size = exact(size_bytes);
+    let words = ["wrote", "bench", &target.path, "--only", "sustained", "--size", &size];
+    let command = quoted(&words);
+    (size_bytes >= written_bytes * LONGER_TIMES).then_some(Longer { command, size_bytes })
+}
 
 pub(super) fn no_block_device(evidence: &Evidence) -> Option<Finding> {
     let target = evidence.target;
@@ -82,10 +113,13 @@ pub(super) fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
     if long || evidence.in_memory || written_bytes == 0 || written_bytes >= CACHE_BYTES {
         return None;
     }
+    let measure = match longer(evidence.target, written_bytes) {
+        Some(Longer { command, .. }) => format!("`{command}` shows whether this one slows down"),
+        None => "free space to measure whether this one slows down".into(),
+    };
     let text = format!(
         "burst, not sustained: the whole run wrote {}, and drives with fast caches of 4 to 592 GB \
-         are sold; measure whether this one slows down with `wrote bench --only sustained \
-         --size 100G`",
+         are sold; {measure}",
         bytes(written_bytes)
     );
     Finding::info("within-drive-cache", text)

@@ -5,11 +5,9 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use wrote_result::document::{Direction, Fallback, Finding, Row, View};
 use wrote_result::finding::names;
-use wrote_result::stats::relative_width;
+use wrote_result::stats::{ROUGH_WIDTH, relative_width};
 use wrote_result::units::{self, rate, significant};
 
-/// A row is noisy if its interval reaches farther from the median than this share of it.
-const WIDTH_MAX: f64 = 0.25;
 /// The generator limits a row that is faster than this share of the generator's rate.
 const GENERATOR_SHARE_MAX: f64 = 0.5;
 
@@ -83,7 +81,7 @@ pub(super) fn concurrent_iops(evidence: &Evidence) -> Option<Finding> {
         per_second(deepest.iops()),
         depth(deepest),
         per_second(single.iops()),
-        significant(times),
+        deepest.times(single),
     );
     (times >= CONCURRENT_MIN).then(|| {
         Finding::info("concurrent-iops", text)
@@ -100,7 +98,7 @@ fn per_second(iops: f64) -> String {
 pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
     // One run has no width, so it is never noisy.
     let width = |row: &Row| relative_width(&row.throughput_bytes_per_s);
-    let rows: Vec<&Row> = evidence.rows.iter().filter(|row| width(row) > WIDTH_MAX).collect();
+    let rows: Vec<&Row> = evidence.rows.iter().filter(|row| row.is_rough()).collect();
     let widest = rows.iter().map(|row| width(row)).filter(|w| w.is_finite()).reduce(f64::max)?;
     let most = match widest * 100.0 {
         // Two runs that differ give millions of percent.
@@ -112,7 +110,7 @@ pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
          \u{b1}{most} % ({}); more or longer runs narrow them",
         rows.len(),
         evidence.rows.len(),
-        WIDTH_MAX * 100.0,
+        ROUGH_WIDTH * 100.0,
         names(&rows),
     );
     Finding::warning("noisy", text).about(&rows).with("relative_width_max", widest).into()

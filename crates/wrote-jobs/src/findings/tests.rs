@@ -305,6 +305,11 @@ fn a_run_that_a_drives_cache_may_have_held_is_called_a_burst() {
     }
     let finding = found(&small(&target), "within-drive-cache").unwrap();
     assert!(finding.text.starts_with("burst, not sustained: the whole run wrote 12.3 GB"));
+    let command = "`wrote bench /data --only sustained --size 100G` shows whether this one slows";
+    assert!(finding.text.contains(command), "{}", finding.text);
+    target.free_bytes = 20_000_000_000;
+    let full = found(&small(&target), "within-drive-cache").unwrap();
+    assert!(full.text.ends_with("free space to measure whether this one slows down"));
     assert_eq!(finding.severity, Severity::Info);
     assert!(found(&evidence(&target, &[]), "within-drive-cache").is_none());
     let nothing = Evidence { written_bytes_total: 0, ..evidence(&target, &[]) };

@@ -1,15 +1,15 @@
 //! The parts that the articles of all documents share: the document itself, commands, facts.
 
 use super::page::{Article, Saved};
-use crate::text::shell;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
+use wrote_result::shell::quoted;
 use wrote_result::units;
 
 /// Begins an article: with the document inside, and the command that made it.
 pub fn article<'a>(document: &impl Serialize, name: &str, command: &[String]) -> Article<'a> {
-    Article { command: shell(command), saved: saved(document, name), ..Article::default() }
+    Article { command: quoted(command), saved: saved(document, name), ..Article::default() }
 }
 
 /// Returns the document as a file that a browser saves, also without a script.

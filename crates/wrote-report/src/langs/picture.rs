@@ -2,7 +2,7 @@
 
 use super::{Cell, Chart, Line, Who};
 use crate::chart::{Dot, Frame, READING, Reference, dots, rate, saved};
-use crate::figures::{has_spread, p50_p99};
+use crate::figures::{has_spread, p50_p99, ranged};
 use crate::tree::Figure;
 use itertools::Itertools;
 use wrote_result::document::Interval;
@@ -52,9 +52,9 @@ pub fn picture(chart: &Chart, place: usize, title: &str) -> Option<Figure> {
     }
     let dot = |(row, (line, cell)): (usize, &(&Line, Cell))| {
         let of = cell.throughput;
+        let ([median, low, high], unit) = ranged(of, &units::RATES);
         let figure = units::rate(of.median);
-        let ends = [of.ci95_low, of.ci95_high].map(|end| units::rate(end.max(0.0)));
-        let title = format!("{}: {figure} ({} to {}), {}", line.name, ends[0], ends[1], line.how);
+        let title = format!("{}: {median} ({low} to {high}) {unit}, {}", line.name, line.how);
         Dot {
             row,
             class: class(line),

@@ -1,6 +1,6 @@
 //! The answers: a card for each piece of advice, with the figures of its row.
 
-use crate::figures::{latency, operations_per_s, p99, plus_minus, throughput};
+use crate::figures::{latency, operations_per_s, p99, plus_minus, ranged};
 use crate::group::COUNTED_BYTES_MAX;
 use crate::tree::{Card, Code};
 use wrote_result::document::{Advice, Document, Row, View};
@@ -63,14 +63,15 @@ fn figures(row: &Row) -> (String, String) {
     let of = &row.throughput_bytes_per_s;
     let is_counted = row.view() != View::Files
         && (1..=COUNTED_BYTES_MAX).contains(&row.settings.effective.bs_bytes);
-    let figure = if is_counted { operations_per_s(row) } else { throughput(row) };
-    let median = if is_counted { throughput(row) } else { String::new() };
+    let ([median, low, high], unit) = ranged(of, &units::RATES);
+    let rate = format!("{median} {unit}");
+    let (figure, median) = match is_counted {
+        true => (operations_per_s(row), rate),
+        false => (rate, String::new()),
+    };
     let interval = match row.runs.len() {
         0 | 1 => "one run, so no interval".into(),
-        _ => {
-            let [low, high] = [of.ci95_low, of.ci95_high].map(|end| units::rate(end.max(0.0)));
-            format!("95 %: {low} to {high}")
-        }
+        _ => format!("95 %: {low} to {high} {unit}"),
     };
     let more = [median, interval, p99].into_iter().filter(|text| !text.is_empty());
     (figure, more.collect::<Vec<_>>().join("; "))

@@ -4,7 +4,8 @@ use super::{
     CrashLeaves, Direction, Flush, Interval, Latency, Process, SettingsPair, Spread, Survives,
     Sustained,
 };
-use crate::stats::{distinguishable, interval, median};
+use crate::stats::{ROUGH_WIDTH, distinguishable, interval, median, relative_width};
+use crate::units::significant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -237,6 +238,24 @@ impl Row {
     pub fn is_tied_with(&self, other: &Row) -> bool {
         let (one, other_interval) = (&self.throughput_bytes_per_s, &other.throughput_bytes_per_s);
         self.runs.len() >= 2 && other.runs.len() >= 2 && !distinguishable(one, other_interval)
+    }
+
+    /// Returns whether the runs differ so much that the throughput is rough.
+    pub fn is_rough(&self) -> bool {
+        relative_width(&self.throughput_bytes_per_s) > ROUGH_WIDTH
+    }
+
+    /// Returns how many times as fast as `other` it is: `1.74`, or `about 2` of rough throughputs.
+    pub fn times(&self, other: &Row) -> String {
+        let times = self.throughput() / other.throughput();
+        match (self.is_rough() || other.is_rough(), times) {
+            (false, _) => significant(times),
+            (true, times) if times < 1.95 => format!("about {times:.1}"),
+            (true, times) => {
+                let unit = 10_f64.powf(times.log10().floor());
+                format!("about {:.0}", (times / unit).round() * unit)
+            }
+        }
     }
 
     /// Returns the throughput in bytes per second: the median over the runs.

@@ -3,11 +3,11 @@
 #[cfg(test)]
 mod examples;
 
-use crate::choice::{Choice, body_of, per_s, ratio};
+use crate::choice::{Choice, body_of, per_s};
 use crate::scenario::is_below;
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Advice, Row, View, fastest};
-use wrote_result::units::{nanoseconds, significant};
+use wrote_result::units::nanoseconds;
 
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
@@ -47,7 +47,7 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     if let Some(usual) = usual.filter(|usual| usual.name != row.name) {
         because += &format!(
             "; {} times {} ({}), the fastest of the usual ways",
-            significant(ratio(row, usual)),
+            row.times(usual),
             usual.name,
             messages_per_s(usual),
         );

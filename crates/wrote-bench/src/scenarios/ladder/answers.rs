@@ -1,6 +1,6 @@
 //! The ladder's answers: the simplest way to each level, and the gain of a faster one.
 
-use crate::choice::{Choice, effort, ratio, settings};
+use crate::choice::{Choice, effort, is_void, ratio, settings};
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Answer, Blocks, Faster, Flush, Ioengine, Row, Survives};
 use wrote_result::units::{block_size, bytes};
@@ -53,11 +53,9 @@ fn answer<'a>(
     let rows: Vec<&Row> = rows.collect();
     let simplest = rows.iter().copied().min_by_key(|row| effort(row))?;
     let question = question(simplest);
-    // A file system in memory accepts O_DIRECT, and has nothing to bypass.
-    let is_void = |row: &Row| evidence.in_memory && settings(row).direct;
     let is_faster = |row: &&Row| {
         row.runs.len() > 1
-            && !is_void(row)
+            && !is_void(evidence, row)
             && row.throughput() > simplest.throughput()
             && !row.is_tied_with(simplest)
     };

@@ -3,16 +3,20 @@
 use super::plan::Plan;
 use super::{Blocks, Flush, Ioengine, WAYS, Way, Workload};
 use crate::budget::{Clock as _, RUNS_MIN};
+use crate::burst;
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::sample::{Asked, MadeUpClock, measured_by, place};
-use crate::scenario::{self, Measured, Site};
-use crate::trial;
+use crate::scenario::{self, Bounds as _, Measured, Site};
+use crate::trial::{self, Trial};
 use proptest::prelude::*;
 use std::rc::Rc;
 use std::time::Duration;
+use wrote_jobs::findings::Burst;
+use wrote_jobs::jobs::Mark;
 use wrote_jobs::report::Repeated;
 use wrote_result::Error;
+use wrote_result::document::Row;
 use wrote_result::sample::row;
 
 const MEMORY_BYTES_PER_S: f64 = 2e9;
@@ -27,13 +31,19 @@ struct Disk {
     file_s: f64,
     fast_bytes: f64,
     slower: f64,
+    /// A token bucket in front of it, which fills at `bytes_per_s`.
+    bucket_bytes: f64,
 }
 
 impl Disk {
     fn steady(bytes_per_s: f64, flush_s: f64) -> Disk {
-        Disk { bytes_per_s, flush_s, file_s: flush_s, fast_bytes: f64::INFINITY, slower: 1.0 }
+        let fast_bytes = f64::INFINITY;
+        Disk { bytes_per_s, flush_s, file_s: flush_s, fast_bytes, slower: 1.0, bucket_bytes: 0.0 }
     }
 }
+
+/// The speed of a disk while its bucket has tokens.
+const BURST_BYTES_PER_S: f64 = 1e9;
 
 /// The ladder's plan on a simulated disk.
 struct OnDisk {
@@ -42,22 +52,42 @@ struct OnDisk {
     clock: Rc<MadeUpClock>,
     written_bytes: f64,
     longest_run_s: f64,
+    /// The tokens in the bucket, and when they were counted.
+    tokens: (f64, f64),
+    /// The bytes and the nanoseconds of the last writes, as a worker leaves them.
+    marks: Vec<Mark>,
+    /// The time, once the sizes were chosen, and the estimate from there on.
+    estimated: Option<(f64, Duration)>,
 }
 
 impl OnDisk {
     /// Advances the time for writing bytes to the device.
     fn write(&mut self, bytes: f64) {
-        let fast = (self.disk.fast_bytes - self.written_bytes).clamp(0.0, bytes);
-        let slow = (bytes - fast) * self.disk.slower;
+        let Disk { bytes_per_s, bucket_bytes, .. } = self.disk;
+        let (tokens, since) = self.tokens;
+        let filled = bytes_per_s * (self.clock.0.get() - since);
+        let tokens = (tokens + filled).min(bucket_bytes);
+        // The bucket fills while the burst is written.
+        let burst = (tokens / (1.0 - bytes_per_s / BURST_BYTES_PER_S)).min(bytes);
+        let burst = if bucket_bytes > 0.0 { burst } else { 0.0 };
+        let rest = bytes - burst;
+        let fast = (self.disk.fast_bytes - self.written_bytes).clamp(0.0, rest);
+        let slow = (rest - fast) * self.disk.slower;
         self.written_bytes += bytes;
-        self.clock.pass((fast + slow) / self.disk.bytes_per_s);
+        self.clock.pass(burst / BURST_BYTES_PER_S);
+        let left = tokens - burst * (1.0 - bytes_per_s / BURST_BYTES_PER_S);
+        self.clock.pass((fast + slow) / bytes_per_s);
+        self.tokens = (if rest > 0.0 { 0.0 } else { left }, self.clock.0.get());
     }
 
     /// Writes blocks until the file is full or the time is over, like a worker.
     fn write_blocks(&mut self, way: &Way, bs: f64, in_flight: f64, size: f64, limit_s: f64) {
         let (began, mut done) = (self.clock.0.get(), 0.0);
+        self.marks.clear();
         while done < size && (done == 0.0 || self.clock.0.get() - began < limit_s) {
-            let bytes = (bs * in_flight).min(size - done);
+            // Only a flush waits for all that is in flight.
+            let at_once = if way.flush.is_each() { bs * in_flight } else { bs };
+            let bytes = at_once.min(size - done);
             match (way.direct, way.flush) {
                 (false, Flush::None | Flush::FdatasyncAtEnd) => {
                     self.clock.pass(bytes / MEMORY_BYTES_PER_S)
@@ -69,6 +99,8 @@ impl OnDisk {
                 }
             }
             done += bytes;
+            let end_ns = ((self.clock.0.get() - began) * 1e9) as u64;
+            self.marks.push(Mark { end_bytes: done as u64, end_ns });
         }
         if way.flush == Flush::FdatasyncAtEnd {
             self.clock.pass(self.disk.flush_s);
@@ -125,7 +157,14 @@ impl scenario::Plan for OnDisk {
         if elapsed_s < limit_s {
             (_, bytes_per_s) = speed(self, 8.0, bytes);
         }
-        self.plan.choose_sizes(bytes_per_s);
+        let burst = burst::find(&self.marks);
+        self.plan.learn(Trial {
+            bytes_per_s: burst.map_or(bytes_per_s, |burst| burst.bytes_per_s),
+            flush: Duration::from_secs_f64(self.disk.flush_s.max(1e-9)),
+            burst,
+            first_touch: None,
+        });
+        self.estimated = Some((self.clock.0.get(), self.plan.estimate()));
         Ok(0)
     }
 
@@ -139,10 +178,21 @@ impl scenario::Plan for OnDisk {
         }
         self.clock.pass(2.0 * self.disk.file_s);
         let in_flight = if way.ioengine == Ioengine::Psync { 1 } else { sizes.iodepth };
-        let limit_s = self.plan.time(way.workload).as_secs_f64();
+        let limit_s = self.plan.time_of(way).as_secs_f64();
+        if !way.direct {
+            self.clock.pass(self.plan.held_bytes() as f64 / MEMORY_BYTES_PER_S);
+        }
+        self.write(self.plan.drained_bytes(way) as f64);
+        let clock_s = self.clock.0.get();
         self.write_blocks(way, sizes.bs_bytes as f64, f64::from(in_flight), size, limit_s);
+        let done = self.marks.last().map_or(0, |mark| mark.end_bytes) as f64;
+        let bytes_per_s = done / (self.clock.0.get() - clock_s);
         self.longest_run_s = self.longest_run_s.max(self.clock.0.get() - began);
-        Ok(Repeated::one(row(way.name, "power-loss", &[1e9]), wrote_jobs::histogram()))
+        Ok(Repeated::one(row(way.name, "power-loss", &[bytes_per_s]), wrote_jobs::histogram()))
+    }
+
+    fn burst(&self) -> Option<Burst> {
+        self.plan.burst
     }
 
     fn clear(&mut self, _: usize, _: &Site) -> Result<(), Error> {
@@ -156,6 +206,8 @@ struct Outcome {
     measured: Result<Measured, Error>,
     elapsed: Duration,
     longest_run_s: f64,
+    /// The elapsed time after the trial run, as a multiple of its estimate.
+    of_estimate: f64,
 }
 
 fn ladder_on(disk: Disk, asked: &Asked) -> Outcome {
@@ -163,10 +215,24 @@ fn ladder_on(disk: Disk, asked: &Asked) -> Outcome {
     let plan =
         asked.plan(&target, |scenarios, call| Plan::new(call, scenarios.ladder.within)).unwrap();
     let clock = Rc::new(MadeUpClock::default());
-    let mut plan =
-        OnDisk { plan, disk, clock: clock.clone(), written_bytes: 0.0, longest_run_s: 0.0 };
+    let mut plan = OnDisk {
+        plan,
+        disk,
+        clock: clock.clone(),
+        written_bytes: 0.0,
+        longest_run_s: 0.0,
+        tokens: (disk.bucket_bytes, 0.0),
+        marks: Vec::new(),
+        estimated: None,
+    };
     let measured = measured_by(&clock, &mut plan);
-    Outcome { measured, elapsed: clock.elapsed(), longest_run_s: plan.longest_run_s }
+    let (since_s, estimated) = plan.estimated.expect("it had a trial run");
+    Outcome {
+        measured,
+        elapsed: clock.elapsed(),
+        longest_run_s: plan.longest_run_s,
+        of_estimate: (clock.0.get() - since_s) / estimated.as_secs_f64(),
+    }
 }
 
 fn usual(disk: Disk) -> Outcome {
@@ -209,6 +275,36 @@ fn a_fast_disk_has_every_run_of_every_row() {
 }
 
 #[test]
+fn streams_of_a_disk_with_a_bucket_are_as_fast_as_what_lasts() {
+    for bucket_bytes in [12.5e6, 25e6, 50e6] {
+        let disk = Disk { bucket_bytes, ..Disk::steady(125e6, 1e-3) };
+        let Outcome { measured, elapsed, .. } = usual(disk);
+        let measured = measured.unwrap();
+        assert!(measured.burst.is_some_and(|burst| burst.is_left_out), "{:?}", measured.burst);
+        assert!(elapsed < WITHIN, "{elapsed:?}");
+        let of_device = |row: &&Row| row.workload == "stream" && row.name != "stream/cached";
+        for row in measured.scenario.rows.iter().filter(of_device) {
+            let lasts = row.throughput() / 125e6;
+            let flushes = row.settings.effective.sync.is_each();
+            // Each flush of 1 ms stands beside 4 ms of writing.
+            let near = if flushes { 0.75..=1.05 } else { 0.95..=1.05 };
+            assert!(near.contains(&lasts), "{} of {bucket_bytes}: {lasts}", row.name);
+        }
+    }
+}
+
+#[test]
+fn the_time_is_estimated_within_one_and_a_half_times() {
+    for bytes_per_s in [3e9, 500e6, 125e6, 20e6, 2e6] {
+        for flush_s in [1e-4, 1e-3, 5e-3] {
+            let disk = Disk::steady(bytes_per_s, flush_s);
+            let of_estimate = usual(disk).of_estimate;
+            assert!((1.0 / 1.5..1.5).contains(&of_estimate), "{disk:?}: {of_estimate}");
+        }
+    }
+}
+
+#[test]
 fn a_disk_of_2_mb_a_second_has_every_row() {
     let Outcome { measured, elapsed, .. } = usual(Disk::steady(2e6, 5e-3));
     let measured = measured.unwrap();
@@ -239,7 +335,7 @@ fn a_disk_on_which_nothing_fits_is_an_error_of_one_line() {
 fn a_disk_that_becomes_slow_is_measured_by_smaller_runs() {
     for fast_bytes in [400e6, 2e9, 10e9] {
         let disk = Disk { fast_bytes, slower: 100.0, ..Disk::steady(1e9, 1e-3) };
-        let Outcome { measured, elapsed, longest_run_s } = usual(disk);
+        let Outcome { measured, elapsed, longest_run_s, .. } = usual(disk);
         let measured = measured.unwrap();
         assert!(is_honest(&measured), "{disk:?}: {:?}", measured.shortened);
         // The run in which it became slow could not be foreseen.

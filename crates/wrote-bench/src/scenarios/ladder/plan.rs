@@ -1,12 +1,12 @@
 //! Chooses sizes, depths and times of the runs, so that the ladder takes less than a minute.
 
 use super::{BY_IMPORTANCE, Sizes, WAYS, Way, Workload};
-use crate::budget::RUNS_MIN;
+use crate::budget::{self, RUNS_MIN};
 use crate::burst;
 use crate::request::Common;
 use crate::request::STREAM_BS_BYTES;
 use crate::rounds::RUNS;
-use crate::scenario::Call;
+use crate::scenario::{Call, Limits as _};
 use crate::scenarios::ladder;
 use crate::trial;
 use std::time::Duration;
@@ -261,6 +261,12 @@ impl Plan {
     /// Returns the memory to reserve for cached runs, through a file that never reaches the disk.
     pub(super) fn held_bytes(&self) -> u64 {
         let cached = self.ways.iter().filter(|way| !way.direct);
+        let longest = cached.map(|way| self.sizes_of(way.workload).size_bytes).max().unwrap_or(0);
+        longest.min(self.held_bytes_max())
+    }
+
+    pub(super) fn held_bytes_max(&self) -> u64 {
+        let cached = self.ways.iter().filter(|way| !way.direct);
         let most = cached.map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
         held_memory::most_bytes(most.min(self.spare_bytes))
     }
@@ -280,7 +286,8 @@ impl Plan {
     /// Returns the stream that uses up the burst before a run of a way that it would affect.
     pub(super) fn drain(&self, way: &Way) -> Option<Sizes> {
         let bs_bytes = self.bs_bytes(Workload::Stream);
-        burst::drain(self.burst, bs_bytes).filter(|_| !way.is_of_flushes())
+        let stays_in_memory = !way.direct && way.flush == Flush::None;
+        burst::drain(self.burst, bs_bytes).filter(|_| !way.is_of_flushes() && !stays_in_memory)
     }
 
     pub(super) fn drained_bytes(&self, way: &Way) -> u64 {
@@ -367,6 +374,38 @@ impl Plan {
         self.expected_time_of(way) + time_at(bytes as f64, bytes_per_s)
     }
 
+    /// Returns whether the speed of the disk determines the time of the runs.
+    pub(super) fn is_foreseeable(&self) -> bool {
+        self.bytes_per_s.is_some() && self.common.rate.is_none()
+    }
+
+    /// Returns the likely time of a round.
+    pub(super) fn round_time(&self) -> Duration {
+        self.ways.iter().map(|way| self.expected_time_of(way)).sum()
+    }
+
+    /// Returns the rounds that are likely to fit into the time, as [`Schedule`] decides; a part of
+    /// one where smaller runs make the fewest rounds fit.
+    ///
+    /// [`Schedule`]: crate::budget::Schedule
+    pub(super) fn expected_rounds(&self) -> f64 {
+        let (most, least) = (f64::from(self.runs), f64::from(RUNS_MIN.min(self.runs)));
+        let Some(within) = self.within.filter(|_| self.is_foreseeable()) else { return most };
+        let time = budget::until(within, self.kept_time()).saturating_sub(self.settled_time());
+        let fit = time.as_secs_f64() / self.round_time().as_secs_f64();
+        if fit < least { fit } else { fit.floor().min(most) }
+    }
+
+    /// Returns the bytes of the files that rows overwrite, written once.
+    pub(super) fn settled_bytes(&self) -> u64 {
+        let written = Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload));
+        written.map(|workload| self.sizes_of(workload).size_bytes).sum()
+    }
+
+    pub(super) fn settled_time(&self) -> Duration {
+        time_at(self.settled_bytes() as f64, self.bytes_per_s.unwrap_or(f64::MAX))
+    }
+
     /// Returns the time of a small write with its flush; a typical one until the trial run.
     fn flush(&self) -> Duration {
         self.flush.unwrap_or(USUAL_FLUSH)
@@ -381,7 +420,11 @@ impl Plan {
         let time = self.time_of(way).as_secs_f64();
         let in_time = match way.flush {
             Flush::None | Flush::FdatasyncAtEnd => self.bytes_per_s.unwrap_or(f64::MAX) * time,
-            _ => time / self.flush().as_secs_f64() * sizes.bs_bytes as f64,
+            _ => {
+                let bs_bytes = sizes.bs_bytes as f64;
+                let one = time_at(bs_bytes, self.bytes_per_s.unwrap_or(f64::MAX)) + self.flush();
+                time / one.as_secs_f64() * bs_bytes
+            }
         };
         sizes.size_bytes.min(in_time as u64)
     }
@@ -390,7 +433,12 @@ impl Plan {
     pub(super) fn expected_time_of(&self, way: &Way) -> Duration {
         let bytes = self.sizes_of(way.workload).size_bytes as f64;
         let bytes_per_s = self.bytes_per_s.unwrap_or(f64::MAX);
-        let (whole, limit) = (time_at(bytes, bytes_per_s), self.time_of(way));
+        // Through the page cache no disk is faster than memory, and each run gets memory in use.
+        let (most_bytes_per_s, held_bytes) = match way.direct {
+            true => (bytes_per_s, 0),
+            false => (bytes_per_s.min(MEMORY_BYTES_PER_S), self.held_bytes()),
+        };
+        let (whole, limit) = (time_at(bytes, most_bytes_per_s), self.time_of(way));
         let writes = bytes / self.bs_bytes(way.workload) as f64;
         let one_by_one = whole + self.flush().mul_f64(writes);
         let time = match (way.flush, way.direct) {
@@ -401,7 +449,8 @@ impl Plan {
             _ => one_by_one,
         };
         let drained = time_at(self.drained_bytes(way) as f64, bytes_per_s);
-        time.min(limit.max(whole)) + drained + trial::beside(self.flush())
+        let held = time_at(held_bytes as f64, MEMORY_BYTES_PER_S);
+        time.min(limit.max(whole)) + drained + held + trial::beside(self.flush())
     }
 
     /// Shrinks all further runs by `factor`. Returns `false` if they are as small as meaningful

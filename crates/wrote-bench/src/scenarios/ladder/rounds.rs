@@ -32,7 +32,7 @@ impl scenario::Rows for Plan {
 
 impl scenario::Bounds for Plan {
     fn space_bytes_max(&self) -> u64 {
-        self.files_bytes_max() + self.held_bytes()
+        self.files_bytes_max() + self.held_bytes_max()
     }
 
     fn written_bytes_max(&self) -> u64 {
@@ -54,17 +54,13 @@ impl scenario::Bounds for Plan {
 
     fn written_bytes(&self) -> Option<u64> {
         let of = |way: &&'static Way| self.expected_bytes_of(way) + self.drained_bytes(way);
-        let runs: u64 = self.ways.iter().map(of).sum();
-        let written = Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload));
-        let settled: u64 = written.map(|of| self.sizes_of(of).size_bytes).sum();
-        Some(runs * u64::from(self.runs) + settled)
+        let round: u64 = self.ways.iter().map(of).sum();
+        Some((round as f64 * self.expected_rounds()) as u64 + self.settled_bytes())
     }
 
     fn estimate(&self) -> Duration {
-        if self.bytes_per_s.is_some() && self.common.rate.is_none() {
-            let round: Duration = self.ways.iter().map(|way| self.expected_time_of(way)).sum();
-            let time = round * self.runs;
-            return self.within.map_or(time, |within| time.min(within - self.kept_time()));
+        if self.is_foreseeable() {
+            return self.settled_time() + self.round_time().mul_f64(self.expected_rounds());
         }
         let usual = if self.common.rate.is_some() { rate::RUN_TIME } else { RUN_TIME };
         let time =
@@ -188,10 +184,8 @@ impl Plan {
 
     /// Reserves memory for the longest cached run.
     fn hold_memory(&mut self, site: &Site) -> Result<(), Error> {
-        let cached = self.ways.iter().filter(|way| !way.direct);
-        let longest = cached.map(|way| self.sizes_of(way.workload).size_bytes).max().unwrap_or(0);
-        let bytes = longest.min(self.held_bytes());
-        self.held.insert(HeldMemory::new(site.file("held", 0), bytes)).take(site.stop)
+        let held = HeldMemory::new(site.file("held", 0), self.held_bytes());
+        self.held.insert(held).take(site.stop)
     }
 
     pub(super) fn sizes_of(&self, workload: Workload) -> &Sizes {

@@ -1,6 +1,6 @@
 //! Findings on a device during a long stream of writes.
 
-use wrote_jobs::findings::Evidence;
+use wrote_jobs::findings::{Evidence, Longer, longer};
 use wrote_result::document::{Change, Finding, Row, Sustained};
 use wrote_result::units::{bytes, rate, seconds};
 
@@ -101,6 +101,7 @@ fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Fin
     }
     let claim = if sustained.tells_changes() { "no cliff" } else { "too short to tell a cliff" };
     let mut text = format!("{claim} within {} ({})", bytes(written_bytes), row.name);
+    let may_slow_down = !evidence.in_memory && !row.is_open_loop();
     if row.is_open_loop() {
         text += " at the rate that was asked for; higher rates were not measured";
     }
@@ -110,17 +111,21 @@ fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Fin
     if has_cache && known > 0 {
         text += &format!(
             "; of {} drives of 1 or 2 TB that reviewers wrote full, {known} take more before they \
-             slow down, up to {} GB; --size writes more",
+             slow down, up to {} GB",
             KNOWN_CACHES_GB.len(),
             KNOWN_CACHES_GB[KNOWN_CACHES_GB.len() - 1],
         );
     }
+    let longer = longer(evidence.target, sustained.file_bytes);
     if sustained.file_bytes < written_bytes {
         text += &format!(
             ". The file of {} was overwritten again and again, which a drive may do in its cache: \
-             give a larger --size",
+             free space for a larger one",
             bytes(sustained.file_bytes)
         );
+    } else if let Some(Longer { command, size_bytes }) = longer.filter(|_| may_slow_down) {
+        let time = seconds(size_bytes as f64 / sustained.sustained_bytes_per_s.median);
+        text += &format!("; `{command}` writes more, in about {time}");
     }
     Finding::info("within-drive-cache", text)
         .with("row", &row.name)
@@ -162,7 +167,7 @@ mod tests {
     use super::*;
     use crate::sample::{evidence, row, target};
     use wrote_result::document::Severity;
-    use wrote_result::document::{Interval, Sample, SteadyState};
+    use wrote_result::document::{Interval, Sample, SteadyState, Target};
 
     /// Returns a row whose samples of 1 GB each have these throughputs.
     fn long(throughputs_gb_per_s: &[f64], changes_at: &[usize]) -> Row {
@@ -233,12 +238,33 @@ mod tests {
         assert_eq!(
             found[0].text,
             "no cliff within 100 GB (sustained/direct-io_uring); of 7 drives of 1 or 2 TB that \
-             reviewers wrote full, 5 take more before they slow down, up to 700 GB; --size \
-             writes more"
+             reviewers wrote full, 5 take more before they slow down, up to 700 GB"
         );
         let mut small = long(&[2.0; 100], &[]);
         small.sustained.as_mut().unwrap().file_bytes = 10_000_000_000;
         assert!(super::find(&evidence(&target(), &[small]))[0].text.contains("again and again"));
+    }
+
+    #[test]
+    fn a_short_run_names_the_command_and_the_time_of_a_longer_one() {
+        let row = long(&[2.0; 2], &[]);
+        let told = |target: &Target| find(&evidence(target, std::slice::from_ref(&row))).remove(0);
+        let mut target = target();
+        target.path = "/my data".into();
+        let text = told(&target).text;
+        let command = "`wrote bench '/my data' --only sustained --size 100G` writes more, in about \
+                       50.0 s";
+        assert!(text.starts_with("too short to tell a cliff within 2.00 GB"), "{text}");
+        assert!(text.ends_with(command), "{text}");
+        // Less where the file system has less room, and nothing where it has hardly more.
+        (target.capacity_bytes, target.free_bytes) = (40_000_000_000, 20_000_000_000);
+        assert!(told(&target).text.contains("--size 15G` writes more, in about 7.50 s"));
+        target.free_bytes = 6_000_000_000;
+        assert!(!told(&target).text.contains("--size"));
+        // The page cache never slows down like a drive.
+        let in_memory =
+            Evidence { in_memory: true, ..evidence(&target, std::slice::from_ref(&row)) };
+        assert!(!find(&in_memory)[0].text.contains("--size"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::change::changes;
 use super::change::{interval, until};
-use super::{NAME, Plan, RECOVERED_TIME_MAX, ROW, TRIAL_PART, WORDS};
+use super::{NAME, Plan, RECOVERED_TIME_MAX, ROW, TRIAL_BLOCKS_MIN, TRIAL_PART, WORDS};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario;
@@ -67,7 +67,13 @@ impl scenario::Bounds for Plan {
     }
 
     fn wants_trial(&self) -> bool {
-        self.known_bytes_per_s.is_none() && self.size_bytes / TRIAL_PART >= self.trial_bytes_max
+        self.known_bytes_per_s.is_none()
+            && self.trial_bytes_max() >= TRIAL_BLOCKS_MIN * self.bs_bytes
+    }
+
+    /// The trial writes its stream again.
+    fn trial_bytes_max(&self) -> u64 {
+        self.size_bytes / TRIAL_PART / 2
     }
 
     fn learn(&mut self, trial: Trial) {
@@ -75,9 +81,11 @@ impl scenario::Bounds for Plan {
     }
 
     fn estimate(&self) -> Duration {
-        // It rests only after a fall: equally far from both cases.
-        let (least, most) = (self.writing(), self.writing() + self.afterwards());
-        Duration::from_secs_f64((least.as_secs_f64() * most.as_secs_f64()).sqrt())
+        self.writing()
+    }
+
+    fn estimate_slowed(&self) -> Duration {
+        if self.idle.is_zero() { Duration::ZERO } else { self.afterwards() }
     }
 }
 

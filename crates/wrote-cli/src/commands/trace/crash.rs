@@ -9,7 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use tempfile::TempDir;
 use wrote_bench::child::{End, Limits, supervise};
-use wrote_report::{plain, shell};
+use wrote_report::plain;
+use wrote_result::shell::quoted;
 use wrote_result::{Error, Stop, units};
 use wrote_trace::{Entry, Record, State, states};
 
@@ -84,7 +85,7 @@ impl Run<'_> {
             words.extend(["--moments".into(), self.arguments.moments.to_string()]);
             words.extend(["--state".into(), state.number.to_string()]);
             words.extend(["--keep".into(), format!("state-{}", state.number)]);
-            let _ = writeln!(text, "  make it: {}", shell(&words));
+            let _ = writeln!(text, "  make it: {}", quoted(&words));
         }
     }
 
