@@ -190,6 +190,21 @@ class Files(InFolder):
         self.assertEqual((written.bytes, written.durable), (3_300_000, True))
         self.assertEqual(self.path.read_text(), line * 300_000)
 
+    def test_lines_of_text_take_little_memory(self):
+        self.run_python("""
+import re, wrote
+def anonymous_kib():
+    with open("/proc/self/status") as status:
+        return int(re.search(r"RssAnon:\\s+(\\d+) kB", status.read())[1])
+before = anonymous_kib()
+with wrote.replace("file") as file:
+    for _ in range(1_600_000):
+        file.write("0123456789\\n")
+    taken = anonymous_kib() - before
+assert taken < 6 << 10, f"{taken} KiB"
+""")
+        self.assertEqual(self.path.stat().st_size, 17_600_000)
+
     def test_a_header_is_written_at_the_end(self):
         with wrote.replace(self.path, "wb") as file:
             file.write(bytes(8) + b"content" * 20_000)
@@ -209,6 +224,9 @@ class Files(InFolder):
         with wrote.append(self.path, "ab", sync="always") as file:
             file.write(b"two\n")
             self.assertEqual(self.path.read_text(), "one\ntwo\n")
+        with wrote.append(self.path, encoding="latin-1", sync="always") as file:
+            file.write("größe\n")
+            self.assertEqual(self.path.read_bytes(), b"one\ntwo\ngr\xf6\xdfe\n")
         self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o600)
         with self.assertRaises(FileExistsError):
             wrote.create(self.path, "x")

@@ -74,14 +74,16 @@ def _file(path, mode, purpose, letters, encoding, errors, newline, *, durable, p
         codec = codecs.lookup(encoding).name
     path = os.fsdecode(path)
     raw = RawWriter(path, purpose, permissions=permissions, sync=sync, size_hint=size_hint,
-                    create_new=mode[0] == "x", direct=direct)
+                    create_new=mode[0] == "x", direct=direct, text=is_text)
     binary = Writer(raw, path, mode, purpose, durable)
     if not is_text:
         return binary
     # Nothing to translate: the library takes the text as it is.
     if codec == "utf-8" and errors in (None, "strict") and newline in (None, "", "\n"):
         return TextWriter(binary, encoding)
-    return EncodedWriter(binary, encoding=encoding, errors=errors, newline=newline)
+    # Its own buffer would hold back what `sync` makes durable.
+    return EncodedWriter(binary, encoding=encoding, errors=errors, newline=newline,
+                         write_through=sync is not None)
 
 
 class _Ending:
@@ -100,10 +102,13 @@ class _Ending:
 class Writer(_Ending, io.BufferedIOBase):
     """A binary file of replace(), create() or append(). Threads may share it."""
 
+    # Not a property: an encoder on it asks before each write.
+    __slots__ = ("closed",)
+
     def __init__(self, raw, path, mode, purpose, durable):
         self._raw, self.name, self.mode = raw, path, mode
         self._purpose, self._durable = purpose, durable
-        self._is_closed = False
+        self.closed = False
         # The native functions themselves: no frame of Python for each call.
         self.write, self.tell, self.seek = raw.write, raw.tell, raw.seek
         _open.opened(self)
@@ -117,10 +122,6 @@ class Writer(_Ending, io.BufferedIOBase):
     def seekable(self):
         return True
 
-    @property
-    def closed(self):
-        return self._is_closed
-
     def flush(self):
         """Writes all bytes to the file, and waits for that. Makes nothing durable."""
         self._raw.flush()
@@ -132,24 +133,24 @@ class Writer(_Ending, io.BufferedIOBase):
     def finish(self):
         """Writes the rest, makes the file durable, and puts it in place: the commit. Returns a
         Written. After an error the old file of replace() is unchanged."""
-        self._is_closed = True
+        self.closed = True
         _open.closed(self)
         return self._raw.finish(self._durable)
 
     def close(self):
         """Like finish(); does nothing where the file has ended."""
-        if not self._is_closed:
+        if not self.closed:
             self.finish()
 
     def abandon(self):
         """Ends without writing the rest. The old file of replace() stays, and a file that create()
         made is removed; in an older file, the bytes written until now stay."""
-        self._is_closed = True
+        self.closed = True
         _open.closed(self)
         self._raw.abandon()
 
     def __del__(self):
-        if not getattr(self, "_is_closed", True):
+        if not getattr(self, "closed", True):
             _open.warn(self._left(), self)
             self._raw.forget()
             self.abandon()
@@ -166,7 +167,7 @@ class Writer(_Ending, io.BufferedIOBase):
     def _in_child(self):
         # Not closed: a write must fail as one after a fork. Only the parent's copy is abandoned.
         self._raw.fork()
-        self._is_closed = True
+        self.closed = True
 
 
 class TextWriter(_Ending, io.TextIOBase):
