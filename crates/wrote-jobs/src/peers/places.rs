@@ -63,11 +63,6 @@ impl Places {
         &self.nodes[self.of_rank[rank as usize]].name
     }
 
-    /// Returns the number of ranks on a rank's node.
-    pub fn ranks_beside(&self, rank: u32) -> u32 {
-        self.nodes[self.of_rank[rank as usize]].ranks.len() as u32
-    }
-
     /// Returns the most ranks on a node.
     pub fn ranks_per_node(&self) -> u32 {
         self.nodes.iter().map(|node| node.ranks.len() as u32).max().unwrap_or(1)
