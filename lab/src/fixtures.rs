@@ -14,6 +14,7 @@
 //! | `seeds` | seeds that are tried on every CPU |
 //! | `setting` | kernel settings that a test changes |
 //! | `skip` | reports of a test that cannot run here |
+//! | `strange` | the file system of `lab strange-fs` |
 //! | `tree` | folders that imitate a machine's root or its `/sys` |
 //!
 //! Dropping a fixture removes what it made.
@@ -34,6 +35,7 @@ mod schema;
 mod seeds;
 mod setting;
 mod skip;
+mod strange;
 mod tree;
 
 pub use again::{again, alone};
@@ -48,6 +50,7 @@ pub use schema::judge;
 pub use seeds::{Seeds, words_of_panic};
 pub use setting::Setting;
 pub use skip::{skip, test_around};
+pub use strange::Strange;
 pub use tree::Tree;
 
 /// A shell program that implements the protocol of `langs/README.md`. A caller appends `main "$@"`,

@@ -9,7 +9,6 @@ pub mod faulty_disk;
 mod guest;
 pub mod kill;
 pub mod log_writes;
-mod mount;
 pub mod nvme;
 pub mod power_cut;
 pub mod sim;
@@ -18,7 +17,6 @@ pub mod strange_fs;
 pub mod trace;
 
 pub use bench::{result_rows, rows};
-pub use mount::Mount;
 
 use crate::tools::failure::Failure;
 use crate::tools::packages::{self, DEVICE_MAPPER, LABS, NVME};

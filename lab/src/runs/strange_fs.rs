@@ -2,7 +2,7 @@
 //! flush.
 
 use super::bench::{lost, rows};
-use super::mount::Mount;
+use crate::fixtures::Strange;
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::programs::debug;
 use crate::tools::report::Report;
@@ -52,19 +52,18 @@ pub fn lab(report: &mut Report) -> Result<(), Failure> {
 
 fn check(daemon: &Path, wrote: &Path, (_, arguments, expected): &Mode) -> Result<(), Failure> {
     let folder = tempfile::tempdir().tried("a temporary folder")?;
-    let mount = match Mount::new(daemon, folder.path(), arguments) {
-        // A container may have /dev/fuse and yet forbid mounting.
-        Err(Failure::Failed(because)) if because.contains("Operation not permitted") => {
-            return Err(Failure::Skipped(because));
+    let strange = Strange::mount(daemon, folder, arguments).map_err(|because| {
+        match because.contains("Operation not permitted") {
+            true => Failure::Skipped(because),
+            false => Failure::Failed(because),
         }
-        mounted => mounted?,
-    };
+    })?;
     let mut bench = Command::new(wrote);
-    bench.arg("bench").arg(mount.point());
+    bench.arg("bench").arg(strange.path());
     bench.args(["--size", "8M", "--runs", "1", "--format", "json"]);
     judge(run(&mut bench, HANG, Show::Quiet)?, expected)?;
     // In another process, with a limit: the daemon may hang.
-    match output(Command::new("ls").arg("-A").arg(mount.point()), "ls")?.trim() {
+    match output(Command::new("ls").arg("-A").arg(strange.path()), "ls")?.trim() {
         "" => Ok(()),
         left => Err(Failure::Failed(format!("wrote bench left {left}"))),
     }

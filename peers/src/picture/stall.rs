@@ -1,7 +1,7 @@
 //! The picture of a disk that stalls: a closed and an open loop, measured and drawn.
 
 use crate::contests::site::release_wrote;
-use lab::runs::Mount;
+use lab::Strange;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::programs::debug;
 use lab::tools::repository::root;
@@ -37,7 +37,7 @@ type Loop = (Vec<Point>, u64);
 /// Measures a disk that stalls for a second, by a closed and by an open loop, and draws the
 /// latencies of both.
 pub fn stall() -> Result<(), Failure> {
-    let (daemon, wrote) = (debug("strange-fs")?, release_wrote()?);
+    let (daemon, wrote) = (debug("lab")?, release_wrote()?);
     let (closed, closed_writes) = latencies(&daemon, &wrote, None)?;
     let (open, open_writes) = latencies(&daemon, &wrote, Some(RATE_IOPS))?;
     let path = root().join(PICTURE);
@@ -59,11 +59,11 @@ pub fn stall() -> Result<(), Failure> {
 fn latencies(daemon: &Path, wrote: &Path, rate: Option<u32>) -> Result<Loop, Failure> {
     let point = tempfile::tempdir().tried("a temporary folder")?;
     let jobs = tempfile::tempdir().tried("a temporary folder")?;
-    let mount = Mount::new(daemon, point.path(), &STALL)?;
+    let mount = Strange::mount(daemon, point, &STALL).map_err(Failure::Failed)?;
     let job = jobs.path().join("stall.fio");
     std::fs::write(&job, self::job(rate)).tried(job.display())?;
     let mut command = Command::new(wrote);
-    command.arg("run").arg(&job).arg("--directory").arg(mount.point());
+    command.arg("run").arg(&job).arg("--directory").arg(mount.path());
     command.args(["--format", "fio-json"]);
     let finished = run(&mut command, LIMIT, Show::Quiet)?.success("wrote run")?;
     let document: Value =

@@ -1,7 +1,7 @@
 //! Findings about where bytes go, and about their content.
 
 use crate::scene::{Disk, MIB, bench, found, of, run, said, silent};
-use crate::strange::Strange;
+use crate::strange;
 use fixtures::{Mounted, or_skip};
 use serde_json::json;
 use std::fs::File;
@@ -56,7 +56,7 @@ fn a_file_system_that_journals_data_is_not_taken_for_direct() {
 #[test]
 fn direct_not_honoured_is_said_of_a_file_system_that_lies() {
     // Slow enough that the page cache has most bytes when the run ends.
-    let strange = or_skip!(Strange::mount("--keep-direct --slow-rate 16000000"));
+    let strange = or_skip!(strange::mount("--keep-direct --slow-rate 16000000"));
     let document = run(strange.path(), DIRECT_JOB, "");
     said(&document, "direct-not-honoured", &["direct"]);
 }
@@ -78,7 +78,7 @@ fn direct_not_honoured_is_not_said_of_one_that_writes_directly() {
     silent(&run(disk.path(), DIRECT_JOB, ""), "direct-not-honoured");
     silent(&bench(disk.path(), &once("stream", "4MiB")), "direct-not-honoured");
     // A file system that refuses O_DIRECT at once causes a fallback, which has its own finding.
-    let strange = or_skip!(Strange::mount("--refuse-direct open"));
+    let strange = or_skip!(strange::mount("--refuse-direct open"));
     let document = run(strange.path(), DIRECT_JOB, "");
     silent(&document, "direct-not-honoured");
     assert_eq!(of(&document, "fallback").evidence["wanted"], json!("O_DIRECT"));

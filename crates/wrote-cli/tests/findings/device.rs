@@ -1,7 +1,7 @@
 //! Findings on the device and the file system: their kind, free space, and cache.
 
 use crate::scene::{Disk, MIB, bench, of, run, said, silent};
-use crate::strange::Strange;
+use crate::strange;
 use fixtures::{Mounted, or_skip};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use serde_json::json;
@@ -20,7 +20,7 @@ fn no_block_device_is_said_of_a_file_system_in_memory() {
 
 #[test]
 fn no_block_device_is_said_of_a_file_system_that_names_none() {
-    let strange = or_skip!(Strange::mount(""));
+    let strange = or_skip!(strange::mount(""));
     let document = bench(strange.path(), SOME);
     assert_eq!(of(&document, "no-block-device").severity, Severity::Info);
 }
@@ -92,7 +92,7 @@ fn within_drive_cache_is_not_said_of_one_that_turns_or_where_nothing_was_written
 #[test]
 fn fallback_is_said_where_direct_transfers_are_refused() {
     for at in ["open", "transfer"] {
-        let strange = or_skip!(Strange::mount(&format!("--refuse-direct {at}")));
+        let strange = or_skip!(strange::mount(&format!("--refuse-direct {at}")));
         let document = bench(strange.path(), SOME);
         let finding = said(&document, "fallback", &["small/direct-psync"]);
         assert_eq!(finding.evidence["wanted"], json!("O_DIRECT"), "{finding:?}");

@@ -3,7 +3,7 @@
 //! rates.
 
 use crate::scene::{alone, bench, of, silent};
-use crate::strange::Strange;
+use crate::strange;
 use fixtures::or_skip;
 use wrote_result::document::{Document, Interval, Sustained};
 
@@ -18,7 +18,7 @@ const CLIFF: &str = "--forget --capacity-mib 20000 --fast-bytes 1200MB \
                      --fast-rate 400MB/s --slow-rate 40MB/s --idle-restores 1s";
 
 /// Returns the result of the scenario with these options.
-fn sustained(strange: &Strange, more: &str) -> Document {
+fn sustained(strange: &fixtures::Strange, more: &str) -> Document {
     bench(strange.path(), &format!("--only sustained {more}"))
 }
 
@@ -36,7 +36,7 @@ fn assert_near(found: &Interval, expected: f64) {
 #[ignore = "nightly"]
 fn cache_cliff_is_said_with_its_place_and_both_rates() {
     alone(|| {
-        let strange = or_skip!(Strange::mount(CLIFF));
+        let strange = or_skip!(strange::mount(CLIFF));
         let document = sustained(&strange, "--size 1600MB --idle 2s");
         let found = row(&document);
         let [change] = &found.changes[..] else { panic!("{:?}", found.changes) };
@@ -54,7 +54,7 @@ fn cache_cliff_is_said_with_its_place_and_both_rates() {
 #[ignore = "nightly"]
 fn cache_cliff_is_not_said_of_a_disk_without_one_in_20_runs() {
     alone(|| {
-        let strange = or_skip!(Strange::mount("--forget --capacity-mib 20000 --slow-rate 200MB/s"));
+        let strange = or_skip!(strange::mount("--forget --capacity-mib 20000 --slow-rate 200MB/s"));
         for run in 1..=20 {
             let document = sustained(&strange, "--size 100MB --idle 0s");
             let found = row(&document);
@@ -68,7 +68,7 @@ fn cache_cliff_is_not_said_of_a_disk_without_one_in_20_runs() {
 #[ignore = "nightly"]
 fn not_steady_is_said_of_a_disk_that_is_fast_and_slow_in_turn() {
     alone(|| {
-        let strange = or_skip!(Strange::mount(
+        let strange = or_skip!(strange::mount(
             "--forget --capacity-mib 20000 --swing 300ms --fast-rate 200MB/s --slow-rate 20MB/s"
         ));
         // A round takes 200 ms: five rounds in a row all differ.
@@ -82,7 +82,7 @@ fn not_steady_is_said_of_a_disk_that_is_fast_and_slow_in_turn() {
 #[ignore = "nightly"]
 fn not_steady_is_not_said_of_one_that_keeps_its_pace() {
     alone(|| {
-        let strange = or_skip!(Strange::mount("--forget --capacity-mib 20000 --slow-rate 100MB/s"));
+        let strange = or_skip!(strange::mount("--forget --capacity-mib 20000 --slow-rate 100MB/s"));
         let document = sustained(&strange, "--size 500MB --idle 0s");
         assert_eq!(row(&document).steady_state.as_ref().map(|state| state.reached), Some(true));
         silent(&document, "not-steady");
@@ -108,7 +108,7 @@ fn concurrent_iops_is_not_said_of_one_depth() {
 
 /// Returns the result of a stream on a disk of 400 MB/s that writes new blocks at this rate.
 fn new_blocks_at(rate: &str) -> Result<Document, String> {
-    let strange = Strange::mount(&format!(
+    let strange = strange::mount(&format!(
         "--forget --capacity-mib 20000 --first-rate {rate} --slow-rate 400MB/s"
     ))?;
     Ok(bench(strange.path(), "--only stream/direct-psync --within 20s"))

@@ -2,7 +2,7 @@
 
 use crate::preload::library;
 use crate::scene::{Disk, MIB, alone, bench, found, jobs, of, run, said, silent};
-use crate::strange::Strange;
+use crate::strange;
 use crate::support::{self, document};
 use fixtures::{Mounted, finish, is_installed, or_skip};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn generator_limited_is_said_where_data_is_made_more_slowly_than_memory_takes_it
 
 #[test]
 fn generator_limited_is_not_said_of_a_disk_that_is_slower() {
-    let strange = or_skip!(Strange::mount("--slow-rate 4MB/s"));
+    let strange = or_skip!(strange::mount("--slow-rate 4MB/s"));
     let document = bench(strange.path(), "--only stream/direct-psync --size 2MiB --runs 1");
     silent(&document, "generator-limited");
 }
@@ -84,7 +84,7 @@ fn cpu_limited_is_said_of_small_reads_of_a_file_system_in_memory() {
 #[ignore = "nightly"]
 fn cpu_limited_is_not_said_of_a_disk_that_is_waited_for() {
     alone(|| {
-        let strange = or_skip!(Strange::mount("--slow-rate 1MB/s"));
+        let strange = or_skip!(strange::mount("--slow-rate 1MB/s"));
         let document = run(strange.path(), "[slow]\nrw=write\nbs=64k\nsize=2m\ndirect=1\n", "");
         silent(&document, "cpu-limited");
     });

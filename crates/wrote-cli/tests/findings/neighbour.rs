@@ -1,7 +1,7 @@
 //! Findings on other users of the device, and on runs that differ.
 
 use crate::scene::{Disk, MIB, alone, bench, of, run, said, silent};
-use crate::strange::Strange;
+use crate::strange;
 use fixtures::{Mounted, or_skip};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -59,7 +59,7 @@ const RUNS: &str = "--only stream/direct-psync --size 16MB --time 60s";
 fn noisy_is_said_where_one_run_meets_a_disk_that_stands_still() {
     alone(|| {
         // The neighbour writes in the second of two runs.
-        let strange = or_skip!(Strange::mount("--slow-rate 16MB/s --stall-after 20MB --stall 5s"));
+        let strange = or_skip!(strange::mount("--slow-rate 16MB/s --stall-after 20MB --stall 5s"));
         let document = bench(strange.path(), &format!("{RUNS} --runs 2"));
         said(&document, "noisy", &["stream/direct-psync"]);
     });
@@ -69,9 +69,9 @@ fn noisy_is_said_where_one_run_meets_a_disk_that_stands_still() {
 #[ignore = "nightly"]
 fn noisy_is_not_said_of_even_runs_or_of_one_alone() {
     alone(|| {
-        let strange = or_skip!(Strange::mount(EVEN));
+        let strange = or_skip!(strange::mount(EVEN));
         silent(&bench(strange.path(), &format!("{RUNS} --runs 2")), "noisy");
-        let strange = or_skip!(Strange::mount("--slow-rate 16MB/s --stall-after 2MB --stall 2s"));
+        let strange = or_skip!(strange::mount("--slow-rate 16MB/s --stall-after 2MB --stall 2s"));
         silent(&bench(strange.path(), &format!("{RUNS} --runs 1")), "noisy");
     });
 }

@@ -1,7 +1,7 @@
 //! Findings on the options of jobs, and on gaps in the results of other tools.
 
 use crate::scene::{Disk, MIB, alone, found, of, run, said, silent};
-use crate::strange::Strange;
+use crate::strange;
 use fixtures::or_skip;
 use std::process::Command;
 use wrote_jobs::import;
@@ -51,7 +51,7 @@ fn rated(rate: &str) -> String {
 #[ignore = "nightly"]
 fn rate_not_reached_is_said_of_a_disk_that_takes_a_tenth_of_it() {
     alone(|| {
-        let strange = or_skip!(Strange::mount("--slow-rate 1000000"));
+        let strange = or_skip!(strange::mount("--slow-rate 1000000"));
         said(&run(strange.path(), &rated("10m"), ""), "rate-not-reached", &["rated"]);
     });
 }
@@ -60,7 +60,7 @@ fn rate_not_reached_is_said_of_a_disk_that_takes_a_tenth_of_it() {
 #[ignore = "nightly"]
 fn rate_not_reached_is_not_said_of_one_that_takes_ten_times_as_much() {
     alone(|| {
-        let strange = or_skip!(Strange::mount("--slow-rate 10000000"));
+        let strange = or_skip!(strange::mount("--slow-rate 10000000"));
         silent(&run(strange.path(), &rated("1m"), ""), "rate-not-reached");
         // Nor for a job without a rate.
         silent(&run(strange.path(), "[free]\nrw=write\nsize=1m\n", ""), "rate-not-reached");

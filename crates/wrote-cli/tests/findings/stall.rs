@@ -1,7 +1,7 @@
 //! Latencies of a closed and an open loop on a disk that stalls once.
 
 use crate::scene::{alone, run};
-use crate::strange::Strange;
+use crate::strange;
 use crate::support;
 use fixtures::or_skip;
 use wrote_result::document::Latency;
@@ -11,7 +11,7 @@ const MS_NS: u64 = 1_000_000;
 /// Returns the latencies of small writes for four seconds, with these additional options. The disk
 /// stalls for one second.
 fn through_a_stall(more: &str) -> Result<Latency, String> {
-    let strange = Strange::mount("--stall-after 2000000 --stall 1s")?;
+    let strange = strange::mount("--stall-after 2000000 --stall 1s")?;
     let job =
         format!("[small]\nrw=write\nbs=4k\nsize=4m\ndirect=1\ntime_based\nruntime=4\n{more}\n");
     let document = run(strange.path(), &job, "");
