@@ -1,17 +1,11 @@
 //! Copies on the simulated disk, with a fault at every operation.
 
+use libc::{EAGAIN, EEXIST, EINTR, EIO, ENOSPC, EOPNOTSUPP};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use wrote::copy::Method;
 use wrote::engine::{Engine, Fault, Op, Options};
 use wrote::{Copied, CopyOptions, Error, FileOptions, Ioengine, Sim};
-
-const EINTR: i32 = 4;
-const EIO: i32 = 5;
-const EAGAIN: i32 = 11;
-const EEXIST: i32 = 17;
-const ENOSPC: i32 = 28;
-const EOPNOTSUPP: i32 = 95;
 
 const PIECE_BYTES: usize = 4096;
 /// Several pieces and a partial block.

@@ -1,6 +1,7 @@
 //! Copies of folders: every tree is copied whole, or not at all.
 
 use fixtures::{Mounted, folder, names, or_skip, skip_here};
+use libc::{EIO, ENOSPC};
 use proptest::prelude::*;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -507,9 +508,6 @@ fn pipe_of(bytes: Vec<u8>) -> io::PipeReader {
     });
     reader
 }
-
-const EIO: i32 = 5;
-const ENOSPC: i32 = 28;
 
 #[test]
 fn a_stream_leaves_all_or_nothing_whatever_fails() {

@@ -32,16 +32,7 @@ const RUNGS: [Rung; 8] = [
     Rung::PolledSqpoll,
 ];
 const BUFFER_BYTES: usize = 16 * 1024;
-const NEW: FileOptions = FileOptions::new()
-    .create_new(true)
-    .create(false)
-    .truncate(false)
-    .mode(None)
-    .write(true)
-    .direct(false)
-    .sync_metadata(false)
-    .atomic(false)
-    .dontcache(false);
+const NEW: FileOptions = FileOptions::new().create_new(true).write(true);
 const NEW_DIRECT: FileOptions = NEW.direct(true);
 
 fn options(rung: Rung) -> Options {

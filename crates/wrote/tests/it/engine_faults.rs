@@ -1,23 +1,13 @@
 //! The engine on a simulated disk, with a fault at every operation.
 
-use std::path::Path;
+use crate::path;
+use libc::{EAGAIN, ECANCELED, EINTR, EINVAL, EIO, ENOSPC};
 use wrote::engine::{Completion, Engine, Fault, FileId, Op, Options};
 use wrote::{Error, FileOptions, Ioengine, Sim};
-
-const EINTR: i32 = 4;
-const EIO: i32 = 5;
-const EAGAIN: i32 = 11;
-const EINVAL: i32 = 22;
-const ENOSPC: i32 = 28;
-const ECANCELED: i32 = 125;
 
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 12;
 const DEPTH: u32 = 4;
-
-fn path() -> &'static Path {
-    Path::new("/sim/file")
-}
 
 fn engine(sim: &Sim) -> Engine {
     Engine::simulated(sim, &Options::new(Ioengine::IoUring, DEPTH, BLOCK_BYTES)).unwrap()

@@ -1,14 +1,10 @@
 //! A `DirectFile` on the simulated disk, with a fault at every operation.
 
+use crate::path;
+use libc::{EAGAIN, EINTR, EIO, ENOSPC};
 use std::ops::Range;
-use std::path::Path;
 use wrote::engine::{Fault, Options};
 use wrote::{DirectFile, Disk, Durable, Error, FileOptions, Ioengine, Operation, ReadBytes, Sim};
-
-const EINTR: i32 = 4;
-const EIO: i32 = 5;
-const EAGAIN: i32 = 11;
-const ENOSPC: i32 = 28;
 
 const BLOCK_BYTES: usize = 2048;
 /// Enough for all operations in progress at once.
@@ -64,10 +60,6 @@ const MODES: [Mode; 4] = [
     Mode { direct: false, durable: Durable::Dsync, iodepth: 1 },
     Mode { direct: false, durable: Durable::Fdatasync, iodepth: 8 },
 ];
-
-fn path() -> &'static Path {
-    Path::new("/sim/file")
-}
 
 fn content(step: usize) -> Vec<u8> {
     (0..BLOCK_BYTES).map(|place| (step * 37 + place / 5 + 1) as u8).collect()

@@ -3,6 +3,7 @@
 
 use crate::folder;
 use futures_util::future::join_all;
+use libc::ENOBUFS;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
@@ -17,17 +18,7 @@ use wrote::{DirectFile, Disk, Error, FileOptions, Ioengine, Sim};
 
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
 const BLOCK_BYTES: usize = 4096;
-const ENOBUFS: i32 = 105;
-const NEW: FileOptions = FileOptions::new()
-    .create_new(true)
-    .create(false)
-    .truncate(false)
-    .mode(None)
-    .write(true)
-    .direct(true)
-    .sync_metadata(false)
-    .atomic(false)
-    .dontcache(false);
+const NEW: FileOptions = FileOptions::new().create_new(true).write(true).direct(true);
 
 fn options(ioengine: Ioengine, buffers: u32) -> Options {
     Options::new(ioengine, 8, BLOCK_BYTES).buffers(buffers)

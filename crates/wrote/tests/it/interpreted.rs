@@ -1,6 +1,7 @@
 //! Runs all code with unsafe memory handling on the simulated disk, small enough for Miri (`cargo
 //! xtask miri`).
 
+use crate::path;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::thread;
@@ -11,10 +12,6 @@ use wrote::{
 };
 
 const BLOCK_BYTES: usize = 4096;
-
-fn path() -> &'static Path {
-    Path::new("/sim/file")
-}
 
 #[test]
 fn a_writer_takes_bytes_pieces_readers_seeks_and_syncs() {

@@ -33,7 +33,7 @@ mod writer_faults;
 mod writer_replace;
 mod writer_shared;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Creates a folder on the disk, where `/tmp` may lie in memory; returns it and the path of a file
 /// in it.
@@ -41,4 +41,9 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = fixtures::folder();
     let path = folder.path().join("file");
     (folder, path)
+}
+
+/// Returns the path of the file on a simulated disk.
+fn path() -> &'static Path {
+    Path::new("/sim/file")
 }

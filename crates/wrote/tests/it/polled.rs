@@ -14,16 +14,7 @@ use wrote::{FileOptions, Ioengine};
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 256;
 const IODEPTH: u32 = 16;
-const NEW: FileOptions = FileOptions::new()
-    .create_new(true)
-    .create(false)
-    .truncate(false)
-    .mode(None)
-    .write(true)
-    .direct(true)
-    .sync_metadata(false)
-    .atomic(false)
-    .dontcache(false);
+const NEW: FileOptions = FileOptions::new().create_new(true).write(true).direct(true);
 
 /// A folder for a test's files, and whether the device below can be polled.
 struct Place {

@@ -1,20 +1,13 @@
 //! A `Reader` on a simulated disk whose reads fail.
 
+use crate::path;
+use libc::{EAGAIN, EINTR, EIO};
 use std::io::{BufRead, Read, Write};
-use std::path::Path;
 use wrote::engine::Fault;
 use wrote::{Error, Reader, Sim, Writer};
 
-const EINTR: i32 = 4;
-const EIO: i32 = 5;
-const EAGAIN: i32 = 11;
-
 const BS_BYTES: usize = 4096;
 const LEN_BYTES: usize = 30 * BS_BYTES + 123;
-
-fn path() -> &'static Path {
-    Path::new("/sim/file")
-}
 
 fn content() -> Vec<u8> {
     (0..LEN_BYTES).map(|place| (place / 251 + place * 7 + 1) as u8).collect()

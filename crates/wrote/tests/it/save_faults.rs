@@ -1,16 +1,10 @@
 //! Saves on the simulated disk, with a fault at every operation: a file has all of the old content
 //! or all of the new, on the running system and after a power loss.
 
+use libc::{EAGAIN, EDQUOT, EEXIST, EINTR, EIO, ENOSPC};
 use std::path::Path;
 use wrote::engine::{Fault, Options};
 use wrote::{Action, Disk, Error, Ioengine, Sim, SyncPolicy};
-
-const EINTR: i32 = 4;
-const EIO: i32 = 5;
-const EAGAIN: i32 = 11;
-const EEXIST: i32 = 17;
-const ENOSPC: i32 = 28;
-const EDQUOT: i32 = 122;
 
 /// The content and the options of a save.
 #[derive(Clone, Copy, Debug, PartialEq)]

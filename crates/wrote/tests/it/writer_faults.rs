@@ -1,22 +1,13 @@
 //! A `Writer` on a simulated disk that fails or loses its power.
 
+use crate::path;
+use libc::{EAGAIN, EDQUOT, EINTR, EIO, ENOSPC};
 use proptest::prelude::*;
 use std::io::{Seek, SeekFrom, Write};
-use std::path::Path;
 use wrote::engine::Fault;
 use wrote::{Error, Sim, SyncPolicy, Writer, WriterOptions};
 
-const EINTR: i32 = 4;
-const EIO: i32 = 5;
-const EAGAIN: i32 = 11;
-const ENOSPC: i32 = 28;
-const EDQUOT: i32 = 122;
-
 const BS_BYTES: usize = 4096;
-
-fn path() -> &'static Path {
-    Path::new("/sim/file")
-}
 
 fn options(direct: bool) -> WriterOptions {
     Writer::options().bs(BS_BYTES).iodepth(3).direct(direct)

@@ -2,6 +2,7 @@
 //! files that the caller opened.
 
 use crate::folder;
+use libc::{EIO, ENOSPC};
 use std::fs::{self, File, OpenOptions};
 use std::io::{IoSlice, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
@@ -10,8 +11,6 @@ use std::path::Path;
 use wrote::engine::Fault;
 use wrote::{Action, Error, Sim, SyncPolicy, Writer, WriterOptions};
 
-const EIO: i32 = 5;
-const ENOSPC: i32 = 28;
 const BS_BYTES: usize = 4096;
 
 fn content(start: usize, len: usize) -> Vec<u8> {
