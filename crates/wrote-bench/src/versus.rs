@@ -107,7 +107,7 @@ fn sum_up(row: &mut Row) {
     report::sum_up(row);
     let of_runs = |figure: fn(&Run) -> Option<Latency>| {
         let latencies: Vec<Latency> = row.runs.iter().filter_map(figure).collect();
-        (!latencies.is_empty()).then(|| together(&latencies))
+        (!latencies.is_empty()).then(|| Latency::combined(&latencies, median))
     };
     let [own, flush, durable] = [
         of_runs(|run| run.latency_ns),
@@ -119,31 +119,14 @@ fn sum_up(row: &mut Row) {
     row.durable_latency_ns = durable.or(row.durable_latency_ns);
 }
 
-fn together_as_text(one: Option<&str>, other: Option<&str>) -> Option<String> {
-    histogram::together(one?, other?)
+/// Returns the median of the percentiles of several runs without histograms.
+fn median(percentiles: Vec<u64>) -> u64 {
+    let percentiles: Vec<f64> = percentiles.into_iter().map(|ns| ns as f64).collect();
+    stats::median(&percentiles).round() as u64
 }
 
-/// Combines latencies without histograms: minimum, maximum, mean, sum and count are exact; a
-/// percentile is the median of the runs' percentiles.
-fn together(runs: &[Latency]) -> Latency {
-    let median = |figure: fn(&Latency) -> u64| {
-        let figures: Vec<f64> = runs.iter().map(|run| figure(run) as f64).collect();
-        stats::median(&figures).round() as u64
-    };
-    let (total, count) =
-        runs.iter().fold((0, 0), |(total, count), run| (total + run.total, count + run.count));
-    Latency {
-        min: runs.iter().map(|run| run.min).min().unwrap_or(0),
-        mean: total as f64 / (count as f64).max(1.0),
-        p50: median(|run| run.p50),
-        p90: median(|run| run.p90),
-        p95: median(|run| run.p95),
-        p99: median(|run| run.p99),
-        p99_9: median(|run| run.p99_9),
-        max: runs.iter().map(|run| run.max).max().unwrap_or(0),
-        total,
-        count,
-    }
+fn together_as_text(one: Option<&str>, other: Option<&str>) -> Option<String> {
+    histogram::together(one?, other?)
 }
 
 /// Presents the turns of both sides to one observer.

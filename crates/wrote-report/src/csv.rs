@@ -2,11 +2,12 @@
 
 use crate::figures::text;
 use crate::text::plain;
+use std::borrow::Cow;
 use std::io::{self, Write};
 use wrote_result::document::{Document, Latency, Row, Run, Scenario};
 
 /// The name of a column, and its value.
-pub type Field = (&'static str, String);
+pub type Field = (Cow<'static, str>, String);
 
 /// Writes a line for each run. All views have the same columns, so that one file can hold them all.
 /// A value that does not apply is empty, as is a P99 of too few operations. Names that begin with
@@ -28,7 +29,7 @@ pub fn write_lines(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut records = records.peekable();
-    let names = |fields: &Vec<Field>| fields.iter().map(|(name, _)| (*name).into()).collect();
+    let names = |fields: &Vec<Field>| fields.iter().map(|(name, _)| name.to_string()).collect();
     let names: Option<Vec<String>> = records.peek().map(names);
     let values = records.map(|fields| fields.into_iter().map(|(_, value)| value).collect());
     write_records(names.into_iter().chain(values), out)
@@ -53,7 +54,7 @@ pub fn write_records(
 fn fields(scenario: &Scenario, row: &Row, number: usize, run: &Run) -> Vec<Field> {
     let settings = &row.settings.effective;
     let throughput = &row.throughput_bytes_per_s;
-    let mut fields = vec![
+    let fields = [
         ("scenario", scenario.name.clone()),
         ("row", row.name.clone()),
         ("workload", row.workload.clone()),
@@ -83,43 +84,34 @@ fn fields(scenario: &Scenario, row: &Row, number: usize, run: &Run) -> Vec<Field
         ("row_throughput_bytes_per_s_ci95_low", throughput.ci95_low.to_string()),
         ("row_throughput_bytes_per_s_ci95_high", throughput.ci95_high.to_string()),
     ];
-    fields.extend(latencies(row.latency_ns.as_ref(), &ROW_LATENCIES));
-    fields.extend(latencies(row.flush_latency_ns.as_ref(), &ROW_FLUSHES));
-    fields.extend(latencies(row.durable_latency_ns.as_ref(), &ROW_DURABLE));
-    fields
+    let of_all = ["min", "mean", "p50", "p90", "p95", "p99", "p99_9", "max", "count"];
+    let of_flush = ["p50", "p99", "max", "count"];
+    let of_durable = ["p50", "p95", "p99", "p99_9", "max"];
+    let fields = fields.map(|(name, value)| (name.into(), value)).into_iter();
+    let fields = fields.chain(latencies("row_latency", row.latency_ns.as_ref(), &of_all));
+    let fields = fields.chain(latencies("row_flush", row.flush_latency_ns.as_ref(), &of_flush));
+    let durable = latencies("row_durable", row.durable_latency_ns.as_ref(), &of_durable);
+    fields.chain(durable).collect()
 }
 
-/// The name of a latency's column, and its value.
-pub type LatencyField = (&'static str, fn(&Latency) -> String);
-
-const ROW_LATENCIES: [LatencyField; 9] = [
-    ("row_latency_ns_min", |of| of.min.to_string()),
-    ("row_latency_ns_mean", |of| of.mean.to_string()),
-    ("row_latency_ns_p50", |of| of.p50.to_string()),
-    ("row_latency_ns_p90", |of| of.p90.to_string()),
-    ("row_latency_ns_p95", |of| of.p95.to_string()),
-    ("row_latency_ns_p99", |of| text(of.known_p99())),
-    ("row_latency_ns_p99_9", |of| text(of.known_p99_9())),
-    ("row_latency_ns_max", |of| of.max.to_string()),
-    ("row_latency_count", |of| of.count.to_string()),
-];
-
-const ROW_FLUSHES: [LatencyField; 4] = [
-    ("row_flush_ns_p50", |of| of.p50.to_string()),
-    ("row_flush_ns_p99", |of| text(of.known_p99())),
-    ("row_flush_ns_max", |of| of.max.to_string()),
-    ("row_flush_count", |of| of.count.to_string()),
-];
-
-const ROW_DURABLE: [LatencyField; 5] = [
-    ("row_durable_ns_p50", |of| of.p50.to_string()),
-    ("row_durable_ns_p95", |of| of.p95.to_string()),
-    ("row_durable_ns_p99", |of| text(of.known_p99())),
-    ("row_durable_ns_p99_9", |of| text(of.known_p99_9())),
-    ("row_durable_ns_max", |of| of.max.to_string()),
-];
-
-/// Returns the fields of a latency; empty if there is none.
-pub fn latencies(latency: Option<&Latency>, fields: &[LatencyField]) -> Vec<Field> {
-    fields.iter().map(|(name, value)| (*name, text(latency.map(value)))).collect()
+/// Returns the columns `NAME_ns_FIGURE` of these figures of a latency, and `NAME_count`; empty if
+/// there is none.
+pub fn latencies(name: &str, latency: Option<&Latency>, figures: &[&str]) -> Vec<Field> {
+    let value = |of: &Latency, figure: &str| match figure {
+        "min" => of.min.to_string(),
+        "mean" => of.mean.to_string(),
+        "p50" => of.p50.to_string(),
+        "p90" => of.p90.to_string(),
+        "p95" => of.p95.to_string(),
+        "p99" => text(of.known_p99()),
+        "p99_9" => text(of.known_p99_9()),
+        "max" => of.max.to_string(),
+        "total" => of.total.to_string(),
+        _ => of.count.to_string(),
+    };
+    let field = |figure: &&str| {
+        let unit = if *figure == "count" { "" } else { "_ns" };
+        (format!("{name}{unit}_{figure}").into(), text(latency.map(|of| value(of, figure))))
+    };
+    figures.iter().map(field).collect()
 }

@@ -58,4 +58,24 @@ impl Latency {
     pub fn known_p99_9(&self) -> Option<u64> {
         (self.count >= Latency::P99_9_COUNT_MIN).then_some(self.p99_9)
     }
+
+    /// Combines latencies without histograms, at least one: minimum, maximum, mean, sum and count
+    /// are exact, and `percentile` makes a percentile of all from each one's own.
+    pub fn combined(all: &[Latency], percentile: impl Fn(Vec<u64>) -> u64) -> Latency {
+        let of = |figure: fn(&Latency) -> u64| percentile(all.iter().map(figure).collect());
+        let total = all.iter().map(|one| one.total).sum();
+        let count = all.iter().map(|one| one.count).sum::<u64>();
+        Latency {
+            min: all.iter().map(|one| one.min).min().unwrap_or(0),
+            mean: total as f64 / (count as f64).max(1.0),
+            p50: of(|one| one.p50),
+            p90: of(|one| one.p90),
+            p95: of(|one| one.p95),
+            p99: of(|one| one.p99),
+            p99_9: of(|one| one.p99_9),
+            max: all.iter().map(|one| one.max).max().unwrap_or(0),
+            total,
+            count,
+        }
+    }
 }

@@ -116,14 +116,32 @@ fn measure(
     tell_notes(files, &mut reporter);
     reporter.announce(plan::announced(specs));
     let groups = jobs::run(specs, arguments.permissions(), stop, &mut reporter)?;
-    let about = About {
-        command,
-        commit: crate::commit(),
-        started_at,
-        elapsed: began.elapsed(),
-        read_unwritten: arguments.read_unwritten,
-    };
+    let about = about(arguments, command, started_at, began);
     Ok(Done { groups, before, about, ended_at: jiff::Timestamp::now() })
+}
+
+/// Describes a run that has ended.
+fn about(
+    arguments: &RunArgs,
+    command: Vec<String>,
+    started_at: jiff::Timestamp,
+    began: Instant,
+) -> About {
+    let (commit, elapsed) = (crate::commit(), began.elapsed());
+    About { command, commit, started_at, elapsed, read_unwritten: arguments.read_unwritten }
+}
+
+/// Returns each file with its groups, as far as they were run.
+fn with_groups<'a>(
+    files: &'a [JobFile],
+    mut groups: &'a [GroupReport],
+) -> Vec<report::JobFile<'a>> {
+    let file = |file: &'a JobFile| {
+        let (of_file, others) = groups.split_at(file.groups().min(groups.len()));
+        groups = others;
+        report::JobFile { name: &file.name, groups: of_file }
+    };
+    files.iter().map(file).collect()
 }
 
 fn tell_notes(files: &[JobFile], reporter: &mut JobReporter) {
@@ -135,14 +153,7 @@ fn tell_notes(files: &[JobFile], reporter: &mut JobReporter) {
 impl Done {
     /// Our own result: a scenario for each file.
     fn own(&self, files: &[JobFile]) -> wrote_result::document::Document {
-        let mut left = &self.groups[..];
-        let scenarios = files.iter().map(|file| {
-            let (of_file, others) = left.split_at(file.groups().min(left.len()));
-            left = others;
-            report::JobFile { name: &file.name, groups: of_file }
-        });
-        let scenarios: Vec<report::JobFile> = scenarios.collect();
-        report::document(&scenarios, &self.before, &self.about)
+        report::document(&with_groups(files, &self.groups), &self.before, &self.about)
     }
 
     fn fios(&self, files: &[JobFile]) -> fio_json::Document {

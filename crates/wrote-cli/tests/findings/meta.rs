@@ -3,7 +3,6 @@
 use fixtures::samples;
 use wrote_bench::{Meta, Scenario};
 use wrote_jobs::findings::Evidence;
-use wrote_machine::watch::Watched;
 use wrote_result::document::{Latency, Row, Target};
 
 /// A row whose runs have these rates. Each operation took `p50` ns.
@@ -22,25 +21,7 @@ fn ids(option: &str, has_journal: bool, rows: &[Row]) -> Vec<String> {
     let mount_options = vec![option.to_owned()];
     let has_journal = Some(has_journal);
     let target = Target { mount_options, has_journal, ..samples::document().target };
-    let evidence = Evidence {
-        target: &target,
-        rows,
-        debug_build: false,
-        device_counts: true,
-        in_memory: false,
-        generator_bytes_per_s: 1e10,
-        written_bytes_total: 1,
-        host: samples::document().host,
-        watched: Watched::default(),
-        overlaps: Vec::new(),
-        leftovers: Vec::new(),
-        left_out: Vec::new(),
-        shortened: None,
-        burst: None,
-        first_touch: None,
-        interrupted: false,
-        sharing: None,
-    };
+    let evidence = Evidence::of_rows(&target, rows);
     Meta::default().findings(&evidence).into_iter().map(|finding| finding.id).collect()
 }
 

@@ -51,23 +51,14 @@ impl Rows {
         host: &Host,
     ) -> Vec<Finding> {
         let evidence = Evidence {
-            target,
-            rows: &self.rows,
             debug_build: cfg!(debug_assertions),
             device_counts: before.device_counts,
             in_memory: before.target.in_memory,
-            generator_bytes_per_s: 0.0,
             written_bytes_total: self.written_bytes,
             host: host.clone(),
             watched,
             overlaps: self.overlaps.clone(),
-            leftovers: Vec::new(),
-            left_out: Vec::new(),
-            shortened: None,
-            burst: None,
-            first_touch: None,
-            interrupted: false,
-            sharing: None,
+            ..Evidence::of_rows(target, &self.rows)
         };
         let of_device = Evidence { rows: &self.seen_by_device, ..evidence.clone() };
         let from_counters = |finding: &Finding| FROM_COUNTERS.contains(&finding.id.as_str());

@@ -179,21 +179,8 @@ fn records(runs: &[&Run]) -> Option<wrote_result::document::Records> {
 /// Merges latencies without histograms: a percentile is the worst of the ranks' own.
 fn latencies(of_ranks: impl Iterator<Item = Option<Latency>>) -> Option<Latency> {
     let all: Vec<Latency> = of_ranks.collect::<Option<_>>()?;
-    let most = |figure: fn(&Latency) -> u64| all.iter().map(figure).max().unwrap_or(0);
-    let (total, count) =
-        all.iter().fold((0, 0), |(total, count), of| (total + of.total, count + of.count));
-    (!all.is_empty()).then(|| Latency {
-        min: all.iter().map(|of| of.min).min().unwrap_or(0),
-        mean: total as f64 / (count as f64).max(1.0),
-        p50: most(|of| of.p50),
-        p90: most(|of| of.p90),
-        p95: most(|of| of.p95),
-        p99: most(|of| of.p99),
-        p99_9: most(|of| of.p99_9),
-        max: most(|of| of.max),
-        total,
-        count,
-    })
+    let most = |percentiles: Vec<u64>| percentiles.into_iter().max().unwrap_or(0);
+    (!all.is_empty()).then(|| Latency::combined(&all, most))
 }
 
 fn spread(all: &[Facts], runs: &[&Run], places: &Places) -> Option<Spread> {

@@ -1,7 +1,7 @@
 //! A comparison of languages for a spreadsheet or a data frame: one line for each language in each
 //! workload and path.
 
-use crate::csv::{Field, LatencyField, latencies, write_lines};
+use crate::csv::{Field, latencies, write_lines};
 use crate::figures::text;
 use std::io::{self, Write};
 use wrote_result::document::Interval;
@@ -35,7 +35,7 @@ fn fields(
     let interval =
         |end: fn(&Interval) -> f64| text(row.map(|row| end(&row.throughput_bytes_per_s)));
     let drive = place.drive.as_ref();
-    let mut fields = vec![
+    let fields = [
         ("path", place.target.path.clone()),
         ("filesystem", place.target.filesystem.clone()),
         ("device", text(place.target.device.as_ref().map(|device| &device.name))),
@@ -59,20 +59,9 @@ fn fields(
         ("drive_write_bytes_per_s", text(drive.map(|drive| drive.write_bytes_per_s.median))),
         ("drive_read_bytes_per_s", text(drive.map(|drive| drive.read_bytes_per_s.median))),
     ];
-    fields.extend(latencies(row.and_then(|row| row.latency_ns.as_ref()), &LATENCIES));
-    fields.push(("failed_because", text(failure.map(|failure| &failure.because))));
-    fields
+    let of_saves = ["min", "mean", "p50", "p90", "p95", "p99", "p99_9", "max", "total", "count"];
+    let latency = row.and_then(|row| row.latency_ns.as_ref());
+    let because = ("failed_because".into(), text(failure.map(|failure| &failure.because)));
+    let fields = fields.map(|(name, value)| (name.into(), value)).into_iter();
+    fields.chain(latencies("latency", latency, &of_saves)).chain([because]).collect()
 }
-
-const LATENCIES: [LatencyField; 10] = [
-    ("latency_ns_min", |of| of.min.to_string()),
-    ("latency_ns_mean", |of| of.mean.to_string()),
-    ("latency_ns_p50", |of| of.p50.to_string()),
-    ("latency_ns_p90", |of| of.p90.to_string()),
-    ("latency_ns_p95", |of| of.p95.to_string()),
-    ("latency_ns_p99", |of| text(of.known_p99())),
-    ("latency_ns_p99_9", |of| text(of.known_p99_9())),
-    ("latency_ns_max", |of| of.max.to_string()),
-    ("latency_ns_total", |of| of.total.to_string()),
-    ("latency_count", |of| of.count.to_string()),
-];

@@ -1,14 +1,14 @@
 //! Jobs that several ranks run at once, and the one result of all.
 
 use super::load::JobFile;
-use super::{plan, tell_notes};
+use super::{about, plan, tell_notes, with_groups};
 use crate::args::RunArgs;
 use crate::progress::JobReporter;
 use std::path::PathBuf;
 use std::time::Instant;
 use wrote_jobs::jobs::{self, Made, Permissions, Regions, Watcher, file_of_rank};
 use wrote_jobs::peers::Peers;
-use wrote_jobs::report::{self, About, Before};
+use wrote_jobs::report::{self, Before};
 use wrote_jobs::spec::JobSpec;
 use wrote_result::document::{Document, RankFiles};
 use wrote_result::{Error, Stop};
@@ -49,20 +49,8 @@ pub(super) fn measure(
     peers.barrier("the end")?;
     prepared.keep();
     made.keep();
-    let about = About {
-        command,
-        commit: crate::commit(),
-        started_at,
-        elapsed: began.elapsed(),
-        read_unwritten: arguments.read_unwritten,
-    };
-    let mut left = &groups[..];
-    let files = files.iter().map(|file| {
-        let (of_file, others) = left.split_at(file.groups().min(left.len()));
-        left = others;
-        report::JobFile { name: &file.name, groups: of_file }
-    });
-    let files: Vec<report::JobFile> = files.collect();
+    let (about, files) =
+        (about(arguments, command, started_at, began), with_groups(files, &groups));
     report::document_of_ranks(&files, &before, &about, peers, &settings_of(arguments, peers))
 }
 
