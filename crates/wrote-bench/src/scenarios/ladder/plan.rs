@@ -30,8 +30,9 @@ const IODEPTH_MIN: u32 = 4;
 const IN_FLIGHT_S: f64 = 0.1;
 /// The length of a streaming run at the calibrated speed.
 const STREAM_RUN_S: f64 = 0.3;
-/// Runs on a disk with a burst are longer by this factor.
-const BURST_TIMES: u32 = 3;
+/// Streams of a disk with a burst are longer by this factor: a control group lets writes through in
+/// slices of 0.1 s, so that a run's rate may be off by half a slice.
+const BURST_TIMES: u32 = 5;
 /// The default time limit of a run, without a final flush.
 pub(super) const RUN_TIME: Duration = Duration::from_millis(500);
 /// The time limit of a shortened run: enough for many small writes on most disks.
@@ -311,13 +312,13 @@ impl Plan {
         }
     }
 
-    /// Returns the time limit of this way's run: longer if a burst or a limit's slices would be a
-    /// large part of it.
+    /// Returns the time limit of this way's run. A stream's is longer if a burst or a slice of a
+    /// limit would be a large part of it.
     pub(super) fn time_of(&self, way: &Way) -> Duration {
         let time = self.time(way.workload);
         let is_usual = self.common.time.is_none() && self.common.rate.is_none();
-        let is_longer = is_usual && self.burst.is_some() && !way.is_of_flushes() && time < WHOLE;
-        if is_longer { time * BURST_TIMES } else { time }
+        let is_longer = self.burst.is_some() && way.workload == Workload::Stream && time < WHOLE;
+        if is_usual && is_longer { time * BURST_TIMES } else { time }
     }
 
     /// Returns the time of a streaming run at the speed of the trial run.
