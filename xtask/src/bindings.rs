@@ -162,6 +162,14 @@ pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
     })?;
     report.step("types of the npm package", || types(&folder, install))?;
     report.step("rows of wrote langs", || languages(&folder))?;
+    report.step("example of libwrote from Go", || {
+        require(&["go"], Failure::Skipped)?;
+        example_over_c(&folder, "go", ("go".into(), &["run"]), "save.go")
+    })?;
+    report.step("example of libwrote from Java", || {
+        let allowed = ["--enable-native-access=ALL-UNNAMED"];
+        example_over_c(&folder, "java", (java()?, &allowed), "Save.java")
+    })?;
     for words in [["kill", "--bindings", "--times=20"], ["power-cut", "--bindings", "--moments=25"]]
     {
         report.step(&format!("lab {} of the bindings", words[0]), || lab(&folder, &words))?;
@@ -171,21 +179,61 @@ pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
 
 /// Runs the tasks of `wrote langs` by the packages in `folder`.
 fn languages(folder: &Path) -> Result<Outcome, Failure> {
-    let (own, library) = (root().join("bindings"), folder.join("lib"));
-    std::fs::create_dir(&library).tried(library.display())?;
+    let langs = root().join("bindings/langs");
+    let folders = ["python-wrote", "node-wrote", "c-wrote"].map(|id| langs.join(id));
+    let mut environment = libwrote(folder)?.to_vec();
+    environment.push(("PYTHONPATH", folder.to_owned()));
+    environment.push(("NODE_PATH", folder.join("node_modules")));
+    check_added(&folders, &environment)
+}
+
+/// Puts libwrote into `folder`. Returns the environment in which compilers and programs find it.
+fn libwrote(folder: &Path) -> Result<[(&'static str, PathBuf); 4], Failure> {
+    let (own, library) = (root().join("bindings/c"), folder.join("lib"));
+    std::fs::create_dir_all(&library).tried(library.display())?;
     for name in ["libwrote.so", "libwrote.so.0"] {
         std::fs::copy(libraries("debug").join("libwrote.so"), library.join(name)).tried(name)?;
     }
-    let folders = ["python-wrote", "node-wrote", "c-wrote"].map(|id| own.join("langs").join(id));
-    let environment = [
-        ("PYTHONPATH", folder.to_owned()),
-        ("NODE_PATH", folder.join("node_modules")),
-        ("PKG_CONFIG_PATH", own.join("c")),
-        ("C_INCLUDE_PATH", own.join("c/include")),
+    let headers = std::path::absolute(own.join("include")).tried("the headers")?;
+    let packages = std::path::absolute(own).tried("wrote.pc")?;
+    Ok([
+        ("PKG_CONFIG_PATH", packages),
+        ("C_INCLUDE_PATH", headers),
         ("LIBRARY_PATH", library.clone()),
         ("LD_LIBRARY_PATH", library),
-    ];
-    check_added(&folders, &environment)
+    ])
+}
+
+/// Runs the example for `language` of libwrote's README by `command`, in a new folder.
+fn example_over_c(
+    folder: &Path,
+    language: &str,
+    (command, arguments): (PathBuf, &[&str]),
+    file: &str,
+) -> Result<(), Failure> {
+    let (environment, folder) = (libwrote(folder)?, folder.join(language));
+    std::fs::create_dir(&folder).tried(folder.display())?;
+    std::fs::write(folder.join(file), example("bindings/c/README.md", language)?).tried(file)?;
+    let mut run = Command::new(command);
+    run.current_dir(&folder).args(arguments).arg(file).envs(environment);
+    // Its standard library is compiled once, beside the programs of `wrote langs`.
+    let cache = std::path::absolute(target().join("langs")).tried("the cache")?;
+    let said = output(run.env("XDG_CACHE_HOME", cache), "the example")?;
+    check_c_example(&folder, &said)
+}
+
+/// Returns a Java that has the functions of `java.lang.foreign`.
+fn java() -> Result<PathBuf, Failure> {
+    let homes = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
+    let named = std::env::var_os("JAVA_HOME").map(PathBuf::from);
+    let homes = named.into_iter().chain(homes.map(|home| home.path()));
+    let mut found = homes.map(|home| home.join("bin/java")).chain([PathBuf::from("java")]);
+    let is_new = |java: &PathBuf| {
+        let version = output(Command::new(java).arg("--version"), "java").unwrap_or_default();
+        let number = version.split_whitespace().nth(1).and_then(|it| it.split('.').next());
+        number.and_then(|number| number.parse().ok()).is_some_and(|number: u32| number >= 22)
+    };
+    found.find(is_new).ok_or_else(|| Failure::Skipped("no Java 22 or later".to_owned()))
 }
 
 /// Runs a lab whose subjects use the packages in `folder`.

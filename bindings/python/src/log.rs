@@ -4,7 +4,9 @@ use crate::buffer::{with_all_bytes, with_bytes};
 use crate::error::{raise, waiting};
 use crate::log_reader::LogReader;
 use crate::sync::policy;
+use crate::waits::Waits;
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
@@ -18,7 +20,7 @@ pub struct Log {
     log: wrote::Log,
     /// Whether `close` has ended it, for the readers that follow it.
     is_closed: Arc<AtomicBool>,
-    /// For each event loop its `Waiter`.
+    /// For each event loop its `Waits`.
     waits: Py<PyDict>,
 }
 
@@ -251,9 +253,18 @@ impl Ticket {
     }
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        static WAIT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        static WAITS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let py = slf.py();
-        WAIT.import(py, "wrote._tasks", "wait")?.call1((slf, slf.get().waits.bind(py)))
+        let event_loop = RUNNING.import(py, "asyncio", "get_running_loop")?.call0()?;
+        let all = slf.get().waits.bind(py);
+        let waits = match all.get_item(&event_loop)? {
+            Some(waits) => waits,
+            None => WAITS.import(py, "wrote._tasks", "waits_of")?.call1((&event_loop, all))?,
+        };
+        let future = event_loop.call_method0(intern!(py, "create_future"))?;
+        waits.cast::<Waits>()?.get().add(py, slf.get(), future.clone().unbind());
+        future.call_method0(intern!(py, "__await__"))
     }
 
     fn __repr__(&self) -> String {

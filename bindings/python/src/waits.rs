@@ -28,13 +28,6 @@ impl Waits {
         self.wakeup.signal().as_fd().as_raw_fd()
     }
 
-    /// Adds a ticket, whose future `poll` returns once it is ready.
-    fn add(&self, py: Python<'_>, ticket: &Bound<'_, Ticket>, future: Py<PyAny>) {
-        let ticket = ticket.get();
-        let mut waits = self.waits.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        waits.add(ticket.ticket().into_owned(), ticket.durable, future, self.wakeup.waker());
-    }
-
     /// Gives the futures that are ready their sequence, or an error.
     fn poll(&self, py: Python<'_>) -> PyResult<()> {
         self.wakeup.clear();
@@ -55,5 +48,13 @@ impl Waits {
             }
             .map(drop)
         })
+    }
+}
+
+impl Waits {
+    /// Adds a ticket, whose future `poll` gives its result once it is ready.
+    pub fn add(&self, py: Python<'_>, ticket: &Ticket, future: Py<PyAny>) {
+        let mut waits = self.waits.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        waits.add(ticket.ticket().into_owned(), ticket.durable, future, self.wakeup.waker());
     }
 }

@@ -165,6 +165,14 @@ class Files(InFolder):
                 file.write(memoryview(b"abcd")[::2])
         self.assertEqual(self.path.read_bytes(), numbers.tobytes())
 
+    def test_what_needs_a_descriptor_is_refused(self):
+        for mode in ["w", "wb"]:
+            with wrote.replace(self.path, mode) as file:
+                with self.assertRaisesRegex(io.UnsupportedOperation, "use write"):
+                    subprocess.run(["true"], stdout=file)
+        with wrote.replace(self.path, encoding="latin-1") as file:
+            self.assertRaises(io.UnsupportedOperation, file.fileno)
+
     def test_libraries_of_numbers_write_these(self):
         try:
             import numpy

@@ -98,6 +98,10 @@ class _Ending:
     def __del__(self):
         """Does nothing: that of io would close it, and so put half a file in place."""
 
+    def fileno(self):
+        # subprocess and ndarray.tofile would write to it past the library's buffers.
+        raise io.UnsupportedOperation("fileno: the file has no descriptor for others; use write()")
+
 
 class Writer(_Ending, io.BufferedIOBase):
     """A binary file of replace(), create() or append(). Threads may share it."""

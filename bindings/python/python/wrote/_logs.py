@@ -2,7 +2,7 @@
 
 import os
 
-from . import _open
+from . import _open, _tasks
 from ._wrote import Log as _Log
 from ._wrote import LogReader
 
@@ -40,8 +40,7 @@ class Log(_Log):
         super().close()
         self._is_closed = True
         _open.closed(self)
-        for waiter in list(self._waits.values()):
-            waiter.stop()
+        _tasks.stop(self._waits)
 
     def __del__(self):
         if not getattr(self, "_is_closed", True):

@@ -1,34 +1,24 @@
 """Tickets for asyncio: one descriptor for each log and event loop, and no thread."""
 
-from asyncio import get_running_loop
-
 from ._wrote import Waits
 
 
-def wait(ticket, waiters):
-    """Returns the iterator of `await ticket`."""
-    loop = get_running_loop()
-    waiter = waiters.get(loop)
-    if waiter is None:
-        for other in [other for other in waiters if other.is_closed()]:
-            del waiters[other]
-        waiter = waiters[loop] = _Waiter(loop)
-    future = loop.create_future()
-    waiter.waits.add(ticket, future)
-    return future.__await__()
+def waits_of(loop, waits_by_loop):
+    """Makes the descriptor of a loop, which calls `Waits.poll` when it is readable."""
+    for other in [other for other in waits_by_loop if other.is_closed()]:
+        del waits_by_loop[other]
+    waits = waits_by_loop[loop] = Waits()
+    loop.add_reader(waits.fileno(), waits.poll)
+    return waits
 
 
-class _Waiter:
-    """The tasks of one event loop that wait for records of one log."""
+def stop(waits_by_loop):
+    """Takes the descriptors from their loops, after the last answers."""
+    for loop, waits in list(waits_by_loop.items()):
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(_stop, loop, waits)
 
-    def __init__(self, loop):
-        self.loop, self.waits = loop, Waits()
-        loop.add_reader(self.waits.fileno(), self.waits.poll)
 
-    def stop(self):
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._stop)
-
-    def _stop(self):
-        self.waits.poll()
-        self.loop.remove_reader(self.waits.fileno())
+def _stop(loop, waits):
+    waits.poll()
+    loop.remove_reader(waits.fileno())

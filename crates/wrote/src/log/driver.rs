@@ -407,3 +407,28 @@ impl LogDriver {
 pub(super) fn half_done() -> Error {
     Error::Engine { what: "an earlier panic while the log was written", errno: libc::EIO }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polls_soon_leave_a_slow_disk_to_the_logs_thread() {
+        let brevity = Brevity::default();
+        let drives = |polls: u32, has_ended: bool| {
+            let is_driven = |_: &u32| {
+                let is_due = brevity.is_due();
+                if is_due {
+                    brevity.note(has_ended);
+                }
+                is_due
+            };
+            (0..polls).filter(is_driven).count()
+        };
+        // Pauses of 0, 1, 2, 4 .. 512 polls, and then of 1024.
+        assert_eq!(drives(1023 + 12, false), 12);
+        assert_eq!(drives(10 * 1025, false), 10);
+        assert_eq!(drives(1024, true), 0, "the last pause ends first");
+        assert_eq!(drives(1000, true), 1000, "a flush in time ends the pauses");
+    }
+}
