@@ -32,9 +32,10 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
     };
     let stop = Stop::new();
     let mut group = Group::default();
-    // A server's signals have other meanings.
-    let signals = match cli.command {
+    let signals = match &cli.command {
+        // A server's signals have other meanings, and a traced program gets its own.
         Command::Serve(_) => Ok(Signals::default()),
+        Command::Trace(arguments) if arguments.runs() => Ok(Signals::default()),
         _ => Signals::listen(stop.clone()),
     };
     let (code, complaint) = match signals {

@@ -2,6 +2,7 @@
 //!
 //! | room | content |
 //! |---|---|
+//! | `front` | the user's process, which ends with the program while daemons are traced on |
 //! | `watch` | the program under `ptrace(2)`, and its calls from their arguments to their effects |
 //! | `call` | those effects, as data |
 //! | `model` | what of the files is durable at each moment |
@@ -17,6 +18,7 @@
 
 mod account;
 mod call;
+mod front;
 mod judge;
 mod model;
 mod pattern;
@@ -26,6 +28,7 @@ mod states;
 mod timeline;
 mod watch;
 
+pub use front::{Front, attended};
 pub use judge::kinds::{KINDS, Kind};
 pub use pattern::Jobs;
 pub use record::Record;
@@ -43,11 +46,11 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use timeline::Timelines;
-use watch::Wanted;
-use watch::Watched;
+use watch::{Subject, Wanted, Watched};
 use wrote_result::document::{Host, Program};
 use wrote_result::trace::{File, SCHEMA, Trace};
 
@@ -66,6 +69,8 @@ pub struct TraceRequest {
     pub reads: bool,
     /// Whether it may use io_uring, whose writes are not seen.
     pub io_uring: bool,
+    /// Whether daemons that it leaves are watched to their end.
+    pub daemons: bool,
     /// The folders whose files are judged; all if empty.
     pub under: Vec<PathBuf>,
     /// An optional record.
@@ -109,13 +114,19 @@ pub enum Refused {
     Record(String),
 }
 
-/// Runs a program until its last process ends, or traces a running one until then or until `stop`
-/// is raised, and judges its writes.
+/// Runs a program behind a front, or traces a running one, and judges its writes. The trace ends
+/// with its last process that is not a daemon, or when `stop` is raised. If processes remain for a
+/// while after the program's own end, `say` is called with a line about it.
 ///
 /// # Errors
 ///
 /// If the record can't be made, or the program can't be started or traced.
-pub fn trace(mut request: TraceRequest, stop: &AtomicBool) -> Result<Traced, Refused> {
+pub fn trace(
+    mut request: TraceRequest,
+    front: Option<&Front>,
+    stop: &Arc<AtomicBool>,
+    say: &dyn Fn(&str),
+) -> Result<Traced, Refused> {
     let started_at = format!("{:.0}", jiff::Timestamp::now());
     let mut desk = Desk::default();
     if let Some(asked) = &request.record {
@@ -127,16 +138,17 @@ pub fn trace(mut request: TraceRequest, stop: &AtomicBool) -> Result<Traced, Ref
         reads: request.reads,
         io_uring: request.io_uring,
         data: desk.recorder.is_some(),
+        daemons: request.daemons,
     };
-    let see = &mut |call: &Call| desk.see(call);
-    let watched = match request.process {
-        None => watch::watch(&request.command, wanted, see),
+    let subject = match request.process {
+        None => Subject::Command(request.command.clone(), front.cloned()),
         Some(process) => {
             request.command = command_of(process);
-            watch::join(process, wanted, stop, see)
+            Subject::Process(process)
         }
     };
-    let mut watched = watched.map_err(Refused::Program)?;
+    let watched = watch::watch(subject, wanted, desk, Desk::see, stop, say);
+    let (mut desk, mut watched) = watched.map_err(Refused::Program)?;
     if request.times && !stop.load(Ordering::Relaxed) {
         watched.watching.alone_s = time(&request.command).map_err(Refused::Program)?;
     }

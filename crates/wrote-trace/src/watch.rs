@@ -1,4 +1,4 @@
-//! Watches a program, stopping it at each call that changes files, until its last process ends.
+//! Watches a program, stopping it at each call that changes files.
 
 mod calls;
 mod descriptors;
@@ -9,11 +9,14 @@ mod ptrace;
 mod start;
 
 use crate::call::{Call, PlaceId};
+use crate::front::{Front, status};
 use crate::sign::Sign;
 use calls::{Begin, Begun, Reader};
 use filter::When;
+use itertools::Itertools;
 use libc::{c_int, c_long, pid_t};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::unistd::{Pid, getsid, gettid};
 pub use places::Places;
 use ptrace::{Event, Until};
 use std::collections::{BTreeSet, HashMap};
@@ -21,11 +24,16 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 use wrote_result::trace::{End, Watching};
+
+/// Interrupts a call of the watching thread.
+const WAKES: Signal = Signal::SIGUSR2;
 
 /// The things that a watch sees beside the calls that change files.
 #[derive(Clone, Debug)]
@@ -38,6 +46,26 @@ pub struct Wanted {
     pub io_uring: bool,
     /// Whether the data of writes is needed.
     pub data: bool,
+    /// Whether daemons that the program leaves are watched to their end.
+    pub daemons: bool,
+}
+
+/// A program to be watched.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// One that is started. It keeps its standard streams, terminal and signals.
+    Command(Vec<OsString>, Option<Front>),
+    /// One that runs. It runs on when the watch ends before it.
+    Process(pid_t),
+}
+
+impl Subject {
+    fn front(&self) -> Option<&Front> {
+        match self {
+            Subject::Command(_, front) => front.as_ref(),
+            Subject::Process(_) => None,
+        }
+    }
 }
 
 /// The result of watching a program.
@@ -45,69 +73,152 @@ pub struct Wanted {
 pub struct Watched {
     /// How the program ended.
     pub end: End,
-    /// The time until its last process ended, in seconds.
+    /// The time until its last process ended or was left, in seconds.
     pub elapsed_s: f64,
     /// The overhead.
     pub watching: Watching,
+    /// Whether processes run on.
+    pub leaves: bool,
     /// Calls that were not observed, described for display.
     pub unseen: BTreeSet<String>,
     /// The places of the calls.
     pub places: Places,
 }
 
-/// Runs a program until its last process ends, and passes on each call. The program keeps its
-/// standard streams, terminal and signals.
+/// A report of the watching thread.
+enum Report<D> {
+    /// It has this number.
+    Thread(pid_t),
+    /// The program has ended, and processes that are watched on remain, described for display.
+    Remaining(String),
+    /// The watch has ended.
+    Done(io::Result<Box<(D, Watched)>>),
+}
+
+/// Watches a program, passing each call to `see`: until its last process that is not a daemon has
+/// ended, or `stop` is raised. If that takes a while after the program's own end, `say` is called
+/// with a line about it.
 ///
 /// # Errors
 ///
-/// If the program can't be started (with the error of `execve(2)`) or traced.
-pub fn watch(
-    command: &[OsString],
+/// If the program can't be started (with the error of `execve(2)`), does not exist or may not be
+/// traced.
+pub fn watch<D: Send + 'static>(
+    subject: Subject,
     wanted: Wanted,
-    see: &mut dyn FnMut(&Call),
-) -> io::Result<Watched> {
-    let filter = filter::filter(&calls::watched(&wanted))?;
-    let reader = Reader::new(wanted, std::process::id() as pid_t);
+    desk: D,
+    see: fn(&mut D, &Call),
+    stop: &Arc<AtomicBool>,
+    say: &dyn Fn(&str),
+) -> io::Result<(D, Watched)> {
+    // A thread is traced by a thread, and let go when that ends.
+    let (report, reports) = mpsc::channel();
+    let (is_raised, front) = (Arc::clone(stop), subject.front().cloned());
+    let watching = thread::Builder::new().name("watch".into()).spawn(move || {
+        let done = on_this_thread(&subject, wanted, desk, see, &is_raised, &report);
+        let keeps = subject.front().is_some();
+        let _ = report.send(Report::Done(done.map(Box::new)));
+        if keeps {
+            ptrace::keep();
+        }
+    })?;
+    let Some(done) = await_end(&reports, stop, say) else {
+        let panic = watching.join().expect_err("a watch that returns reports that");
+        std::panic::resume_unwind(panic)
+    };
+    if let (Ok((_, Watched { leaves: true, .. })), Some(front)) = (&done, front) {
+        front.keep(watching);
+    }
+    done
+}
+
+fn on_this_thread<D>(
+    subject: &Subject,
+    wanted: Wanted,
+    mut desk: D,
+    see: fn(&mut D, &Call),
+    stop: &AtomicBool,
+    report: &mpsc::Sender<Report<D>>,
+) -> io::Result<(D, Watched)> {
+    let nothing = SigAction::new(SigHandler::Handler(ignore), SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler does nothing, and no other code of this process uses this signal.
+    unsafe { sigaction(WAKES, &nothing) }?;
+    let blocked = match subject {
+        Subject::Command(_, Some(front)) => front.mask(),
+        _ => SigSet::thread_get_mask()?,
+    };
+    SigSet::from(WAKES).thread_unblock()?;
+    let _ = report.send(Report::Thread(gettid().as_raw()));
     let started = Instant::now();
-    let program = start::start(command, &filter)?;
-    let mut watch = Watch::new(program, started, reader, see);
-    watch.run(&AtomicBool::new(false))?;
+    let calls = calls::watched(&wanted);
+    let daemons = wanted.daemons;
+    let (program, own, asked) = match subject {
+        Subject::Command(command, front) => {
+            let filter = filter::filter(&calls)?;
+            let program = start::start(command, &filter, &blocked)?;
+            front.iter().for_each(|front| front.started(program));
+            (program, std::process::id() as pid_t, None)
+        }
+        Subject::Process(process) => (*process, *process, Some(calls)),
+    };
+    let see = &mut |call: &Call| see(&mut desk, call);
+    let remain = &|text| drop(report.send(Report::Remaining(text)));
+    let mut watch = Watch {
+        see,
+        remain,
+        front: subject.front(),
+        reader: Reader::new(wanted, own),
+        started,
+        program,
+        session: getsid(Some(Pid::from_raw(own))).ok(),
+        daemons,
+        tasks: HashMap::new(),
+        has_begun: asked.is_some(),
+        is_halted: false,
+        has_ended: false,
+        is_over: false,
+        is_told: false,
+        watched: Watched::default(),
+        asked,
+    };
+    if watch.asked.is_some() {
+        seize_all(program)?;
+    }
+    watch.run(stop)?;
     if let (false, Some(number)) = (watch.has_begun, watch.watched.end.code) {
         return Err(io::Error::from_raw_os_error(number));
     }
-    Ok(watch.finish())
+    let watched = watch.finish();
+    Ok((desk, watched))
 }
 
-/// Watches a program that runs, until it ends or `stop` is raised. It runs on then.
-///
-/// # Errors
-///
-/// If it may not be traced, or does not exist.
-pub fn join(
-    process: pid_t,
-    wanted: Wanted,
+/// Waits for the end of a watch, interrupting its thread once `stop` is raised, again and again
+/// until it has ended. `None` after a panic.
+fn await_end<D>(
+    reports: &mpsc::Receiver<Report<D>>,
     stop: &AtomicBool,
-    see: &mut (dyn FnMut(&Call) + Send),
-) -> io::Result<Watched> {
-    // A thread is watched by a thread, and let go when that ends.
-    let (begun, thread) = mpsc::channel();
-    thread::scope(|scope| {
-        let watching = scope.spawn(move || {
-            // Dropped at its end.
-            let begun = begun;
-            let _ = begun.send(nix::unistd::gettid().as_raw());
-            let asked = calls::watched(&wanted);
-            let reader = Reader::new(wanted, process);
-            let mut watch = Watch::new(process, Instant::now(), reader, see);
-            watch.has_begun = true;
-            watch.asked = Some(asked);
-            seize_all(process)?;
-            watch.run(stop)?;
-            Ok(watch.finish())
-        });
-        wake_at(stop, &thread);
-        watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    say: &dyn Fn(&str),
+) -> Option<io::Result<(D, Watched)>> {
+    const LOOK_EVERY: Duration = Duration::from_millis(50);
+    /// Jobs that end soon after the program need no word.
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let (mut thread, mut remaining) = (None, None);
+    loop {
+        match reports.recv_timeout(LOOK_EVERY) {
+            Ok(Report::Thread(number)) => thread = Some(number),
+            Ok(Report::Remaining(text)) => remaining = Some((Instant::now(), text)),
+            Ok(Report::Done(done)) => return Some(done.map(|done| *done)),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if let (true, Some(number)) = (stop.load(Ordering::Relaxed), thread) {
+            // SAFETY: the call reads no memory of this process.
+            unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), number, WAKES) };
+        }
+        if let Some((_, text)) = remaining.take_if(|(since, _)| since.elapsed() >= PATIENCE) {
+            say(&text);
+        }
+    }
 }
 
 /// Joins all threads of a process, those too that it makes in the course of that.
@@ -132,34 +243,30 @@ fn seize_all(process: pid_t) -> io::Result<()> {
     }
 }
 
-/// Interrupts the call of the thread that sends its number once `stop` is raised, again and again
-/// until it has ended.
-fn wake_at(stop: &AtomicBool, thread: &mpsc::Receiver<pid_t>) {
-    const LOOK_EVERY: Duration = Duration::from_millis(50);
-    let nothing = SigAction::new(SigHandler::Handler(ignore), SaFlags::empty(), SigSet::empty());
-    // SAFETY: the handler does nothing, and no other code uses this signal.
-    let installed = unsafe { sigaction(Signal::SIGUSR2, &nothing) };
-    let (Ok(number), Ok(_)) = (thread.recv(), installed) else { return };
-    while thread.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
-        if stop.load(Ordering::Relaxed) {
-            // SAFETY: the call reads no memory of this process.
-            unsafe {
-                libc::syscall(libc::SYS_tgkill, std::process::id(), number, libc::SIGUSR2);
-            }
-        }
-    }
-}
-
 extern "C" fn ignore(_: c_int) {}
 
 struct Watch<'a> {
     see: &'a mut dyn FnMut(&Call),
+    /// Called once with the processes that are watched on after the program's end.
+    remain: &'a dyn Fn(String),
+    front: Option<&'a Front>,
     reader: Reader,
     started: Instant,
     program: pid_t,
+    /// The session that the program was started in: its daemons have left it.
+    session: Option<Pid>,
+    /// Whether daemons are watched to their end.
+    daemons: bool,
     tasks: HashMap<pid_t, Task>,
     /// Whether the program itself runs, not its preparation.
     has_begun: bool,
+    /// Whether its process is stopped, as by Ctrl-Z.
+    is_halted: bool,
+    has_ended: bool,
+    /// Whether only daemons remain.
+    is_over: bool,
+    /// Whether remaining processes were reported.
+    is_told: bool,
     watched: Watched,
     /// The calls of interest, if the program has no filter that stops only at them.
     asked: Option<Vec<(c_long, When)>>,
@@ -172,19 +279,9 @@ struct Task {
     in_call: Option<(Begun, u64, Option<PlaceId>)>,
 }
 
-impl<'a> Watch<'a> {
-    fn new(
-        program: pid_t,
-        started: Instant,
-        reader: Reader,
-        see: &'a mut dyn FnMut(&Call),
-    ) -> Watch<'a> {
-        let (tasks, watched) = (HashMap::new(), Watched::default());
-        Watch { see, reader, started, program, tasks, has_begun: false, watched, asked: None }
-    }
-
+impl Watch<'_> {
     fn run(&mut self, stop: &AtomicBool) -> io::Result<()> {
-        while !stop.load(Ordering::Relaxed) {
+        while !self.is_over && !stop.load(Ordering::Relaxed) {
             let (task, event) = match ptrace::wait() {
                 Ok(Some(event)) => event,
                 Ok(None) => break,
@@ -204,37 +301,71 @@ impl<'a> Watch<'a> {
 
     fn finish(mut self) -> Watched {
         self.watched.elapsed_s = self.started.elapsed().as_secs_f64();
+        let left = self.remaining();
+        self.watched.leaves = !left.is_empty();
+        if self.has_ended && self.watched.leaves {
+            let verb = if left.len() == 1 { "runs" } else { "run" };
+            let mut text = format!("{} {verb} on unwatched", names(&left));
+            if self.front.is_some() {
+                let own = std::process::id();
+                text += &format!("; wrote (PID {own}) is needed for their calls until they end");
+            }
+            self.watched.unseen.insert(text);
+        }
         self.watched
     }
 
     fn take(&mut self, task: pid_t, event: Event) -> io::Result<()> {
-        match event {
-            Event::Exited(code) => self.gone(task, End { code: Some(code), signal: None }),
-            Event::Killed(signal) => self.gone(task, End { code: None, signal: Some(signal) }),
-            Event::Call => {
-                let until = self.begin(task);
-                return ptrace::resume(task, until, 0);
+        let until = match event {
+            Event::Exited(code) => {
+                self.gone(task, End { code: Some(code), signal: None });
+                return Ok(());
             }
+            Event::Killed(signal) => {
+                self.gone(task, End { code: None, signal: Some(signal) });
+                return Ok(());
+            }
+            Event::Call => self.begin(task),
             Event::Return => {
                 match self.asked {
                     // The beginning of a call and its end are the same stop there.
                     Some(_) if matches!(ptrace::entry(task), Ok(Some(_))) => drop(self.begin(task)),
                     _ => self.end(task),
                 }
-                return ptrace::resume(task, self.until(task), 0);
+                self.until(task)
             }
             Event::Exec(before) => {
                 self.executed(task, before);
-                return ptrace::resume(task, self.until(task), 0);
+                self.until(task)
             }
-            Event::Signal(signal) => return ptrace::resume(task, self.until(task), signal),
-            // A new task starts with such a stop.
-            Event::Stopped(libc::SIGTRAP) | Event::Spawned => {
-                return ptrace::resume(task, self.until(task), 0);
+            Event::Spawned(new) => {
+                // It may have ended.
+                if Path::new(&format!("/proc/{new}")).exists() {
+                    self.task(new);
+                }
+                self.until(task)
             }
-            Event::Stopped(_) => return ptrace::listen(task),
+            Event::Stopped(signal) => {
+                self.stopped(task, signal);
+                self.until(task)
+            }
+            Event::Signal(_) => self.until(task),
+        };
+        ptrace::proceed(task, event, until)
+    }
+
+    /// Handles the stop of a process, its continuation, or a new task.
+    fn stopped(&mut self, task: pid_t, signal: i32) {
+        let is_new = !self.tasks.contains_key(&task);
+        self.task(task);
+        let is_halted = signal != libc::SIGTRAP;
+        if task == self.program && is_halted != self.is_halted {
+            self.is_halted = is_halted;
+            self.front.iter().for_each(|front| front.halt(is_halted));
         }
-        Ok(())
+        if is_new {
+            self.look_at_remaining();
+        }
     }
 
     /// A call interrupted by a signal still has to return.
@@ -285,6 +416,9 @@ impl<'a> Watch<'a> {
         let process = known.process;
         let Some((begun, at_ns, place)) = known.in_call.take() else { return };
         let Ok(result) = ptrace::result(task) else { return };
+        if matches!(begun, Begun::NewSession) {
+            return self.look_at_remaining();
+        }
         let descriptor = begun.descriptor();
         let act = self.reader.act(process, begun, result);
         self.see_news(at_ns);
@@ -320,23 +454,60 @@ impl<'a> Watch<'a> {
         self.watched.places.forget(task);
         if task == self.program {
             self.watched.end = end;
+            self.has_ended = true;
+            if std::mem::take(&mut self.is_halted) {
+                self.front.iter().for_each(|front| front.halt(false));
+            }
         }
+        self.look_at_remaining();
+    }
+
+    /// Ends the watch after the program's end where only daemons remain.
+    fn look_at_remaining(&mut self) {
+        if !self.has_ended {
+            return;
+        }
+        let remaining = self.remaining();
+        if remaining.is_empty() {
+            return;
+        }
+        let is_daemon =
+            |process: &pid_t| getsid(Some(Pid::from_raw(*process))).ok() != self.session;
+        self.is_over = !self.daemons && remaining.iter().all(is_daemon);
+        if !self.is_over && !std::mem::replace(&mut self.is_told, true) {
+            (self.remain)(format!(
+                "the program has ended; still watching {}; Ctrl-C ends the watch alone",
+                names(&remaining)
+            ));
+        }
+    }
+
+    /// Returns the processes that have not ended.
+    fn remaining(&self) -> BTreeSet<pid_t> {
+        self.tasks.values().map(|task| task.process).collect()
     }
 
     fn task(&mut self, task: pid_t) -> &mut Task {
         let watching = &mut self.watched.watching;
         self.tasks.entry(task).or_insert_with(|| {
             watching.tasks += 1;
-            Task { process: process_of(task), in_call: None }
+            Task { process: status(task, "Tgid:").unwrap_or(task), in_call: None }
         })
     }
 }
 
-/// Returns the process of a task (`Tgid` in `/proc/TASK/status`).
-fn process_of(task: pid_t) -> pid_t {
-    let status = fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
-    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    process.and_then(|process| process.trim().parse().ok()).unwrap_or(task)
+/// Names processes, a few of many.
+fn names(processes: &BTreeSet<pid_t>) -> String {
+    const SHOWN_MAX: usize = 3;
+    let name = |process: &pid_t| {
+        let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+        format!("{} (PID {process})", name.trim_end())
+    };
+    let mut names = processes.iter().take(SHOWN_MAX).map(name).join(", ");
+    if processes.len() > SHOWN_MAX {
+        names += &format!(" and {} more", processes.len() - SHOWN_MAX);
+    }
+    names
 }
 
 /// Returns why a program's calls can't be observed, or why it runs differently than on its own.

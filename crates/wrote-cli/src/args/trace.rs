@@ -65,6 +65,11 @@ pub struct TraceArgs {
     ]))]
     pub io_uring: bool,
 
+    /// Watch daemons that it leaves too, to their end or Ctrl-C; else the report comes with the
+    /// program's end
+    #[arg(long)]
+    pub daemons: bool,
+
     /// Judge only the files below this folder; may be repeated
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub under: Vec<PathBuf>,
@@ -101,6 +106,13 @@ pub struct TraceArgs {
     /// Print the JSON Schema of the result, and run nothing
     #[arg(long, conflicts_with_all = ["files", "command"])]
     pub schema: bool,
+}
+
+impl TraceArgs {
+    /// Whether a program is started.
+    pub fn runs(&self) -> bool {
+        self.verb.is_none() && !self.schema && self.process.is_none()
+    }
 }
 
 /// The subcommands of `wrote trace`.

@@ -3,9 +3,10 @@
 mod crash;
 mod replay;
 
-use super::shown;
+use super::{outcome, shown};
 use crate::args::{TraceArgs, TraceVerb};
 use crate::output::{self, ResultFile, ResultFiles};
+use crate::signals::Signals;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use wrote_machine::host::host;
@@ -13,7 +14,7 @@ use wrote_report::{Content, write_trace};
 use wrote_result::document::Program;
 use wrote_result::trace::End;
 use wrote_result::{Error, Stop};
-use wrote_trace::{RecordRequest, Refused, TraceRequest};
+use wrote_trace::{Front, RecordRequest, Refused, TraceRequest};
 
 /// Exit codes, as in shells: no such program, or it can't be run.
 const NOT_FOUND: u8 = 127;
@@ -27,6 +28,23 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
         let schema = wrote_result::trace::schema();
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));
     }
+    if !arguments.runs() {
+        return judged(arguments, None, stop);
+    }
+    let code = wrote_trace::attended(stop, |front| {
+        let done = judged(arguments, Some(front), stop);
+        let (code, complaint) = outcome(done, &Signals::default());
+        complaint.iter().for_each(|complaint| crate::stderr::complain(complaint));
+        code
+    });
+    match code.map_err(|error| Error::Failed(format!("cannot start a process: {error}")))? {
+        0 => Ok(()),
+        code => Err(Error::Ended(code)),
+    }
+}
+
+/// Traces a program, behind its front if it is started, and reports the verdict.
+fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(), Error> {
     let files = ResultFiles::of(&arguments.to)?.beside_output();
     let under: Vec<_> =
         arguments.under.iter().map(|folder| whole(folder)).collect::<Result<_, _>>()?;
@@ -40,6 +58,7 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
         ack: arguments.ack.clone(),
         reads: arguments.reads,
         io_uring: arguments.io_uring,
+        daemons: arguments.daemons,
         under,
         wrote: Program {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -49,7 +68,9 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
         host: host(),
     };
     let program = arguments.command.first().map(Path::new).unwrap_or(Path::new(""));
-    let traced = wrote_trace::trace(request, stop.flag()).map_err(|refused| match refused {
+    let say = &|line: &str| crate::stderr::say(&format!("wrote: {line}"));
+    let traced = wrote_trace::trace(request, front, stop.flag(), say);
+    let traced = traced.map_err(|refused| match refused {
         Refused::Program(error) => match arguments.process {
             Some(process) => not_joined(process, &error),
             None => not_run(program, &error),

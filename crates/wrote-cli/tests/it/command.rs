@@ -2,15 +2,13 @@
 //! nothing left behind.
 
 use crate::support::{
-    bench, document, findings, job_files, row, run_folders, run_through, survived, until_it_writes,
-    without_rights, wrote,
+    bench, document, findings, job_files, row, run_folders, run_through, survived, terminal,
+    until_it_writes, without_rights, wrote,
 };
 use fixtures::{Finished, Running, finish, folder, names, or_skip, skip, skip_here};
 use rustix::process::Signal;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -341,18 +339,12 @@ fn colour_is_for_a_terminal_where_nobody_said_no() {
 
 /// Returns the terminal output of a command that succeeds.
 fn on_a_terminal(mut command: Command) -> rustix::io::Result<String> {
-    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
-    grantpt(&screen)?;
-    unlockpt(&screen)?;
-    let name = ptsname(&screen, Vec::new())?;
-    let name = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
-    let end = File::options().read(true).write(true).open(name).expect("the terminal's other end");
+    let (mut screen, end) = terminal()?;
     let run = Running::start(command.stdout(end));
     // Closes our copy of the other end, so that the screen ends with the run.
     drop(command);
     let reader = std::thread::spawn(move || {
-        let (mut text, mut screen) = (Vec::new(), File::from(screen));
-        // Once no process has the other end open, a read fails (EIO).
+        let mut text = Vec::new();
         let _ = screen.read_to_end(&mut text);
         String::from_utf8(text).expect("the screen shows text")
     });

@@ -1,15 +1,12 @@
 //! `wrote copy`: a whole copy or none, one line about it on standard error, and nothing left
 //! behind.
 
-use crate::support::wrote;
+use crate::support::{terminal, wrote};
 use fixtures::{Finished, Running, finish, folder, names};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -486,19 +483,13 @@ fn a_pipe_in_a_folder_is_left_out_and_told() {
 fn a_bar_is_drawn_on_a_terminal_and_cleared_before_the_line() {
     let folder = place(&bytes(MIB));
     for (arguments, draws) in [("from to", true), ("-fq from to", false)] {
-        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&terminal).and_then(|()| unlockpt(&terminal)).expect("a terminal");
-        let name = ptsname(&terminal, Vec::new()).expect("a name");
-        let name = OsStr::from_bytes(name.to_bytes());
-        let screen = fs::OpenOptions::new().read(true).write(true).open(name).expect("opens");
+        let (mut screen, end) = terminal().expect("a terminal");
         let mut command = copy(folder.path(), arguments);
-        let mut child = command.env("TERM", "xterm").stderr(screen).spawn().expect("it starts");
+        let mut child = command.env("TERM", "xterm").stderr(end).spawn().expect("it starts");
         // The screen ends only if this process closes the other end.
         drop(command);
         let mut said = Vec::new();
         let mut piece = [0; 4096];
-        let mut screen = File::from(terminal);
-        // Once no process has the other end open, a read fails (EIO).
         while let Ok(bytes @ 1..) = screen.read(&mut piece) {
             said.extend_from_slice(&piece[..bytes]);
         }

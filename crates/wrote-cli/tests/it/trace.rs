@@ -1,5 +1,7 @@
 //! `wrote trace`: the verdicts on common programs, which must not behave differently.
 
+mod left;
+
 use crate::support::{printed, run_through, without_rights, wrote};
 use fixtures::{Finished, finish, folder, or_skip};
 use std::fs;

@@ -3,9 +3,11 @@
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
 use fixtures::{Finished, Running, names};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde::de::DeserializeOwned;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -70,6 +72,18 @@ pub fn printed<T: DeserializeOwned>(finished: &Finished) -> T {
 /// Returns the result of `wrote bench` or `wrote run`.
 pub fn document(finished: &Finished) -> Document {
     printed(finished)
+}
+
+/// Returns a new terminal: the screen, and the end that a program has. Once no process has that end
+/// open, reading the screen fails (EIO).
+pub fn terminal() -> rustix::io::Result<(File, File)> {
+    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    grantpt(&screen)?;
+    unlockpt(&screen)?;
+    let name = ptsname(&screen, Vec::new())?;
+    let name = OsStr::from_bytes(name.to_bytes());
+    let end = File::options().read(true).write(true).open(name).expect("the terminal's other end");
+    Ok((screen.into(), end))
 }
 
 /// Waits until a run's folder below `parent` holds a file that is being written. Returns that

@@ -53,7 +53,7 @@ pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
     calls
 }
 
-const ALWAYS: [c_long; 27] = [
+const ALWAYS: [c_long; 28] = [
     libc::SYS_write,
     libc::SYS_close,
     libc::SYS_pwrite64,
@@ -81,6 +81,7 @@ const ALWAYS: [c_long; 27] = [
     libc::SYS_close_range,
     libc::SYS_io_uring_setup,
     libc::SYS_io_setup,
+    libc::SYS_setsid,
 ];
 
 const READS: [c_long; 4] = [libc::SYS_read, libc::SYS_pread64, libc::SYS_readv, libc::SYS_preadv];
@@ -120,6 +121,7 @@ pub enum Begun {
     MakeFolder { path: PathBuf },
     MakeLink { path: PathBuf, to: PathBuf },
     Tell,
+    NewSession,
 }
 
 impl Begun {
@@ -374,6 +376,7 @@ impl Reader {
             libc::SYS_sendmsg | libc::SYS_sendmmsg => {
                 self.tell(process, a, || memory::texts(task, &memory::pieces_of_message(task, b)?))?
             }
+            libc::SYS_setsid => Begun::NewSession,
             libc::SYS_io_uring_setup if self.wanted.io_uring => {
                 return Some(Begin::Unseen(IO_URING_UNSEEN));
             }
@@ -603,6 +606,7 @@ impl Reader {
                 Act::MadeLink { file, name: name_of(&path)?, to }
             }
             Begun::Tell => Act::Tell,
+            Begun::NewSession => return None,
         })
     }
 }

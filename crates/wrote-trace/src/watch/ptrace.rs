@@ -20,8 +20,8 @@ pub enum Event {
     Return,
     /// It has executed another program. Its previous ID was this.
     Exec(pid_t),
-    /// It has created a task.
-    Spawned,
+    /// It has created this task.
+    Spawned(pid_t),
     /// Its whole process was stopped, or it was just created.
     Stopped(i32),
     /// A signal is to be delivered.
@@ -51,7 +51,7 @@ pub struct Entry {
 }
 
 /// Starts tracing a child and its descendants without stopping them. They are killed when this
-/// process ends.
+/// thread ends.
 pub fn seize(task: pid_t) -> io::Result<()> {
     let options = OPTIONS | libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESECCOMP;
     request(libc::PTRACE_SEIZE, task, options as usize).map(drop)
@@ -70,7 +70,7 @@ const OPTIONS: c_int = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACECLONE;
 
-/// Waits for the next event of any task; `None` when none is left.
+/// Waits for the next event of any task of this thread; `None` when none is left.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ const OPTIONS: c_int = libc::PTRACE_O_TRACESYSGOOD
 pub fn wait() -> io::Result<Option<(pid_t, Event)>> {
     let mut status = 0;
     // SAFETY: `status` is writable.
-    match unsafe { libc::waitpid(-1, &mut status, libc::__WALL) } {
+    match unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD) } {
         -1 => match io::Error::last_os_error() {
             error if error.raw_os_error() == Some(libc::ECHILD) => Ok(None),
             error => Err(error),
@@ -102,18 +102,41 @@ fn event(task: pid_t, status: c_int) -> Event {
         libc::PTRACE_EVENT_STOP => Event::Stopped(signal),
         0 if signal == SYSCALL => Event::Return,
         0 => Event::Signal(signal),
-        _ => Event::Spawned,
+        _ => Event::Spawned(message(task).unwrap_or(task)),
     }
 }
 
 /// Resumes a stopped task, delivering a signal unless it is 0.
-pub fn resume(task: pid_t, until: Until, signal: i32) -> io::Result<()> {
+fn resume(task: pid_t, until: Until, signal: i32) -> io::Result<()> {
     let how = if until == Until::Call { libc::PTRACE_CONT } else { libc::PTRACE_SYSCALL };
     request(how, task, signal as usize).map(drop)
 }
 
+/// Lets a task continue after an event.
+pub fn proceed(task: pid_t, event: Event, until: Until) -> io::Result<()> {
+    match event {
+        Event::Exited(_) | Event::Killed(_) => Ok(()),
+        Event::Signal(signal) => resume(task, until, signal),
+        // A new task starts with such a stop.
+        Event::Stopped(libc::SIGTRAP) => resume(task, until, 0),
+        Event::Stopped(_) => listen(task),
+        _ => resume(task, until, 0),
+    }
+}
+
+/// Lets all tasks of this thread run on unseen, to their ends.
+pub fn keep() {
+    loop {
+        match wait() {
+            Ok(Some((task, event))) => drop(proceed(task, event, Until::Call)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => return,
+        }
+    }
+}
+
 /// Leaves a task stopped until a signal continues its process.
-pub fn listen(task: pid_t) -> io::Result<()> {
+fn listen(task: pid_t) -> io::Result<()> {
     request(libc::PTRACE_LISTEN, task, 0).map(drop)
 }
 

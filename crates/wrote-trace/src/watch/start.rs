@@ -3,18 +3,19 @@
 use super::ptrace;
 use libc::{c_char, pid_t, sock_filter, sock_fprog};
 use nix::errno::Errno;
+use nix::sys::signal::SigSet;
 use std::ffi::{CString, OsString};
 use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::null;
 
-/// Starts a program in a watched child with the filter installed. If the child can't execute the
-/// program, it exits with the error number.
+/// Starts a program in a watched child with the filter installed and these signals blocked. If the
+/// child can't execute the program, it exits with the error number.
 ///
 /// # Errors
 ///
 /// As `pipe(2)`, `fork(2)` and `ptrace(2)`.
-pub fn start(command: &[OsString], filter: &[sock_filter]) -> io::Result<pid_t> {
+pub fn start(command: &[OsString], filter: &[sock_filter], blocked: &SigSet) -> io::Result<pid_t> {
     let words = command.iter().map(|word| CString::new(word.as_bytes()));
     let words = words.collect::<Result<Vec<_>, _>>()?;
     let mut arguments: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
@@ -25,7 +26,7 @@ pub fn start(command: &[OsString], filter: &[sock_filter]) -> io::Result<pid_t> 
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         // SAFETY: `arguments` ends with a null pointer; both outlive the call.
-        0 => unsafe { become_program(is_seized, &arguments, &filter) },
+        0 => unsafe { become_program(is_seized, &arguments, &filter, blocked) },
         child => {
             ptrace::seize(child)?;
             seized.write_all(&[0])?;
@@ -43,6 +44,7 @@ unsafe fn become_program(
     mut is_seized: PipeReader,
     arguments: &[*const c_char],
     filter: &sock_fprog,
+    blocked: &SigSet,
 ) -> ! {
     // If the parent is gone, its end is closed.
     let is_watched = is_seized.read_exact(&mut [0]).is_ok();
@@ -51,6 +53,7 @@ unsafe fn become_program(
     unsafe {
         // Rust ignores SIGPIPE in its own programs, and ignored signals stay ignored after exec.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::sigprocmask(libc::SIG_SETMASK, blocked.as_ref(), std::ptr::null_mut());
         // Without it, installing a filter requires CAP_SYS_ADMIN.
         let has_filter = is_watched
             && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1 as libc::c_ulong, none, none, none) == 0

@@ -1,0 +1,293 @@
+//! The process that the user started, in front of the process that traces.
+//!
+//! A program's filter stops its calls until its last process ends, and the kernel makes them fail
+//! (`ENOSYS`) once the tracer is gone (`seccomp(2)`). So the tracer has to outlive daemons that the
+//! program leaves, and the user's process has to end with the program. It also stands in for the
+//! program: signals that are sent to it alone reach the program, and it stops and continues with
+//! the program, which job control needs.
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, gettid, setsid};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::{ffi::c_int, process};
+use wrote_result::Stop;
+
+/// Signals that the front passes on if it alone got them. The terminal sends its own to both.
+const PASSED: [Signal; 8] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGTSTP,
+    Signal::SIGCONT,
+];
+/// Stops of background processes by the terminal: for the program alone.
+const IGNORED: [Signal; 2] = [Signal::SIGTTIN, Signal::SIGTTOU];
+/// The offset of exit codes that shells give to signals.
+const EXIT_SIGNAL_BASE: i32 = 128;
+
+/// The front, as the tracing process knows it.
+#[derive(Clone, Debug)]
+pub struct Front {
+    process: Pid,
+    link: Arc<UnixStream>,
+    /// The signals that the user's process had blocked.
+    mask: SigSet,
+    /// The thread that keeps the calls of left processes working.
+    keeper: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+/// A message to the front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Message {
+    /// The program's process, and the thread that traces it.
+    Started(i32, i32),
+    /// The report is done; left processes are traced on.
+    Ended(u8),
+}
+
+const MESSAGE_BYTES: usize = 8;
+
+impl Message {
+    fn bytes(self) -> [u8; MESSAGE_BYTES] {
+        let (one, other) = match self {
+            Message::Started(program, thread) => (program, thread),
+            // No process has the number 0.
+            Message::Ended(code) => (0, i32::from(code)),
+        };
+        let mut bytes = [0; MESSAGE_BYTES];
+        bytes[..4].copy_from_slice(&one.to_ne_bytes());
+        bytes[4..].copy_from_slice(&other.to_ne_bytes());
+        bytes
+    }
+
+    fn of(bytes: [u8; MESSAGE_BYTES]) -> Message {
+        let number = |at: usize| i32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        match number(0) {
+            0 => Message::Ended(number(4) as u8),
+            program => Message::Started(program, number(4)),
+        }
+    }
+}
+
+/// Calls `work` in a child process, which traces a program, and stands in front of it. Returns the
+/// exit code that `work` returned, also while the child traces left processes on. Once the
+/// program has ended, signals to the front raise `stop` in the child.
+///
+/// The process must have a single thread.
+///
+/// # Errors
+///
+/// If the kernel refuses a process, a socket or a `signalfd`.
+pub fn attended(stop: &Stop, work: impl FnOnce(&Front) -> u8) -> io::Result<u8> {
+    let mut passed = SigSet::empty();
+    PASSED.into_iter().filter(|signal| !is_ignored(*signal)).for_each(|signal| passed.add(signal));
+    let blocked: SigSet = passed.iter().chain(IGNORED).collect();
+    let mut mask = SigSet::empty();
+    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&blocked), Some(&mut mask))?;
+    let signals = SignalFd::with_flags(&passed, SfdFlags::SFD_CLOEXEC)?;
+    let (link, of_child) = UnixStream::pair()?;
+    let process = getpid();
+    // SAFETY: a process of one thread holds no locks that its child could wait for.
+    match unsafe { fork() }? {
+        ForkResult::Parent { child } => {
+            drop(of_child);
+            stand(child, &link, &signals)
+        }
+        ForkResult::Child => {
+            drop((link, signals));
+            let link = Arc::new(of_child);
+            let front = Front { process, link, mask, keeper: Arc::default() };
+            front.die_with(libc::SIGKILL);
+            if getppid() != process {
+                process::exit(1);
+            }
+            listen(stop.clone(), Arc::clone(&front.link))?;
+            let code = work(&front);
+            front.end(code)
+        }
+    }
+}
+
+/// Whether this process ignores a signal, as `nohup` has it.
+fn is_ignored(signal: Signal) -> bool {
+    let mut found = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the call only writes to `found`, and zeros are a valid value.
+    unsafe {
+        libc::sigaction(signal as c_int, std::ptr::null(), found.as_mut_ptr());
+        found.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Raises `stop` for each byte of the front.
+fn listen(stop: Stop, link: Arc<UnixStream>) -> io::Result<()> {
+    let listening = move || {
+        while matches!((&*link).read(&mut [0]), Ok(1)) {
+            stop.request();
+        }
+    };
+    thread::Builder::new().name("front".into()).spawn(listening).map(drop)
+}
+
+impl Front {
+    /// Returns the signals that the program starts with blocked.
+    pub(crate) fn mask(&self) -> SigSet {
+        self.mask
+    }
+
+    /// Reports the program's process, which this thread traces.
+    pub(crate) fn started(&self, program: i32) {
+        self.send(Message::Started(program, gettid().as_raw()));
+    }
+
+    /// Stops the front with the program, or continues it.
+    pub(crate) fn halt(&self, is_halted: bool) {
+        let signal = if is_halted { Signal::SIGSTOP } else { Signal::SIGCONT };
+        // Where the front was killed, this process is being killed.
+        let _ = kill(self.process, signal);
+    }
+
+    /// Leaves processes to a thread that traces them to their end. Their calls depend on it, not
+    /// on the front.
+    pub(crate) fn keep(&self, keeper: JoinHandle<()>) {
+        self.die_with(0);
+        *self.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
+    }
+
+    fn die_with(&self, signal: c_int) {
+        // SAFETY: the call reads no memory.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
+    }
+
+    fn send(&self, message: Message) {
+        // The front is gone where this fails, as above.
+        let _ = (&*self.link).write_all(&message.bytes());
+    }
+
+    /// Ends with this exit code: the front alone where processes are left.
+    fn end(self, code: u8) -> ! {
+        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(keeper) = keeper else { process::exit(code.into()) };
+        let _ = io::stdout().flush();
+        self.send(Message::Ended(code));
+        withdraw();
+        let _ = keeper.join();
+        process::exit(0)
+    }
+}
+
+/// Lets go of the terminal, the working directory and all open files, as a daemon.
+fn withdraw() {
+    let _ = setsid();
+    let _ = nix::unistd::chdir("/");
+    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+        for stream in 0..=2 {
+            // SAFETY: the standard streams have no owner, and no other thread uses them.
+            unsafe { libc::dup2(null.as_raw_fd(), stream) };
+        }
+    }
+    // SAFETY: no code uses a file after this. The process ends without dropping one.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
+}
+
+/// Passes signals on to the program until `tracer` ends or reports the exit code.
+fn stand(tracer: Pid, mut link: &UnixStream, signals: &SignalFd) -> io::Result<u8> {
+    let mut program = None;
+    loop {
+        // Signals before the program's start wait for it.
+        let mut ready = vec![PollFd::new(link.as_fd(), PollFlags::POLLIN)];
+        ready.extend(program.as_ref().map(|_| PollFd::new(signals.as_fd(), PollFlags::POLLIN)));
+        match poll(&mut ready, PollTimeout::NONE) {
+            Err(Errno::EINTR) => continue,
+            polled => polled?,
+        };
+        let [has_message, has_signal] = [0, 1].map(|at| ready.get(at).and_then(PollFd::any));
+        if has_message == Some(true) {
+            let mut bytes = [0; MESSAGE_BYTES];
+            match link.read_exact(&mut bytes).map(|()| Message::of(bytes)) {
+                Ok(Message::Started(process, thread)) => {
+                    program = Some(Started { process: pidfd(process), thread, tracer });
+                }
+                Ok(Message::Ended(code)) => return Ok(code),
+                Err(_) => return Ok(code_of(waitpid(tracer, None)?)),
+            }
+        } else if let (Some(true), Some(program)) = (has_signal, &program)
+            && let Some(signal) = signals.read_signal()?
+            && !program.pass_on(&signal)
+        {
+            match signal.ssi_signo as c_int {
+                libc::SIGCONT => {}
+                libc::SIGTSTP => kill(getpid(), Signal::SIGSTOP)?,
+                // Nothing is left to stop where the tracer is gone.
+                _ => drop(link.write_all(&[0])),
+            }
+        }
+    }
+}
+
+fn code_of(status: WaitStatus) -> u8 {
+    let code = match status {
+        WaitStatus::Exited(_, code) => code,
+        WaitStatus::Signaled(_, signal, _) => EXIT_SIGNAL_BASE + signal as i32,
+        _ => 1,
+    };
+    u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+/// The traced program, as the front knows it.
+struct Started {
+    /// `None` where it had ended by then.
+    process: Option<OwnedFd>,
+    thread: i32,
+    tracer: Pid,
+}
+
+impl Started {
+    /// Passes on a signal; `false` where the program has ended.
+    fn pass_on(&self, signal: &siginfo) -> bool {
+        let is_of_kernel = signal.ssi_code > 0;
+        let sender = signal.ssi_pid as i32;
+        // The program has got the terminal's signals too, and its own to its group.
+        let is_for_all = is_of_kernel
+            || sender == self.tracer.as_raw()
+            || status(sender, "TracerPid:") == Some(self.thread);
+        let number = if is_for_all { 0 } else { signal.ssi_signo as c_int };
+        self.process.as_ref().is_some_and(|process| send(process, number))
+    }
+}
+
+/// Returns a number of `/proc/PROCESS/status`.
+pub(crate) fn status(process: i32, field: &str) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix(field))?.trim().parse().ok()
+}
+
+/// Returns a descriptor of a process, whose number could come to another one; `None` after its end.
+fn pidfd(process: i32) -> Option<OwnedFd> {
+    // SAFETY: the call reads no memory.
+    match unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) } {
+        -1 => None,
+        // SAFETY: the descriptor is new.
+        descriptor => Some(unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }),
+    }
+}
+
+/// Sends a signal, 0 for none; `false` where the process has ended.
+fn send(process: &OwnedFd, signal: c_int) -> bool {
+    let none = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: the call takes a null pointer for a plain signal.
+    let done =
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, none, 0) };
+    done == 0 || Errno::last() != Errno::ESRCH
+}
