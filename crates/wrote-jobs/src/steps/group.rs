@@ -3,6 +3,7 @@
 use super::calls::{Calls, Counts};
 use super::spec::Steps;
 use hdrhistogram::Histogram;
+use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -164,6 +165,10 @@ impl<'a> Group<'a> {
         let start = Instant::now();
         let mut began = start;
         while began < deadline && !stop.is_requested() {
+            if self.steps.think_us > 0 {
+                think(Duration::from_micros(self.steps.think_us.into()));
+                began = Instant::now();
+            }
             if let Some(pace) = pace {
                 let due = start + pace.mul_f64(latencies.len() as f64);
                 // Sleeping takes longer than many intervals, so some steps start early.
@@ -233,6 +238,18 @@ impl<'a> Group<'a> {
         let queue = self.queue.into_inner().unwrap_or_else(PoisonError::into_inner);
         (queue.done, queue.failed)
     }
+}
+
+/// Uses so much CPU time, as the program's own work does.
+fn think(time: Duration) {
+    let until = cpu_time() + time;
+    while cpu_time() < until {}
+}
+
+/// Returns the CPU time of this thread. `getrusage(2)` has it only to a tick of the scheduler.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Makes the steps beside, each when it is due, until the clients have ended.

@@ -23,6 +23,10 @@ pub struct Steps {
     /// The most transactions per second that all clients together submit. Latency counts from when
     /// a transaction was due (M5).
     pub rate: Option<f64>,
+    /// The CPU time that a program's own work takes between two transactions of a client, outside
+    /// their latency.
+    #[serde(default)]
+    pub think_us: u32,
     /// The files, by the names that the steps use.
     pub files: Vec<FileSpec>,
     /// Steps before the clock starts.

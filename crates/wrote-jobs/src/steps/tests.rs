@@ -2,7 +2,7 @@
 
 use super::{Done, Running, Step, Steps};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
 const JOURNAL: &str = r#"
@@ -50,6 +50,19 @@ fn each_transaction_makes_every_step_and_is_timed_until_the_last() {
     assert!(done.latencies_ns.max() >= done.flushes_ns.min() * 2);
     let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(names.len(), 1, "the journal is gone: {names:?}");
+}
+
+#[test]
+fn own_work_takes_cpu_time_before_each_transaction_and_no_part_of_its_latency() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = steps(&format!("think_us = 50000\n{JOURNAL}"));
+    let began = Instant::now();
+    let done = run(&job, folder.path(), 3).unwrap();
+    let (elapsed_ns, own_ns) = (began.elapsed().as_nanos() as f64, 3.0 * 50e6);
+    let latencies_ns = done.latencies_ns.mean() * done.latencies_ns.len() as f64;
+    assert_eq!(done.transactions, 3);
+    // A thread's CPU time is at most the time that passes. The histogram rounds.
+    assert!(latencies_ns + own_ns <= elapsed_ns * 1.01, "{latencies_ns} of {elapsed_ns}");
 }
 
 #[test]
