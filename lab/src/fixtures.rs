@@ -8,6 +8,7 @@
 //! | `folder` | folders and files of a test, and the names in a folder |
 //! | `group` | control groups that limit a device |
 //! | `loops`, `mounted` | loop devices, and file systems on them |
+//! | `records` | records of logs that name their producer and number |
 //! | `running` | a program that runs while a test watches it |
 //! | `samples` | made-up results and reports of jobs (feature `samples`) |
 //! | `schema` | documents judged by their JSON Schema |
@@ -28,6 +29,7 @@ mod folder;
 mod group;
 mod loops;
 mod mounted;
+mod records;
 mod running;
 #[cfg(feature = "samples")]
 pub mod samples;
@@ -44,7 +46,8 @@ pub use faulty::{Fault, FaultyDisk};
 pub use folder::{file, folder, names};
 pub use group::Group;
 pub use loops::Loop;
-pub use mounted::Mounted;
+pub use mounted::{Mounted, leave_room_for};
+pub use records::{record, sender};
 pub use running::{Finished, Running, finish};
 pub use schema::judge;
 pub use seeds::{Seeds, words_of_panic};

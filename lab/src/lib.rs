@@ -26,6 +26,6 @@ pub mod verbs;
 pub use fixtures::samples;
 pub use fixtures::{
     Fault, FaultyDisk, Finished, Group, HONEST_LANGUAGE, Loop, Mounted, Running, Seeds, Setting,
-    Strange, Tree, again, alone, file, finish, folder, is_installed, judge, names, run, skip,
-    test_around, words_of_panic,
+    Strange, Tree, again, alone, file, finish, folder, is_installed, judge, leave_room_for, names,
+    record, run, sender, skip, test_around, words_of_panic,
 };

@@ -12,7 +12,7 @@ use crate::scenarios::{
 };
 use crate::scratch::Scratch;
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wrote::device::{self, Target};
@@ -132,6 +132,17 @@ impl Asked {
         self.observed(&mut (), scratch, stop, keep)
     }
 
+    /// Asserts that a run whose stop was requested before has no result and leaves nothing.
+    pub(crate) fn assert_stops(&self) {
+        let scratch = Scratch::make(&self.path).unwrap();
+        let stop = Stop::new();
+        stop.request();
+        let stopped = self.measured(&scratch, &stop, false);
+        assert!(matches!(stopped, Err(Error::Interrupted)), "{:?}", self.only);
+        scratch.remove().unwrap();
+        assert!(entries(&self.path).is_empty(), "{:?}", self.only);
+    }
+
     /// Like [`Asked::measured`], with an observer.
     pub(crate) fn observed(
         &self,
@@ -152,6 +163,12 @@ impl Asked {
             Site { scenario, target, scratch, stop, clock, keep, speed, peers, together, ranks };
         planned.measure(&site, &mut ticker)
     }
+}
+
+/// Returns the entries of a folder except the lock, in order.
+pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
+    let names = fixtures::names(folder).into_iter().filter(|name| name != "lock");
+    names.map(|name| folder.join(name)).collect()
 }
 
 /// Measures a plan whose runs pass time on `clock` alone.

@@ -149,18 +149,11 @@ fn busy(test: &str, folder: &Path, more: &[&str]) -> Option<(Child, Vec<i32>)> {
 fn all_ranks_give_one_result() {
     let folder = folder();
     let path = folder.path().to_str().unwrap();
-    let arguments = [
-        "bench",
-        path,
-        "--only",
-        "small/fdatasync-each,stream/direct-psync",
-        "--size",
-        "4MiB",
-        "--runs",
-        "2",
-        "--format",
-        "json",
-    ];
+    let line = format!(
+        "bench {path} --only small/fdatasync-each,stream/direct-psync --size 4MiB --runs 2 \
+         --format json"
+    );
+    let arguments: Vec<&str> = line.split(' ').collect();
     let Some(command) = mpirun("all_ranks_give_one_result", 4, &arguments) else { return };
     let document = json(&run(command));
     assert_eq!(document["ranks"]["ranks"], 4);
@@ -243,19 +236,8 @@ fn metadata_is_measured_by_all_in_one_folder() {
     let test = "metadata_is_measured_by_all_in_one_folder";
     let folder = folder();
     let path = folder.path().to_str().unwrap();
-    let arguments = [
-        "bench",
-        path,
-        "--only",
-        "meta",
-        "--meta-files",
-        "50",
-        "--runs",
-        "2",
-        "--reorder",
-        "--format",
-        "json",
-    ];
+    let line = format!("bench {path} --only meta --meta-files 50 --runs 2 --reorder --format json");
+    let arguments: Vec<&str> = line.split(' ').collect();
     let Some(command) = mpirun(test, 3, &arguments) else { return };
     let document = json(&run(command));
     assert_eq!(rows(&document).len(), 12);
@@ -272,24 +254,11 @@ fn languages_are_measured_by_all_ranks() {
     let test = "languages_are_measured_by_all_ranks";
     let folder = folder();
     let path = folder.path().to_str().unwrap();
-    let arguments = [
-        "langs",
-        "--workloads",
-        "bytes",
-        path,
-        "--only",
-        "wrote",
-        "--size",
-        "1M",
-        "--saves",
-        "5",
-        "--lines",
-        "1k",
-        "--runs",
-        "2",
-        "--format",
-        "json",
-    ];
+    let line = format!(
+        "langs --workloads bytes {path} --only wrote --size 1M --saves 5 --lines 1k --runs 2 \
+         --format json"
+    );
+    let arguments: Vec<&str> = line.split(' ').collect();
     let Some(command) = mpirun(test, 2, &arguments) else { return };
     let document = json(&run(command));
     assert_eq!(document["ranks"]["ranks"], 2);
@@ -459,22 +428,11 @@ fn every_scenario_is_measured_by_all_ranks() {
     // A row or two of each, because everything takes minutes.
     let only = "small/cached,ways/file/fs-write,latency/existing/fs-write,append/log-written,\
                 peak/write,rand/mix,sustained,meta/own";
-    let arguments = [
-        "bench",
-        path,
-        "--only",
-        only,
-        "--size",
-        "4MiB",
-        "--runs",
-        "1",
-        "--messages",
-        "1000",
-        "--meta-files",
-        "20",
-        "--format",
-        "json",
-    ];
+    let line = format!(
+        "bench {path} --only {only} --size 4MiB --runs 1 --messages 1000 --meta-files 20 \
+         --format json"
+    );
+    let arguments: Vec<&str> = line.split(' ').collect();
     let Some(command) = mpirun(test, 2, &arguments) else { return };
     let document = json(&run(command));
     let measured = document["scenarios"].as_array().unwrap();

@@ -207,7 +207,7 @@ fn a_web_page_whose_name_leads_to_loopback_reads_and_writes_nothing() {
 
 #[test]
 fn limits_that_are_read_again_hold_for_open_connections_of_http() {
-    let mut serving = Serving::start("http://127.0.0.1:0", |_| ());
+    let mut serving = Serving::http();
     let mut client = Client::connect(serving.address());
     assert_eq!(client.post("/append", "", b"as long as ever").code, 200);
     serving.config.limits.message_bytes = 5;

@@ -2,22 +2,12 @@
 //! itself.
 
 use crate::serving::{Serving, connect};
-use fixtures::{Mounted, or_skip};
-use rustix::fs::{FallocateFlags, fallocate, statvfs};
-use std::fs::{self, File};
+use fixtures::{Mounted, leave_room_for, or_skip};
+use rustix::fs::statvfs;
+use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use wrote::{Format, Log, SyncPolicy};
-
-/// Fills a file system up to its last `bytes` bytes.
-pub fn leave_room_for(folder: &Path, bytes: u64) -> PathBuf {
-    let path = folder.join("ballast");
-    let ballast = File::create(&path).unwrap();
-    let free = statvfs(folder).unwrap();
-    let len = (free.f_bavail * free.f_frsize).saturating_sub(bytes);
-    fallocate(&ballast, FallocateFlags::empty(), 0, len).unwrap();
-    path
-}
 
 /// Returns a line of 1000 bytes with its number.
 fn numbered(number: usize) -> Vec<u8> {

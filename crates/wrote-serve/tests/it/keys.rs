@@ -8,10 +8,6 @@ use wrote::Format;
 
 const LINES: &str = "one\ntwo\nthree\nfour\n";
 
-fn start() -> Serving {
-    Serving::start("http://127.0.0.1:0", |_| ())
-}
-
 fn header(key: &str) -> String {
     format!("Idempotency-Key: {key}\r\n")
 }
@@ -47,7 +43,7 @@ fn error(text: &str) -> Answer {
 
 #[test]
 fn a_request_that_was_cut_off_is_resumed_by_its_retry() {
-    let serving = start();
+    let serving = Serving::http();
     drop(begin(&serving, "a", LINES, "one\ntwo\nthr"));
     serving.wait_until(|figures| figures.messages == 2 && figures.connections == 0);
     let answer = post(&serving, "a", LINES);
@@ -62,7 +58,7 @@ fn a_request_that_was_cut_off_is_resumed_by_its_retry() {
 
 #[test]
 fn a_retry_after_a_restart_appends_what_is_missing_and_nothing_else() {
-    let serving = start();
+    let serving = Serving::http();
     let answer = post(&serving, "\"whole\"", LINES);
     drop(begin(&serving, "part", "five\nsix\n", "five\nsi"));
     serving.wait_until(|figures| figures.messages == 5 && figures.connections == 0);
@@ -77,7 +73,7 @@ fn a_retry_after_a_restart_appends_what_is_missing_and_nothing_else() {
 
 #[test]
 fn other_lines_with_a_key_that_was_used_are_refused_and_more_lines_are_appended() {
-    let serving = start();
+    let serving = Serving::http();
     assert_eq!(post(&serving, "a", LINES).code, 200);
     for lines in ["other\n", "one\ntwo\nthree\nother\n", "one\ntwo\n"] {
         let answer = post(&serving, "a", lines);
@@ -96,7 +92,7 @@ fn other_lines_with_a_key_that_was_used_are_refused_and_more_lines_are_appended(
 
 #[test]
 fn a_request_and_its_retry_at_the_same_time_append_each_line_once() {
-    let serving = start();
+    let serving = Serving::http();
     let mut slow = begin(&serving, "a", LINES, "one\ntwo\n");
     serving.wait_until(|figures| figures.messages == 2);
     let answer = post(&serving, "a", LINES);
@@ -141,7 +137,7 @@ fn the_last_keys_of_each_producer_are_remembered_also_by_the_next_server() {
 
 #[test]
 fn a_bad_key_has_one_line_and_appends_nothing() {
-    let serving = start();
+    let serving = Serving::http();
     let long = "x".repeat(129);
     let sizes = "a key has 1 to 128 printable ASCII characters, a producer 128 at most";
     for (key, because) in [

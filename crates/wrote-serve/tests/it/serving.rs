@@ -34,6 +34,11 @@ impl Serving {
         Serving::start_after(url, change, |_, _| ())
     }
 
+    /// Starts a server of HTTP with these defaults.
+    pub fn http() -> Serving {
+        Serving::start("http://127.0.0.1:0", |_| ())
+    }
+
     /// Starts a server that opens and reopens its log with `open`.
     pub fn start_with(
         url: &str,

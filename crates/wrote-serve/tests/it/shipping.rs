@@ -1,10 +1,9 @@
 //! Shipping: segments go to the store without delaying messages; only retention waits for the
 //! store.
 
-use crate::disks::leave_room_for;
 use crate::http::client::Client;
 use crate::serving::Serving;
-use fixtures::{Mounted, or_skip};
+use fixtures::{Mounted, leave_room_for, or_skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -2,6 +2,7 @@
 //!
 //! `WROTE_KILLS` is the number of kills (20 by default); `WROTE_SEED` draws the same moments again.
 
+use fixtures::{record, sender};
 use rand::rngs::SysRng;
 use rand::{RngExt, SeedableRng, TryRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,10 +16,10 @@ use std::thread;
 use std::time::Duration;
 use wrote::{Format, Log, LogOptions, SyncPolicy};
 
-const KILLS: u32 = 20;
+const KILLS: u64 = 20;
 /// Processes that append to one log before the test starts a new log.
-const GENERATIONS: u32 = 7;
-const PRODUCERS: u32 = 3;
+const GENERATIONS: u64 = 7;
+const PRODUCERS: u64 = 3;
 /// Records that a producer appends before it waits for them.
 const WINDOW: u64 = 5;
 /// The latest kill after the start of a process. From 1 ms on each doubling is equally likely.
@@ -39,27 +40,9 @@ fn ways() -> [LogOptions; 3] {
     ]
 }
 
-fn record(producer: u32, number: u64) -> Vec<u8> {
-    let mut bytes = format!("{producer} {number} ").into_bytes();
-    let len = (number * 7919 + u64::from(producer)) % 4001;
-    bytes.extend((0..len).map(|place| b'a' + ((number + place) % 26) as u8));
-    bytes
-}
-
-/// Returns the producer and the number of a record, which it compares to the last byte.
-fn of_producer(bytes: &[u8]) -> (u32, u64) {
-    let text = String::from_utf8_lossy(bytes);
-    let mut words = text.splitn(3, ' ');
-    let producer = words.next().and_then(|word| word.parse().ok());
-    let number = words.next().and_then(|word| word.parse().ok());
-    let (producer, number) = producer.zip(number).expect("who sent it");
-    assert!(bytes == record(producer, number), "number {number} of {producer} is not as it was");
-    (producer, number)
-}
-
 /// Appends until the process is killed.
 fn append_for_ever([folder, said, way, producer]: [OsString; 4]) {
-    let number = |text: OsString| text.into_string().unwrap().parse::<u32>().unwrap();
+    let number = |text: OsString| text.into_string().unwrap().parse::<u64>().unwrap();
     let (way, first) = (number(way), number(producer));
     let log = ways()[way as usize].open(folder).unwrap();
     let said = OpenOptions::new().append(true).open(said).unwrap();
@@ -71,7 +54,7 @@ fn append_for_ever([folder, said, way, producer]: [OsString; 4]) {
     });
 }
 
-fn append(log: &Log, producer: u32, mut said: &File) {
+fn append(log: &Log, producer: u64, mut said: &File) {
     for begin in (0..).step_by(WINDOW as usize) {
         let numbers = begin..begin + WINDOW;
         let append = |number| log.append(&record(producer, number)).unwrap();
@@ -95,7 +78,7 @@ struct KilledLog {
 }
 
 /// The producer of this process.
-const OWN: u32 = u32::MAX;
+const OWN: u64 = u64::MAX;
 
 impl KilledLog {
     fn new(way: usize, folder: &Path) -> KilledLog {
@@ -105,7 +88,7 @@ impl KilledLog {
     }
 
     /// Starts a process that appends, and kills it.
-    fn kill(&self, generation: u32, delay: Duration) {
+    fn kill(&self, generation: u64, delay: Duration) {
         let values = [
             self.folder.clone().into_os_string(),
             self.said.clone().into_os_string(),
@@ -127,11 +110,11 @@ impl KilledLog {
     }
 
     /// Reads the acknowledgements: producer and number by sequence.
-    fn acknowledged(&self) -> BTreeMap<u64, (u32, u64)> {
+    fn acknowledged(&self) -> BTreeMap<u64, (u64, u64)> {
         let said = fs::read_to_string(&self.said).unwrap();
         let line = |line: &str| {
             let words: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
-            (words[0], (u32::try_from(words[1]).unwrap(), words[2]))
+            (words[0], (words[1], words[2]))
         };
         said.lines().map(line).collect()
     }
@@ -140,11 +123,11 @@ impl KilledLog {
     fn check(&mut self, close: bool) {
         let log = ways()[self.way].open(&self.folder).unwrap();
         let records = log.reader(0).unwrap().map(|record| record.unwrap());
-        let found: Vec<(u32, u64)> = (0..)
+        let found: Vec<(u64, u64)> = (0..)
             .zip(records)
             .map(|(sequence, record)| {
                 assert_eq!(record.sequence, sequence);
-                of_producer(&record.bytes)
+                sender(&record.bytes)
             })
             .collect();
         let acknowledged = self.acknowledged();
@@ -170,7 +153,7 @@ impl KilledLog {
     }
 
     /// Checks W9, and that no producer has more records than it sent.
-    fn all_in_order(&self, found: &[(u32, u64)], acknowledged: &BTreeMap<u64, (u32, u64)>) {
+    fn all_in_order(&self, found: &[(u64, u64)], acknowledged: &BTreeMap<u64, (u64, u64)>) {
         let mut next = BTreeMap::new();
         for (producer, number) in found {
             let expected = next.entry(*producer).or_insert(0);
@@ -196,7 +179,7 @@ fn a_killed_process_has_kept_every_promise() {
     if let [Some(folder), Some(said), Some(way), Some(producer)] = child {
         return append_for_ever([folder, said, way, producer]);
     }
-    let kills = number_from("WROTE_KILLS").map_or(KILLS, |kills| u32::try_from(kills).unwrap());
+    let kills = number_from("WROTE_KILLS").unwrap_or(KILLS);
     let seed =
         number_from("WROTE_SEED").unwrap_or_else(|| SysRng.try_next_u32().map_or(1, u64::from));
     println!("WROTE_SEED={seed} draws the same moments");

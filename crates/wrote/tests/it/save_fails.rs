@@ -1,7 +1,6 @@
 //! Saves that the real kernel refuses: a clear error, the old file whole, no other file left.
 
-use fixtures::{Mounted, or_skip, run, skip_here};
-use rustix::fs::FallocateFlags;
+use fixtures::{Mounted, leave_room_for, or_skip, run, skip_here};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -60,14 +59,6 @@ fn a_full_file_system() {
         leave_room_for(mounted.path(), 2 << 20);
         too_long_is_refused(mounted.path(), libc::ENOSPC);
     }
-}
-
-/// Fills a file system except for `bytes` bytes.
-fn leave_room_for(folder: &Path, bytes: u64) {
-    let free = rustix::fs::statvfs(folder).unwrap();
-    let ballast = File::create(folder.join("ballast")).unwrap();
-    let len = (free.f_bavail * free.f_frsize).saturating_sub(bytes);
-    rustix::fs::fallocate(&ballast, FallocateFlags::empty(), 0, len).unwrap();
 }
 
 #[test]

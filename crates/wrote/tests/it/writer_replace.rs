@@ -2,6 +2,7 @@
 //! files that the caller opened.
 
 use crate::folder;
+use fixtures::names;
 use libc::{EIO, ENOSPC};
 use std::fs::{self, File, OpenOptions};
 use std::io::{IoSlice, Read, Seek, SeekFrom, Write};
@@ -15,13 +16,6 @@ const BS_BYTES: usize = 4096;
 
 fn content(start: usize, len: usize) -> Vec<u8> {
     (start..start + len).map(|place| (place / 251 + place * 7 + 1) as u8).collect()
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-    let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
-    names.sort();
-    names
 }
 
 fn mode(path: &Path) -> u32 {

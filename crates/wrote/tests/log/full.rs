@@ -2,7 +2,7 @@
 //! with room again the log continues.
 
 use crate::small_log::{FOLDER, block_on};
-use fixtures::{Mounted, or_skip, run};
+use fixtures::{Mounted, leave_room_for, or_skip, record, run};
 use futures_util::StreamExt;
 use rustix::fs::FallocateFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -30,23 +30,6 @@ fn ways() -> [(LogOptions, Format); 4] {
         (lines.clone(), Format::Lines),
         (lines.sync(SyncPolicy::No), Format::Lines),
     ]
-}
-
-fn record(producer: u64, number: u64) -> Vec<u8> {
-    let mut bytes = format!("{producer} {number} ").into_bytes();
-    let len = number * 7919 % 3001;
-    bytes.extend((0..len).map(|place| b'a' + ((number + place) % 26) as u8));
-    bytes
-}
-
-/// Fills a file system except for `bytes` bytes.
-fn leave_room_for(folder: &Path, bytes: u64) -> PathBuf {
-    let free = rustix::fs::statvfs(folder).unwrap();
-    let path = folder.join("ballast");
-    let ballast = File::create(&path).unwrap();
-    let len = (free.f_bavail * free.f_frsize).saturating_sub(bytes);
-    rustix::fs::fallocate(&ballast, FallocateFlags::empty(), 0, len).unwrap();
-    path
 }
 
 /// Takes every block, also the ones reserved for root.

@@ -6,7 +6,7 @@ use crate::verbs::power_cut::subject::{Reporter, unsaid};
 use std::io;
 use std::path::Path;
 use wrote::log::LogStats;
-use wrote::{Error, Log};
+use wrote::{Error, Log, Record};
 
 /// Counts temporary files in the log's folder. `examine` returns the state of the records without a
 /// promise, or the broken promise in words.
@@ -34,6 +34,20 @@ pub fn recovered(log: &Log) -> Result<LogStats, String> {
         Some(lost) => Err(format!("{} was to be kept aside, and is not there", lost.display())),
         None => Ok(recovered),
     }
+}
+
+/// Reads all records of the log. `place` returns the place of a record by its sequence and bytes,
+/// or in words why it has none.
+pub fn places<P>(
+    log: &Log,
+    place: impl Fn(u64, &[u8]) -> Result<P, String>,
+) -> Result<Vec<P>, String> {
+    let failed = |error: Error| format!("reading: {error}");
+    let place = |record: Result<Record, Error>| {
+        let Record { sequence, bytes, .. } = record.map_err(failed)?;
+        place(sequence, &bytes).map_err(|because| format!("record {sequence}: {because}"))
+    };
+    log.reader(0).map_err(failed)?.map(place).collect()
 }
 
 /// Closes the log, checks every byte, and reopens it. There must be no torn end, and an end mark if

@@ -217,15 +217,10 @@ impl Logs {
 
     /// Reads all records of the log; an error in words for a record that no producer sent.
     fn read(&self, log: &Log) -> Result<Vec<Place>, String> {
-        let reader = log.reader(0).map_err(|error| format!("reading: {error}"))?;
-        let place = |record: Result<wrote::Record, Error>| {
-            let wrote::Record { sequence, bytes, .. } =
-                record.map_err(|error| format!("reading: {error}"))?;
-            let (producer, number) = of_producer(self.is_text(), &bytes)
-                .map_err(|because| format!("record {sequence}: {because}"))?;
+        log_checks::places(log, |sequence, bytes| {
+            let (producer, number) = of_producer(self.is_text(), bytes)?;
             Ok(Place { sequence, producer, number })
-        };
-        reader.map(place).collect()
+        })
     }
 
     /// Returns the state of the records without a promise; an error in words for a broken promise.

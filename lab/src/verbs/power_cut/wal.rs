@@ -144,15 +144,7 @@ impl Wal {
 
     /// Reads all records of the log; an error in words for a record of no group.
     fn read(log: &Log) -> Result<Vec<(u64, Place)>, String> {
-        let reader = log.reader(0).map_err(|error| format!("reading: {error}"))?;
-        let place = |record: Result<wrote::Record, Error>| {
-            let wrote::Record { sequence, bytes, .. } =
-                record.map_err(|error| format!("reading: {error}"))?;
-            let place =
-                of_group(&bytes).map_err(|because| format!("record {sequence}: {because}"))?;
-            Ok((sequence, place))
-        };
-        reader.map(place).collect()
+        log_checks::places(log, |sequence, bytes| Ok((sequence, of_group(bytes)?)))
     }
 
     /// Returns the state of the records without a promise; an error in words for a broken promise.

@@ -240,14 +240,6 @@ fn a_workload_for_which_there_is_no_time_is_left_out_and_noted() {
 }
 
 #[test]
-fn a_program_that_crashes_is_named_and_the_others_results_stand() {
-    let failures = rogue(Kind::Bytes, "echo 'disk on fire' >&2; exit 3", "");
-    assert_eq!(because(&failures), ["ended with exit code 3: disk on fire"; 2]);
-    let failures = rogue(Kind::Lines, "", "kill -SEGV $$");
-    assert_eq!(because(&failures), ["was ended by SIGSEGV"]);
-}
-
-#[test]
 fn a_program_that_hangs_is_ended_and_its_other_workloads_are_still_tried() {
     let mut lab = Lab::new(Kind::Bytes);
     // Other programs must not exceed it on a busy machine.
@@ -289,53 +281,6 @@ fn a_short_file_is_found_whatever_the_program_says_of_it() {
 }
 
 #[test]
-fn a_program_that_says_that_it_took_longer_than_it_lived_is_not_believed() {
-    let failures = rogue(Kind::Lines, "elapsed=9000000000000", "");
-    assert_eq!(failures.len(), 1);
-    assert!(failures[0].because.starts_with("says that it took 2 h 30 min"), "{failures:?}");
-    let failures = rogue(Kind::Lines, "elapsed=0", "");
-    assert!(failures[0].because.contains("0 ns"), "{failures:?}");
-}
-
-#[test]
-fn a_program_that_prints_what_is_no_answer_is_quoted() {
-    let failures = rogue(Kind::Lines, "echo hello", "");
-    assert_eq!(because(&failures), ["printed something that is not an answer: hello"]);
-    let failures = rogue(Kind::Lines, "", "exit 0");
-    assert_eq!(because(&failures), ["printed no answer"]);
-    let failures = rogue(Kind::Bytes, "", "test $1 = bytes-read && SUM=$((SUM + 1))");
-    assert_eq!(
-        because(&failures),
-        ["says that the sum of the bytes is 124717, and it is 124716"],
-        "the sum of 1000 bytes"
-    );
-}
-
-#[test]
-fn a_program_that_puts_a_link_in_place_of_its_file_reaches_nothing_by_it() {
-    // W7
-    let elsewhere = tempfile::NamedTempFile::new().unwrap();
-    fs::write(elsewhere.path(), "precious").unwrap();
-    let link = format!("rm -f \"$2\"; ln -s {} \"$2\"", elsewhere.path().display());
-    let failures = rogue(Kind::Save, "", &link);
-    assert_eq!(because(&failures), ["left a symbolic link in place of the file"; 8]);
-    assert_eq!(fs::read(elsewhere.path()).unwrap(), b"precious");
-    let failures = rogue(Kind::Bytes, "", "rm -f \"$2\"");
-    assert_eq!(because(&failures), ["there is no file"; 2]);
-}
-
-#[test]
-fn a_program_that_puts_a_folder_in_place_of_its_file_is_in_nobodys_way() {
-    let lab = Lab::new(Kind::Lines).with("rogue", "", "rm -f \"$2\"; mkdir \"$2\"").honest("after");
-    let (measured, notes) = lab.measure(&Stop::new());
-    let workloads = measured.unwrap().workloads;
-    assert_eq!(ids(&workloads[0]), ["after"]);
-    assert_eq!(because(&workloads[0].failures), ["left a folder in place of the file"]);
-    // The run must not remove a foreign file, and notes its path.
-    assert!(notes[1].contains("langs-data-0.data"), "{notes:?}");
-}
-
-#[test]
 fn where_nothing_can_be_made_any_more_what_was_measured_before_stands() {
     let away = "test $1 = bytes-read && rm -r \"${2%/*}\"";
     let lab = Lab::new(Kind::Bytes).honest("before").with("rogue", "", away).honest("after");
@@ -344,23 +289,6 @@ fn where_nothing_can_be_made_any_more_what_was_measured_before_stands() {
     assert_eq!(workloads.len(), 1);
     assert_eq!((&*workloads[0].name, ids(&workloads[0]).len()), ("bytes/write", 3));
     assert!(notes.iter().any(|note| note.starts_with("bytes/read is left out in ")), "{notes:?}");
-}
-
-#[test]
-fn what_a_program_leaves_in_the_background_is_ended() {
-    let lab = Lab::new(Kind::Lines);
-    let tell = lab.files.path().join("process");
-    let background = format!("sleep 1000 & echo $! >> {}", tell.display());
-    // It does not block our pipes either.
-    let lab = lab.with("rogue", "", &background).honest("after");
-    assert!(lab.workloads()[0].failures.is_empty());
-    let processes = fs::read_to_string(tell).unwrap();
-    assert_eq!(processes.lines().count(), 3);
-    for process in processes.lines() {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // A process that has ended may be a zombie.
-        assert!(!stat.contains("(sleep)") || stat.contains(") Z "), "{stat}");
-    }
 }
 
 #[test]
@@ -435,46 +363,4 @@ fn reads_that_cannot_be_cold_are_left_out_and_it_is_said() {
     assert_eq!(names, ["bytes/write", "bytes/read"]);
     assert!(notes[0].starts_with("bytes/read-cold is left out in /dev/shm/"), "{notes:?}");
     assert!(folder.path().read_dir().unwrap().next().is_none());
-}
-
-#[test]
-fn a_stop_ends_the_comparison_and_leaves_nothing() {
-    let lab = Lab::new(Kind::Lines);
-    let began = lab.files.path().join("began");
-    let wait = format!("echo $$ > {0}.new; mv {0}.new {0}; sleep 1000", began.display());
-    let lab = lab.with("slow", &wait, "");
-    let stop = Stop::new();
-    let asks = {
-        let (stop, began) = (stop.clone(), began.clone());
-        std::thread::spawn(move || {
-            while !began.exists() {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            stop.request();
-        })
-    };
-    let (measured, _) = lab.measure(&stop);
-    asks.join().unwrap();
-    assert!(matches!(measured, Err(Error::Interrupted)));
-    assert!(lab.is_empty());
-    let process = fs::read_to_string(began).unwrap();
-    assert!(!Path::new("/proc").join(process.trim()).exists());
-}
-
-#[test]
-fn a_language_that_is_missing_is_told_of_with_what_installs_it() {
-    let language = Language {
-        id: "zig".into(),
-        name: "Zig".into(),
-        way: String::new(),
-        reads: None,
-        lines: None,
-        state: State::Missing,
-        version: None,
-        because: Some("zig: not found".into()),
-        install: Some("pip install ziglang".into()),
-    };
-    assert_eq!(missing_text(&language), "Zig is missing (zig: not found): pip install ziglang");
-    let refused = refuse_nobody(&[], std::slice::from_ref(&language)).unwrap_err();
-    assert!(matches!(&refused, Error::Usage(text) if text.contains("pip install ziglang")));
 }

@@ -1,12 +1,11 @@
 //! Every way either writes what was sent, or is reported not to, and leaves no files.
 
 use super::*;
-use crate::sample::Asked;
+use crate::sample::{Asked, entries};
 use crate::scratch::Scratch;
 use fixtures::folder;
 use std::collections::HashSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use wrote::device;
 use wrote_jobs::rate::{Amount, Rate};
@@ -23,12 +22,6 @@ fn request(folder: &Path, only: &str, runs: u32) -> Asked {
         runs: Some(runs),
         ..Asked::new(folder.to_owned())
     }
-}
-
-/// Returns the entries of a folder except the lock.
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    paths.filter(|path| !path.ends_with("lock")).collect()
 }
 
 /// Measures a way twice, and checks that its folder is empty.
@@ -182,14 +175,7 @@ fn the_last_file_stays_where_that_was_asked_for() {
 
 #[test]
 fn a_run_that_was_stopped_has_no_result_and_leaves_nothing() {
-    let folder = folder();
-    let scratch = Scratch::make(folder.path()).unwrap();
-    let stop = Stop::new();
-    stop.request();
-    let stopped = request(folder.path(), NAME, 1).measured(&scratch, &stop, false);
-    assert!(matches!(stopped, Err(Error::Interrupted)));
-    scratch.remove().unwrap();
-    assert!(entries(folder.path()).is_empty());
+    request(folder().path(), NAME, 1).assert_stops();
 }
 
 #[test]

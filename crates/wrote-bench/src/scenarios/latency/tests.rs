@@ -5,7 +5,7 @@ mod cut;
 use super::rounds::{Place, save};
 use super::*;
 use crate::progress::{Observer, Progress};
-use crate::sample::Asked;
+use crate::sample::{Asked, entries};
 use crate::scratch::Scratch;
 use fixtures::folder;
 use std::collections::HashSet;
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device;
 use wrote_jobs::rate::Amount;
+use wrote_result::Stop;
 use wrote_result::document::{Process, Row, View};
-use wrote_result::{Error, Stop};
 
 const SIZE_BYTES: u64 = 700;
 
@@ -27,12 +27,6 @@ fn request(folder: &Path, only: &str, iterations: u32, runs: u32) -> Asked {
         runs: Some(runs),
         ..Asked::new(folder.to_owned())
     }
-}
-
-/// Returns the files in a folder except the lock.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    paths.filter(|path| !path.ends_with("lock")).collect()
 }
 
 /// Returns every way with every file state.
@@ -57,7 +51,7 @@ fn every_way_puts_the_text_into_its_file_and_leaves_nothing_beside_it() {
         }
         save(row.way.kind, row.state, place, &new).unwrap();
         assert!(fs::read(&path).unwrap() == expected, "{}", row.name());
-        assert_eq!(files(folder.path()), [path], "{}", row.name());
+        assert_eq!(entries(folder.path()), [path], "{}", row.name());
     }
 }
 
@@ -81,7 +75,7 @@ fn the_files_that_are_kept_have_the_texts_of_the_last_run() {
         let outcome = request.measured(&scratch, &Stop::new(), true).unwrap();
         let [measured] = &outcome.scenario.rows[..] else { panic!("{}: one row", row.name()) };
         let texts: Vec<Vec<u8>> =
-            files(scratch.path()).iter().map(|path| fs::read(path).unwrap()).collect();
+            entries(scratch.path()).iter().map(|path| fs::read(path).unwrap()).collect();
         let (count, texts_each) = match (row.state, row.way.kind.grows(row.state)) {
             (State::New, _) => (3, 1),
             (State::Existing, false) => (1, 1),
@@ -106,7 +100,7 @@ fn all_ways_in_turn_leave_no_file_and_time_every_save() {
     let request = request(folder.path(), NAME, 7, 2);
     let target = device::examine(folder.path()).unwrap();
     let outcome = request.measured(&scratch, &Stop::new(), false).unwrap();
-    assert!(files(scratch.path()).is_empty());
+    assert!(entries(scratch.path()).is_empty());
     assert_eq!(outcome.scenario.rows.len(), 2 * WAYS.len());
     for (row, saved) in outcome.scenario.rows.iter().zip(all()) {
         assert_eq!((&row.name, &row.workload), (&saved.name(), &saved.workload()));
@@ -132,7 +126,7 @@ fn more_new_files_than_there_may_be_at_once_are_removed_in_between() {
     let request = request(folder.path(), "latency/new-700/fs-write", 600, 1);
     let row = &request.measured(&scratch, &Stop::new(), true).unwrap().scenario.rows[0];
     assert_eq!((row.latency_ns.unwrap().count, row.runs.len()), (600, 1));
-    assert_eq!(files(scratch.path()).len(), 600 % 256);
+    assert_eq!(entries(scratch.path()).len(), 600 % 256);
 }
 
 #[test]
@@ -159,15 +153,7 @@ fn an_open_loop_begins_no_save_before_it_is_due_and_counts_from_then() {
 #[test]
 fn a_run_that_was_stopped_has_no_result_and_leaves_nothing() {
     let folder = folder();
-    for row in all() {
-        let scratch = Scratch::make(folder.path()).unwrap();
-        let stop = Stop::new();
-        stop.request();
-        let stopped = request(folder.path(), &row.name(), 5, 1).measured(&scratch, &stop, false);
-        assert!(matches!(stopped, Err(Error::Interrupted)), "{}", row.name());
-        scratch.remove().unwrap();
-        assert!(files(folder.path()).is_empty(), "{}", row.name());
-    }
+    all().for_each(|row| request(folder.path(), &row.name(), 5, 1).assert_stops());
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! Every way leaves the right bytes and nothing else, and describes itself correctly.
 
 use super::*;
-use crate::sample::Asked;
+use crate::sample::{Asked, entries};
 use crate::scratch::Scratch;
 use fixtures::folder;
 use std::collections::HashSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use wrote_result::Stop;
 use wrote_result::document::Row;
-use wrote_result::{Error, Stop};
 
 /// Not a multiple of the largest chunk.
 const SIZE_BYTES: u64 = 11 * MIB;
@@ -20,14 +20,6 @@ fn request(folder: &Path, only: &str, runs: u32) -> Asked {
         runs: Some(runs),
         ..Asked::new(folder.to_owned())
     }
-}
-
-/// Returns the files in a folder except the lock.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut paths: Vec<PathBuf> = paths.filter(|path| !path.ends_with("lock")).collect();
-    paths.sort();
-    paths
 }
 
 /// Measures a row once, and returns it with its output and its source; `None` if it can't be
@@ -46,7 +38,7 @@ fn kept(way: &Way) -> Option<(Row, Vec<u8>, Vec<u8>)> {
         return None;
     }
     let [row] = &outcome.scenario.rows[..] else { panic!("{}: one row", way.name) };
-    let files = files(scratch.path());
+    let files = entries(scratch.path());
     assert_eq!(files.len(), 2, "{files:?}");
     let [output, input] = [0, 1].map(|index| fs::read(&files[index]).unwrap());
     Some((row.clone(), input, output))
@@ -78,7 +70,7 @@ fn all_ways_in_turn_leave_no_file_and_tell_what_each_cost() {
     let scratch = Scratch::make(folder.path()).unwrap();
     let request = request(folder.path(), NAME, 2);
     let outcome = request.measured(&scratch, &Stop::new(), false).unwrap();
-    assert!(files(scratch.path()).is_empty());
+    assert!(entries(scratch.path()).is_empty());
     assert_eq!(outcome.scenario.rows.len() + outcome.left_out.len(), WAYS.len());
     let mut written_bytes = SIZE_BYTES;
     for row in &outcome.scenario.rows {
@@ -99,13 +91,7 @@ fn all_ways_in_turn_leave_no_file_and_tell_what_each_cost() {
 fn a_run_that_was_stopped_has_no_result_and_leaves_nothing() {
     let folder = folder();
     for only in ["ways/file/fs-write", "ways/file/copy", "ways/file/writer", "ways/chunk"] {
-        let scratch = Scratch::make(folder.path()).unwrap();
-        let stop = Stop::new();
-        stop.request();
-        let stopped = request(folder.path(), only, 1).measured(&scratch, &stop, false);
-        assert!(matches!(stopped, Err(Error::Interrupted)), "{only}");
-        scratch.remove().unwrap();
-        assert!(files(folder.path()).is_empty(), "{only}");
+        request(folder.path(), only, 1).assert_stops();
     }
 }
 

@@ -195,6 +195,7 @@ fn a_file_that_is_not_there_or_no_file_is_named() {
 
 #[test]
 fn a_symbolic_link_in_place_of_the_file_is_no_file_and_what_it_leads_to_is_let_alone() {
+    // W7
     caught("links", "bytes/write", &["symbolic link"]);
     assert_eq!(LINEUP.victim, values(5000));
 }

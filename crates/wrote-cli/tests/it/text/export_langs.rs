@@ -407,18 +407,6 @@ fn the_command_prints_the_schema_of_the_format() {
 }
 
 #[test]
-fn every_object_of_the_schema_says_what_its_keys_mean() {
-    let schema = schema();
-    let definitions = schema["$defs"].as_object().expect("there are definitions").values();
-    for object in definitions.chain([&schema]) {
-        assert!(object["description"].is_string(), "{object}");
-        for (key, property) in object["properties"].as_object().into_iter().flatten() {
-            assert!(property["description"].is_string(), "{key}");
-        }
-    }
-}
-
-#[test]
 fn what_the_page_cache_did_not_hold_is_not_said_to_come_from_it() {
     let mut document = document();
     let reads = "no byte of it had to come from the drive";

@@ -23,14 +23,10 @@ fn answer(serving: &Serving, path: &str, arguments: &[&str]) -> String {
     finished.stdout
 }
 
-fn start() -> Serving {
-    Serving::start("http://127.0.0.1:0", |_| ())
-}
-
 #[test]
 fn curl_appends_records_one_by_one() {
     fixtures::or_skip!(fixtures::is_installed("curl"));
-    let serving = start();
+    let serving = Serving::http();
     assert_eq!(
         answer(&serving, "/append", &["--data", "hello"]),
         "{\"appended\":1,\"first\":0,\"next\":1}\n"
@@ -50,7 +46,7 @@ fn curl_delivers_a_file_of_lines_and_a_pipe_of_lines() {
     let file = fixtures::file();
     std::fs::write(file.path(), lines.join("\n") + "\n").unwrap();
     let data = format!("@{}", file.path().display());
-    let serving = start();
+    let serving = Serving::http();
     // Over 1 MB curl asks before it sends (`Expect: 100-continue`).
     let verbose = ["--verbose", "--header", "Content-Type: application/x-ndjson", "--data-binary"];
     let arguments = [&verbose[..], &[&data]].concat();
@@ -60,7 +56,7 @@ fn curl_delivers_a_file_of_lines_and_a_pipe_of_lines() {
     assert_eq!(finished.stdout, format!("{{\"appended\":{COUNT},\"first\":0,\"next\":{COUNT}}}\n"));
     assert_same(serving.stop(), &lines);
 
-    let serving = start();
+    let serving = Serving::http();
     let arguments = ["--request", "POST", "--upload-file", "-"];
     feed_all(&mut curl(&serving, "/append?by=lines", &arguments), &lines);
     assert_eq!(serving.figures().acks, COUNT as u64);
@@ -71,7 +67,7 @@ fn curl_delivers_a_file_of_lines_and_a_pipe_of_lines() {
 fn curl_sends_many_requests_on_one_connection() {
     fixtures::or_skip!(fixtures::is_installed("curl"));
     let lines = lines();
-    let serving = start();
+    let serving = Serving::http();
     let folder = fixtures::folder();
     let url = format!("http://{}/append", serving.address());
     let mut config = String::new();
@@ -113,7 +109,7 @@ fn curl_follows_what_comes() {
 #[test]
 fn curl_is_refused_by_codes_that_it_knows() {
     fixtures::or_skip!(fixtures::is_installed("curl"));
-    let serving = start();
+    let serving = Serving::http();
     let long = "x".repeat(9000);
     for (path, arguments, code) in
         [("/append", &["--data", &long][..], "413"), ("/append", &[], "405"), ("/", &[], "404")]

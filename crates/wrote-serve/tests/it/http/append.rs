@@ -8,13 +8,9 @@ use std::io::Write;
 use std::net::Shutdown;
 use wrote::{Format, Log, SyncPolicy};
 
-fn start() -> Serving {
-    Serving::start("http://127.0.0.1:0", |_| ())
-}
-
 #[test]
 fn a_body_is_a_record_and_with_lines_each_line_is() {
-    let serving = start();
+    let serving = Serving::http();
     let mut client = Client::connect(serving.address());
     let answer = client.post("/append", "", b"one\r\n\0two\n");
     assert_eq!((answer.code, answer.header("content-type")), (200, Some("application/json")));
@@ -36,7 +32,7 @@ fn a_body_is_a_record_and_with_lines_each_line_is() {
 
 #[test]
 fn a_body_in_chunks_of_any_length_makes_its_lines() {
-    let serving = start();
+    let serving = Serving::http();
     let mut client = Client::connect(serving.address());
     let body: Vec<u8> =
         (0..5000).flat_map(|number| format!("line {number}\n").into_bytes()).collect();
@@ -97,7 +93,7 @@ fn a_body_that_is_compressed_is_taken_as_it_was_in_bounded_memory() {
 
 #[test]
 fn a_client_that_ends_its_side_behind_a_request_gets_its_answer() {
-    let serving = start();
+    let serving = Serving::http();
     for number in 0..20 {
         let mut client = Client::connect(serving.address());
         let request = "POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx";
@@ -118,7 +114,7 @@ fn a_client_that_ends_its_side_behind_a_request_gets_its_answer() {
 
 #[test]
 fn a_follower_that_ends_its_side_is_gone_before_the_next_record() {
-    let serving = start();
+    let serving = Serving::http();
     let mut client = Client::connect(serving.address());
     assert_eq!(client.append("one\n").code, 200);
     client.send(b"GET /records?follow=true&as=lines HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -132,7 +128,7 @@ fn a_follower_that_ends_its_side_is_gone_before_the_next_record() {
 
 #[test]
 fn head_is_answered_as_get_without_the_records() {
-    let serving = start();
+    let serving = Serving::http();
     let mut client = Client::connect(serving.address());
     assert_eq!(client.append("one\ntwo\n").code, 200);
     client.send(b"HEAD /records?from=1&as=lines HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -164,7 +160,7 @@ fn an_answer_comes_once_its_records_are_as_safe_as_it_says() {
 
 #[test]
 fn a_record_that_is_too_long_is_refused_and_those_around_it_are_taken() {
-    let serving = start();
+    let serving = Serving::http();
     let mut client = Client::connect(serving.address());
     let long = "x".repeat(9000);
     let answer = client.append(&format!("before\n{long}\nafter\n\n{long}"));
@@ -190,7 +186,7 @@ fn a_record_that_is_too_long_is_refused_and_those_around_it_are_taken() {
 
 #[test]
 fn requests_that_make_no_sense_are_answered_by_their_codes_and_the_connection_goes_on() {
-    let serving = start();
+    let serving = Serving::http();
     let mut client = Client::connect(serving.address());
     assert_eq!(client.post("/append?by=words", "", b"").code, 400);
     assert_eq!(client.post("/", "", b"").code, 404);
@@ -241,7 +237,7 @@ fn a_log_that_takes_nothing_now_asks_to_come_again() {
 
 #[test]
 fn requests_one_behind_the_other_are_answered_in_order() {
-    let serving = start();
+    let serving = Serving::http();
     let mut client = Client::connect(serving.address());
     let request = |number: u64| {
         let body = format!("message {number}");
@@ -263,7 +259,7 @@ fn requests_one_behind_the_other_are_answered_in_order() {
 
 #[test]
 fn a_server_that_drains_finishes_what_it_has_and_says_that_it_closes() {
-    let serving = start();
+    let serving = Serving::http();
     let mut busy = Client::connect(serving.address());
     busy.send(
         b"POST /append?by=lines HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\none\n",
@@ -284,7 +280,7 @@ fn a_server_that_drains_finishes_what_it_has_and_says_that_it_closes() {
 
 #[test]
 fn under_load_a_server_that_drains_has_exactly_the_records_that_it_acknowledged() {
-    let serving = start();
+    let serving = Serving::http();
     let produce = |producer: u32, address: &str| {
         let (mut client, mut acknowledged) = (Client::connect(address), Vec::new());
         for number in 0.. {

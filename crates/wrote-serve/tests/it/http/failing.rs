@@ -1,9 +1,8 @@
 //! Failing and full disks: no answer is wrong, and the server recovers by itself.
 
 use super::client::Client;
-use crate::disks::leave_room_for;
 use crate::serving::{Serving, address};
-use fixtures::{Mounted, or_skip};
+use fixtures::{Mounted, leave_room_for, or_skip};
 use std::path::Path;
 use wrote::engine::{Fault, Sim};
 use wrote::{Log, LogReader, SyncPolicy};
