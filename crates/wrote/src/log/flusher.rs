@@ -29,6 +29,7 @@ use pace::DiskPace;
 use spare::Spare;
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use zeros::Zeros;
@@ -67,6 +68,8 @@ pub(super) struct Flusher {
     pace: DiskPace,
     zeros: Zeros,
     preparing: Preparing,
+    /// When the next batch was ready, while it has no prepared space.
+    needs_room_since: Option<Instant>,
     spare: Option<Spare>,
     /// The file of an abandoned preparation that could not be removed.
     left_over: Option<PathBuf>,
@@ -154,8 +157,8 @@ pub(super) struct OpenSegment {
     pub end: u64,
     /// The end of its prepared space, which no record may exceed. A segment of lines has none.
     pub prepared: u64,
-    /// The end of the blocks written before its records.
-    pub written: u64,
+    /// The blocks written before its records; none before the first record of these.
+    pub written: Range<u64>,
     pub last_checksum: u32,
     pub first_sequence: u64,
     /// Its file was another segment's.
@@ -176,7 +179,7 @@ impl OpenSegment {
             number,
             end: 0,
             prepared: 0,
-            written: 0,
+            written: 0..0,
             last_checksum: 0,
             first_sequence: 0,
             is_recycled: false,
@@ -220,6 +223,7 @@ impl Flusher {
             pace: DiskPace::default(),
             zeros: Zeros::default(),
             preparing: beginning.first.map_or(Preparing::Idle, Preparing::Waiting),
+            needs_room_since: None,
             spare: None,
             left_over: None,
             knows_no_sharing: false,
@@ -343,15 +347,18 @@ impl Flusher {
         let mut has_started = false;
         if self.is_overdue(state) {
             self.pace.end_wait();
+            self.needs_room_since = None;
             return Ok(false);
         }
         while !self.has_all_in_flight() {
             let Some(ready) = state.claims.next_ready() else { break };
+            let begun_at = *self.needs_room_since.get_or_insert_with(Instant::now);
             if self.is_brief() && !self.has_room(state, &ready) {
                 break;
             }
-            let begun_at = Instant::now();
-            if let Err(error) = self.make_room(state, &ready)? {
+            let room = self.make_room(state, &ready)?;
+            self.needs_room_since = None;
+            if let Err(error) = room {
                 state.lack_room(self.taken, error);
                 break;
             }
@@ -485,7 +492,7 @@ impl Flusher {
         }
         segment.end = offset + closed.bytes as u64;
         segment.end_sequence = end_sequence;
-        let in_written = segment.end <= segment.written;
+        let in_written = segment.written.start <= offset && segment.end <= segment.written.end;
         segment.is_dirty |= !is_durable;
         let op = Op::Write { file: segment.file, offset, buffer, durable: is_durable };
         self.engine.queue(first_sequence, op);
@@ -722,6 +729,7 @@ impl Flusher {
         }
         if bytes > 0 {
             self.zeros.note_flush(bytes, in_written, begun_at, now);
+            self.resume_zeros(state);
         }
         self.behind_bytes -= bytes;
         let mut counted = state.counted();

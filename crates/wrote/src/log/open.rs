@@ -262,7 +262,7 @@ fn continue_segment(
         OpenSegment::new(file, active.path.clone(), active.number, active.created_at_ns);
     segment.end = active.bytes;
     segment.prepared = active.bytes.next_multiple_of(layout.block_bytes);
-    segment.written = segment.prepared;
+    segment.written = 0..segment.prepared;
     segment.last_checksum = active.last_checksum;
     segment.end_sequence = start.first_sequence;
     Ok(segment)
@@ -285,7 +285,7 @@ impl OpenSegment {
             rest.abandon(engine);
             return Err(error);
         }
-        (self.prepared, self.written) = (self.prepared.max(end), rest.written);
+        (self.prepared, self.written) = (self.prepared.max(end), 0..rest.written);
         Ok(())
     }
 }

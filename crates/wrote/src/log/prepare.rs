@@ -15,7 +15,7 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 
 /// Zeros written in steps end at multiples of this. A concurrent flush takes longer by a step's
 /// bytes and its write: with 64 KiB every flush had a step beside it.
-const STEP_BYTES: u64 = 256 << 10;
+pub(super) const STEP_BYTES: u64 = 256 << 10;
 
 /// Opens through the page cache if direct transfers need a larger alignment than its blocks.
 pub(super) fn open(

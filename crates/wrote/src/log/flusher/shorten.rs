@@ -178,7 +178,7 @@ impl Flusher {
             let mut segment = OpenSegment::new(file, path, number, segment::unix_ns());
             segment.end = written.end;
             segment.prepared = written.end.next_multiple_of(layout.block_bytes);
-            segment.written = segment.prepared;
+            segment.written = 0..segment.prepared;
             segment.last_checksum = written.checksum;
             segment.end_sequence = next;
             self.segment = Some(segment);
