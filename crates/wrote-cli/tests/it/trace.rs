@@ -1,5 +1,6 @@
 //! `wrote trace`: the verdicts on common programs, which must not behave differently.
 
+mod kinds;
 mod left;
 
 use crate::support::{printed, run_through, without_rights, wrote};

@@ -1,0 +1,108 @@
+//! Programs whose calls can't be seen, or which have fewer rights than on their own.
+
+use super::{file, traced};
+use crate::support::{run_through, wrote};
+use fixtures::{finish, folder, or_skip};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::process::Command;
+use wrote_result::trace::Trace;
+
+#[test]
+fn a_setuid_program_runs_without_the_rights_of_its_owner_and_that_is_said() {
+    or_skip!(match rustix::process::geteuid().is_root() {
+        true => Ok(()),
+        false => Err("only root can make a program of another user"),
+    });
+    let place = folder();
+    let program = place.path().join("whoami");
+    fs::copy("/usr/bin/id", &program).unwrap();
+    chown(&program, Some(65_534), None).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o4755)).unwrap();
+    let (trace, finished) = traced(place.path(), "./whoami -u", &[]);
+    assert_eq!(finished.stdout, "0\n", "{finished:?}");
+    let note = format!("{} runs without the rights of its owner", program.display());
+    assert_eq!(trace.unseen, [note]);
+}
+
+#[test]
+fn a_program_is_traced_without_the_capability_to_trace_others() {
+    let is_root = rustix::process::geteuid().is_root();
+    let through: &[&str] = match is_root {
+        true => &["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"],
+        false => &[],
+    };
+    or_skip!(match run_through(through, Command::new("true")).status() {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err("setpriv can't drop a capability here"),
+    });
+    let place = folder();
+    let path = place.path().join("trace.json");
+    let mut command = wrote(&["trace", "--format", "json", "-o"]);
+    command.arg(&path).args(["sh", "-c", "grep CapEff /proc/self/status; printf x > b; sync b"]);
+    let finished = finish(run_through(through, command).current_dir(&place));
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    // `CAP_SYS_PTRACE` of `linux/capability.h`.
+    let effective = finished.stdout.split_whitespace().last().unwrap();
+    assert_eq!(u64::from_str_radix(effective, 16).unwrap() >> 19 & 1, 0, "{finished:?}");
+    let trace: Trace = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!((file(&trace, "b").bytes, file(&trace, "b").flushes), (1, 1), "{trace:?}");
+}
+
+/// A program of 32 bits (i386) that writes one byte to a new file `b` and exits with code 3.
+#[cfg(target_arch = "x86_64")]
+fn program_of_32_bits() -> Vec<u8> {
+    const BASE: u32 = 0x0804_8000;
+    const HEADERS_BYTES: u32 = 52 + 32;
+    const CODE_BYTES: u32 = 48;
+    let name_at = BASE + HEADERS_BYTES + CODE_BYTES;
+    let to_eax = |number: u32| [&[0xb8], &number.to_le_bytes()[..]].concat();
+    let to_ebx = |number: u32| [&[0xbb], &number.to_le_bytes()[..]].concat();
+    let to_ecx = |number: u32| [&[0xb9], &number.to_le_bytes()[..]].concat();
+    let to_edx = |number: u32| [&[0xba], &number.to_le_bytes()[..]].concat();
+    let call = vec![0xcd, 0x80];
+    let eax_to_ebx = vec![0x89, 0xc3];
+    let code = [
+        // creat(name, 0644)
+        [to_eax(8), to_ebx(name_at), to_ecx(0o644), call.clone()].concat(),
+        // write(it, name, 1)
+        [eax_to_ebx, to_eax(4), to_ecx(name_at), to_edx(1), call.clone()].concat(),
+        // exit(3)
+        [to_eax(1), to_ebx(3), call].concat(),
+        b"b\0".to_vec(),
+    ]
+    .concat();
+    let file_bytes = HEADERS_BYTES + code.len() as u32;
+    let mut bytes = b"\x7fELF\x01\x01\x01".to_vec();
+    bytes.resize(16, 0);
+    // An executable file for the 386, with its entry and one program header.
+    bytes.extend([2_u16, 3].into_iter().flat_map(u16::to_le_bytes));
+    bytes.extend([1, BASE + HEADERS_BYTES, 52, 0, 0].into_iter().flat_map(u32::to_le_bytes));
+    bytes.extend([52_u16, 32, 1, 0, 0, 0].into_iter().flat_map(u16::to_le_bytes));
+    // The whole file is loaded, readable and executable.
+    let header = [1, 0, BASE, BASE, file_bytes, file_bytes, 5, 0x1000];
+    bytes.extend(header.into_iter().flat_map(u32::to_le_bytes));
+    bytes.extend(code);
+    bytes
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_program_of_32_bits_runs_unseen_and_that_is_said() {
+    let place = folder();
+    let program = place.path().join("small");
+    fs::write(&program, program_of_32_bits()).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let alone = Command::new(&program).current_dir(&place).status();
+    or_skip!(match alone.map(|status| status.code()) {
+        Ok(Some(3)) => Ok(()),
+        _ => Err("this kernel runs no programs of 32 bits"),
+    });
+    fs::remove_file(place.path().join("b")).unwrap();
+    let (trace, finished) = traced(place.path(), "./small", &[]);
+    assert_eq!(finished.code(), Some(3), "{finished:?}");
+    assert_eq!(fs::read(place.path().join("b")).unwrap(), b"b");
+    assert!(trace.files.is_empty(), "{trace:?}");
+    let note = format!("calls of {}, a program of 32 bits, are not seen", program.display());
+    assert_eq!(trace.unseen, [note]);
+}
