@@ -3,6 +3,7 @@
 mod calls;
 mod descriptors;
 mod filter;
+mod limit;
 mod memory;
 mod places;
 mod ptrace;
@@ -15,6 +16,7 @@ use calls::{Begin, Begun, Reader};
 use filter::When;
 use itertools::Itertools;
 use libc::{c_int, c_long, pid_t};
+use limit::Limit;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::{Pid, getsid, gettid};
 pub use places::Places;
@@ -152,10 +154,11 @@ fn on_this_thread<D>(
     let started = Instant::now();
     let calls = calls::watched(&wanted);
     let daemons = wanted.daemons;
+    let limit = Limit::raise()?;
     let (program, own, asked) = match subject {
         Subject::Command(command, front) => {
             let filter = filter::filter(&calls)?;
-            let program = start::start(command, &filter, &blocked)?;
+            let program = start::start(command, &filter, &blocked, &limit.before())?;
             front.iter().for_each(|front| front.started(program));
             (program, std::process::id() as pid_t, None)
         }
@@ -167,7 +170,7 @@ fn on_this_thread<D>(
         see,
         remain,
         front: subject.front(),
-        reader: Reader::new(wanted, own),
+        reader: Reader::new(wanted, own, limit.files_max()),
         started,
         program,
         session: getsid(Some(Pid::from_raw(own))).ok(),

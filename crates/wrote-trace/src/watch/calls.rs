@@ -1,7 +1,7 @@
 //! Translates system calls that change files into their effects.
 
 use super::Wanted;
-use super::descriptors::{Descriptors, Kind, id_of, name_of};
+use super::descriptors::{Descriptor, Descriptors, Kind, id_of, name_of};
 use super::filter::When;
 use super::memory;
 use super::ptrace::Entry;
@@ -176,11 +176,11 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Makes an empty one.
-    pub fn new(wanted: Wanted, streams_of: pid_t) -> Reader {
+    /// Makes an empty one. This process may have `files_max` open files.
+    pub fn new(wanted: Wanted, streams_of: pid_t, files_max: usize) -> Reader {
         Reader {
             wanted,
-            descriptors: Descriptors::new(streams_of),
+            descriptors: Descriptors::new(streams_of, files_max),
             met: HashSet::new(),
             devices: HashSet::new(),
             news: Vec::new(),
@@ -490,17 +490,6 @@ impl Reader {
         tells.then_some(Begun::Tell)
     }
 
-    /// The position at which a call that has moved `value` bytes started.
-    fn start(&mut self, process: pid_t, descriptor: i32, at: At, value: u64) -> Option<u64> {
-        match at {
-            At::Byte(start) => Some(start),
-            At::Position => {
-                let end = self.descriptors.position(process, descriptor).ok()?;
-                Some(end.saturating_sub(value))
-            }
-        }
-    }
-
     /// Returns the effect of a call, given its result.
     pub fn act(&mut self, process: pid_t, begun: Begun, result: Result<u64, i32>) -> Option<Act> {
         match (begun, result) {
@@ -541,7 +530,7 @@ impl Reader {
             Begun::Read { descriptor, at } => {
                 let read = self.descriptors.get(process, descriptor)?;
                 let file = read.file;
-                let start = self.start(process, descriptor, at, value)?;
+                let start = start(read, process, descriptor, at, value)?;
                 Act::Read { file, bytes: start..start.saturating_add(value) }
             }
             Begun::Write { descriptor, asked_bytes, at, is_durable } => {
@@ -549,7 +538,7 @@ impl Reader {
                 written.is_written = true;
                 let (file, how, appends) = (written.file, written.how, written.appends);
                 let how = How { is_durable: how.is_durable || is_durable, ..how };
-                let start = self.start(process, descriptor, at, value)?;
+                let start = start(written, process, descriptor, at, value)?;
                 let bytes = start..start.saturating_add(value);
                 let is_race = at == At::Position
                     && !appends
@@ -608,6 +597,14 @@ impl Reader {
             Begun::Tell => Act::Tell,
             Begun::NewSession => return None,
         })
+    }
+}
+
+/// The position at which a call that has moved `value` bytes started.
+fn start(of: &Descriptor, process: pid_t, descriptor: i32, at: At, value: u64) -> Option<u64> {
+    match at {
+        At::Byte(start) => Some(start),
+        At::Position => Some(of.position(process, descriptor).ok()?.saturating_sub(value)),
     }
 }
 

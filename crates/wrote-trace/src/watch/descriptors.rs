@@ -6,8 +6,9 @@
 use crate::call::{FileId, How, Name};
 use libc::{c_int, c_long, pid_t};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
@@ -15,8 +16,10 @@ use std::path::{Path, PathBuf};
 
 /// The most descriptors of a file whose writes are compared.
 const WRITERS_MAX: usize = 16;
-/// The most open `fdinfo`s: the watched programs may have more files open than this process may.
-const INFOS_MAX: usize = 128;
+/// The most open `fdinfo`s: the kernel has a page of memory for each.
+const INFOS_MAX: usize = 1 << 14;
+/// The open files that this process needs beside them.
+const OTHER_FILES: usize = 64;
 
 /// A descriptor's file.
 #[derive(Debug)]
@@ -35,7 +38,7 @@ pub struct Descriptor {
     pub path: Option<PathBuf>,
     /// Its size at the time of look-up, in bytes.
     pub size_bytes: u64,
-    /// The `fdinfo`, kept open because each write needs the position.
+    /// The `fdinfo`, kept open where possible because each write needs the position.
     info: Option<File>,
 }
 
@@ -52,12 +55,23 @@ pub enum Kind {
     Other,
 }
 
+impl Descriptor {
+    /// Returns its current position; its process and number are given.
+    pub fn position(&self, process: pid_t, descriptor: i32) -> io::Result<u64> {
+        match &self.info {
+            Some(info) => field(info, "pos:", 10),
+            None => field(&info_of(process, descriptor)?, "pos:", 10),
+        }
+    }
+}
+
 /// The descriptors of all processes.
 #[derive(Debug)]
 pub struct Descriptors {
     known: HashMap<(pid_t, i32), Descriptor>,
-    /// How many have an open `fdinfo`.
+    /// How many have an open `fdinfo`, and how many may have.
     infos: usize,
+    infos_max: usize,
     /// Files of the standard output and error at the start, which the program treats as streams.
     streams: Vec<FileId>,
     /// The descriptors that write at their positions, by file, each with the bytes that it wrote
@@ -66,47 +80,31 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
-    /// Creates the cache for processes that have the standard output and error of `process`.
-    pub fn new(process: pid_t) -> Descriptors {
+    /// Creates the cache for processes that have the standard output and error of `process`. This
+    /// process may have `files_max` open files.
+    pub fn new(process: pid_t, files_max: usize) -> Descriptors {
         let stream = |descriptor| fs::metadata(format!("/proc/{process}/fd/{descriptor}")).ok();
         let streams = (1..=2).filter_map(stream).map(|found| id_of(&found)).collect();
-        Descriptors { known: HashMap::new(), infos: 0, streams, writers: HashMap::new() }
+        let infos_max = files_max.saturating_sub(OTHER_FILES).min(INFOS_MAX);
+        let (known, writers) = (HashMap::new(), HashMap::new());
+        Descriptors { known, infos: 0, infos_max, streams, writers }
     }
 
     /// Returns the file of a process's descriptor; `None` if it is not open.
     pub fn get(&mut self, process: pid_t, descriptor: i32) -> Option<&mut Descriptor> {
-        let place = (process, descriptor);
-        if !self.known.contains_key(&place) {
-            let mut found = look_up(process, descriptor).ok()?;
-            if self.streams.contains(&found.file) {
-                found.kind = Kind::Stream;
+        match self.known.entry((process, descriptor)) {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(place) => {
+                let mut found = look_up(process, descriptor).ok()?;
+                if self.streams.contains(&found.file) {
+                    found.kind = Kind::Stream;
+                }
+                // Files that are open longest keep theirs: those written in turn would lose all.
+                found.info.take_if(|_| self.infos >= self.infos_max);
+                self.infos += usize::from(found.info.is_some());
+                Some(place.insert(found))
             }
-            let info = found.info.take();
-            self.known.insert(place, found);
-            info.into_iter().for_each(|info| self.keep_open(place, info));
         }
-        self.known.get_mut(&place)
-    }
-
-    fn keep_open(&mut self, place: (pid_t, i32), info: File) {
-        if self.infos == INFOS_MAX {
-            self.known.values_mut().for_each(|known| known.info = None);
-            self.infos = 0;
-        }
-        if let Some(known) = self.known.get_mut(&place) {
-            known.info = Some(info);
-            self.infos += 1;
-        }
-    }
-
-    /// Returns the current position of a descriptor.
-    pub fn position(&mut self, process: pid_t, descriptor: i32) -> io::Result<u64> {
-        let place = (process, descriptor);
-        if self.known.get(&place).is_some_and(|known| known.info.is_none()) {
-            self.keep_open(place, info_of(process, descriptor)?);
-        }
-        let known = self.known.get(&place).and_then(|known| known.info.as_ref());
-        field(known.ok_or(ErrorKind::NotFound)?, "pos:", 10)
     }
 
     /// Forgets the paths, which files may have lost since.
@@ -255,4 +253,35 @@ fn kind(found: &Metadata, path: &Path) -> Kind {
 pub fn name_of(path: &Path) -> Option<Name> {
     let folder = fs::metadata(path.parent()?).ok()?;
     Some(Name { folder: id_of(&folder), path: path.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Seek, SeekFrom};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn files_written_in_turn_keep_their_infos_as_far_as_the_limit_permits() {
+        const FILES: usize = 200;
+        let own = std::process::id() as pid_t;
+        let files: Vec<File> = (0..FILES).map(|_| tempfile::tempfile().unwrap()).collect();
+        for (files_max, kept) in [(OTHER_FILES + FILES, FILES), (OTHER_FILES + 50, 50), (0, 0)] {
+            let mut descriptors = Descriptors::new(own, files_max);
+            for turn in 1..=2 {
+                for (index, file) in files.iter().enumerate() {
+                    let position = (turn * index) as u64;
+                    (&*file).seek(SeekFrom::Start(position)).unwrap();
+                    let number = file.as_raw_fd();
+                    let known = descriptors.get(own, number).unwrap();
+                    assert_eq!(known.position(own, number).unwrap(), position);
+                }
+                assert_eq!(descriptors.infos, kept);
+                let open = descriptors.known.values().filter(|known| known.info.is_some());
+                assert_eq!(open.count(), kept);
+            }
+            descriptors.forget(own, files[0].as_raw_fd());
+            assert_eq!(descriptors.infos, kept.saturating_sub(1));
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Starts a program so that it is watched from its first call.
 
 use super::ptrace;
-use libc::{c_char, pid_t, sock_filter, sock_fprog};
+use libc::{c_char, pid_t, rlimit, sock_filter, sock_fprog};
 use nix::errno::Errno;
 use nix::sys::signal::SigSet;
 use std::ffi::{CString, OsString};
@@ -9,13 +9,18 @@ use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::null;
 
-/// Starts a program in a watched child with the filter installed and these signals blocked. If the
-/// child can't execute the program, it exits with the error number.
+/// Starts a program in a watched child with the filter installed, these signals blocked and this
+/// limit of open files. If the child can't execute the program, it exits with the error number.
 ///
 /// # Errors
 ///
 /// As `pipe(2)`, `fork(2)` and `ptrace(2)`.
-pub fn start(command: &[OsString], filter: &[sock_filter], blocked: &SigSet) -> io::Result<pid_t> {
+pub fn start(
+    command: &[OsString],
+    filter: &[sock_filter],
+    blocked: &SigSet,
+    files: &rlimit,
+) -> io::Result<pid_t> {
     let words = command.iter().map(|word| CString::new(word.as_bytes()));
     let words = words.collect::<Result<Vec<_>, _>>()?;
     let mut arguments: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
@@ -26,7 +31,7 @@ pub fn start(command: &[OsString], filter: &[sock_filter], blocked: &SigSet) -> 
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         // SAFETY: `arguments` ends with a null pointer; both outlive the call.
-        0 => unsafe { become_program(is_seized, &arguments, &filter, blocked) },
+        0 => unsafe { become_program(is_seized, &arguments, &filter, blocked, files) },
         child => {
             ptrace::seize(child)?;
             seized.write_all(&[0])?;
@@ -45,6 +50,7 @@ unsafe fn become_program(
     arguments: &[*const c_char],
     filter: &sock_fprog,
     blocked: &SigSet,
+    files: &rlimit,
 ) -> ! {
     // If the parent is gone, its end is closed.
     let is_watched = is_seized.read_exact(&mut [0]).is_ok();
@@ -54,6 +60,7 @@ unsafe fn become_program(
         // Rust ignores SIGPIPE in its own programs, and ignored signals stay ignored after exec.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_SETMASK, blocked.as_ref(), std::ptr::null_mut());
+        libc::setrlimit(libc::RLIMIT_NOFILE, files);
         // Without it, installing a filter requires CAP_SYS_ADMIN.
         let has_filter = is_watched
             && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1 as libc::c_ulong, none, none, none) == 0
