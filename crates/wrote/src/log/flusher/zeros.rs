@@ -143,7 +143,7 @@ impl Zeros {
         self.are_begun = true;
     }
 
-    /// Records that `bytes` of them were written.
+    /// Counts `bytes` of zeros that were written.
     pub(super) fn note(&mut self, bytes: u64) {
         self.sample.zeros_bytes += bytes;
     }
