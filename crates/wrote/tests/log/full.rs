@@ -352,21 +352,20 @@ fn a_log_for_which_there_is_no_room_at_all_is_not_begun_and_can_be_later() {
     assert_eq!(log.reader(0).unwrap().count(), 1);
 }
 
-/// Appends until a wait reports that its record may still be written. Returns the record's number.
-fn append_until_not_yet(log: &Log, from: u64, errno: i32) -> u64 {
-    for number in from.. {
-        match log.append(&record(0, number)).unwrap().wait() {
-            Ok(()) => {}
-            Err(error) => {
-                assert!(matches!(error, Error::NotYet { .. }), "{error}");
-                assert_eq!(error.errno(), errno, "{error}");
-                assert!(matches!(log.check(), Err(Error::NotYet { .. })));
-                assert!(log.is_waiting_for_room());
-                return number;
-            }
-        }
-    }
-    unreachable!("a disk without end")
+/// Appends records until a wait reports that one may still be written. Returns its number.
+fn append_until_not_yet(
+    log: &Log,
+    mut numbers: impl Iterator<Item = u64>,
+    errno: i32,
+) -> Option<u64> {
+    numbers.find(|number| {
+        let Err(error) = log.append(&record(0, *number)).unwrap().wait() else { return false };
+        assert!(matches!(error, Error::NotYet { .. }), "{error}");
+        assert_eq!(error.errno(), errno, "{error}");
+        assert!(matches!(log.check(), Err(Error::NotYet { .. })));
+        assert!(log.is_waiting_for_room());
+        true
+    })
 }
 
 /// Waits for a record that could not be written before. A write that began before there was room
@@ -401,24 +400,26 @@ fn a_log_without_a_descriptor_or_at_the_limit_of_lengths_waits_and_writes_each_r
         let log = options.buffer_bytes(32 << 10).open(&path).unwrap();
         let whole = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: Some(100), ..whole }).unwrap();
-        let mut number = 0;
-        // With none left, and with one where opening takes two.
-        for left in [0, 1] {
+        let taken = take_descriptors();
+        let mut number = append_until_not_yet(&log, 0.., libc::EMFILE).unwrap();
+        drop(taken);
+        wait_with_room(&log, number);
+        number += 1;
+        if format == Format::Framed {
+            // With one left, where opening takes two. A segment that is closed first makes it two.
             let mut taken = take_descriptors();
-            taken.truncate(taken.len() - left);
-            if (format, left) == (Format::Lines, 1) {
-                continue;
-            }
-            number = append_until_not_yet(&log, number, libc::EMFILE);
+            taken.pop();
+            let until = number + 1000;
+            let waited = append_until_not_yet(&log, number..until, libc::EMFILE);
             drop(taken);
-            wait_with_room(&log, number);
-            number += 1;
+            waited.into_iter().for_each(|waited| wait_with_room(&log, waited));
+            number = waited.map_or(until, |waited| waited + 1);
         }
         setrlimit(Resource::Nofile, whole).unwrap();
         if format == Format::Framed {
             let whole = getrlimit(Resource::Fsize);
             setrlimit(Resource::Fsize, Rlimit { current: Some(64 << 10), ..whole }).unwrap();
-            number = append_until_not_yet(&log, number, libc::EFBIG);
+            number = append_until_not_yet(&log, number.., libc::EFBIG).unwrap();
             setrlimit(Resource::Fsize, whole).unwrap();
             wait_with_room(&log, number);
             number += 1;
