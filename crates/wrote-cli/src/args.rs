@@ -40,9 +40,6 @@ pub use serve::ServeArgs;
 pub use trace::{TraceArgs, TraceCrashArgs, TraceVerb};
 pub use values::BlockSizes;
 
-#[cfg(not(feature = "serve"))]
-use no_serve as serve;
-
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::error::Error as _;

@@ -43,8 +43,9 @@ pub struct TraceArgs {
     #[arg(long)]
     pub time: bool,
 
-    /// After it, run its writes again beside the advised way, in turn, in a new folder beside each
-    /// file: how much faster could it be?
+    /// After it, run its writes again beside the advised way: how much faster could it be?
+    ///
+    /// In turn, in a new folder beside each file.
     #[arg(long, conflicts_with = "process")]
     pub replay: bool,
 
@@ -65,8 +66,9 @@ pub struct TraceArgs {
     ]))]
     pub io_uring: bool,
 
-    /// Watch daemons that it leaves too, to their end or Ctrl-C; else the report comes with the
-    /// program's end
+    /// Watch daemons that it leaves, too
+    ///
+    /// To their end or Ctrl-C. Without it the report comes with the program's end.
     #[arg(long)]
     pub daemons: bool,
 
