@@ -54,6 +54,8 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     report.step("Debian packages", || packages::provide(MPI, !arguments.no_install))?;
     let clippy = ["clippy", "--workspace", "--all-targets", programs::features()];
     step(&mut report, "clippy", &[&clippy[..], &STRICT].concat())?;
+    // As the README's first command builds it.
+    step(&mut report, "clippy without features", &[&["clippy"][..], &STRICT].concat())?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
     doc.arg(programs::features()).env("RUSTDOCFLAGS", "-D warnings");
     report.step("doc", || run(&mut doc, HANG, Show::Live)?.success("cargo doc").map(drop))?;
