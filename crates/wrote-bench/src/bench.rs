@@ -291,7 +291,7 @@ fn try_out(planned: &mut [Box<dyn Plan>], site: &Site, request: &Request) -> Res
 /// Returns the settings of the trial run: no more bytes than any of the plans permits.
 fn of_trial(planned: &[Box<dyn Plan>], common: &Common) -> Common {
     let wanting = planned.iter().filter(|plan| plan.wants_trial());
-    let most = wanting.map(|plan| plan.trial_bytes_max()).filter(|bytes| *bytes < u64::MAX);
+    let most = wanting.map(|plan| plan.trial_bytes_max());
     Common { size_bytes: most.chain(common.size_bytes).min(), ..common.clone() }
 }
 

@@ -107,7 +107,8 @@ pub fn latencies(name: &str, latency: Option<&Latency>, figures: &[&str]) -> Vec
         "p99_9" => text(of.known_p99_9()),
         "max" => of.max.to_string(),
         "total" => of.total.to_string(),
-        _ => of.count.to_string(),
+        "count" => of.count.to_string(),
+        _ => unreachable!("a latency has no figure {figure}"),
     };
     let field = |figure: &&str| {
         let unit = if *figure == "count" { "" } else { "_ns" };

@@ -146,10 +146,7 @@ fn high(of: &Latency) -> (&'static str, u64) {
 
 /// Rounds a value to one digit, or to as many as keep it `within` its interval.
 fn rough(value: f64, within: RangeInclusive<f64>) -> f64 {
-    let rounded = |digits: i32| {
-        let unit = 10_f64.powi(value.log10().floor() as i32 + 1 - digits);
-        (value / unit).round() * unit
-    };
+    let rounded = |digits| units::rounded(value, digits);
     (1..=2).map(rounded).find(|value| within.contains(value)).unwrap_or(value)
 }
 
@@ -220,6 +217,7 @@ mod tests {
         assert_eq!(told(&[5.8e9, 5.9e9, 6e9]), told_as("5.90 GB/s", "5.66 to 6.15 GB/s"));
         assert_eq!(told(&[2e9, 5.9e9, 9e9]), told_as("~6 GB/s", "0.69 to 32.5 GB/s"));
         assert_eq!(told(&[5.9e9]), told_as("5.90 GB/s", "one run"));
+        assert_eq!(rough(0.0, 0.0..=1.0), 0.0);
         assert_eq!(about(&per_second(rough(6317.0, 0.0..=f64::INFINITY))), "~6 k/s");
         assert_eq!(about(&per_second(rough(280.0, 0.0..=f64::INFINITY))), "~300 /s");
     }

@@ -8,10 +8,13 @@
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, gettid, setsid};
+use nix::unistd::{
+    ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, fork, getpid, getppid, gettid, setsid,
+};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -109,7 +112,7 @@ pub fn attended(stop: &Stop, work: impl FnOnce(&Front) -> u8) -> io::Result<u8> 
             drop((link, signals));
             let link = Arc::new(of_child);
             let front = Front { process, link, mask, keeper: Arc::default() };
-            front.die_with(libc::SIGKILL);
+            front.die_with(Signal::SIGKILL.into());
             if getppid() != process {
                 process::exit(1);
             }
@@ -161,13 +164,13 @@ impl Front {
     /// Leaves processes to a thread that traces them to their end. Their calls depend on it, not
     /// on the front.
     pub(crate) fn keep(&self, keeper: JoinHandle<()>) {
-        self.die_with(0);
+        self.die_with(None);
         *self.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
     }
 
-    fn die_with(&self, signal: c_int) {
-        // SAFETY: the call reads no memory.
-        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
+    fn die_with(&self, signal: Option<Signal>) {
+        // The call fails only for an unknown signal.
+        let _ = set_pdeathsig(signal);
     }
 
     fn send(&self, message: Message) {
@@ -192,10 +195,7 @@ fn withdraw() {
     let _ = setsid();
     let _ = nix::unistd::chdir("/");
     if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
-        for stream in 0..=2 {
-            // SAFETY: the standard streams have no owner, and no other thread uses them.
-            unsafe { libc::dup2(null.as_raw_fd(), stream) };
-        }
+        let _ = (dup2_stdin(&null), dup2_stdout(&null), dup2_stderr(&null));
     }
     // SAFETY: no code uses a file after this. The process ends without dropping one.
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };

@@ -14,7 +14,6 @@ use crate::front::{Front, status};
 use crate::sign::Sign;
 use calls::{Begin, Begun, Reader};
 use filter::When;
-use itertools::Itertools;
 use libc::{c_int, c_long, pid_t};
 use limit::Limit;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
@@ -33,6 +32,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 use wrote_result::trace::{End, Watching};
+use wrote_result::units::some_of;
 
 /// Interrupts a call of the watching thread.
 const WAKES: Signal = Signal::SIGUSR2;
@@ -506,11 +506,7 @@ fn names(processes: &BTreeSet<pid_t>) -> String {
         let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
         format!("{} (PID {process})", name.trim_end())
     };
-    let mut names = processes.iter().take(SHOWN_MAX).map(name).join(", ");
-    if processes.len() > SHOWN_MAX {
-        names += &format!(" and {} more", processes.len() - SHOWN_MAX);
-    }
-    names
+    some_of(&processes.iter().map(name).collect::<Vec<_>>(), SHOWN_MAX)
 }
 
 /// Returns why a program's calls can't be observed, or why it runs differently than on its own.

@@ -5,6 +5,8 @@ use wrote_result::units;
 
 /// The most clients of a job.
 const CLIENTS_MAX: u32 = 256;
+/// The most time of a program's own work between two transactions: a stop waits for it.
+const THINK_US_MAX: u32 = 1_000_000;
 /// The most files of a job.
 const FILES_MAX: usize = 16;
 
@@ -178,6 +180,9 @@ impl Steps {
         }
         if self.rate.is_some_and(|rate| !(1.0..=1e9).contains(&rate)) {
             return Err("rate: must be 1 or more transactions per second".into());
+        }
+        if self.think_us > THINK_US_MAX {
+            return Err(format!("think_us = {}: must be at most {THINK_US_MAX}", self.think_us));
         }
         if self.files.is_empty() || self.files.len() > FILES_MAX {
             return Err(format!("{} files: must be 1 to {FILES_MAX}", self.files.len()));

@@ -190,6 +190,7 @@ fn a_rate_holds_clients_back_and_flushes_beside_are_timed_where_transactions_hav
     assert!(steps.has_flushes() && !steps.is_durable());
     assert_eq!(done.counts.flushes, done.flushes_ns.len());
     assert!(refused(&paced.replace("200.0", "0.0")).contains("rate: must be 1 or more"));
+    assert!(refused(&format!("think_us = 1000001\n{JOURNAL}")).contains("must be at most 1000000"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::{
     Sustained,
 };
 use crate::stats::{ROUGH_WIDTH, distinguishable, interval, median, relative_width};
-use crate::units::significant;
+use crate::units::{rounded, significant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -251,10 +251,7 @@ impl Row {
         match (self.is_rough() || other.is_rough(), times) {
             (false, _) => significant(times),
             (true, times) if times < 1.95 => format!("about {times:.1}"),
-            (true, times) => {
-                let unit = 10_f64.powf(times.log10().floor());
-                format!("about {:.0}", (times / unit).round() * unit)
-            }
+            (true, times) => format!("about {:.0}", rounded(times, 1)),
         }
     }
 

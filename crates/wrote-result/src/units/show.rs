@@ -104,6 +104,12 @@ pub fn significant(value: f64) -> String {
     format!("{value:.0$}", decimals(value))
 }
 
+/// Rounds a positive value to a number of significant digits. The result for 0 is NaN.
+pub fn rounded(value: f64, digits: u32) -> f64 {
+    let unit = 10_f64.powf(value.log10().floor() + 1.0 - f64::from(digits));
+    (value / unit).round() * unit
+}
+
 /// Returns the decimals of a value with three significant digits.
 fn decimals(value: f64) -> usize {
     match value {

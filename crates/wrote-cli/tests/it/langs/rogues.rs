@@ -155,13 +155,13 @@ fn nothing_is_left_of_rogues() {
 
 #[test]
 fn a_program_that_crashes_is_named_with_its_exit_code_and_its_last_words() {
-    caught("crash", "lines", &["exit code 3", "out of cheese"]);
+    caught("crash", "lines", &["ended with exit code 3: out of cheese"]);
     caught("late-crash", "lines", &["exit code 7"]);
 }
 
 #[test]
 fn a_program_that_a_signal_ends_is_named_with_the_signal() {
-    caught("segfault", "lines", &["SIGSEGV"]);
+    caught("segfault", "lines", &["was ended by SIGSEGV"]);
 }
 
 #[test]
@@ -209,12 +209,12 @@ fn a_program_that_counts_other_bytes_than_there_are_is_named_with_both_counts() 
 fn a_time_that_cannot_be_is_named() {
     caught("no-time", "bytes/write", &["0 ns"]);
     caught("too-quick", "bytes/write", &["1 ns"]);
-    caught("too-slow", "bytes/write", &["1 h"]);
+    caught("too-slow", "bytes/write", &["says that it took 1 h"]);
 }
 
 #[test]
 fn a_sum_that_proves_no_reading_is_named() {
-    caught("wrong-sum", "bytes/read", &["1", "629340"]);
+    caught("wrong-sum", "bytes/read", &["says that the sum of the bytes is 1, and it is 629340"]);
     caught("no-sum", "bytes/read", &["sum"]);
 }
 
