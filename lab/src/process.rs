@@ -1,6 +1,8 @@
 //! A child process that never outlives its holder. Every tool and test starts its processes with
 //! this.
 
+pub(crate) mod group;
+
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -54,13 +56,29 @@ impl Process {
     /// Waits for its end while it `may_run`, at most for `limit`; returns `None` if it continues.
     pub fn wait(&mut self, limit: Duration, may_run: impl Fn() -> bool) -> Option<ExitStatus> {
         let begin = Instant::now();
-        while begin.elapsed() < limit && may_run() {
+        loop {
             if let Ok(Some(status)) = self.status() {
                 return Some(status);
             }
+            if begin.elapsed() >= limit || !may_run() {
+                return None;
+            }
             thread::sleep(POLL);
         }
-        None
+    }
+
+    /// Like [`Process::wait`], and waits for every process of its group too if it leads one: their
+    /// files are closed and their locks released.
+    fn wait_for_all(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let begin = Instant::now();
+        let status = self.wait(limit, || true)?;
+        while self.is_leader && group::runs(self.id()) {
+            if begin.elapsed() >= limit {
+                return None;
+            }
+            thread::sleep(POLL);
+        }
+        Some(status)
     }
 
     /// Sends a signal to the process, and to its children if it leads a group.
@@ -74,20 +92,24 @@ impl Process {
         };
     }
 
-    /// Sends SIGTERM, and SIGKILL after [`GRACE`], unless it has ended.
+    /// Sends SIGTERM, and SIGKILL after [`GRACE`], unless all has ended. A background process of an
+    /// ended leader is ended too.
     pub fn end(&mut self) {
-        if !self.has_ended() {
+        if self.wait_for_all(Duration::ZERO).is_none() {
             self.send(Signal::TERM);
-            if self.wait(GRACE, || true).is_none() {
+            if self.wait_for_all(GRACE).is_none() {
                 self.kill();
             }
         }
     }
 
-    /// Sends SIGKILL, and waits for the end. A process stuck in the kernel cannot be reaped.
+    /// Sends SIGKILL, and waits at most for [`GRACE`] until it and its group have ended. `None`: a
+    /// process is still stuck in the kernel.
     pub fn kill(&mut self) -> Option<ExitStatus> {
-        self.send(Signal::KILL);
-        self.wait(GRACE, || true)
+        self.wait_for_all(Duration::ZERO).or_else(|| {
+            self.send(Signal::KILL);
+            self.wait_for_all(GRACE)
+        })
     }
 }
 
@@ -95,8 +117,43 @@ impl Drop for Process {
     fn drop(&mut self) {
         if self.is_leader {
             self.end();
-        } else if !self.has_ended() {
+        } else {
             self.kill();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, folder: &tempfile::TempDir) -> Process {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).current_dir(folder.path());
+        let mut process = Process::lead(&mut command).expect("a shell");
+        while !folder.path().join("ready").exists() {
+            assert!(!process.has_ended(), "{script} has ended");
+            thread::sleep(POLL);
+        }
+        process
+    }
+
+    #[test]
+    fn an_end_waits_for_the_children_of_a_leader_that_ends_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let child = "(trap 'sleep 0.3; touch cleaned; exit' TERM; touch ready; while :; do \
+                     sleep 0.01; done) & wait";
+        let mut process = shell(child, &folder);
+        process.end();
+        assert!(folder.path().join("cleaned").exists());
+    }
+
+    #[test]
+    fn nothing_of_a_killed_group_runs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let many = "i=0; while [ $((i += 1)) -lt 100 ]; do sleep 600 & done; touch ready; wait";
+        let mut process = shell(many, &folder);
+        assert!(process.kill().is_some());
+        assert!(!group::runs(process.id()));
     }
 }

@@ -188,7 +188,7 @@ impl<'a> Subject<'a> {
 
     /// Kills it and its children, and removes a partial last line of its output.
     pub fn kill(mut self) -> Result<(), Failure> {
-        self.process.kill();
+        self.wait("ended by SIGKILL", |subject| Ok(subject.process.kill().is_some()))?;
         let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;
         let whole = said.rfind('\n').map_or(0, |newline| newline + 1);
         std::fs::write(&self.said, &said[..whole]).tried(self.said.display())
