@@ -1,7 +1,7 @@
 import type { PathLike } from 'node:fs'
 import type { Writable } from 'node:stream'
 
-/** Content: text is written as UTF-8, bytes without a copy. Leave them alone until the call ends. */
+/** Content: text, in UTF-8 unless there is an `encoding`, or bytes, without a copy. Leave them alone until the call ends. */
 export type Data = string | NodeJS.ArrayBufferView
 
 /** The worst event that a record survives. */
@@ -37,6 +37,8 @@ export const version: string
 export interface SaveOptions {
   /** `false`: the content survives a crash of the process alone. Default: `true`. */
   durable?: boolean
+  /** Of text. Default: `'utf8'`. */
+  encoding?: BufferEncoding
   /** Refuses a call that has not begun. */
   signal?: AbortSignal
 }
@@ -51,16 +53,22 @@ export interface SaveOptions {
  * The new file gets the old one's permissions, owner and attributes; symbolic links are followed
  * and kept. `EBUSY`: the file is a mount point, as single files in containers are.
  */
-export function write(path: PathLike, data: Data, options?: SaveOptions): Promise<void>
+export function write(
+  path: PathLike, data: Data, options?: SaveOptions | BufferEncoding,
+): Promise<void>
 /** Like `write`, on the event loop's own thread. */
-export function writeSync(path: PathLike, data: Data, options?: { durable?: boolean }): void
+export function writeSync(
+  path: PathLike, data: Data, options?: Omit<SaveOptions, 'signal'> | BufferEncoding,
+): void
 
 /** Creates a new file, complete and durable. An existing name is `EEXIST`, and keeps its file. */
 export function writeNew(
-  path: PathLike, data: Data, options?: { signal?: AbortSignal },
+  path: PathLike, data: Data, options?: Omit<SaveOptions, 'durable'> | BufferEncoding,
 ): Promise<void>
 /** Like `writeNew`, on the event loop's own thread. */
-export function writeNewSync(path: PathLike, data: Data): void
+export function writeNewSync(
+  path: PathLike, data: Data, options?: { encoding?: BufferEncoding } | BufferEncoding,
+): void
 
 /**
  * Copies a file to a name that must not exist yet, and returns the number of its bytes. The copy is
@@ -75,6 +83,8 @@ export function copySync(source: PathLike, target: PathLike): number
 export interface WriterOptions {
   /** `false`: at its end the file survives a crash of the process alone. Default: `true`. */
   durable?: boolean
+  /** Of text that is written without one. Default: `'utf8'`. */
+  encoding?: BufferEncoding
   /** Destroys the stream, and so abandons the file. */
   signal?: AbortSignal
   /** Permissions of a new file; of `replace`, also instead of the old file's. */
@@ -91,11 +101,14 @@ export interface ReplaceOptions extends WriterOptions {
 }
 
 export interface AppendOptions extends WriterOptions {
+  flags?: 'a'
   /** Makes bytes durable on the way. Default: `'no'`. */
   sync?: Sync
 }
 
-export interface CreateOptions extends ReplaceOptions, AppendOptions {
+export interface CreateOptions extends ReplaceOptions {
+  /** Makes bytes durable on the way. Default: `'no'`. */
+  sync?: Sync
   /** `false`: writes through the page cache. Default: `true`. */
   direct?: boolean
 }
@@ -128,6 +141,8 @@ export class Writer extends Writable {
   flush(): Promise<void>
   /** Waits until all earlier bytes survive a power loss, for `create` and `append`. */
   sync(): Promise<void>
+  /** `await using`: abandons the file at the end of its scope, unless it was committed. */
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 /**
@@ -135,11 +150,11 @@ export class Writer extends Writable {
  * a crash at any moment, the old file stays as it is; readers see the old content or the new.
  * Permissions, owner, attributes and symbolic links are kept.
  */
-export function replace(path: PathLike, options?: ReplaceOptions): Writer
+export function replace(path: PathLike, options?: ReplaceOptions | BufferEncoding): Writer
 /** Makes a stream into a new or emptied file. A crash before its end leaves any part of it. */
-export function create(path: PathLike, options?: CreateOptions): Writer
+export function create(path: PathLike, options?: CreateOptions | BufferEncoding): Writer
 /** Makes a stream that appends to a file. One process at a time: the file is locked. */
-export function append(path: PathLike, options?: AppendOptions): Writer
+export function append(path: PathLike, options?: AppendOptions | BufferEncoding): Writer
 
 export interface LogOptions {
   /**
@@ -228,6 +243,8 @@ export class Log {
   reader(options?: ReaderOptions): AsyncGenerator<Record, void, void>
   /** Ends the log: makes all records durable, and marks the log as closed. */
   close(): Promise<void>
+  /** `await using`: closes the log at the end of its scope. */
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 /** Opens the log in a folder, or makes both. One writer at a time. */

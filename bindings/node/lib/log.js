@@ -2,9 +2,11 @@
 
 // Logs: a promise for each record, answered by the event loop when the record is safe.
 
-const { bytes, call, native, pathBytes, raised, wait } = require('./native.js')
+const { bytes, call, checked, native, pathBytes, raised, wait } = require('./native.js')
 const { closed, opened } = require('./open.js')
 const { records } = require('./records.js')
+
+const OPTIONS = ['bufferBytes', 'buffers', 'format', 'mode', 'retainAge', 'retainBytes', 'segmentBytes', 'sync']
 
 /** Those with promises that are not answered: they are kept, whatever the program keeps. */
 const busy = new Set()
@@ -133,7 +135,8 @@ class Log {
     return { first: last - list.length + 1, last }
   }
 
-  wait(sequence, { durable = false } = {}) {
+  wait(sequence, options) {
+    const { durable = false } = checked(options, ['durable'])
     const { log } = this.#part
     return new Promise((resolve, reject) => this.#part.begin({
       append: (number) => {
@@ -167,7 +170,8 @@ class Log {
     return this.#part.log.stats()
   }
 
-  reader({ start = 0, follow = false, signal } = {}) {
+  reader(options) {
+    const { start = 0, follow = false, signal } = checked(options, ['follow', 'signal', 'start'])
     const { log } = this.#part
     return records((arrived) => log.reader(start, follow, arrived), signal)
   }
@@ -188,7 +192,8 @@ class Log {
   }
 }
 
-async function openLog(path, options = {}) {
+async function openLog(path, given) {
+  const options = checked(given, OPTIONS)
   const part = new Part(String(path))
   const [folder, answered] = [pathBytes(path), answering(new WeakRef(part))]
   part.log = await wait(() => native.openLog(folder, options, answered))

@@ -17,18 +17,38 @@ function load() {
 }
 
 /** Returns the bytes of content: of a view without a copy. */
-function bytes(data) {
+function bytes(data, encoding) {
   if (Buffer.isBuffer(data)) return data
-  if (typeof data === 'string') return Buffer.from(data)
+  if (typeof data === 'string') return Buffer.from(data, encoding)
   if (ArrayBuffer.isView(data)) return Buffer.from(data.buffer, data.byteOffset, data.byteLength)
   throw wrongType('data', 'a string, Buffer, TypedArray or DataView', data)
 }
 
 /** Returns the bytes of a path. */
 function pathBytes(path) {
-  if (path instanceof URL) return Buffer.from(fileURLToPath(path))
-  if (typeof path === 'string' || Buffer.isBuffer(path)) return Buffer.from(path)
-  throw wrongType('path', 'a string, Buffer or URL', path)
+  const name = path instanceof URL ? fileURLToPath(path) : path
+  if (typeof name !== 'string' && !Buffer.isBuffer(name)) {
+    throw wrongType('path', 'a string, Buffer or URL', path)
+  }
+  if (name.includes('\0')) throw wrongValue('The "path" argument must have no null bytes')
+  return Buffer.from(name)
+}
+
+/**
+ * Returns the options of a call. One that is not `known` is an error: left aside, it would change
+ * what is written. Text is an encoding, as for node:fs.
+ */
+function checked(options, known) {
+  if (typeof options === 'string') return checked({ encoding: options }, known)
+  for (const [name, value] of Object.entries(options ?? {})) {
+    if (value === undefined || known.includes(name)) continue
+    throw wrongValue(`unknown option "${name}": use ${known.join(', ')}`)
+  }
+  return options ?? {}
+}
+
+function wrongValue(text) {
+  return Object.assign(new TypeError(text), { code: 'ERR_INVALID_ARG_VALUE' })
 }
 
 function wrongType(name, right, value) {
@@ -42,7 +62,7 @@ function raised(failure) {
   if (kind === undefined) {
     const isArgument = status !== 'GenericFailure' && !status?.startsWith('ERR_')
     if (!isArgument) return failure
-    return Object.assign(new TypeError(message), { code: 'ERR_INVALID_ARG_VALUE' })
+    return wrongValue(message)
   }
   const code = getSystemErrorName(-errno)
   const error = new Error(`${code}: ${message}${path === null ? '' : `, '${path}'`}`)
@@ -70,4 +90,4 @@ async function wait(action) {
   }
 }
 
-module.exports = { bytes, call, native, pathBytes, raised, wait }
+module.exports = { bytes, call, checked, native, pathBytes, raised, wait, wrongValue }

@@ -2,7 +2,7 @@
 
 // Records of a log, read as they come.
 
-const { native, pathBytes, raised, wait } = require('./native.js')
+const { checked, native, pathBytes, raised, wait } = require('./native.js')
 
 /** Yields the records of the reader that `open` makes. The reader calls its argument. */
 async function * records(open, signal) {
@@ -28,7 +28,9 @@ async function * records(open, signal) {
   }
 }
 
-function readLog(path, { start = 0, since, follow = false, signal } = {}) {
+function readLog(path, options) {
+  const { start = 0, since, follow = false, signal } =
+    checked(options, ['follow', 'signal', 'since', 'start'])
   const folder = pathBytes(path)
   const time = since instanceof Date ? since.getTime() : since
   return records((arrived) => native.openRecords(folder, start, time, follow, arrived), signal)

@@ -2,36 +2,43 @@
 
 // Whole files by one call: saved and copied.
 
-const { bytes, call, native, pathBytes, wait } = require('./native.js')
+const { bytes, call, checked, native, pathBytes, wait } = require('./native.js')
 
-function how({ durable = true } = {}) {
+const SAVE = ['durable', 'encoding', 'signal']
+const NEW = ['encoding', 'signal']
+
+function how({ durable = true }) {
   return durable ? 'durable' : 'unflushed'
 }
 
-async function write(path, data, options = {}) {
-  options.signal?.throwIfAborted()
-  const [to, content] = [pathBytes(path), bytes(data)]
-  return wait(() => native.write(to, content, how(options)))
+async function write(path, data, options) {
+  const { encoding, signal, ...rest } = checked(options, SAVE)
+  signal?.throwIfAborted()
+  const [to, content] = [pathBytes(path), bytes(data, encoding)]
+  return wait(() => native.write(to, content, how(rest)))
 }
 
 function writeSync(path, data, options) {
-  const [to, content] = [pathBytes(path), bytes(data)]
-  call(() => native.writeSync(to, content, how(options)))
+  const { encoding, ...rest } = checked(options, SAVE)
+  const [to, content] = [pathBytes(path), bytes(data, encoding)]
+  call(() => native.writeSync(to, content, how(rest)))
 }
 
-async function writeNew(path, data, { signal } = {}) {
+async function writeNew(path, data, options) {
+  const { encoding, signal } = checked(options, NEW)
   signal?.throwIfAborted()
-  const [to, content] = [pathBytes(path), bytes(data)]
+  const [to, content] = [pathBytes(path), bytes(data, encoding)]
   return wait(() => native.write(to, content, 'new'))
 }
 
-function writeNewSync(path, data) {
-  const [to, content] = [pathBytes(path), bytes(data)]
+function writeNewSync(path, data, options) {
+  const { encoding } = checked(options, NEW)
+  const [to, content] = [pathBytes(path), bytes(data, encoding)]
   call(() => native.writeSync(to, content, 'new'))
 }
 
-async function copy(source, target, { signal } = {}) {
-  signal?.throwIfAborted()
+async function copy(source, target, options) {
+  checked(options, ['signal']).signal?.throwIfAborted()
   const [from, to] = [pathBytes(source), pathBytes(target)]
   return wait(() => native.copy(from, to))
 }

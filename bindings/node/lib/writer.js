@@ -4,11 +4,20 @@
 
 const { Writable } = require('node:stream')
 const { finished } = require('node:stream/promises')
-const { native, pathBytes, wait } = require('./native.js')
+const { checked, native, pathBytes, wait, wrongValue } = require('./native.js')
 const { closed, opened } = require('./open.js')
 
 /** Pieces that together are shorter become one: a reference to each costs more. */
 const JOINED_BYTES = 64 << 10
+
+/** The options and flags of each purpose. */
+const OPTIONS = ['durable', 'encoding', 'flags', 'highWaterMark', 'mode', 'signal']
+const KNOWN = {
+  replace: [...OPTIONS, 'sizeHint'],
+  create: [...OPTIONS, 'direct', 'sizeHint', 'sync'],
+  append: [...OPTIONS, 'sync'],
+}
+const FLAGS = { replace: ['w', 'wx'], create: ['w', 'wx'], append: ['a'] }
 
 /** The native part of a stream. */
 class Part {
@@ -38,11 +47,18 @@ class Writer extends Writable {
   #part = null
   #written
 
-  constructor(path, purpose, { durable = true, signal, highWaterMark, flags, ...options }) {
-    super({ signal, highWaterMark })
+  constructor(path, purpose, given) {
+    const { durable = true, signal, encoding, highWaterMark, flags, ...options } =
+      checked(given, KNOWN[purpose])
+    if (![undefined, ...FLAGS[purpose]].includes(flags)) {
+      throw wrongValue(`flags="${flags}": use "${FLAGS[purpose].join('" or "')}"`)
+    }
+    // Whatever throws is before this, which has the file opened in a later turn.
+    const to = pathBytes(path)
+    super({ signal, highWaterMark, defaultEncoding: encoding })
     this.path = path
     this.bytesWritten = 0
-    this.#to = pathBytes(path)
+    this.#to = to
     this.#purpose = purpose
     this.#durable = durable
     this.#options = { ...options, exclusive: flags === 'wx' }
@@ -109,6 +125,13 @@ class Writer extends Writable {
     return this.#after((writer) => writer.sync())
   }
 
+  /** Abandons the file, unless it was committed, and waits for that. */
+  async [Symbol.asyncDispose ?? Symbol('asyncDispose')]() {
+    if (this.closed) return
+    this.destroy()
+    await new Promise((resolve) => this.once('close', resolve))
+  }
+
   /** Calls the native part after all earlier writes. */
   async #after(action) {
     await new Promise((resolve, reject) => {
@@ -126,15 +149,15 @@ function settle(promise, callback, then = () => {}) {
   }, (error) => process.nextTick(callback, error))
 }
 
-function replace(path, options = {}) {
+function replace(path, options) {
   return new Writer(path, 'replace', options)
 }
 
-function create(path, options = {}) {
+function create(path, options) {
   return new Writer(path, 'create', options)
 }
 
-function append(path, options = {}) {
+function append(path, options) {
   return new Writer(path, 'append', options)
 }
 

@@ -19,7 +19,19 @@ async function main(): Promise<string> {
   const code = await wrote.writeNew('file', '').catch((error: WroteError) => error.code)
   // @ts-expect-error: a log has no such policy.
   await wrote.openLog('log', { sync: 'often' }).catch(() => {})
+  await text()
   return [written.bytes, survives, records.map(({ data }) => data.toString('utf8')), code].join()
+}
+
+/** Saves a text, and leaves another stream without a commit. */
+async function text(): Promise<void> {
+  await using log = await wrote.openLog('log2')
+  await log.append('closed by the end of its scope')
+  await using left = wrote.replace('file', { encoding: 'latin1' })
+  left.write('abandoned')
+  await wrote.write('file2', 'text', 'utf8')
+  // @ts-expect-error: there is no such option.
+  await wrote.write('file2', 'text', { durabel: false }).catch(() => {})
 }
 
 main().then(console.log)

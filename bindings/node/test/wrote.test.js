@@ -65,6 +65,52 @@ test('content is text or bytes of any kind', async () => {
   assert.equal(read(), 'by URL')
 })
 
+test('text has the encoding that was asked for', async () => {
+  const found = () => fs.readFileSync(file, 'latin1')
+  for (const options of ['latin1', { encoding: 'latin1' }]) {
+    await wrote.write(file, 'größe', options)
+    assert.equal(found(), 'größe')
+    wrote.writeSync(file, 'weiß', options)
+    assert.equal(found(), 'weiß')
+    const stream = wrote.replace(file, options)
+    stream.write('ü')
+    stream.write('ü', 'utf8')
+    await stream.commit()
+    assert.equal(found(), 'ü\u00c3\u00bc')
+  }
+})
+
+test('an unknown option is an error', async () => {
+  for (const action of [
+    () => wrote.write(file, '', { durabel: false }), () => wrote.writeNew(file, '', { durable: false }),
+    () => wrote.copy(file, file, { mode: 1 }), async () => wrote.replace(file, { start: 5 }),
+    async () => wrote.replace(file, { flags: 'a' }), async () => wrote.append(file, { sizeHint: 1 }),
+    () => wrote.openLog(file, { buffer_bytes: 1 }), async () => wrote.readLog(file, { from: 1 }),
+    () => wrote.write('a\0b', ''), async () => wrote.replace('a\0b'), async () => wrote.create(7), () => wrote.openLog('a\0b'),
+  ]) await assert.rejects(action, ({ code }) => /^ERR_INVALID_ARG_/.test(code))
+  assert.deepEqual(names(), [])
+  await wrote.write(file, '', null)
+  await wrote.append(file, { flags: 'a', mode: undefined }).commit()
+})
+
+test('a scope ends a stream and a log', async () => {
+  const dispose = Symbol.asyncDispose
+  if (dispose === undefined) return
+  fs.writeFileSync(file, 'old')
+  const left = wrote.replace(file)
+  left.write('half')
+  await left[dispose]()
+  assert.equal(read(), 'old')
+  const committed = wrote.replace(file)
+  committed.write('new')
+  await committed.commit()
+  await committed[dispose]()
+  const log = await wrote.openLog(`${file}-log`)
+  await log[dispose]()
+  assert.ok(log.closed)
+  assert.deepEqual([read(), names()], ['new', ['file', 'file-log']])
+})
+
 test('a new file never replaces one', async () => {
   await wrote.writeNew(file, '1')
   const exists = { code: 'EEXIST', errno: -17, path: file }

@@ -5,6 +5,7 @@ mod buffer;
 mod error;
 mod log;
 mod log_reader;
+mod path;
 mod reader;
 mod save;
 mod sync;

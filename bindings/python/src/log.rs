@@ -3,6 +3,7 @@
 use crate::buffer::{with_all_bytes, with_bytes};
 use crate::error::{raise, waiting};
 use crate::log_reader::LogReader;
+use crate::path::FsPath;
 use crate::sync::policy;
 use crate::waits::Waits;
 use pyo3::exceptions::PyValueError;
@@ -10,7 +11,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -34,7 +34,7 @@ impl Log {
     #[expect(clippy::too_many_arguments, reason = "they are named ones in Python")]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        path: FsPath,
         sync: Option<&Bound<'_, PyAny>>,
         format: &str,
         segment_bytes: Option<u64>,
@@ -68,7 +68,7 @@ impl Log {
         if let Some(permissions) = permissions {
             options = options.mode(permissions);
         }
-        let log = waiting(py, || options.open(path))?;
+        let log = waiting(py, || options.open(path.0))?;
         Ok(Log { log, is_closed: Arc::default(), waits: PyDict::new(py).unbind() })
     }
 

@@ -1,11 +1,11 @@
 //! `LogReader`: the records of a log in order, while any process writes it.
 
 use crate::error::{raise, waiting};
+use crate::path::FsPath;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -141,10 +141,10 @@ impl LogReader {
     /// not there yet.
     #[new]
     #[pyo3(signature = (path, start=0, *, follow=false))]
-    fn open(py: Python<'_>, path: PathBuf, start: u64, follow: bool) -> PyResult<LogReader> {
+    fn open(py: Python<'_>, path: FsPath, start: u64, follow: bool) -> PyResult<LogReader> {
         let open = || match follow {
-            true => wrote::LogReader::follow_new(path, start),
-            false => wrote::LogReader::open(path, start),
+            true => wrote::LogReader::follow_new(path.0, start),
+            false => wrote::LogReader::open(path.0, start),
         };
         waiting(py, open).map(|reader| LogReader::new(reader, follow, None))
     }

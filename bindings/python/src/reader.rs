@@ -2,11 +2,11 @@
 
 use crate::buffer::with_room;
 use crate::error::{raise, waiting};
+use crate::path::FsPath;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use wrote_bindings::from_io;
 
@@ -17,8 +17,8 @@ pub struct RawReader(Mutex<wrote::Reader>);
 #[pymethods]
 impl RawReader {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<RawReader> {
-        waiting(py, || wrote::Reader::open(path)).map(|reader| RawReader(Mutex::new(reader)))
+    fn new(py: Python<'_>, path: FsPath) -> PyResult<RawReader> {
+        waiting(py, || wrote::Reader::open(path.0)).map(|reader| RawReader(Mutex::new(reader)))
     }
 
     fn readinto(&self, py: Python<'_>, room: &Bound<'_, PyAny>) -> PyResult<usize> {

@@ -2,9 +2,9 @@
 
 use crate::buffer::with_bytes;
 use crate::error::waiting;
+use crate::path::FsPath;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use std::path::PathBuf;
 
 /// Replaces the content of the file at `path`, or creates the file. `str` is written as UTF-8.
 ///
@@ -18,14 +18,14 @@ use std::path::PathBuf;
 #[pyo3(signature = (path, data, *, durable=true))]
 pub fn write(
     py: Python<'_>,
-    path: PathBuf,
+    path: FsPath,
     data: &Bound<'_, PyAny>,
     durable: bool,
 ) -> PyResult<()> {
     content(data, |bytes| {
         waiting(py, || match durable {
-            true => wrote::write(path, bytes),
-            false => wrote::write_unflushed(path, bytes),
+            true => wrote::write(path.0, bytes),
+            false => wrote::write_unflushed(path.0, bytes),
         })
     })
 }
@@ -33,15 +33,15 @@ pub fn write(
 /// Creates a new file at `path` with this content, complete and durable. An existing name is a
 /// `FileExistsError`, and its file keeps its content.
 #[pyfunction]
-pub fn write_new(py: Python<'_>, path: PathBuf, data: &Bound<'_, PyAny>) -> PyResult<()> {
-    content(data, |bytes| waiting(py, || wrote::write_new(path, bytes)))
+pub fn write_new(py: Python<'_>, path: FsPath, data: &Bound<'_, PyAny>) -> PyResult<()> {
+    content(data, |bytes| waiting(py, || wrote::write_new(path.0, bytes)))
 }
 
 /// Copies the file `source` to `target`, which must not exist yet, and returns the number of its
 /// bytes. The copy is durable when this returns, and has its name only once it is whole.
 #[pyfunction]
-pub fn copy(py: Python<'_>, source: PathBuf, target: PathBuf) -> PyResult<u64> {
-    waiting(py, || wrote::copy(source, target)).map(|copied| copied.bytes)
+pub fn copy(py: Python<'_>, source: FsPath, target: FsPath) -> PyResult<u64> {
+    waiting(py, || wrote::copy(source.0, target.0)).map(|copied| copied.bytes)
 }
 
 fn content<T>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8]) -> PyResult<T>) -> PyResult<T> {

@@ -2,13 +2,13 @@
 
 use crate::buffer::with_bytes;
 use crate::error::{raise, waiting};
+use crate::path::FsPath;
 use crate::sync::policy;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyString;
 use std::io::{Seek, SeekFrom, Write};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wrote::Error;
@@ -98,7 +98,7 @@ impl RawWriter {
     #[expect(clippy::too_many_arguments, reason = "the package alone calls it")]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        path: FsPath,
         purpose: &str,
         permissions: Option<u32>,
         sync: Option<&Bound<'_, PyAny>>,
@@ -123,7 +123,7 @@ impl RawWriter {
         if text && direct {
             options = options.bs(TEXT_BYTES);
         }
-        let writer = Collected::new(waiting(py, || options.open(path))?, sync);
+        let writer = Collected::new(waiting(py, || options.open(path.0))?, sync);
         let (is_forked, is_forgotten) = (AtomicBool::new(false), AtomicBool::new(false));
         Ok(RawWriter { writer: Mutex::new(writer), is_forked, is_forgotten })
     }

@@ -1,9 +1,13 @@
 """Tests of the package, by its installed files."""
 
+import ast
 import asyncio
+import codecs
+import contextlib
 import csv
 import errno
 import gc
+import inspect
 import io
 import json
 import os
@@ -49,6 +53,26 @@ class Saves(InFolder):
             self.assertEqual(self.path.read_bytes(), found)
         wrote.write(str(self.path), b"1", durable=False)
         self.assertEqual(self.path.read_bytes(), b"1")
+
+    def test_paths_are_those_of_open(self):
+        name = os.fsdecode(b"\xff")
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, "/")
+        for path in ["file", b"file", Path("file"), name, b"\xff"]:
+            wrote.write(path, "1")
+            with wrote.replace(path) as file:
+                file.write("2")
+            with wrote.reader(path) as file:
+                self.assertEqual(file.read(), b"2")
+            wrote.open_log(os.fsencode(path) + b"-log").close()
+            self.assertEqual(list(wrote.read_log(os.fsencode(path) + b"-log")), [])
+        self.assertEqual(self.names(), ["file", "file-log", name, name + "-log"])
+        for call in [wrote.write, wrote.write_new, wrote.copy]:
+            for wrong, error in [("a\0b", ValueError), (7, TypeError)]:
+                self.assertRaises(error, call, wrong, "content")
+        for call in [wrote.replace, wrote.reader, wrote.open_log, wrote.read_log]:
+            for wrong, error in [("a\0b", ValueError), (7, TypeError)]:
+                self.assertRaises(error, call, wrong)
 
     def test_a_new_file_never_replaces_one(self):
         wrote.write_new(self.path, b"1")
@@ -118,6 +142,36 @@ class Files(InFolder):
             file.write("\udcff")
         self.assertEqual(self.path.read_text(), "old")
         self.assertEqual(self.names(), ["file"])
+
+    def test_an_exception_leaves_the_old_file_whatever_closes_it_first(self):
+        self.path.write_text("old")
+        wraps = [lambda file: io.TextIOWrapper(file, "utf-8"), io.BufferedWriter,
+                 codecs.getwriter("utf-8"), contextlib.closing]
+        for wrap in wraps:
+            with self.assertRaises(KeyError), wrote.replace(self.path, "wb") as file:
+                with wrap(file):
+                    file.write(b"half")
+                    raise KeyError
+            self.assertEqual(self.path.read_text(), "old")
+        for how in [{}, {"encoding": "latin-1"}]:
+            with self.assertRaises(KeyError), wrote.replace(self.path, **how) as file:
+                with contextlib.closing(file):
+                    file.write("half")
+                    raise KeyError
+            self.assertEqual(self.path.read_text(), "old")
+        self.assertEqual(self.names(), ["file"])
+        # Handled inside the `with`: the file is whole.
+        with wrote.replace(self.path, "wb") as file:
+            with contextlib.suppress(KeyError), io.TextIOWrapper(file) as wrapped:
+                wrapped.write("new")
+                raise KeyError
+        self.assertEqual(self.path.read_text(), "new")
+        try:
+            raise KeyError
+        except KeyError:
+            with wrote.replace(self.path, "wb") as file, io.TextIOWrapper(file) as wrapped:
+                wrapped.write("newer")
+        self.assertEqual(self.path.read_text(), "newer")
 
     def test_every_encoding_and_line_end_is_that_of_open(self):
         other = self.folder / "other"
@@ -515,6 +569,41 @@ class Logs(InFolder):
             with self.assertRaises(wrote.Refused):
                 log.append(b"two\nlines")
         self.assertEqual([one.data for one in wrote.read_log(self.folder / "lines")], [b"one"])
+
+
+class Types(unittest.TestCase):
+    """The stubs, `__init__.pyi`."""
+
+    def test_the_types_name_what_is_there(self):
+        stubs = ast.parse(Path(wrote.__file__).with_suffix(".pyi").read_text())
+        named = {one.name: one for one in stubs.body
+                 if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
+        there = {name for name, value in vars(wrote).items()
+                 if not name.startswith("_") and not inspect.ismodule(value)}
+        self.assertEqual(set(named) - {"Stats"}, there)
+        for name, stub in named.items():
+            if isinstance(stub, ast.FunctionDef):
+                self.is_signature(getattr(wrote, name), stub)
+                continue
+            own = [one for one in stub.body if isinstance(one, ast.FunctionDef)]
+            for method in own:
+                found = getattr(getattr(wrote, name), method.name)
+                if not method.decorator_list and not method.name.startswith("__"):
+                    self.is_signature(found, method)
+        stats = [one.target.id for one in named["Stats"].body]
+        with tempfile.TemporaryDirectory() as folder, wrote.open_log(folder) as log:
+            self.assertEqual(set(stats), set(log.stats()))
+
+    def is_signature(self, function, stub):
+        found = inspect.signature(function).parameters.values()
+        if any(one.kind == one.VAR_KEYWORD for one in found):
+            return
+        names = [one.arg for one in stub.args.args + stub.args.kwonlyargs]
+        if stub.name not in ("create", "append", "replace"):
+            self.assertEqual(names, [one.name for one in found], stub.name)
+        else:
+            # The stub of its last, binary, form takes no encoding.
+            self.assertLessEqual(set(names), {one.name for one in found}, stub.name)
 
 
 if __name__ == "__main__":

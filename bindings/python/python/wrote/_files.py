@@ -4,6 +4,7 @@ import codecs
 import io
 import locale
 import os
+import sys
 
 from . import _open
 from ._wrote import RawReader, RawWriter
@@ -21,6 +22,7 @@ def replace(path, mode="w", *, encoding=None, errors=None, newline=None, durable
     content survives a power loss; with durable=False a crash of the process alone.
 
     `mode` is "w" for text or "wb" for bytes; "x" and "xb" make an existing name a FileExistsError.
+    That holds too where another object, such as a TextIOWrapper, closes the file inside the `with`.
     `encoding`, `errors` and `newline` are those of open(). The new file gets the old one's
     permissions, owner and attributes, or `permissions`; symbolic links are followed and kept. With
     `size_hint` that many bytes are reserved at once.
@@ -89,11 +91,29 @@ def _file(path, mode, purpose, letters, encoding, errors, newline, *, durable, p
 class _Ending:
     """The ends of a file: closed by `with`, abandoned, or left to the garbage collector."""
 
+    #: Inside a `with`: the exception that was being handled where it began.
+    _outside = ()
+    #: An exception left a `with` inside the file's own, and closed the file.
+    _is_left = False
+
+    def __enter__(self):
+        self._outside = (sys.exception(),)
+        return super().__enter__()
+
     def __exit__(self, kind, value, traceback):
-        if kind is None:
-            self.close()
-        else:
+        self._outside, self._is_left = (), False
+        if kind is not None:
             self.abandon()
+        elif not self.closed:
+            self.finish()
+
+    def close(self):
+        """Like finish(); does nothing where the file has ended. While an exception leaves a `with`
+        inside the file's own, as that of a TextIOWrapper, it leaves the decision to the own one."""
+        if self._outside and sys.exception() not in (None, *self._outside):
+            self._is_left = True
+        if not self.closed and not self._is_left:
+            self.finish()
 
     def __del__(self):
         """Does nothing: that of io would close it, and so put half a file in place."""
@@ -140,11 +160,6 @@ class Writer(_Ending, io.BufferedIOBase):
         self.closed = True
         _open.closed(self)
         return self._raw.finish(self._durable)
-
-    def close(self):
-        """Like finish(); does nothing where the file has ended."""
-        if not self.closed:
-            self.finish()
 
     def abandon(self):
         """Ends without writing the rest. The old file of replace() stays, and a file that create()
@@ -215,9 +230,6 @@ class TextWriter(_Ending, io.TextIOBase):
     def finish(self):
         return self._binary.finish()
 
-    def close(self):
-        self._binary.close()
-
     def abandon(self):
         self._binary.abandon()
 
@@ -240,10 +252,6 @@ class EncodedWriter(_Ending, io.TextIOWrapper):
             self.abandon()
             raise
         return self.buffer.finish()
-
-    def close(self):
-        if not self.closed:
-            self.finish()
 
     def abandon(self):
         self.buffer.abandon()
