@@ -184,8 +184,20 @@ fn languages(folder: &Path) -> Result<Outcome, Failure> {
     let mut environment = libwrote(folder)?.to_vec();
     environment.push(("PYTHONPATH", folder.to_owned()));
     environment.push(("NODE_PATH", folder.join("node_modules")));
-    check_added(&folders, &environment)
+    check_added(&folders, &LANGUAGES, &environment)
 }
+
+/// The rows of `wrote langs` by the packages: a folder each, and records of tasks beside what one
+/// writes by hand.
+const LANGUAGES: [&str; 7] = [
+    "python-wrote",
+    "python-log",
+    "python-log-by-hand",
+    "node-wrote",
+    "node-log",
+    "node-log-by-hand",
+    "c-wrote",
+];
 
 /// Puts libwrote into `folder`. Returns the environment in which compilers and programs find it.
 fn libwrote(folder: &Path) -> Result<[(&'static str, PathBuf); 4], Failure> {

@@ -38,16 +38,15 @@ pub fn check(missing: Missing) -> Result<Outcome, Failure> {
     Ok(Outcome::Tests(judge(&document, missing)))
 }
 
-/// Runs only the languages in `folders`, which must work, in this environment.
+/// Runs only the languages `ids` in `folders`, which must work, in this environment.
 pub fn check_added(
     folders: &[PathBuf],
+    ids: &[&str],
     environment: &[(&str, PathBuf)],
 ) -> Result<Outcome, Failure> {
-    let ids = folders.iter().filter_map(|folder| folder.file_name()?.to_str());
-    let only = ids.clone().collect::<Vec<_>>().join(",");
     let document = measured(|command| {
         folders.iter().for_each(|folder| _ = command.arg("--add").arg(folder));
-        command.args(["--only", &only]).envs(environment.iter().cloned())
+        command.args(["--only", &ids.join(",")]).envs(environment.iter().cloned())
     })?;
     let mut counts = Counts::default();
     for id in ids {

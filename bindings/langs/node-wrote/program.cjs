@@ -7,6 +7,8 @@
 // its name.
 
 const { once } = require('node:events')
+const fs = require('node:fs')
+const { dirname } = require('node:path')
 const wrote = require('wrote')
 
 async function write(file, count, piece) {
@@ -37,6 +39,71 @@ async function appendLines(path, line, count) {
   return line.length * count
 }
 
+/** A file that is written and flushed for all records that came during its last flush. */
+class ByHand {
+  waiting = []
+  isFlushing = false
+
+  static async open(path) {
+    const log = new ByHand()
+    log.file = await fs.promises.open(path, 'ax')
+    const folder = await fs.promises.open(dirname(path))
+    await folder.sync()
+    await folder.close()
+    return log
+  }
+
+  append(line) {
+    return new Promise((resolve, reject) => {
+      this.waiting.push({ line, resolve, reject })
+      if (!this.isFlushing) this.flush()
+    })
+  }
+
+  async flush() {
+    this.isFlushing = true
+    // The others of this turn are part of the first batch.
+    await null
+    while (this.waiting.length > 0) {
+      const batch = this.waiting
+      this.waiting = []
+      try {
+        await this.file.write(batch.map(({ line }) => `${line}\n`).join(''))
+        await this.file.datasync()
+        for (const { resolve } of batch) resolve()
+      } catch (error) {
+        for (const { reject } of batch) reject(error)
+      }
+      // Their tasks append again before the next batch begins.
+      await new Promise(setImmediate)
+    }
+    this.isFlushing = false
+  }
+
+  close() {
+    return this.file.close()
+  }
+}
+
+async function log(path, line, count) {
+  const isByHand = process.argv[6] === 'by-hand'
+  const log = await (isByHand ? ByHand.open(path) : wrote.openLog(`${path}.log`, { format: 'lines' }))
+  let left = count
+  const task = async () => {
+    while (left-- > 0) await log.append(line)
+  }
+  await Promise.all(Array.from({ length: 64 }, task))
+  await log.close()
+  return (line.length + 1) * count
+}
+
+/** Puts the file of a log in the place where its lines are checked. */
+function takeOut(path) {
+  const [name] = fs.readdirSync(`${path}.log`).filter((name) => name !== 'lock')
+  fs.renameSync(`${path}.log/${name}`, path)
+  fs.rmSync(`${path}.log`, { recursive: true })
+}
+
 const letters = (size) => 'abcdefghijklmnopqrstuvwxyz'.repeat(size / 26 + 1).slice(0, size)
 
 async function main() {
@@ -47,6 +114,7 @@ async function main() {
     save: () => [save, letters(size), count],
     'save-sync': () => [saveSync, letters(size), count],
     lines: () => [appendLines, `${letters(size - 1)}\n`, 1],
+    log: () => [log, letters(size - 1), 1],
   }[task]()
   const elapsed_ns = []
   let bytes
@@ -56,6 +124,7 @@ async function main() {
     if (bytes instanceof Promise) bytes = await bytes
     elapsed_ns.push(Number(process.hrtime.bigint() - begin))
   }
+  if (fs.existsSync(`${path}.log`)) takeOut(path)
   console.log(JSON.stringify({ elapsed_ns, bytes }))
 }
 

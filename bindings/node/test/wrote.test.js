@@ -415,6 +415,29 @@ test('a forgotten stream is abandoned and a forgotten log is closed, with a warn
   assert.deepEqual([read(), names()], ['old', ['file', 'log']])
 })
 
+test('exceptions of the program pass through', async () => {
+  const log = await wrote.openLog(`${file}-log`)
+  const records = function * () {
+    yield '1'
+    throw new RangeError('own')
+  }
+  await assert.rejects(log.appendAll(records()), RangeError)
+  const answers = [0, 1, 2].map((number) => log.append('x').then((sequence) => {
+    if (number === 1) throw new RangeError('own')
+    return sequence
+  }))
+  assert.deepEqual((await Promise.allSettled(answers)).map(({ value }) => value), [0, undefined, 2])
+  assert.equal(await log.append('y'), 3)
+  await log.close()
+  fs.writeFileSync(file, 'old')
+  const said = run(`
+    const stream = wrote.replace('file')
+    stream.write('half', () => { throw new RangeError('own') })`, 1)
+  assert.match(said, /RangeError: own/)
+  assert.match(said, /file: not replaced/)
+  assert.deepEqual([read(), names()], ['old', ['file', 'file-log']])
+})
+
 test('promises of a forgotten log are answered', () => {
   run(`
     const turn = () => new Promise((resolve) => setImmediate(resolve))

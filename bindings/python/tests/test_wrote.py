@@ -550,6 +550,29 @@ class Logs(InFolder):
 
         asyncio.run(tasks())
 
+    def test_exceptions_of_the_program_pass_through(self):
+        def records():
+            yield b"1"
+            raise KeyError
+
+        class Place:
+            def __fspath__(self):
+                raise KeyError
+
+        async def tasks():
+            said = []
+            asyncio.get_running_loop().set_exception_handler(lambda _, how: said.append(how))
+            tickets = [asyncio.ensure_future(self.as_task(self.log.append(b"x"))) for _ in range(9)]
+            tickets[4].add_done_callback(lambda _: 1 / 0)
+            self.assertEqual(await asyncio.gather(*tickets), list(range(9)))
+            self.assertEqual(await self.log.append(b"y"), 9)
+            self.assertEqual([type(how["exception"]) for how in said], [ZeroDivisionError])
+
+        self.assertRaises(KeyError, self.log.append_all, records())
+        self.assertRaises(KeyError, wrote.write, Place(), b"")
+        self.assertEqual(self.log.next_sequence, 0)
+        asyncio.run(tasks())
+
     async def as_task(self, ticket):
         return await ticket
 

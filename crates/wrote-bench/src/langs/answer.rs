@@ -17,7 +17,7 @@ const BYTES_PER_S_MAX: f64 = 1e12;
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Answer {
-    /// Each timing, by the program's monotonic clock: COUNT of them, or one for `lines`.
+    /// Each timing, by the program's monotonic clock: COUNT of them, or one for lines.
     pub elapsed_ns: Vec<u64>,
     /// The file bytes of one timing.
     pub bytes: u64,

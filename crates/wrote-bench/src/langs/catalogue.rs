@@ -243,7 +243,8 @@ fn language(entry: &Entry, variant: &Variant, found: &Result<Tools, String>) -> 
 impl Candidate {
     pub(super) fn does(&self, task: Task) -> bool {
         let tasks = &self.variant.tasks;
-        tasks.is_empty() || tasks.iter().any(|does| does == task.as_str())
+        let is_named = tasks.iter().any(|does| does == task.as_str());
+        is_named || (tasks.is_empty() && task != Task::Log)
     }
 }
 

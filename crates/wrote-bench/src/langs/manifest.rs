@@ -80,7 +80,7 @@ pub(crate) struct Variant {
     /// Arguments after the workload's that select this variant.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// The tasks that it supports, by first argument; all if empty.
+    /// The tasks that it supports, by first argument; if empty, all but `log`.
     #[serde(default, deserialize_with = "checked::tasks")]
     pub tasks: Vec<String>,
 }

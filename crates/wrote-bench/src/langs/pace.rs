@@ -24,7 +24,7 @@ pub(super) fn share_of_table(left: Duration, tables: &[(Table, usize)]) -> Durat
     let weight = |(table, programs): &(Table, usize)| {
         let of_run = match table.task {
             Task::BytesWrite | Task::BytesRead => 2.0,
-            Task::Save | Task::SaveSync | Task::Lines => 1.0,
+            Task::Save | Task::SaveSync | Task::Lines | Task::Log => 1.0,
         };
         if table.in_time { of_run * f64::from(table.runs) * *programs as f64 } else { 0.0 }
     };
@@ -125,7 +125,7 @@ fn first(task: Task) -> u64 {
     match task {
         Task::BytesWrite | Task::BytesRead => FIRST_BYTES,
         Task::Save | Task::SaveSync => FIRST_SAVES,
-        Task::Lines => FIRST_LINES,
+        Task::Lines | Task::Log => FIRST_LINES,
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
         fn run(self, of: &Table) -> (f64, f64) {
             let own_s = match of.task {
                 Task::BytesWrite | Task::BytesRead => of.size as f64 / 1e6 * self.mb_s,
-                Task::Lines => (of.size * of.count) as f64 / 1e6 * self.mb_s / 50.0,
+                Task::Lines | Task::Log => (of.size * of.count) as f64 / 1e6 * self.mb_s / 50.0,
                 Task::Save | Task::SaveSync => of.count as f64 * self.save_s,
             };
             // The file is checked at 2 GB/s.

@@ -159,7 +159,7 @@ pub(super) fn written_bytes(table: &Table, programs: usize) -> u64 {
     match table.task {
         // Written once. A program that modifies it violates the protocol.
         Task::BytesRead => files_bytes(table),
-        Task::BytesWrite | Task::Lines | Task::Save | Task::SaveSync => {
+        Task::BytesWrite | Task::Save | Task::SaveSync | Task::Lines | Task::Log => {
             let times = if table.task.is_save() { table.count } else { 1 };
             file.saturating_mul(times)
                 .saturating_add(before)
@@ -197,6 +197,8 @@ pub(super) fn usual(table: &Table) -> Duration {
         Task::Save => USUAL_SAVE_NS,
         Task::SaveSync => USUAL_SAVE_NS + USUAL_FLUSH_NS,
         Task::Lines => USUAL_LINE_NS,
+        // A flush for a line of each task.
+        Task::Log => USUAL_FLUSH_NS / 64,
     };
     BESIDE + Duration::from_nanos(each_ns.saturating_mul(table.count))
 }

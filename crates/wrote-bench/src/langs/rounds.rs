@@ -287,7 +287,8 @@ impl Crew<'_> {
             _ => None,
         };
         let mut workloads = Vec::new();
-        for table in 0..self.tables.len() {
+        let is_done = |&table: &usize| self.programs(&self.tables[table]) > 0;
+        for table in (0..self.tables.len()).filter(is_done) {
             let runs = self.runs(&self.tables[table]);
             self.expect(&mut reporter.ticker, runs, (number, table + 1));
             if self.is_late(number, table)? {

@@ -15,11 +15,13 @@ pub enum Kind {
     Save,
     /// Short lines appended.
     Lines,
+    /// Short lines appended by tasks, each line durable before its task's next.
+    Log,
 }
 
 impl Kind {
     /// All workloads, in run order.
-    pub const ALL: [Kind; 3] = [Kind::Bytes, Kind::Save, Kind::Lines];
+    pub const ALL: [Kind; 4] = [Kind::Bytes, Kind::Save, Kind::Lines, Kind::Log];
 }
 
 /// The length of a line including its line feed.
@@ -45,11 +47,14 @@ pub(crate) enum Task {
     SaveSync,
     /// `lines PATH SIZE COUNT`: appends COUNT lines of SIZE bytes.
     Lines,
+    /// `log PATH SIZE COUNT`: COUNT lines of SIZE bytes in a new file, by 64 tasks that each wait
+    /// until a line is durable before the next. Only by programs that name it.
+    Log,
 }
 
 impl Task {
-    pub(crate) const ALL: [Task; 5] =
-        [Task::BytesWrite, Task::BytesRead, Task::Save, Task::SaveSync, Task::Lines];
+    pub(crate) const ALL: [Task; 6] =
+        [Task::BytesWrite, Task::BytesRead, Task::Save, Task::SaveSync, Task::Lines, Task::Log];
 
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -58,6 +63,7 @@ impl Task {
             Task::Save => "save",
             Task::SaveSync => "save-sync",
             Task::Lines => "lines",
+            Task::Log => "log",
         }
     }
 
@@ -110,7 +116,7 @@ fn tables_of(kind: Kind, request: &Request) -> Vec<Table> {
         let in_time = match kind {
             Kind::Bytes => request.size_bytes.is_none(),
             Kind::Save => request.saves.is_none(),
-            Kind::Lines => request.lines.is_none(),
+            Kind::Lines | Kind::Log => request.lines.is_none(),
         };
         Table { task, size, count, runs, cold: false, in_time }
     };
@@ -127,6 +133,7 @@ fn tables_of(kind: Kind, request: &Request) -> Vec<Table> {
             of(Task::Save).chain(of(Task::SaveSync)).collect()
         }
         Kind::Lines => vec![table(Task::Lines, LINE_BYTES, lines, request.runs)],
+        Kind::Log => vec![table(Task::Log, LINE_BYTES, lines, request.runs)],
     }
 }
 
@@ -137,7 +144,7 @@ impl Table {
             Task::BytesRead if self.cold => "bytes/read-cold".into(),
             Task::BytesRead => "bytes/read".into(),
             Task::Save | Task::SaveSync => format!("{}/{}", self.task.as_str(), self.size),
-            Task::Lines => "lines".into(),
+            Task::Lines | Task::Log => self.task.as_str().into(),
         }
     }
 
@@ -156,6 +163,7 @@ impl Table {
                 format!("a text of {size} characters saved {count} times, each time synced")
             }
             Task::Lines => format!("{count} lines of {size} bytes appended to a file"),
+            Task::Log => format!("{count} lines of {size} bytes by 64 tasks, each line durable"),
         }
     }
 
@@ -182,6 +190,10 @@ impl Table {
                     "as many lines of {size} bytes {share}, {count} at most, appended to a file"
                 )
             }
+            Task::Log => format!(
+                "as many lines of {size} bytes {share}, {count} at most, by 64 tasks, each line \
+                 durable"
+            ),
         }
     }
 
@@ -203,13 +215,17 @@ impl Table {
         matches!(self.task, Task::BytesWrite | Task::BytesRead)
     }
 
-    /// Returns the number of timings in an answer; `lines` has one.
+    /// Returns the number of timings in an answer; lines are timed once.
     pub(super) fn timings(&self) -> u64 {
-        if self.task == Task::Lines { 1 } else { self.count }
+        if self.is_of_lines() { 1 } else { self.count }
     }
 
     pub(super) fn timing_bytes(&self) -> u64 {
-        if self.task == Task::Lines { self.size.saturating_mul(self.count) } else { self.size }
+        if self.is_of_lines() { self.size.saturating_mul(self.count) } else { self.size }
+    }
+
+    fn is_of_lines(&self) -> bool {
+        matches!(self.task, Task::Lines | Task::Log)
     }
 
     pub(super) fn run_bytes(&self) -> u64 {
@@ -222,9 +238,10 @@ impl Table {
         let (head, pattern) = match self.task {
             Task::BytesWrite | Task::BytesRead => (Vec::new(), (0..=255).collect()),
             Task::Save | Task::SaveSync => (Vec::new(), letters(26, b'a').collect()),
-            Task::Lines => {
+            Task::Lines | Task::Log => {
                 let line = letters(self.size.saturating_sub(1), b'a').chain([b'\n']);
-                (FIRST_LINE.to_vec(), line.collect())
+                let head = if self.task == Task::Lines { FIRST_LINE } else { &[] };
+                (head.to_vec(), line.collect())
             }
         };
         Content { head, pattern, body_bytes: self.timing_bytes() }
@@ -234,7 +251,7 @@ impl Table {
     /// the new one's length and other letters, so that a missing save is detected.
     pub(super) fn before(&self) -> Option<Content> {
         match self.task {
-            Task::BytesWrite => None,
+            Task::BytesWrite | Task::Log => None,
             Task::BytesRead => Some(self.content()),
             Task::Save | Task::SaveSync => {
                 Some(Content { pattern: (b'A'..=b'Z').collect(), ..self.content() })
@@ -258,16 +275,16 @@ impl Table {
     /// Returns where the bytes are when the clock stops, for the result.
     pub(super) fn cache(&self) -> Cache {
         match self.task {
-            Task::SaveSync => Cache::Synced,
+            Task::SaveSync | Task::Log => Cache::Synced,
             _ if self.cold => Cache::Dropped,
             _ => Cache::PageCache,
         }
     }
 
     /// Returns what the bytes survive then (M3); `None` for reads. A save replaces a text whose
-    /// name is durable already, so syncing the file is enough.
+    /// name is durable already, so syncing the file is enough; a log syncs its name itself.
     pub(super) fn survives(&self, target: &Target) -> Option<Survives> {
-        let written = Survives::of_write(self.task == Task::SaveSync, false);
+        let written = Survives::of_write(self.cache() == Cache::Synced, false);
         (self.task != Task::BytesRead).then(|| target.survives(written))
     }
 }
@@ -303,6 +320,7 @@ mod tests {
             "save-sync/2000",
             "save-sync/10000",
             "lines",
+            "log",
         ];
         assert_eq!(names(&request()), all);
         let workloads = vec![Kind::Lines, Kind::Bytes, Kind::Lines];
@@ -334,18 +352,21 @@ mod tests {
 
     #[test]
     fn lines_are_one_timing_and_each_save_is_one() {
-        let (lines, saves) = (table(Task::Lines, 64, 1000), table(Task::Save, 500, 1000));
-        assert_eq!((lines.timings(), lines.timing_bytes(), lines.run_bytes()), (1, 64_000, 64_000));
+        let saves = table(Task::Save, 500, 1000);
+        for lines in [Task::Lines, Task::Log].map(|task| table(task, 64, 1000)) {
+            let bytes = (lines.timings(), lines.timing_bytes(), lines.run_bytes());
+            assert_eq!(bytes, (1, 64_000, 64_000));
+            assert_eq!(lines.content().pattern.len(), 64);
+            assert_eq!(lines.content().pattern.last(), Some(&b'\n'));
+        }
         assert_eq!(
             (saves.timings(), saves.timing_bytes(), saves.run_bytes()),
             (1000, 500, 500_000)
         );
-        assert_eq!(lines.content().pattern.len(), 64);
-        assert_eq!(lines.content().pattern.last(), Some(&b'\n'));
     }
 
     #[test]
-    fn only_a_save_that_syncs_survives_more_than_a_crash_of_its_process() {
+    fn only_what_is_synced_survives_more_than_a_crash_of_its_process() {
         // M3
         let disk = place(1 << 40, 1 << 39);
         let mut memory = place(1 << 30, 1 << 29);
@@ -353,9 +374,10 @@ mod tests {
         for task in [Task::BytesWrite, Task::Save, Task::Lines] {
             assert_eq!(table(task, 64, 1).survives(&disk), Some(Survives::ProcessCrash));
         }
-        let synced = table(Task::SaveSync, 64, 1);
-        assert!(synced.survives(&disk) > Some(Survives::ProcessCrash));
-        assert_eq!(synced.survives(&memory), Some(Survives::ProcessCrash));
+        for synced in [Task::SaveSync, Task::Log].map(|task| table(task, 64, 1)) {
+            assert!(synced.survives(&disk) > Some(Survives::ProcessCrash));
+            assert_eq!(synced.survives(&memory), Some(Survives::ProcessCrash));
+        }
         assert_eq!(table(Task::BytesRead, 64, 1).survives(&disk), None);
     }
 }

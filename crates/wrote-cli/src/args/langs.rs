@@ -36,7 +36,8 @@ pub struct LangsArgs {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', value_parser = words([
         ("bytes", "Bytes written one at a time, and read one at a time", Kind::Bytes),
         ("save", "A short text saved again and again, with and without sync", Kind::Save),
-        ("lines", "Short lines appended", Kind::Lines)
+        ("lines", "Short lines appended", Kind::Lines),
+        ("log", "Lines by 64 tasks, each durable; by languages of --add", Kind::Log)
     ]))]
     pub workloads: Vec<Kind>,
 

@@ -228,7 +228,8 @@ fn a_program_does_its_tasks() {
     let does = |variant: Variant, task| {
         Candidate { entry: entry.clone(), variant, tools: tools.clone() }.does(task)
     };
-    assert!(does(put.clone(), Task::BytesWrite) && does(put, Task::Lines));
+    assert!(does(put.clone(), Task::BytesWrite) && does(put.clone(), Task::Lines));
+    assert!(!does(put, Task::Log));
     assert!(does(get.clone(), Task::BytesRead) && !does(get, Task::BytesWrite));
 }
 

@@ -20,9 +20,10 @@ write() { cp "$F/$1-$3" "$2"; }
 case $1 in
     bytes-write | save | save-sync) write "$@" ;;
     lines) cat "$F/lines-$3" >> "$2" ;;
+    log) cat "$F/log-$3" > "$2" ;;
 esac
 bytes=$3 times=$4
-test $1 = lines && bytes=$(($3 * $4)) times=1
+case $1 in lines | log) bytes=$(($3 * $4)) times=1 ;; esac
 test $1 = bytes-read && bytes=$(($(wc -c < "$2")))
 elapsed=${elapsed:-1000}
 list=$elapsed
