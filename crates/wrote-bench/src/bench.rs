@@ -278,14 +278,19 @@ fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Box<dyn Pla
     Ok(planned)
 }
 
-/// Makes the trial run if a plan's amounts depend on it. Returns the bytes written.
+/// Makes the trial run if a plan's amounts depend on it, and the plans' own. Returns the bytes
+/// written.
 fn try_out(planned: &mut [Box<dyn Plan>], site: &Site, request: &Request) -> Result<u64, Error> {
-    if !planned.iter().any(|plan| plan.wants_trial()) {
-        return Ok(0);
+    let mut written_bytes = 0;
+    if planned.iter().any(|plan| plan.wants_trial()) {
+        let (trial, bytes) = Trial::of(&site.apart(), &of_trial(planned, &request.common))?;
+        planned.iter_mut().filter(|plan| plan.wants_trial()).for_each(|plan| plan.learn(trial));
+        written_bytes += bytes;
     }
-    let (trial, bytes) = Trial::of(&site.apart(), &of_trial(planned, &request.common))?;
-    planned.iter_mut().filter(|plan| plan.wants_trial()).for_each(|plan| plan.learn(trial));
-    Ok(bytes)
+    for plan in planned {
+        written_bytes += plan.look(&Site { scenario: plan.scope().name, ..*site })?;
+    }
+    Ok(written_bytes)
 }
 
 /// Returns the settings of the trial run: no more bytes than any of the plans permits.

@@ -161,7 +161,10 @@ impl Asked {
         let ranks = self.request().ranks;
         let site =
             Site { scenario, target, scratch, stop, clock, keep, speed, peers, together, ranks };
-        planned.measure(&site, &mut ticker)
+        let looked_bytes = planned.look(&site)?;
+        let mut measured = planned.measure(&site, &mut ticker)?;
+        measured.written_bytes += looked_bytes;
+        Ok(measured)
     }
 }
 

@@ -418,6 +418,10 @@ pub trait Limits {
 
 /// How to make one run of a row. The module `rounds` has the loop around it.
 pub trait Plan: Rows + Bounds {
+    /// Measures what its estimate depends on, before the announcement. Returns the bytes written.
+    fn look(&mut self, _: &Site) -> Result<u64, Error> {
+        Ok(0)
+    }
     /// Creates what all runs share, and measures what sizes depend on. Returns the bytes written.
     fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
         Ok(0)

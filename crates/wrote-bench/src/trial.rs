@@ -38,6 +38,14 @@ pub(crate) fn beside(flush: Duration) -> Duration {
     BESIDE + flush * BESIDE_FLUSHES
 }
 
+/// The assumed rate of generating and dropping data outside the clocks.
+const MADE_BYTES_PER_S: f64 = 3e9;
+
+/// Returns the likely time to generate and drop data outside a run's clock.
+pub(crate) fn made(bytes: u64) -> Duration {
+    Duration::from_secs_f64(bytes as f64 / MADE_BYTES_PER_S)
+}
+
 /// The speed of a disk, measured by a short trial run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {

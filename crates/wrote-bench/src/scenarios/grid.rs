@@ -272,13 +272,20 @@ impl scenario::Bounds for Grid {
     fn estimate(&self) -> Duration {
         let beside = self.trial.map_or(BESIDE, |trial| trial::beside(trial.flush));
         let of_cell = |cell: &GridCell| {
-            let bytes = cell.spec.io_bytes.unwrap_or(self.file_bytes) * u64::from(self.numjobs);
+            let jobs = u64::from(self.numjobs);
+            let bytes = cell.spec.io_bytes.unwrap_or(self.file_bytes) * jobs;
+            let in_flight_bytes = cell.spec.bs_bytes_max() * u64::from(cell.spec.iodepth) * jobs;
             let streaming = self.trial.filter(|_| !cell.spec.rw.random);
-            let whole_s = streaming.map(|trial| bytes as f64 / trial.bytes_per_s.max(1.0));
-            whole_s.map_or(self.time, |whole_s| self.time.min(Duration::from_secs_f64(whole_s)))
+            let clock = streaming.map_or(self.time, |trial| {
+                let at =
+                    |bytes: u64| Duration::from_secs_f64(bytes as f64 / trial.bytes_per_s.max(1.0));
+                // What is in flight at the end of the time is waited for.
+                at(bytes).min(self.time + at(in_flight_bytes))
+            });
+            clock + trial::made(in_flight_bytes)
         };
-        let clocks: Duration = self.cells.iter().map(of_cell).sum();
-        (clocks + beside * self.cells.len() as u32) * self.runs
+        let of_cells: Duration = self.cells.iter().map(of_cell).sum();
+        (of_cells + beside * self.cells.len() as u32) * self.runs
     }
 }
 

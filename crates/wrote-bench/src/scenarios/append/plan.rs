@@ -84,6 +84,8 @@ pub(crate) struct Plan {
     pub(super) burst: Option<Burst>,
     /// The time of a small write with its flush; a typical one until the trial run.
     pub(super) flush: Duration,
+    /// The speed of a stream, once known.
+    pub(super) bytes_per_s: Option<f64>,
     /// The messages of each way's runs, known after the trial.
     pub(super) counts: Vec<u64>,
 }
@@ -117,6 +119,7 @@ impl Plan {
             share_bytes: u64::MAX,
             burst: None,
             flush: USUAL_FLUSH,
+            bytes_per_s: None,
             counts: Vec::new(),
         };
         plan.check_space(call.target)?;
@@ -253,11 +256,18 @@ impl Plan {
         Some(((self.time.as_secs_f64() / distance.as_secs_f64().max(1e-12)) as u64).max(1))
     }
 
-    /// Returns the likely time of a way's run, with reading its messages back.
-    pub(super) fn clock_s(&self, way: &Way) -> f64 {
+    /// Returns the likely time of a way's run, with reading its messages back. What it left in memory
+    /// reaches the disk after its clock.
+    pub(super) fn run_s(&self, way: &Way) -> f64 {
         let per_s = way.usual_messages_per_s(self.flush);
-        let messages = self.messages(way, per_s) as f64;
-        messages / per_s + messages / READ_BACK_PER_S
+        let messages = self.messages(way, per_s);
+        let written_s =
+            self.bytes_per_s.map_or(0.0, |per_s| (messages * self.mean_bytes()) as f64 / per_s);
+        written_s.max(messages as f64 / per_s) + messages as f64 / READ_BACK_PER_S
+    }
+
+    pub(super) fn mean_bytes(&self) -> u64 {
+        u64::from(self.sizes.min_bytes).midpoint(self.sizes.max_bytes.into())
     }
 
     pub(super) fn messages_max(&self, way: &Way) -> u64 {

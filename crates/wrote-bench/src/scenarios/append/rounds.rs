@@ -60,22 +60,21 @@ impl scenario::Bounds for Plan {
     }
 
     fn learn(&mut self, trial: Trial) {
-        self.flush = trial.flush;
+        (self.bytes_per_s, self.flush) = (Some(trial.bytes_per_s), trial.flush);
         self.leave_out(trial.burst);
     }
 
     /// The messages, without the zeros that a log writes ahead.
     fn written_bytes(&self) -> Option<u64> {
-        let mean_bytes = u64::from(self.sizes.min_bytes).midpoint(self.sizes.max_bytes.into());
         let messages = |way| self.messages(way, way.usual_messages_per_s(self.flush));
-        let round: u64 = self.ways.iter().map(|way| messages(way) * mean_bytes).sum();
+        let round: u64 = self.ways.iter().map(|way| messages(way) * self.mean_bytes()).sum();
         Some(round * u64::from(self.runs + LOOKS) + self.drained_bytes_max())
     }
 
     fn estimate(&self) -> Duration {
-        let clock_s: f64 = match self.rate {
+        let round_s: f64 = match self.rate {
             Some(_) if self.messages.is_none() => self.time.as_secs_f64() * self.ways.len() as f64,
-            _ => self.ways.iter().map(|way| self.clock_s(way)).sum(),
+            _ => self.ways.iter().map(|way| self.run_s(way)).sum(),
         };
         let drained_s = self
             .burst
@@ -83,7 +82,7 @@ impl scenario::Bounds for Plan {
         let looks = self.ways.iter().filter(|way| self.first_messages(way).is_some()).count();
         let looks_s = LOOKS_S * self.longer() * looks as f64;
         let runs = self.runs * self.ways.len() as u32;
-        Duration::from_secs_f64(clock_s * f64::from(self.runs) + drained_s + looks_s)
+        Duration::from_secs_f64(round_s * f64::from(self.runs) + drained_s + looks_s)
             + trial::beside(self.flush) * runs
     }
 

@@ -19,9 +19,9 @@ const BATCH_SAVES_MAX: u64 = 256;
 const BATCH_BYTES_MAX: u64 = 16 << 20;
 /// The minimum space of a file on most file systems.
 pub(super) const BLOCK_BYTES: u64 = 4096;
-/// The assumed times of a save without flushes, and of a flush, before the trial runs.
+/// The assumed times of a save without flushes, and of a flush, before the saves of its trial.
 pub(super) const USUAL_SAVE: Duration = Duration::from_micros(50);
-const USUAL_FLUSH: Duration = Duration::from_micros(2500);
+pub(super) const USUAL_FLUSH: Duration = Duration::from_micros(2500);
 /// The time of a run outside its clock.
 pub(super) const BESIDE: Duration = Duration::from_millis(30);
 
@@ -32,10 +32,8 @@ pub(crate) struct Plan {
     pub rate: Option<Rate>,
     /// Saves per row over all runs.
     pub(super) iterations: u32,
-    /// The time of one save of each row, as far as known.
+    /// The time of one save of each row, once known.
     pub(super) times: Vec<Duration>,
-    /// The time of a flush, by the trial run.
-    pub(super) flush: Duration,
     pub(super) texts: Texts,
 }
 
@@ -54,9 +52,8 @@ impl Plan {
         let iterations = asked.checked_iterations()?;
         // Each run needs at least one save.
         let runs = call.common.runs.unwrap_or(RUNS).min(iterations);
-        let (rate, times) = (call.common.rate, Vec::new());
-        let (flush, texts) = (USUAL_FLUSH, Texts::default());
-        let plan = Plan { rows, runs, rate, iterations, times, flush, texts };
+        let (rate, times, texts) = (call.common.rate, Vec::new(), Texts::default());
+        let plan = Plan { rows, runs, rate, iterations, times, texts };
         plan.check_space(call.target)?;
         Ok(Some(plan))
     }
@@ -328,6 +325,10 @@ mod tests {
         let rate = Rate { amount: Amount::OperationsPerS(10), process: Process::Linear };
         let slow = estimate("latency/new-500/fs-write", Some(rate));
         assert!(slow >= Duration::from_secs(100), "{slow:?}");
+        // A row's own saves count more than what is usual.
+        let mut tried = plan(&asked(&["latency/new-500/rename-fsync"]));
+        tried.times = vec![Duration::from_millis(20)];
+        assert_eq!(tried.estimate(), Duration::from_secs(20) + BESIDE * tried.runs);
     }
 
     proptest! {

@@ -1,13 +1,12 @@
 //! One run of each row: saves texts in batches, timing each save.
 
-use super::plan::{BESIDE, BLOCK_BYTES, LOOK_SAVES, Plan, Texts, USUAL_SAVE};
+use super::plan::{BESIDE, BLOCK_BYTES, LOOK_SAVES, Plan, Texts, USUAL_FLUSH, USUAL_SAVE};
 use super::{Kind, NAME, SaveRow, State};
 use crate::arrivals::Arrivals;
 use crate::measured::OneRun;
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::Site;
-use crate::trial::Trial;
 use crate::{measured, scenario};
 use hdrhistogram::Histogram;
 use rustix::fs::OFlags;
@@ -49,21 +48,13 @@ impl scenario::Bounds for Plan {
         self.rows.iter().map(of).sum()
     }
 
-    fn wants_trial(&self) -> bool {
-        true
-    }
-
-    fn learn(&mut self, trial: Trial) {
-        self.flush = trial.flush;
-    }
-
     fn estimate(&self) -> Duration {
-        let of = |row: &SaveRow| {
-            let each = USUAL_SAVE + self.flush * row.way.kind.flushes(row.state);
-            self.time_of(row, self.iterations, each) + each * LOOK_SAVES
+        let of = |(number, row): (usize, &SaveRow)| {
+            let usual = USUAL_SAVE + USUAL_FLUSH * row.way.kind.flushes(row.state);
+            self.time_of(row, self.iterations, self.times.get(number).copied().unwrap_or(usual))
         };
         let runs = self.runs * self.rows.len() as u32;
-        self.rows.iter().map(of).sum::<Duration>() + BESIDE * runs
+        self.rows.iter().enumerate().map(of).sum::<Duration>() + BESIDE * runs
     }
 
     fn time_left(&self, left: &[Turn]) -> Option<Duration> {
@@ -72,8 +63,9 @@ impl scenario::Bounds for Plan {
 }
 
 impl scenario::Plan for Plan {
-    /// Measures first how long each way takes.
-    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
+    /// Measures how long each way takes. A few saves of one way may pass a limit of operations, which
+    /// the saves of all rows use up.
+    fn look(&mut self, site: &Site) -> Result<u64, Error> {
         let bytes = self.rows.iter().map(|row| u64::from(self.batch_saves(row)) * row.size_bytes);
         self.texts = Texts::new(bytes.max().unwrap_or(0) as usize, seed());
         let mut written_bytes = 0;

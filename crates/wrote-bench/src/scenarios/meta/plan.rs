@@ -14,8 +14,10 @@ const STAYING_S: f64 = 3.0;
 /// for some minutes, also in the next benchmark.
 pub(super) const FILES_MAX: u32 = 2_000;
 const FILES_MIN: u32 = 50;
-/// Files of the trial.
+/// The fewest and the most files of the trial, and the time for them.
 pub(super) const LOOK_FILES: u32 = 50;
+pub(super) const LOOK_FILES_MAX: u32 = 1000;
+pub(super) const LOOK_TIME: Duration = Duration::from_millis(100);
 /// The blocks of a file and its directory entry.
 const FILE_SPACE_BYTES: u64 = 8 << 10;
 /// The space of an empty file: inode and directory entry.
@@ -27,20 +29,31 @@ const WITHIN: Duration = Duration::from_secs(100);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub made_s: f64,
+    /// Until the device has it.
+    pub settled_s: f64,
     pub found_s: f64,
     pub read_s: f64,
+    pub renamed_s: f64,
     pub removed_s: f64,
 }
 
 impl Pace {
     /// The assumed pace before the trial.
-    const USUAL: Pace = Pace { made_s: 50e-6, found_s: 5e-6, read_s: 100e-6, removed_s: 50e-6 };
+    const USUAL: Pace = Pace {
+        made_s: 50e-6,
+        settled_s: 50e-6,
+        found_s: 5e-6,
+        read_s: 100e-6,
+        renamed_s: 20e-6,
+        removed_s: 50e-6,
+    };
 
     fn of(&self, kind: Kind) -> f64 {
         match kind {
             Stat | Open => self.found_s,
             Read => self.read_s,
-            Create | Rename => self.made_s,
+            Create => self.made_s,
+            Rename => self.renamed_s,
             Unlink => self.removed_s,
         }
     }
@@ -50,7 +63,7 @@ impl Pace {
 pub(super) struct Plan {
     pub ways: Vec<Way>,
     pub runs: u32,
-    asked: Option<u32>,
+    pub asked: Option<u32>,
     /// Whether the time is limited: not if the request specifies an amount.
     is_limited: bool,
     /// The time limit, counted from the program's start.
@@ -112,7 +125,8 @@ impl Plan {
     pub fn foreseen_of(&self, way: &Way) -> Duration {
         let ready_s = match way.kind {
             Read => self.pace.found_s,
-            Rename | Unlink => self.pace.made_s,
+            Rename => self.pace.renamed_s,
+            Unlink => self.pace.made_s + self.pace.settled_s,
             Create | Stat | Open => 0.0,
         };
         let file_s = self.pace.of(way.kind) + ready_s;
@@ -123,7 +137,7 @@ impl Plan {
     pub fn estimate_of_all(&self) -> Duration {
         let of_round: Duration = self.ways.iter().map(|way| self.foreseen_of(way)).sum();
         let staying = self.folders_of(|kind| !is_of_round(kind)) as f64;
-        let file_s = self.pace.made_s + self.pace.removed_s;
+        let file_s = self.pace.made_s + self.pace.settled_s + self.pace.removed_s;
         of_round * self.runs
             + Duration::from_secs_f64(staying * f64::from(self.files_staying()) * file_s)
     }

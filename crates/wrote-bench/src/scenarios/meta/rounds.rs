@@ -1,6 +1,6 @@
 //! One run of a row: an operation on each of many files, in a persistent folder or the round's own.
 
-use super::plan::{LOOK_FILES, Pace, Plan, is_of_round};
+use super::plan::{LOOK_FILES, LOOK_FILES_MAX, LOOK_TIME, Pace, Plan, is_of_round};
 use super::{Create, FILE_BYTES, Kind, NAME, Open, Read, Rename, Stat, Unlink, Way};
 use crate::measured::OneRun;
 use crate::progress::Ticker;
@@ -9,6 +9,7 @@ use crate::scenario::{self, Site};
 use rustix::fs::{Advice, fadvise, syncfs};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wrote_jobs::clock::clocked;
@@ -47,7 +48,7 @@ impl scenario::Bounds for Plan {
     }
 
     fn written_bytes_max(&self) -> u64 {
-        self.written_bytes()
+        self.written_bytes() + u64::from(LOOK_FILES_MAX) * FILE_BYTES
     }
 
     fn estimate(&self) -> Duration {
@@ -70,23 +71,30 @@ impl scenario::Limits for Plan {
 }
 
 impl scenario::Plan for Plan {
-    /// Measures how long it takes to create, stat, read and remove a file.
-    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
+    /// Measures how long it takes to create, stat, read, rename and remove a file.
+    fn look(&mut self, site: &Site) -> Result<u64, Error> {
         // Every rank has the same limit.
         self.begin(Duration::from_secs_f64(site.least(site.clock.elapsed().as_secs_f64())?));
-        self.files_made = LOOK_FILES;
+        let most = self.asked.unwrap_or(LOOK_FILES_MAX).clamp(LOOK_FILES, LOOK_FILES_MAX);
+        self.files_made = most;
         let first = self.ways[0];
         let folder = Folder::make(&first, STAYING, self, site)?;
         let each = |kind| (0..LOOK_FILES).try_for_each(|number| folder.operate(kind, number));
-        let made_s = timed(site, || folder.fill(LOOK_FILES))?;
+        // What others wrote before is not of these files.
         folder.settle()?;
+        let (made_s, made) = folder.fill_some(most, site)?;
+        let began = Instant::now();
+        folder.settle()?;
+        let settled_s = per_file(site, made, began.elapsed())?;
         folder.drop_pages(LOOK_FILES)?;
         let found_s = timed(site, || each(Stat))?;
         let read_s = timed(site, || each(Read))?;
+        let renamed_s = timed(site, || each(Rename))?;
+        folder.rename_back(LOOK_FILES)?;
         let removed_s = timed(site, || each(Unlink))?;
-        self.pace = Pace { made_s, found_s, read_s, removed_s };
-        self.files_made = self.ways.iter().map(|way| self.files(way.kind)).max().unwrap_or(0);
-        Ok(u64::from(LOOK_FILES) * FILE_BYTES)
+        self.pace = Pace { made_s, settled_s, found_s, read_s, renamed_s, removed_s };
+        self.files_made = self.ways.iter().map(|way| self.files(way.kind)).fold(made, u32::max);
+        Ok(u64::from(made) * FILE_BYTES)
     }
 
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
@@ -187,8 +195,12 @@ impl Plan {
 fn timed(site: &Site, part: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
     let began = Instant::now();
     part()?;
-    let files_per_s = f64::from(LOOK_FILES) / began.elapsed().as_secs_f64().max(1e-9);
-    Ok(1.0 / site.least(files_per_s)?)
+    per_file(site, LOOK_FILES, began.elapsed())
+}
+
+/// Returns the slowest rank's time per file, in seconds.
+fn per_file(site: &Site, files: u32, took: Duration) -> Result<f64, Error> {
+    Ok(1.0 / site.least(f64::from(files) / took.as_secs_f64().max(1e-9))?)
 }
 
 /// One rank's files in a folder.
@@ -245,16 +257,28 @@ impl Folder {
 
     /// Gives the first `files` files [`FILE_BYTES`] each, creating missing ones.
     fn fill(&self, files: u32) -> Result<(), Error> {
-        self.write(files, &self.data)
+        self.write(0..files, &self.data)
+    }
+
+    /// Creates files for the time of the trial, as the first ones may be the fastest. Returns the
+    /// time per file, in seconds, and their number.
+    fn fill_some(&self, most: u32, site: &Site) -> Result<(f64, u32), Error> {
+        let (began, mut files) = (Instant::now(), 0);
+        while files < LOOK_FILES || (files < most && began.elapsed() < LOOK_TIME) {
+            let end = most.min(files + LOOK_FILES);
+            self.write(files..end, &self.data)?;
+            files = end;
+        }
+        Ok((per_file(site, files, began.elapsed())?, files))
     }
 
     /// Creates missing files, empty.
     fn touch(&self, files: u32) -> Result<(), Error> {
-        self.write(files, &[])
+        self.write(0..files, &[])
     }
 
-    fn write(&self, files: u32, data: &[u8]) -> Result<(), Error> {
-        (0..files).try_for_each(|number| {
+    fn write(&self, mut files: Range<u32>, data: &[u8]) -> Result<(), Error> {
+        files.try_for_each(|number| {
             let path = self.file(number);
             let file = File::options().write(true).create(true).truncate(false).open(&path);
             let made = file.and_then(|mut file| file.write_all(data));

@@ -17,8 +17,6 @@ const CHUNK_BYTES_MAX: u64 = 256 * MIB;
 const ALL_RUNS_S: f64 = 60.0;
 /// The assumed speed of the disk before it is known.
 pub(super) const USUAL_BYTES_PER_S: f64 = 1e9;
-/// The assumed rate of generating and dropping data outside the clocks.
-pub(super) const MADE_BYTES_PER_S: f64 = 3e9;
 /// The time of a run in addition to its bytes, until the trial run.
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
 

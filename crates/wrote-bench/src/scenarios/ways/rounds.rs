@@ -1,6 +1,6 @@
 //! One run of each way: creates the source, times the way, and measures its cost.
 
-use super::plan::{BESIDE, MADE_BYTES_PER_S, Plan, Sizes, USUAL_BYTES_PER_S};
+use super::plan::{BESIDE, Plan, Sizes, USUAL_BYTES_PER_S};
 use super::write::{self, Task};
 use super::{Kind, NAME, Way, dd};
 use crate::measured::{self, OneRun};
@@ -67,12 +67,13 @@ impl scenario::Bounds for Plan {
     }
 
     fn estimate(&self) -> Duration {
-        let bytes = self.written_bytes().unwrap_or(0) as f64;
+        let bytes = self.written_bytes().unwrap_or(0);
         let bytes_per_s = self.bytes_per_s.unwrap_or(USUAL_BYTES_PER_S);
-        // Data is generated before each run's clock, and the file removed after it.
-        let writing_s = bytes / bytes_per_s + bytes / MADE_BYTES_PER_S;
         let beside = self.flush.map_or(BESIDE, trial::beside);
-        Duration::from_secs_f64(writing_s) + beside * self.runs * self.ways.len() as u32
+        // Data is generated before each run's clock, and the file removed after it.
+        Duration::from_secs_f64(bytes as f64 / bytes_per_s)
+            + trial::made(bytes)
+            + beside * self.runs * self.ways.len() as u32
     }
 }
 
