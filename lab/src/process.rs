@@ -1,7 +1,7 @@
 //! A child process that never outlives its holder. Every tool and test starts its processes with
 //! this.
 
-pub(crate) mod group;
+pub mod group;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::io;

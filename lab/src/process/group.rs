@@ -22,10 +22,13 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 /// The fields of `/proc/PID/stat` (`proc_pid_stat(5)`).
 pub struct Stat {
+    /// A letter: `R` runs, `Z` is a zombie.
     pub state: String,
+    /// The process group.
     pub group: u32,
-    /// Clock ticks in user space and in the kernel.
+    /// Clock ticks in user space.
     pub user: u64,
+    /// Clock ticks in the kernel.
     pub kernel: u64,
 }
 

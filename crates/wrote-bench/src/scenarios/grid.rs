@@ -433,6 +433,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_in_flight_at_the_end_of_a_run_is_waited_for_on_a_slow_disk() {
+        let request = Asked { stream_bs_bytes: Some(1 << 20), ..asked(&["peak/write"]) };
+        let estimate = |iodepth| {
+            let request = Asked { iodepth: Some(iodepth), ..request.clone() };
+            let mut grid = grids(&request, &target(false)).unwrap().remove(0);
+            let (bytes_per_s, flush) = (10e6, Duration::ZERO);
+            grid.learn(Trial { bytes_per_s, flush, burst: None, first_touch: None });
+            grid.estimate() / grid.runs / grid.cells.len() as u32
+        };
+        let more = estimate(21) - estimate(1);
+        assert!((2000..2200).contains(&more.as_millis()), "{more:?}");
+    }
+
+    #[test]
     fn every_job_of_a_run_has_a_file_and_an_order_of_its_own() {
         let grid = grids(&asked(&["rand"]), &target(false)).unwrap().remove(0);
         let jobs = grid.cells[0].jobs(&["a".into(), "b".into()], None);

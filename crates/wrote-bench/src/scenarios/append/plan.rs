@@ -256,8 +256,8 @@ impl Plan {
         Some(((self.time.as_secs_f64() / distance.as_secs_f64().max(1e-12)) as u64).max(1))
     }
 
-    /// Returns the likely time of a way's run, with reading its messages back. What it left in memory
-    /// reaches the disk after its clock.
+    /// Returns the likely time of a way's run, with reading its messages back. What it left in
+    /// memory reaches the disk after its clock.
     pub(super) fn run_s(&self, way: &Way) -> f64 {
         let per_s = way.usual_messages_per_s(self.flush);
         let messages = self.messages(way, per_s);

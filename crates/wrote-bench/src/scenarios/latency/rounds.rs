@@ -63,8 +63,8 @@ impl scenario::Bounds for Plan {
 }
 
 impl scenario::Plan for Plan {
-    /// Measures how long each way takes. A few saves of one way may pass a limit of operations, which
-    /// the saves of all rows use up.
+    /// Measures how long each way takes. A few saves of one way may pass a limit of operations,
+    /// which the saves of all rows use up.
     fn look(&mut self, site: &Site) -> Result<u64, Error> {
         let bytes = self.rows.iter().map(|row| u64::from(self.batch_saves(row)) * row.size_bytes);
         self.texts = Texts::new(bytes.max().unwrap_or(0) as usize, seed());
