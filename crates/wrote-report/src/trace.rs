@@ -117,6 +117,7 @@ pub fn verdict(trace: &Trace) -> String {
             format!("At its end, all {count} files survive a power cut")
         }
         (0, count) => format!("At its end, none of {count} files survives a power cut"),
+        (1, count) => format!("At its end, 1 of {count} files survives a power cut"),
         (safe, count) => format!("At its end, {safe} of {count} files survive a power cut"),
     };
     let warnings = units::counted(warnings as u64, "warning");

@@ -167,10 +167,10 @@ impl Places {
     }
 
     /// Returns the file and line of a place, relative to `folder`: of the innermost frame that is
-    /// the program's own.
+    /// the program's own. `None` where a script's interpreter is nearer.
     pub fn shown(&mut self, place: PlaceId, folder: &Path) -> Option<String> {
-        let mut foreign = None;
-        for Frame { path, address } in self.places.get(place as usize)? {
+        let frames = self.places.get(place as usize)?.iter();
+        for Frame { path, address } in frames.take_while(|frame| !is_interpreter(&frame.path)) {
             let loader = self.loaders.entry(path.to_path_buf());
             let loader = loader.or_insert_with(|| Loader::new(path).ok());
             let Some(loader) = loader else { continue };
@@ -178,15 +178,13 @@ impl Places {
             while let Ok(Some(frame)) = frames.next() {
                 let location = frame.location.and_then(|of| Some((of.file?, of.line?)));
                 let Some((file, line)) = location.filter(|(_, line)| *line > 0) else { continue };
-                let below = Path::new(file).strip_prefix(folder).unwrap_or(Path::new(file));
-                let shown = format!("{}:{line}", below.display());
                 if !FOREIGN.iter().any(|part| file.contains(part)) {
-                    return Some(shown);
+                    let below = Path::new(file).strip_prefix(folder).unwrap_or(Path::new(file));
+                    return Some(format!("{}:{line}", below.display()));
                 }
-                foreign.get_or_insert(shown);
             }
         }
-        foreign
+        None
     }
 }
 
@@ -232,6 +230,11 @@ fn registers(_: pid_t, _: &Entry) -> Option<Registers> {
     None
 }
 
+fn is_interpreter(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    INTERPRETERS.iter().any(|of| name.starts_with(of))
+}
+
 /// Parses a line of `/proc/PID/maps` (`proc(5)`) about executable code of a file: its addresses,
 /// the offset in the file, and the path.
 fn executable(line: &str) -> Option<(std::ops::Range<u64>, u64, &Path)> {
@@ -257,9 +260,7 @@ impl Image {
         let segments =
             loaded.map(|segment| (segment.p_offset(endian), segment.p_vaddr(endian))).collect();
         let file = object::File::parse(&from).ok()?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let has_lines = file.section_by_name(".debug_line").is_some()
-            && !INTERPRETERS.iter().any(|of| name.starts_with(of));
+        let has_lines = file.section_by_name(".debug_line").is_some() && !is_interpreter(path);
         let mut sections = HashMap::new();
         for name in SECTIONS {
             let Some(section) = file.section_by_name(name) else { continue };
