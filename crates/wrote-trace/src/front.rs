@@ -9,15 +9,18 @@
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{
     ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, fork, getpid, getppid, gettid, setsid,
 };
+use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -56,6 +59,8 @@ pub struct Front {
 enum Message {
     /// The program's process, and the thread that traces it.
     Started(i32, i32),
+    /// This signal killed the program.
+    Killed(i32),
     /// The report is done; left processes are traced on.
     Ended(u8),
 }
@@ -66,7 +71,8 @@ impl Message {
     fn bytes(self) -> [u8; MESSAGE_BYTES] {
         let (one, other) = match self {
             Message::Started(program, thread) => (program, thread),
-            // No process has the number 0.
+            // No process has these numbers.
+            Message::Killed(signal) => (-1, signal),
             Message::Ended(code) => (0, i32::from(code)),
         };
         let mut bytes = [0; MESSAGE_BYTES];
@@ -78,6 +84,7 @@ impl Message {
     fn of(bytes: [u8; MESSAGE_BYTES]) -> Message {
         let number = |at: usize| i32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
         match number(0) {
+            -1 => Message::Killed(number(4)),
             0 => Message::Ended(number(4) as u8),
             program => Message::Started(program, number(4)),
         }
@@ -85,8 +92,9 @@ impl Message {
 }
 
 /// Calls `work` in a child process, which traces a program, and stands in front of it. Returns the
-/// exit code that `work` returned, also while the child traces left processes on. Once the
-/// program has ended, signals to the front raise `stop` in the child.
+/// exit code that `work` returned, also while the child traces left processes on; where that is of
+/// a signal that killed the program, this process dies of it too. Once the program has ended,
+/// signals to the front raise `stop` in the child.
 ///
 /// The process must have a single thread.
 ///
@@ -125,7 +133,7 @@ pub fn attended(stop: &Stop, work: impl FnOnce(&Front) -> u8) -> io::Result<u8> 
 
 /// Whether this process ignores a signal, as `nohup` has it.
 fn is_ignored(signal: Signal) -> bool {
-    let mut found = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    let mut found = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: the call only writes to `found`, and zeros are a valid value.
     unsafe {
         libc::sigaction(signal as c_int, std::ptr::null(), found.as_mut_ptr());
@@ -152,6 +160,11 @@ impl Front {
     /// Reports the program's process, which this thread traces.
     pub(crate) fn started(&self, program: i32) {
         self.send(Message::Started(program, gettid().as_raw()));
+    }
+
+    /// Reports the signal that killed the program.
+    pub(crate) fn killed(&self, signal: i32) {
+        self.send(Message::Killed(signal));
     }
 
     /// Stops the front with the program, or continues it.
@@ -203,7 +216,7 @@ fn withdraw() {
 
 /// Passes signals on to the program until `tracer` ends or reports the exit code.
 fn stand(tracer: Pid, mut link: &UnixStream, signals: &SignalFd) -> io::Result<u8> {
-    let mut program = None;
+    let (mut program, mut killed_by) = (None, None);
     loop {
         // Signals before the program's start wait for it.
         let mut ready = vec![PollFd::new(link.as_fd(), PollFlags::POLLIN)];
@@ -217,10 +230,13 @@ fn stand(tracer: Pid, mut link: &UnixStream, signals: &SignalFd) -> io::Result<u
             let mut bytes = [0; MESSAGE_BYTES];
             match link.read_exact(&mut bytes).map(|()| Message::of(bytes)) {
                 Ok(Message::Started(process, thread)) => {
-                    program = Some(Started { process: pidfd(process), thread, tracer });
+                    let process = rustix::process::Pid::from_raw(process);
+                    let process = process.and_then(|of| pidfd_open(of, PidfdFlags::empty()).ok());
+                    program = Some(Started { process, thread, tracer });
                 }
-                Ok(Message::Ended(code)) => return Ok(code),
-                Err(_) => return Ok(code_of(waitpid(tracer, None)?)),
+                Ok(Message::Killed(signal)) => killed_by = Some(signal),
+                Ok(Message::Ended(code)) => return Ok(as_program(code, killed_by)),
+                Err(_) => return Ok(as_program(code_of(waitpid(tracer, None)?), killed_by)),
             }
         } else if let (Some(true), Some(program)) = (has_signal, &program)
             && let Some(signal) = signals.read_signal()?
@@ -236,6 +252,25 @@ fn stand(tracer: Pid, mut link: &UnixStream, signals: &SignalFd) -> io::Result<u
     }
 }
 
+/// Ends this process as the program, if that is why `code` was returned. A shell's loop
+/// continues after a program that exited, and ends after one that SIGINT killed.
+fn as_program(code: u8, killed_by: Option<c_int>) -> u8 {
+    if let Some(signal) = killed_by.filter(|signal| EXIT_SIGNAL_BASE + signal == i32::from(code)) {
+        // The program's core dump is the one of interest.
+        let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
+        // SAFETY: `only` is a set once it is emptied, and the other calls read no memory.
+        unsafe {
+            let mut only = MaybeUninit::uninit();
+            libc::sigemptyset(only.as_mut_ptr());
+            libc::sigaddset(only.as_mut_ptr(), signal);
+            libc::signal(signal, libc::SIG_DFL);
+            libc::sigprocmask(libc::SIG_UNBLOCK, only.as_ptr(), std::ptr::null_mut());
+            libc::raise(signal);
+        }
+    }
+    code
+}
+
 fn code_of(status: WaitStatus) -> u8 {
     let code = match status {
         WaitStatus::Exited(_, code) => code,
@@ -247,7 +282,7 @@ fn code_of(status: WaitStatus) -> u8 {
 
 /// The traced program, as the front knows it.
 struct Started {
-    /// `None` where it had ended by then.
+    /// Its descriptor, since its number could come to another one; `None` where it had ended.
     process: Option<OwnedFd>,
     thread: i32,
     tracer: Pid,
@@ -262,8 +297,17 @@ impl Started {
         let is_for_all = is_of_kernel
             || sender == self.tracer.as_raw()
             || status(sender, "TracerPid:") == Some(self.thread);
-        let number = if is_for_all { 0 } else { signal.ssi_signo as c_int };
-        self.process.as_ref().is_some_and(|process| send(process, number))
+        let Some(process) = &self.process else { return false };
+        match rustix::process::Signal::from_named_raw(signal.ssi_signo as c_int) {
+            Some(signal) if !is_for_all => {
+                pidfd_send_signal(process, signal) != Err(rustix::io::Errno::SRCH)
+            }
+            // The descriptor is readable once the process has ended.
+            _ => {
+                let mut ended = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+                poll(&mut ended, PollTimeout::ZERO) == Ok(0)
+            }
+        }
     }
 }
 
@@ -271,23 +315,4 @@ impl Started {
 pub(crate) fn status(process: i32, field: &str) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(field))?.trim().parse().ok()
-}
-
-/// Returns a descriptor of a process, whose number could come to another one; `None` after its end.
-fn pidfd(process: i32) -> Option<OwnedFd> {
-    // SAFETY: the call reads no memory.
-    match unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) } {
-        -1 => None,
-        // SAFETY: the descriptor is new.
-        descriptor => Some(unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }),
-    }
-}
-
-/// Sends a signal, 0 for none; `false` where the process has ended.
-fn send(process: &OwnedFd, signal: c_int) -> bool {
-    let none = std::ptr::null::<libc::siginfo_t>();
-    // SAFETY: the call takes a null pointer for a plain signal.
-    let done =
-        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, none, 0) };
-    done == 0 || Errno::last() != Errno::ESRCH
 }

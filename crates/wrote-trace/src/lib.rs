@@ -45,10 +45,8 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::atomic::AtomicBool;
 use timeline::Timelines;
 use watch::{Subject, Wanted, Watched};
 use wrote_result::document::{Host, Program};
@@ -61,8 +59,6 @@ pub struct TraceRequest {
     pub command: Vec<OsString>,
     /// A program that runs, in its place.
     pub process: Option<i32>,
-    /// Whether the program is run again untraced, for its time.
-    pub times: bool,
     /// How the program signals that something is saved.
     pub ack: Sign,
     /// Whether reads are watched, too.
@@ -148,10 +144,7 @@ pub fn trace(
         }
     };
     let watched = watch::watch(subject, wanted, desk, Desk::see, stop, say);
-    let (mut desk, mut watched) = watched.map_err(Refused::Program)?;
-    if request.times && !stop.load(Ordering::Relaxed) {
-        watched.watching.alone_s = time(&request.command).map_err(Refused::Program)?;
-    }
+    let (mut desk, watched) = watched.map_err(Refused::Program)?;
     let record = desk.recorder.take().map_or(Ok(()), Recorder::end);
     let jobs = desk.jobs(&request);
     Ok(Traced { trace: desk.document(request, watched, started_at), jobs, record })
@@ -161,15 +154,6 @@ fn command_of(process: i32) -> Vec<OsString> {
     let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     let words = line.strip_suffix(&[0]).unwrap_or(&line).split(|byte| *byte == 0);
     words.map(|word| OsString::from_vec(word.to_owned())).collect()
-}
-
-/// Runs a program unwatched, without its output. Returns its time in seconds; `None` if it fails.
-fn time(command: &[OsString]) -> io::Result<Option<f64>> {
-    let started = Instant::now();
-    let mut program = Command::new(&command[0]);
-    program.args(&command[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let status = program.status()?;
-    Ok(status.success().then(|| started.elapsed().as_secs_f64()))
 }
 
 /// Whether a file is judged.

@@ -458,6 +458,9 @@ impl Watch<'_> {
         if task == self.program {
             self.watched.end = end;
             self.has_ended = true;
+            if let (Some(front), Some(signal)) = (self.front, end.signal) {
+                front.killed(signal);
+            }
             if std::mem::take(&mut self.is_halted) {
                 self.front.iter().for_each(|front| front.halt(false));
             }

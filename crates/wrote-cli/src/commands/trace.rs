@@ -7,8 +7,12 @@ use super::{outcome, shown};
 use crate::args::{TraceArgs, TraceVerb};
 use crate::output::{self, ResultFile, ResultFiles};
 use crate::signals::Signals;
+use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use wrote_bench::child::{Limits, supervise};
 use wrote_machine::host::host;
 use wrote_report::{Content, write_trace};
 use wrote_result::document::Program;
@@ -54,7 +58,6 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         record,
         command: arguments.command.clone(),
         process: arguments.process,
-        times: arguments.time,
         ack: arguments.ack.clone(),
         reads: arguments.reads,
         io_uring: arguments.io_uring,
@@ -78,6 +81,9 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         Refused::Record(problem) => Error::Failed(problem),
     })?;
     let mut trace = traced.trace;
+    if arguments.time {
+        trace.watching.alone_s = time(&arguments.command, stop)?;
+    }
     if let Some(jobs) = traced.jobs.as_ref().filter(|_| arguments.replay) {
         trace.replays = replay::replays(jobs, stop)?;
     }
@@ -103,6 +109,19 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
             }
             Err(Error::Ended(code))
         }
+    }
+}
+
+/// Runs a program unwatched, without its output. Returns its time in seconds; `None` if it fails or
+/// `stop` is raised.
+fn time(command: &[OsString], stop: &Stop) -> Result<Option<f64>, Error> {
+    let limits =
+        Limits { timeout: Duration::MAX, stdout_bytes_max: 0, stderr_bytes_max: 0, is_kept: true };
+    let mut program = Command::new(&command[0]);
+    match supervise(program.args(&command[1..]), limits, stop, &mut |_| {}) {
+        Ok(ended) => Ok(ended.status.failure().is_none().then_some(ended.elapsed_s)),
+        Err(Error::Interrupted) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -244,6 +244,27 @@ fn a_finding_names_the_programs_line_and_not_that_of_its_library() {
     let lines = lines_of("save.rs", program, "rustc -g -o save save.rs");
     let lines: Vec<_> = lines.iter().map(String::as_str).collect();
     assert_eq!(lines, ["truncation save.rs:2", "write save.rs:2", "last write save.rs:2"]);
+    // The standard library alone has lines.
+    let lines = lines_of("save.rs", program, "rustc -C debuginfo=0 -o save save.rs");
+    assert!(lines.iter().all(|line| line.ends_with(" nowhere")), "{lines:?}");
+}
+
+#[test]
+fn a_finding_names_no_line_of_the_interpreter_that_runs_a_script() {
+    or_skip!(installed("gcc"));
+    let program = "#include <stdio.h>\n\
+        int save(void);\n\
+        #ifdef MODULE\n\
+        int save(void) { return rename(\"t\", \"a\"); }\n\
+        #else\n\
+        int main(void) {\n\
+        \x20 FILE *file = fopen(\"t\", \"w\");\n\
+        \x20 return !file || fputs(\"new\", file) < 0 || fclose(file) || save();\n\
+        }\n\
+        #endif\n";
+    let compile = "gcc -g -DMODULE -shared -fPIC -o libmodule.so save.c && \
+        gcc -g -o python-3 save.c -L. -lmodule '-Wl,-rpath,$ORIGIN' && ln -s python-3 save";
+    assert_eq!(lines_of("save.c", program, compile), ["write nowhere", "rename save.c:4"]);
 }
 
 #[test]
@@ -269,7 +290,7 @@ fn the_program_keeps_its_streams_and_its_exit_code() {
     assert_eq!((plain.code(), plain.stdout.as_str()), (Some(7), "out\n"), "{plain:?}");
     assert!(plain.stderr.starts_with("err\n"), "{plain:?}");
     assert!(plain.stderr.ends_with("It wrote no file.\n"), "{plain:?}");
-    assert_eq!(run("kill -9 $$", &[]).code(), Some(128 + 9));
+    assert_eq!(run("kill -9 $$", &[]).signal(), Some(9));
     // A real-time signal, which has no name but which the shell accepts.
     assert_eq!(run("trap 'exit 5' 40; kill -40 $$", &[]).code(), Some(5));
     // Stopped as a whole, and continued.
@@ -529,6 +550,19 @@ fn the_writes_are_replayed_beside_the_advised_way_and_leave_nothing() {
     let finished = finish(wrote(&["trace", "--replay", "sh", "-c", script]).current_dir(&place));
     assert!(finished.stderr.contains("b: 128 writes took "), "{finished:?}");
     assert!(finished.stderr.contains(" with one flush for each 64 writes ("), "{finished:?}");
+}
+
+#[test]
+fn sync_file_range_makes_nothing_durable() {
+    or_skip!(installed("python3"));
+    let program = "import ctypes; f = open('b', 'w'); f.write('new'); f.flush(); \
+        call = ctypes.CDLL(None, use_errno=True).sync_file_range; \
+        call.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]; \
+        assert call(f.fileno(), 0, 0, 7) == 0";
+    let trace = python(program, &[]);
+    let row = file(&trace, "b");
+    assert_eq!((row.flushes, row.survives), (0, Survives::ProcessCrash), "{trace:?}");
+    assert_eq!(ids(&trace), ["never-flushed"], "{trace:?}");
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
     calls
 }
 
-const ALWAYS: [c_long; 28] = [
+const ALWAYS: [c_long; 29] = [
     libc::SYS_write,
     libc::SYS_close,
     libc::SYS_pwrite64,
@@ -66,6 +66,7 @@ const ALWAYS: [c_long; 28] = [
     libc::SYS_sync,
     libc::SYS_syncfs,
     libc::SYS_msync,
+    libc::SYS_sync_file_range,
     libc::SYS_sendfile,
     libc::SYS_splice,
     libc::SYS_copy_file_range,
@@ -113,6 +114,7 @@ pub enum Begun {
     Resize { file: FileId, from_bytes: u64, to_bytes: u64, empties: bool },
     Allocate { descriptor: i32, mode: i32, bytes: Range<u64>, from_bytes: u64, is_new: bool },
     Flush { file: FileId },
+    WriteBack { file: FileId },
     FlushAll { device: Option<u64> },
     Map { file: FileId },
     Rename { from: Place, to: Place, exchanges: bool },
@@ -348,6 +350,7 @@ impl Reader {
                 };
                 Begun::Flush { file }
             }
+            libc::SYS_sync_file_range => Begun::WriteBack { file: self.regular(process, a)? },
             libc::SYS_sync => Begun::FlushAll { device: None },
             libc::SYS_syncfs => {
                 let of = self.descriptors.get(process, a as i32)?;
@@ -494,6 +497,11 @@ impl Reader {
     pub fn act(&mut self, process: pid_t, begun: Begun, result: Result<u64, i32>) -> Option<Act> {
         match (begun, result) {
             (Begun::Flush { file }, Err(number)) => Some(Act::Flush { file, failed: Some(number) }),
+            // It takes the file's error from the flush after it.
+            (
+                Begun::WriteBack { file },
+                Err(number @ (libc::EIO | libc::ENOSPC | libc::EDQUOT)),
+            ) => Some(Act::Flush { file, failed: Some(number) }),
             (_, Err(_)) => None,
             (begun, Ok(value)) => self.done(process, begun, value),
         }
@@ -595,7 +603,8 @@ impl Reader {
                 Act::MadeLink { file, name: name_of(&path)?, to }
             }
             Begun::Tell => Act::Tell,
-            Begun::NewSession => return None,
+            // The device's cache may still hold the bytes, and the journal their place.
+            Begun::WriteBack { .. } | Begun::NewSession => return None,
         })
     }
 }
@@ -645,4 +654,28 @@ fn mapped_file(process: pid_t, address: u64) -> Option<FileId> {
         fs::metadata(path).ok().map(|found| id_of(&found))
     };
     maps.lines().find_map(of_line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_back_is_a_failed_flush_and_one_that_was_refused_is_not() {
+        let wanted =
+            Wanted { ack: Sign::Exit, reads: false, io_uring: false, data: false, daemons: false };
+        let own = std::process::id() as pid_t;
+        let mut reader = Reader::new(wanted, own, 0);
+        let file = FileId { device: 1, inode: 1 };
+        let mut failed = |number| match reader.act(own, Begun::WriteBack { file }, Err(number)) {
+            Some(Act::Flush { file: of, failed }) if of == file => failed,
+            act => {
+                assert!(act.is_none(), "{act:?}");
+                None
+            }
+        };
+        assert_eq!(failed(libc::EIO), Some(libc::EIO));
+        assert_eq!(failed(libc::EINVAL), None);
+        assert!(reader.act(own, Begun::WriteBack { file }, Ok(0)).is_none());
+    }
 }

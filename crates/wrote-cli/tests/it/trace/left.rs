@@ -108,7 +108,59 @@ fn each_signal_reaches_the_program_which_decides_its_end() {
     let mut run = running(place.path(), ": > ready; exec sleep 1000");
     run.until("the program", || place.path().join("ready").exists().then_some(()));
     run.send(Signal::TERM);
-    assert_eq!(run.finish().code(), Some(128 + 15));
+    assert_eq!(run.finish().signal(), Some(15));
+}
+
+#[test]
+fn a_signal_that_killed_the_program_kills_its_front_and_its_number_as_an_exit_code_does_not() {
+    // One with a core dump, one that can't be caught, and one without a name.
+    for signal in [6, 9, 40] {
+        let place = folder();
+        let (trace, finished) = traced(place.path(), &format!("kill -{signal} $$"), &[]);
+        assert_eq!(finished.signal(), Some(signal), "{finished:?}");
+        assert_eq!(trace.end.signal, Some(signal), "{trace:?}");
+        let (_, finished) = traced(place.path(), &format!("exit {}", 128 + signal), &[]);
+        assert_eq!(finished.code(), Some(128 + signal), "{finished:?}");
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_program_whose_front_or_tracer_is_killed() {
+    for of_front in [true, false] {
+        let place = folder();
+        let path = |name: &str| place.path().join(name);
+        let mut run = running(place.path(), "echo $PPID $$ > t; mv t ready; exec sleep 1000");
+        let numbers = run.until("the program", || fs::read_to_string(path("ready")).ok());
+        let (tracer, program) = numbers.trim().split_once(' ').unwrap();
+        if of_front {
+            run.send(Signal::KILL);
+        } else {
+            assert!(Command::new("kill").args(["-9", tracer]).status().unwrap().success());
+        }
+        let finished = run.finish();
+        match of_front {
+            true => assert_eq!(finished.signal(), Some(9), "{finished:?}"),
+            false => assert_eq!(finished.code(), Some(128 + 9), "{finished:?}"),
+        }
+        for process in [tracer, program] {
+            until("the end of both", || !exists(process));
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_the_second_run_of_time_and_the_report_still_comes() {
+    let place = folder();
+    let path = |name: &str| place.path().join(name);
+    let script = "test -e once || { : > once; exit 0; }; echo $$ > t; mv t ready; exec sleep 1000";
+    let mut command = wrote(&["trace", "--time", "--format", "json", "-o", "trace.json"]);
+    let mut run = Running::start(command.args(["sh", "-c", script]).current_dir(&place));
+    let program = run.until("the second run", || fs::read_to_string(path("ready")).ok());
+    run.send(Signal::TERM);
+    let finished = run.finish();
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert_eq!(document(&path("trace.json")).watching.alone_s, None);
+    until("the end of the second run", || !exists(program.trim()));
 }
 
 #[test]
