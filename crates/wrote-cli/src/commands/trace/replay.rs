@@ -22,18 +22,18 @@ const TRIAL_MAX: Duration = Duration::from_secs(1);
 const BYTES_MAX: u64 = 64 << 20;
 
 /// Replays the writes to each file in a folder beside it. A file that cannot be replayed is noted
-/// on standard error.
+/// on standard error. Ends early if the user asks to stop: the trace is worth its report.
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`] if the user asked to stop.
+/// If the jobs are not those of `wrote run`.
 pub(super) fn replays(jobs: &Jobs, stop: &Stop) -> Result<Vec<Replay>, Error> {
     let specs = parse(&jobs.text)?;
     let mut replays = Vec::new();
     for (path, ways) in jobs.files.iter().zip(specs.chunks_exact(2)) {
         match replay(path, &ways[0], &ways[1], stop) {
             Ok(replay) => replays.extend(replay),
-            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            Err(Error::Interrupted) => break,
             Err(error) => {
                 crate::stderr::complain(&format!("note: --replay {}: {error}", shown(path)));
             }
