@@ -26,7 +26,7 @@ const BYTES_MAX: u64 = 64 << 20;
 ///
 /// # Errors
 ///
-/// If the jobs are not those of `wrote run`.
+/// If `wrote run` would refuse the jobs.
 pub(super) fn replays(jobs: &Jobs, stop: &Stop) -> Result<Vec<Replay>, Error> {
     let specs = parse(&jobs.text)?;
     let mut replays = Vec::new();
