@@ -84,11 +84,11 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     for &kind in &arguments.disk {
         let disk = Disk::make(kind)?;
         let place = disk.as_ref().map_or(arguments.path.as_path(), Disk::path);
-        let (_folder, site) = folder_and_site(arguments, place, &programs)?;
+        let (_folder, site) = folder_and_site(arguments, kind, place, &programs)?;
         let circumstances = page::circumstances(&site)?;
         for &row in &rows {
             // Each row has its own folder, without the files of another row.
-            let (_folder, mut site) = folder_and_site(arguments, place, &programs)?;
+            let (_folder, mut site) = folder_and_site(arguments, kind, place, &programs)?;
             match measure(row, &mut site) {
                 Err(Failure::Skipped(because)) => println!("{}\n", page::not_run(row, &because)),
                 measured => {
@@ -112,6 +112,7 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
 /// Makes a new folder, removed when dropped, and the site in it.
 fn folder_and_site(
     arguments: &Arguments,
+    disk: DiskKind,
     place: &Path,
     programs: &OsStr,
 ) -> Result<(TempDir, Site), Failure> {
@@ -123,6 +124,7 @@ fn folder_and_site(
         path: programs.to_owned(),
         rounds: *pairs,
         size: size.clone(),
+        disk,
         has_poll_queues: site::has_poll_queues(folder.path()),
         zram: None,
     };

@@ -10,6 +10,7 @@ use crate::contests::{page, three_digits, wrote};
 use crate::sections::{HEADING, Sections};
 use axes::{GrowthAxis, Line};
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use lab::tools::disks::DiskKind;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::root;
 use lab::tools::run::check_interrupted;
@@ -65,7 +66,8 @@ pub fn growth(arguments: &Arguments) -> Result<(), Failure> {
     let place = place.tried(arguments.path.display())?;
     let folder = std::path::absolute(place.path()).tried(place.path().display())?;
     let (rounds, has_poll_queues) = (arguments.runs, false);
-    let site = Site { folder, path, rounds, size: None, has_poll_queues, zram: None };
+    let disk = DiskKind::Own;
+    let site = Site { folder, path, rounds, size: None, disk, has_poll_queues, zram: None };
     for axis in axes::all() {
         if !arguments.only.is_empty() && !arguments.only.contains(&axis.name) {
             continue;

@@ -2,9 +2,10 @@
 //! commit in the database, a thread makes all waiting messages durable together.
 
 pub mod fjall;
-pub mod okaywal;
+pub mod raft_engine;
 pub mod redis;
 pub mod sqlite;
+pub mod walrus;
 
 use flume::{Receiver, Sender, bounded, unbounded};
 use std::thread;

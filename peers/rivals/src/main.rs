@@ -26,7 +26,7 @@ struct Arguments {
     place: PathBuf,
 }
 
-/// The ways to append. The first six write to a file and sync it once at the end; with the others
+/// The ways to append. The first seven write to a file and sync it at the end; with the others
 /// each producer waits until its message is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {
@@ -42,15 +42,15 @@ enum By {
     FlumeTen,
     /// flume's unbounded channel to one thread that answers each message by a rendezvous.
     Rendezvous,
-    /// A committed entry of okaywal.
-    Okaywal,
-    /// An insertion into a keyspace of fjall, and `persist(SyncData)`.
-    Fjall,
+    /// As `flume`, with an `fdatasync` each second.
+    FlumeEverySec,
+    /// A batch of raft-engine, written with `sync`.
+    RaftEngine,
+    /// An entry of walrus with `FsyncSchedule::SyncEach`.
+    Walrus,
     /// All waiting messages as one batch of fjall.
     FjallGathered,
-    /// A transaction of SQLite for each message, in WAL mode with `synchronous=FULL`.
-    Sqlite,
-    /// All waiting messages as one transaction of SQLite.
+    /// All waiting messages as one transaction of SQLite, in WAL mode with `synchronous=FULL`.
     SqliteGathered,
     /// A connection of each producer to `redis-server` with `appendfsync always`.
     Redis,
@@ -72,10 +72,10 @@ fn run(arguments: Arguments) -> Result<Outcome> {
         By::Flume => strategies::run(Job::flume, messages, &place),
         By::FlumeTen => strategies::run(Job::flume_ten, messages, &place),
         By::Rendezvous => strategies::run(Job::rendezvous, messages, &place),
-        By::Okaywal => logs::okaywal::each(&messages, &place),
-        By::Fjall => logs::fjall::each(&messages, &place),
+        By::FlumeEverySec => strategies::run(Job::flume_every_sec, messages, &place),
+        By::RaftEngine => logs::raft_engine::each(&messages, &place),
+        By::Walrus => logs::walrus::each(&messages, &place),
         By::FjallGathered => logs::fjall::gathered(&messages, &place),
-        By::Sqlite => logs::sqlite::each(&messages, &place),
         By::SqliteGathered => logs::sqlite::gathered(&messages, &place),
         By::Redis => logs::redis::each(&messages, &place),
         By::RedisGathered => logs::redis::gathered(&messages, &place),
@@ -102,7 +102,7 @@ mod tests {
             let appended = run(Arguments { by, work, place: place.clone() });
             let appended = appended.unwrap_or_else(|error| panic!("{by:?}: {error}"));
             assert_eq!((appended.operations, appended.bytes), (50, bytes), "{by:?}");
-            let is_timed = by as usize >= By::Okaywal as usize;
+            let is_timed = by as usize >= By::RaftEngine as usize;
             assert_eq!(appended.latency_ns.map(|all| all.count), is_timed.then_some(50), "{by:?}");
             assert!(!place.exists(), "{by:?}");
         }

@@ -6,6 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
@@ -84,11 +85,26 @@ impl Job {
 
     /// A flume channel to a thread with a `BufWriter`.
     pub async fn flume(&self) -> Result<()> {
+        self.buffered(None).await
+    }
+
+    /// The same, with an `fdatasync` each second.
+    pub async fn flume_every_sec(&self) -> Result<()> {
+        self.buffered(Some(Duration::from_secs(1))).await
+    }
+
+    async fn buffered(&self, sync_each: Option<Duration>) -> Result<()> {
         let mut file = BufWriter::new(std::fs::File::create_new(&self.path)?);
         let (to, from) = flume::unbounded::<Vec<u8>>();
         let writer = thread::spawn(move || -> Result<()> {
+            let mut synced = Instant::now();
             for message in from {
                 file.write_all(&message)?;
+                if sync_each.is_some_and(|each| synced.elapsed() >= each) {
+                    file.flush()?;
+                    file.get_ref().sync_data()?;
+                    synced = Instant::now();
+                }
             }
             Ok(file.into_inner()?.sync_data()?)
         });

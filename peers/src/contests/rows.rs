@@ -74,7 +74,7 @@ struct Shape {
     what: String,
     unit: Unit,
     rounds_max: Option<u32>,
-    /// The contest is run once for each.
+    /// The contest is run once for each, or for each whose `disk` is the site's.
     #[serde(default)]
     each: Vec<Words>,
     run: Option<String>,
@@ -151,10 +151,12 @@ impl Row {
         for line in &self.setup {
             site.run(&filled(line, &words))?;
         }
-        let mut contests = Vec::new();
+        let (here, mut contests) = (site.disk.to_string(), Vec::new());
         for shape in &self.contests {
             let once = [Words::new()];
-            for each in if shape.each.is_empty() { &once } else { &shape.each[..] } {
+            let all = if shape.each.is_empty() { &once } else { &shape.each[..] };
+            let is_here = |each: &&Words| each.get("disk").is_none_or(|disk| *disk == here);
+            for each in all.iter().filter(is_here) {
                 contests.push(shape.contest(each, &words, site)?);
             }
         }
@@ -215,6 +217,7 @@ pub fn named(name: &str) -> &'static Row {
 mod tests {
     use super::super::site::fake;
     use super::*;
+    use lab::tools::disks::DiskKind;
 
     /// Measures the contests of a row by scripts; returns the tables and the calls.
     fn measured(name: &str) -> (Vec<String>, Vec<String>) {
@@ -269,7 +272,7 @@ mod tests {
         let (tables, calls) = measured("append-durable-peers");
         let ours = "trial append --by log-durable --messages 50000 --producers 64 appended";
         assert_eq!(calls[0], ours);
-        assert_eq!(calls[3], "rivals --by fjall-gathered --messages 30000 --producers 64 appended");
+        assert_eq!(calls[1], "rivals --by fjall-gathered --messages 30000 --producers 64 appended");
         assert_eq!(tables[0].matches("≥ 2.00").count(), 1, "{tables:?}");
     }
 
@@ -284,6 +287,19 @@ mod tests {
         assert!(calls[0].contains("--by log-recycled --messages 50000 --producers 64 "));
         assert!(tables[0].contains("| device bytes ≤ 1.20, met |"), "{}", tables[0]);
         assert!(tables[1].contains("| device bytes ≤ 5.00, met |"), "{}", tables[1]);
+    }
+
+    #[test]
+    fn a_contest_of_another_disk_is_left_out() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut site = fake::site(folder.path(), 8, 512 << 10);
+        for (disk, asked) in [(DiskKind::Own, "≥ 1.50"), (DiskKind::HardDisk, "≥ 1.20")] {
+            site.disk = disk;
+            let contests = named("append-every-sec").contests(&site).expect("scripts");
+            assert_eq!(contests.len(), 1);
+            let table = contests[0].measure(&site).expect("scripts").table;
+            assert!(table.contains(asked), "{table}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::rows::{Need, Row, Words};
 use super::{count, nats, ranks, t_io_uring, wrote};
 use crate::zram::{self, Zram};
 use lab::tools::clients;
+use lab::tools::disks::DiskKind;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages;
 use lab::tools::repository::{cargo, root, target};
@@ -41,6 +42,8 @@ pub struct Site {
     pub rounds: u32,
     /// The length of the streams, if the caller chose one.
     pub size: Option<Size>,
+    /// The kind of the disk under the folder.
+    pub disk: DiskKind,
     /// Whether the device under the folder has poll queues.
     pub has_poll_queues: bool,
     /// The device in memory, where the row reads it.
@@ -234,7 +237,7 @@ fn polls(device: &Path) -> bool {
 /// Scripts that stand in for all programs, for tests of the rows.
 #[cfg(test)]
 pub mod fake {
-    use super::Site;
+    use super::{DiskKind, Site};
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
@@ -288,6 +291,7 @@ pub mod fake {
             path: format!("{}:{path}", folder.display()).into(),
             rounds: 1,
             size: Some("4m".parse().expect("a size")),
+            disk: DiskKind::Own,
             has_poll_queues: false,
             zram: None,
         }

@@ -112,7 +112,7 @@ enum Work {
         /// The file or device.
         file: PathBuf,
     },
-    /// Write many files at once, in pieces of 64 KiB in turn, durable; then remove them.
+    /// Write many files at once, in pieces of 64 KiB in turn or whole, durable; then remove them.
     ManyFiles {
         #[arg(long)]
         by: many::By,

@@ -1,9 +1,10 @@
-//! Many files at once by one thread: `Writer`s on one disk, or with a ring each.
+//! Many files at once by one thread: `Writer`s on one disk, or with a ring each; small files whole.
 
 use crate::Result;
 use crate::clock::Clock;
 use crate::data::Ring;
 use crate::outcome::Outcome;
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use wrote::engine::Options;
@@ -24,6 +25,10 @@ pub enum By {
     Shared,
     /// `Writer::create`.
     Own,
+    /// `wrote::write_many`, each file whole.
+    WriteMany,
+    /// `std::fs::write` of each file, and one `syncfs(2)`.
+    Syncfs,
 }
 
 /// Writes `files` files of `bytes` bytes into the new folder `place`, a piece of each in turn,
@@ -39,7 +44,14 @@ pub fn many(by: By, files: u64, bytes: u64, place: &Path) -> Result<Outcome> {
 }
 
 fn write(by: By, ring: &Ring, files: u64, bytes: u64, place: &Path) -> Result<()> {
+    let mut whole = (0..files)
+        .map(|number| (place.join(number.to_string()), ring.piece(number, bytes as usize)));
     let disk = match by {
+        By::WriteMany => return Ok(wrote::write_many(whole)?),
+        By::Syncfs => {
+            whole.try_for_each(|(path, bytes)| std::fs::write(path, bytes))?;
+            return Ok(rustix::fs::syncfs(File::open(place)?)?);
+        }
         By::Shared => Some(Disk::open(&Options::new(Ioengine::IoUring, IODEPTH, BUFFER_BYTES))?),
         By::Own => None,
     };
@@ -71,12 +83,13 @@ fn write(by: By, ring: &Ring, files: u64, bytes: u64, place: &Path) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum;
 
     #[test]
     fn each_way_writes_every_byte_and_leaves_nothing() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let place = folder.path().join("files");
-        for by in [By::Shared, By::Own] {
+        for &by in By::value_variants() {
             let outcome = many(by, 3, 200_000, &place).expect("room");
             assert_eq!((outcome.bytes, outcome.operations), (600_000, 3));
             assert!(!place.exists());

@@ -3,7 +3,6 @@
 use super::{append_gathered, check};
 use rusqlite::{Connection, params};
 use std::path::Path;
-use std::sync::Mutex;
 use trial::Result;
 use trial::append::Messages;
 use trial::outcome::Outcome;
@@ -24,25 +23,6 @@ fn open(folder: &Place) -> Result<Connection> {
     Ok(connection)
 }
 
-fn check_count(connection: &Connection, appended: Outcome) -> Result<Outcome> {
-    let stored: i64 = connection.query_row(COUNT, [], |row| row.get(0))?;
-    check("SQLite", stored as u64, appended)
-}
-
-/// Commits a transaction for each message.
-pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Place::folder(path)?;
-    let connection = Mutex::new(open(&folder)?);
-    let step = |message: &[u8]| {
-        let connection = connection.lock().map_err(|_| "a producer panicked")?;
-        connection.prepare_cached(INSERT)?.execute(params![message])?;
-        Ok(())
-    };
-    let appended = messages.append_each(step)?;
-    let connection = connection.into_inner().map_err(|_| "a producer panicked")?;
-    check_count(&connection, appended)
-}
-
 /// Commits a transaction of all waiting messages.
 pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Place::folder(path)?;
@@ -57,5 +37,6 @@ pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
         Ok(transaction.commit()?)
     };
     let appended = append_gathered(messages, commit)?;
-    check_count(&connection, appended)
+    let stored: i64 = connection.query_row(COUNT, [], |row| row.get(0))?;
+    check("SQLite", stored as u64, appended)
 }

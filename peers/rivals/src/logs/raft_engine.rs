@@ -1,0 +1,44 @@
+//! raft-engine: one log of many raft groups. Writers that wait share a flush.
+
+use super::check;
+use protobuf::descriptor::UninterpretedOption;
+use raft_engine::{Config, Engine, LogBatch, MessageExt};
+use std::path::Path;
+use trial::Result;
+use trial::append::{Messages, Timing};
+use trial::outcome::Outcome;
+use trial::place::Place;
+
+/// The entries. raft-engine requires a protobuf message with an index; this one of protobuf's own
+/// has a number and bytes.
+struct Numbered;
+
+impl MessageExt for Numbered {
+    type Entry = UninterpretedOption;
+
+    fn index(entry: &UninterpretedOption) -> u64 {
+        entry.get_positive_int_value()
+    }
+}
+
+/// Writes a batch of one entry for each message, with `sync`. Each producer is a raft group.
+pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
+    let folder = Place::folder(path)?;
+    let dir = folder.path().display().to_string();
+    let engine = Engine::open(Config { dir, ..Config::default() })?;
+    let groups = 1..=u64::from(messages.work.producers);
+    let steps = groups.clone().map(|group| {
+        let (engine, mut batch, mut index) = (&engine, LogBatch::default(), 0);
+        move |message: &[u8]| {
+            index += 1;
+            let mut entry = UninterpretedOption::new();
+            entry.set_positive_int_value(index);
+            entry.set_string_value(message.to_vec());
+            batch.add_entries::<Numbered>(group, &[entry])?;
+            engine.write(&mut batch, true)?;
+            Ok(())
+        }
+    });
+    let appended = messages.append(steps.collect(), Timing::Each, || Ok(()))?;
+    check("raft-engine", groups.filter_map(|group| engine.last_index(group)).sum(), appended)
+}
