@@ -16,6 +16,8 @@ class Part {
   constructor(path) {
     this.path = path
     this.log = null
+    /** Appends a record for a promise. */
+    this.append = null
     this.last = 0
     /** Promises by number, for records that were appended. */
     this.promises = new Map()
@@ -117,11 +119,11 @@ class Log {
   }
 
   append(record) {
-    const { log } = this.#part
-    return this.#part.start((number) => log.append(bytes(record), number), () => {
+    const { append } = this.#part
+    return this.#part.start((number) => append(bytes(record), number), () => {
       // The caller may use its bytes again.
       const data = Buffer.from(bytes(record))
-      return (number) => log.append(data, number)
+      return (number) => append(data, number)
     })
   }
 
@@ -197,6 +199,7 @@ async function openLog(path, given) {
   const part = new Part(String(path))
   const [folder, answered] = [pathBytes(path), answering(new WeakRef(part))]
   part.log = await wait(() => native.openLog(folder, options, answered))
+  part.append = part.log.appender()
   return new Log(part)
 }
 

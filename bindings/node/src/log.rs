@@ -10,7 +10,7 @@ use napi::bindgen_prelude::{AsyncTask, BufferSlice, Function, Unknown};
 use napi_derive::napi;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use wrote::Error;
 use wrote_bindings::Waits;
@@ -18,7 +18,10 @@ use wrote_bindings::Waits;
 /// An open log, with the promises of one event loop. Each promise is a number, which JavaScript
 /// knows.
 #[napi]
-pub struct Log {
+pub struct Log(Arc<Shared>);
+
+/// What a log shares with its appender.
+struct Shared {
     log: wrote::Log,
     bell: Bell,
     waits: Mutex<Waiting>,
@@ -75,22 +78,27 @@ pub fn open_log(
     answered: Function<'_, (), Unknown<'static>>,
 ) -> napi::Result<AsyncTask<Work<Log>>> {
     let (folder, options, bell) = (path(&folder), options.read()?, Bell::new(answered)?);
-    Ok(work(move || Ok(Log { log: options.open(folder)?, bell, waits: Mutex::default() })))
+    Ok(work(move || {
+        let (log, waits) = (options.open(folder)?, Mutex::default());
+        Ok(Log(Arc::new(Shared { log, bell, waits })))
+    }))
 }
 
 #[napi]
 impl Log {
-    /// Appends a record for `promise`, and returns its sequence. Without room it returns none, and
-    /// `answers` has `has_room` once there is some.
+    /// Returns a function that appends a record for a promise, and returns its sequence. Without
+    /// room it returns none, and `answers` has `has_room` once there is some.
+    ///
+    /// Called for each record, it has no `this`, whose checks would take as long as the append.
     #[napi(catch_unwind)]
-    pub fn append(
-        &self,
-        env: &Env,
-        record: BufferSlice<'_>,
-        promise: u32,
-    ) -> napi::Result<Option<f64>> {
-        let appended = self.log.try_append(&record).map_err(|error| raise(env, &error))?;
-        self.wait_for_appended(env, appended, promise)
+    pub fn appender<'env>(&self, env: &'env Env) -> napi::Result<Function<'env, (), Option<f64>>> {
+        let shared = Arc::clone(&self.0);
+        env.create_function_from_closure("append", move |call| {
+            let (record, promise) = (call.get::<BufferSlice<'_>>(0)?, call.get(1)?);
+            let appended = shared.log.try_append(&record);
+            let appended = appended.map_err(|error| raise(call.env, &error))?;
+            shared.wait_for_appended(call.env, appended, promise)
+        })
     }
 
     /// Appends consecutive records as one, and returns the sequence of the last.
@@ -101,23 +109,23 @@ impl Log {
         records: Vec<BufferSlice<'_>>,
         promise: u32,
     ) -> napi::Result<Option<f64>> {
-        let appended = self.log.try_append_all(&records).map_err(|error| raise(env, &error))?;
-        self.wait_for_appended(env, appended.map(|(_, ticket)| ticket), promise)
+        let appended = self.0.log.try_append_all(&records).map_err(|error| raise(env, &error))?;
+        self.0.wait_for_appended(env, appended.map(|(_, ticket)| ticket), promise)
     }
 
     /// Waits for a record that was appended; `durable` until it survives a power loss.
     #[napi(catch_unwind)]
     pub fn wait(&self, env: &Env, sequence: f64, durable: bool, promise: u32) -> napi::Result<()> {
-        let ticket = self.log.ticket(size("sequence", sequence)?);
+        let ticket = self.0.log.ticket(size("sequence", sequence)?);
         let ticket = if durable { ticket.until_durable() } else { ticket };
-        self.wait_for(env, ticket, durable, promise)
+        self.0.wait_for(env, ticket, durable, promise)
     }
 
     /// Returns the promises that are answered. To be called when the bell has rung.
     #[napi(catch_unwind)]
     pub fn answers(&self, env: &Env) -> napi::Result<Answers> {
-        self.bell.clear();
-        let (waker, mut waiting) = (self.bell.waker(), self.waiting());
+        self.0.bell.clear();
+        let (waker, mut waiting) = (self.0.bell.waker(), self.0.waiting());
         let Waiting { tickets, room } = &mut *waiting;
         let context = &mut Context::from_waker(&waker);
         let polled = room.as_mut().map_or(Poll::Pending, |room| room.as_mut().poll(context));
@@ -138,41 +146,41 @@ impl Log {
                 }
             }
         }
-        self.bell.hold(env, !tickets.is_empty() || room.is_some())?;
+        self.0.bell.hold(env, !tickets.is_empty() || room.is_some())?;
         Ok(Answers { ready, failed, errors, has_room, no_room })
     }
 
     /// Makes every record durable that was appended until now.
     #[napi]
     pub fn sync(&self) -> AsyncTask<Work<()>> {
-        let log = self.log.clone();
+        let log = self.0.log.clone();
         work(move || log.sync())
     }
 
     /// Removes segments whose records are all before `sequence`. Returns the first that is left.
     #[napi]
     pub fn trim_before(&self, sequence: f64) -> napi::Result<AsyncTask<Work<f64>>> {
-        let (log, sequence) = (self.log.clone(), size("sequence", sequence)?);
+        let (log, sequence) = (self.0.log.clone(), size("sequence", sequence)?);
         Ok(work(move || log.trim_before(sequence).map(|first| first as f64)))
     }
 
     /// Removes record `sequence` and all later ones.
     #[napi]
     pub fn truncate_from(&self, sequence: f64) -> napi::Result<AsyncTask<Work<()>>> {
-        let (log, sequence) = (self.log.clone(), size("sequence", sequence)?);
+        let (log, sequence) = (self.0.log.clone(), size("sequence", sequence)?);
         Ok(work(move || log.truncate_from(sequence)))
     }
 
     /// Returns what a record survives now.
     #[napi(catch_unwind)]
     pub fn survives(&self, sequence: f64) -> napi::Result<&'static str> {
-        Ok(self.log.survives(size("sequence", sequence)?).as_str())
+        Ok(self.0.log.survives(size("sequence", sequence)?).as_str())
     }
 
     /// Returns the log's figures.
     #[napi(catch_unwind)]
     pub fn stats(&self) -> Stats {
-        let stats = self.log.stats();
+        let stats = self.0.log.stats();
         Stats {
             found_records: stats.found_records as f64,
             found_closed: stats.found_closed,
@@ -200,7 +208,7 @@ impl Log {
         follow: bool,
         arrived: Function<'_, (), Unknown<'static>>,
     ) -> napi::Result<AsyncTask<Work<Records>>> {
-        let (log, start, bell) = (self.log.clone(), size("start", start)?, Bell::new(arrived)?);
+        let (log, start, bell) = (self.0.log.clone(), size("start", start)?, Bell::new(arrived)?);
         Ok(work(move || {
             let stream =
                 if follow { log.stream(start)? } else { log.reader(start)?.into_stream()? };
@@ -211,16 +219,18 @@ impl Log {
     /// Ends the log.
     #[napi]
     pub fn close(&self) -> AsyncTask<Work<()>> {
-        let log = self.log.clone();
+        let log = self.0.log.clone();
         work(move || log.close())
     }
 
     /// Ends the log on this thread.
     #[napi(catch_unwind)]
     pub fn close_sync(&self, env: &Env) -> napi::Result<()> {
-        self.log.close().map_err(|error| raise(env, &error))
+        self.0.log.close().map_err(|error| raise(env, &error))
     }
+}
 
+impl Shared {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }

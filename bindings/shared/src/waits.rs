@@ -18,6 +18,7 @@ pub struct Waits<T> {
 struct Entry<T> {
     ticket: Ticket<'static>,
     waiter: T,
+    is_polled: bool,
 }
 
 /// The waiter of a ticket that was answered.
@@ -28,6 +29,12 @@ pub struct Answer<T> {
     pub sequence: u64,
     /// Whether the record is as safe as was waited for.
     pub result: Result<(), Error>,
+}
+
+impl<T> Entry<T> {
+    fn poll(&mut self, waker: &Waker) -> Poll<Result<(), Error>> {
+        Pin::new(&mut self.ticket).poll(&mut Context::from_waker(waker))
+    }
 }
 
 impl<T> Default for Waits<T> {
@@ -44,7 +51,7 @@ impl<T> Waits<T> {
         let sequence = ticket.sequence();
         let place = queue.iter().rposition(|other| other.ticket.sequence() <= sequence);
         let place = place.map_or(0, |place| place + 1);
-        queue.insert(place, Entry { ticket, waiter });
+        queue.insert(place, Entry { ticket, waiter, is_polled: false });
         if place == 0 {
             // The first one is polled by the loop's next turn, when other tasks have appended.
             waker.wake();
@@ -59,11 +66,19 @@ impl<T> Waits<T> {
     /// Takes the waiters whose tickets are ready. The first of the others wakes the loop.
     pub fn answers(&mut self, waker: &Waker) -> Vec<Answer<T>> {
         let mut answers = Vec::new();
-        let context = &mut Context::from_waker(waker);
         for queue in &mut self.queues {
             while let Some(entry) = queue.front_mut() {
-                let Poll::Ready(result) = Pin::new(&mut entry.ticket).poll(context) else { break };
-                let Some(Entry { ticket, waiter }) = queue.pop_front() else { break };
+                let mut polled = Poll::Pending;
+                // The first poll would only ask for another turn of the loop, so that other tasks
+                // append first. They had this one, unless it answers some of them.
+                if !std::mem::replace(&mut entry.is_polled, true) && answers.is_empty() {
+                    polled = entry.poll(Waker::noop());
+                }
+                if polled.is_pending() {
+                    polled = entry.poll(waker);
+                }
+                let Poll::Ready(result) = polled else { break };
+                let Some(Entry { ticket, waiter, .. }) = queue.pop_front() else { break };
                 answers.push(Answer { waiter, sequence: ticket.sequence(), result });
             }
         }
