@@ -142,12 +142,12 @@ def mysql(folder, _pattern, clients):
     ask = lambda words: run("mariadb", "--no-defaults", "-uroot", f"-S{folder}/s", "-e", words)
     words = ["mariadbd", *options, f"--socket={folder}/s", "--skip-networking"]
     with server(words, lambda: ask("CREATE DATABASE sbtest")):
-        # The whole log, of 96 MiB, was written before: its first flushes also write metadata.
+        # Writes the whole log of 96 MiB first: flushes of a new log also write metadata.
         full = "CREATE TABLE f AS SELECT REPEAT('x', 60000) FROM seq_1_to_1800; DROP TABLE f"
         dirty = "SET GLOBAL innodb_max_dirty_pages_pct ="
         fill = f"USE sbtest; {full}; {dirty} 0; DO SLEEP(2); {dirty} DEFAULT"
-        for words in [fill] if COMMITS is None else []:
-            ask(words)
+        if COMMITS is None:
+            ask(fill)
         bench = f"sysbench oltp_insert --mysql-socket={folder}/s --mysql-user=root --tables=1"
         run(*bench.split(), "prepare")
         limit = f"--events={COMMITS} --time=0" if COMMITS else f"--time={SECONDS}"

@@ -78,6 +78,8 @@ impl Process {
             }
             thread::sleep(POLL);
         }
+        // From now on the group's number may come to another one.
+        self.is_leader = false;
         Some(status)
     }
 

@@ -53,7 +53,7 @@ class Writer extends Writable {
     if (![undefined, ...FLAGS[purpose]].includes(flags)) {
       throw wrongValue(`flags="${flags}": use "${FLAGS[purpose].join('" or "')}"`)
     }
-    // Whatever throws is before this, which has the file opened in a later turn.
+    // Arguments are checked first: `super` opens the file in a later turn.
     const to = pathBytes(path)
     super({ signal, highWaterMark, defaultEncoding: encoding })
     this.path = path

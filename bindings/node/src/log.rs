@@ -20,7 +20,7 @@ use wrote_bindings::Waits;
 #[napi]
 pub struct Log(Arc<Shared>);
 
-/// What a log shares with its appender.
+/// The parts of a log that its appender uses too.
 struct Shared {
     log: wrote::Log,
     bell: Bell,

@@ -16,12 +16,7 @@ use pyo3::types::PyString;
 /// and kept.
 #[pyfunction]
 #[pyo3(signature = (path, data, *, durable=true))]
-pub fn write(
-    py: Python<'_>,
-    path: FsPath,
-    data: &Bound<'_, PyAny>,
-    durable: bool,
-) -> PyResult<()> {
+pub fn write(py: Python<'_>, path: FsPath, data: &Bound<'_, PyAny>, durable: bool) -> PyResult<()> {
     content(data, |bytes| {
         waiting(py, || match durable {
             true => wrote::write(path.0, bytes),

@@ -56,8 +56,8 @@ class Saves(InFolder):
 
     def test_paths_are_those_of_open(self):
         name = os.fsdecode(b"\xff")
+        self.addCleanup(os.chdir, os.getcwd())
         os.chdir(self.folder)
-        self.addCleanup(os.chdir, "/")
         for path in ["file", b"file", Path("file"), name, b"\xff"]:
             wrote.write(path, "1")
             with wrote.replace(path) as file:

@@ -70,7 +70,8 @@ impl<T> Waits<T> {
             while let Some(entry) = queue.front_mut() {
                 let mut polled = Poll::Pending;
                 // The first poll would only ask for another turn of the loop, so that other tasks
-                // append first. They had this one, unless it answers some of them.
+                // append first. They have appended already, unless this turn has answered some of
+                // them.
                 if !std::mem::replace(&mut entry.is_polled, true) && answers.is_empty() {
                     polled = entry.poll(Waker::noop());
                 }

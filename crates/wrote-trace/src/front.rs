@@ -8,8 +8,7 @@
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::prctl::{set_dumpable, set_pdeathsig};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -256,8 +255,8 @@ fn stand(tracer: Pid, mut link: &UnixStream, signals: &SignalFd) -> io::Result<u
 /// continues after a program that exited, and ends after one that SIGINT killed.
 fn as_program(code: u8, killed_by: Option<c_int>) -> u8 {
     if let Some(signal) = killed_by.filter(|signal| EXIT_SIGNAL_BASE + signal == i32::from(code)) {
-        // The program's core dump is the one of interest.
-        let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
+        // The program's core dump is the one of interest. A piped one ignores RLIMIT_CORE.
+        let _ = set_dumpable(false);
         // SAFETY: `only` is a set once it is emptied, and the other calls read no memory.
         unsafe {
             let mut only = MaybeUninit::uninit();

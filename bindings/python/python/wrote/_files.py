@@ -108,8 +108,9 @@ class _Ending:
             self.finish()
 
     def close(self):
-        """Like finish(); does nothing where the file has ended. While an exception leaves a `with`
-        inside the file's own, as that of a TextIOWrapper, it leaves the decision to the own one."""
+        """Like finish(); does nothing where the file has ended. Inside a `with`, while an exception
+        is handled, as one that leaves the `with` of a TextIOWrapper, the end of the own `with`
+        decides; finish() ends the file at once."""
         if self._outside and sys.exception() not in (None, *self._outside):
             self._is_left = True
         if not self.closed and not self._is_left:

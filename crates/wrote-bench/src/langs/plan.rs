@@ -117,7 +117,7 @@ impl PlacePlan {
         let bytes = longest(|table| matches!(table.task, Task::BytesWrite | Task::BytesRead));
         let is_read_in_time = |table: &Table| table.task == Task::BytesRead && table.in_time;
         let files = if tables.iter().any(is_read_in_time) { READ_FILES } else { 1 };
-        let lines = longest(|table| table.task == Task::Lines);
+        let lines = longest(Table::is_of_lines);
         space::check(bytes * files, bytes, target)?;
         let budget = space::room_bytes(target);
         if lines > budget {

@@ -224,7 +224,7 @@ impl Table {
         if self.is_of_lines() { self.size.saturating_mul(self.count) } else { self.size }
     }
 
-    fn is_of_lines(&self) -> bool {
+    pub(super) fn is_of_lines(&self) -> bool {
         matches!(self.task, Task::Lines | Task::Log)
     }
 

@@ -251,8 +251,7 @@ impl Plan {
 
     /// Returns the messages due within a run; `None` without a rate.
     fn messages_due(&self) -> Option<u64> {
-        let mean_bytes = u64::from(self.sizes.min_bytes).midpoint(self.sizes.max_bytes.into());
-        let distance = self.rate?.mean_distance(mean_bytes);
+        let distance = self.rate?.mean_distance(self.mean_bytes());
         Some(((self.time.as_secs_f64() / distance.as_secs_f64().max(1e-12)) as u64).max(1))
     }
 

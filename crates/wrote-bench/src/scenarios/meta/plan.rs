@@ -22,7 +22,7 @@ pub(super) const LOOK_TIME: Duration = Duration::from_millis(100);
 const FILE_SPACE_BYTES: u64 = 8 << 10;
 /// The space of an empty file: inode and directory entry.
 const EMPTY_SPACE_BYTES: u64 = 512;
-/// The time from the trial to the end: enough for all runs on most disks.
+/// The time from the first run to the end: enough for all runs on most disks.
 const WITHIN: Duration = Duration::from_secs(100);
 
 /// The time per file, in seconds.
@@ -98,7 +98,7 @@ impl Plan {
         (!plan.ways.is_empty()).then_some(plan)
     }
 
-    /// Limits the time, if the request specifies no amount. `began` is the time of the trial.
+    /// Limits the time, if the request specifies no amount. `began` is the time of its first run.
     pub fn begin(&mut self, began: Duration) {
         self.within = self.is_limited.then(|| WITHIN + Duration::from_secs(began.as_secs()));
     }
