@@ -181,8 +181,12 @@ def etcd(folder, _pattern, _clients):
     connection = http.client.HTTPConnection("127.0.0.1", 23790)
 
     def ask(*request):
-        connection.request(*request)
-        return connection.getresponse().read().decode()
+        try:
+            connection.request(*request)
+            return connection.getresponse().read().decode()
+        except http.client.HTTPException as error:
+            connection.close()
+            raise OSError from error
 
     put = lambda: ask("POST", "/v3/kv/put", json.dumps({"key": "a2V5", "value": "eHh4" * 85}))
     with server(words.split(), put):
