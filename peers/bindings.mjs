@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
+import { ByHand } from '../bindings/langs/node-wrote/by-hand.cjs'
 
 const [work, by, modules] = process.argv.slice(2)
 const load = createRequire(path.resolve(modules, 'package.json'))
@@ -38,51 +39,9 @@ async function save(folder) {
   }
 }
 
-/** Makes the records durable that came during the last flush, by fs.promises. */
-class Gathered {
-  static async open(path) {
-    const gathered = new Gathered()
-    gathered.file = await fs.promises.open(path, 'a')
-    gathered.waiting = []
-    gathered.isFlushing = false
-    return gathered
-  }
-
-  append(record) {
-    return new Promise((resolve, reject) => {
-      this.waiting.push({ record, resolve, reject })
-      if (!this.isFlushing) this.flush()
-    })
-  }
-
-  async flush() {
-    this.isFlushing = true
-    // The others of this turn are part of the first batch.
-    await null
-    while (this.waiting.length > 0) {
-      const batch = this.waiting
-      this.waiting = []
-      try {
-        await this.file.write(Buffer.concat(batch.map(({ record }) => record)))
-        await this.file.datasync()
-        for (const { resolve } of batch) resolve()
-      } catch (error) {
-        for (const { reject } of batch) reject(error)
-      }
-      // Their tasks append again before the next batch begins.
-      await new Promise(setImmediate)
-    }
-    this.isFlushing = false
-  }
-
-  close() {
-    return this.file.close()
-  }
-}
-
 async function tasks(folder) {
   const record = randomBytes(RECORD_BYTES)
-  const open = by === 'wrote' ? load('wrote').openLog : Gathered.open
+  const open = by === 'wrote' ? load('wrote').openLog : ByHand.open
   return async () => {
     const log = await open(path.join(folder, 'log'))
     const task = async () => {

@@ -4,7 +4,12 @@ bindings.py WORK BY, in the folder to write to, where WORK is `save`, `lines` or
 `wrote`, found by PYTHONPATH, or `hand`.
 """
 
-import asyncio, json, os, random, sys, tempfile, threading, time
+import asyncio, json, os, random, sys, tempfile, time
+
+langs = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bindings/langs")
+sys.path.append(os.path.join(langs, "python-wrote"))
+sys.dont_write_bytecode = True
+from by_hand import ByHand
 
 SAVES, SAVE_BYTES = 200, 4096
 LINES = 1_000_000
@@ -72,46 +77,6 @@ def write_lines(file, words):
             write(word)
 
 
-class Gathered:
-    """A file whose thread makes the records durable that came during its last flush."""
-
-    def __init__(self, path):
-        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        self.loop, self.waiting = asyncio.get_running_loop(), []
-        self.changed, self.is_over = threading.Condition(), False
-        self.thread = threading.Thread(target=self.flush)
-        self.thread.start()
-
-    def append(self, record):
-        future = self.loop.create_future()
-        with self.changed:
-            self.waiting.append((record, future))
-            self.changed.notify()
-        return future
-
-    def flush(self):
-        while True:
-            with self.changed:
-                self.changed.wait_for(lambda: self.waiting or self.is_over)
-                batch, self.waiting = self.waiting, []
-            if not batch:
-                return
-            os.write(self.file, b"".join([record for record, _ in batch]))
-            os.fdatasync(self.file)
-            self.loop.call_soon_threadsafe(self.durable, batch)
-
-    def durable(self, batch):
-        for _, future in batch:
-            future.set_result(None)
-
-    def close(self):
-        with self.changed:
-            self.is_over = True
-            self.changed.notify()
-        self.thread.join()
-        os.close(self.file)
-
-
 def tasks(by, folder):
     record = random.randbytes(RECORD_BYTES)
 
@@ -120,7 +85,7 @@ def tasks(by, folder):
             await log.append(record)
 
     async def all_tasks():
-        log = wrote.open_log(folder + "/log") if by == "wrote" else Gathered(folder + "/log")
+        log = wrote.open_log(folder + "/log") if by == "wrote" else ByHand(folder + "/log")
         await asyncio.gather(*[task(log) for _ in range(TASKS)])
         log.close()
 

@@ -8,8 +8,8 @@
 
 const { once } = require('node:events')
 const fs = require('node:fs')
-const { dirname } = require('node:path')
 const wrote = require('wrote')
+const { ByHand } = require('./by-hand.cjs')
 
 async function write(file, count, piece) {
   for (let number = 0; number < count; number++) {
@@ -39,60 +39,15 @@ async function appendLines(path, line, count) {
   return line.length * count
 }
 
-/** A file that is written and flushed for all records that came during its last flush. */
-class ByHand {
-  waiting = []
-  isFlushing = false
-
-  static async open(path) {
-    const log = new ByHand()
-    log.file = await fs.promises.open(path, 'ax')
-    const folder = await fs.promises.open(dirname(path))
-    await folder.sync()
-    await folder.close()
-    return log
-  }
-
-  append(line) {
-    return new Promise((resolve, reject) => {
-      this.waiting.push({ line, resolve, reject })
-      if (!this.isFlushing) this.flush()
-    })
-  }
-
-  async flush() {
-    this.isFlushing = true
-    // The others of this turn are part of the first batch.
-    await null
-    while (this.waiting.length > 0) {
-      const batch = this.waiting
-      this.waiting = []
-      try {
-        await this.file.write(batch.map(({ line }) => `${line}\n`).join(''))
-        await this.file.datasync()
-        for (const { resolve } of batch) resolve()
-      } catch (error) {
-        for (const { reject } of batch) reject(error)
-      }
-      // Their tasks append again before the next batch begins.
-      await new Promise(setImmediate)
-    }
-    this.isFlushing = false
-  }
-
-  close() {
-    return this.file.close()
-  }
-}
-
 async function log(path, line, count) {
   const isByHand = process.argv[6] === 'by-hand'
   // One segment, so that one file is checked.
   const options = { format: 'lines', segmentBytes: 2 ** 40 }
   const log = await (isByHand ? ByHand.open(path) : wrote.openLog(`${path}.log`, options))
+  const record = isByHand ? Buffer.from(`${line}\n`) : line
   let left = count
   const task = async () => {
-    while (left-- > 0) await log.append(line)
+    while (left-- > 0) await log.append(record)
   }
   await Promise.all(Array.from({ length: 64 }, task))
   await log.close()

@@ -9,10 +9,10 @@ import json
 import os
 import shutil
 import sys
-import threading
 import time
 
 import wrote
+from by_hand import ByHand
 
 
 def write_bytes(path, size, _count):
@@ -39,49 +39,6 @@ def append_lines(path, line, count):
     return len(line) * count
 
 
-class ByHand:
-    """A file whose thread makes the records durable that came during its last flush."""
-
-    def __init__(self, path):
-        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        folder = os.open(os.path.dirname(path), os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
-        self.loop, self.waiting = asyncio.get_running_loop(), []
-        self.changed, self.is_over = threading.Condition(), False
-        self.thread = threading.Thread(target=self.flush)
-        self.thread.start()
-
-    def append(self, line):
-        future = self.loop.create_future()
-        with self.changed:
-            self.waiting.append((line, future))
-            self.changed.notify()
-        return future
-
-    def flush(self):
-        while True:
-            with self.changed:
-                self.changed.wait_for(lambda: self.waiting or self.is_over)
-                batch, self.waiting = self.waiting, []
-            if not batch:
-                return
-            os.write(self.file, b"".join([line + b"\n" for line, _ in batch]))
-            os.fdatasync(self.file)
-            self.loop.call_soon_threadsafe(self.answer, batch)
-
-    def answer(self, batch):
-        for _, future in batch:
-            future.set_result(None)
-
-    def close(self):
-        with self.changed:
-            self.is_over = True
-            self.changed.notify()
-        self.thread.join()
-        os.close(self.file)
-
-
 def log(path, line, count):
     by_hand = sys.argv[5:] == ["by-hand"]
 
@@ -89,11 +46,12 @@ def log(path, line, count):
         # One segment, so that one file is checked.
         options = {"format": "lines", "segment_bytes": 1 << 40}
         log = ByHand(path) if by_hand else wrote.open_log(path + ".log", **options)
+        record = line + b"\n" if by_hand else line
         numbers = iter(range(count))
 
         async def task():
             for _ in numbers:
-                await log.append(line)
+                await log.append(record)
 
         await asyncio.gather(*[task() for _ in range(64)])
         log.close()

@@ -81,15 +81,13 @@ impl scenario::Plan for Plan {
         // What others wrote before is not of these files.
         folder.settle()?;
         let (made_s, made) = folder.fill_some(most, site)?;
-        let began = Instant::now();
-        folder.settle()?;
-        let settled_s = per_file(site, made, began.elapsed())?;
+        let settled_s = timed(site, made, || folder.settle())?;
         folder.drop_pages(LOOK_FILES)?;
-        let found_s = timed(site, || each(Stat))?;
-        let read_s = timed(site, || each(Read))?;
-        let renamed_s = timed(site, || each(Rename))?;
+        let found_s = timed(site, LOOK_FILES, || each(Stat))?;
+        let read_s = timed(site, LOOK_FILES, || each(Read))?;
+        let renamed_s = timed(site, LOOK_FILES, || each(Rename))?;
         folder.rename_back(LOOK_FILES)?;
-        let removed_s = timed(site, || each(Unlink))?;
+        let removed_s = timed(site, LOOK_FILES, || each(Unlink))?;
         self.pace = Pace { made_s, settled_s, found_s, read_s, renamed_s, removed_s };
         self.files_made = self.ways.iter().map(|way| self.files(way.kind)).fold(made, u32::max);
         Ok(u64::from(made) * FILE_BYTES)
@@ -197,10 +195,10 @@ impl Plan {
 }
 
 /// Returns the slowest rank's time per file in the trial, in seconds.
-fn timed(site: &Site, part: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
+fn timed(site: &Site, files: u32, part: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
     let began = Instant::now();
     part()?;
-    per_file(site, LOOK_FILES, began.elapsed())
+    per_file(site, files, began.elapsed())
 }
 
 /// Returns the slowest rank's time per file, in seconds.
