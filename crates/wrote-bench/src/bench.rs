@@ -64,7 +64,7 @@ impl<'a> Bench<'a> {
     /// [`Error::Usage`] and [`Error::Failed`] like [`Bench::run`], as far as planning detects them.
     pub(crate) fn outlook(&self) -> Result<Announcement, Error> {
         let Bench { request, scenarios, peers, .. } = self;
-        scratch::check_folder(&request.path)?;
+        scratch::check_writable(&request.path)?;
         let target = device::examine(&request.path)?;
         let planned = plan(scenarios, request, &sharing::share(&target, *peers)?)?;
         Ok(announcement(request.path.clone(), &planned, request, peers.ranks()))
@@ -86,7 +86,7 @@ impl<'a> Bench<'a> {
         let speed = self.speed.unwrap_or(&own_speed);
         let began = request.began.unwrap_or_else(Instant::now);
         let started_at = format!("{:.0}", jiff::Timestamp::now());
-        scratch::check_folder(&request.path)?;
+        scratch::check_writable(&request.path)?;
         let target = device::examine(&request.path)?;
         let mut planned = plan(scenarios, request, &sharing::share(&target, peers)?)?;
         refuse_shared(request, &planned)?;

@@ -12,6 +12,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use wrote_jobs::peers::Peers;
+use wrote_machine::access;
 use wrote_result::Error;
 
 /// The prefix of a run's folder; six random letters and digits follow.
@@ -51,7 +52,7 @@ impl Scratch {
     /// Errors are one line. [`Error::Usage`]: there is no such folder, or it is a file or device.
     /// [`Error::Failed`]: it is not writable.
     pub fn make(parent: &Path) -> Result<Scratch, Error> {
-        check_folder(parent)?;
+        check_writable(parent)?;
         let folder = tempfile::Builder::new()
             .prefix(PREFIX)
             .rand_bytes(6)
@@ -243,22 +244,26 @@ impl Drop for Scratch {
 /// Refuses anything but a folder, with the reason.
 pub fn check_folder(parent: &Path) -> Result<(), Error> {
     let shown = parent.display();
-    let metadata = std::fs::metadata(parent).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Error::Usage(format!("{shown}: does not exist")),
-        io::ErrorKind::NotADirectory => Error::Usage(format!("{shown}: a part of it is a file")),
-        _ => Error::Failed(format!("{shown}: can't be examined: {error}")),
-    })?;
-    let kind = metadata.file_type();
+    let kind = access::examined(parent)?.file_type();
     let because = if kind.is_dir() {
         return Ok(());
     } else if kind.is_block_device() {
-        "is a block device; wrote bench writes files: give a folder on it"
+        "is a block device; files are written: give a folder on it"
     } else if kind.is_file() {
         "is a file; give the folder to write in"
     } else {
         "is not a folder; give the folder to write in"
     };
     Err(Error::Usage(format!("{shown}: {because}")))
+}
+
+/// Refuses anything but a folder, and one in which no files can be created, with the reason.
+///
+/// Called before the space there is compared with what is needed: a file system that takes no files
+/// has none free.
+pub fn check_writable(parent: &Path) -> Result<(), Error> {
+    check_folder(parent)?;
+    access::check_new(parent).map_err(|error| not_made(parent, &error))
 }
 
 /// Returns the part of a file name that identifies its rank.
@@ -417,14 +422,17 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .ends_with("is a block device; wrote bench writes files: give a folder on it")
+                .ends_with("is a block device; files are written: give a folder on it")
         );
     }
 
     #[test]
     fn a_parent_in_which_nothing_can_be_made_is_a_failure() {
         // Not even root can create folders in sysfs.
-        assert!(matches!(refused(Path::new("/sys")), Error::Failed(_)));
+        let error = refused(Path::new("/sys"));
+        assert!(matches!(error, Error::Failed(_)));
+        let because = "cannot create files here: only the kernel makes files in sysfs";
+        assert_eq!(error.to_string(), format!("/sys: {because}"));
         for (errno, because) in [
             (Errno::ACCESS, "/data: is not writable for this user"),
             (Errno::ROFS, "/data: is on a read-only file system"),

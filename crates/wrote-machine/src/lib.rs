@@ -1,5 +1,6 @@
 //! The state of the machine and its disks, and the doctor's checks of them.
 
+pub mod access;
 pub mod doctor;
 pub mod held_memory;
 pub mod host;

@@ -82,7 +82,7 @@ impl Scenario for Suits {
         let plan = SuitsPlan::new(&self.0, is_limited);
         check_space(&self.0.path, plan.space_bytes_max(), call.target)?;
         if let Some(path) = &self.0.neighbour_path {
-            scratch::check_folder(path)?;
+            scratch::check_writable(path)?;
             check_space(path, plan.beside_bytes(), &device::examine(path)?)?;
         }
         let mut plans = Vec::new();
@@ -394,9 +394,10 @@ impl Plan for SuitsPlan {
     }
 }
 
-/// Refuses a folder on a disk with too little space.
+/// Refuses a folder on a disk with too little space, where that is known (some FUSE report a
+/// capacity of 0).
 fn check_space(path: &Path, needs: u64, target: &Target) -> Result<(), Error> {
-    if needs <= target.free_bytes {
+    if target.capacity_bytes == 0 || needs <= target.free_bytes {
         return Ok(());
     }
     let [needs, free] = [needs, target.free_bytes].map(units::bytes);

@@ -11,6 +11,7 @@ use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::{fs, io, iter};
+use wrote_machine::access::unexamined;
 use wrote_result::langs::{Language, State};
 use wrote_result::{Error, Stop};
 
@@ -259,7 +260,7 @@ const FILES_MAX: usize = 1000;
 /// [`Error::Usage`], one line, if it contains no language or an unsuitable file; [`Error::Failed`]
 /// if it can't be read.
 fn read_added(folder: &Path) -> Result<Entry, Error> {
-    let real = folder.canonicalize().map_err(|error| unreadable(folder, &error))?;
+    let real = folder.canonicalize().map_err(|error| unexamined(folder, &error))?;
     if !real.is_dir() {
         return Err(refused(folder, "is not a folder; give the one that holds a language"));
     }
@@ -269,7 +270,7 @@ fn read_added(folder: &Path) -> Result<Entry, Error> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(refused(folder, "holds no manifest.toml, and so no language"));
         }
-        Err(error) => return Err(unreadable(&folder.join(FILE_NAME), &error)),
+        Err(error) => return Err(unexamined(&folder.join(FILE_NAME), &error)),
     }
     let id = real.file_name().and_then(|name| name.to_str()).filter(|name| is_id(name));
     let Some(id) = id else {
@@ -291,7 +292,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read_folder(&mut self, within: &Path) -> Result<(), Error> {
-        let failed = |error| unreadable(&self.shown.join(within), &error);
+        let failed = |error| unexamined(&self.shown.join(within), &error);
         let entries = fs::read_dir(self.root.join(within)).map_err(failed)?;
         let names: io::Result<Vec<_>> = entries.map(|entry| Ok(entry?.file_name())).collect();
         for name in names.map_err(failed)? {
@@ -306,7 +307,7 @@ impl Reader<'_> {
     fn read_entry(&mut self, path: &Path) -> Result<(), Error> {
         let shown = self.shown.join(path);
         let metadata = fs::symlink_metadata(self.root.join(path));
-        let metadata = metadata.map_err(|error| unreadable(&shown, &error))?;
+        let metadata = metadata.map_err(|error| unexamined(&shown, &error))?;
         if metadata.is_dir() {
             return self.read_folder(path);
         }
@@ -332,7 +333,7 @@ impl Reader<'_> {
             let file = File::open(self.root.join(path));
             // The file may be growing.
             let read = file.and_then(|file| file.take(left + 1).read_to_end(&mut text));
-            read.map_err(|error| unreadable(&self.shown.join(path), &error))?;
+            read.map_err(|error| unexamined(&self.shown.join(path), &error))?;
         }
         self.size_bytes += metadata.len().max(text.len() as u64);
         if self.size_bytes > SIZE_BYTES_MAX {
@@ -348,15 +349,6 @@ impl Reader<'_> {
 
 fn refused(path: &Path, because: &str) -> Error {
     Error::Usage(format!("{}: {because}", path.display()))
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> Error {
-    let shown = path.display();
-    match error.kind() {
-        ErrorKind::NotFound => Error::Usage(format!("{shown}: does not exist")),
-        ErrorKind::NotADirectory => Error::Usage(format!("{shown}: a part of it is a file")),
-        _ => Error::Failed(format!("{shown}: can't be read: {error}")),
-    }
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl Plan {
         }
         let tables = tables(request);
         for path in &request.paths {
-            scratch::check_folder(path)?;
+            scratch::check_writable(path)?;
         }
         let place = |path: &PathBuf| {
             let target = device::examine(path)?;

@@ -308,13 +308,13 @@ fn a_user_who_may_write_nothing_gets_an_answer_and_is_told_of_little_memory_to_l
 }
 
 #[test]
-fn advice_is_no_failure_and_a_path_that_is_not_there_is_one() {
+fn advice_is_no_failure_and_a_path_that_is_not_there_is_wrong_usage() {
     let table = finish(wrote(&["doctor"]).arg("/dev/shm"));
     assert_eq!(table.code(), Some(0), "{table:?}");
     assert!(table.stdout.lines().all(|line| line.len() <= 80 || line.starts_with("    command")));
     let missing = finish(&mut wrote(&["doctor", "/does/not/exist"]));
-    assert_eq!(missing.code(), Some(1));
-    assert!(missing.complaint().contains("No such file or directory"), "{missing:?}");
+    assert_eq!(missing.code(), Some(2));
+    assert_eq!(missing.complaint(), "wrote: /does/not/exist: does not exist");
     assert_eq!(finish(&mut wrote(&["doctor", "--force"])).code(), Some(2));
     assert_eq!(finish(&mut wrote(&["doctor", "--format", "csv"])).code(), Some(2));
 }

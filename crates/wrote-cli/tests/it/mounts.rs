@@ -1,8 +1,8 @@
 //! `wrote bench` on file systems that are full, read-only, in memory, stacked, or not ext4. All
 //! tests need root.
 
-use crate::support::{bench, document, findings, row, survived, until_it_writes};
-use fixtures::{Mounted, Running, finish, names, or_skip};
+use crate::support::{bench, document, findings, row, survived, until_it_writes, wrote};
+use fixtures::{Mounted, Running, finish, folder, names, or_skip};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
 use std::fs::File;
@@ -85,10 +85,37 @@ fn a_disk_too_small_for_the_size_is_refused_with_one_that_works() {
 fn a_read_only_file_system_is_refused() {
     let mounted = or_skip!(Mounted::image("ext4", 64 * MIB));
     or_skip!(mounted.make_read_only());
-    let refused = finish(&mut bench(mounted.path(), "--size 4M"));
-    assert_eq!(refused.code(), Some(1), "{refused:?}");
     let line = format!("wrote: {}: is on a read-only file system", mounted.path().display());
-    assert_eq!(refused.complaint(), line);
+    let (path, elsewhere) = (mounted.path().to_str().unwrap(), folder());
+    let fit = |place: &[&str]| wrote(&[&["fit", "etcd"], place].concat());
+    // It has less space than etcd's pattern needs, but no space would do.
+    for mut command in [
+        bench(mounted.path(), "--size 4M"),
+        fit(&[path]),
+        fit(&[elsewhere.path().to_str().unwrap(), "--beside", "copy", "--neighbour", path]),
+        wrote(&["langs", path]),
+    ] {
+        let refused = finish(&mut command);
+        assert_eq!(refused.code(), Some(1), "{refused:?}");
+        assert_eq!(refused.complaint(), line);
+    }
+    assert!(names(elsewhere.path()).is_empty());
+}
+
+#[test]
+fn a_file_system_of_the_kernel_is_refused_by_each_command_that_makes_files() {
+    let because = "only the kernel makes files in proc";
+    for arguments in [&["bench", "/proc"][..], &["fit", "etcd", "/proc"], &["langs", "/proc"]] {
+        let refused = finish(&mut wrote(arguments));
+        assert_eq!(refused.code(), Some(1), "{refused:?}");
+        let line = format!("wrote: /proc: cannot create files here: {because}");
+        assert_eq!(refused.complaint(), line);
+    }
+    let job = folder();
+    let file = job.path().join("job.fio");
+    std::fs::write(&file, "[a]\nrw=write\nsize=4k\ndirectory=/proc\n").unwrap();
+    let refused = finish(wrote(&["run"]).arg(&file));
+    assert_eq!(refused.complaint(), format!("wrote: /proc/a.0.0: create: {because}"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::spec::JobSpec;
 use std::io::{self, Seek};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use wrote_machine::access::unexamined;
 use wrote_result::Error;
 
 /// One name of the file for all paths that lead to it, whether it exists or not; its hard links are
@@ -101,7 +102,7 @@ pub fn kind(path: &Path) -> Result<Kind, Error> {
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kind::Missing),
-        Err(error) => return Err(failed("examine", error)),
+        Err(error) => return Err(unexamined(path, &error)),
     };
     if metadata.is_file() {
         return Ok(Kind::File { len_bytes: metadata.len() });
@@ -152,6 +153,6 @@ mod tests {
         assert!(refusal(Path::new("/dev/zero")).contains("neither a file nor a block device"));
         assert!(refusal(Path::new("/dev/null")).contains("ioengine=null does the same"));
         assert_eq!(kind(&folder.path().join("no/such/file")).unwrap(), Kind::Missing);
-        assert!(refusal(&file.join("below/it")).contains("Not a directory"));
+        assert!(refusal(&file.join("below/it")).ends_with(": a part of it is a file"));
     }
 }

@@ -3,7 +3,7 @@
 use super::files::{Files, Use};
 use super::place::{Kind, folder_there};
 use crate::worker::sequence::Sequence;
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, open};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::io;
@@ -11,6 +11,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use wrote::engine::{Engine, Options};
 use wrote::{Action, FileOptions, Ioengine};
+use wrote_machine::access::{self, Access};
 use wrote_result::{Error, units};
 
 /// The most descriptors that the process has open beside the jobs' own: three standard streams, a
@@ -19,20 +20,6 @@ const OWN_DESCRIPTORS: usize = 8;
 
 /// The operations of a job whose offsets and lengths are examined: the first ones.
 const OPERATIONS: usize = 1000;
-
-/// File systems where only the kernel creates files. Their folders look writable to root.
-const OF_THE_KERNEL: [&str; 10] = [
-    "binfmt_misc",
-    "bpf",
-    "cgroup",
-    "cgroup2",
-    "debugfs",
-    "devpts",
-    "proc",
-    "securityfs",
-    "sysfs",
-    "tracefs",
-];
 
 /// Tries the files of groups that have not begun. It opens files, and makes none with a name.
 pub struct Trial {
@@ -67,8 +54,8 @@ impl Trial {
         let direct = spec.direct && spec.ioengine != Ioengine::Mmap;
         if path.exists() {
             let write = spec.rw.write;
-            let access = if write { Access::READ_OK | Access::WRITE_OK } else { Access::READ_OK };
-            check_access(path, access).map_err(|error| using.failed("open", &error))?;
+            let wanted = if write { Access::READ_OK | Access::WRITE_OK } else { Access::READ_OK };
+            access::check(path, wanted).map_err(|error| using.failed("open", &error))?;
             // An overlay copies a file of its lower folders when it is opened for writing.
             let write = write && filesystem(path).as_deref() != Some("overlay");
             return Ok(self.open(path, write, direct)?);
@@ -106,27 +93,7 @@ fn check_new(path: &Path, folder: &Path) -> io::Result<()> {
     if path.is_symlink() {
         return Err(Errno::EXIST.into());
     }
-    check_access(folder, Access::WRITE_OK | Access::EXEC_OK)?;
-    match filesystem(folder) {
-        Some(name) if OF_THE_KERNEL.contains(&name.as_str()) => {
-            Err(io::Error::other(format!("only the kernel makes files in {name}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Fails if the kernel refuses this access: by permissions, a mount or file system that is
-/// read-only, or the attribute `i` (`faccessat2(2)`, `chattr(1)`).
-fn check_access(path: &Path, access: Access) -> io::Result<()> {
-    let refused = match accessat(CWD, path, access, AtFlags::EACCESS) {
-        // Old containers answer this to every newer system call.
-        Err(Errno::PERM) => accessat(CWD, path, access, AtFlags::empty()),
-        result => result,
-    };
-    match refused {
-        Err(errno @ (Errno::ACCESS | Errno::ROFS | Errno::PERM)) => Err(errno.into()),
-        _ => Ok(()),
-    }
+    access::check_new(folder)
 }
 
 /// Refuses a file that would exceed the process's limit (`RLIMIT_FSIZE`).

@@ -40,9 +40,10 @@ fn every_check_has_a_name_that_is_known_and_says_what_its_state_asks_for() {
 }
 
 #[test]
-fn a_path_that_is_not_there_is_an_error_with_the_kernels_words() {
-    let error = examine(Path::new("/does/not/exist")).unwrap_err().to_string();
-    assert!(error.contains("/does/not/exist") && error.contains("No such file"), "{error}");
+fn a_path_that_is_not_there_is_wrong_usage() {
+    let error = examine(Path::new("/does/not/exist")).unwrap_err();
+    assert_eq!(error.to_string(), "/does/not/exist: does not exist");
+    assert!(matches!(error, Error::Usage(_)), "{error:?}");
 }
 
 #[test]

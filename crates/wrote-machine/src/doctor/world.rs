@@ -37,6 +37,7 @@ pub(super) struct Swap {
 impl World {
     /// Examines the world from `path`.
     pub fn of(path: &Path) -> Result<World, Error> {
+        crate::access::examined(path)?;
         let target = wrote::device::examine(path)?;
         let inodes = rustix::fs::statvfs(&target.path)
             .map_or((0, 0), |space| (space.f_files, space.f_favail));
