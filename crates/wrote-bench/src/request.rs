@@ -5,8 +5,8 @@ use crate::trial;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote::device::Target;
+use wrote_jobs::machine::target::device_of;
 use wrote_jobs::rate::Rate;
-use wrote_machine::target::device_of;
 use wrote_result::Error;
 use wrote_result::document::RankFiles;
 

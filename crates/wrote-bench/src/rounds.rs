@@ -5,8 +5,8 @@ use crate::progress::Ticker;
 use crate::scenario::{Measured, Plan, Scope, Site};
 use std::time::Duration;
 use wrote_jobs::clock::Together;
+use wrote_jobs::machine::target::device_of;
 use wrote_jobs::report::{Facts, Repeated, merged};
-use wrote_machine::target::device_of;
 use wrote_result::Error;
 use wrote_result::document::{Row, Scenario};
 

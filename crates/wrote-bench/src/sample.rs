@@ -1,7 +1,7 @@
 //! Requests, evidence and measurements for tests.
 
+pub(crate) use wrote_jobs::sample::place;
 pub(crate) use wrote_jobs::sample::*;
-pub(crate) use wrote_machine::sample::place;
 
 use crate::budget::{Clock, SinceStart};
 use crate::progress::{Observer, Ticker};

@@ -14,10 +14,10 @@ use wrote::device::{BlockDevice, Target};
 use wrote_jobs::clock::{Timer, Together};
 use wrote_jobs::findings::{Burst, Evidence, Shortened};
 use wrote_jobs::jobs::{self, GroupReport, Permissions, Regions, Watcher};
+use wrote_jobs::machine::target::device_of;
 use wrote_jobs::peers::Peers;
 use wrote_jobs::report::{Before, Repeated, span_of};
 use wrote_jobs::spec::JobSpec;
-use wrote_machine::target::device_of;
 use wrote_result::document::{Advice, Answer, Finding, Knee, RankFiles, Row};
 use wrote_result::{Error, Stop};
 

@@ -11,8 +11,8 @@ use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use wrote_jobs::machine::access;
 use wrote_jobs::peers::Peers;
-use wrote_machine::access;
 use wrote_result::Error;
 
 /// The prefix of a run's folder; six random letters and digits follow.

@@ -4,9 +4,9 @@ use crate::request::Request;
 use std::path::PathBuf;
 use wrote::device::Target;
 use wrote_jobs::findings::{Sharing, User};
+use wrote_jobs::machine::space;
+use wrote_jobs::machine::target::device_of;
 use wrote_jobs::peers::Peers;
-use wrote_machine::space;
-use wrote_machine::target::device_of;
 use wrote_result::Error;
 
 /// Returns the disk with the space that a rank may use, the same for each, so that all plan alike.

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote_jobs::findings::{Burst, FirstTouch};
 use wrote_jobs::jobs::Permissions;
+use wrote_jobs::machine::{space, watch};
 use wrote_jobs::spec::JobSpec;
-use wrote_machine::{space, watch};
 use wrote_result::Error;
 
 /// The maximum time of each part of the trial, without a final flush.

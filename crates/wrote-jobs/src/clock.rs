@@ -1,11 +1,11 @@
 //! Times one run, with CPU time and the device's counters over the same span.
 
+use crate::machine::usage::Usage;
+use crate::machine::watch::cpu::CpuWatch;
 use crate::peers::{Part, Peers};
 use std::cell::RefCell;
 use std::time::Instant;
 use wrote::device::{BlockDevice, Counters};
-use wrote_machine::usage::Usage;
-use wrote_machine::watch::cpu::CpuWatch;
 use wrote_result::Error;
 use wrote_result::document::Run;
 

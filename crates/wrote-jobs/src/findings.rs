@@ -17,8 +17,8 @@ pub use place::{Longer, longer};
 pub use ranks::{Sharing, User, Whole, of_all_ranks, together};
 
 use crate::jobs::Overlap;
+use crate::machine::watch::Watched;
 use std::time::Duration;
-use wrote_machine::watch::Watched;
 use wrote_result::document::{Direction, Finding, Host, Reached, Row, Target};
 use wrote_result::finding::names;
 use wrote_result::{finding, units};

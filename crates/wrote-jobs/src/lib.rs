@@ -1,4 +1,5 @@
-//! I/O jobs: their specifications in fio's words, their runs, and their reports.
+//! I/O jobs: their specifications in fio's words, their runs, and their reports. The machine that
+//! they run on, and the doctor's checks of it.
 
 pub mod buffers;
 pub mod clock;
@@ -9,6 +10,7 @@ pub mod fio_json;
 mod gates;
 pub mod import;
 pub mod jobs;
+pub mod machine;
 pub mod page_cache;
 pub mod peers;
 pub mod rate;

@@ -19,7 +19,7 @@ use crate::jobs::GroupReport;
 use known::Known;
 use std::time::Duration;
 
-use wrote_machine::host;
+use crate::machine::host;
 use wrote_result::document::{Document, Program, SCHEMA, Scenario, Source};
 
 /// Parts of the document beside the jobs.

@@ -1,6 +1,7 @@
 //! Evidence for tests.
 
 use crate::findings::Evidence;
+use wrote::device;
 use wrote_result::document::{Row, Target};
 
 pub use wrote_result::sample::*;
@@ -13,4 +14,14 @@ pub fn evidence<'a>(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
         host: host(),
         ..Evidence::of_rows(target, rows)
     }
+}
+
+/// A place on a disk of this size with `free_bytes` free, as the library examines it.
+pub fn place(capacity_bytes: u64, free_bytes: u64) -> device::Target {
+    let mut place = device::Target::default();
+    place.path = "/data".into();
+    place.mount_point = "/".into();
+    place.filesystem = "ext4".into();
+    (place.capacity_bytes, place.free_bytes) = (capacity_bytes, free_bytes);
+    place
 }

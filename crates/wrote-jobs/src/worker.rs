@@ -17,6 +17,7 @@ pub use trail::Mark;
 
 use crate::buffers::seed;
 use crate::data::Data;
+use crate::machine::usage::Usage;
 use crate::spec::{JobSpec, SyncEach};
 use crate::worker::checked::Damage;
 use crate::worker::flush::Flushes;
@@ -27,7 +28,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wrote::engine::{Buffer, Completion, Engine, FileId, Op};
-use wrote_machine::usage::Usage;
 use wrote_result::{Error, Stop};
 
 /// The most operations that a worker submits or waits for together, if the task sets no number.

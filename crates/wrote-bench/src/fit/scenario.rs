@@ -19,12 +19,12 @@ use wrote::device::{self, Target};
 use wrote_jobs::buffers::seed;
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::Evidence;
+use wrote_jobs::machine::target::device_of;
+use wrote_jobs::machine::usage::Usage;
+use wrote_jobs::machine::watch;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_jobs::steps::{FileSpec, Running, Start, Step, Steps};
-use wrote_machine::target::device_of;
-use wrote_machine::usage::Usage;
-use wrote_machine::watch;
 use wrote_result::document::{
     Blocks, Direction, Finding, Flush, Ioengine, Row, Settings, SettingsPair, View,
 };

@@ -5,7 +5,7 @@ use crate::request::Common;
 use crate::scenario::{Call, Plan, Scenario, Site};
 use crate::scenarios::Peak;
 use wrote::device::Target;
-use wrote_machine::space;
+use wrote_jobs::machine::space;
 use wrote_result::Error;
 use wrote_result::document::{Direction, Row};
 use wrote_result::langs::Drive;
@@ -78,7 +78,7 @@ fn fastest(rows: &[Row]) -> Option<Drive> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wrote_machine::sample::place;
+    use wrote_jobs::sample::place;
     use wrote_result::sample::row;
 
     fn of(direction: Direction, name: &str, bytes_per_s: f64, direct: bool) -> Row {

@@ -12,8 +12,8 @@ use crate::sharing::share;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
+use wrote_jobs::machine::{held_memory, space};
 use wrote_jobs::peers::Peers;
-use wrote_machine::{held_memory, space};
 use wrote_result::{Error, units};
 
 /// More than any disk holds.
@@ -212,7 +212,7 @@ pub(super) fn fixed((table, programs): &(Table, usize)) -> Duration {
 mod tests {
     use super::super::workload::Kind;
     use super::*;
-    use wrote_machine::sample::place;
+    use wrote_jobs::sample::place;
 
     const GIB: u64 = 1 << 30;
 

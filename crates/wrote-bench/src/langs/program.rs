@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use wrote_machine::peak_memory;
+use wrote_jobs::machine::peak_memory;
 use wrote_result::{Error, Stop, units};
 
 /// The bytes of standard error to keep, from its end.

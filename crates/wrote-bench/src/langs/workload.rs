@@ -292,7 +292,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wrote_machine::sample::place;
+    use wrote_jobs::sample::place;
 
     fn request() -> Request {
         Request::new(vec!["/data".into()], "/cache".into())

@@ -11,11 +11,11 @@ use std::time::Duration;
 use wrote::Survives;
 use wrote::device::Target;
 use wrote_jobs::jobs::Permissions;
+use wrote_jobs::machine::space;
 use wrote_jobs::rate;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::{JobSpec, Rw};
-use wrote_machine::space;
 use wrote_result::document::{Cell, Direction, Row};
 use wrote_result::{Error, units};
 
@@ -339,7 +339,7 @@ mod tests {
     use std::collections::HashSet;
     use wrote::device::BlockDevice;
     use wrote_jobs::rate::Amount;
-    use wrote_machine::sample::place;
+    use wrote_jobs::sample::place;
     use wrote_result::document::Process;
 
     fn target(io_poll: bool) -> Target {

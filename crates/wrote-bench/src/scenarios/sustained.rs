@@ -15,10 +15,10 @@ use std::time::Duration;
 use wrote::Survives;
 use wrote_jobs::buffers::{buffers_bytes, check_buffers};
 use wrote_jobs::findings::Evidence;
+use wrote_jobs::machine::target::device_of;
+use wrote_jobs::machine::{host, space, watch};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{JobSpec, Rw};
-use wrote_machine::target::device_of;
-use wrote_machine::{host, space, watch};
 use wrote_result::document::Finding;
 use wrote_result::{Error, units};
 

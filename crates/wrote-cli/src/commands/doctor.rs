@@ -2,7 +2,7 @@
 
 use crate::args::DoctorArgs;
 use crate::output::{self, ResultFiles};
-use wrote_machine::doctor;
+use wrote_jobs::machine::doctor;
 use wrote_report::{Content, write_examination};
 use wrote_result::Error;
 

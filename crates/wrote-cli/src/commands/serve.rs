@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::process;
 use std::thread;
 use std::time::Duration;
-use wrote_machine::open_files;
+use wrote_jobs::machine::open_files;
 use wrote_result::{Error, units};
 use wrote_serve::{Config, Handle, Server};
 

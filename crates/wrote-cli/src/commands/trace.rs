@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use wrote_bench::child::{Limits, supervise};
-use wrote_machine::host::host;
+use wrote_jobs::machine::host::host;
 use wrote_report::{Content, write_trace};
 use wrote_result::document::Program;
 use wrote_result::trace::End;

@@ -10,8 +10,8 @@ use wrote_bench::{
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::Evidence;
 use wrote_jobs::histogram;
+use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
-use wrote_machine::usage::Usage;
 use wrote_report::{Format, Screen, write};
 use wrote_result::document::{Document, Finding, Row, Run, Settings, View};
 use wrote_result::{Error, Stop};

@@ -1,8 +1,8 @@
 //! Findings about a row's bytes: written to the device or to memory, or beside other traffic.
 
 use super::Evidence;
+use crate::machine::watch::CachedLoop;
 use std::collections::BTreeMap;
-use wrote_machine::watch::CachedLoop;
 use wrote_result::document::{Device, Direction, Finding, Flush, Row, Run, View};
 use wrote_result::finding::names;
 use wrote_result::units::{bytes, part, rate};

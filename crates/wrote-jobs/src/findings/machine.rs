@@ -1,10 +1,10 @@
 //! Findings on the machine: its clock, its CPUs, its limits, its heat and links.
 
 use super::{Evidence, stayed_in_memory};
+use crate::machine::host::SLOW_CLOCKS;
+use crate::machine::watch::{Heat, Link};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use wrote_machine::host::SLOW_CLOCKS;
-use wrote_machine::watch::{Heat, Link};
 use wrote_result::document::{CpuBusy, Direction, Finding, Flush, Ioengine, Limit, Row, Run, View};
 use wrote_result::finding::names;
 use wrote_result::stats::median;
@@ -333,9 +333,9 @@ pub(super) fn slow_clock(evidence: &Evidence) -> Option<Finding> {
 mod tests {
     use super::super::tests::{PLAIN, cached, direct, each_run, found, with_device_bytes};
     use super::*;
+    use crate::machine::watch::{Drives, Throttled, Watched};
     use crate::sample::{evidence, row, target};
     use serde_json::json;
-    use wrote_machine::watch::{Drives, Throttled, Watched};
     use wrote_result::document::{Host, Target};
 
     fn limited(of: &str, most: f64) -> Target {

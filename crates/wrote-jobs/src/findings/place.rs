@@ -2,7 +2,7 @@
 //! of earlier runs), and on the build of the program.
 
 use super::Evidence;
-use wrote_machine::space::{self, USED_SHARE_MAX};
+use crate::machine::space::{self, USED_SHARE_MAX};
 use wrote_result::document::{Finding, Severity, Target};
 use wrote_result::shell::quoted;
 use wrote_result::units::{bytes, exact};

@@ -1,9 +1,9 @@
 //! Tests each finding: where it is made, and where it is absent.
 
 use super::*;
+use crate::machine::watch::{CachedLoop, Drives, Link, Watched};
 use crate::sample::{evidence, row, target};
 use serde_json::json;
-use wrote_machine::watch::{CachedLoop, Drives, Link, Watched};
 use wrote_result::document::{
     Blocks, Device, Direction, Fallback, Row, Run, Severity, SourceCache, Target,
 };

@@ -6,6 +6,7 @@ use super::place::Identity;
 use super::reports::{Overlap, Permissions};
 use super::trial::Trial;
 use crate::buffers;
+use crate::machine::host;
 use crate::spec::{BlockSizes, JobSpec};
 use crate::worker::header::HEADER_BYTES;
 use crate::worker::sequence::{Outline, Sequence};
@@ -14,7 +15,6 @@ use std::ops::Range;
 use std::path::Path;
 use wrote::Ioengine;
 use wrote::engine::Options;
-use wrote_machine::host;
 use wrote_result::Error;
 
 const BS_BYTES_MAX: u64 = 1 << 30;

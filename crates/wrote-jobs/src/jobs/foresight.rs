@@ -2,9 +2,9 @@
 
 use super::files::{Files, Found};
 use super::place::{Identity, Kind, allocated_bytes, file_key};
+use crate::machine::space;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use wrote_machine::space;
 use wrote_result::{Error, units};
 
 /// The files that the groups passed so far make or write.

@@ -6,6 +6,8 @@ use super::files::Files;
 use super::files::Made;
 use super::{GroupReport, Held, Permissions, Watcher, span};
 use crate::gates::Gate;
+use crate::machine::usage::Usage;
+use crate::machine::watch::cpu::CpuWatch;
 use crate::spec::JobSpec;
 use crate::worker::Progress;
 use crate::{clock, gates};
@@ -16,8 +18,6 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-use wrote_machine::usage::Usage;
-use wrote_machine::watch::cpu::CpuWatch;
 use wrote_result::{Error, Stop};
 
 pub fn run_group(

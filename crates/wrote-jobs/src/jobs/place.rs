@@ -1,10 +1,10 @@
 //! The kind of file under the path of a job's file.
 
+use crate::machine::access::unexamined;
 use crate::spec::JobSpec;
 use std::io::{self, Seek};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use wrote_machine::access::unexamined;
 use wrote_result::Error;
 
 /// One name of the file for all paths that lead to it, whether it exists or not; its hard links are

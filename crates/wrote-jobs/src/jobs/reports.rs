@@ -1,11 +1,11 @@
 //! Reports of jobs and groups, and the parties to a run: its permissions and its watcher.
 
+pub use crate::machine::usage::Usage;
 use crate::spec::JobSpec;
 pub use crate::worker::{DirectionReport, Mark};
 use hdrhistogram::Histogram;
 use std::path::PathBuf;
 use std::time::Duration;
-pub use wrote_machine::usage::Usage;
 use wrote_result::Error;
 use wrote_result::document::{CpuBusy, Direction};
 

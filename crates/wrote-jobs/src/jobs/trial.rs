@@ -2,6 +2,7 @@
 
 use super::files::{Files, Use};
 use super::place::{Kind, folder_there};
+use crate::machine::access::{self, Access};
 use crate::worker::sequence::Sequence;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -11,7 +12,6 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use wrote::engine::{Engine, Options};
 use wrote::{Action, FileOptions, Ioengine};
-use wrote_machine::access::{self, Access};
 use wrote_result::{Error, units};
 
 /// The most descriptors that the process has open beside the jobs' own: three standard streams, a

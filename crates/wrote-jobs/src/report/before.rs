@@ -1,6 +1,8 @@
 //! The disk under the jobs' files before they run, and the files that hold settled blocks.
 
 use crate::jobs::Permissions;
+use crate::machine::target::{device_of, shown_target};
+use crate::machine::watch::{self as machine, Watch, Watched};
 use crate::spec::JobSpec;
 use rustix::fs::{SeekFrom, seek};
 use std::collections::{HashMap, HashSet};
@@ -8,8 +10,6 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use wrote::device::{self, BlockDevice, Target};
-use wrote_machine::target::{device_of, shown_target};
-use wrote_machine::watch::{self as machine, Watch, Watched};
 use wrote_result::Error;
 use wrote_result::document::{self as result, Limit};
 

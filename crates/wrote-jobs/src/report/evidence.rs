@@ -3,7 +3,7 @@
 use super::before::Before;
 use crate::findings::{self, Evidence};
 use crate::jobs::{GroupReport, Overlap};
-use wrote_machine::watch::Watched;
+use crate::machine::watch::Watched;
 use wrote_result::document::{Direction, Finding, Host, Row, Target};
 use wrote_result::stats;
 

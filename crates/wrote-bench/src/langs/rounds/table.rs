@@ -15,9 +15,9 @@ use crate::scenario::{Bounds, Plan, Rows, Scope, Site};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 use wrote_jobs::clock::{Timer, Together, clocked, now_s};
+use wrote_jobs::machine::held_memory::HeldMemory;
+use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
-use wrote_machine::held_memory::HeldMemory;
-use wrote_machine::usage::Usage;
 use wrote_result::langs::{Cache, Failure, Row, Run, Workload};
 use wrote_result::{Error, document};
 

@@ -13,8 +13,8 @@ use tokio::runtime::Runtime;
 use wrote::Log;
 use wrote_jobs::clock::{Timer, clocked};
 use wrote_jobs::histogram;
+use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::rate::Rate;
-use wrote_machine::usage::Usage;
 use wrote_result::document::Run;
 use wrote_result::{Error, Stop};
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 use wrote::device::Target;
 use wrote::{Format, SyncPolicy};
 use wrote_jobs::findings::Burst;
+use wrote_jobs::machine::{host, space};
 use wrote_jobs::rate::{self, Rate};
-use wrote_machine::{host, space};
 use wrote_result::{Error, units};
 
 /// The row of a default run: durable records of many writers.

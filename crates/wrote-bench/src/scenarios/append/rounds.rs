@@ -22,8 +22,8 @@ use wrote::{Format, LogReader};
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::Burst;
 use wrote_jobs::jobs::Watcher as _;
+use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::{self, Repeated};
-use wrote_machine::usage::Usage;
 use wrote_result::Error;
 use wrote_result::document::{Records, Row, Run, Settings, View};
 

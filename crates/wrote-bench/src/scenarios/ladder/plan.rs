@@ -14,9 +14,9 @@ use wrote::Ioengine;
 use wrote::device::Target;
 use wrote_jobs::buffers::check_buffers;
 use wrote_jobs::findings::Burst;
+use wrote_jobs::machine::held_memory::HeldMemory;
+use wrote_jobs::machine::{held_memory, host, space};
 use wrote_jobs::rate;
-use wrote_machine::held_memory::HeldMemory;
-use wrote_machine::{held_memory, host, space};
 use wrote_result::Error;
 use wrote_result::document::{Blocks, Flush};
 

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wrote_jobs::findings::Burst;
 use wrote_jobs::jobs::Permissions;
+use wrote_jobs::machine::held_memory::HeldMemory;
 use wrote_jobs::rate;
 use wrote_jobs::report::Repeated;
-use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
 use wrote_result::document::Row;
 

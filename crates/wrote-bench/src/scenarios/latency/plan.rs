@@ -7,8 +7,8 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::Duration;
 use wrote::device::Target;
+use wrote_jobs::machine::space;
 use wrote_jobs::rate::Rate;
-use wrote_machine::space;
 use wrote_result::{Error, units};
 
 /// Saves in a row's trial, which is not recorded.

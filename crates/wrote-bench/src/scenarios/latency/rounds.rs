@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 use wrote_jobs::buffers::seed;
 use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
+use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
-use wrote_machine::usage::Usage;
 use wrote_result::Error;
 use wrote_result::document::{Row, Run, View};
 

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use wrote_jobs::clock::clocked;
 use wrote_jobs::data::Data;
 use wrote_jobs::histogram;
+use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
-use wrote_machine::usage::Usage;
 use wrote_result::Error;
 use wrote_result::document::{Row, SourceCache, View};
 

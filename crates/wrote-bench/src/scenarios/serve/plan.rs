@@ -6,8 +6,8 @@ use crate::rounds::RUNS;
 use crate::scenario::Call;
 use std::path::PathBuf;
 use std::time::Duration;
+use wrote_jobs::machine::space;
 use wrote_jobs::rate::{self, Rate};
-use wrote_machine::space;
 use wrote_result::{Error, units};
 
 /// The upper bound for a run's messages: faster than any server.

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wrote::{LogReader, Survives};
 use wrote_jobs::clock::clocked;
+use wrote_jobs::machine::open_files;
+use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
-use wrote_machine::open_files;
-use wrote_machine::usage::Usage;
 use wrote_result::Error;
 use wrote_result::document::{Blocks, Flush, Ioengine, Records, Row, Settings, View};
 

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use wrote_machine::peak_memory;
+use wrote_jobs::machine::peak_memory;
 use wrote_result::{Error, Stop};
 
 /// The bytes of its messages to keep.

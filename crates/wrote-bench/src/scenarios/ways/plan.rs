@@ -4,7 +4,7 @@ use super::{CHUNK, FILE, NAME, WAYS, Way};
 use crate::rounds::RUNS;
 use crate::scenario::{Bounds as _, Call};
 use std::time::Duration;
-use wrote_machine::{host, space};
+use wrote_jobs::machine::{host, space};
 use wrote_result::Error;
 
 const MIB: u64 = 1 << 20;

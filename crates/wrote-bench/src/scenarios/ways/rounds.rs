@@ -15,10 +15,10 @@ use std::time::Duration;
 use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
 use wrote_jobs::jobs::lay_out;
+use wrote_jobs::machine::peak_memory;
+use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::page_cache;
 use wrote_jobs::report::{self, Repeated};
-use wrote_machine::peak_memory;
-use wrote_machine::usage::Usage;
 use wrote_result::Error;
 use wrote_result::document::{Fallback, Row, Run, Settings, View};
 

@@ -28,8 +28,8 @@ mod texts;
 mod trim;
 mod world;
 
-use crate::host;
-use crate::target::shown_target;
+use crate::machine::host;
+use crate::machine::target::shown_target;
 use Subject::{EachDevice, EachDisk, EachPartition, Mount, Whole};
 use stack::{Disk, Partition, Stack};
 use std::cmp::Reverse;

@@ -2,8 +2,8 @@
 
 use super::shell::quoted;
 use super::world::World;
-use crate::watch::cpus;
-use crate::watch::limits::{Groups, Version, groups};
+use crate::machine::watch::cpus;
+use crate::machine::watch::limits::{Groups, Version, groups};
 use std::path::Path;
 use wrote_result::doctor::{Check, Evidence};
 use wrote_result::units;

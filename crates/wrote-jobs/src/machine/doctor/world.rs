@@ -4,7 +4,7 @@ use super::file_facts::FileFacts;
 use super::root::Root;
 use super::shell::quoted;
 use super::stack::Stack;
-use crate::target::device_of;
+use crate::machine::target::device_of;
 use std::path::Path;
 use wrote::device::Target;
 use wrote_result::Error;
@@ -37,7 +37,7 @@ pub(super) struct Swap {
 impl World {
     /// Examines the world from `path`.
     pub fn of(path: &Path) -> Result<World, Error> {
-        crate::access::examined(path)?;
+        crate::machine::access::examined(path)?;
         let target = wrote::device::examine(path)?;
         let inodes = rustix::fs::statvfs(&target.path)
             .map_or((0, 0), |space| (space.f_files, space.f_favail));

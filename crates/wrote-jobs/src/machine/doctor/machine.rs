@@ -2,7 +2,7 @@
 
 use super::shell::quoted;
 use super::world::World;
-use crate::host::SLOW_CLOCKS;
+use crate::machine::host::SLOW_CLOCKS;
 use wrote_result::doctor::{Check, Evidence};
 use wrote_result::units;
 

@@ -1,7 +1,7 @@
 //! Checks of the room for bytes and for files.
 
 use super::world::World;
-use crate::space::USED_SHARE_MAX;
+use crate::machine::space::USED_SHARE_MAX;
 use wrote_result::doctor::{Check, Evidence};
 use wrote_result::units;
 

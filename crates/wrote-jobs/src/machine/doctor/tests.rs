@@ -56,7 +56,7 @@ mod document {
     use super::*;
     use serde_json::Value;
 
-    const TEXT: &str = include_str!("../../../../docs/doctor.md");
+    const TEXT: &str = include_str!("../../../../../docs/doctor.md");
 
     #[test]
     fn every_check_has_a_chapter_in_the_order_of_the_program() {

@@ -154,7 +154,7 @@ mod tests {
 
     /// Returns the keys of the sources of the checks: each string "id.outcome" of a known check.
     fn keys_in_sources() -> BTreeSet<String> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/doctor");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/machine/doctor");
         let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
         let sources = files.filter(|file| file.extension().is_some_and(|ending| ending == "rs"));
         let source: String = sources.map(|file| std::fs::read_to_string(file).unwrap()).collect();

@@ -9,7 +9,7 @@
 //! these, rather than a program's memory or pages of reads. The file is truncated before the kernel
 //! writes it back.
 
-use crate::host;
+use crate::machine::host;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
