@@ -18,7 +18,7 @@ use crate::request::Request;
 use scenario::{Suits, row_name};
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote_result::document::{Document, Fit, FitRule, FitVerdict, Row, Source};
+use wrote_result::document::{Document, Fit, FitRule, FitVerdict, Row, Source, Survives};
 use wrote_result::{Error, Stop};
 
 /// A request to test whether a disk suits programs.
@@ -113,6 +113,10 @@ fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row]) -> Fit {
                 if let Some(row) = row_of(Some(*neighbour)) {
                     rule.judge_beside(neighbour.as_str(), alone, row);
                 }
+            }
+            // Such a flush returns from memory or from a cache: its time is not a disk's.
+            if pattern.job.is_durable() && alone.survives < Some(Survives::PowerLoss) {
+                rule.refuse();
             }
             rules.push(rule);
         }

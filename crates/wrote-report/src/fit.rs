@@ -5,7 +5,9 @@ use crate::paint::Tone;
 use crate::table::{Column, Keep, On, Table};
 use crate::tree::{Block, Note, Role, Section, Style};
 use itertools::Itertools;
-use wrote_result::document::{Beside, Document, Fit, FitRule, FitVerdict, Interval, Row};
+use wrote_result::document::{
+    Beside, Document, Fit, FitRule, FitVerdict, Flush, Interval, Row, Survives,
+};
 use wrote_result::units;
 
 /// The models of volumes whose I/O the provider limits: as `nvme id-ctrl` prints them in Amazon's
@@ -243,8 +245,23 @@ fn notes_of(fit: &Fit, document: &Document) -> Vec<Note> {
     });
     let sources = sources.unique().map(|text| Note { on: On::Pages, ..text.into() });
     let remedies = fit.rules.iter().filter_map(remedies);
-    let told = undecided.chain(beside).chain(remedies).chain(no_rule);
+    let lost = fit.rules.iter().find_map(|rule| lost(rule, document));
+    let told = lost.into_iter().chain(undecided).chain(beside).chain(remedies).chain(no_rule);
     told.map(Note::from).chain(sources).collect()
+}
+
+/// Explains a rule of durable transactions that does not fit because nothing here is durable.
+fn lost(rule: &FitRule, document: &Document) -> Option<String> {
+    let mut rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
+    let row = rows.find(|row| row.name == rule.row)?;
+    let is_flushed = row.settings.asked.sync != Flush::None;
+    let survives = row.survives.filter(|survives| *survives < Survives::PowerLoss)?;
+    (rule.verdict.is_some() && is_flushed).then(|| {
+        format!(
+            "Flushed writes here survive no more than {survives}: no rule for them fits, however \
+             fast they are"
+        )
+    })
 }
 
 /// The neighbour that others are remedies for, and these.

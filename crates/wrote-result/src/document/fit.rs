@@ -181,6 +181,16 @@ impl FitRule {
         });
     }
 
+    /// Judges a limit as broken whatever the figure, alone and beside: no flush of the row survives
+    /// a power loss.
+    pub fn refuse(&mut self) {
+        let beside = self.beside.iter_mut().map(|beside| &mut beside.verdict);
+        for verdict in std::iter::once(&mut self.verdict).chain(beside).flatten() {
+            *verdict = FitVerdict::DoesNotFit;
+        }
+        self.decided_after_s = None;
+    }
+
     fn verdict_of(&self, here: &Interval, runs: usize) -> Option<FitVerdict> {
         let (most, least) = (self.most, self.least);
         if most.is_none() && least.is_none() {
@@ -268,6 +278,19 @@ mod tests {
         assert_eq!(judged(&[900, 800, 850], 20), (FitVerdict::DoesNotFit, 0.0, None));
         // 100 flushes need five times 20.
         assert_eq!(judged(&[60, 70, 80], 20), (FitVerdict::Undecided, 0.0, Some(30.0)));
+    }
+
+    #[test]
+    fn a_rule_that_is_refused_does_not_fit_alone_or_beside_and_a_figure_has_no_verdict() {
+        let mut rule = judged(&[60, 90, 120]);
+        rule.judge_beside("copy", &row(&[10, 20, 40]), &row(&[30, 60, 90]));
+        let mut figure = FitRule { most: None, verdict: None, beside: Vec::new(), ..rule.clone() };
+        rule.refuse();
+        assert_eq!(rule.verdict, Some(FitVerdict::DoesNotFit));
+        assert_eq!(rule.beside[0].verdict, Some(FitVerdict::DoesNotFit));
+        assert_eq!(rule.decided_after_s, None);
+        figure.refuse();
+        assert_eq!(figure.verdict, None);
     }
 
     #[test]
