@@ -8,6 +8,7 @@ system calls of this kind per 1,000 transactions, by `wrote trace`.
 import contextlib, glob, http.client, json, os, re, shutil, sqlite3, subprocess, sys, tempfile, time
 
 SECONDS = 3
+START_SECONDS = 120
 # Transactions of two runs; their difference is without the program's start and end.
 TRACED = 200, 1200
 COMMITS = None
@@ -53,13 +54,16 @@ def server(words, answers):
     """Runs a server, once it answers, until the end of the block."""
     with open("said", "w") as said, subprocess.Popen(words, stdout=said, stderr=said) as process:
         try:
-            for attempt in range(100):
+            # A hard disk takes long to write the first files of a server.
+            until = time.monotonic() + START_SECONDS
+            while True:
                 time.sleep(0.2)
                 with contextlib.suppress(OSError, subprocess.CalledProcessError):
                     answers()
                     break
-            else:
-                raise SystemExit(f"{words[0]} does not answer")
+                if process.poll() is not None or time.monotonic() > until:
+                    with open("said") as file:
+                        raise SystemExit(f"{words[0]} does not answer: {file.read()[-300:]}")
             yield
         finally:
             process.terminate()
@@ -184,7 +188,7 @@ def etcd(folder, _pattern, _clients):
         try:
             connection.request(*request)
             return connection.getresponse().read().decode()
-        except http.client.HTTPException as error:
+        except (http.client.HTTPException, OSError) as error:
             connection.close()
             raise OSError from error
 
