@@ -7,17 +7,17 @@ mod count;
 mod figures;
 mod job;
 mod nats;
-pub mod outcome;
-pub mod page;
+mod outcome;
+mod page;
 mod ranks;
-pub mod rows;
+mod rows;
 mod served;
 pub mod site;
 mod summary;
 mod t_io_uring;
-pub mod wrote;
+mod wrote;
 
-pub use figures::{Figures, three_digits};
+pub use figures::Figures;
 pub use wrote::rows as result_rows;
 
 use crate::zram;

@@ -1,10 +1,9 @@
-//! `cargo xtask peers`, `growth`, `picture` and `steady`: measures the command beside others.
+//! `cargo xtask peers`, `picture` and `steady`: measures the command beside others.
 //!
 //! It runs the built command and reads its results, and does not use its crates. Only `trial` uses
 //! the library: it does one piece of work, as a program would.
 
 mod contests;
-mod growth;
 mod picture;
 mod sections;
 mod steady;
@@ -21,7 +20,6 @@ use std::process::ExitCode;
 enum Verb {
     /// Measure wrote and its peers in turn, in one folder.
     Peers(contests::Arguments),
-    Growth(growth::Arguments),
     /// Measure, and draw the pictures of the documents.
     Picture {
         /// Make only these
@@ -40,7 +38,6 @@ fn main() -> ExitCode {
 fn carry_out(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Peers(arguments) => contests::peers(&arguments),
-        Verb::Growth(arguments) => growth::growth(&arguments),
         Verb::Picture { only } => picture::picture(&only),
         Verb::Steady(arguments) => steady::steady(&arguments),
     }

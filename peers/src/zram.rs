@@ -37,10 +37,6 @@ struct State {
     number: String,
     /// The number of the block device at [`DEVICE`].
     node: Option<String>,
-    holders: usize,
-    /// `/proc/self/mountinfo`.
-    mounts: String,
-    swaps: String,
     /// `/proc/meminfo`.
     memory: String,
 }
@@ -107,9 +103,6 @@ impl State {
             size_bytes: sys("disksize").trim().parse().ok(),
             number: sys("dev").trim().to_owned(),
             node,
-            holders: std::fs::read_dir(format!("{SYS}/holders")).map_or(0, Iterator::count),
-            mounts: read("/proc/self/mountinfo"),
-            swaps: read("/proc/swaps"),
             memory: read("/proc/meminfo"),
         }
     }
@@ -117,38 +110,21 @@ impl State {
 
 /// Returns the reason why the device may not be taken with `wanted_bytes`; `None` if it may.
 fn unusable(state: &State, wanted_bytes: u64) -> Option<String> {
-    let State { is_root, size_bytes, number, node, holders, mounts, swaps, memory } = state;
+    let State { is_root, size_bytes, number, node, memory } = state;
     let needed_bytes = wanted_bytes + MEMORY_BYTES;
-    let in_use = |how: &str| format!("{DEVICE} is in use: {how}");
-    let sized = format!("it has a size, {} bytes", size_bytes.unwrap_or(0));
+    let sized = format!("{DEVICE} is in use: it has a size, {} bytes", size_bytes.unwrap_or(0));
     let obstacles = [
         (!is_root, format!("sizing {DEVICE} needs root")),
         (size_bytes.is_none(), format!("there is no {DEVICE} (modprobe zram)")),
         (node.as_ref() != Some(number), format!("{DEVICE} is not the device of {SYS}")),
-        (*size_bytes != Some(0), in_use(&sized)),
-        (*holders > 0, in_use("another device holds it")),
-        (is_mounted(mounts, number), in_use("it is mounted")),
-        (is_swap(swaps), in_use("it is swap")),
+        // Without a size nothing can hold it, mount it or swap to it.
+        (*size_bytes != Some(0), sized),
         (
             available_bytes(memory).is_none_or(|bytes| bytes < needed_bytes),
             format!("less than {} GiB of memory are available", needed_bytes >> 30),
         ),
     ];
     obstacles.into_iter().find_map(|(is_there, because)| is_there.then_some(because))
-}
-
-/// Whether `/proc/self/mountinfo` lists the device, by its number or its name (`proc(5)`: the third
-/// field, and the second after the dash).
-fn is_mounted(mounts: &str, number: &str) -> bool {
-    mounts.lines().any(|line| {
-        let source = line.split_once(" - ").and_then(|(_, rest)| rest.split(' ').nth(1));
-        line.split(' ').nth(2) == Some(number) || source == Some(DEVICE)
-    })
-}
-
-/// Whether `/proc/swaps` lists the device in its first field.
-fn is_swap(swaps: &str) -> bool {
-    swaps.lines().any(|line| line.split_whitespace().next() == Some(DEVICE))
 }
 
 /// Reads `MemAvailable` of `/proc/meminfo`, in bytes.
@@ -161,9 +137,6 @@ fn available_bytes(memory: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const MOUNTS: &str = "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n\
-                          30 22 0:26 / /tmp rw - tmpfs tmpfs rw\n";
-    const SWAPS: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
     const MEMORY: &str = "MemTotal:       24684000 kB\nMemAvailable:   23113740 kB\n";
 
     fn unused() -> State {
@@ -172,9 +145,6 @@ mod tests {
             size_bytes: Some(0),
             number: "253:0".into(),
             node: Some("253:0".into()),
-            holders: 0,
-            mounts: MOUNTS.into(),
-            swaps: SWAPS.into(),
             memory: MEMORY.into(),
         }
     }
@@ -185,29 +155,10 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_used_in_any_way_is_left_alone() {
-        let mounted = format!("{MOUNTS}40 22 253:0 / /mnt rw - ext4 /dev/other rw\n");
-        let named = format!("{MOUNTS}40 22 0:50 / /mnt rw - btrfs /dev/zram0 rw\n");
-        let swap = format!("{SWAPS}/dev/zram0 partition 1048572 0 100\n");
-        for (state, because) in [
-            (State { size_bytes: Some(4096), ..unused() }, "it has a size, 4096 bytes"),
-            (State { holders: 1, ..unused() }, "another device holds it"),
-            (State { mounts: mounted, ..unused() }, "it is mounted"),
-            (State { mounts: named, ..unused() }, "it is mounted"),
-            (State { swaps: swap, ..unused() }, "it is swap"),
-        ] {
-            assert_eq!(
-                unusable(&state, SIZE_BYTES),
-                Some(format!("/dev/zram0 is in use: {because}"))
-            );
-        }
-    }
-
-    #[test]
-    fn other_devices_that_are_used_are_no_obstacle() {
-        let swaps = format!("{SWAPS}/dev/zram01 partition 1048572 0 100\n");
-        let mounts = format!("{MOUNTS}40 22 253:01 / /mnt rw - ext4 /dev/zram00 rw\n");
-        assert_eq!(unusable(&State { swaps, mounts, ..unused() }, SIZE_BYTES), None);
+    fn a_device_that_has_a_size_is_left_alone() {
+        let used = State { size_bytes: Some(4096), ..unused() };
+        let because = "/dev/zram0 is in use: it has a size, 4096 bytes";
+        assert_eq!(unusable(&used, SIZE_BYTES).as_deref(), Some(because));
     }
 
     #[test]

@@ -54,9 +54,6 @@ enum Verb {
     /// Measure wrote and its peers in turn, in one folder.
     #[command(disable_help_flag = true)]
     Peers(peers::Words),
-    /// Measure how cost grows: throughput, P99 and memory against one size at a time.
-    #[command(disable_help_flag = true)]
-    Growth(peers::Words),
     /// Measure, and draw the pictures of the documents.
     #[command(disable_help_flag = true)]
     Picture(peers::Words),
@@ -83,7 +80,6 @@ fn main() -> ExitCode {
         Verb::Miri => miri::miri(),
         Verb::Lab(arguments) => runs::lab(&arguments),
         Verb::Peers(arguments) => peers::run("peers", &arguments),
-        Verb::Growth(arguments) => peers::run("growth", &arguments),
         Verb::Picture(arguments) => peers::run("picture", &arguments),
         Verb::Dist(arguments) => dist::dist(&arguments),
         Verb::Book(arguments) => book::book(&arguments),

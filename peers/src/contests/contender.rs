@@ -8,9 +8,9 @@ use super::outcome::Outcome;
 use super::rows::{Words, filled, server};
 use super::served::{self, Load};
 use super::site::Site;
+use super::wrote;
 use lab::tools::failure::{Failure, Tried};
 
-const CPUINFO: &str = "/proc/cpuinfo";
 const COPY: &str = "copy";
 const T_READ_BYTES: u64 = 4096;
 
@@ -42,13 +42,9 @@ impl<'a> Maker<'a> {
                 let source = word("source").to_owned();
                 Contender::new(name, line, move |site, line| copy(site, line, &source))
             }
-            "cycles" => {
-                let cpu_hz = cpu_mhz()? * 1e6;
-                Contender::new(name, line, move |site, line| {
-                    let outcome = timed(site, line)?;
-                    Ok(Outcome { cycles: Some(outcome.cpu_s * cpu_hz), ..outcome })
-                })
-            }
+            "result" => Contender::new(name, line, |site, line| {
+                wrote::only_row(&site.run(line)?.stdout, line)
+            }),
             "within" => Contender::new(name, line, within),
             "iops" => Contender::new(name, line, iops),
             "job" => {
@@ -71,12 +67,11 @@ impl<'a> Maker<'a> {
             "counted" => {
                 let reads = |reads: u64| line.replace("{reads}", &reads.to_string());
                 let (short, long) = (reads(count::READS), reads(3 * count::READS));
-                let counter = count::of(site);
                 Contender::new(name, short, move |site, short| {
                     let count = |line: &str| {
                         let finished = site.run(line)?;
                         let outcome = Outcome::of_line(&finished.stdout, line)?;
-                        counter.add(outcome, &finished.stderr)
+                        count::add(outcome, &finished.stderr)
                     };
                     difference("trial", count(short)?, count(&long)?)
                 })
@@ -86,10 +81,7 @@ impl<'a> Maker<'a> {
                 self.learned = learned;
                 return Ok(Some(made));
             }
-            by @ ("fio" | "dd") => {
-                return bench::peer(by, &line, word("flush") == "yes", &self.learned, site)
-                    .map(Some);
-            }
+            "fio" => return bench::fio(&line, &self.learned, site).map(Some),
             by @ ("served" | "served-line" | "served-redis") => {
                 let load = match by {
                     "served" => Load::Bench,
@@ -197,17 +189,6 @@ fn parts(cell: &str) -> [&str; 3] {
     [(); 3].map(|()| parts.next().unwrap_or_default())
 }
 
-/// Reads the first processor's frequency (`proc_cpuinfo(5)`). A guest shows its host's nominal one.
-fn cpu_mhz() -> Result<f64, Failure> {
-    let text = std::fs::read_to_string(CPUINFO).tried(CPUINFO)?;
-    parse_mhz(&text).ok_or_else(|| Failure::Failed(format!("{CPUINFO} has no cpu MHz")))
-}
-
-fn parse_mhz(text: &str) -> Option<f64> {
-    let line = text.lines().find(|line| line.starts_with("cpu MHz"))?;
-    line.split_once(':')?.1.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::site::fake;
@@ -237,12 +218,5 @@ mod tests {
         let stdout =
             "submitter=0\nIOPS=397.12K, BW=1.5GiB/s\nIOPS=1.2M, BW=\nIOPS=950, BW=\nExit\n";
         assert_eq!(rates(stdout), [397_120.0, 1_200_000.0, 950.0]);
-    }
-
-    #[test]
-    fn the_clock_rate_is_the_first_processors() {
-        let text = "processor\t: 0\ncpu MHz\t\t: 2649.998\n\nprocessor\t: 1\ncpu MHz\t\t: 1.0\n";
-        assert_eq!(parse_mhz(text), Some(2649.998));
-        assert_eq!(parse_mhz("processor : 0\n"), None);
     }
 }

@@ -179,7 +179,6 @@ impl Contest {
                 format!("{} ({low}–{high})", three_digits(figures.median()))
             }),
             medians(cpu, &|run| self.unit.cpu(run)),
-            medians("cycles each", &|run| Some(run.cycles? / run.operations as f64)),
             medians("memory, MiB", &|run| match self.unit {
                 Unit::Memory => None,
                 _ => run.memory_bytes.map(|bytes| bytes as f64 / MIB),
@@ -520,14 +519,9 @@ mod tests {
     }
 
     #[test]
-    fn a_line_holds_millions_a_second_and_cycles_each() {
-        let outcome = Outcome {
-            operations: 12_000_000,
-            elapsed_s: 2.0,
-            cpu_s: 3.0,
-            cycles: Some(6e9),
-            ..Outcome::default()
-        };
+    fn a_line_holds_millions_a_second() {
+        let outcome =
+            Outcome { operations: 12_000_000, elapsed_s: 2.0, cpu_s: 3.0, ..Outcome::default() };
         let requirements = vec![Requirement {
             of: Comparison::Own,
             asked: Condition::AtLeast(5000.0),
@@ -537,8 +531,8 @@ mod tests {
             Contest { unit: Unit::Messages, ..contest("short", &["`Log`"], requirements) };
         assert_eq!(
             contest.table(&[vec![outcome]]),
-            "| short | k/s | CPU µs/message | cycles each | asked |\n|---|---:|---:|---:|---:|\n\
-             | `Log` | 6000 (6000–6000) | 0.25 | 500 | k/s ≥ 5000.00, met |"
+            "| short | k/s | CPU µs/message | asked |\n|---|---:|---:|---:|\n\
+             | `Log` | 6000 (6000–6000) | 0.25 | k/s ≥ 5000.00, met |"
         );
     }
 

@@ -1,5 +1,6 @@
-//! Counts instructions in user space: the difference between a long and a short run, divided by the
-//! additional reads. The cost of the start cancels out.
+//! Counts instructions in user space by callgrind, which needs no counter of the processor: the
+//! difference between a long and a short run, divided by the additional reads. The start's cost
+//! cancels out.
 
 use super::contest::Contender;
 use super::job::{Job, Runner, check_fallbacks};
@@ -24,45 +25,11 @@ fn choice(allowed: &CpuSet) -> usize {
     all().find(|&cpu| cpu > 0).or_else(|| all().next()).unwrap_or(0)
 }
 
-/// A program that counts instructions in user space.
-#[derive(Clone, Copy)]
-pub struct Counter {
-    /// Its name.
-    pub name: &'static str,
-    /// The words to run a program under it.
-    pub command: &'static str,
-    /// Reads the count in stderr.
-    read: fn(&str) -> Option<u64>,
-}
-
-/// The processor's own counter.
-const PERF: Counter = Counter {
-    name: "perf stat",
-    command: "perf stat -x, -e instructions:u -- ",
-    read: perf_instructions,
-};
-
-/// Valgrind, which emulates a processor: for virtual machines without counters.
-const CALLGRIND: Counter = Counter {
-    name: "callgrind",
-    command: "valgrind --tool=callgrind --callgrind-out-file=/dev/null ",
-    read: callgrind_instructions,
-};
-
-/// Returns the counter that works here.
-pub fn of(site: &Site) -> Counter {
-    let perf = site.run(&format!("{}true", PERF.command));
-    let has_perf = perf.is_ok_and(|counted| perf_instructions(&counted.stderr).is_some());
-    if has_perf { PERF } else { CALLGRIND }
-}
-
-impl Counter {
-    /// Adds the count in `stderr` to an outcome.
-    pub fn add(self, outcome: Outcome, stderr: &str) -> Result<Outcome, Failure> {
-        let instructions = (self.read)(stderr);
-        let nothing = || Failure::Failed(format!("{} counted nothing", self.name));
-        Ok(Outcome { instructions: Some(instructions.ok_or_else(nothing)?), ..outcome })
-    }
+/// Adds callgrind's count in `stderr` to an outcome.
+pub fn add(outcome: Outcome, stderr: &str) -> Result<Outcome, Failure> {
+    let instructions = instructions(stderr);
+    let nothing = || Failure::Failed("callgrind counted nothing".to_owned());
+    Ok(Outcome { instructions: Some(instructions.ok_or_else(nothing)?), ..outcome })
 }
 
 /// Makes a contender that runs `job` twice by `runner`, and counts the instructions between.
@@ -73,7 +40,6 @@ pub fn counted(
     under: &str,
     site: &Site,
 ) -> Result<Contender, Failure> {
-    let counter = of(site);
     if runner == Runner::Wrote {
         check_fallbacks(under, &job.for_bytes(READ_BYTES).named("start-up"), site)?;
     }
@@ -84,7 +50,7 @@ pub fn counted(
     let longer = runner.command(under, &long);
     let count = move |job: &Job, line: &str, site: &Site| {
         let finished = site.run(line)?;
-        counter.add(job.outcome(runner, &finished.stdout)?, &finished.stderr)
+        add(job.outcome(runner, &finished.stdout)?, &finished.stderr)
     };
     let (shown, command) = (Some(short.clone()), runner.command(under, &short));
     let run = move |site: &Site, line: &str| {
@@ -105,14 +71,8 @@ pub fn difference(name: &str, short: Outcome, long: Outcome) -> Result<Outcome, 
     }
 }
 
-/// Reads the count in "12345,,instructions:u,…" of `perf stat -x,`; `None` without one.
-fn perf_instructions(stderr: &str) -> Option<u64> {
-    let (before, _) = stderr.split_once(",,instructions:u,")?;
-    before.rsplit(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
-}
-
 /// Adds up callgrind's lines "==123== Collected : 12345", one for each process.
-fn callgrind_instructions(stderr: &str) -> Option<u64> {
+fn instructions(stderr: &str) -> Option<u64> {
     let counts = stderr.lines().filter_map(|line| line.split_once("== Collected : "));
     counts
         .map(|(_, count)| count.trim().parse::<u64>().ok())
@@ -156,15 +116,7 @@ mod tests {
     fn callgrinds_count_is_the_sum_of_all_processes() {
         let stderr = "==11317== Events    : Ir\n==11317== Collected : 95297696\n==11317==\n\
                       ==11317== I   refs:      95,297,696\n==11318== Collected : 4\n";
-        assert_eq!(callgrind_instructions(stderr), Some(95_297_700));
-        assert_eq!(callgrind_instructions("==1== Command: fio\n"), None);
-    }
-
-    #[test]
-    fn perfs_count_is_read_where_there_is_one() {
-        let counted = "# started on Sat Nov 21 16:31:54 2026\n\n\
-                       123456,,instructions:u,1000000,100.00,,\n";
-        assert_eq!(perf_instructions(counted), Some(123_456));
-        assert_eq!(perf_instructions("<not supported>,,instructions:u,0,100.00,,\n"), None);
+        assert_eq!(instructions(stderr), Some(95_297_700));
+        assert_eq!(instructions("==1== Command: fio\n"), None);
     }
 }

@@ -26,9 +26,6 @@ pub struct Outcome {
     /// Instructions in user space, where they are counted.
     #[serde(skip)]
     pub instructions: Option<u64>,
-    /// Cycles of the processor, where a row reports them.
-    #[serde(skip)]
-    pub cycles: Option<f64>,
 }
 
 /// Median and 99th percentile.

@@ -26,8 +26,6 @@ pub enum Need {
     Zram,
     /// The device in memory, or a file: `{place}`, `{place_file}`, `{place_bytes}`.
     ZramOrFile,
-    /// A program that counts instructions: `{count}` and its name `{counter}`.
-    Counter,
     /// fio's `t/io_uring`.
     TIoUring,
     /// The cell of the grid `peak` that writes best: `{best}`.
@@ -77,6 +75,9 @@ struct Shape {
     /// The contest is run once for each, or for each whose `disk` is the site's.
     #[serde(default)]
     each: Vec<Words>,
+    /// One contest has the contenders of all of `each`.
+    #[serde(default)]
+    together: bool,
     run: Option<String>,
     prepare: Option<String>,
     contenders: Vec<Words>,
@@ -156,7 +157,8 @@ impl Row {
             let once = [Words::new()];
             let all = if shape.each.is_empty() { &once } else { &shape.each[..] };
             let is_here = |each: &&Words| each.get("disk").is_none_or(|disk| *disk == here);
-            for each in all.iter().filter(is_here) {
+            let all: Vec<&Words> = all.iter().filter(is_here).collect();
+            for each in all.chunks(if shape.together { all.len() } else { 1 }) {
                 contests.push(shape.contest(each, &words, site)?);
             }
         }
@@ -165,18 +167,21 @@ impl Row {
 }
 
 impl Shape {
-    fn contest(&self, each: &Words, words: &Words, site: &Site) -> Result<Contest, Failure> {
-        let outer = |text: &str| filled(&filled(text, each), words);
+    fn contest(&self, all: &[&Words], words: &Words, site: &Site) -> Result<Contest, Failure> {
+        let with = |text: &str, each: &Words| filled(&filled(text, each), words);
+        let outer = |text: &str| with(text, all[0]);
         let mut maker = Maker::new(site);
         let mut contenders = Vec::new();
-        for entry in &self.contenders {
+        for (each, entry) in
+            all.iter().flat_map(|each| self.contenders.iter().map(move |entry| (each, entry)))
+        {
             let mut entry = entry.clone();
             for (key, text) in [("run", &self.run), ("prepare", &self.prepare)] {
                 if let (None, Some(text)) = (entry.get(key), text) {
                     entry.insert(key.to_owned(), text.clone());
                 }
             }
-            let own = |text: &String| outer(&filled(text, &entry));
+            let own = |text: &String| with(&filled(text, &entry), each);
             let entry = entry.iter().map(|(key, text)| (key.clone(), own(text))).collect();
             contenders.extend(maker.contender(entry, words)?);
         }
@@ -233,7 +238,7 @@ mod tests {
         for row in all() {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let site = fake::site(folder.path(), 8, 512 << 10);
-            let taught = ["blocks", "best", "reads", "count", "counter", "place", "place_file"];
+            let taught = ["blocks", "best", "reads", "place", "place_file"];
             let taught = [&taught[..], &["place_bytes", "longer_bytes", "longer_gib"]].concat();
             let mut words = BOOK.words.clone();
             words.extend(site.words(Size::gib(1)));
@@ -303,11 +308,18 @@ mod tests {
     }
 
     #[test]
-    fn short_messages_have_their_cycles() {
+    fn a_condition_may_be_on_wrote_alone() {
         let (tables, calls) = measured("append-small");
         assert_eq!((calls.len(), tables[0].lines().count()), (1, 3));
-        assert!(tables[0].contains("| cycles each |"), "{tables:?}");
         assert!(tables[0].ends_with("| k/s ≥ 5000.00, not met |"), "{tables:?}");
+    }
+
+    #[test]
+    fn a_size_that_grows_is_measured_at_all_its_points_in_one_contest() {
+        let (tables, calls) = measured("growth-record-bytes");
+        assert_eq!(tables.iter().map(|table| table.lines().count()).collect::<Vec<_>>(), [9, 9]);
+        assert!(calls[1].ends_with("--producers 4 --shortest 64 --longest 64 appended"));
+        assert!(tables[1].contains("\n| 65536 B | "), "{}", tables[1]);
     }
 
     #[test]
@@ -315,7 +327,8 @@ mod tests {
         let (tables, calls) = measured("writer-durable");
         let ways = ["writer", "direct", "buf-writer", "buf-writer-mib", "file"];
         let lines = ways.map(|way| format!("trial stream --by {way} --bytes 4194304 file"));
-        let expected = lines.iter().flat_map(|line| ["trial drop-caches", line]);
+        let drop = "trial drop-caches";
+        let expected = lines.iter().flat_map(|line| [drop, line.as_str()]);
         assert_eq!(calls, expected.collect::<Vec<_>>());
         let head = "| 4m in pieces of 64 KiB, durable; caches dropped before each | MB/s |";
         assert!(tables[0].starts_with(head), "{tables:?}");
@@ -364,7 +377,7 @@ mod tests {
             let mut words = words(best);
             words.extend(site.words(Size::gib(1)));
             let shape = &named("writer-peak").contests[0];
-            let contest = shape.contest(&Words::new(), &words, &site).expect("scripts");
+            let contest = shape.contest(&[&Words::new()], &words, &site).expect("scripts");
             assert_eq!(contest.contenders.len(), contenders);
         }
     }

@@ -93,10 +93,6 @@ impl Site {
     /// Prepares a row's needs, and returns the words that they set.
     pub fn learned(&self, need: Need) -> Result<Words, Failure> {
         let words: Vec<(&str, String)> = match need {
-            Need::Counter => {
-                let counter = count::of(self);
-                vec![("counter", counter.name.into()), ("count", counter.command.into())]
-            }
             Need::ZramOrFile => {
                 let (place, file, bytes) = match &self.zram {
                     Some(_) => (zram::DEVICE, zram::DEVICE, zram::SIZE_BYTES),

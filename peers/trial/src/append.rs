@@ -2,7 +2,7 @@
 
 mod crew;
 mod file;
-mod gathered;
+pub mod gathered;
 mod messages;
 mod tasks;
 

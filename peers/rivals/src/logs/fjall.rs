@@ -1,10 +1,10 @@
 //! fjall: a keyspace whose journal is flushed on request.
 
-use super::{append_gathered, check};
+use super::check;
 use fjall::{CompressionType, Database, KeyspaceCreateOptions, PersistMode};
 use std::path::Path;
 use trial::Result;
-use trial::append::Messages;
+use trial::append::{Messages, gathered};
 use trial::outcome::Outcome;
 use trial::place::Place;
 
@@ -23,6 +23,6 @@ pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
         }
         Ok(batch.commit()?)
     };
-    let appended = append_gathered(messages, commit)?;
+    let appended = gathered::by_threads(messages, commit)?;
     check("fjall", keyspace.len()? as u64, appended)
 }

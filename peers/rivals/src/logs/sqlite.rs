@@ -1,10 +1,10 @@
 //! SQLite in WAL mode with `synchronous=FULL`: a table of blobs.
 
-use super::{append_gathered, check};
+use super::check;
 use rusqlite::{Connection, params};
 use std::path::Path;
 use trial::Result;
-use trial::append::Messages;
+use trial::append::{Messages, gathered};
 use trial::outcome::Outcome;
 use trial::place::Place;
 
@@ -36,7 +36,7 @@ pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
         drop(insert);
         Ok(transaction.commit()?)
     };
-    let appended = append_gathered(messages, commit)?;
+    let appended = gathered::by_threads(messages, commit)?;
     let stored: i64 = connection.query_row(COUNT, [], |row| row.get(0))?;
     check("SQLite", stored as u64, appended)
 }

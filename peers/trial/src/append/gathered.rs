@@ -1,5 +1,5 @@
-//! A program without a log: a thread gathers waiting messages, writes them at once over zeros,
-//! flushes once, and answers each producer.
+//! A program without a log: a thread gathers waiting messages, makes them durable together, and
+//! answers each producer.
 
 use super::Messages;
 use super::tasks::by_tasks;
@@ -17,12 +17,40 @@ use tokio::sync::{mpsc, oneshot};
 /// A message, and its producer's channel for the result.
 struct Waiting {
     message: Vec<u8>,
-    answer: oneshot::Sender<io::Result<()>>,
+    answer: oneshot::Sender<Result<(), String>>,
 }
 
-/// The producers are threads.
+/// Makes messages durable together.
+type Commit<'a> = dyn FnMut(&[Vec<u8>]) -> Result<()> + Send + 'a;
+
+/// Appends to a file of zeros; the producers are threads.
 pub fn threads(messages: &Messages, path: &Path) -> Result<Outcome> {
-    gathered(messages, path, |to| {
+    over_zeros(messages, path, |commit| by_threads(messages, commit))
+}
+
+/// Appends to a file of zeros; the producers are tasks of tokio.
+pub fn tasks(messages: &Messages, path: &Path) -> Result<Outcome> {
+    over_zeros(messages, path, |commit| {
+        gathered(commit, |to| {
+            let to = Arc::new(to);
+            by_tasks(messages, move |message: &[u8]| {
+                let (answer, answered) = oneshot::channel();
+                let sent = to.send(Waiting { message: message.to_vec(), answer });
+                async move {
+                    sent.map_err(|_| "it is gone")?;
+                    Ok(answered.await??)
+                }
+            })
+        })
+    })
+}
+
+/// Appends by `commit`; the producers are threads. At most one message of each waits.
+pub fn by_threads(
+    messages: &Messages,
+    commit: impl FnMut(&[Vec<u8>]) -> Result<()> + Send,
+) -> Result<Outcome> {
+    gathered(commit, |to| {
         messages.append_each(|message: &[u8]| {
             let (answer, answered) = oneshot::channel();
             to.send(Waiting { message: message.to_vec(), answer }).map_err(|_| "it is gone")?;
@@ -31,59 +59,59 @@ pub fn threads(messages: &Messages, path: &Path) -> Result<Outcome> {
     })
 }
 
-/// The producers are tasks of tokio.
-pub fn tasks(messages: &Messages, path: &Path) -> Result<Outcome> {
-    gathered(messages, path, |to| {
-        let to = Arc::new(to);
-        by_tasks(messages, move |message: &[u8]| {
-            let (answer, answered) = oneshot::channel();
-            let sent = to.send(Waiting { message: message.to_vec(), answer });
-            async move {
-                sent.map_err(|_| "it is gone")?;
-                Ok(answered.await??)
-            }
-        })
-    })
-}
-
-fn gathered(
+/// Runs `append` with a commit that writes at once over the zeros of a file, and flushes.
+fn over_zeros(
     messages: &Messages,
     path: &Path,
-    append: impl FnOnce(mpsc::UnboundedSender<Waiting>) -> Result<Outcome>,
+    append: impl FnOnce(&mut Commit<'_>) -> Result<Outcome>,
 ) -> Result<Outcome> {
     let place = Place::take(path)?;
     let mut file = File::create_new(path)?;
     io::copy(&mut io::repeat(0).take(messages.total_bytes()), &mut file)?;
     file.sync_all()?;
     sync_folder(path)?;
-    let (to, from) = mpsc::unbounded_channel();
-    let gatherer = thread::spawn(move || gather(from, &file));
-    let appended = append(to);
-    gatherer.join().map_err(|_| "the thread that gathers panicked")?;
-    let appended = appended?;
+    let (mut offset, mut bytes) = (0, Vec::new());
+    let appended = append(&mut |messages| {
+        bytes.clear();
+        messages.iter().for_each(|message| bytes.extend_from_slice(message));
+        file.write_all_at(&bytes, offset)?;
+        offset += bytes.len() as u64;
+        Ok(file.sync_data()?)
+    })?;
     place.check_length(appended.bytes)?;
     Ok(appended)
 }
 
-/// Writes and flushes messages until all producers are gone.
-fn gather(mut from: mpsc::UnboundedReceiver<Waiting>, file: &File) {
-    let (mut offset, mut bytes, mut answers) = (0, Vec::new(), Vec::new());
+fn gathered(
+    commit: impl FnMut(&[Vec<u8>]) -> Result<()> + Send,
+    append: impl FnOnce(mpsc::UnboundedSender<Waiting>) -> Result<Outcome>,
+) -> Result<Outcome> {
+    let (to, from) = mpsc::unbounded_channel();
+    thread::scope(|scope| {
+        let gatherer = scope.spawn(|| gather(from, commit));
+        let appended = append(to);
+        gatherer.join().map_err(|_| "the thread that gathers panicked")?;
+        appended
+    })
+}
+
+/// Commits messages until all producers are gone.
+fn gather(
+    mut from: mpsc::UnboundedReceiver<Waiting>,
+    mut commit: impl FnMut(&[Vec<u8>]) -> Result<()>,
+) {
+    let (mut messages, mut answers) = (Vec::new(), Vec::new());
     while let Some(first) = from.blocking_recv() {
-        let mut take = |waiting: Waiting| {
-            bytes.extend_from_slice(&waiting.message);
-            answers.push(waiting.answer);
-        };
-        take(first);
-        while let Ok(next) = from.try_recv() {
-            take(next);
+        let all = std::iter::once(first).chain(std::iter::from_fn(|| from.try_recv().ok()));
+        for Waiting { message, answer } in all {
+            messages.push(message);
+            answers.push(answer);
         }
-        let became = file.write_all_at(&bytes, offset).and_then(|()| file.sync_data());
-        offset += bytes.len() as u64;
-        bytes.clear();
+        let became = commit(&messages).map_err(|error| error.to_string());
+        messages.clear();
         for answer in answers.drain(..) {
-            let became = became.as_ref().map_err(|error| io::Error::other(error.to_string()));
             // A producer that failed no longer waits.
-            let _ = answer.send(became.map(|&()| ()));
+            let _ = answer.send(became.clone());
         }
     }
 }
@@ -93,15 +121,36 @@ mod tests {
     use super::super::Work;
     use super::*;
 
+    const WORK: Work = Work { messages: 200, producers: 8, shortest: 300, longest: 2000 };
+
     #[test]
     fn every_message_is_written_and_answered_once() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let work = Work { messages: 200, producers: 8, shortest: 300, longest: 2000 };
-        let messages = Messages::new(&work).expect("a range");
+        let messages = Messages::new(&WORK).expect("a range");
         for append in [threads, tasks] {
             let outcome = append(&messages, &folder.path().join("file")).expect("room");
             assert_eq!((outcome.operations, outcome.bytes), (200, messages.total_bytes()));
             assert_eq!(outcome.latency_ns.expect("timed").count, 200);
         }
+    }
+
+    #[test]
+    fn at_most_one_message_of_each_producer_is_committed_together() {
+        let messages = Messages::new(&WORK).expect("a range");
+        let mut commits = Vec::new();
+        let commit = |messages: &[Vec<u8>]| {
+            commits.push(messages.len());
+            Ok(())
+        };
+        by_threads(&messages, commit).expect("no failure");
+        assert_eq!(commits.iter().sum::<usize>(), 200);
+        assert!(commits.iter().all(|&count| (1..=8).contains(&count)), "{commits:?}");
+    }
+
+    #[test]
+    fn a_commit_that_fails_fails_those_that_wait_for_it() {
+        let messages = Messages::new(&WORK).expect("a range");
+        let failed = by_threads(&messages, |_: &[Vec<u8>]| Err("full".into()));
+        assert_eq!(failed.expect_err("full").to_string(), "full");
     }
 }
