@@ -71,7 +71,7 @@ pub use crate::buffer::Buffer;
 use crate::buffer::Pool;
 use crate::error::errno_of;
 use crate::fork::Process;
-use backend::{Backend, Kernel};
+use backend::Backend;
 use open_file::OpenFile;
 use pending::Work;
 use request::Reply;
@@ -149,8 +149,8 @@ impl Engine {
         let pool = pool_for(options, callers)?;
         let mut effective = Effective { huge_pages: pool.is_huge(), ..effective_of(options) };
         let backend: Box<dyn Backend> = match options.ioengine {
-            Ioengine::Psync => Box::new(Kernel::new(psync::Psync::default())),
-            Ioengine::Mmap => Box::new(Kernel::new(mmap::Mmap::default())),
+            Ioengine::Psync => Box::new(psync::Psync::default()),
+            Ioengine::Mmap => Box::new(mmap::Mmap::default()),
             Ioengine::Null => Box::new(null::Null::default()),
             Ioengine::Threads => threads(effective.iodepth, callers)?,
             Ioengine::IoUring => match ring(options, callers, &pool, &mut effective) {
@@ -177,7 +177,7 @@ impl Engine {
         iodepth: u32,
         effective: Effective,
     ) -> Engine {
-        let backend = Box::new(Kernel::new(carried::Carried::new(carrier)));
+        let backend = Box::new(carried::Carried::new(carrier));
         let (registered_files, registered_buffers, iodepth_reached) = (false, false, 0);
         let own = Effective { iodepth, iodepth_reached, registered_files, ..effective };
         let effective = Effective { registered_buffers, ..own };
@@ -557,7 +557,7 @@ fn ring(
     pool: &Pool,
     effective: &mut Effective,
 ) -> Result<Box<dyn Backend>, String> {
-    Ok(Box::new(Kernel::new(uring::Uring::start(options, callers, pool, effective)?)))
+    Ok(Box::new(uring::Uring::start(options, callers, pool, effective)?))
 }
 
 #[cfg(not(feature = "io-uring"))]
@@ -573,7 +573,7 @@ fn pool_for(options: &Options, callers: Callers) -> Result<Pool, Error> {
 fn threads(iodepth: u32, callers: Callers) -> Result<Box<dyn Backend>, Error> {
     let threads = threads::Threads::start(iodepth, callers)
         .map_err(|error| failed("starting the engine's threads", &error))?;
-    Ok(Box::new(Kernel::new(threads)))
+    Ok(Box::new(threads))
 }
 
 #[cold]

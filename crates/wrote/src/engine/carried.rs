@@ -2,7 +2,7 @@
 //! ring.
 
 use super::Effective;
-use super::backend::{Files, OpenedFile, Transfer};
+use super::backend::{Backend, Files, OpenedFile, holds_files};
 use super::op::FileId;
 use super::request::{Reply, Request};
 use super::slots::Requests;
@@ -48,32 +48,36 @@ pub(crate) trait Carrier {
 pub(super) struct Carried {
     carrier: Box<dyn Carrier>,
     /// The carrier's file IDs, by slot.
-    files: Vec<Option<FileId>>,
+    adopted: Vec<Option<FileId>>,
     replies: Vec<CarriedReply>,
+    files: Files,
 }
 
 impl Carried {
     pub(super) fn new(carrier: Box<dyn Carrier>) -> Carried {
-        Carried { carrier, files: Vec::new(), replies: Vec::new() }
+        let (adopted, replies) = (Vec::new(), Vec::new());
+        Carried { carrier, adopted, replies, files: Files::default() }
     }
 }
 
-impl Transfer for Carried {
+impl Backend for Carried {
+    holds_files!();
+
     fn opened(&mut self, file: &OpenedFile, _effective: &mut Effective) {
         let slot = file.slot as usize;
-        self.files.resize(self.files.len().max(slot + 1), None);
-        self.files[slot] = Some(self.carrier.adopt(file.file, file.path));
+        self.adopted.resize(self.adopted.len().max(slot + 1), None);
+        self.adopted[slot] = Some(self.carrier.adopt(file.file, file.path));
     }
 
     fn closing(&mut self, slot: u32) {
-        if let Some(file) = self.files[slot as usize].take() {
+        if let Some(file) = self.adopted[slot as usize].take() {
             self.carrier.release(file);
         }
     }
 
-    fn push(&mut self, requests: Requests, _files: &Files) {
+    fn push(&mut self, requests: Requests) {
         for &request in requests {
-            let file = self.files[request.slot as usize].expect("the engine has it open");
+            let file = self.adopted[request.slot as usize].expect("the engine has it open");
             self.carrier.push(CarriedRequest { file, request });
         }
     }
@@ -92,6 +96,6 @@ impl Transfer for Carried {
 
 impl Drop for Carried {
     fn drop(&mut self) {
-        self.files.drain(..).flatten().for_each(|file| self.carrier.release(file));
+        self.adopted.drain(..).flatten().for_each(|file| self.carrier.release(file));
     }
 }

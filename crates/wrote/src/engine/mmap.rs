@@ -1,6 +1,6 @@
 //! Executes operations as copies to and from a mapping of the file, one at a time.
 
-use super::backend::{Files, Transfer};
+use super::backend::{Backend, Files, holds_files};
 use super::op::OpKind;
 use super::psync::perform;
 use super::request::{Reply, Request};
@@ -27,6 +27,7 @@ const ALLOCATED_BYTES: u64 = 1 << 20;
 pub(super) struct Mmap {
     mappings: Vec<Option<FileMapping>>,
     done: Vec<Reply>,
+    files: Files,
 }
 
 /// A mapped file. The part beyond the file's end must not be touched.
@@ -162,7 +163,9 @@ impl Mmap {
     }
 }
 
-impl Transfer for Mmap {
+impl Backend for Mmap {
+    holds_files!();
+
     fn truncated(&mut self, slot: u32) {
         // The mapping may extend beyond the new end.
         self.closing(slot);
@@ -174,9 +177,9 @@ impl Transfer for Mmap {
         }
     }
 
-    fn push(&mut self, requests: Requests, files: &Files) {
+    fn push(&mut self, requests: Requests) {
         for request in requests {
-            let file = files.raw(request.slot);
+            let file = self.files.raw(request.slot);
             let reply = self.carry_out(request, file);
             self.done.push(reply);
         }

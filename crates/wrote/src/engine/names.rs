@@ -52,7 +52,9 @@ impl Engine {
     /// Resolves paths below the folder's path relative to it, even after renames. Has no effect on
     /// a simulated disk, which has no folders.
     pub(crate) fn enter(&mut self, folder: Folder) {
-        self.backend.enter(folder);
+        if self.backend.has_folders() {
+            self.backend.enter(folder);
+        }
     }
 
     /// Opens a folder and enters it. If it can't be read, it is looked up by path each time.

@@ -32,6 +32,10 @@ impl Backend for Null {
         Ok(FileAccess { direct: options.direct, refused: None, align_bytes: 1 })
     }
 
+    fn has_folders(&self) -> bool {
+        false
+    }
+
     fn is_named(&self, _slot: u32, _path: &Path) -> io::Result<bool> {
         not_supported()
     }
@@ -80,10 +84,6 @@ impl Backend for Null {
         self.done.extend(
             requests.map(|request| Reply { token: request.token, result: request.len as i64 }),
         );
-    }
-
-    fn submit(&mut self) -> io::Result<()> {
-        Ok(())
     }
 
     fn wait(&mut self, _min: usize, done: &mut Vec<Reply>) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! Executes requests as system calls on the calling thread, one at a time.
 
-use super::backend::{Files, Transfer};
+use super::backend::{Backend, Files, holds_files};
 use super::op::OpKind;
 use super::request::{Reply, Request};
 use super::slots::Requests;
@@ -13,12 +13,15 @@ use std::os::fd::{BorrowedFd, RawFd};
 #[derive(Default)]
 pub(super) struct Psync {
     done: Vec<Reply>,
+    files: Files,
 }
 
-impl Transfer for Psync {
-    fn push(&mut self, requests: Requests, files: &Files) {
+impl Backend for Psync {
+    holds_files!();
+
+    fn push(&mut self, requests: Requests) {
         for request in requests {
-            let file = files.raw(request.slot);
+            let file = self.files.raw(request.slot);
             // SAFETY: the engine holds the request's buffer and file until the request is done, and
             // `perform` is over when it returns.
             self.done.push(unsafe { perform(request, file) });

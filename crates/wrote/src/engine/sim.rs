@@ -393,6 +393,10 @@ impl Backend for SimBackend {
         Ok(FileAccess { direct, refused, align_bytes })
     }
 
+    fn has_folders(&self) -> bool {
+        false
+    }
+
     fn is_named(&self, slot: u32, path: &Path) -> io::Result<bool> {
         Ok(self.sim.locked().names.file(path) == Some(self.slots[&slot].file))
     }
@@ -462,10 +466,6 @@ impl Backend for SimBackend {
 
     fn push(&mut self, requests: Requests) {
         self.pending.extend(requests);
-    }
-
-    fn submit(&mut self) -> io::Result<()> {
-        Ok(())
     }
 
     fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! A small thread pool: several operations at once if io_uring is refused.
 
 use super::Callers;
-use super::backend::{Files, Transfer};
+use super::backend::{Backend, Files, holds_files};
 use super::psync::perform;
 use super::request::{Reply, Request};
 use super::slots::Requests;
@@ -34,6 +34,7 @@ pub(super) struct Threads {
     bell: Option<Arc<Bell>>,
     /// The bell's count when replies were last collected.
     seen: u64,
+    files: Files,
 }
 
 impl Threads {
@@ -49,7 +50,7 @@ impl Threads {
             let builder = std::thread::Builder::new().name(format!("wrote-io-{number}"));
             threads.push(builder.spawn(move || work(&waiting, &finished, bell.as_deref()))?);
         }
-        Ok(Threads { jobs: Some(jobs), results, threads, bell, seen: 0 })
+        Ok(Threads { jobs: Some(jobs), results, threads, bell, seen: 0, files: Files::default() })
     }
 }
 
@@ -69,11 +70,13 @@ fn work(waiting: &Mutex<Receiver<Job>>, finished: &Sender<Reply>, bell: Option<&
     }
 }
 
-impl Transfer for Threads {
-    fn push(&mut self, requests: Requests, files: &Files) {
+impl Backend for Threads {
+    holds_files!();
+
+    fn push(&mut self, requests: Requests) {
         let jobs = self.jobs.as_ref().expect("there until dropped");
         for &request in requests {
-            let file = files.raw(request.slot);
+            let file = self.files.raw(request.slot);
             jobs.send(Job { request, file }).expect("the threads wait for jobs until dropped");
         }
     }

@@ -1,6 +1,6 @@
 //! io_uring: a plain ring, and a polled one beside it if that works.
 
-use super::backend::{Files, OpenedFile, Transfer};
+use super::backend::{Backend, Files, OpenedFile, holds_files};
 use super::polled::{self, PolledRing};
 use super::request::Reply;
 use super::ring::{Ring, Service};
@@ -19,6 +19,7 @@ pub(super) struct Uring {
     options: Options,
     callers: Callers,
     pool: Pool,
+    files: Files,
 }
 
 impl Uring {
@@ -33,7 +34,8 @@ impl Uring {
         effective.ring_flags = flags;
         effective.sqpoll = options.sqpoll.is_some();
         plain.register(&options, pool, effective);
-        Ok(Uring { plain, polled: None, options, callers, pool: pool.clone() })
+        let (pool, files) = (pool.clone(), Files::default());
+        Ok(Uring { plain, polled: None, options, callers, pool, files })
     }
 
     /// Polls the file's transfers from now on, or returns why not all of them are polled.
@@ -114,7 +116,9 @@ fn wait_for(ring: &mut Ring, missing: usize, done: &mut Vec<Reply>) -> io::Resul
     }
 }
 
-impl Transfer for Uring {
+impl Backend for Uring {
+    holds_files!();
+
     fn register_buffers(&mut self, pool: &Pool, effective: &mut Effective) {
         self.plain.register_buffers(pool, effective);
     }
@@ -142,8 +146,8 @@ impl Transfer for Uring {
         }
     }
 
-    fn push(&mut self, requests: Requests, files: &Files) {
-        let file = |slot| files.raw(slot);
+    fn push(&mut self, requests: Requests) {
+        let file = |slot| self.files.raw(slot);
         let Some(polled) = &mut self.polled else { return self.plain.push(requests, file) };
         for request in requests {
             let ring = if polled.takes(request) { &mut polled.ring } else { &mut self.plain };

@@ -14,7 +14,6 @@ use super::driver::LogDriver;
 use super::format::Format;
 use super::input::LogFiles;
 use super::names;
-use super::stream::LogStream;
 use crate::engine::{Callers, Folder};
 use crate::error::Tried;
 use crate::{Action, Disk, Engine, Error};
@@ -440,14 +439,6 @@ impl LogReader {
         let found = self.wait(&mut following, timeout);
         self.following = Some(following);
         found
-    }
-
-    /// Converts the reader to a stream, for async code. A following reader's stream waits for
-    /// further records endlessly; otherwise it ends with the log. Fails if a thread or an
-    /// `eventfd(2)` can't be created; every other error is an item of the stream ([`LogStream`]).
-    pub fn into_stream(self) -> Result<LogStream, Error> {
-        self.files.process.check()?;
-        LogStream::of_reader(self)
     }
 
     /// Moves to the next record found by the last look.

@@ -82,6 +82,16 @@ pub struct LogStream {
     is_over: bool,
 }
 
+impl LogReader {
+    /// Converts the reader to a stream, for async code. A following reader's stream waits for
+    /// further records endlessly; otherwise it ends with the log. Fails if a thread or an
+    /// `eventfd(2)` can't be created; every other error is an item of the stream ([`LogStream`]).
+    pub fn into_stream(mut self) -> Result<LogStream, Error> {
+        let bell = self.bell()?;
+        LogStream::start(bell, move |feed| feed.of_reader(self))
+    }
+}
+
 impl LogStream {
     /// Starts a stream of an open log. `open` makes a reader that does not follow.
     pub(super) fn of_log(
@@ -89,12 +99,6 @@ impl LogStream {
         open: impl FnOnce() -> Result<LogReader, Error> + Send + 'static,
     ) -> Result<LogStream, Error> {
         LogStream::start(None, move |feed| feed.of_log(&driver, open()?))
-    }
-
-    /// Starts a stream of all that the reader reads.
-    pub(super) fn of_reader(mut reader: LogReader) -> Result<LogStream, Error> {
-        let bell = reader.bell()?;
-        LogStream::start(bell, move |feed| feed.of_reader(reader))
     }
 
     fn start(

@@ -1,6 +1,7 @@
 //! `wrote log cat` and `wrote log tail`: prints records in several formats.
 
-use super::source::{Ends, Head, Records, Source, source};
+use super::source;
+use super::source::{Ends, Head, Records, Source};
 use crate::args::{LogCatArgs, LogShape, LogTailArgs};
 use crate::stdio::{End, Output};
 use base64::Engine as _;

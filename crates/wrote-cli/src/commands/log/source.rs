@@ -1,6 +1,5 @@
 //! The places to read records from: a folder, or a store and the folder that continues it.
 
-use super::store;
 use crate::args::BehindStore;
 use crate::stderr::say;
 use crate::stdio::End;
@@ -10,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 use wrote::log::summary;
 use wrote::{LogReader, Record};
-use wrote_result::{Error, Stop};
+use wrote_result::Error;
 
 /// A place with a log.
 pub(super) trait Source {
@@ -58,34 +57,30 @@ pub(super) trait Records {
     fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End>;
 }
 
-/// Returns the user's place.
-pub(super) fn source(
-    named: &Path,
+/// Returns the URL of a store that the user named in place of a folder; `None` for a folder.
+pub(super) fn in_store<'a>(
+    named: &'a Path,
     behind: &BehindStore,
-    stop: &Stop,
-) -> Result<Box<dyn Source>, Error> {
+) -> Result<Option<&'a str>, Error> {
     match (url(named), &behind.local) {
-        (Some(url), local) => store::source(url, local.clone(), stop),
-        (None, Some(_)) => Err(no_url(named)),
-        (None, None) => Ok(Box::new(Folder(named.to_owned()))),
+        (None, Some(_)) => {
+            let named = named.display();
+            let why = format!("--local goes with the URL of a store, and {named} is a folder");
+            Err(Error::Usage(why))
+        }
+        (url, _) => Ok(url),
     }
 }
 
-/// Returns the URL that stands in place of a folder; `None` for a path.
-pub(super) fn url(named: &Path) -> Option<&str> {
+fn url(named: &Path) -> Option<&str> {
     let (text, is_scheme) =
         (named.to_str()?, |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c));
     let (scheme, _) = text.split_once("://")?;
     (!scheme.is_empty() && scheme.chars().all(is_scheme)).then_some(text)
 }
 
-/// The error for a second folder where the log is already in a folder.
-pub(super) fn no_url(named: &Path) -> Error {
-    let named = named.display();
-    Error::Usage(format!("--local goes with the URL of a store, and {named} is a folder"))
-}
-
-struct Folder(PathBuf);
+/// A folder on this machine.
+pub(super) struct Folder(pub PathBuf);
 
 impl Source for Folder {
     fn open(&self, from: u64) -> Result<Box<dyn Records>, End> {

@@ -1,7 +1,5 @@
 //! `wrote log stat`: prints the parts of a log as a table or as JSON.
 
-use super::source::{no_url, url};
-use super::store;
 use crate::args::LogStatArgs;
 use crate::output;
 use serde::Serialize;
@@ -14,20 +12,15 @@ use wrote::Format;
 use wrote::log::{LogSummary, SegmentSummary, summary};
 use wrote_report::{plain, write_json};
 use wrote_result::units::counted;
-use wrote_result::{Error, Stop, units};
+use wrote_result::{Error, units};
 
 const GAP: &str = "  ";
 
 /// The gaps that a text names; JSON has all.
 const GAPS_NAMED: usize = 10;
 
-pub(super) fn run(arguments: &LogStatArgs, stop: &Stop) -> Result<(), Error> {
+pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
     let folder = &arguments.folder;
-    match (url(folder), &arguments.behind.local) {
-        (Some(url), _) => return store::stat(url, arguments, stop),
-        (None, Some(_)) => return Err(no_url(folder)),
-        (None, None) => {}
-    }
     let summary = summary(folder).map_err(|error| crate::library::of_library(&error))?;
     output::to_stdout(|out| {
         if arguments.json {

@@ -1,9 +1,7 @@
 //! `wrote log verify` and `wrote log repair`: read every byte, and report or repair damage.
 
-use super::source::{no_url, url};
 use super::stat::{JsonSummary, write_gaps};
-use super::store;
-use crate::args::{BehindStore, LogRepairArgs, LogVerifyArgs};
+use crate::args::LogVerifyArgs;
 use crate::output;
 use crate::progress::CopyReporter;
 use serde::Serialize;
@@ -16,12 +14,7 @@ use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
 
 pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
-    let LogVerifyArgs { folder, behind, json, quiet } = arguments;
-    match (url(folder), &behind.local) {
-        (Some(url), _) => return store::verify(url, arguments, stop),
-        (None, Some(_)) => return Err(no_url(folder)),
-        (None, None) => {}
-    }
+    let LogVerifyArgs { folder, json, quiet, .. } = arguments;
     let verified = read(folder, *quiet, stop)?;
     output::to_stdout(|out| match *json {
         true => write_json(&JsonVerified::of(folder, &verified), out),
@@ -165,13 +158,7 @@ fn write_garbage(garbage: &[(PathBuf, Range<u64>)], out: &mut dyn Write) -> io::
 }
 
 /// Makes every whole record readable again, and keeps the damaged files aside.
-pub(super) fn run_repair(arguments: &LogRepairArgs, stop: &Stop) -> Result<(), Error> {
-    let folder = &arguments.folder;
-    if arguments.dry_run {
-        let behind = BehindStore { local: None };
-        let arguments = LogVerifyArgs { folder: folder.clone(), behind, json: false, quiet: false };
-        return run(&arguments, stop);
-    }
+pub(super) fn run_repair(folder: &Path) -> Result<(), Error> {
     let repaired = repair(folder).map_err(|error| crate::library::of_library(&error))?;
     output::to_stdout(|out| write_repaired(&repaired, out))
 }

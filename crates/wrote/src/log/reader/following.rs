@@ -112,6 +112,7 @@ impl LogReader {
 
     /// Returns the bell that ends a wait without a record; `None` if the reader does not wait.
     pub(in crate::log) fn bell(&mut self) -> Result<Option<Bell>, Error> {
+        self.files.process.check()?;
         self.following.as_mut().map(|following| following.watch.bell()).transpose()
     }
 }
