@@ -25,7 +25,7 @@ use super::wait::{Waiters, wake};
 use crate::buffer::Buffer;
 use crate::engine::Op;
 use crate::{Action, Completion, Durable, Effective, Engine, Error, FileId, SyncPolicy};
-use pace::DiskPace;
+use pace::{Admission, DiskPace};
 use spare::Spare;
 use std::collections::VecDeque;
 use std::io;
@@ -66,6 +66,8 @@ pub(super) struct Flusher {
     /// Set while the page cache absorbs what the disk can't keep up with.
     absorbing: Option<Absorbing>,
     pace: DiskPace,
+    /// When the last batch was started, and its bytes.
+    last_batch: Option<(Instant, u64)>,
     zeros: Zeros,
     preparing: Preparing,
     /// When the next batch was ready, while it has no prepared space.
@@ -221,6 +223,7 @@ impl Flusher {
             unflushed: Vec::new(),
             absorbing: None,
             pace: DiskPace::default(),
+            last_batch: None,
             zeros: Zeros::default(),
             preparing: beginning.first.map_or(Preparing::Idle, Preparing::Waiting),
             needs_room_since: None,
@@ -345,12 +348,15 @@ impl Flusher {
 
     fn start_batches(&mut self, state: &LogState) -> Result<bool, Error> {
         let mut has_started = false;
-        if self.is_overdue(state) {
-            self.pace.end_wait();
-            self.needs_room_since = None;
-            return Ok(false);
-        }
-        while !self.has_all_in_flight() {
+        loop {
+            if self.holds_up(state) {
+                self.pace.end_wait();
+                self.needs_room_since = None;
+                return Ok(has_started);
+            }
+            if self.has_all_in_flight() {
+                break;
+            }
             let Some(ready) = state.claims.next_ready() else { break };
             let begun_at = *self.needs_room_since.get_or_insert_with(Instant::now);
             if self.is_brief() && !self.has_room(state, &ready) {
@@ -384,10 +390,10 @@ impl Flusher {
         self.batches.len() == self.buffers.len() - 1
     }
 
-    /// Requests a flush once the oldest record that is not durable is as old as the interval.
-    /// Returns whether the disk is so far behind that writing stops, as it could not be flushed in
-    /// time.
-    fn is_overdue(&self, state: &LogState) -> bool {
+    /// Requests a flush once the oldest record that is not durable is as old as the interval, or so
+    /// much is not durable that it could not be flushed in time. Returns whether the next batch
+    /// waits for that.
+    fn holds_up(&self, state: &LogState) -> bool {
         let (Some(interval), Some(oldest), Some(_)) =
             (state.terms.interval(), self.not_durable.front(), &state.terms.held)
         else {
@@ -405,11 +411,17 @@ impl Flusher {
         };
         let behind_bytes = self.behind_bytes - flushed_bytes;
         let segment_bytes = state.terms.layout.segment_bytes;
-        let is_overdue = pace::is_overdue(interval, age, behind_bytes, segment_bytes, rate);
-        if is_overdue || age >= interval {
+        let admission = pace::admission(interval, age, behind_bytes, segment_bytes, rate);
+        if admission != Admission::Free || age >= interval {
             state.durable.want(self.taken);
         }
-        is_overdue
+        match admission {
+            Admission::Free => false,
+            Admission::Slowed(rate) => self
+                .last_batch
+                .is_some_and(|(begun_at, bytes)| begun_at.elapsed() < pace::distance(bytes, rate)),
+            Admission::Held => true,
+        }
     }
 
     /// Returns whether writes bypass the page cache, although no caller waits for the disk anyway.
@@ -500,6 +512,7 @@ impl Flusher {
         let (bytes, is_done) = (bytes as u64, false);
         let batch = Batch { slot, bytes, end_sequence, begun_at, is_durable, is_done, in_written };
         self.batches.push_back(batch);
+        self.last_batch = Some((Instant::now(), bytes));
         self.taken = end_sequence;
         self.written_bytes += bytes;
         self.behind_bytes += bytes;
@@ -592,12 +605,15 @@ impl Flusher {
 
     /// Returns the sequence that a flush wanted up to `sequence` will reach. Full segments that
     /// wait for the disk are flushed one by one: each flush occupies a kernel thread, and writes
-    /// need one too.
+    /// need one too. Where the page cache holds much, a full segment does not wait for the current
+    /// one either, and the oldest record is durable sooner.
     fn covered(&self, sequence: u64, written: u64) -> u64 {
         let mut dirty = self.unflushed.iter().filter(|segment| segment.is_dirty);
         match (dirty.next(), dirty.next()) {
             (Some(oldest), Some(_)) => oldest.end_sequence.min(written),
-            (Some(only), None) if sequence <= only.end_sequence => only.end_sequence.min(written),
+            (Some(only), None) if sequence <= only.end_sequence || self.absorbing.is_some() => {
+                only.end_sequence.min(written)
+            }
             _ => written,
         }
     }

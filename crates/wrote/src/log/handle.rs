@@ -69,7 +69,8 @@ use std::time::Duration;
 /// [`LogStats::flushed_bytes`](super::LogStats::flushed_bytes) shows how far the disk is behind.
 /// [`Log::close`], [`Log::sync`] and [`Ticket::until_durable`], and the next open after a kill,
 /// take as long as the disk needs for all of it. With `EverySec` and `Interval` the backlog is
-/// limited to what the disk writes in the interval plus a second, after which it is durable.
+/// limited to what the disk writes in the interval plus a second, after which it is durable;
+/// producers are slowed down a segment before that limit.
 ///
 /// # Errors
 ///

@@ -43,6 +43,8 @@ pub(super) struct Preparation {
     from: u64,
     /// The end of the blocks written before: zeros, or former records.
     pub written: u64,
+    /// The space is allocated, so that zeros can be left out.
+    is_allocated: bool,
     /// Whether the file holds no records yet.
     is_new: bool,
     /// The future name of a reused file, which has a temporary name until its former content is
@@ -97,6 +99,7 @@ impl Preparation {
             step,
             from,
             written: from,
+            is_allocated: false,
             is_new,
             place,
             is_recycled,
@@ -131,10 +134,18 @@ impl Preparation {
         if end < self.end { end - end % STEP_BYTES } else { self.end }
     }
 
-    /// Leaves out the zeros that are still to be written.
+    /// Leaves out the zeros that are still to be written, unless they allocate the space.
     pub(super) fn leave_out_zeros(&mut self) {
-        if self.writes_zeros() {
+        if self.zeros_left() > 0 {
             self.step = PrepareStep::Done;
+        }
+    }
+
+    /// Returns how many bytes of zeros can still be left out.
+    pub(super) fn zeros_left(&self) -> u64 {
+        match self.step {
+            PrepareStep::Write(offset) if self.is_allocated => self.end - offset,
+            _ => 0,
         }
     }
 
@@ -195,10 +206,13 @@ impl Preparation {
             (PrepareStep::Allocate, Err(error)) if error.errno() != libc::EOPNOTSUPP => {
                 return Err(error);
             }
-            (PrepareStep::Allocate, _) => match self.how {
-                Prepare::Allocate => PrepareStep::Done,
-                Prepare::Write => PrepareStep::Write(self.from),
-            },
+            (PrepareStep::Allocate, allocated) => {
+                self.is_allocated = allocated.is_ok();
+                match self.how {
+                    Prepare::Allocate => PrepareStep::Done,
+                    Prepare::Write => PrepareStep::Write(self.from),
+                }
+            }
             (_, Err(error)) => return Err(error),
             (PrepareStep::Write(offset), Ok(len)) if offset + (len as u64) < self.end => {
                 PrepareStep::Write(offset + len as u64)

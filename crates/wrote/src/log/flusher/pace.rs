@@ -12,6 +12,8 @@ const WINDOW_BYTES: u64 = 8 << 20;
 /// How long beyond their interval records may be overdue before later ones are held up, as in
 /// Redis.
 const OVERDUE: Duration = Duration::from_secs(1);
+/// The fraction (as an inverse) of a disk's rate that one flush may exceed it.
+const RISE: u64 = 16;
 /// A smaller flush does not concern the rate of a disk.
 const FLUSH_BYTES_MIN: u64 = 1 << 20;
 
@@ -54,23 +56,47 @@ pub(super) fn is_slow(bytes_per_s: u64) -> bool {
     bytes_per_s < SLOW_BYTES_PER_S
 }
 
-/// Returns whether to stop writing, because a disk of this rate could not flush the pending
-/// `behind_bytes` before the oldest record's interval ends. A record waits for the flush of its
-/// whole segment, so the bytes before it must leave time for that; a segment that takes most of the
-/// time gets half of it.
-pub(super) fn is_overdue(
+/// How to continue writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    Free,
+    /// At this rate in bytes per second, below the disk's.
+    Slowed(u64),
+    Held,
+}
+
+/// Returns how to continue while `behind_bytes` are pending, so that a disk of this rate can flush
+/// them before the oldest record's interval ends. A record waits for the flush of its whole
+/// segment, so the bytes before it must leave time for that; a segment that takes most of the time
+/// gets half of it. Beyond that, later records are slowed down, because the rate varies and one
+/// that stops would stop each producer. They are held up where the disk has a segment more to
+/// flush, or its rate is not known.
+pub(super) fn admission(
     interval: Duration,
     age: Duration,
     behind_bytes: u64,
     segment_bytes: u64,
     bytes_per_s: Option<u64>,
-) -> bool {
+) -> Admission {
     let bound = interval + OVERDUE;
-    let is_full = bytes_per_s.is_some_and(|rate| {
-        let bytes = transferred(rate, bound);
-        behind_bytes >= bytes.saturating_sub(segment_bytes).max(bytes / 2)
-    });
-    is_full || age >= bound
+    let Some(rate) = bytes_per_s else {
+        return if age >= bound { Admission::Held } else { Admission::Free };
+    };
+    let bytes = transferred(rate, bound);
+    let late_bytes = transferred(rate, age.saturating_sub(bound));
+    if behind_bytes >= bytes || late_bytes >= segment_bytes.min(bytes / 2) {
+        Admission::Held
+    } else if behind_bytes >= bytes.saturating_sub(segment_bytes).max(bytes / 2) || age >= bound {
+        Admission::Slowed(rate / 4 * 3)
+    } else {
+        Admission::Free
+    }
+}
+
+/// Returns the time after which the next batch may follow one of `bytes`, at this rate.
+pub(super) fn distance(bytes: u64, bytes_per_s: u64) -> Duration {
+    let ns = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1));
+    Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
 }
 
 /// Returns how much of a flush of `bytes` a disk of this rate has done after `time`.
@@ -85,10 +111,13 @@ fn transferred(bytes_per_s: u64, time: Duration) -> u64 {
 }
 
 /// Updates the rate of a slow disk after a flush, in bytes per second. One flush may have been
-/// unlucky, and for another the kernel may have written most before.
+/// unlucky, and for another the kernel may have written most before, so it rises slowly.
 pub(super) fn after_flush(bytes_per_s: u64, bytes: u64, time: Duration) -> u64 {
     match bytes {
-        FLUSH_BYTES_MIN.. => bytes_per_s.midpoint(bytes_per_s.min(rate(bytes, time))),
+        FLUSH_BYTES_MIN.. => {
+            let most = bytes_per_s.saturating_add(bytes_per_s / RISE);
+            bytes_per_s.midpoint(rate(bytes, time).min(most))
+        }
         _ => bytes_per_s,
     }
 }
@@ -134,15 +163,32 @@ mod tests {
     }
 
     #[test]
-    fn records_are_held_once_the_oldest_or_the_bytes_behind_it_are_late() {
-        let (second, rate) = (Duration::from_secs(1), Some(100_000_000));
-        let is_overdue = |age, bytes, segment, rate| is_overdue(second, age, bytes, segment, rate);
-        assert!(is_overdue(2 * second, 1, 1, None) && !is_overdue(second, 1, 1, None));
+    fn records_are_slowed_down_and_then_held_once_the_oldest_or_the_bytes_behind_it_are_late() {
+        let (second, rate) = (Duration::from_secs(1), 100_000_000);
+        let after = |age, bytes, segment| admission(second, age, bytes, segment, Some(rate));
+        let slowed = Admission::Slowed(rate / 4 * 3);
         for (segment, room) in [(60_000_000, 140_000_000), (180_000_000, 100_000_000)] {
-            assert!(is_overdue(Duration::ZERO, room, segment, rate));
-            assert!(!is_overdue(Duration::ZERO, room - 1, segment, rate));
+            assert_eq!(after(Duration::ZERO, room - 1, segment), Admission::Free);
+            assert_eq!(after(Duration::ZERO, room, segment), slowed);
+            assert_eq!(after(Duration::ZERO, 199_999_999, segment), slowed);
+            assert_eq!(after(Duration::ZERO, 200_000_000, segment), Admission::Held);
         }
-        assert!(!is_overdue(Duration::ZERO, u64::MAX, 1, None), "the disk is not slow");
+        assert_eq!(after(2 * second, 1, 60_000_000), slowed);
+        assert_eq!(after(2 * second + second * 6 / 10, 1, 60_000_000), Admission::Held);
+        assert_eq!(after(3 * second, 1, 180_000_000), Admission::Held);
+    }
+
+    #[test]
+    fn records_on_a_disk_of_unknown_rate_are_held_by_their_age_alone() {
+        let second = Duration::from_secs(1);
+        let after = |age| admission(second, age, u64::MAX, 1, None);
+        assert_eq!([second, 2 * second].map(after), [Admission::Free, Admission::Held]);
+    }
+
+    #[test]
+    fn a_batch_of_a_second_follows_after_one() {
+        assert_eq!(distance(50_000_000, 50_000_000), Duration::from_secs(1));
+        assert_eq!(distance(u64::MAX, 0), Duration::from_nanos(u64::MAX));
     }
 
     #[test]
@@ -152,10 +198,10 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_that_is_slower_than_the_disk_was_lowers_its_rate() {
+    fn the_rate_of_a_disk_falls_with_a_slow_flush_and_rises_in_small_steps() {
         let after = |bytes, ms| after_flush(100_000_000, bytes, Duration::from_millis(ms));
         assert_eq!(after(10_000_000, 1000), 55_000_000);
-        assert_eq!(after(10_000_000, 1), 100_000_000);
+        assert_eq!(after(10_000_000, 1), 103_125_000);
         assert_eq!(after(4096, 1000), 100_000_000);
     }
 }

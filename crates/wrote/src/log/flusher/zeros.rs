@@ -8,7 +8,8 @@
 //! 1. Whole segments are compared by their time per byte, as the zeros of one are written in the
 //!    second half of the one before; of two successive costs of a way the lesser counts.
 //! 2. A segment without zeros is tried where zeros may take half as long as the records: flushes
-//!    are as long as a step of zeros, or take longer once the zeros of the next segment are begun.
+//!    are as long as a step of zeros, or take longer once the zeros of the next segment are begun,
+//!    or zeros fell behind the records.
 //! 3. The trial ends inside its segment once it has clearly failed.
 //! 4. After it zeros are left out, unless they save a tenth of the time.
 //! 5. Both ways are measured again when flushes become twice as long or short, and after 4 GiB.
@@ -64,6 +65,8 @@ struct Sample {
     /// Bytes of records whose blocks were written before.
     in_written: u64,
     zeros_bytes: u64,
+    /// Zeros fell behind, and the rest of a segment's was left out.
+    gave_way: bool,
     time: Duration,
     /// The records before the zeros of the next segment were begun.
     alone: Part,
@@ -88,6 +91,9 @@ impl Sample {
     /// Returns whether zeros were written for the segments and ahead of the next ones; `None` for
     /// the change from one way to the other. A flush may end in the next segment.
     fn has_zeros(&self) -> Option<bool> {
+        if self.gave_way {
+            return Some(true);
+        }
         let few = self.bytes / 8;
         if self.in_written <= few && self.zeros_bytes <= few {
             return Some(false);
@@ -99,7 +105,7 @@ impl Sample {
     /// Returns whether zeros take a large part of the time of as many bytes of records: they need
     /// as many operations as long flushes, and short flushes take longer once zeros are begun.
     fn is_zeros_share_large(&self) -> bool {
-        if self.bytes >= self.flushes * STEP_BYTES {
+        if self.gave_way || self.bytes >= self.flushes * STEP_BYTES {
             return true;
         }
         let Part { bytes, time } = &self.alone;
@@ -115,7 +121,7 @@ impl Sample {
     fn cost(&self) -> Cost {
         // A new log writes more zeros than records, for longer and longer segments.
         let bytes = match self.has_zeros() {
-            Some(true) => self.bytes.midpoint(self.zeros_bytes),
+            Some(true) => self.bytes.midpoint(self.zeros_bytes.max(self.bytes)),
             _ => self.bytes,
         };
         let ns_per_gb = self.time.as_nanos() * 1_000_000_000 / u128::from(bytes.max(1));
@@ -141,6 +147,11 @@ impl Zeros {
     /// Records that zeros were started.
     pub(super) fn begin(&mut self) {
         self.are_begun = true;
+    }
+
+    /// Records that zeros fell behind the records, which did not wait for the rest.
+    pub(super) fn give_way(&mut self) {
+        self.sample.gave_way = true;
     }
 
     /// Counts `bytes` of zeros that were written.
@@ -260,11 +271,14 @@ mod tests {
         now: Instant,
         is_written: bool,
         limit: Option<Limit>,
+        /// An eighth of the zeros are written before their segment begins.
+        falls_behind: bool,
     }
 
     impl Run {
         fn new() -> Run {
-            Run { zeros: Zeros::default(), now: Instant::now(), is_written: true, limit: None }
+            let zeros = Zeros::default();
+            Run { zeros, now: Instant::now(), is_written: true, limit: None, falls_behind: false }
         }
 
         /// Takes the time of some operations.
@@ -299,18 +313,22 @@ mod tests {
                         if self.is_written { (written_us, 2) } else { (allocated_us, 5) };
                     self.spend(bytes_us + fixed_us, operations);
                     if flush >= 32 && !self.zeros.are_dear() {
-                        is_next_written = true;
-                        zeros_bytes += 2 * bytes;
+                        is_next_written = !self.falls_behind;
+                        let part = if self.falls_behind { 8 } else { 1 };
+                        zeros_bytes += 2 * bytes / part;
                         self.zeros.begin();
-                        self.spend(2 * bytes_us, zeros_bytes / STEP_BYTES);
+                        self.spend(2 * bytes_us / part, zeros_bytes / STEP_BYTES);
                         zeros_bytes %= STEP_BYTES;
-                        self.zeros.note(2 * bytes);
+                        self.zeros.note(2 * bytes / part);
                     }
                     self.zeros.note_flush(bytes, self.is_written, begun_at, self.now);
                     (flushes, written) = (flushes + 1, written + u32::from(self.is_written));
                     self.is_written |= self.zeros.take_failed();
                 }
                 self.is_written = is_next_written;
+                if self.falls_behind && !self.zeros.are_dear() {
+                    self.zeros.give_way();
+                }
                 self.zeros.begin_segment(self.now, self.now);
             }
             f64::from(written) / f64::from(flushes)
@@ -332,6 +350,13 @@ mod tests {
         for (disk, bytes) in [(VOLUME, 4096), (VOLUME, 20_000), (FAST, 73_000), (TURNING, 73_000)] {
             assert_eq!(fill(disk, bytes), 1.0, "{bytes}");
         }
+    }
+
+    #[test]
+    fn zeros_that_fall_behind_the_records_are_left_out() {
+        let mut run = Run { falls_behind: true, ..Run::new() };
+        let share = run.fill(VOLUME, 73_000, 0, 20);
+        assert!(share < 0.01 && run.zeros.are_dear(), "{share}");
     }
 
     #[test]
