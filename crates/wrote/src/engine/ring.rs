@@ -104,11 +104,24 @@ impl Ring {
 
     /// Registers what the options request, and records each fallback.
     pub(super) fn register(&mut self, options: &Options, pool: &Pool, effective: &mut Effective) {
+        self.allow_workers(effective.iodepth);
         if options.registered_files {
             self.register_files(effective);
         }
         if options.registered_buffers {
             self.register_buffers(pool, effective);
+        }
+    }
+
+    /// Lets kernel workers run as many operations as are in flight. The kernel's own limit for
+    /// operations that block, like flushes, is four per processor: with two processors, of 64
+    /// flushes eight shared a commit of the journal (`IORING_REGISTER_IOWQ_MAX_WORKERS`, Linux 5.15).
+    fn allow_workers(&self, iodepth: u32) {
+        let submitter = self.ring.submitter();
+        let mut allowed = [0, 0];
+        // An older kernel keeps its limit.
+        if submitter.register_iowq_max_workers(&mut allowed).is_ok() && allowed[0] < iodepth {
+            let _ = submitter.register_iowq_max_workers(&mut [iodepth, 0]);
         }
     }
 

@@ -9,11 +9,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Flushes in flight at once. A journal combines waiting ones in one commit.
-const IODEPTH: u32 = 64;
+const IODEPTH: u32 = 128;
+const BUFFERS: u32 = 64;
 const BS_BYTES: usize = 64 << 10;
 
 /// The most files of a group. Each is open until all of them are flushed.
-const GROUP_FILES: usize = 64;
+const GROUP_FILES: usize = 256;
 
 /// The most folders that wait for their flush.
 const FOLDERS_MAX: usize = 256;
@@ -23,7 +24,8 @@ const FOLDERS_MAX: usize = 256;
 ///
 /// Each file has its old content or the new at any moment; the files do not change together. After
 /// a crash or error some have their new content. The files are taken from the iterator one by one,
-/// so any number of them needs only 4 MiB and 64 open files (W8).
+/// so any number of them needs only 4 MiB and 256 open files, or as many as the process may have
+/// (W8).
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -41,7 +43,7 @@ const FOLDERS_MAX: usize = 256;
 pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
     files: impl IntoIterator<Item = (P, B)>,
 ) -> Result<(), Error> {
-    let options = Options::new(Ioengine::IoUring, IODEPTH, BS_BYTES);
+    let options = Options::new(Ioengine::IoUring, IODEPTH, BS_BYTES).buffers(BUFFERS);
     save_many(&mut Engine::open(&options)?, files)
 }
 
@@ -61,31 +63,16 @@ fn save_many<P: AsRef<Path>, B: AsRef<[u8]>>(
     engine: &mut Engine,
     files: impl IntoIterator<Item = (P, B)>,
 ) -> Result<(), Error> {
-    let mut files = files.into_iter().peekable();
-    let mut folders = BTreeSet::new();
-    while files.peek().is_some() {
-        let mut group = Group { engine, files: Vec::new() };
-        let staged = files
-            .by_ref()
-            .take(GROUP_FILES)
-            .try_for_each(|(path, bytes)| group.stage(path.as_ref(), bytes.as_ref()));
-        match staged.and_then(|()| group.flush()) {
-            Ok(()) => group.put(&mut folders)?,
-            Err(error) => return Err(group.abandon(error)),
-        }
-        if folders.len() > FOLDERS_MAX || files.peek().is_none() {
-            std::mem::take(&mut folders)
-                .iter()
-                .try_for_each(|folder| engine.sync_folder(folder))?;
-        }
-    }
-    Ok(())
+    let mut group = Group { engine, files: Vec::new(), folders: BTreeSet::new() };
+    group.save(files).map_err(|error| group.abandon(error))
 }
 
 /// Files written beside their places.
 struct Group<'e> {
     engine: &'e mut Engine,
     files: Vec<GroupFile>,
+    /// Folders with names that are to be flushed.
+    folders: BTreeSet<PathBuf>,
 }
 
 struct GroupFile {
@@ -96,6 +83,28 @@ struct GroupFile {
 }
 
 impl Group<'_> {
+    fn save<P: AsRef<Path>, B: AsRef<[u8]>>(
+        &mut self,
+        files: impl IntoIterator<Item = (P, B)>,
+    ) -> Result<(), Error> {
+        for (path, bytes) in files {
+            let (path, bytes) = (path.as_ref(), bytes.as_ref());
+            match self.stage(path, bytes) {
+                // The process may have no more files open: the group's are closed first.
+                Err(error) if error.errno() == libc::EMFILE && !self.files.is_empty() => {
+                    self.put()?;
+                    self.stage(path, bytes)?;
+                }
+                staged => staged?,
+            }
+            if self.files.len() == GROUP_FILES {
+                self.put()?;
+            }
+        }
+        self.put()?;
+        self.sync_folders()
+    }
+
     /// Makes the file, and queues its content.
     fn stage(&mut self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
         let (place, old) = find(self.engine, path, true).map_err(|error| error.about(path))?;
@@ -107,8 +116,9 @@ impl Group<'_> {
         fill(self.engine, file, bytes).map(drop)
     }
 
-    /// Creates the files whole and durable, before they have their names (W1).
-    fn flush(&mut self) -> Result<(), Error> {
+    /// Makes the files whole and durable, before they have their names (W1), and puts them in their
+    /// places, in order.
+    fn put(&mut self) -> Result<(), Error> {
         self.engine.drain()?;
         for file in &self.files {
             give(self.engine, file.staged.file, file.old.as_ref())?;
@@ -116,24 +126,25 @@ impl Group<'_> {
         for file in &self.files {
             self.engine.queue(0, Op::Fsync { file: file.staged.file });
         }
-        self.engine.drain()
-    }
-
-    /// Puts the files in their places, in order, and notes the folders to flush.
-    fn put(mut self, folders: &mut BTreeSet<PathBuf>) -> Result<(), Error> {
+        self.engine.drain()?;
         let mut files = std::mem::take(&mut self.files).into_iter();
         while let Some(file) = files.next() {
-            folders.insert(folder_of(&file.place).to_owned());
+            self.folders.insert(folder_of(&file.place).to_owned());
             if let Err(error) = file.staged.put(self.engine, false) {
                 self.files = files.collect();
-                return Err(self.abandon(error.about(&file.path)));
+                return Err(error.about(&file.path));
             }
         }
-        Ok(())
+        if self.folders.len() > FOLDERS_MAX { self.sync_folders() } else { Ok(()) }
+    }
+
+    fn sync_folders(&mut self) -> Result<(), Error> {
+        let folders = std::mem::take(&mut self.folders);
+        folders.iter().try_for_each(|folder| self.engine.sync_folder(folder))
     }
 
     /// Removes the files, and returns the error with the path that the caller gave.
-    fn abandon(self, error: Error) -> Error {
+    fn abandon(&mut self, error: Error) -> Error {
         self.files.iter().fold(error, |error, file| {
             file.staged.abandon(self.engine);
             file.staged.named(error, &file.path)

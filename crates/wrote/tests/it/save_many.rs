@@ -1,12 +1,15 @@
 //! `write_many`: each file whole at any moment, all of them durable at the end.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wrote::engine::Fault;
 use wrote::{Action, Error, Sim, write_many};
 
 const FILES: usize = 7;
+/// Names the folder of a test that runs again in a process of its own.
+const FOLDER: &str = "WROTE_TEST_MANY";
 
 /// The path of a file. They are in two folders, and every second one has old content.
 fn path(number: usize) -> PathBuf {
@@ -121,4 +124,20 @@ fn many_files_are_saved_with_links_and_permissions_and_an_error_names_its_file()
     let names = (0..3).flat_map(|n| fixtures::names(&folder.path().join(n.to_string())));
     assert_eq!(names.count(), 300, "nothing of our own is left");
     write_many([("", ""); 0]).unwrap();
+}
+
+#[test]
+fn a_process_that_may_open_few_files_saves_as_many() {
+    let test = "a_process_that_may_open_few_files_saves_as_many";
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        let folder = fixtures::folder();
+        return fixtures::again(module_path!(), test, FOLDER, folder.path());
+    };
+    let whole = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(60), ..whole }).unwrap();
+    let place = |number: usize| Path::new(&folder).join(number.to_string());
+    write_many((0..300).map(|number| (place(number), number.to_string()))).unwrap();
+    for number in 0..300 {
+        assert_eq!(fs::read_to_string(place(number)).unwrap(), number.to_string());
+    }
 }
