@@ -113,9 +113,10 @@ impl Ring {
         }
     }
 
-    /// Lets kernel workers run as many operations as are in flight. The kernel's own limit for
-    /// operations that block, like flushes, is four per processor: with two processors, of 64
-    /// flushes eight shared a commit of the journal (`IORING_REGISTER_IOWQ_MAX_WORKERS`, Linux 5.15).
+    /// Lets kernel workers run as many operations as are in flight
+    /// (`IORING_REGISTER_IOWQ_MAX_WORKERS`, Linux 5.15). The kernel's own limit for operations that
+    /// block, like flushes, is four per processor: with two processors, of 64 flushes eight shared
+    /// a commit of the journal.
     fn allow_workers(&self, iodepth: u32) {
         let submitter = self.ring.submitter();
         let mut allowed = [0, 0];

@@ -8,7 +8,7 @@ use wrote::engine::Fault;
 use wrote::{Action, Error, Sim, write_many};
 
 const FILES: usize = 7;
-/// Names the folder of a test that runs again in a process of its own.
+/// Names the folder of a test that runs again alone in another process.
 const FOLDER: &str = "WROTE_TEST_MANY";
 
 /// The path of a file. They are in two folders, and every second one has old content.
