@@ -18,7 +18,8 @@ use crate::request::Request;
 use scenario::{Suits, row_name};
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote_result::document::{Document, Fit, FitRule, FitVerdict, Row, Source, Survives};
+use wrote::{Survives, device};
+use wrote_result::document::{Document, Fit, FitRule, FitVerdict, Row, Source};
 use wrote_result::{Error, Stop};
 
 /// A request to test whether a disk suits programs.
@@ -76,14 +77,18 @@ pub fn fit(
     let mut document =
         Bench::new(&of_bench).scenarios(&[&Suits(request.clone())]).run(stop, observer)?;
     let rows: Vec<&Row> = document.scenarios.iter().flat_map(|scenario| &scenario.rows).collect();
-    let fits = request.programs.iter().map(|program| judged(program, &request.neighbours, &rows));
+    let survives = device::examine(&request.path)
+        .map_or(Survives::PowerLoss, |target| target.survives(Survives::PowerLoss));
+    let is_lost = survives < Survives::PowerLoss;
+    let fits =
+        request.programs.iter().map(|program| judged(program, &request.neighbours, &rows, is_lost));
     (document.source, document.fit) = (Some(Source::Fit), Some(fits.collect()));
     Ok(document)
 }
 
-/// Judges a program's rules by its rows. Patterns without a published rule are reported without
-/// verdict.
-fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row]) -> Fit {
+/// Judges a program's rules by its rows; `is_lost` states that no flush survives a power loss.
+/// Patterns without a published rule are reported without verdict.
+fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row], is_lost: bool) -> Fit {
     let mut rules = Vec::new();
     for pattern in &program.patterns {
         let of_pattern = || program.rules.iter().filter(|rule| rule.pattern == pattern.name);
@@ -115,7 +120,7 @@ fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row]) -> Fit {
                 }
             }
             // Such a flush returns from memory or from a cache: its time is not a disk's.
-            if pattern.job.is_durable() && alone.survives < Some(Survives::PowerLoss) {
+            if is_lost && pattern.job.has_flushes() {
                 rule.refuse();
             }
             rules.push(rule);

@@ -245,18 +245,20 @@ fn notes_of(fit: &Fit, document: &Document) -> Vec<Note> {
     });
     let sources = sources.unique().map(|text| Note { on: On::Pages, ..text.into() });
     let remedies = fit.rules.iter().filter_map(remedies);
-    let lost = fit.rules.iter().find_map(|rule| lost(rule, document));
+    let is_judged = fit.rules.iter().any(|rule| rule.verdict.is_some());
+    let lost = fit.rules.iter().filter(|_| is_judged).find_map(|rule| lost(rule, document));
     let told = lost.into_iter().chain(undecided).chain(beside).chain(remedies).chain(no_rule);
     told.map(Note::from).chain(sources).collect()
 }
 
-/// Explains a rule of durable transactions that does not fit because nothing here is durable.
+/// Explains that no rule of flushed writes fits, by a row of durable transactions that are not
+/// durable here.
 fn lost(rule: &FitRule, document: &Document) -> Option<String> {
     let mut rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
     let row = rows.find(|row| row.name == rule.row)?;
     let is_flushed = row.settings.asked.sync != Flush::None;
     let survives = row.survives.filter(|survives| *survives < Survives::PowerLoss)?;
-    (rule.verdict.is_some() && is_flushed).then(|| {
+    is_flushed.then(|| {
         format!(
             "Flushed writes here survive no more than {survives}: no rule for them fits, however \
              fast they are"

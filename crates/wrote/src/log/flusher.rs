@@ -126,6 +126,8 @@ struct Absorbing {
     since: u64,
     /// The disk's rate; `u64::MAX` where it is not known.
     bytes_per_s: u64,
+    /// The rate at which that started.
+    found: u64,
 }
 
 enum Flush {
@@ -437,7 +439,7 @@ impl Flusher {
         if self.can_absorb(state)
             && let Some(OpenSegment { file, number, .. }) = self.segment
         {
-            self.absorbing = Some(Absorbing { since: number, bytes_per_s });
+            self.absorbing = Some(Absorbing { since: number, bytes_per_s, found: bytes_per_s });
             self.engine.set_direct(file, false)?;
         }
         Ok(())
@@ -741,7 +743,7 @@ impl Flusher {
         let now = Instant::now();
         let time = now - since;
         if let Some(disk) = &mut self.absorbing {
-            disk.bytes_per_s = pace::after_flush(disk.bytes_per_s, bytes, time);
+            disk.bytes_per_s = pace::after_flush(disk.bytes_per_s, disk.found, bytes, time);
         }
         if bytes > 0 {
             self.zeros.note_flush(bytes, in_written, begun_at, now);

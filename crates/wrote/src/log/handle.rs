@@ -69,8 +69,9 @@ use std::time::Duration;
 /// [`LogStats::flushed_bytes`](super::LogStats::flushed_bytes) shows how far the disk is behind.
 /// [`Log::close`], [`Log::sync`] and [`Ticket::until_durable`], and the next open after a kill,
 /// take as long as the disk needs for all of it. With `EverySec` and `Interval` the backlog is
-/// limited to what the disk writes in the interval plus a second, after which it is durable;
-/// producers are slowed down a segment before that limit.
+/// limited to what the disk writes in the interval plus a second, after which it is durable. Before
+/// that limit, and if the oldest record is older than that, producers are slowed down. They are
+/// held up at the limit, and once the oldest record is half as old again.
 ///
 /// # Errors
 ///

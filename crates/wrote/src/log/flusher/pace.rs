@@ -10,10 +10,14 @@ const SLOW_BYTES_PER_S: u64 = 200_000_000;
 const WINDOW_BYTES: u64 = 8 << 20;
 
 /// How long beyond their interval records may be overdue before later ones are held up, as in
-/// Redis.
+/// Redis, or slowed down, if the disk's rate is known.
 const OVERDUE: Duration = Duration::from_secs(1);
-/// The fraction (as an inverse) of a disk's rate that one flush may exceed it.
+/// A flush that was faster than the disk's rate raises it by at most half of this fraction (an
+/// inverse): the kernel may have written most of its bytes before.
 const RISE: u64 = 16;
+/// The part of the disk's rate, in quarters, to which late records are slowed down. The rest is
+/// left to the flushes to catch up.
+const SLOWED_QUARTERS: u64 = 3;
 /// A smaller flush does not concern the rate of a disk.
 const FLUSH_BYTES_MIN: u64 = 1 << 20;
 
@@ -87,7 +91,7 @@ pub(super) fn admission(
     if behind_bytes >= bytes || late_bytes >= segment_bytes.min(bytes / 2) {
         Admission::Held
     } else if behind_bytes >= bytes.saturating_sub(segment_bytes).max(bytes / 2) || age >= bound {
-        Admission::Slowed(rate / 4 * 3)
+        Admission::Slowed(rate / 4 * SLOWED_QUARTERS)
     } else {
         Admission::Free
     }
@@ -111,11 +115,11 @@ fn transferred(bytes_per_s: u64, time: Duration) -> u64 {
 }
 
 /// Updates the rate of a slow disk after a flush, in bytes per second. One flush may have been
-/// unlucky, and for another the kernel may have written most before, so it rises slowly.
-pub(super) fn after_flush(bytes_per_s: u64, bytes: u64, time: Duration) -> u64 {
+/// unlucky, so the rate rises again, but not above `found`, at which producers waited.
+pub(super) fn after_flush(bytes_per_s: u64, found: u64, bytes: u64, time: Duration) -> u64 {
     match bytes {
         FLUSH_BYTES_MIN.. => {
-            let most = bytes_per_s.saturating_add(bytes_per_s / RISE);
+            let most = bytes_per_s.saturating_add(bytes_per_s / RISE).min(found);
             bytes_per_s.midpoint(rate(bytes, time).min(most))
         }
         _ => bytes_per_s,
@@ -166,7 +170,7 @@ mod tests {
     fn records_are_slowed_down_and_then_held_once_the_oldest_or_the_bytes_behind_it_are_late() {
         let (second, rate) = (Duration::from_secs(1), 100_000_000);
         let after = |age, bytes, segment| admission(second, age, bytes, segment, Some(rate));
-        let slowed = Admission::Slowed(rate / 4 * 3);
+        let slowed = Admission::Slowed(rate / 4 * SLOWED_QUARTERS);
         for (segment, room) in [(60_000_000, 140_000_000), (180_000_000, 100_000_000)] {
             assert_eq!(after(Duration::ZERO, room - 1, segment), Admission::Free);
             assert_eq!(after(Duration::ZERO, room, segment), slowed);
@@ -199,9 +203,13 @@ mod tests {
 
     #[test]
     fn the_rate_of_a_disk_falls_with_a_slow_flush_and_rises_in_small_steps() {
-        let after = |bytes, ms| after_flush(100_000_000, bytes, Duration::from_millis(ms));
+        let found = 110_000_000;
+        let after = |bytes, ms| after_flush(100_000_000, found, bytes, Duration::from_millis(ms));
         assert_eq!(after(10_000_000, 1000), 55_000_000);
         assert_eq!(after(10_000_000, 1), 103_125_000);
         assert_eq!(after(4096, 1000), 100_000_000);
+        let fast = |rate, _| after_flush(rate, found, 10_000_000, Duration::from_millis(1));
+        let most = (0..100).fold(100_000_000, fast);
+        assert!((109_000_000..=found).contains(&most), "{most}");
     }
 }

@@ -199,7 +199,7 @@ impl Flusher {
                 },
                 preparing => {
                     self.preparing = preparing;
-                    self.give_way(state, number);
+                    self.leave_out_late_zeros(state, number);
                     self.go_on_preparing(state, u64::MAX)?;
                     if matches!(self.preparing, Preparing::InFlight(_)) {
                         self.reap(state)?;
@@ -210,15 +210,15 @@ impl Flusher {
         Ok(Ok(()))
     }
 
-    /// Leaves out the rest of the zeros that a record waits for, if it would wait long: they have
-    /// fallen behind records that the disk is busy with.
-    fn give_way(&mut self, state: &LogState, number: u64) {
+    /// Leaves out the rest of the zeros that a record waits for, if much is left: they have fallen
+    /// behind the records.
+    fn leave_out_late_zeros(&mut self, state: &LogState, number: u64) {
         if let Preparing::Waiting(next) = &mut self.preparing
             && state.terms.may_omit_zeros
             && next.zeros_left() > rest_bytes(&state.terms.layout, number)
         {
             next.leave_out_zeros();
-            self.zeros.give_way();
+            self.zeros.note_left_out();
         }
     }
 

@@ -66,7 +66,7 @@ struct Sample {
     in_written: u64,
     zeros_bytes: u64,
     /// Zeros fell behind, and the rest of a segment's was left out.
-    gave_way: bool,
+    were_left_out: bool,
     time: Duration,
     /// The records before the zeros of the next segment were begun.
     alone: Part,
@@ -91,7 +91,7 @@ impl Sample {
     /// Returns whether zeros were written for the segments and ahead of the next ones; `None` for
     /// the change from one way to the other. A flush may end in the next segment.
     fn has_zeros(&self) -> Option<bool> {
-        if self.gave_way {
+        if self.were_left_out {
             return Some(true);
         }
         let few = self.bytes / 8;
@@ -105,7 +105,7 @@ impl Sample {
     /// Returns whether zeros take a large part of the time of as many bytes of records: they need
     /// as many operations as long flushes, and short flushes take longer once zeros are begun.
     fn is_zeros_share_large(&self) -> bool {
-        if self.gave_way || self.bytes >= self.flushes * STEP_BYTES {
+        if self.were_left_out || self.bytes >= self.flushes * STEP_BYTES {
             return true;
         }
         let Part { bytes, time } = &self.alone;
@@ -121,7 +121,11 @@ impl Sample {
     fn cost(&self) -> Cost {
         // A new log writes more zeros than records, for longer and longer segments.
         let bytes = match self.has_zeros() {
-            Some(true) => self.bytes.midpoint(self.zeros_bytes.max(self.bytes)),
+            // Where zeros were left out, the records had most of the time.
+            Some(true) if self.were_left_out => {
+                self.bytes.max(self.bytes.midpoint(self.zeros_bytes))
+            }
+            Some(true) => self.bytes.midpoint(self.zeros_bytes),
             _ => self.bytes,
         };
         let ns_per_gb = self.time.as_nanos() * 1_000_000_000 / u128::from(bytes.max(1));
@@ -150,8 +154,8 @@ impl Zeros {
     }
 
     /// Records that zeros fell behind the records, which did not wait for the rest.
-    pub(super) fn give_way(&mut self) {
-        self.sample.gave_way = true;
+    pub(super) fn note_left_out(&mut self) {
+        self.sample.were_left_out = true;
     }
 
     /// Counts `bytes` of zeros that were written.
@@ -327,7 +331,7 @@ mod tests {
                 }
                 self.is_written = is_next_written;
                 if self.falls_behind && !self.zeros.are_dear() {
-                    self.zeros.give_way();
+                    self.zeros.note_left_out();
                 }
                 self.zeros.begin_segment(self.now, self.now);
             }
