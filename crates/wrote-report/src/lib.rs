@@ -37,6 +37,7 @@ pub use doctor::write_examination;
 pub use html::{Content, Named, write_html};
 pub use langs::{write_langs, write_languages};
 pub use summary::so_far;
+pub use table::write_list;
 pub use text::plain;
 pub use trace::write_trace;
 

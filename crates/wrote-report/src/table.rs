@@ -4,6 +4,7 @@ mod column;
 mod screen;
 
 pub use column::{Column, Flex, Keep, Kind};
+pub use screen::write_list;
 
 use crate::Format;
 use crate::paint::{Mark, Tone};

@@ -3,12 +3,13 @@
 use crate::args::BenchArgs;
 use crate::output::{self, ResultFiles};
 use crate::progress::Reporter;
+use crate::terminal;
 use std::io::{self, Write};
 use wrote::Survives;
 use wrote_bench::versus::versus;
 use wrote_bench::{Bench, Listed, catalogue};
 use wrote_jobs::peers::Peers;
-use wrote_report::{Content, write_comparison};
+use wrote_report::{Content, Screen, write_comparison};
 use wrote_result::document::Document;
 use wrote_result::{Error, Stop};
 
@@ -23,7 +24,7 @@ pub(super) fn run(
         return Err(Error::Usage(format!("bench takes one path; got '{path}' and '{more}'")));
     }
     if arguments.list {
-        return output::to_stdout(|out| write_list(&catalogue(), out));
+        return output::to_stdout(|out| write_list(&catalogue(), terminal::stdout_screen(), out));
     }
     if arguments.schema {
         let schema = wrote_result::document::schema();
@@ -82,20 +83,13 @@ fn measure(
     Bench::new(&arguments.request(command, peers)).ranks(peers).run(stop, &mut *reporter)
 }
 
-/// Lists every row that can be named, one per line, under its scenario's name.
-fn write_list(listed: &[Listed], out: &mut dyn Write) -> io::Result<()> {
-    let width = |text: fn(&Listed) -> usize| listed.iter().map(text).max().unwrap_or(0);
-    let name_width = width(|row| row.row.len()).max("NAME".len());
-    let survives_width = width(|row| survives(row).len()).max("SURVIVES".len());
-    let mut scenario = "";
-    for row in listed {
-        if row.scenario != scenario {
-            let gap = if scenario.is_empty() { "" } else { "\n" };
-            scenario = row.scenario;
-            writeln!(out, "{gap}Scenario {scenario}")?;
-            writeln!(out, "  {:name_width$}  {:survives_width$}  WAY", "NAME", "SURVIVES")?;
-        }
-        writeln!(out, "  {:name_width$}  {:survives_width$}  {}", row.row, survives(row), row.way)?;
+/// Lists every row that can be named, under its scenario's name.
+fn write_list(listed: &[Listed], screen: Screen, out: &mut dyn Write) -> io::Result<()> {
+    for (index, rows) in listed.chunk_by(|one, next| one.scenario == next.scenario).enumerate() {
+        let gap = if index == 0 { "" } else { "\n" };
+        writeln!(out, "{gap}Scenario {}", rows[0].scenario)?;
+        let rows: Vec<[&str; 3]> = rows.iter().map(|of| [of.row, survives(of), of.way]).collect();
+        wrote_report::write_list(["NAME", "SURVIVES", "WAY"], &rows, screen, out)?;
     }
     Ok(())
 }
@@ -132,17 +126,18 @@ mod tests {
 
     #[test]
     fn the_list_has_a_line_for_each_row() {
+        let screen = Screen { width: 80, colour: false, unicode: false };
         let mut text = Vec::new();
-        write_list(&LISTED, &mut text).unwrap();
+        write_list(&LISTED, screen, &mut text).unwrap();
         assert_eq!(
             String::from_utf8(text).unwrap(),
             "Scenario ladder\n\
-             \x20 NAME            SURVIVES       WAY\n\
-             \x20 stream/cached   process-crash  cached\n\
-             \x20 small/dsync     power-loss     O_DSYNC each write\n\n\
+             NAME           SURVIVES       WAY\n\
+             stream/cached  process-crash  cached\n\
+             small/dsync    power-loss     O_DSYNC each write\n\n\
              Scenario ways\n\
-             \x20 NAME            SURVIVES       WAY\n\
-             \x20 ways/file/copy  power-loss     wrote::copy\n"
+             NAME            SURVIVES    WAY\n\
+             ways/file/copy  power-loss  wrote::copy\n"
         );
     }
 }

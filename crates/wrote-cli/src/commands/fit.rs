@@ -3,6 +3,7 @@
 use crate::args::FitArgs;
 use crate::output::{self, ResultFiles};
 use crate::progress::Reporter;
+use crate::terminal;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use wrote_bench::Observer;
@@ -66,15 +67,9 @@ fn judged(document: &Document, path: &str) -> Result<(), Error> {
 }
 
 fn write_list(programs: &[Program], out: &mut dyn Write) -> io::Result<()> {
-    let width =
-        |text: fn(&Program) -> &str| programs.iter().map(|of| text(of).len()).max().unwrap_or(0);
-    let names = width(|of| &of.name).max("PROGRAM".len());
-    let versions = width(|of| &of.version).max("VERSION".len());
-    writeln!(out, "{:names$}  {:versions$}  ABOUT", "PROGRAM", "VERSION")?;
-    for Program { name, version, about, .. } in programs {
-        writeln!(out, "{name:names$}  {version:versions$}  {about}")?;
-    }
-    Ok(())
+    let rows: Vec<[&str; 3]> =
+        programs.iter().map(|of| [&*of.name, &*of.version, &*of.about]).collect();
+    wrote_report::write_list(["PROGRAM", "VERSION", "ABOUT"], &rows, terminal::stdout_screen(), out)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `wrote fit`: verdicts as exit codes, its lists, refusals, and what it leaves.
 
 use crate::support::{until_it_writes, wrote};
+use crate::text::screen::assert_lines_fit;
 use fixtures::{Finished, Running, finish, folder, names};
 use rustix::process::Signal;
 use std::fs;
@@ -92,6 +93,8 @@ fn what_a_program_does_is_printed_as_a_file_that_can_be_changed_and_run() {
     for program in wrote_bench::fit::all() {
         assert!(list.lines().any(|line| line.starts_with(&program.name)), "{list}");
     }
+    assert_lines_fit(&list, 80);
+    assert_lines_fit(&finish(&mut wrote(&["bench", "--list"])).stdout, 80);
 }
 
 #[test]

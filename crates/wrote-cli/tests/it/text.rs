@@ -4,6 +4,6 @@ mod export;
 mod export_fit;
 mod export_langs;
 mod export_loops;
-mod screen;
+pub mod screen;
 mod usage;
 mod widths;

@@ -1,11 +1,11 @@
 //! A table on a screen: as many columns as it has room for, and bars in the room that is left.
 
-use super::{Flex, GAP, Table, Text, Texts};
-use crate::Format;
+use super::{Column, Flex, GAP, Table, Text, Texts};
 use crate::page::Page;
 use crate::paint::{Mark, Tone, ascii};
 use crate::table::Keep;
 use crate::text::{plain, wrapped};
+use crate::{Format, Screen};
 use std::io::{self, Write};
 use textwrap::{Options, WordSplitter};
 use unicode_width::UnicodeWidthStr;
@@ -55,6 +55,31 @@ impl Table {
         }
         Ok(is_short)
     }
+}
+
+/// The last column of a list is broken into lines before it becomes narrower.
+const LAST_WIDTH_MIN: usize = 30;
+
+/// Writes a list of texts under their headings. The last column is broken into lines where the
+/// screen is narrow.
+///
+/// # Errors
+///
+/// The errors of `out`.
+pub fn write_list<const COLUMNS: usize>(
+    headings: [&str; COLUMNS],
+    rows: &[[&str; COLUMNS]],
+    screen: Screen,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let column = |index: usize| {
+        let texts = move |row: &[&str; COLUMNS]| row[index].to_owned();
+        let column = Column::words(headings[index], Keep::Always, texts);
+        if index + 1 == COLUMNS { column.flexible(1, LAST_WIDTH_MIN) } else { column }
+    };
+    let columns: Vec<_> = (0..COLUMNS).map(column).collect();
+    let table = Table::of("", &columns, &rows.iter().collect::<Vec<_>>());
+    table.write(Page { screen }, out).map(drop)
 }
 
 fn write_row(
