@@ -24,6 +24,7 @@ fn what_was_promised_is_kept_whatever_happens_to_the_disk() {
         [all.errors, all.failed_openings, all.torn, all.closed, all.removed, all.acknowledged];
     assert!(happened.iter().all(|&times| times > SEEDS / 20), "{all:?}");
     assert!(all.segments > 2 * SEEDS && all.recycled > SEEDS / 20, "{all:?}");
+    assert!(all.late_batches > SEEDS / 20, "{all:?}");
 }
 
 #[test]

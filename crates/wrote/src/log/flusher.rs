@@ -5,10 +5,13 @@
 //! groups grow with the disk's latency, and no timer is needed. No batch is written during a flush
 //! wanted for it, which would split the waiting callers into two groups with a write each.
 
+mod clock;
 mod pace;
 mod segments;
 mod shorten;
 mod spare;
+#[cfg(test)]
+mod tests;
 mod zeros;
 
 pub(super) use segments::AHEAD_BYTES_MIN;
@@ -25,6 +28,7 @@ use super::wait::{Waiters, wake};
 use crate::buffer::Buffer;
 use crate::engine::Op;
 use crate::{Action, Completion, Durable, Effective, Engine, Error, FileId, SyncPolicy};
+use clock::{Clock, SIMULATED_BYTES_PER_S};
 use pace::{Admission, DiskPace};
 use spare::Spare;
 use std::collections::VecDeque;
@@ -51,6 +55,7 @@ const LOOK: Duration = Duration::from_millis(1);
 /// The writer of a log, used by one thread at a time.
 pub(super) struct Flusher {
     engine: Engine,
+    clock: Clock,
     /// The buffer of each slot, unless it is in flight.
     buffers: Vec<Option<Buffer>>,
     batches: VecDeque<Batch>,
@@ -72,6 +77,8 @@ pub(super) struct Flusher {
     preparing: Preparing,
     /// When the next batch was ready, while it has no prepared space.
     needs_room_since: Option<Instant>,
+    /// It was held up.
+    was_held_up: bool,
     spare: Option<Spare>,
     /// The file of an abandoned preparation that could not be removed.
     left_over: Option<PathBuf>,
@@ -204,6 +211,7 @@ struct Wakeups {
 
 pub(super) struct Beginning {
     pub slots: u32,
+    pub is_simulated: bool,
     pub segment: Option<OpenSegment>,
     /// The first segment of a new log.
     pub first: Option<Preparation>,
@@ -216,6 +224,7 @@ impl Flusher {
     pub(super) fn new(engine: Engine, beginning: Beginning) -> Flusher {
         Flusher {
             engine,
+            clock: Clock::new(beginning.is_simulated),
             buffers: (0..beginning.slots).map(|_| None).collect(),
             batches: VecDeque::new(),
             taken: beginning.next_sequence,
@@ -229,6 +238,7 @@ impl Flusher {
             zeros: Zeros::default(),
             preparing: beginning.first.map_or(Preparing::Idle, Preparing::Waiting),
             needs_room_since: None,
+            was_held_up: false,
             spare: None,
             left_over: None,
             knows_no_sharing: false,
@@ -315,6 +325,7 @@ impl Flusher {
 
     /// Starts everything possible, and waits for some of it. Returns whether there was any.
     fn step(&mut self, state: &LogState) -> Result<bool, Error> {
+        self.clock.step();
         // Callers whose records are durable may append more, for the batch closed now.
         self.wakeups.send(state);
         self.close_wanted_batch(state);
@@ -354,13 +365,14 @@ impl Flusher {
             if self.holds_up(state) {
                 self.pace.end_wait();
                 self.needs_room_since = None;
+                self.was_held_up |= state.claims.next_ready().is_some();
                 return Ok(has_started);
             }
             if self.has_all_in_flight() {
                 break;
             }
             let Some(ready) = state.claims.next_ready() else { break };
-            let begun_at = *self.needs_room_since.get_or_insert_with(Instant::now);
+            let begun_at = *self.needs_room_since.get_or_insert_with(|| self.clock.now());
             if self.is_brief() && !self.has_room(state, &ready) {
                 break;
             }
@@ -377,9 +389,9 @@ impl Flusher {
         }
         let do_wait = self.has_all_in_flight() && state.claims.next_ready().is_some();
         let slow_rate = match state.terms.held {
-            Some(_) => self.pace.slow_rate(do_wait, Instant::now()),
-            // A simulated disk has no rate and counts as slow.
-            None => do_wait.then_some(0),
+            Some(_) => self.pace.slow_rate(do_wait, self.clock.now()),
+            // A simulated disk counts as slow.
+            None => do_wait.then_some(SIMULATED_BYTES_PER_S),
         };
         if let Some(rate) = slow_rate {
             self.absorb(state, rate)?;
@@ -396,18 +408,18 @@ impl Flusher {
     /// much is not durable that it could not be flushed in time. Returns whether the next batch
     /// waits for that.
     fn holds_up(&self, state: &LogState) -> bool {
-        let (Some(interval), Some(oldest), Some(_)) =
-            (state.terms.interval(), self.not_durable.front(), &state.terms.held)
+        let (Some(interval), Some(oldest)) = (state.terms.interval(), self.not_durable.front())
         else {
             return false;
         };
-        let age = oldest.begun_at.elapsed();
+        let now = self.clock.now();
+        let age = now - oldest.begun_at;
         let rate = self.absorbing.as_ref().map(|disk| disk.bytes_per_s);
         // Records that are held up continue at the disk's rate while a flush runs, and not a whole
         // segment at once when it ends.
         let flushed_bytes = match (&self.flush, rate) {
             (Flush::Running { since, bytes, .. }, Some(rate)) => {
-                pace::flushed(*bytes, since.elapsed(), rate)
+                pace::flushed(*bytes, now - *since, rate)
             }
             _ => 0,
         };
@@ -421,7 +433,7 @@ impl Flusher {
             Admission::Free => false,
             Admission::Slowed(rate) => self
                 .last_batch
-                .is_some_and(|(begun_at, bytes)| begun_at.elapsed() < pace::distance(bytes, rate)),
+                .is_some_and(|(begun_at, bytes)| now - begun_at < pace::distance(bytes, rate)),
             Admission::Held => true,
         }
     }
@@ -514,12 +526,13 @@ impl Flusher {
         let (bytes, is_done) = (bytes as u64, false);
         let batch = Batch { slot, bytes, end_sequence, begun_at, is_durable, is_done, in_written };
         self.batches.push_back(batch);
-        self.last_batch = Some((Instant::now(), bytes));
+        self.last_batch = Some((self.clock.now(), bytes));
         self.taken = end_sequence;
         self.written_bytes += bytes;
         self.behind_bytes += bytes;
         let mut counted = state.counted();
         counted.batches += 1;
+        counted.late_batches += u64::from(std::mem::take(&mut self.was_held_up));
         counted.written_bytes += bytes;
         Ok(())
     }
@@ -586,7 +599,7 @@ impl Flusher {
             self.engine.queue(FLUSH, Op::Fdatasync { file: segment.file });
             left += 1;
         }
-        let since = Instant::now();
+        let since = self.clock.now();
         let covered = self.not_durable.iter().take_while(|batch| batch.end_sequence <= covers);
         let bytes = covered.map(|batch| batch.bytes).sum();
         self.flush = Flush::Running { covers, left, since, bytes };
@@ -740,7 +753,7 @@ impl Flusher {
             self.wakeups.gates.push(batch.slot);
             self.not_durable.pop_front();
         }
-        let now = Instant::now();
+        let now = self.clock.now();
         let time = now - since;
         if let Some(disk) = &mut self.absorbing {
             disk.bytes_per_s = pace::after_flush(disk.bytes_per_s, disk.found, bytes, time);

@@ -202,6 +202,7 @@ fn assemble(
     let (promise, durable) = examine(is_direct)?;
     let beginning = Beginning {
         slots: options.buffers,
+        is_simulated: held.is_none(),
         after_cut: found.active.is_some_and(|active| active.after_cut),
         segment,
         first,

@@ -27,6 +27,9 @@ pub struct LogStats {
     pub durable_sequence: u64,
     /// Batches written.
     pub batches: u64,
+    /// Batches that waited because earlier records were late to be durable: the disk is slower than
+    /// the producers, with `EverySec` or `Interval`.
+    pub late_batches: u64,
     /// Flushes, and writes that were durable by themselves.
     pub flushes: u64,
     /// The time that they took; they never overlap.

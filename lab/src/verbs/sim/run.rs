@@ -40,6 +40,8 @@ pub struct Tally {
     pub removed: u64,
     /// Segments started in a recycled file.
     pub recycled: u64,
+    /// Batches that waited because earlier records were late to be durable.
+    pub late_batches: u64,
     /// Groups appended as a whole.
     pub groups: u64,
     /// Trims of the log's beginning.
@@ -70,6 +72,7 @@ impl Tally {
         self.segments += other.segments;
         self.removed += other.removed;
         self.recycled += other.recycled;
+        self.late_batches += other.late_batches;
         self.groups += other.groups;
         self.trims += other.trims;
         self.truncations += other.truncations;
@@ -170,6 +173,7 @@ impl Run {
         let stats = log.stats();
         self.tally.segments += stats.segments;
         self.tally.recycled += stats.recycled;
+        self.tally.late_batches += stats.late_batches;
         self.tally.removed += stats.removed;
         self.end(log, life.end);
         Ok(())

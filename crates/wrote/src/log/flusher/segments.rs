@@ -12,7 +12,6 @@ use super::super::state::{Goal, LogState, Terms};
 use super::{Flush, Flusher, OpenSegment, Preparing};
 use crate::engine::Op;
 use crate::{Completion, Error, FileOptions};
-use std::time::Instant;
 
 /// The minimum space prepared at once. A new log has no more before its first record, and an
 /// existing one has none.
@@ -74,7 +73,7 @@ impl Flusher {
             self.leave_segment(state);
             self.is_folder_dirty = true;
             self.segment = Some(begun);
-            let now = Instant::now();
+            let now = self.clock.now();
             self.zeros.begin_segment(self.needs_room_since.unwrap_or(now), now);
             self.go_on_absorbing(state)?;
             let mut counted = state.counted();
