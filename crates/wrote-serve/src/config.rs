@@ -225,6 +225,8 @@ pub struct Listen {
     pub stamp: Stamp,
     /// Whether HTTP serves `/livez` and `/readyz`, without a token too.
     pub has_probes: bool,
+    /// The mode of the file of a Unix socket; by default 0777 less the umask.
+    pub mode: Option<u32>,
     /// Settings that override the server's.
     pub own: OwnSettings,
 }
@@ -282,6 +284,12 @@ const SCHEMES: [Scheme; 13] = [
     tcp("rediss", true, Door::Resp),
 ];
 
+/// Reads the mode of a file.
+fn file_mode(word: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(word, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| format!("mode={word} is not an octal mode from 0 to 777"))
+}
+
 /// Guesses the URL that was meant: an address with a port lacks its scheme.
 fn meant(url: &str) -> String {
     let is_address = url.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
@@ -308,7 +316,8 @@ impl FromStr for Listen {
         };
         let (mut door, mut ack, mut oversize) =
             (scheme.door, Level::default(), Oversize::default());
-        let (mut stamp, mut has_probes) = (Stamp::default(), false);
+        let (mut stamp, mut has_probes, mut mode) = (Stamp::default(), false, None);
+        let socket = (scheme.socket)(address);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match (pair.split_once('='), &mut door) {
                 (Some(("frame", word)), Door::Frames(frame)) => *frame = word.parse()?,
@@ -333,6 +342,10 @@ impl FromStr for Listen {
                 (Some(("probes", _)), _) => {
                     return Err(format!("'{url}': '{word}' has no probes"));
                 }
+                (Some(("mode", word)), _) => match socket {
+                    Socket::Unix(_) | Socket::UnixDatagram(_) => mode = Some(file_mode(word)?),
+                    _ => return Err(format!("'{url}': '{}' has no file", scheme.word)),
+                },
                 (Some(("oversize", word)), Door::Frames(_) | Door::Relp) => {
                     oversize = word.parse()?;
                 }
@@ -343,16 +356,16 @@ impl FromStr for Listen {
                 }
                 _ => {
                     return Err(format!(
-                        "'{url}': '{pair}' is none of frame=, ack=, oversize=, stamp=, probes="
+                        "'{url}': '{pair}' is none of frame=, ack=, oversize=, stamp=, probes=, \
+                         mode="
                     ));
                 }
             }
         }
-        let socket = (scheme.socket)(address);
         let is_tls = scheme.is_tls;
         let own = OwnSettings::default();
         let tls = None;
-        Ok(Listen { socket, is_tls, door, ack, oversize, stamp, has_probes, tls, own })
+        Ok(Listen { socket, is_tls, door, ack, oversize, stamp, has_probes, mode, tls, own })
     }
 }
 
@@ -430,12 +443,14 @@ impl fmt::Display for Listen {
         let oversize = (self.oversize != Oversize::default()).then(|| self.oversize.as_str());
         let stamp = (self.stamp != Stamp::default()).then(|| self.stamp.as_str());
         let probes = self.has_probes.then_some("yes");
+        let mode = self.mode.map(|mode| format!("{mode:03o}"));
         let pairs = [
             ("frame", frame),
             ("ack", ack),
             ("oversize", oversize),
             ("stamp", stamp),
             ("probes", probes),
+            ("mode", mode.as_deref()),
         ];
         let set = pairs.iter().filter_map(|(key, word)| Some((key, (*word)?)));
         for (separator, (key, word)) in std::iter::once('?').chain(std::iter::repeat('&')).zip(set)
@@ -457,7 +472,7 @@ mod tests {
             "tls://0.0.0.0:6514?frame=octets",
             "unix:///run/log.sock?frame=nul",
             "udp://[::1]:514",
-            "unixgram:///dev/log",
+            "unixgram:///dev/log?mode=666",
             "relps://localhost:2514",
             "http://127.0.0.1:8080?ack=written",
             "https://127.0.0.1:8080?probes=yes",
@@ -486,6 +501,8 @@ mod tests {
             ("resp://a:1?probes=yes", "'resp' has no probes"),
             ("http://a:1?probes=on", "probes=on is none of yes, no"),
             ("http://a:1?level=1", "'level=1' is none of"),
+            ("udp://a:1?mode=666", "'udp' has no file"),
+            ("unix:///a?mode=1777", "mode=1777 is not an octal mode from 0 to 777"),
         ] {
             let error = url.parse::<Listen>().unwrap_err();
             assert!(error.contains(part) && error.lines().count() == 1, "{error}");

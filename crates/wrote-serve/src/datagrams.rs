@@ -55,7 +55,7 @@ impl Datagrams {
     pub(crate) async fn bind(listen: &Listen) -> io::Result<Datagrams> {
         let socket = match &listen.socket {
             Socket::UnixDatagram(path) => {
-                let (socket, file) = SocketFile::bind(path, UnixDatagram::bind)?;
+                let (socket, file) = SocketFile::bind(path, listen.mode, UnixDatagram::bind)?;
                 DatagramSocket::Unix { socket, _file: Some(file) }
             }
             Socket::Udp(address) | Socket::Tcp(address) => {

@@ -15,6 +15,7 @@ use crate::tls::{self, Sessions};
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
@@ -74,7 +75,8 @@ impl Bound {
                 Ok(Bound::Tcp(listener))
             }
             Socket::Unix(path) => {
-                let (listener, file) = SocketFile::bind(path, |path| UnixListener::bind(path))?;
+                let bind = |path| UnixListener::bind::<&Path>(path);
+                let (listener, file) = SocketFile::bind(path, listen.mode, bind)?;
                 rustix::net::listen(&listener, BACKLOG)?;
                 Ok(Bound::Unix(listener, Some(file)))
             }

@@ -1,9 +1,9 @@
 //! The file of a Unix socket: created on bind, removed at the end.
 
 use crate::folders;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{Error, ErrorKind, Result};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
@@ -16,10 +16,11 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Binds a socket at `path`. Replaces the file of a socket that is no longer open; any other
+    /// Binds a socket at `path`, whose file gets this mode if given. Replaces the file of a socket that is no longer open; any other
     /// file is an error (W7).
     pub(crate) fn bind<'p, S>(
         path: &'p Path,
+        mode: Option<u32>,
         bind: impl FnOnce(&'p Path) -> Result<S>,
     ) -> Result<(S, SocketFile)> {
         folders::make_parents(path)?;
@@ -35,7 +36,11 @@ impl SocketFile {
         }
         let socket = bind(path)?;
         let identity = identity(path)?;
-        Ok((socket, SocketFile { path: path.to_owned(), identity }))
+        let file = SocketFile { path: path.to_owned(), identity };
+        if let Some(mode) = mode {
+            fs::set_permissions(path, Permissions::from_mode(mode))?;
+        }
+        Ok((socket, file))
     }
 }
 
@@ -67,16 +72,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         drop(UnixListener::bind(&path).unwrap());
-        let (living, file) = SocketFile::bind(&path, UnixListener::bind).unwrap();
-        let error = SocketFile::bind(&path, UnixDatagram::bind).unwrap_err();
+        let (living, file) = SocketFile::bind(&path, None, UnixListener::bind).unwrap();
+        let error = SocketFile::bind(&path, None, UnixDatagram::bind).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AddrInUse);
-        let error = SocketFile::bind(&path, UnixListener::bind).unwrap_err();
+        let error = SocketFile::bind(&path, None, UnixListener::bind).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AddrInUse);
         drop((living, file));
         assert!(!path.exists());
 
         fs::write(&path, "kept").unwrap();
-        let error = SocketFile::bind(&path, UnixListener::bind).unwrap_err();
+        let error = SocketFile::bind(&path, None, UnixListener::bind).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&path).unwrap(), b"kept");
     }
@@ -85,7 +90,7 @@ mod tests {
     fn what_another_process_put_in_its_place_is_left() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
-        let (socket, file) = SocketFile::bind(&path, UnixDatagram::bind).unwrap();
+        let (socket, file) = SocketFile::bind(&path, None, UnixDatagram::bind).unwrap();
         fs::remove_file(&path).unwrap();
         fs::write(&path, "another's").unwrap();
         drop((socket, file));

@@ -2,6 +2,7 @@
 
 use crate::serving::{Serving, address, socket_path};
 use std::net::UdpSocket;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::thread;
 use wrote::{Format, Log};
@@ -140,6 +141,19 @@ fn a_living_socket_or_another_file_is_not_replaced() {
     std::fs::write(&path, "kept").unwrap();
     assert!(error(&url).contains("a file that is not a socket is there"));
     assert_eq!(std::fs::read(&path).unwrap(), b"kept");
+}
+
+#[test]
+fn the_file_of_a_socket_has_the_mode_that_the_listener_asks_for() {
+    let (_folder, path) = socket_path();
+    for scheme in ["unix", "unixgram"] {
+        for mode in [0o600, 0o666] {
+            let url = format!("{scheme}://{}?mode={mode:o}", path.display());
+            let serving = Serving::start(&url, |_| ());
+            assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, mode, "{url}");
+            serving.stop();
+        }
+    }
 }
 
 /// Returns the error of starting a server.
