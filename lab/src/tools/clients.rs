@@ -1,7 +1,7 @@
 //! Clients that tests of the server and of pages call, and peers, beside the build.
 //!
 //! They are programs of Debian packages that cannot be installed together, clients of Redis in
-//! Python and Go, and the modules that look at pages in a browser.
+//! Python, Go and Node.js, and the modules that look at pages in a browser.
 
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::packages;
@@ -35,6 +35,8 @@ const REDIS_PY: &str = "redis==8.1.0";
 const MOTO: &str = "moto[s3,server]==5.2.5";
 /// The compiler of TypeScript, and the types of Node.js, in fixed versions.
 const TYPESCRIPT: [&str; 2] = ["typescript@5.9.3", "@types/node@20.19.8"];
+/// The clients of Redis in Node.js, in fixed versions.
+const NODE_REDIS: [&str; 2] = ["ioredis@6.0.0", "redis@6.3.1"];
 /// The folder of the client of Redis in Go.
 const GO_REDIS: &str = "crates/wrote-serve/tests/it/clients/go-redis";
 
@@ -47,6 +49,7 @@ pub fn provide(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("clients of Debian", || unpacked(install))?;
     report.step("client redis-py", || redis_py(install))?;
     report.step("client go-redis", || go_redis(install))?;
+    report.step("clients ioredis and node-redis", || node("node-redis", &NODE_REDIS, install))?;
     report.step("modules for pages", || pages(install))
 }
 
@@ -95,7 +98,12 @@ pub fn maturin(install: bool) -> Result<(), Failure> {
 /// Installs the compiler of TypeScript and the types of Node.js into `target/typescript`, unless
 /// they are there.
 pub fn typescript(install: bool) -> Result<(), Failure> {
-    let whole = target().join("typescript");
+    node("typescript", &TYPESCRIPT, install)
+}
+
+/// Installs packages of Node.js into a folder of `target`, unless installed.
+fn node(name: &str, node_packages: &[&str], install: bool) -> Result<(), Failure> {
+    let whole = target().join(name);
     if whole.is_dir() {
         return Ok(());
     }
@@ -107,7 +115,7 @@ pub fn typescript(install: bool) -> Result<(), Failure> {
     fetched(|| {
         let mut command = Command::new("npm");
         command.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]);
-        command.arg(unfinished.path()).args(TYPESCRIPT);
+        command.arg(unfinished.path()).args(node_packages);
         command
     })?;
     std::fs::rename(unfinished.keep(), &whole).tried(whole.display())

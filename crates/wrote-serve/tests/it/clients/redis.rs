@@ -1,4 +1,4 @@
-//! Redis clients: redis-cli, redis-benchmark, redis-py, go-redis.
+//! Redis clients: redis-cli, redis-benchmark, redis-py, go-redis, ioredis, node-redis.
 
 use super::programs::{feed, feed_all, provided};
 use super::{COUNT, assert_same, lines};
@@ -111,7 +111,29 @@ fn redis_py_appends_and_reads_back_by_both_protocols() {
 fn go_redis_appends_and_reads_back() {
     let program = fixtures::or_skip!(provided("go-redis"));
     let lines = lines();
-    let serving = Serving::start("resp://127.0.0.1:0", |_| ());
+    // A transaction fits into one buffer.
+    let serving = Serving::start("resp://127.0.0.1:0", |config| {
+        config.logs[0].buffer_bytes = Some(64 << 10);
+    });
     feed(&serving, Command::new(program).arg(serving.address()), &lines);
     assert_same(serving.stop(), &lines);
+}
+
+#[test]
+#[ignore = "nightly"]
+fn clients_of_node_append_in_pipelines_and_transactions_and_read_back() {
+    fixtures::or_skip!(fixtures::is_installed("node"));
+    let folder = fixtures::or_skip!(provided("node-redis"));
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/clients/node-redis.cjs");
+    let lines = lines();
+    for client in ["ioredis", "redis"] {
+        // A transaction fits into one buffer.
+        let serving = Serving::start("resp://127.0.0.1:0", |config| {
+            config.logs[0].buffer_bytes = Some(64 << 10);
+        });
+        let mut node = Command::new("node");
+        node.arg(program).arg(&folder).args([client, serving.port()]);
+        feed_all(&mut node, &lines);
+        assert_same(serving.stop(), &lines);
+    }
 }

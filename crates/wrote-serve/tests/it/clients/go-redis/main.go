@@ -1,4 +1,5 @@
-// Appends the lines of standard input to a log by go-redis, in pipelines, and reads them back.
+// Appends the lines of standard input to a log by go-redis, in pipelines and transactions, and
+// reads them back.
 package main
 
 import (
@@ -11,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Commands of a pipeline.
+// Commands of a pipeline or a transaction.
 const window = 50
 
 func must(err error) {
@@ -36,10 +37,11 @@ func main() {
 	}()
 
 	var lines []string
-	pipe := client.Pipeline()
+	pipe, other := client.Pipeline(), client.TxPipeline()
 	send := func() {
 		_, err := pipe.Exec(ctx)
 		must(err)
+		pipe, other = other, pipe
 	}
 	input := bufio.NewScanner(os.Stdin)
 	for input.Scan() {
