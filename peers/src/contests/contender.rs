@@ -89,13 +89,7 @@ impl<'a> Maker<'a> {
                     _ => Load::Redis(operations.unwrap_or_default()),
                 };
                 let in_memory = !word("on_tmpfs").is_empty();
-                return Ok(Some(served::contender(
-                    name,
-                    server(word("server"))?,
-                    line,
-                    load,
-                    in_memory,
-                )));
+                served::contender(name, server(word("server"))?, line, load, in_memory)
             }
             _ => Contender::new(name, line, move |site, line| {
                 let outcome = timed(site, line)?;
