@@ -16,8 +16,8 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Binds a socket at `path`, whose file gets this mode if given. Replaces the file of a socket that is no longer open; any other
-    /// file is an error (W7).
+    /// Binds a socket at `path`, whose file gets this mode if given. Replaces the file of a socket
+    /// that is no longer open; any other file is an error (W7).
     pub(crate) fn bind<'p, S>(
         path: &'p Path,
         mode: Option<u32>,

@@ -32,3 +32,14 @@ fn promtool_finds_nothing_to_complain_of() {
     assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("", ""));
     serving.stop();
 }
+
+#[test]
+#[ignore = "nightly"]
+fn promtool_takes_the_documented_alerts() {
+    let mut promtool = fixtures::or_skip!(unpacked("usr/bin/promtool"));
+    let alerts = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serve-alerts.yml");
+    promtool.args(["check", "rules", alerts]);
+    let finished = fixtures::finish(promtool.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("SUCCESS: 10 rules found"), "{finished:?}");
+}

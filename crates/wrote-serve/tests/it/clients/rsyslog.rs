@@ -141,3 +141,26 @@ fn omfwd_delivers_lines_and_octet_counts() {
         assert_same(serving.stop(), &lines);
     }
 }
+
+#[test]
+#[ignore = "nightly"]
+fn omfwd_waits_for_a_disk_with_too_little_room_and_loses_nothing() {
+    let lines = lines();
+    let mut serving = Serving::start("tcp://127.0.0.1:0", |config| {
+        config.limits.free_bytes = u64::MAX;
+    });
+    let action = format!(r#"type="omfwd" port="{}" protocol="tcp""#, serving.port());
+    let rsyslog = fixtures::or_skip!(Rsyslog::start(&action));
+    rsyslog.give(&lines);
+    rsyslog.give(&["last".to_owned()]);
+    assert_eq!((serving.figures().messages, serving.figures().refused), (0, 0));
+    serving.config.limits.free_bytes = 0;
+    serving.reload().unwrap();
+    serving.wait_until(|figures| figures.messages == COUNT as u64 + 1);
+    rsyslog.end();
+    assert_eq!(serving.figures().refused, 0);
+    let mut messages = serving.stop();
+    // Its two inputs may be read at once.
+    messages.retain(|message| message != b"last");
+    assert_same(messages, &lines);
+}

@@ -1,4 +1,4 @@
-//! Which segments are flushed before which, and when records wait for that.
+//! The order of flushes, and the records that wait for them.
 
 use super::clock::SIMULATED_BYTES_PER_S;
 use super::{Flush, Flusher};
