@@ -76,7 +76,7 @@ pub(crate) struct Metrics {
     pub repeated_messages_total: AtomicU64,
     acks_total: [AtomicU64; Level::ALL.len()],
     /// Gauge: messages in the log that are to be answered.
-    unacked_messages: AtomicU64,
+    pub unacked_messages: AtomicU64,
     /// Messages in the log whose connection ended before their answer.
     pub unanswered_messages_total: AtomicU64,
     /// The times from append to answer, for one batch at a time per connection.
@@ -140,10 +140,6 @@ impl Metrics {
         read(&self.acks_total[level as usize])
     }
 
-    pub(crate) fn unacked_messages(&self) -> u64 {
-        read(&self.unacked_messages)
-    }
-
     pub(crate) fn figures(&self) -> Figures {
         let of_reason = |reason| self.refused(reason) + self.rejected(reason);
         Figures {
@@ -151,7 +147,7 @@ impl Metrics {
             messages: self.messages_total.iter().map(read).sum(),
             bytes: read(&self.bytes_total),
             acks: self.acks_total.iter().map(read).sum(),
-            unacked: self.unacked_messages(),
+            unacked: read(&self.unacked_messages),
             unanswered: read(&self.unanswered_messages_total),
             in_flight_bytes: 0,
             cut: read(&self.cut_messages_total),

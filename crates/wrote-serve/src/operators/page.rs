@@ -10,10 +10,11 @@ use crate::limits::Reason;
 use crate::memory::Pool;
 use crate::metrics::{Counted, Metrics, read};
 use crate::shipping::Shipping;
+use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::path::Path;
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, PoisonError};
 use wrote::log::LogStats;
 
 /// The prefix of every metric.
@@ -34,6 +35,10 @@ struct LogState<'a> {
     shipping: Option<&'a Shipping>,
 }
 
+/// The help of each family, by kind and name.
+static FAMILIES: LazyLock<BTreeMap<String, BTreeMap<String, String>>> =
+    LazyLock::new(|| toml::from_str(include_str!("families.toml")).expect("valid families"));
+
 /// Writes the page. Reads the folder of each log.
 pub(super) fn write(shown: &Shown) -> String {
     let mut page = Page::default();
@@ -42,119 +47,53 @@ pub(super) fn write(shown: &Shown) -> String {
     page.ack_durations(shown);
     page.settings(shown);
     page.logs(&shown.channels.iter().map(|channel| LogState::of(channel)).collect::<Vec<_>>());
-    page.begin("build_info", "gauge", "The version of this program; always 1.");
+    page.begin("build_info");
     page.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     page.0 += &process::figures(shown.totals.started);
     page.0
 }
 
-/// The name of a family, its help, and its value for a listener.
-type Family = (&'static str, &'static str, fn(&Metrics) -> u64);
-
 impl Page {
     fn connections(&mut self, shown: &Shown) {
-        self.each(
-            shown,
-            "gauge",
-            &[
-                ("connections", "Connections that are open.", |metrics| read(&metrics.connections)),
-                ("paused_connections", "Connections that wait for room in their log.", |metrics| {
-                    read(&metrics.paused_connections)
-                }),
-            ],
-        );
-        self.each(
-            shown,
-            "counter",
-            &[("connections_total", "Connections accepted so far.", |metrics| {
-                read(&metrics.connections_total)
-            })],
-        );
-        let help =
-            "Bytes of unfinished messages, of unsent answers, and of clients without a token.";
-        self.begin("in_flight_bytes", "gauge", help);
+        self.counts(shown, "connections", |of| &of.connections);
+        self.counts(shown, "paused_connections", |of| &of.paused_connections);
+        self.counts(shown, "connections_total", |of| &of.connections_total);
+        self.begin("in_flight_bytes");
         for pool in Pool::ALL {
             let held = shown.totals.memory.held(pool);
             self.sample("in_flight_bytes", &[("pool", pool.as_str())], held);
         }
-        let help = "Connections and requests refused so far, by reason.";
-        self.reasons(shown, "refused_total", help, Metrics::refused);
+        self.reasons(shown, "refused_total", Metrics::refused);
     }
 
     fn messages(&mut self, shown: &Shown) {
-        let help = "Messages that logs have taken so far, by the level of their answers.";
-        self.begin("messages_total", "counter", help);
+        self.begin("messages_total");
         for counted in &*shown.counted {
             let answers = counted.listen.answers();
             let level = answers.map_or("none", Level::as_str);
             let messages = counted.metrics.messages(answers);
             self.of_listener(counted, "messages_total", Some(("level", level)), messages);
         }
-        self.each(
-            shown,
-            "counter",
-            &[
-                ("bytes_total", "Bytes of the messages that logs have taken so far.", |metrics| {
-                    read(&metrics.bytes_total)
-                }),
-                (
-                    "cut_messages_total",
-                    "Messages over the limit of which a part was taken so far.",
-                    |metrics| read(&metrics.cut_messages_total),
-                ),
-                (
-                    "repeated_messages_total",
-                    "Messages that came again with their key so far, and were not taken again.",
-                    |metrics| read(&metrics.repeated_messages_total),
-                ),
-            ],
-        );
-        let help = "Messages refused by themselves so far, by reason.";
-        self.reasons(shown, "rejected_messages_total", help, Metrics::rejected);
-        self.begin("acks_total", "counter", "Messages answered so far, by level.");
+        self.counts(shown, "bytes_total", |of| &of.bytes_total);
+        self.counts(shown, "cut_messages_total", |of| &of.cut_messages_total);
+        self.counts(shown, "repeated_messages_total", |of| &of.repeated_messages_total);
+        self.reasons(shown, "rejected_messages_total", Metrics::rejected);
+        self.begin("acks_total");
         for counted in &*shown.counted {
             if let Some(level) = counted.listen.answers() {
                 let acks = counted.metrics.acks(level);
                 self.of_listener(counted, "acks_total", Some(("level", level.as_str())), acks);
             }
         }
-        self.each(
-            shown,
-            "gauge",
-            &[(
-                "unacked_messages",
-                "Messages that a log has taken and that wait for their answer.",
-                Metrics::unacked_messages,
-            )],
-        );
-        self.each(
-            shown,
-            "counter",
-            &[
-                (
-                    "unanswered_messages_total",
-                    "Messages that a log has taken and whose connection ended before their answer.",
-                    |metrics| read(&metrics.unanswered_messages_total),
-                ),
-                (
-                    "udp_dropped_total",
-                    "Datagrams dropped by the kernel so far, for want of room in its buffer.",
-                    |metrics| read(&metrics.udp_dropped_total),
-                ),
-                (
-                    "udp_truncated_total",
-                    "Datagrams cut so far, since they were longer than a message may be.",
-                    |metrics| read(&metrics.udp_truncated_total),
-                ),
-            ],
-        );
+        self.counts(shown, "unacked_messages", |of| &of.unacked_messages);
+        self.counts(shown, "unanswered_messages_total", |of| &of.unanswered_messages_total);
+        self.counts(shown, "udp_dropped_total", |of| &of.udp_dropped_total);
+        self.counts(shown, "udp_truncated_total", |of| &of.udp_truncated_total);
     }
 
     fn ack_durations(&mut self, shown: &Shown) {
         const NAME: &str = "ack_duration_seconds";
-        let help = "Times from a log's taking of messages to their answer, of one batch of each \
-                    connection at a time.";
-        self.begin(NAME, "histogram", help);
+        self.begin(NAME);
         let answering = |counted: &&Counted| counted.listen.answers().is_some();
         for counted in shown.counted.iter().filter(answering) {
             let durations = &counted.metrics.ack_durations;
@@ -173,7 +112,7 @@ impl Page {
     /// Writes certificates and reloads.
     fn settings(&mut self, shown: &Shown) {
         let name = "certificate_expiry_timestamp_seconds";
-        self.begin(name, "gauge", "When the certificate of a listener expires.");
+        self.begin(name);
         for counted in &*shown.counted {
             if let Some(expires_s) = counted.settings.borrow().expires_s {
                 self.of_listener(counted, name, None, expires_s);
@@ -181,32 +120,22 @@ impl Page {
         }
         let totals = &shown.totals;
         let is_reloaded = totals.is_reloaded.load(Ordering::Relaxed);
-        let help = "Whether the last reload of the settings found nothing wrong.";
-        self.gauge("reload_successful", help, u64::from(is_reloaded));
+        self.gauge("reload_successful", u64::from(is_reloaded));
         let reloaded = *totals.reloaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let help = "When the settings in force were read.";
-        self.gauge("reload_success_timestamp_seconds", help, process::seconds(reloaded));
+        self.gauge("reload_success_timestamp_seconds", process::seconds(reloaded));
     }
 
-    /// Writes families with one value per listener.
-    fn each(&mut self, shown: &Shown, kind: &str, families: &[Family]) {
-        for (name, help, value) in families {
-            self.begin(name, kind, help);
-            for counted in &*shown.counted {
-                self.of_listener(counted, name, None, value(&counted.metrics));
-            }
+    /// Writes a family with one count per listener.
+    fn counts(&mut self, shown: &Shown, name: &str, count: fn(&Metrics) -> &AtomicU64) {
+        self.begin(name);
+        for counted in &*shown.counted {
+            self.of_listener(counted, name, None, read(count(&counted.metrics)));
         }
     }
 
     /// Writes a family with one value per listener and reason.
-    fn reasons(
-        &mut self,
-        shown: &Shown,
-        name: &str,
-        help: &str,
-        value: fn(&Metrics, Reason) -> u64,
-    ) {
-        self.begin(name, "counter", help);
+    fn reasons(&mut self, shown: &Shown, name: &str, value: fn(&Metrics, Reason) -> u64) {
+        self.begin(name);
         for counted in &*shown.counted {
             for reason in Reason::ALL {
                 let label = ("reason", reason.as_str());
@@ -229,103 +158,62 @@ impl Page {
     }
 
     fn logs(&mut self, logs: &[LogState<'_>]) {
-        type Value = fn(&LogState<'_>) -> Option<u64>;
-        let families: [(&str, &str, &str, Value); 14] = [
-            (
-                "log_first_sequence",
-                "gauge",
-                "The sequence of the first record that is there.",
-                |log| log.stats.as_ref().map(|stats| stats.first_sequence),
-            ),
-            ("log_next_sequence", "gauge", "The sequence that a log gives next.", |log| {
-                log.stats.as_ref().map(|stats| stats.next_sequence)
-            }),
-            (
-                "log_written_sequence",
-                "gauge",
-                "The sequence before which every record survives a crash of the server.",
-                |log| log.stats.as_ref().map(|stats| stats.written_sequence),
-            ),
-            (
-                "log_durable_sequence",
-                "gauge",
-                "The sequence before which every record survives a power loss.",
-                |log| log.stats.as_ref().map(|stats| stats.durable_sequence),
-            ),
-            ("log_flushes_total", "counter", "Flushes of a log since it was opened.", |log| {
-                log.stats.as_ref().map(|stats| stats.flushes)
-            }),
-            (
-                "log_batches_total",
-                "counter",
-                "Batches of records written since a log was opened.",
-                |log| log.stats.as_ref().map(|stats| stats.batches),
-            ),
-            (
-                "log_written_bytes_total",
-                "counter",
-                "Bytes written to segments, with the padding of blocks, since a log was opened.",
-                |log| log.stats.as_ref().map(|stats| stats.written_bytes),
-            ),
-            (
-                "log_flushed_bytes_total",
-                "counter",
-                "The part of the written bytes that a power loss can't take.",
-                |log| log.stats.as_ref().map(|stats| stats.flushed_bytes),
-            ),
-            ("log_bytes", "gauge", "Bytes of the files of a log.", |log| Some(log.file_bytes)),
-            ("log_failed", "gauge", "Whether a log takes no messages now.", |log| {
-                Some(u64::from(!log.takes_messages))
-            }),
-            ("disk_free_bytes", "gauge", "Bytes that are free on the disk of a log.", |log| {
-                log.disk_free_bytes
-            }),
-            (
-                "log_shipped_sequence",
-                "gauge",
-                "The sequence before which every record is in the store of a log.",
-                |log| log.shipping.map(Shipping::shipped_sequence),
-            ),
-            (
-                "log_unshipped_segments",
-                "gauge",
-                "Sealed segments of a log that were not in its store at the last look.",
-                |log| log.shipping.map(Shipping::waiting_segments),
-            ),
-            (
-                "log_ship_failures_total",
-                "counter",
-                "Failed attempts to ship segments of a log so far.",
-                |log| log.shipping.map(Shipping::failures),
-            ),
-        ];
-        for (name, kind, help, value) in families {
-            // No log has a store.
-            if logs.iter().all(|log| log.shipping.is_none()) && name.contains("ship") {
-                continue;
-            }
-            self.begin(name, kind, help);
-            for log in logs {
-                if let Some(value) = value(log) {
-                    self.sample(name, &[("log", log.name)], value);
-                }
-            }
+        self.of_logs(logs, "log_first_sequence", |log| Some(log.stats.as_ref()?.first_sequence));
+        self.of_logs(logs, "log_next_sequence", |log| Some(log.stats.as_ref()?.next_sequence));
+        self.of_logs(logs, "log_written_sequence", |log| {
+            Some(log.stats.as_ref()?.written_sequence)
+        });
+        self.of_logs(logs, "log_durable_sequence", |log| {
+            Some(log.stats.as_ref()?.durable_sequence)
+        });
+        self.of_logs(logs, "log_flushes_total", |log| Some(log.stats.as_ref()?.flushes));
+        self.of_logs(logs, "log_batches_total", |log| Some(log.stats.as_ref()?.batches));
+        self.of_logs(logs, "log_written_bytes_total", |log| {
+            Some(log.stats.as_ref()?.written_bytes)
+        });
+        self.of_logs(logs, "log_flushed_bytes_total", |log| {
+            Some(log.stats.as_ref()?.flushed_bytes)
+        });
+        self.of_logs(logs, "log_bytes", |log| Some(log.file_bytes));
+        self.of_logs(logs, "log_failed", |log| Some(u64::from(!log.takes_messages)));
+        self.of_logs(logs, "disk_free_bytes", |log| log.disk_free_bytes);
+        if logs.iter().any(|log| log.shipping.is_some()) {
+            let name = "log_shipped_sequence";
+            self.of_logs(logs, name, |log| log.shipping.map(Shipping::shipped_sequence));
+            let name = "log_unshipped_segments";
+            self.of_logs(logs, name, |log| log.shipping.map(Shipping::waiting_segments));
+            let name = "log_ship_failures_total";
+            self.of_logs(logs, name, |log| log.shipping.map(Shipping::failures));
         }
-        let name = "log_flush_seconds_total";
-        self.begin(name, "counter", "The time that the flushes of a log took.");
+        self.of_logs(logs, "log_flush_seconds_total", |log| {
+            Some(log.stats.as_ref()?.flush_time.as_secs_f64())
+        });
+    }
+
+    /// Writes a family with one value per log, where it has one.
+    fn of_logs<V: Display>(
+        &mut self,
+        logs: &[LogState<'_>],
+        name: &str,
+        value: fn(&LogState<'_>) -> Option<V>,
+    ) {
+        self.begin(name);
         for log in logs {
-            if let Some(stats) = &log.stats {
-                self.sample(name, &[("log", log.name)], stats.flush_time.as_secs_f64());
+            if let Some(value) = value(log) {
+                self.sample(name, &[("log", log.name)], value);
             }
         }
     }
 
-    fn gauge(&mut self, name: &str, help: &str, value: u64) {
-        self.begin(name, "gauge", help);
+    fn gauge(&mut self, name: &str, value: u64) {
+        self.begin(name);
         self.sample(name, &[], value);
     }
 
-    fn begin(&mut self, name: &str, kind: &str, help: &str) {
+    fn begin(&mut self, name: &str) {
+        let mut kinds = FAMILIES.iter();
+        let family = kinds.find_map(|(kind, families)| Some((kind, families.get(name)?)));
+        let (kind, help) = family.expect("a family of families.toml");
         self.put(format_args!("# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}\n"));
     }
 
