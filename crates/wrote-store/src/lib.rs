@@ -29,5 +29,5 @@ pub use put::Put;
 pub use reader::{StoreOptions, StoreReader};
 pub use ship::{ShipProgress, Shipped, Shipper};
 pub use store::{SegmentStore, StoredSegment};
-pub use summary::{StoreSummary, StoredSummary, Unshipped, summary};
+pub use summary::{MissingSegments, StoreSummary, StoredSummary, Unshipped, summary};
 pub use verify::{StoreDamage, StoreVerified, verify};

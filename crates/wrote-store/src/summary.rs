@@ -4,6 +4,8 @@ use crate::blocking::blocking;
 use crate::error::StoreError;
 use crate::store::{Listing, SegmentStore};
 use futures_util::{StreamExt, TryStreamExt, stream};
+use serde::Serialize;
+use serde_with::skip_serializing_none;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use wrote::log::{
@@ -33,7 +35,8 @@ pub struct StoreSummary {
 }
 
 /// The sealed segments of a local log that its store does not have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[skip_serializing_none]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Unshipped {
     /// Their number.
@@ -42,9 +45,17 @@ pub struct Unshipped {
     pub bytes: u64,
     /// The sequence after the last record in them; the store's, if there are none.
     pub end_sequence: u64,
-    /// The first and the last number of the segments that are neither in the store nor in the
-    /// folder. Then nothing can be shipped.
-    pub missing: Option<(u64, u64)>,
+    /// The segments that are neither in the store nor in the folder. Then nothing can be shipped.
+    pub missing: Option<MissingSegments>,
+}
+
+/// The numbers of missing segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MissingSegments {
+    /// The first.
+    pub first: u64,
+    /// The last.
+    pub last: u64,
 }
 
 impl StoreSummary {
@@ -56,19 +67,20 @@ impl StoreSummary {
 }
 
 /// The figures of a segment in a store.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct StoredSummary {
     /// Its number.
+    #[serde(skip)]
     pub number: u64,
     /// Its name.
     pub name: String,
-    /// The length of the object.
-    pub bytes: u64,
     /// The sequence of its first record.
     pub first_sequence: u64,
     /// The places of its records.
     pub records: u64,
+    /// The length of the object.
+    pub bytes: u64,
 }
 
 /// Summarizes a store, and the log in `local` that continues where the store ends. Reads the first
@@ -134,7 +146,7 @@ fn unshipped(folder: &Path, stored: u64, end_sequence: u64) -> Result<Unshipped,
         segments: waiting.len() as u64,
         bytes: waiting.iter().map(|segment| segment.bytes).sum(),
         end_sequence: waiting.last().map_or(end_sequence, |last| last.end_sequence),
-        missing: gap.map(|first| (stored + 1, first - 1)),
+        missing: gap.map(|first| MissingSegments { first: stored + 1, last: first - 1 }),
     })
 }
 

@@ -4,28 +4,31 @@ use crate::blocking::blocking;
 use crate::error::StoreError;
 use crate::store::SegmentStore;
 use crate::summary::temporary;
+use serde::Serialize;
+use serde_with::skip_serializing_none;
 use wrote::log::{SegmentStart, check_segment, segment_name};
 
 /// The findings of a verification.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct StoreVerified {
     /// Segments that were read.
     pub segments: u64,
+    /// Segments whose checksum the store has.
+    pub checksums: u64,
     /// Records that are whole.
     pub records: u64,
     /// Their bytes.
     pub record_bytes: u64,
-    /// Segments whose checksum the store has.
-    pub checksums: u64,
-    /// The damaged places.
-    pub damage: Vec<StoreDamage>,
     /// The sequence after the last record.
     pub end_sequence: u64,
+    /// The damaged places.
+    pub damage: Vec<StoreDamage>,
 }
 
 /// A damaged object, or a missing one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StoreDamage {
     /// Its URL.

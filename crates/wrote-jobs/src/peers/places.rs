@@ -14,7 +14,7 @@ pub struct Places {
 }
 
 /// A clock as rank 0 sees it: the shortest of some round trips.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Look {
     pub offset_s: f64,
     pub round_trip_s: f64,

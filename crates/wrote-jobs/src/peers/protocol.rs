@@ -165,12 +165,7 @@ impl<P: Post> Ranks<P> {
         for rank in self.asked_for_clocks(&names) {
             looks[rank as usize] = self.look_at_clock(rank)?;
         }
-        let looks: Vec<Option<(f64, f64)>> =
-            looks.iter().map(|look| look.map(|of: Look| (of.offset_s, of.round_trip_s))).collect();
-        let looks = peers.of_first("clocks", looks)?;
-        let look = |(offset_s, round_trip_s)| Look { offset_s, round_trip_s };
-        let looks: Vec<Option<Look>> = looks.into_iter().map(|one| one.map(look)).collect();
-        self.places = Places::of(names, &looks);
+        self.places = Places::of(names, &peers.of_first("clocks", looks)?);
         Ok(())
     }
 

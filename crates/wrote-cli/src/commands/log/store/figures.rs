@@ -14,7 +14,10 @@ use wrote::log::SegmentSummary;
 use wrote_report::{plain, write_json};
 use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
-use wrote_store::{StoreDamage, StoreSummary, StoreVerified, Unshipped, runtime, summary, until};
+use wrote_store::{
+    MissingSegments, StoreDamage, StoreSummary, StoreVerified, StoredSummary, Unshipped, runtime,
+    summary, until,
+};
 
 pub(in super::super) fn stat(url: &str, arguments: &LogStatArgs, stop: &Stop) -> Result<(), Error> {
     let (store, local) = (open(url)?, arguments.behind.local.as_deref());
@@ -38,55 +41,15 @@ struct JsonStore<'a> {
     next_sequence: u64,
     records: u64,
     bytes: u64,
-    segments: Vec<JsonSegment<'a>>,
+    segments: &'a [StoredSummary],
     /// The log in the folder, where one is given.
     local: Option<JsonSummary>,
     /// Its sealed segments that the store does not have.
-    unshipped: Option<JsonUnshipped>,
-}
-
-#[skip_serializing_none]
-#[derive(Serialize)]
-struct JsonUnshipped {
-    segments: u64,
-    bytes: u64,
-    /// The sequence after the last record in them.
-    end_sequence: u64,
-    /// Segments that are in neither place, left out if there are none.
-    missing: Option<JsonMissing>,
-}
-
-/// The numbers of segments.
-#[derive(Serialize)]
-struct JsonMissing {
-    first: u64,
-    last: u64,
-}
-
-impl JsonUnshipped {
-    fn of(unshipped: &Unshipped) -> JsonUnshipped {
-        let Unshipped { segments, bytes, end_sequence, missing, .. } = *unshipped;
-        let missing = missing.map(|(first, last)| JsonMissing { first, last });
-        JsonUnshipped { segments, bytes, end_sequence, missing }
-    }
-}
-
-#[derive(Serialize)]
-struct JsonSegment<'a> {
-    name: &'a str,
-    first_sequence: u64,
-    records: u64,
-    bytes: u64,
+    unshipped: Option<Unshipped>,
 }
 
 impl<'a> JsonStore<'a> {
     fn of(summed: &'a StoreSummary, local: Option<&Path>) -> JsonStore<'a> {
-        let segments = summed.segments.iter().map(|segment| JsonSegment {
-            name: &segment.name,
-            first_sequence: segment.first_sequence,
-            records: segment.records,
-            bytes: segment.bytes,
-        });
         let log = summed.local.as_ref().zip(local);
         JsonStore {
             url: &summed.url,
@@ -95,9 +58,9 @@ impl<'a> JsonStore<'a> {
             next_sequence: summed.next_sequence(),
             records: summed.segments.iter().map(|segment| segment.records).sum(),
             bytes: summed.segments.iter().map(|segment| segment.bytes).sum(),
-            segments: segments.collect(),
+            segments: &summed.segments,
             local: log.map(|(log, folder)| JsonSummary::of(folder, log)),
-            unshipped: summed.unshipped.as_ref().map(JsonUnshipped::of),
+            unshipped: summed.unshipped,
         }
     }
 }
@@ -115,7 +78,7 @@ fn write_table(summed: &StoreSummary, local: Option<&Path>, out: &mut dyn Write)
         writeln!(out, "{folder} continues; the next record is {next}")?;
         let unshipped = summed.unshipped.unwrap_or_default();
         writeln!(out, "{}", waiting(&unshipped))?;
-        if let Some((first, last)) = unshipped.missing {
+        if let Some(MissingSegments { first, last }) = unshipped.missing {
             writeln!(out, "segments {first} to {last} are neither in the store nor in {folder}")?;
         }
     }
@@ -167,7 +130,10 @@ pub(in super::super) fn verify(
     let verified = runtime.block_on(until(stop.flag(), reading)).map_err(of_store)?;
     drop(reporter);
     output::to_stdout(|out| match arguments.json {
-        true => write_json(&JsonVerified::of(url, &verified), out),
+        true => {
+            let whole = verified.damage.is_empty();
+            write_json(&JsonVerified { url, whole, verified: &verified }, out)
+        }
         false => write_verified(&verified, arguments.quiet, out),
     })?;
     let own = match verified.damage.len() as u64 {
@@ -191,44 +157,8 @@ struct JsonVerified<'a> {
     url: &'a str,
     /// Whether nothing is damaged.
     whole: bool,
-    segments: u64,
-    /// Segments whose checksum the store has.
-    checksums: u64,
-    records: u64,
-    record_bytes: u64,
-    end_sequence: u64,
-    damage: Vec<JsonDamage<'a>>,
-}
-
-#[skip_serializing_none]
-#[derive(Serialize)]
-struct JsonDamage<'a> {
-    object: &'a str,
-    sequence: u64,
-    /// Left out if it is unknown.
-    records: Option<u64>,
-    because: &'a str,
-}
-
-impl<'a> JsonVerified<'a> {
-    fn of(url: &'a str, verified: &'a StoreVerified) -> JsonVerified<'a> {
-        let damage = verified.damage.iter().map(|damage| JsonDamage {
-            object: &damage.object,
-            sequence: damage.sequence,
-            records: damage.records,
-            because: &damage.because,
-        });
-        JsonVerified {
-            url,
-            whole: verified.damage.is_empty(),
-            segments: verified.segments,
-            checksums: verified.checksums,
-            records: verified.records,
-            record_bytes: verified.record_bytes,
-            end_sequence: verified.end_sequence,
-            damage: damage.collect(),
-        }
-    }
+    #[serde(flatten)]
+    verified: &'a StoreVerified,
 }
 
 fn write_verified(verified: &StoreVerified, quiet: bool, out: &mut dyn Write) -> io::Result<()> {
