@@ -1,9 +1,11 @@
 //! The accepted keys: their names, and their effects on a job.
 
 use super::draft::Draft;
+use super::names::TEXTS;
 use super::value::{KbBase, Size, Value};
 use super::{block, distribution, draft, files, names, pattern};
 use crate::spec::{Fallocate, Rw, Streak, SyncEach, Verify};
+use std::sync::LazyLock;
 use wrote_result::document::Process;
 
 pub(super) struct Key {
@@ -17,7 +19,7 @@ pub(super) struct Key {
 enum Effect {
     Set(fn(&mut Draft, &mut Value<'_>) -> Result<(), String>),
     /// Accepts only these values; the text explains the refusal of others.
-    Only(&'static [&'static str], &'static str),
+    Only(&'static [String], &'static str),
     /// Has no effect here, for this reason.
     Note(&'static str),
 }
@@ -29,8 +31,6 @@ const NUMJOBS_MAX: u32 = 256;
 
 /// The most percentiles, as in fio.
 const PERCENTILES_MAX: usize = 20;
-
-const VERIFY: &str = "only whole blocks are checked, after all writes; leave it out";
 
 impl Key {
     /// Applies the value of the key of that canonical name to a draft.
@@ -44,7 +44,7 @@ impl Key {
             }
             Only(taken, problem) => match value.text.unwrap_or("1") {
                 "" => Err("has no value".into()),
-                text if taken.contains(&text) => Ok(()),
+                text if taken.iter().any(|taken| taken == text) => Ok(()),
                 _ => Err(format!("{problem} (taken: {})", taken.join(", "))),
             },
         }
@@ -60,12 +60,16 @@ impl Key {
 /// Returns the key of that name, and the canonical name. The error states whether fio knows it, or
 /// suggests a similar one.
 pub(super) fn find(name: &str) -> Result<(&'static Key, &'static str), String> {
-    let known = KEYS.iter().find_map(|key| Some((key, key.canonical(name)?)));
+    let known = all().find_map(|key| Some((key, key.canonical(name)?)));
     known.ok_or_else(|| names::unknown(name, all_names()))
 }
 
 pub(super) fn all_names() -> impl Iterator<Item = &'static str> {
-    KEYS.iter().flat_map(|key| key.names.split(' ').chain(key.aliases.iter().copied()))
+    all().flat_map(|key| key.names.split(' ').chain(key.aliases.iter().copied()))
+}
+
+fn all() -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().chain(WITHOUT_EFFECT.iter())
 }
 
 const fn key(names: &'static str, aliases: &'static [&'static str], effect: Effect) -> Key {
@@ -81,6 +85,17 @@ macro_rules! set {
         })
     };
 }
+
+/// The keys of `keys.toml`.
+static WITHOUT_EFFECT: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let of = |names: &'static str, effect| match names.split_once('/') {
+        Some((name, alias)) => key(name, vec![alias].leak(), effect),
+        None => key(names, &[], effect),
+    };
+    let notes = TEXTS.notes.iter().map(|(names, reason)| of(names, Note(reason)));
+    let only = TEXTS.only.iter().map(|(names, (taken, problem))| of(names, Only(taken, problem)));
+    notes.chain(only).collect()
+});
 
 static KEYS: &[Key] = &[
     // The work.
@@ -126,11 +141,6 @@ static KEYS: &[Key] = &[
     key("thinktime", &[], set!(d, v => thinktime = v.time_in(1)?)),
     key("thinktime_spin", &[], set!(d, v => thinktime_spin = v.time_in(1)?)),
     key("thinktime_blocks", &[], set!(d, v => thinktime_blocks = v.within(1..=u32::MAX)?)),
-    key(
-        "thinktime_blocks_type",
-        &[],
-        Only(&["complete", "issue"], "is not a type; both are the same here"),
-    ),
     key("filename", &[], Set(filename)),
     key("directory", &[], set!(d, v => directories = files::list(v)?)),
     key("filename_format", &[], set!(d, v => filename_format = Some(files::format(v)?))),
@@ -197,148 +207,7 @@ static KEYS: &[Key] = &[
     key("disable_clat", &[], set!(d, v => disable_clat = v.flag()?)),
     key("disable_bw_measurement", &["disable_bw"], set!(d, v => disable_bw = v.flag()?)),
     key("kb_base", &[], set!(d, v => kb_base = kb_base(v)?)),
-    // Keys without an effect here.
-    key("thread", &[], Note("every job is a thread of one process")),
-    key(
-        "refill_buffers scramble_buffers",
-        &[],
-        Note(
-            "changes nothing: no two sectors that are \
-        written are the same",
-        ),
-    ),
     key("random_generator", &[], Set(random_generator)),
-    key("softrandommap", &[], Note("changes nothing: the map of random offsets always fits")),
-    key("nonvectored", &[], Note("changes nothing: no request is vectored")),
-    key("userspace_reap", &[], Note("changes nothing: completions are always taken in user space")),
-    key(
-        "iodepth_batch_complete_max",
-        &[],
-        Note(
-            "changes nothing: all that have completed are \
-        taken",
-        ),
-    ),
-    key(
-        "disable_slat",
-        &[],
-        Note(
-            "changes nothing: the time of handing an operation on is not \
-        taken",
-        ),
-    ),
-    key("clocksource", &[], Note("the clock is clock_gettime(2), CLOCK_MONOTONIC")),
-    key(
-        "mem",
-        &["iomem"],
-        Note(
-            "buffers are one mapped region, in huge pages where there are \
-        any",
-        ),
-    ),
-    key("hugepage-size", &[], Note("the system's own size of huge pages is used")),
-    key("create_serialize create_fsync", &[], Note("files are made before the clock starts")),
-    key("unique_filename", &[], Note("only clients of fio's server have such names")),
-    key(
-        "write_bw_log write_lat_log write_iops_log write_hist_log per_job_logs log_avg_msec \
-         log_hist_msec log_hist_coarseness log_max_value log_offset log_entries log_unix_epoch",
-        &[],
-        Note("no log files are written; results have percentiles and samples"),
-    ),
-    key("bwavgtime iopsavgtime", &[], Note("samples of the rates are of half a second")),
-    key("disk_util", &[], Note("the device's own counters are always read")),
-    key(
-        "clat_percentiles lat_percentiles",
-        &[],
-        Note(
-            "changes nothing: percentiles are always \
-        reported",
-        ),
-    ),
-    key(
-        "slat_percentiles",
-        &[],
-        Note("the time of submitting an operation is not reported separately"),
-    ),
-    key("significant_figures", &[], Note("results have their own number of digits")),
-    key("unit_base", &[], Note("results are in bytes")),
-    key("block_error_percentiles", &[], Note("there are no trims")),
-    key("error_dump", &[], Note("every error is reported")),
-    // Keys that name the only behaviour here.
-    key("file_service_type", &[], Only(&["roundrobin"], "files are served in turn")),
-    key(
-        "bs_unaligned",
-        &["blocksize_unaligned"],
-        Only(&["0"], "sizes are those that bssplit names"),
-    ),
-    key("bs_is_seq_rand", &[], Only(&["0"], "sizes are of reads and of writes")),
-    key("io_submit_mode", &[], Only(&["inline"], "each job hands its own operations on")),
-    key(
-        "serialize_overlap",
-        &[],
-        Only(&["0"], "operations in flight are not compared with each other"),
-    ),
-    key("rate_min", &["ratemin"], Only(&["0"], "no job is ended for being slow")),
-    key("rate_iops_min max_latency", &[], Only(&["0"], "no job is ended for being slow")),
-    key("latency_target", &[], Only(&["0"], "the depth is the one that iodepth says")),
-    key("zonemode", &[], Only(&["none"], "zones are not taken")),
-    key("create_on_open", &[], Only(&["0"], "files are made before the clock starts")),
-    key("create_only", &[], Only(&["0"], "jobs are always run")),
-    key("allow_file_create", &[], Only(&["1"], "files that are not there are made")),
-    key("allow_mounted_write", &[], Only(&["0"], "what is mounted is never written to")),
-    key("unlink_each_loop", &[], Only(&["0"], "unlink removes the files once, after all loops")),
-    key(
-        "pre_read",
-        &[],
-        Only(
-            &["0"],
-            "files are not read before; a read job before this one does \
-        that, with invalidate=0 here",
-        ),
-    ),
-    key("fill_device", &["fill_fs"], Only(&["0"], "disks are not filled; give a size")),
-    key("file_append", &[], Only(&["0"], "jobs begin at offset")),
-    key(
-        "fsync_on_close",
-        &[],
-        Only(
-            &["0"],
-            "its flush would be outside of the clock; use \
-        end_fsync",
-        ),
-    ),
-    key("atomic", &[], Only(&["0"], "no atomic writes are asked for")),
-    key("fadvise_hint", &[], Only(&["0"], "the kernel is given no hint")),
-    key("write_hint", &[], Only(&["none"], "the kernel is given no hint")),
-    key("lockfile", &[], Only(&["none"], "files are not locked")),
-    key("dedupe_percentage", &[], Only(&["0"], "no two sectors that are written are the same")),
-    key(
-        "uncached nowait force_async \
-        cmdprio_percentage",
-        &[],
-        Only(&["0"], "no such request is made here; leave it out"),
-    ),
-    key(
-        "verify_only",
-        &[],
-        Only(
-            &["0"],
-            "a read job with verify=crc32c checks what was written \
-        before",
-        ),
-    ),
-    key("verify_fatal", &[], Only(&["1"], "a block that is not as it was written ends the job")),
-    key(
-        "verify_async verify_backlog verify_dump verify_state_save \
-        experimental_verify",
-        &[],
-        Only(&["0"], VERIFY),
-    ),
-    key("trim_percentage", &[], Only(&["0"], "there are no trims")),
-    key("continue_on_error", &[], Only(&["none"], "the first error ends the run")),
-    key("exitall", &[], Only(&["0"], "each job ends when it is done")),
-    key("stats", &[], Only(&["1"], "every job is measured")),
-    key("unified_rw_reporting", &[], Only(&["none", "0"], "reads and writes are reported apart")),
 ];
 
 fn merge<T>(kept: &mut [Option<T>; 2], said: [Option<T>; 2]) -> Result<(), String> {
