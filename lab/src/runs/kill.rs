@@ -1,7 +1,7 @@
 //! Kills processes of wrote at random moments while they write, and checks every promise.
 
-use super::power_cut::BINDINGS;
 use super::power_cut::subject::{Seen, Subject, check, fresh};
+use super::power_cut::{BINDINGS, WROTE};
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::programs::{self, Program, cargo_tests};
 use crate::tools::report::Report;
@@ -35,19 +35,6 @@ impl Arguments {
     }
 }
 
-/// Subjects of the program `power-cut` whose promises survive their process.
-const SUBJECTS: [&str; 10] = [
-    "save",
-    "replace",
-    "writer",
-    "copy",
-    "copy-tree",
-    "log",
-    "log-sync",
-    "log-lines",
-    "log-served",
-    "wal",
-];
 /// The latest kill after all subjects are ready.
 const LATEST_MS: f64 = 200.0;
 
@@ -56,7 +43,7 @@ const LATEST_MS: f64 = 200.0;
 pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
     let Arguments { times, seed, bindings } = arguments;
     let seed = seed.unwrap_or_else(super::draw_seed);
-    let names = if bindings { &BINDINGS[..] } else { &SUBJECTS };
+    let names = if bindings { &BINDINGS[..] } else { WROTE };
     report.step(&format!("lab kill: every subject {times} times, seed {seed}"), || {
         // In release: faster subjects do more in each moment.
         kill(&release("lab")?, names, times, seed)

@@ -7,7 +7,7 @@ pub mod subject;
 
 use crate::tools::failure::Failure;
 use crate::tools::report::Report;
-use crate::tools::repository::{release, target};
+use crate::tools::repository::release;
 use crate::tools::run::check_interrupted;
 use disk::{Disk, FileSystem};
 use moment::Moment;
@@ -81,7 +81,7 @@ const RARE: [FileSystem; 2] = [
     FileSystem { name: "ext4, nobarrier", mounted: c"nobarrier", ..EXT4 },
 ];
 
-/// The subjects that write while the power is cut.
+/// The subjects that write while the power is cut; those of [`WROTE`] come first.
 pub const SUBJECTS: [&str; 13] = [
     "save",
     "replace",
@@ -97,6 +97,9 @@ pub const SUBJECTS: [&str; 13] = [
     UNSYNCED[0],
     UNSYNCED[1],
 ];
+
+/// The subjects that write by wrote. Their promises survive their process.
+pub const WROTE: &[&str] = SUBJECTS.split_at(10).0;
 
 /// Subjects that must break some promises, or the lab is blind. Each promise of the others must
 /// hold.
@@ -147,15 +150,7 @@ fn cut(
     moments: u32,
 ) -> Result<(), Failure> {
     eprintln!("{moments} moments; --seed {seed} draws them again");
-    let mut disk = match Disk::new(&target(), file_system) {
-        // The kernel lacks this file system, or the container may not mount.
-        Err(Failure::Failed(because))
-            if because.contains("No such device") || because.contains("not permitted") =>
-        {
-            return Err(Failure::Skipped(because));
-        }
-        made => made?,
-    };
+    let mut disk = Disk::unless_impossible(file_system)?;
     disk.try_switch()?;
     let mut tallies: Vec<_> = names.iter().map(|_| Vec::new()).collect();
     let done = (0..moments)

@@ -149,15 +149,7 @@ fn compare(
     moments: u32,
 ) -> Result<(), Failure> {
     eprintln!("--seed {seed} draws them again");
-    let disk = match Disk::new(&target(), file_system) {
-        // The kernel lacks this file system, or the container may not mount.
-        Err(Failure::Failed(because))
-            if because.contains("No such device") || because.contains("not permitted") =>
-        {
-            return Err(Failure::Skipped(because));
-        }
-        made => made?,
-    };
+    let disk = Disk::unless_impossible(file_system)?;
     let verdicts = PATTERNS
         .iter()
         .map(|pattern| traced(programs, &disk, pattern))

@@ -25,7 +25,7 @@ use marks::Marks;
 use said::{Line, Report};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use subject::{Name, Subject};
+use subject::{Name, Subject, unsaid};
 use wrote::Error;
 
 /// Write until the power is cut, or check the files that are left.
@@ -76,7 +76,7 @@ fn write(name: Name, folder: &Path, seed: u64, marks: Option<&str>) -> Result<()
     let marks = marks.map(|device| Marks::open(device, &name.word())).transpose()?;
     let say = |line: &Line| {
         say(line)?;
-        marks.as_ref().map_or(Ok(()), |marks| marks.mark(line))
+        marks.as_ref().map_or(Ok(()), |marks| marks.mark(line)).map_err(|error| unsaid(&error))
     };
     let mut subject = name.in_folder(folder);
     subject.prepare()?;
@@ -100,13 +100,14 @@ fn reopen(name: Name, folder: &Path) -> Result<(), Trouble> {
 fn refused(error: &Error) -> Result<(), Trouble> {
     // The kernel's words help a person who reads the log.
     eprintln!("{error}");
-    say(&Line::refused(error))
+    Ok(say(&Line::refused(error))?)
 }
 
 /// Prints one line in one write, so that it is reported whole or not at all.
-fn say(line: &Line) -> Result<(), Trouble> {
+fn say(line: &Line) -> Result<(), Error> {
     let mut stdout = std::io::stdout().lock();
-    Ok(stdout.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdout.flush())?)
+    let said = stdout.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdout.flush());
+    said.map_err(|error| unsaid(&error))
 }
 
 fn check(folder: &Path, said: &Path) -> Result<(), Trouble> {

@@ -2,6 +2,7 @@
 
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::packages::{self, program};
+use crate::tools::repository::target;
 use crate::tools::run::{clean_up, output};
 use rustix::io::Errno;
 use rustix::ioctl::{Setter, ioctl};
@@ -71,6 +72,19 @@ impl Disk {
         let disk = Disk::unmounted(folder, file_system)?;
         file_system.make(&disk.image())?;
         disk.mounted()
+    }
+
+    /// Makes it below the target folder. Skips the step if the kernel lacks this file system, or the
+    /// container may not mount.
+    pub fn unless_impossible(file_system: FileSystem) -> Result<Disk, Failure> {
+        Disk::new(&target(), file_system).map_err(|failure| match failure {
+            Failure::Failed(because)
+                if because.contains("No such device") || because.contains("not permitted") =>
+            {
+                Failure::Skipped(because)
+            }
+            other => other,
+        })
     }
 
     /// Copies an `image` to below `folder`, changes the copy, and mounts it.

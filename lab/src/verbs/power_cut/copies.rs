@@ -3,9 +3,7 @@
 use crate::verbs::power_cut::content::content;
 use crate::verbs::power_cut::found::{CheckResult, describe, names, read};
 use crate::verbs::power_cut::said::{Line, Report};
-use crate::verbs::power_cut::subject::{
-    Reporter, Subject, make_folder, remove, sync_folder, unsaid,
-};
+use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, remove, sync_folder};
 use std::convert::Infallible;
 use std::fs::File;
 use std::io;
@@ -102,7 +100,7 @@ impl Subject for Copies {
             }
             let (source, copy) = (self.source(source_of(number)), self.copy(number));
             options(number).copy(&source, &copy)?;
-            say(&Line::Copied(number)).map_err(|trouble| unsaid(&trouble))?;
+            say(&Line::Copied(number))?;
             number += 1;
         }
     }

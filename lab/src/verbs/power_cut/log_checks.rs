@@ -2,7 +2,7 @@
 
 use crate::verbs::power_cut::found::{CheckResult, names};
 use crate::verbs::power_cut::said::{Line, Report};
-use crate::verbs::power_cut::subject::{Reporter, unsaid};
+use crate::verbs::power_cut::subject::Reporter;
 use std::io;
 use std::path::Path;
 use wrote::log::LogStats;
@@ -87,7 +87,7 @@ pub fn reopen(open: impl Fn() -> Result<Log, Error>, say: Reporter) -> Error {
     loop {
         let opened = open().and_then(|log| {
             let line = Line::Reopened(log.stats().next_sequence);
-            say(&line).map_err(|trouble| unsaid(&trouble))?;
+            say(&line)?;
             log.close()
         });
         if let Err(error) = opened {

@@ -8,7 +8,7 @@ use crate::verbs::power_cut::foreign::{Language, Program};
 use crate::verbs::power_cut::found::CheckResult;
 use crate::verbs::power_cut::log_checks;
 use crate::verbs::power_cut::said::{Line, Report};
-use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, sync_folder, unsaid};
+use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, sync_folder};
 use judge::{Place, judge};
 use rand::RngExt;
 use records::{of_producer, record};
@@ -133,7 +133,6 @@ impl Logs {
         end: &AtomicU64,
         say: Reporter,
     ) -> Result<Infallible, Error> {
-        let say = |line| say(&line).map_err(|trouble| unsaid(&trouble));
         let mut random = crate::verbs::power_cut::content::random(seed ^ u64::from(producer));
         let mut begin = 0;
         loop {
@@ -141,7 +140,7 @@ impl Logs {
             let count = if is_burst { BURST } else { random.random_range(WINDOW) };
             let numbers = begin..begin + count;
             begin = numbers.end;
-            say(Line::Sending { producer, end: begin })?;
+            say(&Line::Sending { producer, end: begin })?;
             let append = |number| log.append(&record(self.is_text(), producer, number));
             let tickets = numbers.clone().map(append).collect::<Result<Vec<_>, _>>()?;
             if self.safe == Safety::Sync {
@@ -153,7 +152,7 @@ impl Logs {
             for (number, ticket) in numbers.zip(tickets) {
                 let sequence = ticket.sequence();
                 ticket.wait()?;
-                say(Line::Appended { sequence, producer, number })?;
+                say(&Line::Appended { sequence, producer, number })?;
             }
         }
     }
@@ -165,7 +164,6 @@ impl Logs {
         seed: u64,
         say: Reporter,
     ) -> Result<Infallible, Error> {
-        let say = |line| say(&line).map_err(|trouble| unsaid(&trouble));
         let mut random = crate::verbs::power_cut::content::random(seed);
         let mut ends = [0; PRODUCERS as usize];
         loop {
@@ -173,7 +171,7 @@ impl Logs {
             for (producer, end) in (0..).zip(&mut ends) {
                 let numbers = *end..*end + random.random_range(WINDOW);
                 *end = numbers.end;
-                say(Line::Sending { producer, end: *end })?;
+                say(&Line::Sending { producer, end: *end })?;
                 for number in numbers {
                     let record = record(self.is_text(), producer, number);
                     program.request(&record).map_err(|error| self.elsewhere(&error))?;
@@ -182,7 +180,7 @@ impl Logs {
             }
             for (producer, number) in sent {
                 let sequence = program.answer().map_err(|error| self.elsewhere(&error))?;
-                say(Line::Appended { sequence, producer, number })?;
+                say(&Line::Appended { sequence, producer, number })?;
             }
         }
     }
@@ -210,7 +208,7 @@ impl Logs {
             if appended > synced {
                 log.sync()?;
                 synced = appended;
-                say(&Line::Flushed(synced)).map_err(|trouble| unsaid(&trouble))?;
+                say(&Line::Flushed(synced))?;
             }
         }
     }
@@ -322,7 +320,7 @@ impl Subject for Logs {
             ended.collect::<Vec<_>>().swap_remove(0)
         });
         if log.sync().is_ok() || log.append(b"late").is_ok() {
-            say(&Line::Unpoisoned).map_err(|trouble| unsaid(&trouble))?;
+            say(&Line::Unpoisoned)?;
         }
         Err(refused)
     }

@@ -4,7 +4,7 @@ use crate::verbs::power_cut::content::{content, length};
 use crate::verbs::power_cut::foreign::{Language, Program};
 use crate::verbs::power_cut::found::{CheckResult, describe, names, read};
 use crate::verbs::power_cut::said::{Line, Report};
-use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, sync_folder, unsaid};
+use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, sync_folder};
 use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -125,7 +125,7 @@ impl Subject for Saves {
         loop {
             number += 1;
             self.save(&content(number, LENGTHS))?;
-            say(&Line::Saved(number)).map_err(|trouble| unsaid(&trouble))?;
+            say(&Line::Saved(number))?;
             if self.way == Way::Unsynced {
                 thread::sleep(PAUSE);
             }

@@ -3,9 +3,7 @@
 use crate::verbs::power_cut::content::{content, random};
 use crate::verbs::power_cut::found::{CheckResult, describe, names, read};
 use crate::verbs::power_cut::said::{Line, Report};
-use crate::verbs::power_cut::subject::{
-    Reporter, Subject, make_folder, remove, sync_folder, unsaid,
-};
+use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, remove, sync_folder};
 use rand::RngExt;
 use std::convert::Infallible;
 use std::io::{self, Write};
@@ -50,7 +48,6 @@ impl Streams {
 
     /// Writes file `number` from beginning to end.
     fn stream(&self, number: u64, seed: u64, say: Reporter) -> Result<(), Error> {
-        let say = |line| say(&line).map_err(|trouble| unsaid(&trouble));
         let mut random = random(seed ^ number);
         let bytes = content(number, LENGTHS);
         let mut writer = self.open(number)?;
@@ -65,18 +62,18 @@ impl Streams {
                 done = writer.sync_data();
                 let safe = Line::Synced { file: number, bytes: (bytes.len() - rest.len()) as u64 };
                 if done.is_ok() {
-                    say(safe)?;
+                    say(&safe)?;
                 }
             }
             if let Err(error) = done {
                 if writer.sync_data().is_ok() {
-                    say(Line::Unpoisoned)?;
+                    say(&Line::Unpoisoned)?;
                 }
                 return Err(error);
             }
         }
         writer.finish()?;
-        say(Line::Finished(number))
+        say(&Line::Finished(number))
     }
 
     fn write(&self, writer: &mut Writer, number: u64, piece: &[u8]) -> Result<(), Error> {

@@ -1,6 +1,5 @@
 //! The subjects that write during a power cut: their trait and names.
 
-use crate::verbs::Trouble;
 use crate::verbs::power_cut::copies::Copies;
 use crate::verbs::power_cut::foreign::Language;
 use crate::verbs::power_cut::found::CheckResult;
@@ -18,7 +17,7 @@ use std::path::Path;
 use wrote::{Action, Error};
 
 /// Reports a promise from any thread; it is written when the call returns.
-pub type Reporter<'a> = &'a (dyn Fn(&Line) -> Result<(), Trouble> + Sync);
+pub type Reporter<'a> = &'a (dyn Fn(&Line) -> Result<(), Error> + Sync);
 
 /// A subject that writes until the power is cut, and knows which files must remain.
 pub trait Subject {
@@ -141,7 +140,7 @@ pub fn remove(path: &Path) -> Result<(), Error> {
 }
 
 /// Makes the error of a promise that could not be reported.
-pub fn unsaid(trouble: &Trouble) -> Error {
+pub fn unsaid(trouble: &dyn ToString) -> Error {
     let error = io::Error::other(trouble.to_string());
     Error::file(Path::new("standard output"), Action::Write, None, &error)
 }

@@ -6,7 +6,7 @@ mod judge;
 use crate::verbs::power_cut::found::CheckResult;
 use crate::verbs::power_cut::log_checks;
 use crate::verbs::power_cut::said::{Line, Report};
-use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, sync_folder, unsaid};
+use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, sync_folder};
 use groups::{Place, group, of_group, size};
 use judge::judge;
 use rand::RngExt;
@@ -57,7 +57,7 @@ struct Writing<'a> {
 
 impl Writing<'_> {
     fn say(&self, line: &Line) -> Result<(), Error> {
-        (self.say)(line).map_err(|trouble| unsaid(&trouble))
+        (self.say)(line)
     }
 
     fn write(&mut self, seed: u64) -> Result<Infallible, Error> {
@@ -206,7 +206,7 @@ impl Subject for Wal {
         // A cut that could not begin changes nothing, and the log may continue. But the power is
         // off, so no record becomes durable any more.
         if log.append(b"late").and_then(|late| late.wait()).is_ok() {
-            say(&Line::Unpoisoned).map_err(|trouble| unsaid(&trouble))?;
+            say(&Line::Unpoisoned)?;
         }
         Err(first)
     }
@@ -229,6 +229,7 @@ impl Subject for Wal {
 mod tests {
     use super::*;
     use crate::verbs::power_cut::said::parse;
+    use crate::verbs::power_cut::subject::unsaid;
     use std::cell::RefCell;
     use std::sync::Mutex;
 
@@ -241,7 +242,7 @@ mod tests {
         let say = |line: &Line| {
             let mut lines = lines.lock().expect("a lock");
             if lines.len() == count {
-                return Err("enough".into());
+                return Err(unsaid(&"enough"));
             }
             lines.push(line.to_string());
             Ok(())

@@ -11,74 +11,65 @@ use std::time::Duration;
 use wrote::engine::Fault;
 use wrote::{Error, Format, Log, SyncPolicy};
 
-/// Counts of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Operations of the disk.
-    pub operations: u64,
-    /// Operations of the last of the program's lives.
-    pub last_life_operations: u64,
-    /// Openings of the log.
-    pub opened: u64,
-    /// Openings that an error ended.
-    pub failed_openings: u64,
-    /// Appended records.
-    pub appended: u64,
-    /// Records waited for with success.
-    pub acknowledged: u64,
-    /// Errors that were the first of a life.
-    pub errors: u64,
-    /// Power losses.
-    pub cuts: u64,
-    /// Openings that cut off an end.
-    pub torn: u64,
-    /// Closings of the log.
-    pub closed: u64,
-    /// Segments that were begun.
-    pub segments: u64,
-    /// Segments that were removed.
-    pub removed: u64,
-    /// Segments started in a recycled file.
-    pub recycled: u64,
-    /// Batches that waited because earlier records were late to be durable.
-    pub late_batches: u64,
-    /// Groups appended as a whole.
-    pub groups: u64,
-    /// Trims of the log's beginning.
-    pub trims: u64,
-    /// Cuts of its end.
-    pub truncations: u64,
-    /// Repairs.
-    pub repaired: u64,
-    /// Openings that found less than promised, because of a hidden fault.
-    pub shortened: u64,
-    /// Contents that were made.
-    pub(crate) numbers: u64,
+/// Declares the counts, which can be added up.
+macro_rules! counts {
+    ($(#[$of:meta])* pub struct $name:ident { $($(#[$of_count:meta])* $count:ident,)+ }) => {
+        $(#[$of])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name { $($(#[$of_count])* pub $count: u64,)+ }
+
+        impl $name {
+            /// Adds the counts of another program.
+            pub fn add(&mut self, other: &$name) {
+                $(self.$count += other.$count;)+
+            }
+        }
+    };
 }
 
-impl Tally {
-    /// Adds the counts of another program.
-    pub fn add(&mut self, other: &Tally) {
-        self.operations += other.operations;
-        self.last_life_operations += other.last_life_operations;
-        self.opened += other.opened;
-        self.failed_openings += other.failed_openings;
-        self.appended += other.appended;
-        self.acknowledged += other.acknowledged;
-        self.errors += other.errors;
-        self.cuts += other.cuts;
-        self.torn += other.torn;
-        self.closed += other.closed;
-        self.segments += other.segments;
-        self.removed += other.removed;
-        self.recycled += other.recycled;
-        self.late_batches += other.late_batches;
-        self.groups += other.groups;
-        self.trims += other.trims;
-        self.truncations += other.truncations;
-        self.repaired += other.repaired;
-        self.shortened += other.shortened;
-        self.numbers += other.numbers;
+counts! {
+    /// Counts of a run.
+    pub struct Tally {
+        /// Operations of the disk.
+        operations,
+        /// Operations of the last of the program's lives.
+        last_life_operations,
+        /// Openings of the log.
+        opened,
+        /// Openings that an error ended.
+        failed_openings,
+        /// Appended records.
+        appended,
+        /// Records waited for with success.
+        acknowledged,
+        /// Errors that were the first of a life.
+        errors,
+        /// Power losses.
+        cuts,
+        /// Openings that cut off an end.
+        torn,
+        /// Closings of the log.
+        closed,
+        /// Segments that were begun.
+        segments,
+        /// Segments that were removed.
+        removed,
+        /// Segments started in a recycled file.
+        recycled,
+        /// Batches that waited because earlier records were late to be durable.
+        late_batches,
+        /// Groups appended as a whole.
+        groups,
+        /// Trims of the log's beginning.
+        trims,
+        /// Cuts of its end.
+        truncations,
+        /// Repairs.
+        repaired,
+        /// Openings that found less than promised, because of a hidden fault.
+        shortened,
+        /// Contents that were made.
+        numbers,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::records::record;
 use super::{Logs, PRODUCERS, WINDOW};
 use crate::verbs::power_cut::said::Line;
-use crate::verbs::power_cut::subject::{Reporter, unsaid};
+use crate::verbs::power_cut::subject::Reporter;
 use rand::RngExt;
 use std::convert::Infallible;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -93,7 +93,6 @@ impl Served {
         seed: u64,
         say: Reporter,
     ) -> Result<Infallible, Error> {
-        let say = |line| say(&line).map_err(|trouble| unsaid(&trouble));
         let mut random = crate::verbs::power_cut::content::random(seed ^ u64::from(producer));
         let kind = producer as usize % CLIENTS.len();
         let client = &CLIENTS[kind];
@@ -105,14 +104,14 @@ impl Served {
         loop {
             let numbers = begin..begin + random.random_range(WINDOW);
             begin = numbers.end;
-            say(Line::Sending { producer, end: begin })?;
+            say(&Line::Sending { producer, end: begin })?;
             let requests: Vec<u8> =
                 numbers.clone().flat_map(|number| (client.request)(producer, number)).collect();
             stream.write_all(&requests).map_err(|error| self.ended(logs, error))?;
             for number in numbers {
                 let sequence =
                     (client.answer)(&mut answers).map_err(|error| self.ended(logs, error))?;
-                say(Line::Appended { sequence, producer, number })?;
+                say(&Line::Appended { sequence, producer, number })?;
             }
         }
     }
