@@ -6,7 +6,6 @@ use crate::document::{Host, Interval, Latency, Program, Ranks, Spread, Survives,
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
-use std::fmt;
 
 /// The name and version of this format.
 pub const SCHEMA: &str = "wrote.langs/1";
@@ -143,11 +142,7 @@ pub enum Cache {
     Synced,
 }
 
-impl fmt::Display for Cache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
+crate::words::word!(Cache);
 
 /// The figures of one language.
 #[skip_serializing_none]

@@ -16,5 +16,6 @@ pub mod stats;
 mod stop;
 pub mod trace;
 pub mod units;
+mod words;
 
 pub use stop::{Error, Stop};

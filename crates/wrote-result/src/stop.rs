@@ -1,5 +1,7 @@
 //! The errors of measurements, and the flag that ends a run early and cleanly.
 
+use std::fmt::Display;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -55,6 +57,13 @@ pub enum Error {
     /// The run was stopped (see [`crate::Stop`]), and its files are removed.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl Error {
+    /// Returns what makes the failure of a call at a path: `/data/a: open: Permission denied`.
+    pub fn at<E: Display>(path: &Path, call: &str) -> impl Fn(E) -> Error + Copy {
+        move |error| Error::Failed(format!("{}: {call}: {error}", path.display()))
+    }
 }
 
 impl From<wrote::Error> for Error {

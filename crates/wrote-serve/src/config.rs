@@ -299,6 +299,11 @@ fn meant(url: &str) -> String {
     }
 }
 
+/// Reads the word of a key.
+fn read<T: FromStr<Err = String>>(key: &str, word: &str) -> Result<T, String> {
+    word.parse().map_err(|because| format!("{key}={word} {because}"))
+}
+
 impl FromStr for Listen {
     type Err = String;
 
@@ -320,18 +325,21 @@ impl FromStr for Listen {
         let socket = (scheme.socket)(address);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match (pair.split_once('='), &mut door) {
-                (Some(("frame", word)), Door::Frames(frame)) => *frame = word.parse()?,
+                (Some((key @ "frame", word)), Door::Frames(frame)) => *frame = read(key, word)?,
                 (Some(("frame", _)), _) => {
                     return Err(format!("'{url}': '{word}' has its own frames"));
                 }
                 (Some(("ack", _)), Door::Frames(_) | Door::Datagrams) => {
                     return Err(format!("'{url}': '{word}' has no acknowledgements"));
                 }
-                (Some(("ack", word)), _) => ack = word.parse()?,
+                (Some(("ack", word)), _) => {
+                    let because = |_| format!("ack={word}: use received, written or durable");
+                    ack = word.parse().map_err(because)?;
+                }
                 (Some(("stamp", _)), Door::Datagrams) => {
                     return Err(format!("'{url}': '{word}' has no stamps"));
                 }
-                (Some(("stamp", word)), _) => stamp = word.parse()?,
+                (Some((key @ "stamp", word)), _) => stamp = read(key, word)?,
                 (Some(("probes", word)), Door::Http) => {
                     has_probes = match word {
                         "yes" => true,
@@ -346,8 +354,8 @@ impl FromStr for Listen {
                     Socket::Unix(_) | Socket::UnixDatagram(_) => mode = Some(file_mode(word)?),
                     _ => return Err(format!("'{url}': '{}' has no file", scheme.word)),
                 },
-                (Some(("oversize", word)), Door::Frames(_) | Door::Relp) => {
-                    oversize = word.parse()?;
+                (Some((key @ "oversize", word)), Door::Frames(_) | Door::Relp) => {
+                    oversize = read(key, word)?;
                 }
                 (Some(("oversize", _)), _) => {
                     return Err(format!(

@@ -5,25 +5,25 @@ use crate::keys::{self, Key, Keys};
 use crate::limits::{Reason, Refusal};
 use crate::stamp::{self, Stamper};
 use std::borrow::Cow;
-use std::str::FromStr;
 use tokio::sync::oneshot;
 use wrote::Log;
+use wrote_result::words;
 
-/// The durability that an acknowledgement promises.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Level {
-    /// The message is in the server's memory and survives nothing.
-    Received,
-    /// The kernel has the message; it survives a crash of the server.
-    Written,
-    /// The message survives power loss (W1).
-    #[default]
-    Durable,
+words! {
+    /// The durability that an acknowledgement promises.
+    #[derive(Default)]
+    pub enum Level {
+        /// The message is in the server's memory and survives nothing.
+        Received = "received",
+        /// The kernel has the message; it survives a crash of the server.
+        Written = "written",
+        /// The message survives power loss (W1).
+        #[default]
+        Durable = "durable",
+    }
 }
 
 impl Level {
-    pub(crate) const ALL: [Level; 3] = [Level::Received, Level::Written, Level::Durable];
-
     /// Returns the sequence before which every message of `log` may be acknowledged.
     pub(crate) fn reached(self, log: &Log) -> u64 {
         match self {
@@ -51,24 +51,6 @@ impl Level {
             };
         }
         self.readable(log)
-    }
-
-    /// Returns the name used in URLs, configurations and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Level::Received => "received",
-            Level::Written => "written",
-            Level::Durable => "durable",
-        }
-    }
-}
-
-impl FromStr for Level {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Level, String> {
-        let found = Level::ALL.into_iter().find(|level| level.as_str() == word);
-        found.ok_or_else(|| format!("ack={word}: use received, written or durable"))
     }
 }
 

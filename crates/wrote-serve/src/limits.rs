@@ -1,6 +1,7 @@
 //! The server's limits with their defaults, and the reasons for refusals.
 
 use std::time::Duration;
+use wrote_result::words;
 
 /// The server's limits. Each refusal is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,43 +113,28 @@ impl Refusal {
     }
 }
 
-/// Reasons of refusals, for counting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
-    Connections,
-    /// The remaining descriptors are reserved for logs.
-    Descriptors,
-    Address,
-    TooLong,
-    Malformed,
-    /// A partial message on a stream that ended abnormally.
-    Unfinished,
-    Silent,
-    Slow,
-    Unread,
-    Memory,
-    Log,
-    Handshake,
-    Unauthorized,
+words! {
+    /// Reasons of refusals, for counting.
+    pub(crate) enum Reason {
+        Connections = "connections",
+        /// The remaining descriptors are reserved for logs.
+        Descriptors = "open_files",
+        Address = "connections_per_address",
+        TooLong = "too_long",
+        Malformed = "malformed",
+        /// A partial message on a stream that ended abnormally.
+        Unfinished = "unfinished",
+        Silent = "first_byte",
+        Slow = "message_time",
+        Unread = "unread_time",
+        Memory = "in_flight_bytes",
+        Log = "log",
+        Handshake = "handshake",
+        Unauthorized = "unauthorized",
+    }
 }
 
 impl Reason {
-    pub(crate) const ALL: [Reason; 13] = [
-        Reason::Connections,
-        Reason::Descriptors,
-        Reason::Address,
-        Reason::TooLong,
-        Reason::Malformed,
-        Reason::Unfinished,
-        Reason::Silent,
-        Reason::Slow,
-        Reason::Unread,
-        Reason::Memory,
-        Reason::Log,
-        Reason::Handshake,
-        Reason::Unauthorized,
-    ];
-
     /// Describes the reason in a few words.
     pub(crate) fn text(self) -> &'static str {
         match self {
@@ -157,24 +143,6 @@ impl Reason {
             Reason::Unfinished => "a part of a message was dropped",
             Reason::Unauthorized => "a wrong token, or none",
             _ => "a message was refused",
-        }
-    }
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Reason::Connections => "connections",
-            Reason::Descriptors => "open_files",
-            Reason::Address => "connections_per_address",
-            Reason::TooLong => "too_long",
-            Reason::Malformed => "malformed",
-            Reason::Unfinished => "unfinished",
-            Reason::Silent => "first_byte",
-            Reason::Slow => "message_time",
-            Reason::Unread => "unread_time",
-            Reason::Memory => "in_flight_bytes",
-            Reason::Log => "log",
-            Reason::Handshake => "handshake",
-            Reason::Unauthorized => "unauthorized",
         }
     }
 }

@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Waker};
+use wrote_result::words;
 
 /// Unauthenticated clients have this fraction of [`Limits::in_flight_bytes`] in addition.
 const STRANGERS_SHARE: usize = 16;
@@ -20,14 +21,16 @@ const READ_SHARE: u64 = 512;
 /// The smallest read.
 const READ_BYTES_MIN: u64 = 4 << 10;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pool {
-    /// Unfinished messages, and messages waiting for room in a log.
-    Messages,
-    /// Unsent answers.
-    Answers,
-    /// Both, for unauthenticated clients.
-    Strangers,
+words! {
+    /// A pool of memory; the word is the value of the label `pool` in the metrics.
+    pub(crate) enum Pool {
+        /// Unfinished messages, and messages waiting for room in a log.
+        Messages = "messages",
+        /// Unsent answers.
+        Answers = "answers",
+        /// Both, for unauthenticated clients.
+        Strangers = "strangers",
+    }
 }
 
 #[derive(Debug, Default)]
@@ -66,17 +69,6 @@ pub(crate) struct Account {
 }
 
 impl Pool {
-    pub(crate) const ALL: [Pool; 3] = [Pool::Messages, Pool::Answers, Pool::Strangers];
-
-    /// Returns the value of the label `pool` in the metrics.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Pool::Messages => "messages",
-            Pool::Answers => "answers",
-            Pool::Strangers => "strangers",
-        }
-    }
-
     fn bytes_max(self, limits: &Limits) -> u64 {
         let bytes = match self {
             Pool::Messages => limits.in_flight_bytes,

@@ -6,19 +6,21 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::str::FromStr;
+use wrote_result::words;
 
-/// The origin information in a record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stamp {
-    /// None: a record is its message, byte for byte.
-    #[default]
-    None,
-    /// Words before the message, each followed by a space: the time, the client's address, the
-    /// listener, and the name in the client's certificate or `-`.
-    Prefix,
-    /// A line of JSON with the message as a string.
-    Json,
+words! {
+    /// The origin information in a record.
+    #[derive(Default)]
+    pub enum Stamp {
+        /// None: a record is its message, byte for byte.
+        #[default]
+        None = "none",
+        /// Words before the message, each followed by a space: the time, the client's address, the
+        /// listener, and the name in the client's certificate or `-`.
+        Prefix = "prefix",
+        /// A line of JSON with the message as a string.
+        Json = "json",
+    }
 }
 
 /// The longest stamp without the listener: time, address, certificate name (RFC 1035: 255 bytes),
@@ -28,17 +30,6 @@ const STAMP_BYTES_MAX: usize = 2048;
 const JSON_BYTES_MAX: usize = "\\u0000".len();
 
 impl Stamp {
-    const ALL: [Stamp; 3] = [Stamp::None, Stamp::Prefix, Stamp::Json];
-
-    /// Returns the name used in URLs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Stamp::None => "none",
-            Stamp::Prefix => "prefix",
-            Stamp::Json => "json",
-        }
-    }
-
     /// Returns the maximum length of a record of `listen` for messages of up to `message_bytes`.
     pub(crate) fn record_bytes_max(self, listen: &Listen, message_bytes: usize) -> usize {
         let head = STAMP_BYTES_MAX + JSON_BYTES_MAX * listen.to_string().len();
@@ -47,15 +38,6 @@ impl Stamp {
             Stamp::Prefix => message_bytes.saturating_add(head),
             Stamp::Json => message_bytes.saturating_mul(JSON_BYTES_MAX).saturating_add(head),
         }
-    }
-}
-
-impl FromStr for Stamp {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Stamp, String> {
-        let found = Stamp::ALL.into_iter().find(|stamp| stamp.as_str() == word);
-        found.ok_or_else(|| format!("stamp={word} is none of none, prefix, json"))
     }
 }
 

@@ -90,7 +90,7 @@ pub(super) fn check(
     said_whole: bool,
     stop: &Stop,
 ) -> Result<Result<(), String>, Error> {
-    let failed = |error: io::Error| Error::Failed(format!("{}: read: {error}", path.display()));
+    let failed = Error::at(path, "read");
     let mut file = match open_regular(path).map_err(failed)? {
         Ok(file) => file,
         Err(because) => return Ok(Err(because.into())),

@@ -4,7 +4,7 @@ use super::Request;
 use wrote::Survives;
 use wrote::device::Target;
 use wrote_result::langs::Cache;
-use wrote_result::units;
+use wrote_result::{units, words};
 
 /// A workload that a user can request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,42 +31,29 @@ pub(crate) const SAVE_BYTES: [u64; 4] = [500, 1000, 2000, 10_000];
 /// The content of the file before lines are appended.
 const FIRST_LINE: &[u8] = b"this line was there before\n";
 
-/// The kind of a call: a program's first argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Task {
-    /// `bytes-write PATH SIZE COUNT`: writes SIZE bytes (0 to 255, repeated) one at a time into a
-    /// new file, COUNT times.
-    BytesWrite,
-    /// `bytes-read PATH SIZE COUNT`: reads that file one byte at a time, and returns the sum of its
-    /// bytes.
-    BytesRead,
-    /// `save PATH SIZE COUNT`: saves SIZE characters to PATH, COUNT times.
-    Save,
-    /// `save-sync PATH SIZE COUNT`: like `save`, with the language's own sync before closing the
-    /// file.
-    SaveSync,
-    /// `lines PATH SIZE COUNT`: appends COUNT lines of SIZE bytes.
-    Lines,
-    /// `log PATH SIZE COUNT`: COUNT lines of SIZE bytes in a new file, by 64 tasks that each wait
-    /// until a line is durable before the next. Only by programs that name it.
-    Log,
+words! {
+    /// The kind of a call: a program's first argument.
+    pub(crate) enum Task {
+        /// `bytes-write PATH SIZE COUNT`: writes SIZE bytes (0 to 255, repeated) one at a time into
+        /// a new file, COUNT times.
+        BytesWrite = "bytes-write",
+        /// `bytes-read PATH SIZE COUNT`: reads that file one byte at a time, and returns the sum of
+        /// its bytes.
+        BytesRead = "bytes-read",
+        /// `save PATH SIZE COUNT`: saves SIZE characters to PATH, COUNT times.
+        Save = "save",
+        /// `save-sync PATH SIZE COUNT`: like `save`, with the language's own sync before closing
+        /// the file.
+        SaveSync = "save-sync",
+        /// `lines PATH SIZE COUNT`: appends COUNT lines of SIZE bytes.
+        Lines = "lines",
+        /// `log PATH SIZE COUNT`: COUNT lines of SIZE bytes in a new file, by 64 tasks that each
+        /// wait until a line is durable before the next. Only by programs that name it.
+        Log = "log",
+    }
 }
 
 impl Task {
-    pub(crate) const ALL: [Task; 6] =
-        [Task::BytesWrite, Task::BytesRead, Task::Save, Task::SaveSync, Task::Lines, Task::Log];
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Task::BytesWrite => "bytes-write",
-            Task::BytesRead => "bytes-read",
-            Task::Save => "save",
-            Task::SaveSync => "save-sync",
-            Task::Lines => "lines",
-            Task::Log => "log",
-        }
-    }
-
     /// Returns whether it saves texts, with one timing each.
     pub(super) fn is_save(self) -> bool {
         matches!(self, Task::Save | Task::SaveSync)

@@ -21,6 +21,7 @@ use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{Fallocate, JobSpec, Rw, SyncEach};
 use wrote_result::Error;
 use wrote_result::document::{Advice, Answer, Blocks, Flush, Settings, SettingsPair};
+use wrote_result::words;
 
 pub(crate) const NAME: &str = "ladder";
 
@@ -65,23 +66,13 @@ impl Scenario for Ladder {
     }
 }
 
-/// A group of ways compared with each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Workload {
-    /// Large writes, as fast as possible.
-    Stream,
-    /// Small writes, like log records and saves.
-    Small,
-}
-
-impl Workload {
-    const ALL: [Workload; 2] = [Workload::Stream, Workload::Small];
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Workload::Stream => "stream",
-            Workload::Small => "small",
-        }
+words! {
+    /// A group of ways compared with each other.
+    pub(crate) enum Workload {
+        /// Large writes, as fast as possible.
+        Stream = "stream",
+        /// Small writes, like log records and saves.
+        Small = "small",
     }
 }
 
@@ -274,6 +265,6 @@ pub(crate) fn clear(files: &[PathBuf], stay: bool, site: &Site) -> Result<(), Er
     }
     files.iter().try_for_each(|file| {
         let flushed = File::open(file).and_then(|file| file.sync_data());
-        flushed.map_err(|error| Error::Failed(format!("{}: fdatasync: {error}", file.display())))
+        flushed.map_err(Error::at(file, "fdatasync"))
     })
 }

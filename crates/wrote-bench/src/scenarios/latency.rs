@@ -14,8 +14,8 @@ use wrote::Survives;
 use wrote::device::Target;
 use wrote_jobs::findings::Evidence;
 use wrote_jobs::rate::Rate;
-use wrote_result::Error;
 use wrote_result::document::{Advice, Answer, Blocks, CrashLeaves, Flush, Ioengine, Row, Settings};
+use wrote_result::{Error, words};
 
 pub(crate) const NAME: &str = "latency";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,13 +38,14 @@ pub(crate) enum Kind {
     AppendFdatasync,
 }
 
-/// The file's state when a save begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum State {
-    /// Absent: each save creates a file.
-    New,
-    /// A text as long as the new one; each save overwrites the same file.
-    Existing,
+words! {
+    /// The file's state when a save begins.
+    pub(crate) enum State {
+        /// Absent: each save creates a file.
+        New = "new",
+        /// A text as long as the new one; each save overwrites the same file.
+        Existing = "existing",
+    }
 }
 
 /// A named way of saving.
@@ -155,8 +156,7 @@ impl<'a> Called<'a> {
             }
             None => (place, None),
         };
-        let state = State::ALL.into_iter().find(|known| known.as_str() == state)?;
-        Some(Called { state: Some(state), size_bytes, way })
+        Some(Called { state: Some(state.parse().ok()?), size_bytes, way })
     }
 }
 
@@ -166,17 +166,6 @@ pub(crate) struct SaveRow {
     pub way: &'static Way,
     pub state: State,
     pub size_bytes: u64,
-}
-
-impl State {
-    pub(crate) const ALL: [State; 2] = [State::New, State::Existing];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            State::New => "new",
-            State::Existing => "existing",
-        }
-    }
 }
 
 impl Kind {
@@ -239,7 +228,7 @@ impl Kind {
 impl SaveRow {
     /// `latency/new-500`.
     pub(crate) fn workload(&self) -> String {
-        format!("{NAME}/{}-{}", self.state.as_str(), self.size_bytes)
+        format!("{NAME}/{}-{}", self.state, self.size_bytes)
     }
 
     /// `latency/new-500/fs-write`.
@@ -284,10 +273,8 @@ impl SaveRow {
 
 /// Returns the way of a scenario's row, and the file that it saves to.
 pub(crate) fn way_of(row: &Row) -> Option<(State, &'static Way)> {
-    let rest = row.workload.strip_prefix(NAME)?.strip_prefix('/')?;
-    let state = State::ALL.into_iter().find(|state| {
-        rest.strip_prefix(state.as_str()).is_some_and(|rest| rest.starts_with('-'))
-    })?;
+    let (state, _) = row.workload.strip_prefix(NAME)?.strip_prefix('/')?.split_once('-')?;
+    let state = state.parse().ok()?;
     let name = row.name.strip_prefix(&row.workload)?.strip_prefix('/')?;
     Some((state, WAYS.iter().find(|way| way.name == name)?))
 }

@@ -11,8 +11,8 @@ use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;
 use wrote::Survives;
 use wrote_jobs::findings::Evidence;
-use wrote_result::Error;
 use wrote_result::document::{Blocks, Direction, Finding, Flush, Ioengine, Settings, SourceCache};
+use wrote_result::{Error, words};
 
 pub(crate) const NAME: &str = "meta";
 /// The file size of IO500's mdtest.
@@ -33,15 +33,16 @@ pub struct Meta {
 #[cfg(feature = "cli")]
 const FILES_MAX: u32 = 1_000_000;
 
-/// An operation on one file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Create,
-    Stat,
-    Open,
-    Read,
-    Rename,
-    Unlink,
+words! {
+    /// An operation on one file. The word stands in a row's settings.
+    pub(crate) enum Kind {
+        Create = "create",
+        Stat = "stat",
+        Open = "open",
+        Read = "read",
+        Rename = "rename",
+        Unlink = "unlink",
+    }
 }
 
 use Kind::{Create, Open, Read, Rename, Stat, Unlink};
@@ -82,18 +83,6 @@ const WAYS: [Way; 12] = [
 ];
 
 impl Kind {
-    /// Returns the name in a row's settings.
-    fn word(self) -> &'static str {
-        match self {
-            Create => "create",
-            Stat => "stat",
-            Open => "open",
-            Read => "read",
-            Rename => "rename",
-            Unlink => "unlink",
-        }
-    }
-
     /// Returns whether it changes nothing.
     fn is_read(self) -> bool {
         matches!(self, Stat | Open | Read)
@@ -118,7 +107,7 @@ impl Way {
     /// Returns the settings of a run of this many files.
     fn settings(&self, files: u32, cache: Option<SourceCache>) -> Settings {
         Settings {
-            rw: self.kind.word().into(),
+            rw: self.kind.as_str().into(),
             ioengine: Ioengine::Psync,
             bs_bytes: self.kind.bytes(),
             size_bytes: self.kind.bytes() * u64::from(files),

@@ -7,6 +7,7 @@ use super::place::{Kind, file_key, folder_of, kind};
 use crate::spec::{Fallocate, JobSpec};
 use crate::written::{first_unwritten, unwritten_bytes};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
+use std::fmt::Display;
 use std::fs::{File, Metadata, OpenOptions};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -109,8 +110,7 @@ impl<'a> Files<'a> {
             match using.found.kind {
                 Kind::File { .. } => {
                     let file = open(using.path)?;
-                    unwritten_bytes(&file, using.region.clone())
-                        .map_err(|e| using.failed("lseek", &e))
+                    unwritten_bytes(&file, using.region.clone()).map_err(using.failed("lseek"))
                 }
                 _ => Ok(bytes),
             }
@@ -154,7 +154,7 @@ fn in_use<'a, 'b>(uses: &'b [Use<'a>]) -> impl Iterator<Item = &'b Use<'a>> {
 }
 
 fn open(path: &Path) -> Result<File, Error> {
-    File::open(path).map_err(|error| Error::Failed(format!("{}: open: {error}", path.display())))
+    File::open(path).map_err(Error::at(path, "open"))
 }
 
 impl<'a> Use<'a> {
@@ -168,8 +168,8 @@ impl<'a> Use<'a> {
         Use { spec, path, found, region: start..end }
     }
 
-    pub fn failed(&self, what: &str, error: &std::io::Error) -> Error {
-        Error::Failed(format!("{}: {what}: {error}", self.path.display()))
+    pub fn failed<E: Display>(&self, what: &str) -> impl Fn(E) -> Error {
+        Error::at(self.path, what)
     }
 
     /// Returns whether the run writes the file first: it made the file, and the job reads it, or
@@ -230,9 +230,9 @@ impl<'a> Use<'a> {
     /// Refuses blocks that were never written: the kernel reads them without the device (M9).
     fn check_written(&self) -> Result<(), Error> {
         let file = open(self.path)?;
-        file.sync_all().map_err(|error| self.failed("fsync", &error))?;
+        file.sync_all().map_err(self.failed("fsync"))?;
         let unwritten = first_unwritten(&file, self.spec.touched(self.region.clone()));
-        match unwritten.map_err(|error| self.failed("lseek", &error))? {
+        match unwritten.map_err(self.failed("lseek"))? {
             None => Ok(()),
             Some(unwritten) => Err(Error::Usage(format!(
                 "{}: was never written from byte {} to {}, and reading that measures no device; \
@@ -267,7 +267,7 @@ impl<'a> Use<'a> {
             return Ok(());
         }
         if self.spec.makes_folders_in.is_some() {
-            made.make_folders(self.path).map_err(|error| self.failed("create", &error))?;
+            made.make_folders(self.path).map_err(self.failed("create"))?;
         }
         // A file that another program made in the meantime stays (W7).
         made.make(self.path)?;
@@ -286,11 +286,8 @@ impl<'a> Use<'a> {
             return Ok(());
         }
         let (start, end) = (self.region.start, self.region.end);
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .open(self.path)
-            .map_err(|error| self.failed("open", &error))?;
+        let file =
+            File::options().read(true).write(true).open(self.path).map_err(self.failed("open"))?;
         let native = |flags| fallocate(&file, flags, start, end - start).map_err(Into::into);
         let done = match self.spec.fallocate {
             _ if start == end => Ok(()),
@@ -310,7 +307,7 @@ impl<'a> Use<'a> {
                 if mapped && self.found.ours {
                     lay_out(self.path, &file, self.region.clone(), stop)?;
                 } else if mapped {
-                    return Err(self.failed("fallocate", &error));
+                    return Err(self.failed("fallocate")(error));
                 }
                 fallbacks.push(Fallback {
                     wanted: "allocated blocks".into(),
@@ -318,9 +315,9 @@ impl<'a> Use<'a> {
                     because: format!("fallocate: {error}"),
                 });
             }
-            Err(error) => return Err(self.failed("fallocate", &error)),
+            Err(error) => return Err(self.failed("fallocate")(error)),
         }
-        file.sync_all().map_err(|error| self.failed("fsync", &error))
+        file.sync_all().map_err(self.failed("fsync"))
     }
 
     /// Drops the file's pages from the page cache, where the job writes or reads through it (M9).
@@ -353,8 +350,7 @@ pub fn is_invalidated(spec: &JobSpec) -> bool {
 pub fn drop_pages(path: &Path, region: &Range<u64>) -> Result<Option<String>, Error> {
     let file = open(path)?;
     // Pages that are not yet on the device cannot be dropped.
-    file.sync_all()
-        .map_err(|error| Error::Failed(format!("{}: fsync: {error}", path.display())))?;
+    file.sync_all().map_err(Error::at(path, "fsync"))?;
     let len = std::num::NonZeroU64::new(region.end - region.start);
     let dropped = fadvise(&file, region.start, len, Advice::DontNeed);
     Ok(dropped.err().map(|errno| format!("posix_fadvise: {}", std::io::Error::from(errno))))
@@ -379,7 +375,7 @@ fn identity(metadata: &Metadata) -> Identity {
 impl Made {
     /// Makes a file; an existing one is an error (W7).
     pub(crate) fn make(&mut self, path: &Path) -> Result<File, Error> {
-        let failed = |error| Error::Failed(format!("{}: create: {error}", path.display()));
+        let failed = Error::at(path, "create");
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -421,7 +417,7 @@ impl Made {
         let is_it = |(_, known): &mut (PathBuf, Identity)| *known == identity(&found);
         self.files.extract_if(.., is_it).try_for_each(|(path, known)| {
             let removed = remove_made(&path, known);
-            removed.map_err(|error| Error::Failed(format!("{}: unlink: {error}", path.display())))
+            removed.map_err(Error::at(&path, "unlink"))
         })
     }
 

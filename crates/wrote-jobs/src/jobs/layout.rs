@@ -16,7 +16,7 @@ const IODEPTH: u32 = 8;
 /// Writes the unwritten bytes of `range`, and flushes them. The file is the run's own; `file` is
 /// open on it.
 pub fn lay_out(path: &Path, file: &File, range: Range<u64>, stop: &Stop) -> Result<(), Error> {
-    let failed = |error| Error::Failed(format!("{}: lseek: {error}", path.display()));
+    let failed = Error::at(path, "lseek");
     let Some(mut unwritten) = first_unwritten(file, range.clone()).map_err(failed)? else {
         return Ok(());
     };

@@ -95,7 +95,7 @@ impl Regions<'_> {
             }
             if self.peers.of_first("a shared file", is_missing)? && extent.is_laid_out {
                 let file = File::options().read(true).write(true).open(&path);
-                let file = file.map_err(|error| failed(&path, "open", &error))?;
+                let file = file.map_err(Error::at(&path, "open"))?;
                 let start = u64::from(rank) * extent.end_bytes;
                 lay_out(&path, &file, start..start + extent.end_bytes, stop)?;
             }
@@ -140,7 +140,7 @@ impl Regions<'_> {
         beside: usize,
     ) -> Result<(), Error> {
         let refuse = |what: &str| {
-            let how = self.files.as_str();
+            let how = self.files;
             Err(Error::Usage(format!("--shared-file={how}: {}: {what}", job.name)))
         };
         let extents: Vec<Extent> =
@@ -180,18 +180,14 @@ pub fn file_of_rank(path: &Path, rank: u32) -> PathBuf {
     name.into()
 }
 
-fn failed(path: &Path, what: &str, error: &dyn std::fmt::Display) -> Error {
-    Error::Failed(format!("{}: {what}: {error}", path.display()))
-}
-
 /// Allocates blocks. Where the file system can't, the file grows.
 fn allocate(path: &Path, file: &File, bytes: u64) -> Result<(), Error> {
     use rustix::io::Errno;
     match fallocate(file, FallocateFlags::empty(), 0, bytes) {
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
-        Err(errno) => return Err(failed(path, "fallocate", &errno)),
+        Err(errno) => return Err(Error::at(path, "fallocate")(errno)),
     }
-    file.sync_all().map_err(|error| failed(path, "fsync", &error))
+    file.sync_all().map_err(Error::at(path, "fsync"))
 }
 
 #[cfg(test)]

@@ -55,13 +55,13 @@ impl Trial {
         if path.exists() {
             let write = spec.rw.write;
             let wanted = if write { Access::READ_OK | Access::WRITE_OK } else { Access::READ_OK };
-            access::check(path, wanted).map_err(|error| using.failed("open", &error))?;
+            access::check(path, wanted).map_err(using.failed("open"))?;
             // An overlay copies a file of its lower folders when it is opened for writing.
             let write = write && filesystem(path).as_deref() != Some("overlay");
             return Ok(self.open(path, write, direct)?);
         }
         let folder = folder_there(path);
-        check_new(path, folder).map_err(|error| using.failed("create", &error))?;
+        check_new(path, folder).map_err(using.failed("create"))?;
         let align_bytes = if direct { self.new_align_bytes(folder) } else { None };
         Ok(align_bytes.unwrap_or(1))
     }

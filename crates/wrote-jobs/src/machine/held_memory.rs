@@ -12,7 +12,7 @@
 use crate::machine::host;
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
@@ -55,7 +55,7 @@ impl HeldMemory {
         }
         self.give_back()?;
         let since = Instant::now();
-        let failed = |error| failed(&self.path, "hold memory", &error);
+        let failed = Error::at(&self.path, "hold memory");
         let file = File::create_new(&self.path).map_err(failed)?;
         // Kept first, so that a partial file is released as well.
         let (file, _) = self.file.insert((file, since));
@@ -70,21 +70,17 @@ impl HeldMemory {
     /// Releases the memory for the next request.
     pub fn give_back(&mut self) -> Result<(), Error> {
         let Some((file, _)) = self.file.take() else { return Ok(()) };
-        let failed = |error| failed(&self.path, "give memory back", &error);
+        let failed = Error::at(&self.path, "give memory back");
         file.set_len(0).map_err(failed)?;
         std::fs::remove_file(&self.path).map_err(failed)
     }
-}
-
-fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {
-    Error::Failed(format!("{}: {what}: {error}", path.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn held(folder: &Path, bytes: u64) -> HeldMemory {
+    fn held(folder: &std::path::Path, bytes: u64) -> HeldMemory {
         HeldMemory::new(folder.join("held"), bytes)
     }
 

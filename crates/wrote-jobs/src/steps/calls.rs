@@ -7,6 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use rustix::io::{ReadWriteFlags, pwritev2};
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
@@ -76,7 +77,7 @@ impl Calls {
         });
         let files: Vec<Handle> = files.collect::<Result<_, Error>>()?;
         let parent = files[0].path.parent().expect("a file lies in a folder");
-        let folder = File::open(parent).map_err(|error| failed(parent, "open", &error))?;
+        let folder = File::open(parent).map_err(Error::at(parent, "open"))?;
         let mut data = Data::new(0, seed);
         // The extra bytes are for the alignment.
         let mut buffer = vec![0; BUFFER_BYTES + ALIGN_BYTES];
@@ -103,7 +104,7 @@ impl Calls {
                 Start::Written => self.put(number, 0, file.spec.bytes, u64::MAX)?,
             }
             if let Some(open) = &self.files[number].open {
-                open.sync_all().map_err(|error| self.failed(number, "fsync", &error))?;
+                open.sync_all().map_err(self.failed(number, "fsync"))?;
             }
         }
         self.folder.sync_all().ok();
@@ -143,14 +144,13 @@ impl Calls {
                 of.open = None;
                 of.end = 0;
                 self.counts.names += 1;
-                std::fs::remove_file(&of.path)
-                    .map_err(|error| failed(&of.path, "unlink", &error))?;
+                std::fs::remove_file(&of.path).map_err(Error::at(&of.path, "unlink"))?;
             }
             Step::Truncate { file, bytes } => {
                 let number = self.number(file);
                 let bytes = bytes.unwrap_or(self.files[number].end);
                 let cut = self.file(number)?.set_len(bytes);
-                cut.map_err(|error| self.failed(number, "ftruncate", &error))?;
+                cut.map_err(self.failed(number, "ftruncate"))?;
                 let end = &mut self.files[number].end;
                 *end = (*end).min(bytes);
             }
@@ -221,7 +221,7 @@ impl Calls {
                 true => write_dropping(open, part, at),
                 false => open.write_all_at(part, at),
             };
-            written.map_err(|error| failed(&of.path, "write", &error))?;
+            written.map_err(Error::at(&of.path, "write"))?;
             self.counts.writes += 1;
             self.counts.written_bytes += length as u64;
             at += length as u64;
@@ -233,7 +233,7 @@ impl Calls {
         let number = self.number(file);
         let began = Instant::now();
         // W2: a failed flush ends the run.
-        flush(self.file(number)?).map_err(|error| self.failed(number, "flush", &error))?;
+        flush(self.file(number)?).map_err(self.failed(number, "flush"))?;
         self.flushes_ns.saturating_record(began.elapsed().as_nanos() as u64);
         self.counts.flushes += 1;
         Ok(())
@@ -244,20 +244,19 @@ impl Calls {
         // SAFETY: the descriptor is open, and the call touches no memory.
         match unsafe { libc::sync_file_range(fd, 0, 0, libc::SYNC_FILE_RANGE_WRITE) } {
             0 => Ok(()),
-            _ => Err(self.failed(number, "sync_file_range", &io::Error::last_os_error())),
+            _ => Err(self.failed(number, "sync_file_range")(io::Error::last_os_error())),
         }
     }
 
     fn flush_folder(&mut self, flush: fn(&File) -> io::Result<()>) -> Result<(), Error> {
         self.counts.flushes += 1;
-        flush(&self.folder)
-            .map_err(|error| failed(&self.files[0].path, "fsync of its folder", &error))
+        flush(&self.folder).map_err(Error::at(&self.files[0].path, "fsync of its folder"))
     }
 
     fn rename(&mut self, file: &str, to: &str) -> Result<(), Error> {
         let (from, to) = (self.number(file), self.number(to));
         let (old, new) = (self.files[from].path.clone(), self.files[to].path.clone());
-        std::fs::rename(&old, &new).map_err(|error| failed(&old, "rename", &error))?;
+        std::fs::rename(&old, &new).map_err(Error::at(&old, "rename"))?;
         self.counts.names += 1;
         // The handle follows its file.
         self.files[to].open = self.files[from].open.take();
@@ -271,7 +270,7 @@ impl Calls {
         match fallocate(open, flags, 0, self.files[number].spec.bytes) {
             // As programs do if the file system lacks this call.
             Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
-            done => done.map_err(|errno| self.failed(number, "fallocate", &errno.into())),
+            done => done.map_err(self.failed(number, "fallocate")),
         }
     }
 
@@ -287,7 +286,7 @@ impl Calls {
             let length = (bytes - at).min(most);
             let part = &zeros[begin..begin + length as usize];
             let written = self.file(number)?.write_all_at(part, at);
-            written.map_err(|error| self.failed(number, "write", &error))?;
+            written.map_err(self.failed(number, "write"))?;
             self.counts.writes += 1;
             self.counts.written_bytes += length;
             at += length;
@@ -304,8 +303,8 @@ impl Calls {
         of.open.as_ref().ok_or_else(|| not_open(&of.path))
     }
 
-    fn failed(&self, number: usize, what: &str, error: &io::Error) -> Error {
-        failed(&self.files[number].path, what, error)
+    fn failed<E: Display>(&self, number: usize, what: &str) -> impl Fn(E) -> Error {
+        Error::at(&self.files[number].path, what)
     }
 }
 
@@ -315,10 +314,7 @@ fn open(spec: &FileSpec, path: &Path) -> Result<File, Error> {
     flags.set(OFlags::DSYNC, spec.dsync);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    options
-        .custom_flags(flags.bits() as i32)
-        .open(path)
-        .map_err(|error| failed(path, "open", &error))
+    options.custom_flags(flags.bits() as i32).open(path).map_err(Error::at(path, "open"))
 }
 
 /// Writes whole, and drops the pages once they are written.
@@ -334,8 +330,4 @@ fn write_dropping(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
 
 fn not_open(path: &Path) -> Error {
     Error::Failed(format!("{}: a step uses it while it is closed", path.display()))
-}
-
-fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
-    Error::Failed(format!("{}: {what}: {error}", path.display()))
 }

@@ -34,16 +34,7 @@ pub enum RankFiles {
     Strided,
 }
 
-impl RankFiles {
-    /// The word, as a result and the command line have it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RankFiles::PerRank => "per-rank",
-            RankFiles::Segments => "segments",
-            RankFiles::Strided => "strided",
-        }
-    }
-}
+crate::words::word!(RankFiles);
 
 /// A node, and its clock.
 #[skip_serializing_none]

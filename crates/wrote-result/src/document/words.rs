@@ -1,8 +1,7 @@
 //! The keys of a document with a fixed set of values.
 
+use crate::words::word;
 use schemars::JsonSchema;
-use serde::de::IntoDeserializer;
-use serde::de::value::{Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 use std::fmt;
@@ -198,26 +197,6 @@ impl From<&str> for Ioengine {
     fn from(word: &str) -> Ioengine {
         word.parse().unwrap_or_else(|_| Ioengine::Other(word.into()))
     }
-}
-
-/// Prints and parses a word as JSON has it.
-macro_rules! word {
-    ($($name:ident),*) => {$(
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.serialize(f)
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = Error;
-
-            fn from_str(word: &str) -> Result<$name, Error> {
-                let word: StrDeserializer<'_, Error> = word.into_deserializer();
-                $name::deserialize(word)
-            }
-        }
-    )*};
 }
 
 word!(CrashLeaves, Blocks, SourceCache, Ioengine, Process, Direction);

@@ -8,7 +8,7 @@ use crate::intake::Intake;
 use crate::limits::{Reason, Refusal};
 use compressed::{Filled, Inflating, is_compressed, is_stream};
 use memchr::{memchr, memchr2};
-use std::str::FromStr;
+use wrote_result::words;
 
 /// The most digits of a count: more than any message length has.
 pub(super) const DIGITS_MAX: usize = 9;
@@ -33,44 +33,23 @@ const TRAILER_BYTES_MAX: usize = 2;
 /// The longest request line that HTTP servers accept.
 const REQUEST_LINE_BYTES_MAX: usize = 8192;
 
-/// The framing of messages on a stream. Messages are never acknowledged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Frame {
-    /// Detected for each message (RFC 6587, section 3.4): an octet count followed by `<`, as in
-    /// every syslog message, or else a line, which NUL ends too.
-    #[default]
-    Auto,
-    /// Each message ends with LF or CRLF.
-    Lines,
-    /// Decimal digits and a space, then that many octets (RFC 6587, RFC 5425). One LF, CRLF or NUL
-    /// at the end of a message is removed, because some senders count it.
-    Octets,
-    /// Each message ends with NUL, as from Python's `SysLogHandler`.
-    Nul,
-    /// A big-endian length of four bytes, then that many bytes.
-    U32,
-}
-
-impl Frame {
-    /// Returns the name used in URLs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Frame::Auto => "auto",
-            Frame::Lines => "lines",
-            Frame::Octets => "octets",
-            Frame::Nul => "nul",
-            Frame::U32 => "u32",
-        }
-    }
-}
-
-impl FromStr for Frame {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Frame, String> {
-        let frames = [Frame::Auto, Frame::Lines, Frame::Octets, Frame::Nul, Frame::U32];
-        let found = frames.into_iter().find(|frame| frame.as_str() == word);
-        found.ok_or_else(|| format!("frame={word} is none of auto, lines, octets, nul, u32"))
+words! {
+    /// The framing of messages on a stream. Messages are never acknowledged.
+    #[derive(Default)]
+    pub enum Frame {
+        /// Detected for each message (RFC 6587, section 3.4): an octet count followed by `<`, as in
+        /// every syslog message, or else a line, which NUL ends too.
+        #[default]
+        Auto = "auto",
+        /// Each message ends with LF or CRLF.
+        Lines = "lines",
+        /// Decimal digits and a space, then that many octets (RFC 6587, RFC 5425). One LF, CRLF or
+        /// NUL at the end of a message is removed, because some senders count it.
+        Octets = "octets",
+        /// Each message ends with NUL, as from Python's `SysLogHandler`.
+        Nul = "nul",
+        /// A big-endian length of four bytes, then that many bytes.
+        U32 = "u32",
     }
 }
 

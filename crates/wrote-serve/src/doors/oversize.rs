@@ -1,45 +1,23 @@
 //! Handles messages over the size limit.
 
-use std::str::FromStr;
+use wrote_result::words;
 
 /// The most bytes that are skipped. A larger count is considered wrong.
 pub(super) const PASSED_BYTES_MAX: usize = 64 << 20;
 
-/// The treatment of a message over the size limit. Each such message is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Oversize {
-    /// Keeps the start, as rsyslog does by default.
-    #[default]
-    Truncate,
-    /// Splits it into messages of the maximum length.
-    Split,
-    /// Drops the message.
-    Skip,
-    /// Ends the connection.
-    Refuse,
-}
-
-impl Oversize {
-    pub(super) const ALL: [Oversize; 4] =
-        [Oversize::Truncate, Oversize::Split, Oversize::Skip, Oversize::Refuse];
-
-    /// Returns the name used in URLs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Oversize::Truncate => "truncate",
-            Oversize::Split => "split",
-            Oversize::Skip => "skip",
-            Oversize::Refuse => "refuse",
-        }
-    }
-}
-
-impl FromStr for Oversize {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Oversize, String> {
-        let found = Oversize::ALL.into_iter().find(|oversize| oversize.as_str() == word);
-        found.ok_or_else(|| format!("oversize={word} is none of truncate, split, skip, refuse"))
+words! {
+    /// The treatment of a message over the size limit. Each such message is counted.
+    #[derive(Default)]
+    pub enum Oversize {
+        /// Keeps the start, as rsyslog does by default.
+        #[default]
+        Truncate = "truncate",
+        /// Splits it into messages of the maximum length.
+        Split = "split",
+        /// Drops the message.
+        Skip = "skip",
+        /// Ends the connection.
+        Refuse = "refuse",
     }
 }
 

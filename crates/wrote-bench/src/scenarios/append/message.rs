@@ -3,9 +3,9 @@
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::ops::Range;
-use wrote_result::Error;
 #[cfg(feature = "cli")]
 use wrote_result::units;
+use wrote_result::{Error, words};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// The first bytes of a stamp. All bytes of a stamp are 128 or above, and none of a message is 0 or
@@ -196,24 +196,16 @@ pub struct Append {
     pub append_as: AppendAs,
 }
 
-/// The kind of a log's producers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
-pub enum AppendAs {
-    /// Threads that block
-    #[default]
-    Threads,
-    /// Tasks of tokio's runtime of several threads
-    Tasks,
-}
-
-impl AppendAs {
-    /// Returns the name used in results.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            AppendAs::Threads => "threads",
-            AppendAs::Tasks => "tasks",
-        }
+words! {
+    /// The kind of a log's producers.
+    #[derive(Default)]
+    #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+    pub enum AppendAs {
+        /// Threads that block
+        #[default]
+        Threads = "threads",
+        /// Tasks of tokio's runtime of several threads
+        Tasks = "tasks",
     }
 }
 

@@ -212,7 +212,7 @@ impl<'a> Files<'a> {
         mut messages: Vec<Messages>,
         effective: Settings,
     ) -> Result<OneRun, Error> {
-        let failed = |error| Error::Failed(format!("{}: create: {error}", self.file.display()));
+        let failed = Error::at(&self.file, "create");
         let file = File::create_new(&self.file).map_err(failed)?;
         let messages = messages.pop().expect("these ways have one producer");
         let runtime = runtime()?;
@@ -264,7 +264,7 @@ impl<'a> Files<'a> {
     }
 
     fn check_file(&self, mut check: Check) -> Result<Records, Error> {
-        let failed = |error| Error::Failed(format!("{}: read: {error}", self.file.display()));
+        let failed = Error::at(&self.file, "read");
         let mut file = File::open(&self.file).map_err(failed)?;
         let max_bytes = self.plan.sizes.max_bytes as usize;
         walk(&mut file, max_bytes, &mut check, self.site.stop).map_err(failed)?;

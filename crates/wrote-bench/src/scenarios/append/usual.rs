@@ -65,10 +65,10 @@ async fn in_a_loop(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     while let Some(message) = messages.next() {
         stop.check()?;
         let began = arrivals.wait(message.len(), stop).unwrap_or_else(Instant::now);
-        file.write_all(message).await.map_err(failed(path))?;
+        file.write_all(message).await.map_err(Error::at(path, "write"))?;
         record(&mut latencies, began.elapsed());
     }
-    file.flush().await.map_err(failed(path))?;
+    file.flush().await.map_err(Error::at(path, "write"))?;
     Ok(latencies)
 }
 
@@ -90,9 +90,9 @@ async fn mutex(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     });
     let mut latencies = histogram();
     for task in tasks {
-        record(&mut latencies, task.await.map_err(panicked)?.map_err(failed(path))?);
+        record(&mut latencies, task.await.map_err(panicked)?.map_err(Error::at(path, "write"))?);
     }
-    file.lock().await.flush().await.map_err(failed(path))?;
+    file.lock().await.flush().await.map_err(Error::at(path, "write"))?;
     Ok(latencies)
 }
 
@@ -105,11 +105,11 @@ async fn tokio_mpsc(task: Task<'_>) -> Result<Histogram<u64>, Error> {
         let mut latencies = histogram();
         while let Some(sent) = receiver.recv().await {
             if !writers_stop.is_requested() {
-                file.write_all(&sent.bytes).await.map_err(failed(&path))?;
+                file.write_all(&sent.bytes).await.map_err(Error::at(&path, "write"))?;
                 record(&mut latencies, sent.began.elapsed());
             }
         }
-        file.flush().await.map_err(failed(&path))?;
+        file.flush().await.map_err(Error::at(&path, "write"))?;
         Ok(latencies)
     });
     each(messages, arrivals, stop, |bytes, due| {
@@ -130,7 +130,7 @@ async fn flume_bufwriter(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     let writer = std::thread::spawn(move || {
         let mut file = BufWriter::new(file);
         let latencies = write_all(&receiver, &mut file, &path, &stop)?;
-        file.flush().map_err(failed(&path))?;
+        file.flush().map_err(Error::at(&path, "write"))?;
         Ok(latencies)
     });
     send_all(task.messages, task.arrivals, task.stop, sender);
@@ -147,7 +147,7 @@ async fn flume_writers(task: Task<'_>, opened: Opened) -> Result<Histogram<u64>,
             Opened::Once => task.file.try_clone(),
             Opened::Each => File::options().write(true).open(&path),
         };
-        let mut file = file.map_err(failed(&path))?;
+        let mut file = file.map_err(Error::at(&path, "write"))?;
         writers.push(std::thread::spawn(move || write_all(&receiver, &mut file, &path, &stop)));
     }
     drop(receiver);
@@ -168,7 +168,7 @@ async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     let writer = std::thread::spawn(move || {
         for asked in receiver {
             if !writers_stop.is_requested() {
-                file.write_all(&asked.bytes).map_err(failed(&path))?;
+                file.write_all(&asked.bytes).map_err(Error::at(&path, "write"))?;
             }
             let _ = asked.written.send(());
         }
@@ -231,7 +231,7 @@ fn write_all(
     let mut latencies = histogram();
     for sent in receiver {
         if !stop.is_requested() {
-            file.write_all(&sent.bytes).map_err(failed(path))?;
+            file.write_all(&sent.bytes).map_err(Error::at(path, "write"))?;
             record(&mut latencies, sent.began.elapsed());
         }
     }
@@ -240,10 +240,6 @@ fn write_all(
 
 pub(super) fn record(latencies: &mut Histogram<u64>, latency: Duration) {
     latencies.saturating_record(latency.as_nanos().clamp(1, u64::MAX.into()) as u64);
-}
-
-fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
-    move |error| Error::Failed(format!("{}: write: {error}", path.display()))
 }
 
 fn panicked(error: tokio::task::JoinError) -> Error {

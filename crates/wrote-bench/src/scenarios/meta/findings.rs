@@ -73,7 +73,7 @@ fn discard_at_removal(evidence: &Evidence) -> Option<Finding> {
 }
 
 fn is_of_meta(row: &Row, kind: Kind) -> bool {
-    row.name.starts_with(NAME) && row.settings.asked.rw == kind.word()
+    row.name.starts_with(NAME) && row.settings.asked.rw == kind.as_str()
 }
 
 /// Finds rows in which each run is slower than the one before, and the last by far.

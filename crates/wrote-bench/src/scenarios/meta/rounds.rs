@@ -225,7 +225,7 @@ impl Folder {
             // Only the rank that created a shared folder knows that it did.
             match fs::create_dir(&path) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                    return Err(failed(&path, "mkdir", &error));
+                    return Err(Error::at(&path, "mkdir")(error));
                 }
                 _ => plan.folders.push(path.clone()),
             }
@@ -285,14 +285,14 @@ impl Folder {
             let path = self.file(number);
             let file = File::options().write(true).create(true).truncate(false).open(&path);
             let made = file.and_then(|mut file| file.write_all(data));
-            made.map_err(|error| failed(&path, "write", &error))
+            made.map_err(Error::at(&path, "write"))
         })
     }
 
     /// Writes everything to the device (M9).
     fn settle(&self) -> Result<(), Error> {
-        let folder = File::open(&self.path).map_err(|error| failed(&self.path, "open", &error))?;
-        syncfs(&folder).map_err(|errno| failed(&self.path, "syncfs", &errno.into()))
+        let folder = File::open(&self.path).map_err(Error::at(&self.path, "open"))?;
+        syncfs(&folder).map_err(Error::at(&self.path, "syncfs"))
     }
 
     /// Drops the files' pages (M9).
@@ -300,7 +300,7 @@ impl Folder {
         let mut cache = SourceCache::Dropped;
         for number in 0..files {
             let path = self.file(number);
-            let file = File::open(&path).map_err(|error| failed(&path, "open", &error))?;
+            let file = File::open(&path).map_err(Error::at(&path, "open"))?;
             if fadvise(&file, 0, None, Advice::DontNeed).is_err() {
                 cache = SourceCache::Warm;
             }
@@ -318,7 +318,7 @@ impl Folder {
             Rename => fs::rename(&path, self.renamed(number)),
             Unlink => fs::remove_file(&path),
         };
-        done.map_err(|error| failed(&path, kind.word(), &error))
+        done.map_err(Error::at(&path, kind.as_str()))
     }
 
     /// Renames the files back to their first names.
@@ -326,7 +326,7 @@ impl Folder {
         (0..files).try_for_each(|number| {
             match fs::rename(self.renamed(number), self.file(number)) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
-                    Err(failed(&self.renamed(number), "rename", &error))
+                    Err(Error::at(&self.renamed(number), "rename")(error))
                 }
                 _ => Ok(()),
             }
@@ -339,7 +339,7 @@ impl Folder {
             for path in [self.file(number), self.renamed(number)] {
                 match fs::remove_file(&path) {
                     Err(error) if error.kind() != ErrorKind::NotFound => {
-                        return Err(failed(&path, "unlink", &error));
+                        return Err(Error::at(&path, "unlink")(error));
                     }
                     _ => {}
                 }
@@ -356,8 +356,4 @@ fn read(path: &Path) -> io::Result<()> {
 
 fn whose(site: &Site, rank: u32) -> String {
     if site.peers.are_many() { format!("-rank{rank}") } else { String::new() }
-}
-
-fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
-    Error::Failed(format!("{}: {what}: {error}", path.display()))
 }

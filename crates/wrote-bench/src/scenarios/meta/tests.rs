@@ -170,7 +170,7 @@ fn all_creations_are_over_before_the_first_removal_and_every_second_round_is_bac
     // M8
     let plan = planned(&asked(&["meta/own"]), pace(20e-6));
     let order: Vec<(u32, &str)> =
-        plan.order(2).iter().map(|turn| (turn.round, plan.ways[turn.row].kind.word())).collect();
+        plan.order(2).iter().map(|turn| (turn.round, plan.ways[turn.row].kind.as_str())).collect();
     let first = ["create", "stat", "open", "read", "rename"].map(|word| (0, word));
     let second = ["rename", "read", "open", "stat", "create"].map(|word| (1, word));
     assert_eq!(order[..5], first);

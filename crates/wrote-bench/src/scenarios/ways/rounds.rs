@@ -135,10 +135,10 @@ struct Files<'a> {
 
 /// Writes the source: random, durable bytes.
 fn make_source(bytes: u64, input: &Path, site: &Site) -> Result<(), Error> {
-    let made = |error| Error::Failed(format!("{}: create: {error}", input.display()));
+    let made = Error::at(input, "create");
     let file = File::options().read(true).write(true).create_new(true).open(input).map_err(made)?;
     lay_out(input, &file, 0..bytes, site.stop)?;
-    file.sync_all().map_err(|error| Error::Failed(format!("{}: fsync: {error}", input.display())))
+    file.sync_all().map_err(Error::at(input, "fsync"))
 }
 
 impl Files<'_> {
@@ -219,7 +219,7 @@ impl Files<'_> {
 
 /// Reads the first `bytes` of a file into memory.
 fn read_whole(path: &Path, bytes: u64) -> Result<Vec<u8>, Error> {
-    let failed = |error| Error::Failed(format!("{}: read: {error}", path.display()));
+    let failed = Error::at(path, "read");
     let mut whole = Vec::with_capacity(bytes as usize);
     let file = File::open(path).map_err(failed)?;
     file.take(bytes).read_to_end(&mut whole).map_err(failed)?;

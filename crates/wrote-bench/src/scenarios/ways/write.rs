@@ -1,8 +1,8 @@
 //! Common ways of writing a file in Rust.
 
 use super::Kind;
+use std::fmt::Display;
 use std::fs::File;
-use std::io;
 use std::io::{BufWriter, Read, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -27,27 +27,27 @@ impl Task<'_> {
         self.bytes.chunks(bytes as usize)
     }
 
-    /// Returns the error for one of the files.
-    pub(super) fn failed(&self, what: &str, error: &io::Error) -> Error {
-        Error::Failed(format!("{}: {what}: {error}", self.output.display()))
+    /// Returns what makes the error of a call on the output.
+    fn failed<E: Display>(&self, what: &str) -> impl Fn(E) -> Error + Copy {
+        Error::at(self.output, what)
     }
 
     fn create(&self) -> Result<File, Error> {
         // Every way creates its file like `File::create`; W7: an existing file belongs to another
         // program.
-        File::create_new(self.output).map_err(|error| self.failed("create", &error))
+        File::create_new(self.output).map_err(self.failed("create"))
     }
 
     /// Flushes the file and its folder: otherwise a new file may be gone after power loss.
     fn sync(&self, file: &File) -> Result<(), Error> {
-        file.sync_all().map_err(|error| self.failed("fsync", &error))?;
+        file.sync_all().map_err(self.failed("fsync"))?;
         self.sync_name()
     }
 
     pub(super) fn sync_name(&self) -> Result<(), Error> {
         let folder = self.output.parent().expect("a file of the scratch folder");
         let synced = File::open(folder).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| self.failed("fsync of its folder", &error))
+        synced.map_err(self.failed("fsync of its folder"))
     }
 }
 
@@ -55,13 +55,12 @@ impl Task<'_> {
 pub(super) fn write(kind: Kind, task: &Task) -> Result<(), Error> {
     let result = match kind {
         Kind::FsWrite => {
-            return std::fs::write(task.output, task.bytes)
-                .map_err(|error| task.failed("write", &error));
+            return std::fs::write(task.output, task.bytes).map_err(task.failed("write"));
         }
         Kind::WriteAll => pieces(task, task.create()?, task.size_bytes.max(1)),
         Kind::BufWriter(bytes) => {
             pieces(task, BufWriter::new(task.create()?), bytes).and_then(|writer| {
-                writer.into_inner().map_err(|error| task.failed("write", error.error()))
+                writer.into_inner().map_err(|error| task.failed("write")(error.error()))
             })
         }
         Kind::Chunks(bytes) => pieces(task, task.create()?, bytes),
@@ -75,13 +74,13 @@ pub(super) fn write(kind: Kind, task: &Task) -> Result<(), Error> {
 fn pieces<W: Write>(task: &Task, mut writer: W, bytes: u64) -> Result<W, Error> {
     for piece in task.pieces(bytes) {
         task.stop.check()?;
-        writer.write_all(piece).map_err(|error| task.failed("write", &error))?;
+        writer.write_all(piece).map_err(task.failed("write"))?;
     }
     Ok(writer)
 }
 
 fn stream(task: &Task, bytes: u64) -> Result<File, Error> {
-    let read = |error| Error::Failed(format!("{}: read: {error}", task.input.display()));
+    let read = Error::at(task.input, "read");
     let mut input = File::open(task.input).map_err(read)?;
     let mut output = task.create()?;
     let mut buffer = vec![0; bytes as usize];
@@ -91,7 +90,7 @@ fn stream(task: &Task, bytes: u64) -> Result<File, Error> {
         if count == 0 {
             return Ok(output);
         }
-        output.write_all(&buffer[..count]).map_err(|error| task.failed("write", &error))?;
+        output.write_all(&buffer[..count]).map_err(task.failed("write"))?;
     }
 }
 
@@ -102,7 +101,7 @@ fn constant(task: &Task, bytes: u64) -> Result<File, Error> {
     while left_bytes > 0 {
         task.stop.check()?;
         let count = left_bytes.min(bytes);
-        output.write_all(&block[..count as usize]).map_err(|error| task.failed("write", &error))?;
+        output.write_all(&block[..count as usize]).map_err(task.failed("write"))?;
         left_bytes -= count;
     }
     Ok(output)
@@ -136,7 +135,7 @@ pub(super) fn writer(task: &Task, bytes: u64) -> Result<Done, Error> {
     let mut writer = Writer::create(task.output)?;
     for piece in task.pieces(bytes) {
         task.stop.check()?;
-        writer.write_all(piece).map_err(|error| task.failed("write", &error))?;
+        writer.write_all(piece).map_err(task.failed("write"))?;
     }
     let written = writer.finish()?;
     Ok(Done { effective: written.effective, direct: written.direct })
