@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use wrote_jobs::peers::Peers;
-use wrote_report::{Content, Named, Screen, write_html};
+use wrote_report::{Content, Format, Named, Screen, write_html};
 use wrote_result::Error;
 
 /// Writes clap's text to standard output, with its styles where the screen shows them.
@@ -127,27 +127,35 @@ impl ResultFiles {
         ResultFiles { is_beside_output: true, ..self }
     }
 
-    /// Writes a result as text by `write`, and as a page if requested. `name` is the name of the
-    /// document that can be saved from the page.
+    /// Writes a document as text, and as a page if requested. `name` is the name of the document
+    /// that can be saved from the page.
     ///
     /// # Errors
     ///
     /// As [`deliver`] and [`ResultFile::write`].
-    pub fn deliver(
+    pub fn deliver(self, name: &str, content: Content, format: Format) -> Result<(), Error> {
+        self.deliver_as(name, content, |content, screen, out| content.write(format, screen, out))
+    }
+
+    /// Writes the text by `write`, and the page.
+    ///
+    /// # Errors
+    ///
+    /// As [`deliver`] and [`ResultFile::write`].
+    pub fn deliver_as(
         self,
         name: &str,
-        content: impl FnOnce() -> Content,
-        write: impl FnOnce(Screen, &mut dyn Write) -> io::Result<()>,
+        content: Content,
+        write: impl FnOnce(&Content, Screen, &mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Error> {
-        let page = self.page;
+        let text = |screen, out: &mut dyn Write| write(&content, screen, out);
         match (self.text, self.is_beside_output) {
-            (None, true) => to_stderr(|out| write(stderr_screen(), out))?,
-            (text, _) => deliver(text, write)?,
+            (None, true) => to_stderr(|out| text(stderr_screen(), out))?,
+            (file, _) => deliver(file, text)?,
         }
-        match page {
+        match self.page {
             Some(page) => {
-                let document = Named { name: name.into(), content: content() };
-                page.write(|out| write_html(&[document], out))
+                page.write(|out| write_html(&[Named { name: name.into(), content }], out))
             }
             None => Ok(()),
         }

@@ -1,6 +1,6 @@
 //! A comparison as text: the lines of all formats, and one file per format.
 
-mod csv;
+pub mod csv;
 mod picture;
 
 pub use picture::class;
@@ -13,9 +13,7 @@ use crate::table::Table;
 use crate::table::{Column, Keep};
 use crate::text::gathered;
 use crate::tree::{Block, Note, On, Role, Section, Style};
-use crate::{Format, Screen, markdown, screen, write_json};
 use itertools::Itertools;
-use std::io::{self, Write};
 use wrote_result::compare::{
     Because, Change, Comparison, Difference, Measure, NotCompared, RowComparison, Side, Verdict,
     shown,
@@ -34,26 +32,9 @@ pub const WARNINGS: &str = "Warnings";
 /// A line names at most this many rows, and counts the rest.
 const NAMES_MAX: usize = 4;
 
-/// Writes a comparison, ending with a line feed.
-///
-/// # Errors
-///
-/// The errors of `out`.
-pub fn write_comparison(
-    comparison: &Comparison,
-    format: Format,
-    screen: Screen,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    match format {
-        Format::Table => screen::write(&sections(comparison), screen, out),
-        Format::Json => write_json(comparison, out),
-        Format::Csv => csv::write(comparison, out),
-        Format::Markdown => {
-            let title = format!("{} against {}", comparison.new.name, comparison.old.name);
-            markdown::write(&title, &sections(comparison), out)
-        }
-    }
+/// The title of Markdown.
+pub fn title(comparison: &Comparison) -> String {
+    format!("{} against {}", comparison.new.name, comparison.old.name)
 }
 
 /// Returns the sections of a comparison.

@@ -1,40 +1,29 @@
 //! The report of an examination.
 
 use crate::paint::Tone;
+use crate::target;
 use crate::tree::{Block, Note, On, Remark, Remarks, Role, Section, Style, Weight};
-use crate::{Format, Screen, markdown, screen, target, write_json};
 use itertools::Itertools;
-use std::io::{self, Write};
 use wrote_result::doctor::{Change, Check, Examination, State};
 
-/// Writes an examination, ending with a line feed. `all` writes fine checks at length too. An
-/// examination has no CSV: it is written as a table.
-///
-/// # Errors
-///
-/// The errors of `out`.
-pub fn write_examination(
-    examination: &Examination,
-    format: Format,
-    all: bool,
-    screen: Screen,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+/// The title of Markdown.
+pub fn title(examination: &Examination) -> String {
+    format!("wrote doctor {}", examination.target.path)
+}
+
+/// Returns the sections of a screen, which shows the end of a long text: the most important part
+/// comes last.
+pub fn on_screen(examination: &Examination, all: bool) -> Vec<Section<'_>> {
     let mut sections = sections(examination, all);
-    match format {
-        Format::Table | Format::Csv => {
-            // A screen shows the end of a long text, so the most important part comes last.
-            sections[1..=CHAPTERS.len()].reverse();
-            screen::write(&sections, screen, out)
-        }
-        Format::Markdown => {
-            // Markdown begins with the answer.
-            sections[1..=CHAPTERS.len() + 1].rotate_right(1);
-            let title = format!("wrote doctor {}", examination.target.path);
-            markdown::write(&title, &sections, out)
-        }
-        Format::Json => write_json(examination, out),
-    }
+    sections[1..=CHAPTERS.len()].reverse();
+    sections
+}
+
+/// Returns the sections of Markdown, which begins with the answer.
+pub fn on_paper(examination: &Examination, all: bool) -> Vec<Section<'_>> {
+    let mut sections = sections(examination, all);
+    sections[1..=CHAPTERS.len() + 1].rotate_right(1);
+    sections
 }
 
 /// Returns the sections of an examination. `all` has fine checks at length too.
@@ -68,7 +57,7 @@ fn remark(check: &Check) -> Remark {
     let change = check.change.as_ref();
     Remark {
         weight: Weight::Check(check.state),
-        id: title(check),
+        id: name(check),
         chapter: String::new(),
         text: check.text.clone(),
         facts: owned(facts(check)),
@@ -107,7 +96,7 @@ pub fn summary(examination: &Examination) -> String {
 }
 
 /// The check's name, with its device: `scheduler of vda`.
-fn title(check: &Check) -> String {
+fn name(check: &Check) -> String {
     match &check.device {
         Some(device) => format!("{} of {device}", check.id),
         None => check.id.clone(),
@@ -139,6 +128,7 @@ fn facts_after(change: &Change) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Content, Format, Screen};
     use unicode_width::UnicodeWidthStr;
     use wrote_result::doctor::{Evidence, SCHEMA};
     use wrote_result::document::{Host, Target};
@@ -196,10 +186,7 @@ mod tests {
 
     #[test]
     fn commands_are_code_and_everything_else_is_plain() {
-        let mut text = Vec::new();
-        let screen = Screen { width: 80, colour: false, unicode: false };
-        write_examination(&sample(), Format::Markdown, false, screen, &mut text).unwrap();
-        let text = String::from_utf8(text).unwrap();
+        let text = text(Format::Markdown, false);
         assert!(
             text.contains("  - command: `echo none > /sys/block/vda/queue/scheduler`\n"),
             "{text}"
@@ -210,16 +197,18 @@ mod tests {
         assert!(!text.contains('\u{1b}'), "{text}");
     }
 
-    fn text(all: bool) -> String {
+    fn text(format: Format, all: bool) -> String {
         let screen = Screen { width: 80, colour: false, unicode: false };
         let mut text = Vec::new();
-        write_examination(&sample(), Format::Table, all, screen, &mut text).unwrap();
+        Content::Examination { of: Box::new(sample()), all }
+            .write(format, screen, &mut text)
+            .unwrap();
         String::from_utf8(text).unwrap()
     }
 
     #[test]
     fn the_worst_comes_last_with_its_command_on_a_line_of_its_own() {
-        let text = text(false);
+        let text = text(Format::Table, false);
         let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
         assert!(place("! mount-barrier") > place("- scheduler of vda"), "{text}");
         assert!(place("- scheduler of vda") > place("? queue"), "{text}");
@@ -234,7 +223,7 @@ mod tests {
 
     #[test]
     fn what_is_fine_is_told_at_length_only_when_asked_for() {
-        let (short, long) = (text(false), text(true));
+        let (short, long) = (text(Format::Table, false), text(Format::Table, true));
         assert!(!short.contains("+ space") && short.contains("  space (--all"), "{short}");
         let check = long.split("+ space").nth(1).unwrap();
         assert!(check.split("  ? ").next().unwrap().contains("found"), "{long}");
@@ -242,6 +231,10 @@ mod tests {
 
     #[test]
     fn prose_keeps_to_the_width_of_the_screen() {
-        assert!(text(true).lines().all(|line| line.width() <= 80), "{}", text(true));
+        assert!(
+            text(Format::Table, true).lines().all(|line| line.width() <= 80),
+            "{}",
+            text(Format::Table, true)
+        );
     }
 }

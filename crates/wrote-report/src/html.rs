@@ -12,29 +12,11 @@ mod result;
 mod several;
 mod trace;
 
+use crate::Content;
 use crate::tree::{Block, Role};
 use page::{Article, Page};
 use std::collections::HashMap;
 use std::io::{self, Write};
-use wrote_result::compare::Comparison;
-use wrote_result::doctor::Examination;
-use wrote_result::document::Document;
-use wrote_result::trace::Trace;
-
-/// A document that a page shows.
-#[derive(Clone, Debug)]
-pub enum Content {
-    /// A result of benchmarks or jobs, `wrote.result/1`.
-    Result(Box<Document>),
-    /// A comparison of two results, `wrote.compare/1`.
-    Comparison(Box<Comparison>),
-    /// A comparison of languages, `wrote.langs/1`.
-    Langs(Box<wrote_result::langs::Document>),
-    /// An examination of the doctor, `wrote.doctor/1`.
-    Examination(Box<Examination>),
-    /// A traced program, `wrote.trace/1`.
-    Trace(Box<Trace>),
-}
 
 /// A document with its name.
 #[derive(Clone, Debug)]
@@ -85,7 +67,7 @@ fn article(document: &Named) -> Article<'_> {
         Content::Result(result) => result::article(result, name),
         Content::Comparison(comparison) => comparison::article(comparison, name),
         Content::Langs(langs) => langs::article(langs, name),
-        Content::Examination(examination) => examination::article(examination, name),
+        Content::Examination { of, .. } => examination::article(of, name),
         Content::Trace(trace) => trace::article(trace, name),
     };
     article.sections.retain(|section| section.role != Role::Foot);

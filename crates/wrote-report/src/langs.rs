@@ -1,12 +1,13 @@
 //! A comparison of languages as text: the lines of all formats, and one file per format.
 
 mod chart;
-mod csv;
+pub mod csv;
 mod figures;
 mod picture;
 
 use chart::{Cell, Chart, Line, Who};
 
+use crate::Screen;
 use crate::figures::spread;
 use crate::page::{Page, made};
 use crate::paint::{Mark, Tone};
@@ -16,7 +17,6 @@ use crate::table::{Column, Keep};
 use crate::target;
 use crate::text::gathered;
 use crate::tree::{Block, Note, On, Role, Section, Style};
-use crate::{Format, Screen, markdown, screen, write_json};
 use itertools::Itertools;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
@@ -29,26 +29,9 @@ const MISSING: &str = "Not installed";
 /// The title over the languages whose programs could not be built.
 const NOT_BUILT: &str = "Not built";
 
-/// Writes a comparison of languages, ending with a line feed.
-///
-/// # Errors
-///
-/// The errors of `out`.
-pub fn write_langs(
-    document: &Document,
-    format: Format,
-    screen: Screen,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    match format {
-        Format::Table => screen::write(&sections(document), screen, out),
-        Format::Json => write_json(document, out),
-        Format::Csv => csv::write(document, out),
-        Format::Markdown => {
-            let paths = document.places.iter().map(|place| place.target.path.as_str()).join(" ");
-            markdown::write(&format!("wrote langs {paths}"), &sections(document), out)
-        }
-    }
+/// The title of Markdown.
+pub fn title(document: &Document) -> String {
+    format!("wrote langs {}", document.places.iter().map(|place| &place.target.path).join(" "))
 }
 
 /// Returns the sections of a comparison of languages.

@@ -4,9 +4,7 @@ use crate::paint::Tone;
 use crate::remarks::remark;
 use crate::table::{Column, Keep, Table};
 use crate::tree::{Block, Note, Remark, Remarks, Role, Section, Style};
-use crate::{Format, Screen, markdown, screen, write_json};
 use itertools::Itertools;
-use std::io::{self, Write};
 use wrote_result::document::{Severity, Survives};
 use wrote_result::shell::quoted;
 use wrote_result::stats::distinguishable;
@@ -14,33 +12,18 @@ use wrote_result::trace::{End, File, How, Replay, Trace};
 use wrote_result::units;
 
 /// The most files that a screen shows.
-const FILES_MAX: usize = 20;
+pub const FILES_MAX: usize = 20;
 
-/// Writes a traced program, ending with a line feed.
-///
-/// # Errors
-///
-/// The errors of `out`.
-pub fn write_trace(
-    trace: &Trace,
-    format: Format,
-    screen: Screen,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    match format {
-        Format::Json => write_json(trace, out),
-        Format::Csv | Format::Table => screen::write(&sections(trace, FILES_MAX), screen, out),
-        Format::Markdown => {
-            let mut sections = sections(trace, FILES_MAX);
-            // Markdown begins with the answer.
-            sections.rotate_right(1);
-            markdown::write(&title(trace), &sections, out)
-        }
-    }
+/// The title of Markdown.
+pub fn title(trace: &Trace) -> String {
+    format!("wrote trace {}", quoted(&trace.command))
 }
 
-fn title(trace: &Trace) -> String {
-    format!("wrote trace {}", quoted(&trace.command))
+/// Returns the sections of Markdown, which begins with the answer.
+pub fn on_paper(trace: &Trace) -> Vec<Section<'_>> {
+    let mut sections = sections(trace, FILES_MAX);
+    sections.rotate_right(1);
+    sections
 }
 
 /// Returns the sections of a traced program, the answer last. At most `files_max` files are shown,

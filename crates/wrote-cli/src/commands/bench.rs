@@ -9,7 +9,7 @@ use wrote::Survives;
 use wrote_bench::versus::versus;
 use wrote_bench::{Bench, Listed, catalogue};
 use wrote_jobs::peers::Peers;
-use wrote_report::{Content, Screen, write_comparison};
+use wrote_report::{Content, Screen};
 use wrote_result::document::Document;
 use wrote_result::{Error, Stop};
 
@@ -38,10 +38,7 @@ pub(super) fn run(
     let files = ResultFiles::of_first(&arguments.to, peers)?;
     let document = measure(arguments, peers, stop, command)?;
     let Some(files) = files else { return stop.check() };
-    let content = || Content::Result(Box::new(document.clone()));
-    files.deliver("bench.json", content, |screen, out| {
-        wrote_report::write(&document, arguments.format, screen, out)
-    })?;
+    files.deliver("bench.json", Content::Result(Box::new(document)), arguments.format)?;
     // The part measured until then has been shown.
     stop.check()
 }
@@ -66,10 +63,8 @@ fn run_versus(
     let Some(files) = files else { return Ok(()) };
     comparison.old.name = "as given".into();
     comparison.new.name = words.into();
-    let content = || Content::Comparison(Box::new(comparison.clone()));
-    files.deliver("comparison.json", content, |screen, out| {
-        write_comparison(&comparison, arguments.format, screen, out)
-    })
+    let content = Content::Comparison(Box::new(comparison));
+    files.deliver("comparison.json", content, arguments.format)
 }
 
 /// The bar is gone from the screen when this returns.

@@ -6,7 +6,7 @@ use crate::input;
 use crate::output::{self, ResultFiles};
 use std::path::Path;
 use wrote_jobs::import;
-use wrote_report::{Content, write_comparison};
+use wrote_report::Content;
 use wrote_result::compare;
 use wrote_result::compare::{Allowed, compare_allowing};
 use wrote_result::document::Document;
@@ -29,14 +29,12 @@ pub(super) fn run(arguments: &CompareArgs, stop: &Stop) -> Result<(), Error> {
     let mut comparison = compare_allowing(&before, &after, &allowed)?;
     comparison.old.name = old.display().to_string();
     comparison.new.name = new.display().to_string();
-    let content = || Content::Comparison(Box::new(comparison.clone()));
-    files.deliver("comparison.json", content, |screen, out| {
-        write_comparison(&comparison, arguments.format, screen, out)
-    })?;
-    match arguments.fail_if_slower {
+    let judged = match arguments.fail_if_slower {
         Some(share) => compare::fail_if_slower(&comparison, share),
         None => Ok(()),
-    }
+    };
+    let content = Content::Comparison(Box::new(comparison));
+    files.deliver("comparison.json", content, arguments.format).and(judged)
 }
 
 fn read(path: &Path, stop: &Stop) -> Result<Document, Error> {

@@ -3,7 +3,7 @@
 use crate::args::DoctorArgs;
 use crate::output::{self, ResultFiles};
 use wrote_jobs::machine::doctor;
-use wrote_report::{Content, write_examination};
+use wrote_report::Content;
 use wrote_result::Error;
 
 pub(super) fn run(arguments: &DoctorArgs) -> Result<(), Error> {
@@ -12,9 +12,7 @@ pub(super) fn run(arguments: &DoctorArgs) -> Result<(), Error> {
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));
     }
     let files = ResultFiles::of(&arguments.to)?;
-    let examination = doctor::examine(&arguments.path)?;
-    let content = || Content::Examination(Box::new(examination.clone()));
-    files.deliver("doctor.json", content, |screen, out| {
-        write_examination(&examination, arguments.format, arguments.all, screen, out)
-    })
+    let of = Box::new(doctor::examine(&arguments.path)?);
+    let content = Content::Examination { of, all: arguments.all };
+    files.deliver("doctor.json", content, arguments.format)
 }

@@ -33,13 +33,11 @@ pub(super) fn run(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Res
     // Checked before measuring: the work must not end in "exists already".
     let files = ResultFiles::of(&arguments.to)?;
     let document = measure(&request, arguments.quiet, stop)?;
-    let content = || Content::Result(Box::new(document.clone()));
-    files.deliver("fit.json", content, |screen, out| {
-        wrote_report::write(&document, arguments.format, screen, out)
-    })?;
+    let judged = judged(&document, &request.path.display().to_string());
+    files.deliver("fit.json", Content::Result(Box::new(document)), arguments.format)?;
     // The runs until then have been shown.
     stop.check()?;
-    judged(&document, &request.path.display().to_string())
+    judged
 }
 
 /// The bar is gone from the screen when this returns.

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use wrote_bench::Observer;
 use wrote_bench::langs::{self, catalogue};
 use wrote_jobs::peers::Peers;
-use wrote_report::{Content, write_langs, write_languages};
+use wrote_report::{Content, write_languages};
 use wrote_result::langs::{Document, Language, schema};
 use wrote_result::{Error, Stop};
 
@@ -37,10 +37,7 @@ pub(super) fn run(
     let document = measure(arguments, paths, peers, stop, command)?;
     stop.check()?;
     let Some(files) = files else { return Ok(()) };
-    let content = || Content::Langs(Box::new(document.clone()));
-    files.deliver("langs.json", content, |screen, out| {
-        write_langs(&document, arguments.format, screen, out)
-    })
+    files.deliver("langs.json", Content::Langs(Box::new(document)), arguments.format)
 }
 
 /// When this returns, the bar is gone from the screen, and so is a temporary cache.

@@ -54,7 +54,9 @@ fn content(name: &str, text: &str) -> Result<Content, Error> {
     match schema.as_deref() {
         Some(compare::SCHEMA) => Ok(Content::Comparison(whole(name, compare::SCHEMA, text)?)),
         Some(langs::SCHEMA) => Ok(Content::Langs(whole(name, langs::SCHEMA, text)?)),
-        Some(doctor::SCHEMA) => Ok(Content::Examination(whole(name, doctor::SCHEMA, text)?)),
+        Some(doctor::SCHEMA) => {
+            Ok(Content::Examination { of: whole(name, doctor::SCHEMA, text)?, all: true })
+        }
         Some(trace::SCHEMA) => Ok(Content::Trace(whole(name, trace::SCHEMA, text)?)),
         _ => Ok(Content::Result(Box::new(import::read(name, text)?))),
     }

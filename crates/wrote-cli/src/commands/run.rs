@@ -10,7 +10,6 @@ use crate::args::{RunArgs, RunFormat};
 use crate::output::{self, ResultFiles};
 use crate::progress::JobReporter;
 use load::JobFile;
-use std::cell::LazyCell;
 use std::path::Path;
 use std::time::Instant;
 use wrote_jobs::fio_json;
@@ -62,19 +61,15 @@ pub(super) fn run(
         let document = ranks::measure(arguments, &files, &specs, peers, stop, command)?;
         stop.check()?;
         let Some(output) = output else { return Ok(()) };
-        let content = || Content::Result(Box::new(document.clone()));
         let format = own.expect("fio's own were refused");
-        return output.deliver("run.json", content, |screen, out| {
-            wrote_report::write(&document, format, screen, out)
-        });
+        return output.deliver("run.json", Content::Result(Box::new(document)), format);
     }
     let Some(output) = output else { return Ok(()) };
     let done = measure(arguments, &files, &specs, stop, command)?;
     stop.check()?;
-    let result = LazyCell::new(|| done.own(&files));
-    let content = || Content::Result(Box::new(result.clone()));
-    output.deliver("run.json", content, |screen, out| match arguments.format {
-        RunFormat::Own(format) => wrote_report::write(&result, format, screen, out),
+    let content = Content::Result(Box::new(done.own(&files)));
+    output.deliver_as("run.json", content, |content, screen, out| match arguments.format {
+        RunFormat::Own(format) => content.write(format, screen, out),
         RunFormat::FioJson => wrote_report::write_json(&done.fios(&files), out),
         RunFormat::FioTerse => done.fios(&files).write_terse(out),
     })

@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::Duration;
 use wrote_bench::child::{Limits, supervise};
 use wrote_jobs::machine::host::host;
-use wrote_report::{Content, write_trace};
+use wrote_report::Content;
 use wrote_result::document::Program;
 use wrote_result::trace::End;
 use wrote_result::{Error, Stop};
@@ -87,20 +87,18 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     if let Some(jobs) = traced.jobs.as_ref().filter(|_| arguments.replay) {
         trace.replays = replay::replays(jobs, stop)?;
     }
-    let content = || Content::Trace(Box::new(trace.clone()));
-    files.deliver("trace.json", content, |screen, out| {
-        write_trace(&trace, arguments.format, screen, out)
-    })?;
+    let (worst, end) = (trace.worst(), trace.end);
+    files.deliver("trace.json", Content::Trace(Box::new(trace)), arguments.format)?;
     let recorded = traced.record.map_err(Error::Failed);
     match (job, traced.jobs) {
         (Some(file), Some(jobs)) => file.write(|out| out.write_all(jobs.text.as_bytes()))?,
         (Some(_), None) => return Err(Error::Failed("--job: it wrote no file".into())),
         (None, _) => {}
     }
-    let is_found = arguments.fail_on.is_some_and(|least| trace.worst() >= Some(least));
+    let is_found = arguments.fail_on.is_some_and(|least| worst >= Some(least));
     // A process that was left has no exit code.
-    let is_left = arguments.process.is_some() && trace.end == End::default();
-    match if is_left { 0 } else { trace.end.exit_code() } {
+    let is_left = arguments.process.is_some() && end == End::default();
+    match if is_left { 0 } else { end.exit_code() } {
         0 if recorded.is_ok() && is_found => Err(Error::Ended(1)),
         0 => recorded,
         code => {

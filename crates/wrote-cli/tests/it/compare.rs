@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use unicode_width::UnicodeWidthStr;
-use wrote_report::{Format, Screen, write_comparison};
+use wrote_report::{Content, Format, Screen};
 use wrote_result::compare::{Comparison, compare};
 use wrote_result::document::{Direction, Document, Latency, Run};
 use wrote_result::stats;
@@ -67,7 +67,8 @@ fn comparison() -> Comparison {
 
 fn exported(format: Format, screen: Screen) -> String {
     let mut text = Vec::new();
-    write_comparison(&comparison(), format, screen, &mut text).expect("memory takes everything");
+    let content = Content::Comparison(Box::new(comparison()));
+    content.write(format, screen, &mut text).expect("memory takes everything");
     String::from_utf8(text).expect("exports are UTF-8")
 }
 

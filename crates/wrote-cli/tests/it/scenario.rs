@@ -12,7 +12,7 @@ use wrote_jobs::findings::Evidence;
 use wrote_jobs::histogram;
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
-use wrote_report::{Format, Screen, write};
+use wrote_report::{Content, Format, Screen};
 use wrote_result::document::{Document, Finding, Row, Run, Settings, View};
 use wrote_result::{Error, Stop};
 
@@ -145,11 +145,11 @@ fn a_scenario_of_ones_own_is_measured_by_the_same_loop() {
 
 #[test]
 fn a_scenario_of_ones_own_is_written_in_every_format() {
-    let document = measured(ROW).unwrap();
+    let content = Content::Result(Box::new(measured(ROW).unwrap()));
     let screen = Screen { width: 100, colour: false, unicode: false };
     for format in [Format::Table, Format::Json, Format::Csv, Format::Markdown] {
         let mut text = Vec::new();
-        write(&document, format, screen, &mut text).unwrap();
+        content.write(format, screen, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         let is_for_people = matches!(format, Format::Table | Format::Markdown);
         let name = if is_for_people { "fs::write" } else { ROW };

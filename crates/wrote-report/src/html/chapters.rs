@@ -34,7 +34,7 @@ fn findings(content: &Content) -> Vec<&Finding> {
         Content::Comparison(comparison) => {
             comparison.old.warnings.iter().chain(&comparison.new.warnings).collect()
         }
-        Content::Langs(_) | Content::Examination(_) | Content::Trace(_) => Vec::new(),
+        Content::Langs(_) | Content::Examination { .. } | Content::Trace(_) => Vec::new(),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::support::{assert_golden, wrote};
 use crate::text::screen::{PLAIN, assert_lines_fit};
 use fixtures::{finish, samples};
 use serde_json::Value;
-use wrote_report::{Format, Screen, write_langs, write_languages};
+use wrote_report::{Content, Format, Screen, write_languages};
 use wrote_result::document::{Interval, Latency, Survives};
 use wrote_result::langs::{
     Cache, Document, Drive, Failure, Language, Place, Row, Run, SCHEMA, State, Workload, schema,
@@ -240,7 +240,8 @@ fn several() -> Document {
 
 fn exported(document: &Document, format: Format, screen: Screen) -> String {
     let mut text = Vec::new();
-    write_langs(document, format, screen, &mut text).expect("memory takes everything");
+    let content = Content::Langs(Box::new(document.clone()));
+    content.write(format, screen, &mut text).expect("memory takes everything");
     String::from_utf8(text).expect("exports are UTF-8")
 }
 

@@ -7,9 +7,7 @@ use std::fs;
 use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 use wrote_jobs::import;
-use wrote_report::{
-    Format, Screen, write, write_comparison, write_examination, write_langs, write_trace,
-};
+use wrote_report::{Content, Format, Screen};
 use wrote_result::{compare, doctor, langs, trace};
 
 /// A narrow terminal, the usual one, and a wide one.
@@ -26,14 +24,14 @@ fn shown(path: &Path, width: usize) -> String {
     let schema = serde_json::from_str::<Value>(&text).unwrap()["schema"].clone();
     let screen = Screen { width, colour: false, unicode: true };
     let (format, mut out) = (Format::Table, Vec::new());
-    match schema.as_str() {
-        Some(compare::SCHEMA) => write_comparison(&read(&text), format, screen, &mut out),
-        Some(langs::SCHEMA) => write_langs(&read(&text), format, screen, &mut out),
-        Some(doctor::SCHEMA) => write_examination(&read(&text), format, true, screen, &mut out),
-        Some(trace::SCHEMA) => write_trace(&read(&text), format, screen, &mut out),
-        _ => write(&import::read(&name, &text).unwrap(), format, screen, &mut out),
-    }
-    .unwrap();
+    let content = match schema.as_str() {
+        Some(compare::SCHEMA) => Content::Comparison(read(&text)),
+        Some(langs::SCHEMA) => Content::Langs(read(&text)),
+        Some(doctor::SCHEMA) => Content::Examination { of: read(&text), all: true },
+        Some(trace::SCHEMA) => Content::Trace(read(&text)),
+        _ => Content::Result(Box::new(import::read(&name, &text).unwrap())),
+    };
+    content.write(format, screen, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

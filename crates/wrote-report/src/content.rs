@@ -1,0 +1,95 @@
+//! The kinds of documents, and their texts in every format.
+
+use crate::tree::{Role, Section};
+use crate::{
+    Format, Screen, comparison, csv, doctor, langs, markdown, ordered, result, screen, trace,
+};
+use serde::Serialize;
+use std::io::{self, Write};
+use wrote_result::compare::Comparison;
+use wrote_result::doctor::Examination;
+use wrote_result::document::Document;
+use wrote_result::trace::Trace;
+
+/// A document.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// A result of benchmarks or jobs, `wrote.result/1`.
+    Result(Box<Document>),
+    /// A comparison of two results, `wrote.compare/1`.
+    Comparison(Box<Comparison>),
+    /// A comparison of languages, `wrote.langs/1`.
+    Langs(Box<wrote_result::langs::Document>),
+    /// An examination of the doctor, `wrote.doctor/1`.
+    Examination {
+        /// The document.
+        of: Box<Examination>,
+        /// Whether texts have fine checks at length too, as pages do.
+        all: bool,
+    },
+    /// A traced program, `wrote.trace/1`.
+    Trace(Box<Trace>),
+}
+
+/// The answer comes last: a terminal then shows the end of the text.
+const ON_SCREEN: [Role; 6] =
+    [Role::Facts, Role::Scenario, Role::Findings, Role::Advice, Role::Foot, Role::Answer];
+const ON_PAPER: [Role; 6] =
+    [Role::Facts, Role::Answer, Role::Scenario, Role::Findings, Role::Advice, Role::Foot];
+
+impl Content {
+    /// Writes the document, ending with a line feed. Examinations and traced programs have no CSV:
+    /// they are written as tables.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `out`.
+    pub fn write(&self, format: Format, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
+        match (format, self) {
+            (Format::Json, Content::Result(of)) => write_json(of, out),
+            (Format::Json, Content::Comparison(of)) => write_json(of, out),
+            (Format::Json, Content::Langs(of)) => write_json(of, out),
+            (Format::Json, Content::Examination { of, .. }) => write_json(of, out),
+            (Format::Json, Content::Trace(of)) => write_json(of, out),
+            (Format::Csv, Content::Result(of)) => csv::write(of, out),
+            (Format::Csv, Content::Comparison(of)) => comparison::csv::write(of, out),
+            (Format::Csv, Content::Langs(of)) => langs::csv::write(of, out),
+            (Format::Markdown, _) => {
+                let (title, sections) = self.on_paper();
+                markdown::write(&title, &sections, out)
+            }
+            (Format::Table | Format::Csv, _) => screen::write(&self.on_screen(), screen, out),
+        }
+    }
+
+    fn on_screen(&self) -> Vec<Section<'_>> {
+        match self {
+            Content::Result(of) => ordered(result::sections(of), &ON_SCREEN),
+            Content::Comparison(of) => comparison::sections(of),
+            Content::Langs(of) => langs::sections(of),
+            Content::Examination { of, all } => doctor::on_screen(of, *all),
+            Content::Trace(of) => trace::sections(of, trace::FILES_MAX),
+        }
+    }
+
+    /// Returns the title and the sections of Markdown.
+    fn on_paper(&self) -> (String, Vec<Section<'_>>) {
+        match self {
+            Content::Result(of) => (result::title(of), ordered(result::sections(of), &ON_PAPER)),
+            Content::Comparison(of) => (comparison::title(of), comparison::sections(of)),
+            Content::Langs(of) => (langs::title(of), langs::sections(of)),
+            Content::Examination { of, all } => (doctor::title(of), doctor::on_paper(of, *all)),
+            Content::Trace(of) => (trace::title(of), trace::on_paper(of)),
+        }
+    }
+}
+
+/// Writes a document whole, as pretty-printed JSON with a line feed at its end.
+///
+/// # Errors
+///
+/// The errors of `out`.
+pub fn write_json(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, document)?;
+    writeln!(out)
+}
