@@ -81,7 +81,7 @@ const RARE: [FileSystem; 2] = [
     FileSystem { name: "ext4, nobarrier", mounted: c"nobarrier", ..EXT4 },
 ];
 
-/// The subjects that write while the power is cut; those of [`WROTE`] come first.
+/// The subjects that write while the power is cut, the library's own ([`WROTE`]) first.
 pub const SUBJECTS: [&str; 13] = [
     "save",
     "replace",

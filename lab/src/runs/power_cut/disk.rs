@@ -74,8 +74,8 @@ impl Disk {
         disk.mounted()
     }
 
-    /// Makes it below the target folder. Skips the step if the kernel lacks this file system, or the
-    /// container may not mount.
+    /// Makes it below the target folder. Skips the step if the kernel lacks this file system, or
+    /// the container may not mount.
     pub fn unless_impossible(file_system: FileSystem) -> Result<Disk, Failure> {
         Disk::new(&target(), file_system).map_err(|failure| match failure {
             Failure::Failed(because)
