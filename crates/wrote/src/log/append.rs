@@ -24,7 +24,8 @@ impl LogDriver {
     }
 
     fn check_line(&self, bytes: &[u8]) -> Result<(), Error> {
-        let is_line = || !bytes.iter().any(|&byte| byte == b'\n' || byte == 0);
+        // Two fast searches; one loop over all bytes took half of a line's time.
+        let is_line = || !bytes.contains(&b'\n') && !bytes.contains(&0);
         if self.state.format() == Format::Lines && !is_line() {
             return Err(self.refusal("a line has no line feed and no NUL in it"));
         }
