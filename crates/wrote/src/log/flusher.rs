@@ -29,7 +29,7 @@ use crate::buffer::Buffer;
 use crate::engine::Op;
 use crate::{Action, Completion, Durable, Effective, Engine, Error, FileId, SyncPolicy};
 use clock::{Clock, SIMULATED_BYTES_PER_S};
-use pace::{Admission, DiskPace};
+use pace::{Admission, DiskPace, DiskRate};
 use spare::Spare;
 use std::collections::VecDeque;
 use std::io;
@@ -131,10 +131,9 @@ struct Batch {
 struct Absorbing {
     /// The segment in which that started.
     since: u64,
-    /// The disk's rate; `u64::MAX` where it is not known.
-    bytes_per_s: u64,
-    /// The rate at which that started.
-    found: u64,
+    rate: DiskRate,
+    /// The end of the last flush.
+    flushed_at: Option<Instant>,
 }
 
 enum Flush {
@@ -387,7 +386,14 @@ impl Flusher {
             self.start_batch(state, closed, begun_at)?;
             has_started = true;
         }
-        let do_wait = self.has_all_in_flight() && state.claims.next_ready().is_some();
+        let do_wait = match self.has_all_in_flight() {
+            true => state.claims.next_ready().is_some(),
+            // Callers with few records under way wait for the disk before the buffers are full.
+            false => {
+                let bytes: u64 = self.batches.iter().map(|batch| batch.bytes).sum();
+                bytes >= pace::TRANSFER_BYTES_MIN && state.written.is_wanted()
+            }
+        };
         let slow_rate = match state.terms.held {
             Some(_) => self.pace.slow_rate(do_wait, self.clock.now()),
             // A simulated disk counts as slow.
@@ -414,7 +420,7 @@ impl Flusher {
         };
         let now = self.clock.now();
         let age = now - oldest.begun_at;
-        let rate = self.absorbing.as_ref().map(|disk| disk.bytes_per_s);
+        let rate = self.absorbing.as_ref().map(|disk| disk.rate.bytes_per_s());
         // Records that are held up continue at the disk's rate while a flush runs, and not a whole
         // segment at once when it ends.
         let flushed_bytes = match (&self.flush, rate) {
@@ -451,7 +457,8 @@ impl Flusher {
         if self.can_absorb(state)
             && let Some(OpenSegment { file, number, .. }) = self.segment
         {
-            self.absorbing = Some(Absorbing { since: number, bytes_per_s, found: bytes_per_s });
+            let rate = DiskRate::new(bytes_per_s);
+            self.absorbing = Some(Absorbing { since: number, rate, flushed_at: None });
             self.engine.set_direct(file, false)?;
         }
         Ok(())
@@ -475,7 +482,8 @@ impl Flusher {
         self.begin_absorbing(state)?;
         if let (Some(disk), Some(segment)) = (&self.absorbing, &self.segment) {
             let has_caught_up = segment.number >= disk.since + 2 && self.unflushed.len() <= 1;
-            let stays = state.terms.sync == SyncPolicy::No && pace::is_slow(disk.bytes_per_s);
+            let stays =
+                state.terms.sync == SyncPolicy::No && pace::is_slow(disk.rate.bytes_per_s());
             if has_caught_up && !stays {
                 self.absorbing = None;
             } else {
@@ -756,7 +764,9 @@ impl Flusher {
         let now = self.clock.now();
         let time = now - since;
         if let Some(disk) = &mut self.absorbing {
-            disk.bytes_per_s = pace::after_flush(disk.bytes_per_s, disk.found, bytes, time);
+            let before = disk.flushed_at.replace(now).filter(|at| since < *at + pace::PAUSE);
+            let time = now - before.unwrap_or(since);
+            disk.rate.note_flush(bytes, time, before.is_some());
         }
         if bytes > 0 {
             self.zeros.note_flush(bytes, in_written, begun_at, now);

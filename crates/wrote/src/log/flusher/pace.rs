@@ -12,14 +12,12 @@ const WINDOW_BYTES: u64 = 8 << 20;
 /// How long beyond their interval records may be overdue before later ones are held up, as in
 /// Redis, or slowed down, if the disk's rate is known.
 const OVERDUE: Duration = Duration::from_secs(1);
-/// A flush that was faster than the disk's rate raises it by at most half of this fraction (an
-/// inverse): the kernel may have written most of its bytes before.
-const RISE: u64 = 16;
-/// The part of the disk's rate, in quarters, to which late records are slowed down. The rest is
-/// left to the flushes to catch up.
-const SLOWED_QUARTERS: u64 = 3;
 /// A smaller flush does not concern the rate of a disk.
 const FLUSH_BYTES_MIN: u64 = 1 << 20;
+/// A flush begins without a pause if it begins so soon after the one before.
+pub(super) const PAUSE: Duration = Duration::from_millis(5);
+/// A wait for fewer bytes is one for the latency of a write, which says little of the disk's rate.
+pub(super) const TRANSFER_BYTES_MIN: u64 = 256 << 10;
 
 #[derive(Debug, Default)]
 pub(super) struct DiskPace {
@@ -41,8 +39,9 @@ impl DiskPace {
         self.waits_since = None;
     }
 
-    /// Records at `now` whether producers wait. Returns the disk's rate in bytes per second, if
-    /// they wait for a slow one.
+    /// Records at `now` whether producers wait. If they wait for a slow disk, returns half of its
+    /// rate in bytes per second: a disk may take the first bytes at once, and flushes without a
+    /// pause raise the rate soon.
     pub(super) fn slow_rate(&mut self, do_wait: bool, now: Instant) -> Option<u64> {
         let since = std::mem::replace(&mut self.waits_since, do_wait.then_some(now));
         self.waited += since.map_or(Duration::ZERO, |since| now - since);
@@ -51,7 +50,7 @@ impl DiskPace {
         }
         let DiskPace { written_bytes, waited, .. } =
             std::mem::replace(self, DiskPace { waits_since: self.waits_since, ..Self::default() });
-        Some(rate(written_bytes, waited)).filter(|rate| is_slow(*rate))
+        Some(rate(written_bytes, waited)).filter(|rate| is_slow(*rate)).map(|rate| rate / 2)
     }
 }
 
@@ -64,7 +63,7 @@ pub(super) fn is_slow(bytes_per_s: u64) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Free,
-    /// At this rate in bytes per second, below the disk's.
+    /// At this rate in bytes per second, at most the disk's.
     Slowed(u64),
     Held,
 }
@@ -72,9 +71,10 @@ pub(super) enum Admission {
 /// Returns how to continue while `behind_bytes` are pending, so that a disk of this rate can flush
 /// them before the oldest record's interval ends. A record waits for the flush of its whole
 /// segment, so the bytes before it must leave time for that; a segment that takes most of the time
-/// gets half of it. Beyond that, later records are slowed down, because the rate varies and one
-/// that stops would stop each producer. They are held up where the disk has a segment more to
-/// flush, or its rate is not known.
+/// gets half of it. Within that margin records are slowed down, because the rate varies and one
+/// that stops would stop each producer: from the disk's rate down to half of it, so that the
+/// backlog settles where both are equal. They are held up at the margin's end, or if the disk's
+/// rate is not known.
 pub(super) fn admission(
     interval: Duration,
     age: Duration,
@@ -87,11 +87,14 @@ pub(super) fn admission(
         return if age >= bound { Admission::Held } else { Admission::Free };
     };
     let bytes = transferred(rate, bound);
+    let margin = segment_bytes.min(bytes / 2);
     let late_bytes = transferred(rate, age.saturating_sub(bound));
-    if behind_bytes >= bytes || late_bytes >= segment_bytes.min(bytes / 2) {
+    let over = late_bytes.max(behind_bytes.saturating_sub(bytes - margin));
+    if over >= margin {
         Admission::Held
-    } else if behind_bytes >= bytes.saturating_sub(segment_bytes).max(bytes / 2) || age >= bound {
-        Admission::Slowed(rate / 4 * SLOWED_QUARTERS)
+    } else if over > 0 {
+        let slower = u128::from(rate) * u128::from(over) / u128::from(2 * margin);
+        Admission::Slowed(rate - u64::try_from(slower).unwrap_or(rate))
     } else {
         Admission::Free
     }
@@ -114,15 +117,33 @@ fn transferred(bytes_per_s: u64, time: Duration) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// Updates the rate of a slow disk after a flush, in bytes per second. One flush may have been
-/// unlucky, so the rate rises again, but not above `found`, at which producers waited.
-pub(super) fn after_flush(bytes_per_s: u64, found: u64, bytes: u64, time: Duration) -> u64 {
-    match bytes {
-        FLUSH_BYTES_MIN.. => {
-            let most = bytes_per_s.saturating_add(bytes_per_s / RISE).min(found);
-            bytes_per_s.midpoint(rate(bytes, time).min(most))
+/// The rate of a disk that writes are absorbed for: the bytes that it took, and in what time. Each
+/// flush halves the weight of those before. A flush may be short because the disk wrote its bytes
+/// during the flush before, so bytes and times are added up, not rates.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DiskRate {
+    bytes: u64,
+    time: Duration,
+}
+
+impl DiskRate {
+    /// A rate that was found in a window of writes.
+    pub(super) fn new(bytes_per_s: u64) -> DiskRate {
+        DiskRate { bytes: WINDOW_BYTES, time: distance(WINDOW_BYTES, bytes_per_s) }
+    }
+
+    pub(super) fn bytes_per_s(self) -> u64 {
+        rate(self.bytes, self.time)
+    }
+
+    /// Notes a flush that took `time`: since the end of the flush before if `is_next`, if the disk
+    /// has been flushing without a pause. Otherwise the kernel may have written most of its bytes
+    /// before, so that the rate can only fall.
+    pub(super) fn note_flush(&mut self, bytes: u64, time: Duration, is_next: bool) {
+        if bytes >= FLUSH_BYTES_MIN && (is_next || rate(bytes, time) < self.bytes_per_s()) {
+            self.bytes = self.bytes / 2 + bytes;
+            self.time = self.time / 2 + time;
         }
-        _ => bytes_per_s,
     }
 }
 
@@ -152,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_disk_is_slow_if_producers_wait_longer_than_at_200_mb_a_second() {
-        assert_eq!(slow_rate(Duration::from_millis(43)), Some((8 << 20) * 1000 / 43));
+        assert_eq!(slow_rate(Duration::from_millis(43)), Some((4 << 20) * 1000 / 43));
         assert_eq!(slow_rate(Duration::from_millis(41)), None);
         assert_eq!(slow_rate(Duration::ZERO), None);
     }
@@ -170,16 +191,20 @@ mod tests {
     fn records_are_slowed_down_and_then_held_once_the_oldest_or_the_bytes_behind_it_are_late() {
         let (second, rate) = (Duration::from_secs(1), 100_000_000);
         let after = |age, bytes, segment| admission(second, age, bytes, segment, Some(rate));
-        let slowed = Admission::Slowed(rate / 4 * SLOWED_QUARTERS);
-        for (segment, room) in [(60_000_000, 140_000_000), (180_000_000, 100_000_000)] {
-            assert_eq!(after(Duration::ZERO, room - 1, segment), Admission::Free);
-            assert_eq!(after(Duration::ZERO, room, segment), slowed);
-            assert_eq!(after(Duration::ZERO, 199_999_999, segment), slowed);
-            assert_eq!(after(Duration::ZERO, 200_000_000, segment), Admission::Held);
+        for (segment, margin) in [(60_000_000, 60_000_000), (180_000_000, 100_000_000)] {
+            let behind = |bytes| after(Duration::ZERO, bytes, segment);
+            let room = 200_000_000 - margin;
+            assert_eq!(behind(room), Admission::Free);
+            assert_eq!(behind(room + 1), Admission::Slowed(rate));
+            assert_eq!(behind(room + margin / 2), Admission::Slowed(75_000_000));
+            assert_eq!(behind(200_000_000 - 1), Admission::Slowed(50_000_001));
+            assert_eq!(behind(200_000_000), Admission::Held);
         }
-        assert_eq!(after(2 * second, 1, 60_000_000), slowed);
-        assert_eq!(after(2 * second + second * 6 / 10, 1, 60_000_000), Admission::Held);
-        assert_eq!(after(3 * second, 1, 180_000_000), Admission::Held);
+        let aged = |age, segment| after(age, 1, segment);
+        assert_eq!(aged(2 * second, 60_000_000), Admission::Free);
+        assert_eq!(aged(2 * second + second * 3 / 10, 60_000_000), Admission::Slowed(75_000_000));
+        assert_eq!(aged(2 * second + second * 6 / 10, 60_000_000), Admission::Held);
+        assert_eq!(aged(3 * second, 180_000_000), Admission::Held);
     }
 
     #[test]
@@ -202,14 +227,27 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_of_a_disk_falls_with_a_slow_flush_and_rises_in_small_steps() {
-        let found = 110_000_000;
-        let after = |bytes, ms| after_flush(100_000_000, found, bytes, Duration::from_millis(ms));
-        assert_eq!(after(10_000_000, 1000), 55_000_000);
-        assert_eq!(after(10_000_000, 1), 103_125_000);
-        assert_eq!(after(4096, 1000), 100_000_000);
-        let fast = |rate, _| after_flush(rate, found, 10_000_000, Duration::from_millis(1));
-        let most = (0..100).fold(100_000_000, fast);
-        assert!((109_000_000..=found).contains(&most), "{most}");
+    fn the_rate_of_a_disk_falls_with_a_slow_flush_and_rises_with_flushes_without_a_pause() {
+        let after = |bytes, ms, is_next| {
+            let mut rate = DiskRate::new(100_000_000);
+            rate.note_flush(bytes, Duration::from_millis(ms), is_next);
+            rate.bytes_per_s() / 1_000_000
+        };
+        for is_next in [false, true] {
+            assert_eq!(after(50_000_000, 1000, is_next), 52);
+            assert_eq!(after(4096, 1000, is_next), 100);
+        }
+        assert_eq!(after(50_000_000, 200, false), 100);
+        assert_eq!(after(50_000_000, 200, true), 223);
+    }
+
+    #[test]
+    fn a_flush_whose_bytes_were_written_during_the_one_before_makes_no_disk_fast() {
+        let mut rate = DiskRate::new(50_000_000);
+        for _ in 0..3 {
+            rate.note_flush(50_000_000, Duration::from_millis(900), true);
+            rate.note_flush(50_000_000, Duration::from_millis(100), true);
+        }
+        assert!((100_000_000..180_000_000).contains(&rate.bytes_per_s()), "{rate:?}");
     }
 }
