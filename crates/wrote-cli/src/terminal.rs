@@ -19,6 +19,14 @@ pub fn stderr_screen() -> Screen {
     screen(stderr())
 }
 
+/// Returns the capabilities of standard output for a list, which has a row per line for scripts
+/// where neither a terminal nor `COLUMNS` limits it.
+pub fn list_screen() -> Screen {
+    let has_width = stdout().is_terminal() || columns().is_some();
+    let screen = stdout_screen();
+    Screen { width: if has_width { screen.width } else { usize::MAX }, ..screen }
+}
+
 fn screen(stream: impl AsFd + IsTerminal) -> Screen {
     let is_terminal = stream.is_terminal();
     let width = if is_terminal { terminal_width(stream) } else { None };

@@ -286,7 +286,9 @@ const SCHEMES: [Scheme; 13] = [
 
 /// Reads the mode of a file.
 fn file_mode(word: &str) -> Result<u32, String> {
-    let mode = u32::from_str_radix(word, 8).ok().filter(|mode| *mode <= 0o777);
+    let digits = word.bytes().all(|byte| byte.is_ascii_digit()).then_some(word);
+    let mode = digits.and_then(|word| u32::from_str_radix(word, 8).ok());
+    let mode = mode.filter(|mode| *mode <= 0o777);
     mode.ok_or_else(|| format!("mode={word} is not an octal mode from 0 to 777"))
 }
 
@@ -511,6 +513,8 @@ mod tests {
             ("http://a:1?level=1", "'level=1' is none of"),
             ("udp://a:1?mode=666", "'udp' has no file"),
             ("unix:///a?mode=1777", "mode=1777 is not an octal mode from 0 to 777"),
+            ("unix:///a?mode=+6", "mode=+6 is not an octal mode from 0 to 777"),
+            ("unix:///a?mode=8", "mode=8 is not an octal mode from 0 to 777"),
         ] {
             let error = url.parse::<Listen>().unwrap_err();
             assert!(error.contains(part) && error.lines().count() == 1, "{error}");

@@ -13,7 +13,7 @@ use crate::port::Port;
 use crate::refusals::Client;
 use crate::socket_file::SocketFile;
 use crate::turns::Turn;
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, SocketType};
 use socket2::SockRef;
 use std::borrow::Cow;
 use std::io::{self, ErrorKind};
@@ -55,8 +55,8 @@ impl Datagrams {
     pub(crate) async fn bind(listen: &Listen) -> io::Result<Datagrams> {
         let socket = match &listen.socket {
             Socket::UnixDatagram(path) => {
-                let (socket, file) = SocketFile::bind(path, listen.mode, UnixDatagram::bind)?;
-                DatagramSocket::Unix { socket, _file: Some(file) }
+                let (socket, file) = SocketFile::bind(path, listen.mode, SocketType::DGRAM)?;
+                DatagramSocket::Unix { socket: UnixDatagram::from_std(socket)?, _file: Some(file) }
             }
             Socket::Udp(address) | Socket::Tcp(address) => {
                 DatagramSocket::Udp(UdpSocket::bind(address).await?)

@@ -12,10 +12,10 @@ use crate::socket_file::SocketFile;
 use crate::stream::{Accepted, Stream};
 use crate::throttle::Throttle;
 use crate::tls::{self, Sessions};
+use rustix::net::SocketType;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::IpAddr;
-use std::path::Path;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
@@ -25,7 +25,7 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 const HANDSHAKE_GRACE: Duration = Duration::from_secs(1);
 /// The queue of connections to accept. If it overflows, as after a restart, clients retry after a
 /// second or more. The kernel limits it to `somaxconn` (`listen(2)`).
-const BACKLOG: i32 = 4096;
+pub(crate) const BACKLOG: i32 = 4096;
 /// The pause after a failed accept; without descriptors the next would fail too.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -56,7 +56,12 @@ impl Bound {
 
     /// Binds a listener's socket, or takes the next one bound by a service manager.
     async fn bind(listen: &Listen, inherited: &mut Inherited) -> io::Result<Bound> {
-        match inherited.take(listen)? {
+        let passed = inherited.take(listen)?;
+        if passed.is_some() && listen.mode.is_some() {
+            let what = "mode= says nothing of a socket that was passed in: see its SocketMode=";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        match passed {
             None => {}
             Some(Passed::Tcp(socket)) => {
                 let bound = Bound::Tcp(TcpListener::from_std(socket)?);
@@ -75,10 +80,8 @@ impl Bound {
                 Ok(Bound::Tcp(listener))
             }
             Socket::Unix(path) => {
-                let bind = |path| UnixListener::bind::<&Path>(path);
-                let (listener, file) = SocketFile::bind(path, listen.mode, bind)?;
-                rustix::net::listen(&listener, BACKLOG)?;
-                Ok(Bound::Unix(listener, Some(file)))
+                let (listener, file) = SocketFile::bind(path, listen.mode, SocketType::STREAM)?;
+                Ok(Bound::Unix(UnixListener::from_std(listener)?, Some(file)))
             }
             Socket::Udp(_) | Socket::UnixDatagram(_) => {
                 Datagrams::bind(listen).await.map(Bound::Datagrams)

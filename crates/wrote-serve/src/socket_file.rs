@@ -1,8 +1,12 @@
 //! The file of a Unix socket: created on bind, removed at the end.
 
 use crate::folders;
+use crate::listen::BACKLOG;
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use std::fs::{self, Permissions};
 use std::io::{Error, ErrorKind, Result};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -16,12 +20,13 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Binds a socket at `path`, whose file gets this mode if given. Replaces the file of a socket
-    /// that is no longer open; any other file is an error (W7).
-    pub(crate) fn bind<'p, S>(
-        path: &'p Path,
+    /// Binds a socket at `path`, whose file gets this mode if given, and listens if `kind` is
+    /// `STREAM`. Replaces the file of a socket that is no longer open; any other file is an error
+    /// (W7). The socket never blocks.
+    pub(crate) fn bind<S: From<OwnedFd>>(
+        path: &Path,
         mode: Option<u32>,
-        bind: impl FnOnce(&'p Path) -> Result<S>,
+        kind: SocketType,
     ) -> Result<(S, SocketFile)> {
         folders::make_parents(path)?;
         if let Ok(metadata) = fs::symlink_metadata(path) {
@@ -34,13 +39,22 @@ impl SocketFile {
                 fs::remove_file(path)?;
             }
         }
-        let socket = bind(path)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
+        if let Some(mode) = mode {
+            // Its file is made with this mode, less the umask: it is never open to more users.
+            fchmod(&socket, Mode::from_raw_mode(mode))?;
+        }
+        rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
         let identity = identity(path)?;
         let file = SocketFile { path: path.to_owned(), identity };
         if let Some(mode) = mode {
             fs::set_permissions(path, Permissions::from_mode(mode))?;
         }
-        Ok((socket, file))
+        if kind == SocketType::STREAM {
+            rustix::net::listen(&socket, BACKLOG)?;
+        }
+        Ok((S::from(socket), file))
     }
 }
 
@@ -67,21 +81,25 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
 
+    fn bind(path: &Path, kind: SocketType) -> Result<(OwnedFd, SocketFile)> {
+        SocketFile::bind(path, None, kind)
+    }
+
     #[test]
     fn a_dead_socket_is_replaced_and_a_living_one_or_another_file_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         drop(UnixListener::bind(&path).unwrap());
-        let (living, file) = SocketFile::bind(&path, None, UnixListener::bind).unwrap();
-        let error = SocketFile::bind(&path, None, UnixDatagram::bind).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::AddrInUse);
-        let error = SocketFile::bind(&path, None, UnixListener::bind).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::AddrInUse);
+        let (living, file) = bind(&path, SocketType::STREAM).unwrap();
+        for kind in [SocketType::DGRAM, SocketType::STREAM] {
+            let error = bind(&path, kind).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::AddrInUse);
+        }
         drop((living, file));
         assert!(!path.exists());
 
         fs::write(&path, "kept").unwrap();
-        let error = SocketFile::bind(&path, None, UnixListener::bind).unwrap_err();
+        let error = bind(&path, SocketType::STREAM).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&path).unwrap(), b"kept");
     }
@@ -90,7 +108,7 @@ mod tests {
     fn what_another_process_put_in_its_place_is_left() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
-        let (socket, file) = SocketFile::bind(&path, None, UnixDatagram::bind).unwrap();
+        let (socket, file) = bind(&path, SocketType::DGRAM).unwrap();
         fs::remove_file(&path).unwrap();
         fs::write(&path, "another's").unwrap();
         drop((socket, file));

@@ -24,7 +24,7 @@ pub(super) fn run(
         return Err(Error::Usage(format!("bench takes one path; got '{path}' and '{more}'")));
     }
     if arguments.list {
-        return output::to_stdout(|out| write_list(&catalogue(), terminal::stdout_screen(), out));
+        return output::to_stdout(|out| write_list(&catalogue(), terminal::list_screen(), out));
     }
     if arguments.schema {
         let schema = wrote_result::document::schema();

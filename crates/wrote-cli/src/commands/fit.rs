@@ -67,7 +67,7 @@ fn judged(document: &Document, path: &str) -> Result<(), Error> {
 fn write_list(programs: &[Program], out: &mut dyn Write) -> io::Result<()> {
     let rows: Vec<[&str; 3]> =
         programs.iter().map(|of| [&*of.name, &*of.version, &*of.about]).collect();
-    wrote_report::write_list(["PROGRAM", "VERSION", "ABOUT"], &rows, terminal::stdout_screen(), out)
+    wrote_report::write_list(["PROGRAM", "VERSION", "ABOUT"], &rows, terminal::list_screen(), out)
 }
 
 #[cfg(test)]

@@ -263,6 +263,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_kinds_of_families_are_those_of_prometheus() {
+        assert!(FAMILIES.keys().eq(["counter", "gauge", "histogram"]), "{:?}", FAMILIES.keys());
+    }
+
+    #[test]
     fn a_label_may_hold_any_text() {
         let mut page = Page::default();
         page.sample("x", &[("log", "a\"b\\c\nd"), ("le", "1")], 5);

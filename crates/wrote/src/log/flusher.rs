@@ -77,7 +77,7 @@ pub(super) struct Flusher {
     preparing: Preparing,
     /// When the next batch was ready, while it has no prepared space.
     needs_room_since: Option<Instant>,
-    /// It was held up.
+    /// The next batch was held up.
     was_held_up: bool,
     spare: Option<Spare>,
     /// The file of an abandoned preparation that could not be removed.
@@ -362,7 +362,7 @@ impl Flusher {
         let mut has_started = false;
         loop {
             if self.holds_up(state) {
-                self.pace.end_wait();
+                self.pace.drop_wait();
                 self.needs_room_since = None;
                 self.was_held_up |= state.claims.next_ready().is_some();
                 return Ok(has_started);
@@ -744,6 +744,9 @@ impl Flusher {
                 state.counted().flushes += 1;
                 self.reach_durable(state, end, begun_at);
             }
+        }
+        if self.batches.is_empty() {
+            self.pace.end_wait(self.clock.now());
         }
         Ok(())
     }

@@ -27,8 +27,8 @@ pub struct LogStats {
     pub durable_sequence: u64,
     /// Batches written.
     pub batches: u64,
-    /// Batches that waited because earlier records were late to be durable: the disk is slower than
-    /// the producers, with `EverySec` or `Interval`.
+    /// Batches that were held back so that earlier records become durable in time: the disk is
+    /// slower than the producers, with `EverySec` or `Interval`.
     pub late_batches: u64,
     /// Flushes, and writes that were durable by themselves.
     pub flushes: u64,
