@@ -435,3 +435,21 @@ fn settings(job: &Steps) -> Settings {
         ..Settings::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_space_is_refused_where_a_file_system_tells_its_size() {
+        let mut target = device::examine(".").unwrap();
+        target.free_bytes = 10;
+        let mut check = |capacity_bytes, needs| {
+            target.capacity_bytes = capacity_bytes;
+            check_space(Path::new("/data"), needs, &target)
+        };
+        assert!(check(20, 10).is_ok() && check(0, 11).is_ok());
+        let refused = check(20, 11).unwrap_err().to_string();
+        assert_eq!(refused, "/data: needs 11 B, and 10 B are free");
+    }
+}
