@@ -8,7 +8,7 @@ use crate::doors::{Door, Frame, Frames, Relp, Resp, http};
 use crate::inherited::{Inherited, Passed};
 use crate::limits::Reason;
 use crate::port::Port;
-use crate::socket_file::SocketFile;
+use crate::socket_file::{BACKLOG, SocketFile};
 use crate::stream::{Accepted, Stream};
 use crate::throttle::Throttle;
 use crate::tls::{self, Sessions};
@@ -23,9 +23,6 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 const KEEPALIVE: Duration = Duration::from_secs(60);
 /// The time for a handshake in progress when the server drains.
 const HANDSHAKE_GRACE: Duration = Duration::from_secs(1);
-/// The queue of connections to accept. If it overflows, as after a restart, clients retry after a
-/// second or more. The kernel limits it to `somaxconn` (`listen(2)`).
-pub(crate) const BACKLOG: i32 = 4096;
 /// The pause after a failed accept; without descriptors the next would fail too.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

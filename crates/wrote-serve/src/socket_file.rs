@@ -1,7 +1,6 @@
 //! The file of a Unix socket: created on bind, removed at the end.
 
 use crate::folders;
-use crate::listen::BACKLOG;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use std::fs::{self, Permissions};
@@ -10,6 +9,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+
+/// The queue of connections to accept. If it overflows, as after a restart, clients retry after a
+/// second or more. The kernel limits it to `somaxconn` (`listen(2)`).
+pub(crate) const BACKLOG: i32 = 4096;
 
 /// The file of a bound socket, removed when dropped.
 #[derive(Debug)]
