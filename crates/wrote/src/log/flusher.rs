@@ -746,7 +746,7 @@ impl Flusher {
             }
         }
         if self.batches.is_empty() {
-            self.pace.end_wait(self.clock.now());
+            self.pace.end_wait(|| self.clock.now());
         }
         Ok(())
     }

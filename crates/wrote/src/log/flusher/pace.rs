@@ -39,16 +39,19 @@ impl DiskPace {
         self.waits_since = None;
     }
 
-    /// Notes that producers waited for the disk until `now`.
-    pub(super) fn end_wait(&mut self, now: Instant) {
-        self.waited += self.waits_since.take().map_or(Duration::ZERO, |since| now - since);
+    /// Notes that producers who waited for the disk did so until `now`, which is read for them
+    /// alone.
+    pub(super) fn end_wait(&mut self, now: impl FnOnce() -> Instant) {
+        if let Some(since) = self.waits_since.take() {
+            self.waited += now() - since;
+        }
     }
 
     /// Records at `now` whether producers wait. If they wait for a slow disk, returns half of its
     /// rate in bytes per second: a disk may take the first bytes at once, and flushes without a
     /// pause raise the rate soon.
     pub(super) fn slow_rate(&mut self, do_wait: bool, now: Instant) -> Option<u64> {
-        self.end_wait(now);
+        self.end_wait(|| now);
         self.waits_since = do_wait.then_some(now);
         if self.written_bytes < WINDOW_BYTES {
             return None;
