@@ -2,10 +2,12 @@
 //!
 //! A log has one flusher without its own thread: the thread that holds it drives it. A flush starts
 //! when a caller wants one and none is running; callers that arrive during it share the next. So
-//! groups grow with the disk's latency, and no timer is needed. No batch is written during a flush
+//! groups grow with the disk's latency. Where flushes are long, those whose records it made durable
+//! are awaited too (`gather.rs`). No batch is written during a flush
 //! wanted for it, which would split the waiting callers into two groups with a write each.
 
 mod clock;
+mod gather;
 mod pace;
 mod segments;
 mod shorten;
@@ -29,6 +31,7 @@ use crate::buffer::Buffer;
 use crate::engine::Op;
 use crate::{Action, Completion, Durable, Effective, Engine, Error, FileId, SyncPolicy};
 use clock::{Clock, SIMULATED_BYTES_PER_S};
+use gather::Gathering;
 use pace::{Admission, DiskPace, DiskRate};
 use spare::Spare;
 use std::collections::VecDeque;
@@ -71,6 +74,7 @@ pub(super) struct Flusher {
     /// Set while the page cache absorbs what the disk can't keep up with.
     absorbing: Option<Absorbing>,
     pace: DiskPace,
+    gathering: Gathering,
     /// When the last batch was started, and its bytes.
     last_batch: Option<(Instant, u64)>,
     zeros: Zeros,
@@ -233,6 +237,7 @@ impl Flusher {
             unflushed: Vec::new(),
             absorbing: None,
             pace: DiskPace::default(),
+            gathering: Gathering::default(),
             last_batch: None,
             zeros: Zeros::default(),
             preparing: beginning.first.map_or(Preparing::Idle, Preparing::Waiting),
@@ -327,6 +332,11 @@ impl Flusher {
         self.clock.step();
         // Callers whose records are durable may append more, for the batch closed now.
         self.wakeups.send(state);
+        if self.gathers(state) {
+            self.is_late = self.is_brief();
+            self.gathering.give_way();
+            return Ok(true);
+        }
         self.close_wanted_batch(state);
         let has_started = self.start_batches(state)? | self.start_flush(state)?;
         self.start_preparing(state)?;
@@ -337,6 +347,15 @@ impl Flusher {
         }
         self.reap(state)?;
         Ok(true)
+    }
+
+    /// Returns whether the next flush waits for producers to return.
+    fn gathers(&mut self, state: &LogState) -> bool {
+        let waiting = state.next_sequence().saturating_sub(self.taken);
+        self.batches.is_empty()
+            && !state.written.is_wanted()
+            && !state.claims.has_closed()
+            && self.gathering.is_waiting(waiting, self.clock.now())
     }
 
     /// Closes the open batch if a caller waits for one of its records. While writes, or a startable
@@ -499,6 +518,7 @@ impl Flusher {
         closed: ClosedBatch,
         begun_at: Instant,
     ) -> Result<(), Error> {
+        self.gathering.end();
         let mut buffer = self.buffers[closed.slot].take().expect("the slot was in use");
         if closed.count == 0 {
             self.fill_slot(state, closed.slot, buffer);
@@ -753,6 +773,7 @@ impl Flusher {
 
     /// Advances the durable frontier to `sequence`, by a flush that started at `since`.
     fn reach_durable(&mut self, state: &LogState, sequence: u64, since: Instant) {
+        let records = sequence.saturating_sub(state.durable.done());
         self.wakeups.waiters.push(state.durable.reach(sequence));
         let (mut bytes, mut in_written, mut begun_at) = (0, true, since);
         while let Some(batch) = self.not_durable.front()
@@ -772,6 +793,10 @@ impl Flusher {
             disk.rate.note_flush(bytes, time, before.is_some());
         }
         if bytes > 0 {
+            if state.terms.held.is_some() {
+                let waiting = state.next_sequence().saturating_sub(self.taken);
+                self.gathering.note_flush(now - begun_at, records, waiting, now);
+            }
             self.zeros.note_flush(bytes, in_written, begun_at, now);
             self.resume_zeros(state);
         }

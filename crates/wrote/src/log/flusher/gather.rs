@@ -1,0 +1,207 @@
+//! Lets producers whose records just became durable share the next flush, where flushes are long.
+//!
+//! Callers that arrive during a flush share the next one. Producers that append again once their
+//! record is durable then form two halves, which wait for each other: two flushes for what one
+//! could do. A disk that takes few operations has half of the records that it could have. Here the
+//! next flush waits for the first half, which mostly returns within a small part of a flush.
+
+use std::time::{Duration, Instant};
+
+/// No wait is worth it beside shorter flushes.
+const FLUSH_MIN: Duration = Duration::from_micros(100);
+/// A look lasts this fraction (as an inverse) of a flush. Records that arrive at least twice as
+/// fast as the disk takes them grow by twice that in a look.
+const LOOK: u32 = 8;
+/// In longer looks the thread that waits sleeps.
+const SLEEP_MIN: Duration = Duration::from_micros(250);
+const SLEEP: Duration = Duration::from_micros(20);
+/// The time of flushes over which their mean is taken: longer than a limit holds up operations.
+const REMEMBERED: Duration = Duration::from_millis(250);
+/// The most flushes without a wait after waits that were not worth it.
+const PASSED_OVER_MAX: u32 = 256;
+
+#[derive(Debug, Default)]
+pub(super) struct Gathering {
+    /// Recent flushes, and their time.
+    flushes: u32,
+    time: Duration,
+    wait: Option<Wait>,
+    /// The number of flushes to begin without a wait.
+    passed_over: u32,
+    /// The same after the next wait that is not worth it.
+    penalty: u32,
+}
+
+/// A wait for producers to return.
+#[derive(Debug)]
+struct Wait {
+    /// The records once every producer has returned.
+    expected: u64,
+    /// Once there are records.
+    begun_at: Option<Instant>,
+    look: Look,
+}
+
+/// The records that were there as a look began.
+#[derive(Debug)]
+struct Look {
+    records: u64,
+    at: Instant,
+}
+
+impl Gathering {
+    fn flush_time(&self) -> Duration {
+        self.time / self.flushes.max(1)
+    }
+
+    /// Records a flush of `time` that made `durable` records durable, while `waiting` later ones
+    /// wait for the next.
+    pub(super) fn note_flush(&mut self, time: Duration, durable: u64, waiting: u64, now: Instant) {
+        (self.flushes, self.time) = (self.flushes + 1, self.time + time);
+        if self.time > REMEMBERED && self.flushes > 1 {
+            (self.flushes, self.time) = (self.flushes / 2, self.time / 2);
+        }
+        self.wait = None;
+        if self.flush_time() < FLUSH_MIN {
+            return;
+        }
+        if self.passed_over > 0 {
+            self.passed_over -= 1;
+            return;
+        }
+        let look = Look { records: waiting, at: now };
+        self.wait = Some(Wait { expected: waiting + durable, begun_at: None, look });
+    }
+
+    /// Returns whether the next flush waits for more than the `waiting` records.
+    pub(super) fn is_waiting(&mut self, waiting: u64, now: Instant) -> bool {
+        let flush_time = self.flush_time();
+        let Some(Wait { expected, begun_at, look }) = &mut self.wait else { return false };
+        if waiting == 0 {
+            return false;
+        }
+        if begun_at.is_none() {
+            *look = Look { records: waiting, at: now };
+        }
+        let waited = now - *begun_at.get_or_insert(now);
+        let mut goes_on = waiting < *expected && waited < flush_time;
+        if goes_on && now - look.at >= flush_time / LOOK {
+            let growth = waiting.saturating_sub(look.records);
+            goes_on = growth * u64::from(LOOK) >= 2 * look.records;
+            *look = Look { records: waiting, at: now };
+        }
+        if !goes_on {
+            // Two groups of half the producers would take a flush each.
+            let together = 2 * u128::from(waiting) * flush_time.as_nanos();
+            let apart = u128::from(*expected) * (flush_time + waited).as_nanos();
+            self.penalty = match 10 * together >= 11 * apart {
+                true => 0,
+                false => (2 * self.penalty).clamp(1, PASSED_OVER_MAX),
+            };
+            self.passed_over = self.penalty;
+            self.wait = None;
+        }
+        goes_on
+    }
+
+    /// Ends the wait, since records were started otherwise.
+    pub(super) fn end(&mut self) {
+        self.wait = None;
+    }
+
+    /// Gives way to the producers that are awaited.
+    pub(super) fn give_way(&self) {
+        if self.flush_time() / LOOK < SLEEP_MIN {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(SLEEP);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: Duration = Duration::from_micros(1);
+
+    /// Producers that append one by one, each some time after its last record was durable.
+    struct Producers {
+        number: u32,
+        /// When one is ready after the one before.
+        apart: Duration,
+        /// They come at their own pace, and not once their last record is durable.
+        are_independent: bool,
+    }
+
+    /// Lets `flushes` of a length follow each other. Returns the mean number of records in the
+    /// later half of them, and the part of the time for which records waited without a flush.
+    fn run(producers: &Producers, flush_time: Duration, flushes: u32) -> (f64, f64) {
+        let Producers { number, apart, are_independent } = *producers;
+        let mut gathering = Gathering::default();
+        let (begun_at, mut now) = (Instant::now(), Instant::now());
+        let mut arrivals: Vec<Instant> = (0..number).map(|n| now + apart * n).collect();
+        let (mut records, mut idle) = (0, Duration::ZERO);
+        for flush in 0..flushes {
+            let arrived = |arrivals: &[Instant], now| arrivals.partition_point(|at| *at <= now);
+            now = now.max(arrivals[0]);
+            let ready_at = now;
+            while gathering.is_waiting(arrived(&arrivals, now) as u64, now) {
+                now += US;
+            }
+            idle += now - ready_at;
+            let group = arrived(&arrivals, now);
+            records += if flush >= flushes / 2 { group } else { 0 };
+            now += flush_time;
+            let last = *arrivals.last().expect("there are producers");
+            let after = if are_independent { last } else { now };
+            arrivals.drain(..group);
+            arrivals.extend((1..).take(group).map(|n| after + apart * n));
+            arrivals.sort();
+            let waiting = arrived(&arrivals, now) as u64;
+            gathering.note_flush(flush_time, group as u64, waiting, now);
+        }
+        let mean = records as f64 / f64::from(flushes - flushes / 2);
+        (mean, idle.as_secs_f64() / (now - begun_at).as_secs_f64())
+    }
+
+    #[test]
+    fn producers_that_return_soon_share_each_flush() {
+        for flush_time in [667 * US, 13_333 * US] {
+            for number in [2, 16, 64] {
+                let producers = Producers { number, apart: 2 * US, are_independent: false };
+                let (records, _) = run(&producers, flush_time, 1000);
+                assert!(records > 0.95 * f64::from(number), "{number} {flush_time:?}: {records}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_producer_waits_for_nobody() {
+        let producers = Producers { number: 1, apart: 50 * US, are_independent: false };
+        assert_eq!(run(&producers, 667 * US, 1000), (1.0, 0.0));
+    }
+
+    #[test]
+    fn producers_that_return_late_are_not_awaited() {
+        let producers = Producers { number: 64, apart: 20 * US, are_independent: false };
+        let (_, idle) = run(&producers, 667 * US, 3000);
+        assert!(idle < 0.02, "{idle}");
+    }
+
+    #[test]
+    fn records_that_come_at_their_own_pace_wait_for_the_disk_alone() {
+        // Of about one in each flush it may be the next that is awaited.
+        for (apart, most) in [(10, 0.02), (100, 0.02), (600, 0.06), (5000, 0.02)] {
+            let producers = Producers { number: 4000, apart: apart * US, are_independent: true };
+            let (_, idle) = run(&producers, 667 * US, 3000);
+            assert!(idle < most, "{apart} us: {idle}");
+        }
+    }
+
+    #[test]
+    fn short_flushes_begin_at_once() {
+        let producers = Producers { number: 64, apart: US, are_independent: false };
+        assert_eq!(run(&producers, 50 * US, 1000).1, 0.0);
+    }
+}
