@@ -22,6 +22,7 @@ const NAME_BYTES_MAX: usize = 200;
 #[derive(Debug)]
 pub(crate) struct StagedFile {
     pub file: FileId,
+    is_closed: bool,
     temporary: PathBuf,
     place: PathBuf,
     replace: bool,
@@ -41,7 +42,7 @@ impl StagedFile {
         if let Some(open) = engine.descriptor(file) {
             hold(open);
         }
-        Ok(StagedFile { file, temporary, place: place.to_owned(), replace })
+        Ok(StagedFile { file, is_closed: false, temporary, place: place.to_owned(), replace })
     }
 
     /// Creates the file, fills it with `fill`, and puts it in its place; removes it after an error.
@@ -75,18 +76,27 @@ impl StagedFile {
         error.renamed(&self.temporary, path)
     }
 
+    /// Closes the complete file before it is put in its place, so that many take no descriptors.
+    pub(crate) fn close(&mut self, engine: &mut Engine) -> Result<(), Error> {
+        match std::mem::replace(&mut self.is_closed, true) {
+            false => engine.close_file(self.file),
+            true => Ok(()),
+        }
+    }
+
     /// Closes the file and removes it: the caller reports an error, or gave it up.
     pub(crate) fn abandon(&self, engine: &mut Engine) {
         let _ = engine.drain();
-        let _ = engine.close_file(self.file);
+        if !self.is_closed {
+            let _ = engine.close_file(self.file);
+        }
         let _ = engine.remove(&self.temporary);
     }
 
     /// Closes the file and puts it in its place atomically; with `durable`, its name survives power
     /// loss. The caller flushes the bytes before, as otherwise the name may outlive them.
-    pub(crate) fn put(self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
-        engine
-            .close_file(self.file)
+    pub(crate) fn put(mut self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
+        self.close(engine)
             .and_then(|()| engine.rename(&self.temporary, &self.place, self.replace))
             .inspect_err(|_| {
                 // The first error is the one to report.

@@ -55,6 +55,13 @@ impl Target {
         matches!(self.filesystem.as_str(), "btrfs" | "zfs" | "bcachefs")
     }
 
+    /// Returns whether `syncfs(2)` is known to make files and names durable, because it commits the
+    /// journal, transaction or checkpoint. ext2 flushes the device's cache only for `fsync(2)`; a
+    /// FUSE server is not called.
+    pub(crate) fn syncfs_flushes(&self) -> bool {
+        matches!(self.filesystem.as_str(), "btrfs" | "ext4" | "f2fs" | "xfs")
+    }
+
     /// Returns whether a flush of a file reaches the device's cache: not if the file system is
     /// mounted with `nobarrier` or `barrier=0` (`ext4(5)`, `xfs(5)`, `btrfs(5)`).
     pub fn flushes_reach_device(&self) -> bool {

@@ -144,6 +144,14 @@ impl Engine {
         Ok(())
     }
 
+    /// Makes all files and names on the file's file system durable (`syncfs(2)`), once all
+    /// operations are done. Reports the errors of writes since the file was opened (Linux 5.8).
+    pub(crate) fn sync_file_system(&mut self, file: FileId) -> Result<(), Error> {
+        self.drain()?;
+        let slot = self.slot(file);
+        uninterrupted(|| self.backend.sync_file_system(slot)).tried(self.path(file), Action::Fsync)
+    }
+
     fn wait_for_file(&mut self, file: FileId) -> Result<(), Error> {
         self.known(file);
         while self.slots.iter().any(|op| op.request.slot == file.slot) {

@@ -411,6 +411,23 @@ impl Backend for SimBackend {
         self.sim.locked().files[closed.file].opened -= 1;
     }
 
+    fn sync_file_system(&mut self, _slot: u32) -> io::Result<()> {
+        let mut disk = self.sim.locked();
+        let admitted = disk.admit_of(self.boot);
+        let SimDisk { files, names, chance, .. } = &mut *disk;
+        match admitted {
+            Ok(_) => {
+                files.iter_mut().for_each(SimFile::flush);
+                names.sync();
+                Ok(())
+            }
+            Err(errno) => {
+                files.iter_mut().for_each(|file| file.lose_some(chance));
+                Err(errno.into())
+            }
+        }
+    }
+
     fn len(&self, slot: u32) -> io::Result<u64> {
         Ok(self.sim.locked().files[self.slots[&slot].file].cached.len() as u64)
     }

@@ -13,11 +13,6 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// File systems whose `syncfs(2)` is known to flush the device's cache, because it commits their
-/// journal, transaction or checkpoint. ext2 flushes only for `fsync(2)`; a FUSE server is not
-/// called.
-const SYNCFS_FLUSHES: [&str; 4] = ["btrfs", "ext4", "f2fs", "xfs"];
-
 /// A folder being built. Until it is complete only this user may enter it, so that no other process
 /// changes its contents.
 #[derive(Debug)]
@@ -43,11 +38,8 @@ impl StagedFolder {
         let handle = File::open(&temporary).tried(&place, Action::Open)?;
         hold(handle.as_fd());
         // Without /proc the file system is unknown.
-        let flushes = |path| {
-            device::examine(path)
-                .is_ok_and(|target| SYNCFS_FLUSHES.contains(&target.filesystem.as_str()))
-        };
-        let syncs_each = durable && !flushes(&temporary);
+        let syncs_each =
+            durable && !device::examine(&temporary).is_ok_and(|target| target.syncfs_flushes());
         Ok(StagedFolder { from: from.to_owned(), temporary, syncs_each, handle, place })
     }
 
