@@ -11,27 +11,29 @@ const WIDTH_DEFAULT: usize = 80;
 /// 80. It is coloured only on a terminal, if `NO_COLOR` is unset or empty (the convention of
 /// no-color.org) and `TERM` is not `dumb`.
 pub fn stdout_screen() -> Screen {
-    screen(stdout())
+    screen(stdout(), WIDTH_DEFAULT)
 }
 
 /// Returns the capabilities of standard error, in the same way.
 pub fn stderr_screen() -> Screen {
-    screen(stderr())
+    screen(stderr(), WIDTH_DEFAULT)
 }
 
 /// Returns the capabilities of standard output for a list, which has a row per line for scripts
 /// where neither a terminal nor `COLUMNS` limits it.
 pub fn list_screen() -> Screen {
-    let has_width = stdout().is_terminal() || columns().is_some();
-    let screen = stdout_screen();
-    Screen { width: if has_width { screen.width } else { usize::MAX }, ..screen }
+    screen(stdout(), usize::MAX)
 }
 
-fn screen(stream: impl AsFd + IsTerminal) -> Screen {
+/// Returns the capabilities of a stream, `piped_width` wide where nothing limits it.
+fn screen(stream: impl AsFd + IsTerminal, piped_width: usize) -> Screen {
     let is_terminal = stream.is_terminal();
-    let width = if is_terminal { terminal_width(stream) } else { None };
+    let (width, default) = match is_terminal {
+        true => (terminal_width(stream), WIDTH_DEFAULT),
+        false => (None, piped_width),
+    };
     Screen {
-        width: width.or_else(columns).unwrap_or(WIDTH_DEFAULT),
+        width: width.or_else(columns).unwrap_or(default),
         colour: is_terminal && !is_dumb() && !is_set("NO_COLOR"),
         unicode: is_utf8(),
     }
