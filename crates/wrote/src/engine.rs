@@ -54,8 +54,7 @@ pub(crate) use carried::{CarriedReply, CarriedRequest, Carrier};
 pub use effective::{Effective, Fallback};
 #[cfg(feature = "log")]
 pub(crate) use folder::{Folder, open_within};
-pub(crate) use names::folder_of;
-pub(crate) use names::{Found, Located};
+pub(crate) use names::{Found, Located, folder_of, sync_file_system};
 pub use op::{Completion, FileId, Op};
 pub(crate) use options::Callers;
 pub use options::{FileOptions, Ioengine, Options};

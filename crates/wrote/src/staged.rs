@@ -77,6 +77,7 @@ impl StagedFile {
     }
 
     /// Closes the complete file before it is put in its place, so that many take no descriptors.
+    /// Only its name then shows that it is still needed.
     pub(crate) fn close(&mut self, engine: &mut Engine) -> Result<(), Error> {
         match std::mem::replace(&mut self.is_closed, true) {
             false => engine.close_file(self.file),

@@ -55,11 +55,11 @@ impl Target {
         matches!(self.filesystem.as_str(), "btrfs" | "zfs" | "bcachefs")
     }
 
-    /// Returns whether `syncfs(2)` is known to make files and names durable, because it commits the
-    /// journal, transaction or checkpoint. ext2 flushes the device's cache only for `fsync(2)`; a
-    /// FUSE server is not called.
+    /// Returns whether `syncfs(2)` and a flush after it are known to make files and names durable,
+    /// and to report all errors (Linux 5.8). A FUSE server is not called.
     pub(crate) fn syncfs_flushes(&self) -> bool {
         matches!(self.filesystem.as_str(), "btrfs" | "ext4" | "f2fs" | "xfs")
+            && kernel_version().is_some_and(|version| version >= (5, 8))
     }
 
     /// Returns whether a flush of a file reaches the device's cache: not if the file system is
@@ -147,4 +147,11 @@ pub struct BlockDevice {
     /// `max_segments` and `chunk_sectors` of the queue, in bytes. 0 if there is none or `/sys` does
     /// not show it.
     pub transfer_bytes_max: u64,
+}
+
+/// Returns the first two numbers of the kernel's version (`uname(2)`).
+fn kernel_version() -> Option<(u32, u32)> {
+    let uname = rustix::system::uname();
+    let mut numbers = uname.release().to_str().ok()?.split(['.', '-', '+']);
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }

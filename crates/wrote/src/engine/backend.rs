@@ -7,7 +7,7 @@ use super::slots::Requests;
 use super::wait::Wait;
 use super::{Effective, Fallback, FileOptions};
 use crate::buffer::Pool;
-use rustix::fs::{Advice, SeekFrom, fadvise, seek, syncfs};
+use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -89,7 +89,7 @@ pub(super) trait Backend {
     /// Flushes the file system of the file, all files and names, with a single attempt: EINTR is
     /// returned.
     fn sync_file_system(&mut self, slot: u32) -> io::Result<()> {
-        Ok(syncfs(self.files().file(slot))?)
+        super::names::sync_file_system(self.files().file(slot))
     }
     /// Closes the file, which has nothing in flight.
     fn close(&mut self, slot: u32) {

@@ -6,11 +6,12 @@ use super::{Engine, Fallback, FileId};
 use crate::error::{Action, Error, Tried};
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, fsync, linkat, mkdirat, readlinkat,
-    renameat, renameat_with, unlinkat,
+    renameat, renameat_with, syncfs, unlinkat,
 };
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -268,6 +269,13 @@ fn rename_without_the_flag(from: PlaceOfName, to: PlaceOfName) -> io::Result<&'s
         let _ = unlinkat(to.folder, to.name, AtFlags::REMOVEDIR);
     })?;
     Ok("rename onto an empty folder")
+}
+
+/// Makes all files and names of an open file's file system durable (`syncfs(2)`). The flush after
+/// it empties the device's cache again: ext4 without a journal writes metadata last.
+pub(crate) fn sync_file_system(open: impl AsFd) -> io::Result<()> {
+    syncfs(&open)?;
+    Ok(fsync(open)?)
 }
 
 /// Syncs a folder. Some file systems have nothing to sync and return EINVAL (`fsync(2)`).

@@ -144,8 +144,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes all files and names on the file's file system durable (`syncfs(2)`), once all
-    /// operations are done. Reports the errors of writes since the file was opened (Linux 5.8).
+    /// Makes all files and names on the file's file system durable, once all operations are done.
+    /// Reports the errors of all writes there since the file was opened, and an older one that was
+    /// not reported before.
     pub(crate) fn sync_file_system(&mut self, file: FileId) -> Result<(), Error> {
         self.drain()?;
         let slot = self.slot(file);

@@ -334,7 +334,9 @@ impl Flusher {
         self.wakeups.send(state);
         if self.gathers(state) {
             self.is_late = self.is_brief();
-            self.gathering.give_way();
+            if !self.is_late {
+                self.gathering.pause();
+            }
             return Ok(true);
         }
         self.close_wanted_batch(state);
@@ -349,13 +351,20 @@ impl Flusher {
         Ok(true)
     }
 
-    /// Returns whether the next flush waits for producers to return.
+    /// Returns whether a flush is wanted that waits for producers to return.
     fn gathers(&mut self, state: &LogState) -> bool {
-        let waiting = state.next_sequence().saturating_sub(self.taken);
-        self.batches.is_empty()
+        self.gathering.is_armed()
+            && matches!(self.flush, Flush::Idle)
+            && self.batches.is_empty()
+            && state.durable.wanted() > self.taken
             && !state.written.is_wanted()
             && !state.claims.has_closed()
-            && self.gathering.is_waiting(waiting, self.clock.now())
+            && self.gathering.is_waiting(self.waiting(state), self.clock.now())
+    }
+
+    /// Returns the number of records that no batch in flight or written has.
+    fn waiting(&self, state: &LogState) -> u64 {
+        state.next_sequence().saturating_sub(self.taken)
     }
 
     /// Closes the open batch if a caller waits for one of its records. While writes, or a startable
@@ -617,6 +626,7 @@ impl Flusher {
             Flush::Wanted(sequence) if sequence <= written => self.covered(sequence, written),
             _ => return Ok(false),
         };
+        self.gathering.end();
         let mut left = 0;
         let segments = self.unflushed.iter_mut().chain(self.segment.as_mut());
         let is_covered = |it: &&mut OpenSegment| it.is_dirty && it.first_sequence < covers;
@@ -775,13 +785,14 @@ impl Flusher {
     fn reach_durable(&mut self, state: &LogState, sequence: u64, since: Instant) {
         let records = sequence.saturating_sub(state.durable.done());
         self.wakeups.waiters.push(state.durable.reach(sequence));
-        let (mut bytes, mut in_written, mut begun_at) = (0, true, since);
+        let (mut bytes, mut in_written, mut begun_at, mut last_begun_at) = (0, true, since, since);
         while let Some(batch) = self.not_durable.front()
             && batch.end_sequence <= sequence
         {
             bytes += batch.bytes;
             in_written &= batch.in_written;
             begun_at = begun_at.min(batch.begun_at);
+            last_begun_at = since.min(batch.begun_at);
             self.wakeups.gates.push(batch.slot);
             self.not_durable.pop_front();
         }
@@ -793,9 +804,10 @@ impl Flusher {
             disk.rate.note_flush(bytes, time, before.is_some());
         }
         if bytes > 0 {
-            if state.terms.held.is_some() {
-                let waiting = state.next_sequence().saturating_sub(self.taken);
-                self.gathering.note_flush(now - begun_at, records, waiting, now);
+            // Without such callers records may be much older than their flush.
+            if state.terms.held.is_some() && state.terms.sync == SyncPolicy::Always {
+                let waiting = self.waiting(state);
+                self.gathering.note_flush(now - last_begun_at, records, waiting, now);
             }
             self.zeros.note_flush(bytes, in_written, begun_at, now);
             self.resume_zeros(state);

@@ -8,6 +8,7 @@ use crate::{Disk, Engine, Error, FileOptions, Ioengine, device};
 use rustix::fs::stat;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Flushes in flight at once. A journal combines waiting ones in one commit.
 const IODEPTH: u32 = 128;
@@ -19,6 +20,8 @@ const FLUSHED_FILES: usize = 256;
 /// The most files and bytes of a group whose file system is flushed.
 const SYNCED_FILES: usize = 4096;
 const SYNCED_BYTES: usize = 64 << 20;
+/// Files that come slowly do not wait longer for their names.
+const SYNCED_TIME: Duration = Duration::from_secs(1);
 /// A file system is not flushed while the page cache has more to write than this: it may belong to
 /// other programs, and the group would wait for it.
 const DIRTY_BYTES_MAX: u64 = 32 << 20;
@@ -31,8 +34,8 @@ const FOLDERS_MAX: usize = 256;
 ///
 /// Each file has its old content or the new at any moment; the files do not change together. After
 /// a crash or error some have their new content. The files are taken from the iterator one by one,
-/// so any number of them needs only 4 MiB and 256 open files, or as many as the process may have
-/// (W8).
+/// so any number of them needs only 4 MiB, the paths of 4096 files, and 256 open files, or as many
+/// as the process may have (W8).
 ///
 /// Thousands of files become durable by one `syncfs(2)` on ext4, XFS, Btrfs and F2FS, which also
 /// writes what other programs have on that file system. While the page cache has much to write
@@ -50,13 +53,14 @@ const FOLDERS_MAX: usize = 256;
 /// # Errors
 ///
 /// As [`write()`](super::write()), with the path of the file. Files before it in the order may have
-/// their new content; files after it have the old.
+/// their new content; files after it have the old. An error of the file system's flush, which may
+/// be about another program's file, names the folder.
 pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
     files: impl IntoIterator<Item = (P, B)>,
 ) -> Result<(), Error> {
     let mut group = Group::new(Flushed::Together.engine()?, Flushed::Together);
     group.chooses = true;
-    group.save_all(files)
+    group.save(files).map_err(|error| group.named(error))
 }
 
 impl Disk {
@@ -68,7 +72,8 @@ impl Disk {
         let iodepth = self.effective().iodepth.min(IODEPTH);
         let options = Options::new(Ioengine::IoUring, iodepth, self.buffer_bytes().min(BS_BYTES));
         let engine = self.engine_with(&options, 1, Path::new("write_many"))?;
-        Group::new(engine, Flushed::Each).save_all(files)
+        let mut group = Group::new(engine, Flushed::Each);
+        group.save(files).map_err(|error| group.named(error))
     }
 }
 
@@ -99,11 +104,13 @@ impl Flushed {
 struct Group {
     engine: Engine,
     flushed: Flushed,
-    /// Chooses what suits the file system; the last one's device, and its choice.
+    /// How the files become durable is chosen anew for each group.
     chooses: bool,
+    /// The device of the first file, and what suits its file system.
     device: Option<(u64, Flushed)>,
     files: Vec<GroupFile>,
     bytes: usize,
+    begun_at: Instant,
     /// Folders with names that are to be flushed.
     folders: BTreeSet<PathBuf>,
 }
@@ -117,15 +124,16 @@ struct GroupFile {
 
 impl Group {
     fn new(engine: Engine, flushed: Flushed) -> Group {
-        let (files, folders) = (Vec::new(), BTreeSet::new());
-        Group { engine, flushed, chooses: false, device: None, files, bytes: 0, folders }
-    }
-
-    fn save_all<P: AsRef<Path>, B: AsRef<[u8]>>(
-        mut self,
-        files: impl IntoIterator<Item = (P, B)>,
-    ) -> Result<(), Error> {
-        self.save(files).map_err(|error| self.abandon(error))
+        Group {
+            engine,
+            flushed,
+            chooses: false,
+            device: None,
+            files: Vec::new(),
+            bytes: 0,
+            begun_at: Instant::now(),
+            folders: BTreeSet::new(),
+        }
     }
 
     fn save<P: AsRef<Path>, B: AsRef<[u8]>>(
@@ -153,7 +161,11 @@ impl Group {
     fn is_full(&self) -> bool {
         match self.flushed {
             Flushed::Each => self.files.len() >= FLUSHED_FILES,
-            Flushed::Together => self.files.len() >= SYNCED_FILES || self.bytes >= SYNCED_BYTES,
+            Flushed::Together => {
+                self.files.len() >= SYNCED_FILES
+                    || self.bytes >= SYNCED_BYTES
+                    || self.begun_at.elapsed() >= SYNCED_TIME
+            }
         }
     }
 
@@ -172,31 +184,35 @@ impl Group {
         if self.flushed == Flushed::Together && self.files.len() > 1 {
             self.engine.drain()?;
             let GroupFile { staged, old, .. } = self.files.last_mut().expect("was added");
-            give(&self.engine, file, old.as_ref())?;
+            give(&self.engine, file, old.take().as_ref())?;
             staged.close(&mut self.engine)?;
         }
         Ok(())
     }
 
-    /// Ends the group in front of a file on another file system, and chooses how the next one
-    /// becomes durable.
+    /// Chooses how the next group becomes durable. Once files are on several file systems, each is
+    /// flushed.
     fn choose(&mut self, folder: &Path) -> Result<(), Error> {
         // A folder that can't be examined has no new files either.
         let device = if self.chooses { stat(folder).ok() } else { None };
         let Some(device) = device.map(|stat| stat.st_dev) else { return Ok(()) };
-        let known = self.device.filter(|(known, _)| *known == device);
-        if known.is_none() {
+        let (known, suits) = *self.device.get_or_insert_with(|| (device, Flushed::suits(folder)));
+        self.chooses = known == device;
+        if !self.chooses {
             self.put()?;
         }
         if !self.files.is_empty() {
             return Ok(());
         }
-        let (_, suits) = known.unwrap_or_else(|| (device, Flushed::suits(folder)));
-        self.device = Some((device, suits));
-        let flushed = if dirty_bytes() > DIRTY_BYTES_MAX { Flushed::Each } else { suits };
-        if std::mem::replace(&mut self.flushed, flushed) != flushed {
-            self.engine = flushed.engine()?;
+        let is_dirty = || dirty_bytes() > DIRTY_BYTES_MAX;
+        let flushed = match suits {
+            Flushed::Together if self.chooses && !is_dirty() => suits,
+            _ => Flushed::Each,
+        };
+        if flushed != self.flushed {
+            (self.engine, self.flushed) = (flushed.engine()?, flushed);
         }
+        self.begun_at = Instant::now();
         Ok(())
     }
 
@@ -215,9 +231,10 @@ impl Group {
                 self.engine.drain()?;
             }
             Flushed::Together => {
-                if let Some(GroupFile { staged, old, .. }) = self.files.first() {
+                if let Some(GroupFile { staged, old, place, .. }) = self.files.first() {
                     give(&self.engine, staged.file, old.as_ref())?;
-                    self.engine.sync_file_system(staged.file)?;
+                    let synced = self.engine.sync_file_system(staged.file);
+                    synced.map_err(|error| error.about(folder_of(place)))?;
                 }
             }
         }
@@ -238,21 +255,27 @@ impl Group {
         folders.iter().try_for_each(|folder| self.engine.sync_folder(folder))
     }
 
-    /// Removes the files, and returns the error with the path that the caller gave.
-    fn abandon(&mut self, error: Error) -> Error {
-        let Group { engine, files, .. } = self;
-        files.iter().fold(error, |error, file| {
-            file.staged.abandon(engine);
-            file.staged.named(error, &file.path)
-        })
+    /// Returns the error with the path that the caller gave.
+    fn named(&self, error: Error) -> Error {
+        self.files.iter().fold(error, |error, file| file.staged.named(error, &file.path))
     }
 }
 
-/// Returns what the page cache has to write (proc_meminfo(5)); without `/proc` too much.
+/// After an error, or a panic of the caller's iterator, the files are removed.
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.files.iter().for_each(|file| file.staged.abandon(&mut self.engine));
+    }
+}
+
+/// Returns what the page cache writes or has to write (proc_meminfo(5)); without `/proc` too much.
 fn dirty_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let dirty = text.lines().find_map(|line| line.strip_prefix("Dirty:")?.strip_suffix("kB"));
-    dirty.and_then(|kb| kb.trim().parse::<u64>().ok()).map_or(u64::MAX, |kb| kb << 10)
+    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return u64::MAX };
+    let figures = text.lines().filter_map(|line| {
+        let kb = line.strip_prefix("Dirty:").or_else(|| line.strip_prefix("Writeback:"))?;
+        kb.strip_suffix("kB")?.trim().parse::<u64>().ok()
+    });
+    figures.sum::<u64>() << 10
 }
 
 #[cfg(test)]
@@ -274,7 +297,8 @@ mod tests {
     fn save(sim: &Sim) -> Result<(), Error> {
         let engine = Engine::simulated(sim, &Options::new(Ioengine::Psync, 1, 4096)).unwrap();
         let files = (0..FILES).map(|number| (path(number), content(number)));
-        Group::new(engine, Flushed::Together).save_all(files)
+        let mut group = Group::new(engine, Flushed::Together);
+        group.save(files).map_err(|error| group.named(error))
     }
 
     #[test]

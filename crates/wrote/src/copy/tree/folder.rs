@@ -1,12 +1,11 @@
 //! A folder created under a temporary name beside its place, which it takes once complete.
 
 use super::{MODE_PRIVATE, moved};
-use crate::engine::folder_of;
+use crate::engine::{folder_of, sync_file_system};
 use crate::error::Tried;
 use crate::metadata::Inherited;
 use crate::staged::{beside, hold};
 use crate::{Action, Engine, Error, device};
-use rustix::fs::syncfs;
 use std::fs::{self, DirBuilder, File, Permissions, ReadDir};
 use std::io;
 use std::os::fd::AsFd;
@@ -52,7 +51,7 @@ impl StagedFolder {
         durable: bool,
     ) -> Result<(), Error> {
         if durable && !self.syncs_each {
-            syncfs(&self.handle).tried(&self.place, Action::Fsync)?;
+            sync_file_system(&self.handle).tried(&self.place, Action::Fsync)?;
         }
         if let Some((metadata, parts)) = metadata {
             metadata.give(self.handle.as_fd(), &self.temporary, parts)?;

@@ -7,16 +7,18 @@
 
 use std::time::{Duration, Instant};
 
-/// No wait is worth it beside shorter flushes.
+/// Shorter flushes are not worth a wait.
 const FLUSH_MIN: Duration = Duration::from_micros(100);
-/// A look lasts this fraction (as an inverse) of a flush. Records that arrive at least twice as
-/// fast as the disk takes them grow by twice that in a look.
-const LOOK: u32 = 8;
-/// In longer looks the thread that waits sleeps.
-const SLEEP_MIN: Duration = Duration::from_micros(250);
+/// The looks in the time of a flush. A wait ends with a look in which the records grow by less than
+/// two parts of as many: they come less than twice as fast as the disk takes them.
+const LOOKS: u32 = 8;
+/// In looks of this length the thread that waits sleeps.
+const SLEEPS_FROM: Duration = Duration::from_micros(250);
 const SLEEP: Duration = Duration::from_micros(20);
 /// The time of flushes over which their mean is taken: longer than a limit holds up operations.
 const REMEMBERED: Duration = Duration::from_millis(250);
+/// No wait lasts longer, however long a flush took.
+const WAIT_MAX: Duration = Duration::from_millis(20);
 /// The most flushes without a wait after waits that were not worth it.
 const PASSED_OVER_MAX: u32 = 256;
 
@@ -37,13 +39,13 @@ pub(super) struct Gathering {
 struct Wait {
     /// The records once every producer has returned.
     expected: u64,
-    /// Once there are records.
-    begun_at: Option<Instant>,
+    /// The records as the wait began, once there are any.
+    first: Option<Look>,
     look: Look,
 }
 
 /// The records that were there as a look began.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Look {
     records: u64,
     at: Instant,
@@ -70,31 +72,40 @@ impl Gathering {
             return;
         }
         let look = Look { records: waiting, at: now };
-        self.wait = Some(Wait { expected: waiting + durable, begun_at: None, look });
+        self.wait = Some(Wait { expected: waiting + durable, first: None, look });
+    }
+
+    pub(super) fn is_armed(&self) -> bool {
+        self.wait.is_some()
     }
 
     /// Returns whether the next flush waits for more than the `waiting` records.
     pub(super) fn is_waiting(&mut self, waiting: u64, now: Instant) -> bool {
         let flush_time = self.flush_time();
-        let Some(Wait { expected, begun_at, look }) = &mut self.wait else { return false };
-        if waiting == 0 {
-            return false;
-        }
-        if begun_at.is_none() {
+        let longest = flush_time.min(WAIT_MAX);
+        let Some(Wait { expected, first, look }) = &mut self.wait else { return false };
+        if first.is_none() {
+            // Since the last flush all producers have returned, or have had the time to.
+            if waiting >= *expected || now - look.at > longest {
+                self.wait = None;
+                return false;
+            }
             *look = Look { records: waiting, at: now };
         }
-        let waited = now - *begun_at.get_or_insert(now);
-        let mut goes_on = waiting < *expected && waited < flush_time;
-        if goes_on && now - look.at >= flush_time / LOOK {
+        let Look { records: begun_with, at: begun_at } = *first.get_or_insert(*look);
+        let waited = now - begun_at;
+        let mut goes_on = waiting < *expected && waited < longest;
+        if goes_on && now - look.at >= longest / LOOKS {
             let growth = waiting.saturating_sub(look.records);
-            goes_on = growth * u64::from(LOOK) >= 2 * look.records;
+            goes_on = growth * u64::from(LOOKS) >= 2 * look.records;
             *look = Look { records: waiting, at: now };
         }
         if !goes_on {
             // Two groups of half the producers would take a flush each.
             let together = 2 * u128::from(waiting) * flush_time.as_nanos();
             let apart = u128::from(*expected) * (flush_time + waited).as_nanos();
-            self.penalty = match 10 * together >= 11 * apart {
+            let has_come_to_nothing = waiting <= begun_with && waiting < *expected;
+            self.penalty = match !has_come_to_nothing && 10 * together >= 11 * apart {
                 true => 0,
                 false => (2 * self.penalty).clamp(1, PASSED_OVER_MAX),
             };
@@ -110,8 +121,8 @@ impl Gathering {
     }
 
     /// Gives way to the producers that are awaited.
-    pub(super) fn give_way(&self) {
-        if self.flush_time() / LOOK < SLEEP_MIN {
+    pub(super) fn pause(&self) {
+        if self.flush_time() / LOOKS < SLEEPS_FROM {
             std::thread::yield_now();
         } else {
             std::thread::sleep(SLEEP);
@@ -146,7 +157,8 @@ mod tests {
             let arrived = |arrivals: &[Instant], now| arrivals.partition_point(|at| *at <= now);
             now = now.max(arrivals[0]);
             let ready_at = now;
-            while gathering.is_waiting(arrived(&arrivals, now) as u64, now) {
+            while gathering.is_armed() && gathering.is_waiting(arrived(&arrivals, now) as u64, now)
+            {
                 now += US;
             }
             idle += now - ready_at;
@@ -203,5 +215,31 @@ mod tests {
     fn short_flushes_begin_at_once() {
         let producers = Producers { number: 64, apart: US, are_independent: false };
         assert_eq!(run(&producers, 50 * US, 1000).1, 0.0);
+    }
+
+    #[test]
+    fn commits_of_one_producer_that_differ_in_size_do_not_wait_for_long() {
+        let (mut gathering, mut now, mut waits) = (Gathering::default(), Instant::now(), 0);
+        for commit in 0..1000 {
+            let (records, before) = if commit % 2 == 0 { (8, 10) } else { (10, 8) };
+            gathering.note_flush(667 * US, before, 0, now);
+            waits += u32::from(gathering.is_waiting(records, now));
+            while gathering.is_waiting(records, now) {
+                now += US;
+            }
+        }
+        assert!(waits < 20, "{waits}");
+    }
+
+    #[test]
+    fn a_record_that_comes_later_than_a_flush_takes_waits_for_nobody() {
+        let (mut gathering, now) = (Gathering::default(), Instant::now());
+        gathering.note_flush(667 * US, 64, 0, now);
+        assert!(!gathering.is_waiting(1, now + 700 * US));
+        gathering.note_flush(667 * US, 64, 0, now);
+        assert!(gathering.is_waiting(1, now + 100 * US));
+        // Nor for long after a flush of seconds.
+        gathering.note_flush(20_000_000 * US, 64, 0, now);
+        assert!(gathering.is_waiting(1, now) && !gathering.is_waiting(1, now + 21_000 * US));
     }
 }
