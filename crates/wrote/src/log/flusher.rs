@@ -3,8 +3,8 @@
 //! A log has one flusher without its own thread: the thread that holds it drives it. A flush starts
 //! when a caller wants one and none is running; callers that arrive during it share the next. So
 //! groups grow with the disk's latency. Where flushes are long, those whose records it made durable
-//! are awaited too (`gather.rs`). No batch is written during a flush
-//! wanted for it, which would split the waiting callers into two groups with a write each.
+//! are awaited too (`gather.rs`). No batch is written during a flush wanted for it, which would
+//! split the waiting callers into two groups with a write each.
 
 mod clock;
 mod gather;
