@@ -59,7 +59,10 @@ impl Target {
     /// and to report all errors (Linux 5.8). A FUSE server is not called.
     pub(crate) fn syncfs_flushes(&self) -> bool {
         matches!(self.filesystem.as_str(), "btrfs" | "ext4" | "f2fs" | "xfs")
-            && kernel_version().is_some_and(|version| version >= (5, 8))
+            && rustix::system::uname()
+                .release()
+                .to_str()
+                .is_ok_and(|it| version(it) >= Some((5, 8)))
     }
 
     /// Returns whether a flush of a file reaches the device's cache: not if the file system is
@@ -149,9 +152,22 @@ pub struct BlockDevice {
     pub transfer_bytes_max: u64,
 }
 
-/// Returns the first two numbers of the kernel's version (`uname(2)`).
-fn kernel_version() -> Option<(u32, u32)> {
-    let uname = rustix::system::uname();
-    let mut numbers = uname.release().to_str().ok()?.split(['.', '-', '+']);
+/// Returns the first two numbers of a kernel's release (`uname(2)`).
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(['.', '-', '+']);
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+
+    #[test]
+    fn the_version_of_a_kernel_is_the_beginning_of_its_release() {
+        for release in ["5.10.0-rc1", "5.10", "5.10+", "5.10-generic"] {
+            assert_eq!(version(release), Some((5, 10)), "{release}");
+        }
+        assert!(version("5.10") > Some((5, 8)));
+        assert_eq!(version("unknown"), None);
+    }
 }

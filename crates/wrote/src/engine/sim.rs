@@ -245,6 +245,11 @@ impl SimDisk {
         if boot == self.boot { self.admit() } else { Err(Errno::IO) }
     }
 
+    /// Returns whether a flush that fails so may lose what it was to flush.
+    fn loses(&self, errno: Errno) -> bool {
+        !self.off && !matches!(errno, Errno::INTR | Errno::AGAIN)
+    }
+
     /// Returns by how many bytes files may still grow.
     fn room(&self) -> u64 {
         let named = self.names.files();
@@ -258,8 +263,7 @@ impl SimDisk {
         if let Err(errno) = admitted
             && is_flush
             && !slot.direct
-            && !self.off
-            && !matches!(errno, Errno::INTR | Errno::AGAIN)
+            && self.loses(errno)
         {
             self.files[slot.file].lose_some(&mut self.chance);
         }
@@ -414,18 +418,15 @@ impl Backend for SimBackend {
     fn sync_file_system(&mut self, _slot: u32) -> io::Result<()> {
         let mut disk = self.sim.locked();
         let admitted = disk.admit_of(self.boot);
+        let is_lost = admitted.as_ref().is_err_and(|errno| disk.loses(*errno));
         let SimDisk { files, names, chance, .. } = &mut *disk;
-        match admitted {
-            Ok(_) => {
-                files.iter_mut().for_each(SimFile::flush);
-                names.sync();
-                Ok(())
-            }
-            Err(errno) => {
-                files.iter_mut().for_each(|file| file.lose_some(chance));
-                Err(errno.into())
-            }
+        if is_lost {
+            files.iter_mut().for_each(|file| file.lose_some(chance));
         }
+        admitted?;
+        files.iter_mut().for_each(SimFile::flush);
+        names.sync();
+        Ok(())
     }
 
     fn len(&self, slot: u32) -> io::Result<u64> {

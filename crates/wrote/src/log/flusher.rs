@@ -626,7 +626,6 @@ impl Flusher {
             Flush::Wanted(sequence) if sequence <= written => self.covered(sequence, written),
             _ => return Ok(false),
         };
-        self.gathering.end();
         let mut left = 0;
         let segments = self.unflushed.iter_mut().chain(self.segment.as_mut());
         let is_covered = |it: &&mut OpenSegment| it.is_dirty && it.first_sequence < covers;

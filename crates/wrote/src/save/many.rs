@@ -60,7 +60,7 @@ pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
 ) -> Result<(), Error> {
     let mut group = Group::new(Flushed::Together.engine()?, Flushed::Together);
     group.chooses = true;
-    group.save(files).map_err(|error| group.named(error))
+    group.save_all(files)
 }
 
 impl Disk {
@@ -72,8 +72,7 @@ impl Disk {
         let iodepth = self.effective().iodepth.min(IODEPTH);
         let options = Options::new(Ioengine::IoUring, iodepth, self.buffer_bytes().min(BS_BYTES));
         let engine = self.engine_with(&options, 1, Path::new("write_many"))?;
-        let mut group = Group::new(engine, Flushed::Each);
-        group.save(files).map_err(|error| group.named(error))
+        Group::new(engine, Flushed::Each).save_all(files)
     }
 }
 
@@ -134,6 +133,16 @@ impl Group {
             begun_at: Instant::now(),
             folders: BTreeSet::new(),
         }
+    }
+
+    /// Saves the files. An error has the path that the caller gave.
+    fn save_all<P: AsRef<Path>, B: AsRef<[u8]>>(
+        mut self,
+        files: impl IntoIterator<Item = (P, B)>,
+    ) -> Result<(), Error> {
+        self.save(files).map_err(|error| {
+            self.files.iter().fold(error, |error, file| file.staged.named(error, &file.path))
+        })
     }
 
     fn save<P: AsRef<Path>, B: AsRef<[u8]>>(
@@ -254,11 +263,6 @@ impl Group {
         let folders = std::mem::take(&mut self.folders);
         folders.iter().try_for_each(|folder| self.engine.sync_folder(folder))
     }
-
-    /// Returns the error with the path that the caller gave.
-    fn named(&self, error: Error) -> Error {
-        self.files.iter().fold(error, |error, file| file.staged.named(error, &file.path))
-    }
 }
 
 /// After an error, or a panic of the caller's iterator, the files are removed.
@@ -297,8 +301,7 @@ mod tests {
     fn save(sim: &Sim) -> Result<(), Error> {
         let engine = Engine::simulated(sim, &Options::new(Ioengine::Psync, 1, 4096)).unwrap();
         let files = (0..FILES).map(|number| (path(number), content(number)));
-        let mut group = Group::new(engine, Flushed::Together);
-        group.save(files).map_err(|error| group.named(error))
+        Group::new(engine, Flushed::Together).save_all(files)
     }
 
     #[test]
@@ -327,10 +330,17 @@ mod tests {
             }
         }
         for seed in 0..100 {
-            let sim = Sim::new(seed);
-            save(&sim).unwrap();
-            for number in 0..FILES {
-                assert_eq!(sim.after_power_loss(path(number)), Some(content(number)), "{number}");
+            let interrupted = Sim::new(seed);
+            interrupted.fault(seed % sim.operations(), Fault::Once(libc::EINTR));
+            for sim in [Sim::new(seed), interrupted] {
+                save(&sim).unwrap();
+                for number in 0..FILES {
+                    assert_eq!(
+                        sim.after_power_loss(path(number)),
+                        Some(content(number)),
+                        "{number}"
+                    );
+                }
             }
         }
     }
