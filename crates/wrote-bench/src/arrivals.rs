@@ -63,7 +63,7 @@ impl Arrivals {
     }
 
     /// Returns when the next message is due. The clock starts with the first.
-    pub(crate) fn due(&mut self, bytes: usize) -> Option<Instant> {
+    fn due(&mut self, bytes: usize) -> Option<Instant> {
         if !self.pace.holds() {
             return None;
         }

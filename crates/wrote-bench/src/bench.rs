@@ -90,9 +90,6 @@ impl<'a> Bench<'a> {
         let target = device::examine(&request.path)?;
         let mut planned = plan(scenarios, request, &sharing::share(&target, peers)?)?;
         refuse_shared(request, &planned)?;
-        if peers.ranks() > 1 {
-            refuse_ranks(scenarios, &planned)?;
-        }
         let leftovers = match peers.is_first() {
             true => report_leftovers(&request.path, observer),
             false => Vec::new(),
@@ -223,19 +220,6 @@ fn refuse_shared(request: &Request, planned: &[Box<dyn Plan>]) -> Result<(), Err
              share one",
             whole.scope().name
         ))),
-        None => Ok(()),
-    }
-}
-
-/// Refuses scenarios that only a single process can measure.
-fn refuse_ranks(scenarios: &[&dyn Scenario], planned: &[Box<dyn Plan>]) -> Result<(), Error> {
-    let is_planned = |name| planned.iter().any(|plan| plan.scope().name == name);
-    let mut alone = scenarios.iter().filter(|scenario| !scenario.takes_ranks());
-    match alone.find(|scenario| is_planned(scenario.name())) {
-        Some(scenario) => {
-            let name = scenario.name();
-            Err(Error::Usage(format!("{name} is measured by one process: run it without mpirun")))
-        }
         None => Ok(()),
     }
 }

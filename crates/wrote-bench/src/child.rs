@@ -1,17 +1,13 @@
 //! A supervised child process: watched, limited, and killed with all its descendants. Starts every
 //! child of a measurement.
 
-mod keeper;
-
-pub(crate) use keeper::Keeper;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, pidfd_open,
-    waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -175,7 +171,7 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
 
 /// The child and its process group, which is killed on drop.
 #[derive(Debug)]
-pub(crate) struct Group {
+struct Group {
     child: Child,
     id: Pid,
     /// Signals the child's exit at once; `None` before Linux 5.3.
@@ -186,7 +182,7 @@ pub(crate) struct Group {
 
 impl Group {
     /// Starts a child in its own process group, which `keeper` kills if this process dies.
-    pub(crate) fn start(command: &mut Command, mut keeper: Option<Keeper>) -> io::Result<Group> {
+    fn start(command: &mut Command, mut keeper: Option<Keeper>) -> io::Result<Group> {
         let child = spawn(command.process_group(0))?;
         let id = Pid::from_child(&child);
         if let Some(keeper) = &mut keeper {
@@ -197,22 +193,9 @@ impl Group {
         Ok(Group { child, id, pidfd, keeper, ended: false })
     }
 
-    pub(crate) fn child(&mut self) -> &mut Child {
-        &mut self.child
-    }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Asks the child, but not the rest of its group, to end (SIGTERM).
-    pub(crate) fn ask_to_end(&self) -> io::Result<()> {
-        Ok(kill_process(self.id, Signal::TERM)?)
-    }
-
     /// Returns whether the child has ended. It stays a zombie so that its ID can't be reused before
     /// [`Group::end`].
-    pub(crate) fn leader_ended(&self) -> io::Result<bool> {
+    fn leader_ended(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match waitid(WaitId::Pid(self.id), options) {
             Ok(status) => Ok(status.is_some()),
@@ -255,7 +238,7 @@ impl Group {
     }
 
     /// Kills the rest of the group, and waits for the child.
-    pub(crate) fn end(&mut self) -> io::Result<ExitStatus> {
+    fn end(&mut self) -> io::Result<ExitStatus> {
         self.ended = true;
         // It must forget the ID before another group can get it.
         self.keeper = None;
@@ -272,6 +255,47 @@ impl Drop for Group {
             // The caller is already reporting an error or panic.
             let _ = self.end();
         }
+    }
+}
+
+/// Reports that it is ready, reads the group, and waits for the end of its input, which comes when
+/// this process has ended.
+const SCRIPT: &str = r#"echo; read -r group && { read -r _; kill -s KILL -- "-$group"; }"#;
+
+/// A shell that kills a process group when this process dies, even by SIGKILL. The parent-death
+/// signal (`PR_SET_PDEATHSIG`) would reach only the child, not its descendants.
+#[derive(Debug)]
+struct Keeper {
+    shell: Child,
+}
+
+impl Keeper {
+    /// Starts the shell and waits until it is ready, so that its start is not part of what is
+    /// measured.
+    fn start() -> io::Result<Keeper> {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", SCRIPT]).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut keeper = Keeper { shell: command.spawn()? };
+        if let Some(mut ready) = keeper.shell.stdout.take() {
+            ready.read_exact(&mut [0])?;
+        }
+        Ok(keeper)
+    }
+
+    /// Sends it the group. A shell that has died does nothing.
+    fn keep(&mut self, group: Pid) {
+        if let Some(input) = &mut self.shell.stdin {
+            let _ = writeln!(input, "{group}");
+        }
+    }
+}
+
+impl Drop for Keeper {
+    /// Ends the shell without killing the group, whose ID may soon be reused.
+    fn drop(&mut self) {
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
     }
 }
 

@@ -32,8 +32,8 @@ pub use scenario::{
     Bounds, Call, Limits, Listed, Measured, Plan, Rows, Scenario, Scope, Site, boxed,
 };
 pub use scenarios::{
-    Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Meta, Peak, Rand, Scenarios,
-    Serve, ServerUrl, Ways, catalogue,
+    Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Meta, Peak, Rand, Scenarios, Ways,
+    catalogue,
 };
 pub use sharing::share;
 pub use trial::Trial;

@@ -7,9 +7,7 @@ use crate::budget::{Clock, SinceStart};
 use crate::progress::{Observer, Ticker};
 use crate::request::{Common, Request, Wear};
 use crate::scenario::{Call, Measured, Plan, Site};
-use crate::scenarios::{
-    Append, AppendAs, Latency, Load, Long, MessageSizes, Meta, Scenarios, Serve,
-};
+use crate::scenarios::{Append, AppendAs, Latency, Load, Long, MessageSizes, Meta, Scenarios};
 use crate::scratch::Scratch;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -61,7 +59,6 @@ pub(crate) struct Asked {
     pub load_process: Option<Process>,
     pub idle: Option<Duration>,
     pub meta_files: Option<u32>,
-    pub serve: Serve,
 }
 
 impl Asked {
@@ -98,7 +95,6 @@ impl Asked {
                 load: Load { load_curve: asked.load_curve, process: asked.load_process },
                 sustained: Long { idle: asked.idle },
                 meta: Meta { meta_files: asked.meta_files },
-                serve: asked.serve,
                 ..Scenarios::default()
             },
             ..Request::new(asked.path)

@@ -35,10 +35,6 @@ pub trait Scenario {
     fn takes_rate(&self) -> bool {
         true
     }
-    /// Returns whether several ranks can measure it together.
-    fn takes_ranks(&self) -> bool {
-        true
-    }
     /// Returns whether it was requested to run instead of all other scenarios.
     fn is_alone(&self) -> bool {
         false

@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The stable id of each finding, in the order of `docs/findings.md`.
-pub const IDS: [&str; 50] = [
+pub const IDS: [&str; 49] = [
     "interrupted",
     "no-io",
     "ram-not-disk",
@@ -53,7 +53,6 @@ pub const IDS: [&str; 50] = [
     "fallback",
     "depth-not-reached",
     "generator-limited",
-    "client-limited",
     "debug-build",
     "leftovers",
     "left-out",

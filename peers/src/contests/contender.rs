@@ -84,7 +84,7 @@ impl<'a> Maker<'a> {
             "fio" => return bench::fio(&line, &self.learned, site).map(Some),
             by @ ("served" | "served-line" | "served-redis") => {
                 let load = match by {
-                    "served" => Load::Bench,
+                    "served" => Load::Filed,
                     "served-line" => Load::Line,
                     _ => Load::Redis(operations.unwrap_or_default()),
                 };

@@ -3,7 +3,6 @@
 use super::contest::Contender;
 use super::outcome::{Outcome, Percentiles};
 use super::site::Site;
-use super::wrote;
 use lab::process::Process;
 use lab::tools::clients;
 use lab::tools::failure::{Failure, Tried};
@@ -53,9 +52,9 @@ pub struct Server {
 /// The load of a server, and the reader of its figures.
 #[derive(Clone, Copy, Debug)]
 pub enum Load {
-    /// `wrote bench`, timed until everything is in the server's file.
-    Bench,
-    /// A program that prints its outcome.
+    /// A program that prints its outcome; timed until everything is in the server's file.
+    Filed,
+    /// The same, timed by itself.
     Line,
     /// redis-benchmark of a number of messages.
     Redis(u64),
@@ -75,26 +74,17 @@ pub fn contender(
         let line = served.told(&load).replace("VALUE", &"x".repeat(MESSAGE_BYTES as usize));
         let stdout = site.run(&line)?.stdout;
         let mut outcome = match reads {
-            Load::Bench => generator(&stdout)?,
-            Load::Line => Outcome::of_line(&stdout, &line)?,
+            Load::Filed | Load::Line => Outcome::of_line(&stdout, &line)?,
             Load::Redis(messages) => benchmark(&stdout, messages)?,
         };
-        if !matches!(reads, Load::Bench) {
-            (outcome.cpu_s, outcome.memory_bytes) = served.used()?;
-        }
+        (outcome.cpu_s, outcome.memory_bytes) = served.used()?;
         let took = served.finish()?;
-        if matches!(reads, Load::Bench) {
+        if matches!(reads, Load::Filed) {
             // Its queues still held messages.
             outcome.elapsed_s += took.as_secs_f64();
         }
         Ok(outcome)
     })
-}
-
-/// Reads the only row of the scenario `serve`.
-fn generator(stdout: &str) -> Result<Outcome, Failure> {
-    let outcome = wrote::first_row(stdout, "serve")?;
-    Ok(Outcome { operations: outcome.bytes / MESSAGE_BYTES, ..outcome })
 }
 
 /// Reads the last line of `redis-benchmark --csv`: the command, requests per second, and latencies
@@ -165,12 +155,9 @@ impl Served {
         Ok(served)
     }
 
-    /// Replaces the placeholders of port and process in a line of a shell.
+    /// Replaces the placeholder of the port in a line of a shell.
     pub fn told(&self, line: &str) -> String {
-        let words = [("PORT", u32::from(self.port)), ("PID", self.process.id())];
-        words
-            .iter()
-            .fold(line.to_owned(), |line, (word, value)| line.replace(word, &value.to_string()))
+        line.replace("PORT", &self.port.to_string())
     }
 
     /// Returns the CPU seconds so far and the peak memory (`proc(5)`).
@@ -266,15 +253,5 @@ mod tests {
         assert_eq!(outcome.latency_ns, Some(Percentiles { p50: 1_250_000, p99: 3_500_000 }));
         let message = benchmark("Could not connect\n", 1).expect_err("no figures").to_string();
         assert_eq!(message, "redis-benchmark printed 'Could not connect'");
-    }
-
-    #[test]
-    fn the_row_of_the_generator_is_read() {
-        let stdout = r#"{"scenarios": [{"rows": [{"runs": [{"bytes": 5000, "elapsed_s": 0.5,
-            "cpu_user_s": 0.1, "cpu_system_s": 0.2, "max_rss_bytes": 1048576,
-            "latency_ns": {"p50": 10, "p99": 20}}]}]}]}"#;
-        let outcome = generator(stdout).expect("a row");
-        assert_eq!((outcome.operations, outcome.memory_bytes), (10, Some(1 << 20)));
-        assert_eq!(outcome.latency_ns, Some(Percentiles { p50: 10, p99: 20 }));
     }
 }

@@ -35,11 +35,6 @@ fn outcome(row: &Value, name: &str) -> Result<Outcome, Failure> {
 /// stands in the failure.
 pub fn only_row(stdout: &str, name: &str) -> Result<Outcome, Failure> {
     check_fallbacks(stdout, name)?;
-    first_row(stdout, name)
-}
-
-/// Reads the first row alike, whether or not it fell back.
-pub fn first_row(stdout: &str, name: &str) -> Result<Outcome, Failure> {
     let document = parse(stdout)?;
     let row = rows(&document).next().ok_or_else(|| lacks(name, "row"))?;
     let outcome = outcome(row, name)?;

@@ -9,6 +9,7 @@ pub mod caches;
 pub mod clock;
 pub mod data;
 pub mod lines;
+pub mod load;
 pub mod log;
 pub mod many;
 pub mod outcome;

@@ -10,7 +10,8 @@ use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
 use trial::outcome::{self, Outcome};
 use trial::{
-    Result, awaited, bytes, caches, clock, data, lines, log, many, reader, reads, save, stream,
+    Result, awaited, bytes, caches, clock, data, lines, load, log, many, reader, reads, save,
+    stream,
 };
 
 /// Does one piece of writing work one way, and prints its figures as a line of JSON.
@@ -153,6 +154,8 @@ enum Work {
         /// The port on this machine.
         port: u16,
     },
+    /// Send messages of 500 bytes to a server for a time, until it has answered or read them all.
+    Load(load::Work),
     /// Flush every file, and drop the page cache; needs root.
     DropCaches,
     /// Run a command, and print its output and then its figures, including its children's. The
@@ -181,6 +184,7 @@ fn work(work: Work) -> Result<Outcome> {
         Work::Read { by, takes, file } => reader::read(by, takes, &file),
         Work::Reads { reads, file } => reads::reads(reads, &file),
         Work::Lines { connections, bytes, port } => lines::lines(connections, bytes, port),
+        Work::Load(work) => load::load(&work),
         Work::DropCaches => caches::drop_all(),
         Work::ManyFiles { by, files, bytes, place } => many::many(by, files, bytes, &place),
         Work::AwaitedReads { by, work, file } => awaited::awaited(by, work, &file),

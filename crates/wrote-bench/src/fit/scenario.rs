@@ -68,10 +68,6 @@ impl Scenario for Suits {
         Vec::new()
     }
 
-    fn takes_ranks(&self) -> bool {
-        false
-    }
-
     fn is_alone(&self) -> bool {
         true
     }

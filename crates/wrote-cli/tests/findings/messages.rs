@@ -3,9 +3,6 @@
 use crate::scene::{bench, said, silent};
 use crate::support::row;
 use fixtures::folder;
-use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::thread;
 use wrote_result::document::Document;
 
 /// Enough messages that tasks on two or more processors overtake each other.
@@ -37,41 +34,4 @@ fn records_out_of_order_is_said_of_tasks_that_each_hand_over_one() {
 #[test]
 fn records_out_of_order_is_not_said_of_one_that_hands_over_all_or_of_a_log() {
     silent(&appended("append/loop,append/log-no,append/log-lines"), "records-out-of-order");
-}
-
-/// A server on loopback that reads everything, and answers each read with an ID.
-fn sink() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("it is bound");
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.expect("a connection");
-            thread::spawn(move || {
-                let mut bytes = vec![0; 1 << 20];
-                while stream.read(&mut bytes).is_ok_and(|read| read > 0) {
-                    // If no answer is expected, the client has ended by then.
-                    let _ =
-                        bytes.starts_with(b"*5\r\n").then(|| stream.write_all(b"$3\r\n0-1\r\n"));
-                }
-            });
-        }
-    });
-    address.to_string()
-}
-
-#[test]
-fn client_limited_is_said_of_short_messages_to_who_reads_in_large_pieces() {
-    let folder = folder();
-    let url = format!("tcp://{}", sink());
-    let short = "--only serve/lines --connections 1 --server-message-size 32 --runs 1 --time 300ms";
-    let document = bench(folder.path(), &format!("{short} --server-url {url}"));
-    said(&document, "client-limited", &["serve/lines/1"]);
-}
-
-#[test]
-fn client_limited_is_not_said_of_few_messages_that_wait_for_answers() {
-    let folder = folder();
-    let url = format!("resp://{}", sink());
-    let few = "--only serve/resp --connections 1 --window 1 --rate 10 --runs 1 --time 1s";
-    silent(&bench(folder.path(), &format!("{few} --server-url {url}")), "client-limited");
 }

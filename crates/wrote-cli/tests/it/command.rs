@@ -164,27 +164,6 @@ fn messages_are_appended_when_that_is_asked_for_and_looked_for_afterwards() {
     assert!(advised, "{document:?}");
 }
 
-#[cfg(feature = "serve")]
-#[test]
-fn serve_is_measured_against_our_own_server_and_every_message_is_looked_for() {
-    let folder = folder();
-    let more = "--only serve/lines,serve/u32 --connections 3 --runs 2 --time 100ms --format json";
-    let document = document(&finish(&mut bench(folder.path(), more)));
-    assert_eq!(names(folder.path()), [""; 0]);
-    let rows = &document.scenarios[0].rows;
-    assert_eq!(
-        rows.iter().map(|row| &row.name).collect::<Vec<_>>(),
-        ["serve/lines/3", "serve/u32/3"]
-    );
-    for row in rows {
-        assert!(row.has_all_records() && row.runs.len() == 2, "{row:?}");
-        for run in &row.runs {
-            assert!(run.records.expect("looked for").sent > 0, "{row:?}");
-            assert!(run.max_rss_bytes.is_some() && run.client_cpu_s.is_some(), "{row:?}");
-        }
-    }
-}
-
 #[test]
 fn a_signal_while_messages_are_appended_leaves_nothing() {
     for only in ["append/mutex", "append/rendezvous", "append/log-lines"] {

@@ -481,8 +481,8 @@ fn an_interrupt_of_the_starter_cleans_up_everywhere() {
 fn what_all_ranks_refuse_is_said_once() {
     let test = "what_all_ranks_refuse_is_said_once";
     let folder = folder();
-    let alone = ["bench", folder.path().to_str().unwrap(), "--only", "serve/relp"];
-    for arguments in [&["bench", "--siez", "1G"][..], &["bench", "/nowhere"], &alone] {
+    let unknown = ["bench", folder.path().to_str().unwrap(), "--only", "serve/relp"];
+    for arguments in [&["bench", "--siez", "1G"][..], &["bench", "/nowhere"], &unknown] {
         // mpirun can lose the messages of a rank that failed.
         let said = (0..5).find_map(|_| {
             let output = run(mpirun(test, 3, arguments)?);

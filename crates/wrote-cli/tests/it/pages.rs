@@ -124,7 +124,7 @@ fn the_page_of_a_default_run_is_whole_in_a_browser() {
 #[test]
 #[ignore = "nightly"]
 fn pages_of_ways_and_messages_are_whole_in_a_browser() {
-    fixtures::or_skip!(Eyes::find()).look_at(&["append", "ways", "serve"]);
+    fixtures::or_skip!(Eyes::find()).look_at(&["append", "ways"]);
 }
 
 #[test]

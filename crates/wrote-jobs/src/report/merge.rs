@@ -119,7 +119,6 @@ fn run(all: &[Facts], runs: &[&Run], elapsed_s: f64, places: &Places) -> Run {
         iodepth_reached: runs.iter().map(|run| run.iodepth_reached).max().unwrap_or(0),
         records: records(runs),
         issue_delay_ns: latencies(runs.iter().map(|run| run.issue_delay_ns)),
-        client_cpu_s: runs.iter().map(|run| run.client_cpu_s).sum(),
         cpu_busiest: busiest.max_by(|a, b| a.busy_share.total_cmp(&b.busy_share)),
         cpu_waited_s: runs.iter().map(|run| run.cpu_waited_s).sum(),
         page_cache_bytes: some(|run| run.page_cache_bytes),

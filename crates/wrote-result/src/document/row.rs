@@ -104,8 +104,6 @@ pub struct Run {
     /// With a rate: the delay from when an operation was due, or had room, to its start. It is the
     /// measuring program's own part of the latencies.
     pub issue_delay_ns: Option<Latency>,
-    /// CPU seconds, user and kernel, of the one thread that sends messages to a server.
-    pub client_cpu_s: Option<f64>,
     /// The busiest CPU, with the work of all processes.
     pub cpu_busiest: Option<CpuBusy>,
     /// Seconds in which threads of this process were ready to run without a CPU: other threads had

@@ -1,16 +1,13 @@
 //! Missing toolchains, and the search for toolchains. A missing one is named with its install
 //! command, and the other languages run.
 
-use crate::langs::scene::{
-    Scene, assert_says, document, language, manifest, program, row, workload, workloads,
-};
+use crate::langs::scene::{Scene, document, manifest, program, row, workload, workloads};
 use crate::support::wrote;
 use fixtures::{finish, is_installed, names, or_skip};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::Command;
-use wrote_result::langs::State;
 
 const LITTLE: &str = "--workloads lines --lines 20 --runs 1";
 /// The languages that need a toolchain.
@@ -51,26 +48,7 @@ fn with_few_tools(scene: &Scene, mut command: Command) -> Command {
 }
 
 #[test]
-fn what_is_missing_is_named_with_the_line_that_installs_it_and_the_rest_run() {
-    let scene = Scene::new();
-    scene.honest();
-    let mut command = with_few_tools(&scene, scene.langs_of(&["honest"], LITTLE));
-    let document = document(&finish(command.args(["--format", "json"])));
-    for id in EMBEDDED {
-        let language = language(&document, id);
-        assert_eq!((language.state, &language.version), (State::Missing, &None), "{language:?}");
-        assert_says(language.install.as_deref().unwrap_or_default(), &[]);
-        assert_says(language.because.as_deref().unwrap_or_default(), &[]);
-    }
-    let lines = workload(&document, "lines");
-    row(lines, "honest");
-    row(lines, "wrote");
-    assert!(lines.failures.is_empty(), "{lines:?}");
-    assert!(lines.rows.iter().all(|row| !EMBEDDED.contains(&row.language.as_str())), "{lines:?}");
-}
-
-#[test]
-fn what_is_missing_is_named_below_the_tables_as_well() {
+fn a_missing_language_is_named_below_the_tables() {
     let scene = Scene::new();
     scene.honest();
     scene.add("absent", &absent(), &[]);
@@ -84,16 +62,6 @@ fn what_is_missing_is_named_below_the_tables_as_well() {
 /// The manifest of a language whose interpreter is on no machine.
 fn absent() -> String {
     manifest("absent", "", "").replace("'sh'", "'no-such-interpreter'")
-}
-
-#[test]
-fn a_language_that_is_asked_for_alone_and_missing_is_an_error_with_its_line() {
-    let scene = Scene::new();
-    scene.add("absent", &absent(), &[]);
-    let finished = finish(&mut scene.langs(&["absent"], LITTLE));
-    assert_eq!(finished.code(), Some(2), "{finished:?}");
-    assert_says(finished.complaint(), &["The absent one", "write absent anew"]);
-    assert_eq!(names(&scene.target()), [""; 0]);
 }
 
 #[test]

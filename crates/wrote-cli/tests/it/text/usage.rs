@@ -224,11 +224,8 @@ fn help_is_an_answer_with_examples() {
     for said in ["Questions:", "--iodepth", "--wear", "[default: table]", "--only ways"] {
         assert!(help.contains(said), "{said:?} is not in\n{help}");
     }
-    assert!(!help.contains("--server-pid"), "{help}");
     let all = answer(&["bench", "--help-all"]);
-    for said in
-        ["Examples:", "--server-pid", "or to a file with --output", "--only peak ", "--only rand "]
-    {
+    for said in ["Examples:", "or to a file with --output", "--only peak ", "--only rand "] {
         assert!(all.contains(said), "{said:?} is not in\n{all}");
     }
     for verb in ["cat", "tail", "stat", "verify", "repair", "ship", "append"] {
