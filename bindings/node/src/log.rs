@@ -95,7 +95,7 @@ impl Log {
         let shared = Arc::clone(&self.0);
         env.create_function_from_closure("append", move |call| {
             let (record, promise) = (call.get::<BufferSlice<'_>>(0)?, call.get(1)?);
-            let appended = shared.log.try_append(&record);
+            let appended = shared.log.try_append(&[&record]);
             let appended = appended.map_err(|error| raise(call.env, &error))?;
             shared.wait_for_appended(call.env, appended, promise)
         })
@@ -109,8 +109,8 @@ impl Log {
         records: Vec<BufferSlice<'_>>,
         promise: u32,
     ) -> napi::Result<Option<f64>> {
-        let appended = self.0.log.try_append_all(&records).map_err(|error| raise(env, &error))?;
-        self.0.wait_for_appended(env, appended.map(|(_, ticket)| ticket), promise)
+        let appended = self.0.log.try_append(&records).map_err(|error| raise(env, &error))?;
+        self.0.wait_for_appended(env, appended, promise)
     }
 
     /// Waits for a record that was appended; `durable` until it survives a power loss.

@@ -192,7 +192,7 @@ impl Log {
 impl Log {
     fn sequence_of(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<u64> {
         // An append that finds room waits for nothing.
-        let appended = self.log.try_append(bytes).map(|ticket| ticket.map(|it| it.sequence()));
+        let appended = self.log.try_append(&[bytes]).map(|ticket| ticket.map(|it| it.sequence()));
         match appended.map_err(|error| raise(py, &error))? {
             Some(sequence) => Ok(sequence),
             None => waiting(py, || self.log.append(bytes).map(|ticket| ticket.sequence())),

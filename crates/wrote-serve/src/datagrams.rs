@@ -235,7 +235,7 @@ async fn append_in_turn(
     let turns = &port.channel.turns;
     let record = keys::plain(Cow::Borrowed(message), port.channel.has_keys);
     loop {
-        if turns.lets(turn.as_ref()) && log.try_append(&record)?.is_some() {
+        if turns.lets(turn.as_ref()) && log.try_append(&[&record])?.is_some() {
             return Ok(());
         }
         let _paused = port.metrics.pause();

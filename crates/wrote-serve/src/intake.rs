@@ -56,31 +56,18 @@ impl Level {
 
 /// A destination for messages: a log, or its substitute in tests.
 pub(crate) trait Store {
-    /// Appends a message and returns its sequence; `None` while there is no room.
-    fn try_append(&self, message: &[u8]) -> Result<Option<u64>, wrote::Error>;
-
-    /// Appends a prefix of `messages` and returns its length: 0 while there is no room.
-    fn try_append_run(&self, messages: &[&[u8]]) -> Result<usize, wrote::Error>;
-
     /// Appends messages atomically (a crash keeps all or none) and returns the first sequence;
     /// `None` while there is no room.
-    fn try_append_all(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error>;
+    fn try_append(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error>;
 
     /// Returns whether the store accepts messages, in which case an error concerns the message.
     fn is_well(&self) -> bool;
 }
 
 impl Store for Log {
-    fn try_append(&self, message: &[u8]) -> Result<Option<u64>, wrote::Error> {
-        Ok(Log::try_append(self, message)?.map(|ticket| ticket.sequence()))
-    }
-
-    fn try_append_run(&self, messages: &[&[u8]]) -> Result<usize, wrote::Error> {
-        Log::try_append_run(self, messages).map(|sequences| sequences.count())
-    }
-
-    fn try_append_all(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
-        Ok(Log::try_append_all(self, messages)?.map(|(sequences, _)| sequences.start))
+    fn try_append(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
+        let ticket = Log::try_append(self, messages)?;
+        Ok(ticket.map(|ticket| ticket.sequence() + 1 - messages.len() as u64))
     }
 
     fn is_well(&self) -> bool {
@@ -162,7 +149,7 @@ impl<'a> Intake<'a> {
         }
         self.check(message)?;
         let record = self.record(message);
-        let sequence = match self.store.try_append(&record) {
+        let sequence = match self.store.try_append(&[&record]) {
             Ok(sequence) => sequence,
             Err(error) => self.fail(error).map(|()| None)?,
         };
@@ -239,38 +226,12 @@ impl<'a> Intake<'a> {
         if self.is_held() {
             return Ok(0);
         }
-        let are_records = self.keys.is_none() || messages.iter().all(|one| keys::is_plain(one));
-        if self.stamper.is_some() || !are_records {
-            for (done, message) in messages.iter().enumerate() {
-                if !self.take(message)? {
-                    return Ok(done);
-                }
-            }
-            return Ok(messages.len());
-        }
-        let fit = messages.iter().take_while(|message| self.check(message).is_ok()).count();
-        let mut done = 0;
-        while done < fit {
-            let taken = match self.store.try_append_run(&messages[done..fit]) {
-                Ok(taken) => taken,
-                Err(error) => match self.fail(error) {
-                    // The error concerns the first.
-                    Err(Refusal::Unfit(_)) => {
-                        self.reject(Reason::Malformed);
-                        done += 1;
-                        continue;
-                    }
-                    failed => failed.map(|()| 0)?,
-                },
-            };
-            if taken == 0 {
-                self.is_full = true;
+        for (done, message) in messages.iter().enumerate() {
+            if !self.take(message)? {
                 return Ok(done);
             }
-            messages[done..done + taken].iter().for_each(|message| self.count(message));
-            done += taken;
         }
-        messages[fit..].first().map_or(Ok(done), |refused| self.check(refused).map(|()| done))
+        Ok(messages.len())
     }
 
     /// Appends messages atomically (a crash keeps all or none), and returns the first sequence.
@@ -280,7 +241,7 @@ impl<'a> Intake<'a> {
         let records = messages.iter().map(|message| self.record(message));
         let records: Vec<_> = records.collect();
         let records: Vec<&[u8]> = records.iter().map(|record| &**record).collect();
-        let first = self.store.try_append_all(&records).map_err(|error| self.refusal(error))?;
+        let first = self.store.try_append(&records).map_err(|error| self.refusal(error))?;
         self.is_full |= first.is_none();
         if first.is_some() {
             messages.iter().for_each(|message| self.count(message));

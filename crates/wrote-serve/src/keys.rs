@@ -190,7 +190,8 @@ impl Keys {
         serde_json::to_writer(&mut whole, &head).expect("text is written into memory");
         whole.push(b' ');
         whole.extend_from_slice(record);
-        let Some(ticket) = self.log.try_append(&whole).map_err(|error| self.refusal(error))? else {
+        let Some(ticket) = self.log.try_append(&[&whole]).map_err(|error| self.refusal(error))?
+        else {
             return Ok(None);
         };
         let last = ticket.sequence();

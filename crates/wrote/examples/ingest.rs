@@ -42,7 +42,13 @@ async fn by_log(folder: &Path) -> Result<f64, Failure> {
         let log = log.clone();
         tasks.spawn(async move {
             for number in 0..RECORDS_PER_TASK {
-                let ticket = log.append_async(text(task, number).as_bytes()).await?;
+                let record = text(task, number);
+                let ticket = loop {
+                    match log.try_append(&[&record])? {
+                        Some(ticket) => break ticket,
+                        None => log.room().await?,
+                    }
+                };
                 ticket.into_owned().await?;
             }
             Ok::<(), wrote::Error>(())

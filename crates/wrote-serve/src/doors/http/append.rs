@@ -264,7 +264,7 @@ impl<'a> Batch<'a> {
                         break once.is_new;
                     }
                 } else if let Some(ticket) =
-                    self.log.try_append(&stamped).map_err(|error| self.refusal(error))?
+                    self.log.try_append(&[&stamped]).map_err(|error| self.refusal(error))?
                 {
                     self.last = ticket.sequence();
                     break true;
