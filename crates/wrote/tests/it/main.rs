@@ -3,33 +3,28 @@
 #[cfg(all(feature = "tokio", feature = "futures-io"))]
 mod asynchronous;
 mod copy;
-mod copy_faults;
 mod copy_tree;
 mod device;
 mod direct_file;
 mod engine;
-mod engine_faults;
 mod engine_within;
+mod faults;
 mod faulty;
 mod file_drops;
-mod file_faults;
 mod file_threads;
 mod file_waiting;
 mod interpreted;
 mod log_kill;
 mod polled;
 mod reader;
-mod reader_faults;
 mod reader_shared;
 mod save;
 mod save_fails;
-mod save_faults;
 mod save_many;
 mod save_read;
 mod script;
 mod sqpoll;
 mod writer;
-mod writer_faults;
 mod writer_replace;
 mod writer_shared;
 

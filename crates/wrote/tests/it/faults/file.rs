@@ -1,7 +1,8 @@
-//! A `DirectFile` on the simulated disk, with a fault at every operation.
+//! A `DirectFile`: a script of operations that overlap.
 
+use super::{Kept, Outcome, Subject};
 use crate::path;
-use libc::{EAGAIN, EINTR, EIO, ENOSPC};
+use libc::ENOSPC;
 use std::ops::Range;
 use wrote::engine::{Fault, Options};
 use wrote::{DirectFile, Disk, Durable, Error, FileOptions, Ioengine, Operation, ReadBytes, Sim};
@@ -244,118 +245,42 @@ impl Run {
             _ => {}
         }
     }
+}
 
-    /// Compares the contents of the file with the results of all operations.
-    fn check_contents(&self) {
-        let contents = self.sim.contents(path()).unwrap();
-        self.known.check(&contents, 0, usize::MAX, "the file");
-    }
+pub fn subjects() -> Vec<Box<dyn Subject>> {
+    MODES.map(|mode| Box::new(mode) as Box<dyn Subject>).into()
+}
 
-    fn check_after_power_loss(&self) {
-        let found = self.sim.after_power_loss(path()).unwrap_or_default();
-        for (place, known) in self.stable.iter().enumerate() {
-            if known.is_some() {
-                assert_eq!(found.get(place).copied(), *known, "W1: byte {place}");
-            }
+impl Subject for Mode {
+    fn work(&self, sim: &Sim, fault: Option<Fault>) -> Outcome {
+        let run = Run::new(sim.clone(), *self).script();
+        let is_poison = |error: &Error| matches!(error, Error::Poisoned { .. });
+        if matches!(fault, Some(Fault::Once(_))) && run.failures.iter().any(|it| is_poison(&it.1)) {
+            // W2
+            let flushes =
+                |step| matches!(step, Step::SyncAll | Step::SyncData | Step::WriteDurable(_));
+            let mut failures = run.failures.iter();
+            assert!(failures.any(|(step, error)| flushes(*step) && !is_poison(error)));
+            assert!(is_poison(&run.file.sync_all().unwrap_err()));
+            assert!(is_poison(&run.file.truncate(0).unwrap_err()));
+            let buffer = run.disk.lease().unwrap();
+            assert!(is_poison(&run.file.write(buffer, 0).unwrap_err()));
         }
+        let Known { bytes, len_min, len_max } = run.known;
+        let now = Kept::Bytes { known: bytes, len_min, len_max };
+        let len_min = run.stable.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        let stable = Kept::Bytes { known: run.stable, len_min, len_max: usize::MAX };
+        let failures = run.failures.into_iter().map(|(_, error)| error).collect();
+        Outcome { failures, files: vec![(path().to_owned(), now, stable)] }
     }
-}
 
-/// Carries the script out with the fault at every operation, in every mode.
-fn at_every_operation(fault: Fault, seeds: u64, check: impl Fn(Run)) {
-    for mode in MODES {
-        let operations = Run::new(Sim::new(0), mode).script().sim.operations();
-        assert!(operations > SCRIPT.len() as u64, "pieces and flushes are operations too");
-        for operation in 0..operations {
-            for seed in 0..seeds {
-                let sim = Sim::new(operation * 1000 + seed);
-                sim.fault(operation, fault);
-                check(Run::new(sim, mode).script());
-            }
-        }
+    fn shorts(&self) -> &'static [u64] {
+        &[512, 1024, BLOCK_BYTES as u64 - 512]
     }
-}
 
-#[test]
-fn without_a_fault_every_operation_is_whole() {
-    for mode in MODES {
-        for seed in 0..200 {
-            let run = Run::new(Sim::new(seed), mode).script();
-            assert!(run.failures.is_empty(), "{:?}", run.failures);
-            assert_eq!(run.known.len_min, run.known.len_max);
-            run.check_contents();
-            run.check_after_power_loss();
-        }
+    fn capacities(&self) -> Vec<u64> {
+        vec![2 * BLOCK_BYTES as u64]
     }
-}
-
-#[test]
-fn what_is_short_or_interrupted_at_any_operation_is_whole_all_the_same() {
-    // W4. Whole blocks only: a direct read that ends within a block is at the file's end.
-    for fault in [
-        Fault::Short(512),
-        Fault::Short(1024),
-        Fault::Short(BLOCK_BYTES as u64 - 512),
-        Fault::Once(EINTR),
-        Fault::Once(EAGAIN),
-    ] {
-        at_every_operation(fault, 2, |run| {
-            assert!(run.failures.is_empty(), "{fault:?}: {:?}", run.failures);
-            run.check_contents();
-            run.check_after_power_loss();
-        });
-    }
-}
-
-#[test]
-fn an_error_at_any_operation_is_told_and_everything_else_is_whole() {
-    for errno in [EIO, ENOSPC] {
-        at_every_operation(Fault::Once(errno), 3, |run| {
-            assert!(!run.failures.is_empty(), "the error is told to somebody");
-            assert!(run.failures.iter().all(|(_, error)| error.errno() == errno));
-            run.check_contents();
-            run.check_after_power_loss();
-        });
-    }
-}
-
-#[test]
-fn after_a_failed_flush_nothing_more_is_written_or_promised() {
-    // W2
-    at_every_operation(Fault::Once(EIO), 3, |run| {
-        let poisoned = |error: &Error| matches!(error, Error::Poisoned { .. });
-        if !run.failures.iter().any(|(_, error)| poisoned(error)) {
-            return;
-        }
-        let flushes = |step| matches!(step, Step::SyncAll | Step::SyncData | Step::WriteDurable(_));
-        let mut failures = run.failures.iter();
-        assert!(failures.any(|(step, error)| flushes(*step) && !poisoned(error)));
-        assert!(matches!(run.file.sync_all(), Err(Error::Poisoned { errno: EIO, .. })));
-        assert!(matches!(run.file.truncate(0), Err(Error::Poisoned { errno: EIO, .. })));
-        let buffer = run.disk.lease().unwrap();
-        assert!(matches!(run.file.write(buffer, 0), Err(Error::Poisoned { errno: EIO, .. })));
-    });
-}
-
-#[test]
-fn a_disk_that_fails_for_good_at_any_operation_fails_everything_after_it() {
-    for errno in [EIO, ENOSPC, EINTR] {
-        at_every_operation(Fault::Forever(errno), 2, |run| {
-            assert!(run.failures.iter().any(|(_, error)| error.errno() == errno));
-            assert!(run.failures.iter().all(|(_, error)| error.errno() == errno));
-            run.check_contents();
-            run.check_after_power_loss();
-        });
-    }
-}
-
-#[test]
-fn what_was_called_durable_is_there_after_a_power_loss_at_any_operation() {
-    // W1
-    at_every_operation(Fault::PowerLoss, 6, |run| {
-        assert!(run.failures.iter().all(|(_, error)| error.errno() == EIO));
-        run.check_after_power_loss();
-    });
 }
 
 #[test]
@@ -397,24 +322,7 @@ fn the_error_of_a_write_that_nobody_waited_for_is_told_by_the_next_flush_or_by_c
 }
 
 #[test]
-fn a_full_disk_fails_what_does_not_fit_and_keeps_the_rest() {
-    for mode in MODES {
-        let sim = Sim::new(3);
-        sim.set_capacity(2 * BLOCK_BYTES as u64);
-        let run = Run::new(sim, mode);
-        for block in 0..4 {
-            let result = run.start(block, Step::Write(block as u64)).unwrap().wait();
-            assert_eq!(result.is_ok(), block < 2);
-        }
-        run.file.sync_all().unwrap();
-        assert!(
-            run.file.read(0, 4 * BLOCK_BYTES).unwrap() == [content(0), content(1)].concat()[..]
-        );
-    }
-}
-
-#[test]
-fn direct_io_refused_falls_back_and_reads_and_writes_go_on() {
+fn refused_direct_io_falls_back_and_says_so() {
     // W6
     for at_transfer in [false, true] {
         let sim = Sim::new(9);
@@ -424,8 +332,6 @@ fn direct_io_refused_falls_back_and_reads_and_writes_go_on() {
             sim.refuse_direct_at_transfer()
         }
         let run = Run::new(sim, MODES[0]).script();
-        assert!(run.failures.is_empty(), "{:?}", run.failures);
-        run.check_contents();
         assert!(!run.file.is_direct());
         assert_eq!(run.file.alignment(), 1);
         assert_eq!(run.disk.effective().fallbacks.len(), 1);

@@ -1,7 +1,9 @@
-//! The engine on a simulated disk, with a fault at every operation.
+//! The engine: blocks written at once, and a flush.
 
+use super::{Kept, Outcome, Subject};
 use crate::path;
-use libc::{EAGAIN, ECANCELED, EINTR, EINVAL, EIO, ENOSPC};
+use libc::{EAGAIN, ECANCELED, EINTR, EINVAL, EIO};
+use std::sync::LazyLock;
 use wrote::engine::{Completion, Engine, Fault, FileId, Op, Options};
 use wrote::{Error, FileOptions, Ioengine, Sim};
 
@@ -21,17 +23,21 @@ fn open(sim: &Sim, engine: &mut Engine, direct: bool) -> FileId {
     file
 }
 
-fn block(number: u64) -> Vec<u8> {
-    (0..BLOCK_BYTES).map(|place| (number as usize * 13 + place / 7 + 1) as u8).collect()
+fn whole_file() -> &'static [u8] {
+    static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let bytes = 0..BLOCKS as usize * BLOCK_BYTES;
+        bytes.map(|place| (place / BLOCK_BYTES * 13 + place % BLOCK_BYTES / 7 + 1) as u8).collect()
+    });
+    &WHOLE
 }
 
-fn whole_file() -> Vec<u8> {
-    (0..BLOCKS).flat_map(block).collect()
+fn block(number: u64) -> &'static [u8] {
+    &whole_file()[number as usize * BLOCK_BYTES..][..BLOCK_BYTES]
 }
 
 fn queue_block(engine: &mut Engine, file: FileId, number: u64, durable: bool) {
     let mut buffer = engine.lease().unwrap();
-    buffer.copy_from_slice(&block(number));
+    buffer.copy_from_slice(block(number));
     let offset = number * BLOCK_BYTES as u64;
     engine.queue(number, Op::Write { file, offset, buffer, durable });
 }
@@ -49,28 +55,60 @@ fn write_and_flush(engine: &mut Engine, file: FileId, durable: bool) -> Vec<Comp
     completions
 }
 
-/// Counts the operations of the work without a fault.
-fn operations(direct: bool, durable: bool) -> u64 {
-    let sim = Sim::new(1);
-    let mut engine = engine(&sim);
-    let file = open(&sim, &mut engine, direct);
-    write_and_flush(&mut engine, file, durable);
-    sim.operations()
+/// The blocks, direct or cached, each written durably or not.
+#[derive(Clone, Copy, Debug)]
+struct Blocks {
+    direct: bool,
+    durable: bool,
 }
 
-/// Runs the work with a fault at every operation, in every mode.
-fn at_every_operation(fault: Fault, check: impl Fn(&Sim, Vec<Completion>)) {
-    for direct in [false, true] {
-        for durable in [false, true] {
-            for operation in 0..operations(direct, durable) {
-                let sim = Sim::new(operation);
-                sim.fault(operation, fault);
-                let mut engine = engine(&sim);
-                let file = open(&sim, &mut engine, direct);
-                check(&sim, write_and_flush(&mut engine, file, durable));
-                assert_eq!(engine.buffers_free(), DEPTH as usize, "W5: every buffer came back");
+pub fn subjects() -> Vec<Box<dyn Subject>> {
+    let blocks = |(direct, durable)| Box::new(Blocks { direct, durable }) as Box<dyn Subject>;
+    [(false, false), (false, true), (true, false), (true, true)].map(blocks).into()
+}
+
+impl Subject for Blocks {
+    fn work(&self, sim: &Sim, fault: Option<Fault>) -> Outcome {
+        let mut engine = engine(sim);
+        let file = open(sim, &mut engine, self.direct);
+        let mut completions = write_and_flush(&mut engine, file, self.durable);
+        assert_eq!(engine.buffers_free(), DEPTH as usize, "W5: every buffer came back");
+        completions.sort_by_key(|completion| completion.user_data);
+        let answered = completions.iter().map(|completion| completion.user_data);
+        assert!(answered.eq(0..=BLOCKS), "every operation is answered exactly once");
+        for completion in &completions {
+            if let Err(Error::File { offset: Some(offset), .. }) = &completion.result {
+                assert_eq!(offset / BLOCK_BYTES as u64, completion.user_data);
             }
         }
+        let flush = completions.pop().expect("the flush is the last");
+        if matches!(fault, Some(Fault::Once(_))) && flush.result.is_err() {
+            let operations = sim.operations();
+            assert!(matches!(engine.flush(file), Err(Error::Poisoned { .. })), "W2");
+            assert_eq!(sim.operations(), operations, "W2: it is never tried again");
+        }
+        let known = |is_known: bool| {
+            if completions.iter().all(|write| is_known && write.result.is_ok()) {
+                return Kept::OneOf(vec![Some(whole_file().to_vec())]);
+            }
+            let block = |write: &Completion| {
+                let is_known = is_known && matches!(write.result, Ok(BLOCK_BYTES));
+                block(write.user_data).iter().map(move |byte| is_known.then_some(*byte))
+            };
+            let known: Vec<_> = completions.iter().flat_map(block).collect();
+            let len_min = known.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+            Kept::Bytes { known, len_min, len_max: whole_file().len() }
+        };
+        let files =
+            vec![(path().to_owned(), known(true), known(self.durable || flush.result.is_ok()))];
+        completions.push(flush);
+        let failures = completions.into_iter().filter_map(|completion| completion.result.err());
+        Outcome { failures: failures.collect(), files }
+    }
+
+    /// Half a block more than some, so that a write is short first and then refused.
+    fn capacities(&self) -> Vec<u64> {
+        (0..BLOCKS).map(|blocks| blocks * BLOCK_BYTES as u64 + BLOCK_BYTES as u64 / 2).collect()
     }
 }
 
@@ -79,65 +117,16 @@ fn failures(completions: &[Completion]) -> Vec<&Error> {
 }
 
 #[test]
-fn short_transfers_and_interruptions_never_reach_the_caller() {
-    // W4
-    for fault in [
-        Fault::Short(0),
-        Fault::Short(1),
-        Fault::Short(600),
-        Fault::Short(BLOCK_BYTES as u64 - 1),
-        Fault::Once(EINTR),
-        Fault::Once(EAGAIN),
-    ] {
-        at_every_operation(fault, |sim, completions| {
-            assert!(failures(&completions).is_empty(), "{fault:?}: {completions:?}");
-            let mut written = completions.iter().filter(|c| c.user_data < BLOCKS);
-            assert!(written.all(|c| matches!(c.result, Ok(BLOCK_BYTES))));
-            assert_eq!(sim.contents(path()).unwrap(), whole_file());
-            assert_eq!(sim.after_power_loss(path()).unwrap(), whole_file());
-        });
-    }
-}
-
-#[test]
-fn an_interruption_for_ever_ends_in_an_error() {
+fn an_interruption_that_never_ends_is_an_error() {
     for errno in [EINTR, EAGAIN] {
-        at_every_operation(Fault::Forever(errno), |_, completions| {
-            assert!(failures(&completions).iter().any(|error| error.errno() == errno));
-        });
+        let sim = Sim::new(3);
+        let mut engine = engine(&sim);
+        let file = open(&sim, &mut engine, true);
+        queue_block(&mut engine, file, 0, false);
+        sim.fault(sim.operations(), Fault::Forever(errno));
+        assert_eq!(engine.drain().unwrap_err().errno(), errno);
+        assert_eq!(engine.flush(file).unwrap_err().errno(), errno);
     }
-}
-
-#[test]
-fn every_operation_is_answered_exactly_once_whatever_fails() {
-    for fault in [
-        Fault::Once(EIO),
-        Fault::Forever(EIO),
-        Fault::Forever(ENOSPC),
-        Fault::Forever(EINVAL),
-        Fault::PowerLoss,
-        Fault::Short(0),
-    ] {
-        at_every_operation(fault, |_, completions| {
-            let mut answered: Vec<u64> = completions.iter().map(|c| c.user_data).collect();
-            answered.sort_unstable();
-            assert_eq!(answered, (0..=BLOCKS).collect::<Vec<_>>());
-        });
-    }
-}
-
-#[test]
-fn an_error_is_told_to_the_operation_that_had_it() {
-    at_every_operation(Fault::Once(EIO), |_, completions| {
-        let failures = failures(&completions);
-        assert!(!failures.is_empty());
-        assert!(failures.iter().all(|error| error.errno() == EIO));
-        for completion in &completions {
-            if let Err(Error::File { offset: Some(offset), .. }) = &completion.result {
-                assert_eq!(offset / BLOCK_BYTES as u64, completion.user_data);
-            }
-        }
-    });
 }
 
 #[test]
@@ -179,7 +168,7 @@ fn a_flush_that_the_file_system_cancels_has_failed_and_a_transfer_goes_on() {
 }
 
 #[test]
-fn what_a_failed_flush_lost_no_later_flush_brings_back() {
+fn bytes_that_a_failed_flush_lost_are_not_brought_back_by_a_later_one() {
     // W2: so does Linux, which marks the pages clean after the error.
     let lost = (0..20).filter(|&seed| {
         let sim = Sim::new(seed);
@@ -229,7 +218,7 @@ fn a_flush_that_lies_makes_nothing_stable_and_rot_stays_on_the_disk() {
     assert_eq!(different(&read(Fault::Short(u64::MAX))), 1);
     let stable = sim.after_power_loss(path()).unwrap();
     assert_eq!(different(&stable), 1);
-    assert_ne!(stable.get(BLOCK_BYTES..), Some(&block(1)[..]));
+    assert_ne!(stable.get(BLOCK_BYTES..), Some(block(1)));
 }
 
 #[test]
@@ -251,37 +240,7 @@ fn a_flush_beside_one_that_failed_promises_nothing() {
 }
 
 #[test]
-fn what_a_flush_promised_is_there_after_a_power_loss_at_any_operation() {
-    // W1
-    for direct in [false, true] {
-        for durable in [false, true] {
-            for operation in 0..=operations(direct, durable) {
-                for seed in 0..8 {
-                    let sim = Sim::new(seed * 1000 + operation);
-                    sim.fault(operation, Fault::PowerLoss);
-                    let mut engine = engine(&sim);
-                    let file = open(&sim, &mut engine, direct);
-                    let completions = write_and_flush(&mut engine, file, durable);
-                    let found = sim.after_power_loss(path()).unwrap_or_default();
-                    let flushed =
-                        completions.iter().any(|c| c.user_data == BLOCKS && c.result.is_ok());
-                    for completion in completions.iter().filter(|c| c.user_data < BLOCKS) {
-                        if completion.result.is_ok() && (durable || flushed) {
-                            let start = completion.user_data as usize * BLOCK_BYTES;
-                            assert_eq!(
-                                found.get(start..start + BLOCK_BYTES),
-                                Some(&block(completion.user_data)[..])
-                            );
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn what_was_not_flushed_may_be_lost_in_part() {
+fn blocks_that_were_not_flushed_may_be_lost_in_part() {
     // Shows that the simulated disk distinguishes a promise from luck.
     let lost = (0..50).filter(|&seed| {
         let sim = Sim::new(seed);
@@ -294,30 +253,6 @@ fn what_was_not_flushed_may_be_lost_in_part() {
         sim.after_power_loss(path()).unwrap_or_default() != whole_file()
     });
     assert_eq!(lost.count(), 50);
-}
-
-#[test]
-fn a_full_disk_fails_the_writes_that_do_not_fit_and_no_other() {
-    for direct in [false, true] {
-        for capacity_blocks in 0..BLOCKS {
-            let sim = Sim::new(capacity_blocks);
-            // Half a block more, so that the write is short first and then refused.
-            sim.set_capacity(capacity_blocks * BLOCK_BYTES as u64 + BLOCK_BYTES as u64 / 2);
-            let mut engine = engine(&sim);
-            let file = open(&sim, &mut engine, direct);
-            for number in 0..BLOCKS {
-                queue_block(&mut engine, file, number, false);
-                let mut completions = Vec::new();
-                engine.reap(1, &mut completions).unwrap();
-                let result = completions.pop().unwrap().result;
-                if number < capacity_blocks {
-                    assert!(matches!(result, Ok(BLOCK_BYTES)))
-                } else {
-                    assert_eq!(result.unwrap_err().errno(), ENOSPC)
-                }
-            }
-        }
-    }
 }
 
 #[test]
@@ -385,7 +320,7 @@ fn a_read_is_whole_up_to_the_end_of_the_file_whatever_is_short() {
                     let found = completion.result.unwrap();
                     assert_eq!(found, if number < 2 { BLOCK_BYTES } else { 0 });
                     let buffer = completion.buffer.unwrap();
-                    assert!(number == 2 || buffer[..] == block(number));
+                    assert!(number == 2 || buffer[..] == *block(number));
                 }
             }
         }
@@ -419,7 +354,7 @@ fn a_truncation_waits_for_what_is_in_flight_and_stands_interruptions() {
         engine.truncate(file, 5000).unwrap();
         assert_eq!(sim.contents(path()).unwrap(), whole_file()[..5000]);
         engine.truncate(file, 6000).unwrap();
-        let expected = [&whole_file()[..5000], &[0; 1000]].concat();
+        let expected = [&whole_file()[..5000], &[0; 1000][..]].concat();
         assert_eq!(sim.contents(path()).unwrap(), expected);
     }
 }
