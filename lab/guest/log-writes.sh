@@ -14,7 +14,7 @@ LIMIT_S=3600
 # shell's own losetup knows no direct I/O.
 #
 # record FS SEED ENTRIES SUBJECT...: mounts the disk through a log-writes device, and lets subjects
-# write until the log has so many entries.
+# write until the log has this number of entries.
 record() {
     fs=$1 seed=$2 entries=$3
     shift 3

@@ -1,6 +1,6 @@
-//! `cargo xtask book`: the documents as a book of HTML pages, made by mdBook.
-
-mod links;
+//! `cargo xtask book`: the documents as a book of HTML pages, made by mdBook. Each linked
+//! file stands in the book where it stands in the repository, so `cargo xtask check`, which checks
+//! the links of the documents, has checked the book's.
 
 use crate::check::links::{links, relative_path};
 use crate::tools::{self, MDBOOK};
@@ -16,7 +16,7 @@ use std::process::Command;
 const SUMMARY: &str = "docs/SUMMARY.md";
 const CONFIG: &str = "docs/book.toml";
 
-/// Make a book of the documents, in `target/book/html`, and check every link in it.
+/// Make a book of the documents, in `target/book/html`.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Install no mdBook; fail if it is missing
@@ -31,7 +31,7 @@ pub fn book(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs the campaign: makes the book, and checks every link in it.
+/// Runs the campaign: makes the book.
 pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("book", || make(install).map(drop))
 }
@@ -54,10 +54,7 @@ fn make(install: bool) -> Result<PathBuf, Failure> {
     {
         return Err(Failure::Failed(format!("mdbook build: {}", line.trim())));
     }
-    match links::broken(&html)?.as_slice() {
-        [] => Ok(html),
-        broken => Err(Failure::Failed(format!("broken links: {}", broken.join(", ")))),
-    }
+    Ok(html)
 }
 
 /// Lays out the pages in `folder/src` as in the repository, with every linked file, so that links

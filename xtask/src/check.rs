@@ -4,15 +4,10 @@
 pub mod circles;
 pub mod lines;
 pub mod links;
-mod paths;
 pub mod prose;
-mod reached;
 mod sources;
 
-use crate::bindings;
-use crate::fuzz;
-use crate::peers;
-use crate::times;
+use crate::{PEERS, bindings, fuzz, times};
 use lab::tools::failure::Failure;
 use lab::tools::packages::{self, MPI};
 use lab::tools::programs::{self, cargo_tests};
@@ -44,9 +39,9 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     formats(&mut report)?;
     report.step("prose", || prose::check(&[]))?;
     report.step("links between documents", links::check)?;
-    report.step("files that rustfmt reaches", reached::check)?;
+    report.step("files that rustfmt reaches", circles::check_reached)?;
     report.step("circles of imports", circles::check)?;
-    report.step("paths in the architecture", paths::check)?;
+    report.step("paths in the architecture", links::check_paths)?;
     report.step("lines of code", lines::check)?;
     report.step("times of the suite", times::check)?;
     report.step("no dependency twice", no_duplicates)?;
@@ -68,7 +63,7 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
 fn formats(report: &mut Report) -> Result<(), Failure> {
     step(report, "fmt", &["fmt", "--all", "--check"])?;
     let others = [
-        ("peers", peers::MANIFEST),
+        ("peers", PEERS),
         ("bindings", bindings::MANIFEST),
         ("raft-log", RAFT),
         ("the fuzzer", fuzz::MANIFEST),

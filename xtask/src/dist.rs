@@ -1,11 +1,7 @@
 //! `cargo xtask dist`: the program `wrote` packed for machines without a compiler.
 
-mod archive;
 mod bindings;
 mod crates;
-mod debian;
-mod files;
-mod image;
 mod program;
 mod roots;
 
@@ -100,11 +96,11 @@ fn pack(install: bool) -> Result<Packed, Failure> {
     }
     std::fs::create_dir_all(&folder).tried(folder.display())?;
     let program = program::build()?;
-    files::make(&program)?;
+    program::make_files(&program)?;
     let date = date_s()?;
-    let archive = archive::make(&program, &folder, &date)?;
-    let debian = debian::make(&cargo_deb, &folder, &date)?;
-    let image = image::make(&program, &folder, &date)?;
+    let archive = program::make_archive(&program, &folder, &date)?;
+    let debian = program::make_debian(&cargo_deb, &folder, &date)?;
+    let image = program::make_image(&program, &folder, &date)?;
     let bindings = bindings::make(&folder, &date, install)?;
     let mut sums = Command::new("sha256sum");
     let files = [&archive, &debian, &image].into_iter().chain(bindings.files());

@@ -7,11 +7,8 @@ mod dist;
 mod fuzz;
 mod languages;
 mod miri;
-mod model;
 mod nightly;
-mod peers;
 mod release;
-mod semver;
 mod test;
 mod times;
 mod toolchains;
@@ -19,9 +16,16 @@ mod tools;
 
 use clap::{Parser, Subcommand};
 use lab::runs;
-use lab::tools::failure::exit_code;
+use lab::tools::failure::{Failure, exit_code};
+use lab::tools::repository::root;
 use lab::tools::run;
-use std::process::ExitCode;
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+/// The manifest of the workspace `peers/`, which is built on demand.
+const PEERS: &str = "peers/Cargo.toml";
 
 /// Tools for work on wrote.
 #[derive(Parser)]
@@ -39,7 +43,7 @@ enum Verb {
     Times(times::Arguments),
     /// Check comments, documents and printed texts against the rules of prose.
     Prose(check::prose::Arguments),
-    /// Count lines of code by crate, beside the figures in docs/architecture.md.
+    /// Count lines of code by crate, beside the most that xtask/lines.txt allows.
     Lines,
     /// Find circles of imports, and compare them with xtask/src/check/circles.txt.
     Circles,
@@ -47,21 +51,37 @@ enum Verb {
     Toolchains(toolchains::Arguments),
     Fuzz(fuzz::Arguments),
     /// Try every order in which the threads that share a log's buffers can interleave.
-    Model(model::Arguments),
+    Model(miri::ModelArguments),
     /// Interpret small runs of the library by Miri, which finds undefined behaviour.
     Miri,
     Lab(runs::Arguments),
     /// Measure wrote and its peers in turn, in one folder.
     #[command(disable_help_flag = true)]
-    Peers(peers::Words),
+    Peers(Words),
     /// Measure, and draw the pictures of the documents.
     #[command(disable_help_flag = true)]
-    Picture(peers::Words),
+    Picture(Words),
     /// Run one benchmark several times, and compare the results.
     #[command(disable_help_flag = true)]
-    Steady(peers::Words),
+    Steady(Words),
     Dist(dist::Arguments),
     Book(book::Arguments),
+}
+
+/// The words of a verb of `peers/`.
+#[derive(clap::Args)]
+struct Words {
+    /// Its arguments; `--help` lists them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+    words: Vec<OsString>,
+}
+
+/// Replaces this process by the verb's program, in the caller's folder.
+fn peers(verb: &str, Words { words }: &Words) -> Result<(), Failure> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["run", "--quiet", "--manifest-path"]).arg(root().join(PEERS));
+    let Err(error): Result<Infallible, _> = Err(command.arg("--").arg(verb).args(words).exec());
+    Err(Failure::Failed(format!("cargo: {error}")))
 }
 
 fn main() -> ExitCode {
@@ -76,14 +96,14 @@ fn main() -> ExitCode {
         Verb::Circles => check::circles::check(),
         Verb::Toolchains(arguments) => toolchains::toolchains(&arguments),
         Verb::Fuzz(arguments) => fuzz::fuzz(&arguments),
-        Verb::Model(arguments) => model::model(&arguments),
+        Verb::Model(arguments) => miri::model(&arguments),
         Verb::Miri => miri::miri(),
         Verb::Lab(arguments) => runs::lab(&arguments),
-        Verb::Peers(arguments) => peers::run("peers", &arguments),
-        Verb::Picture(arguments) => peers::run("picture", &arguments),
+        Verb::Peers(arguments) => peers("peers", &arguments),
+        Verb::Picture(arguments) => peers("picture", &arguments),
         Verb::Dist(arguments) => dist::dist(&arguments),
         Verb::Book(arguments) => book::book(&arguments),
-        Verb::Steady(arguments) => peers::run("steady", &arguments),
+        Verb::Steady(arguments) => peers("steady", &arguments),
     });
     exit_code(done)
 }

@@ -1,9 +1,10 @@
-//! `cargo xtask miri`: interprets small runs of the library, and finds undefined behaviour in them.
+//! `cargo xtask miri` and `model`: small runs of the library are interpreted, which finds undefined
+//! behaviour, and threads that share data without a lock are tried in every order of their steps.
 
 use lab::tools::failure::Failure;
 use lab::tools::programs::cargo_tests;
 use lab::tools::report::Report;
-use lab::tools::repository::{root, target};
+use lab::tools::repository::{cargo, root, target};
 use lab::tools::run::{HANG, Show, run};
 use std::process::Command;
 
@@ -52,4 +53,33 @@ fn miri_command() -> Command {
     let mut command = Command::new("rustup");
     command.args(["run", "nightly", "cargo", "miri"]);
     command
+}
+
+/// The most preemptions in each order. Most mistakes need one or two; with three the run takes many
+/// minutes.
+pub const PREEMPTIONS: u32 = 2;
+
+/// Try every order in which the threads that claim places in a log can interleave.
+#[derive(clap::Args)]
+pub struct ModelArguments {
+    /// The most preemptions of a thread that need not wait.
+    #[arg(long, value_name = "N", default_value_t = PREEMPTIONS)]
+    preemptions: u32,
+}
+
+/// Tries every order, and reports each model's result.
+pub fn model(arguments: &ModelArguments) -> Result<(), Failure> {
+    let mut report = Report::default();
+    model_step(&mut report, arguments.preemptions)?;
+    report.finish()
+}
+
+/// Adds this step to a `report`. Everything is built again for it, in a separate folder.
+pub fn model_step(report: &mut Report, preemptions: u32) -> Result<(), Failure> {
+    let mut command = cargo(&["test", "--release", "--package", "wrote", "--lib", "log::model"]);
+    command
+        .env("RUSTFLAGS", "--cfg loom")
+        .env("CARGO_TARGET_DIR", target().join("model"))
+        .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string());
+    report.step("every order of threads", || cargo_tests(&mut command))
 }

@@ -1,5 +1,5 @@
 //! The time of each step of the suite: recorded by each run, measured in a fresh clone, and kept in
-//! `xtask/times.md`.
+//! `times.txt`.
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::report::Report;
@@ -20,9 +20,12 @@ const PARTS: [(&str, u64); 3] = [("check", 6), ("test", 10), ("short", 9)];
 const STEP_MAX: u64 = 4;
 /// Steps below this number of seconds are left out of the page.
 const SHOWN_MIN_S: f64 = 5.0;
-/// The page, and the marks around its table.
-const PAGE: &str = "xtask/times.md";
-const MARKS: [&str; 2] = ["<!-- times:begin -->\n", "<!-- times:end -->"];
+/// The page, and its first lines.
+const PAGE: &str = "xtask/src/times.txt";
+const HEAD: &str = "# Seconds of each part and step of `.ci/run` on two idle cores, without steps of \
+    less than 5.\n# `cargo xtask times --write` writes them, and `cargo xtask check` limits them.\n";
+/// The name of a whole part.
+const ALL: &str = "all";
 
 /// Time `.ci/run` in a fresh clone of the last commit, by step.
 #[derive(clap::Args)]
@@ -30,8 +33,8 @@ pub struct Arguments {
     /// Keep this number of processors busy during the run
     #[arg(long, value_name = "N", default_value_t = 0)]
     busy: usize,
-    /// Write the times into xtask/times.md
-    #[arg(long)]
+    /// Write the times into xtask/src/times.txt
+    #[arg(long, conflicts_with = "busy")]
     write: bool,
     /// Run nothing; take the times that runs with this target folder recorded
     #[arg(long, value_name = "TARGET")]
@@ -69,9 +72,7 @@ fn show(target: &Path, arguments: &Arguments) -> Result<(), Failure> {
         steps.iter().for_each(|(name, seconds)| println!("{seconds:>7.1} s  {name}"));
     }
     if arguments.write {
-        let page = root().join(PAGE);
-        let text = fs::read_to_string(&page).tried(PAGE)?;
-        fs::write(&page, written(&text, &steps, arguments.busy > 0)?).tried(PAGE)?;
+        fs::write(root().join(PAGE), lines(&steps)).tried(PAGE)?;
     }
     Ok(())
 }
@@ -145,84 +146,36 @@ fn sum_s(steps: &[(String, f64)]) -> f64 {
     whole.map(|(_, seconds)| seconds).sum()
 }
 
-/// A row of the page's table: part, step (`all` for the whole part), seconds idle and busy.
-#[derive(Clone, Debug, PartialEq)]
-struct Timed {
-    part: String,
-    step: String,
-    seconds: [Option<f64>; 2],
-}
-
-const ALL: &str = "all";
-
-/// Puts the steps of a run into the table of the page: replaces the run's own column, and keeps the
-/// other.
-fn written(text: &str, steps: &Steps, is_busy: bool) -> Result<String, Failure> {
-    let (before, old, after) = parts(text)?;
-    let old = rows(old);
-    let mut new = Vec::new();
-    for (part, _) in PARTS {
-        let Some(steps) = steps.get(part) else {
-            new.extend(old.iter().filter(|row| row.part == part).cloned());
-            continue;
-        };
-        let whole = (ALL.to_owned(), sum_s(steps));
-        let shown = steps.iter().filter(|(_, seconds)| *seconds >= SHOWN_MIN_S).cloned();
-        for (step, now_s) in std::iter::once(whole).chain(shown) {
-            let known = old.iter().find(|row| (&*row.part, &*row.step) == (part, &*step));
-            let mut seconds = known.map_or([None; 2], |row| row.seconds);
-            seconds[usize::from(is_busy)] = Some(now_s);
-            new.push(Timed { part: part.to_owned(), step, seconds });
+/// Returns the page's text of these steps: a line "part\tstep\tseconds" for each, and for the sum
+/// of each part.
+fn lines(steps: &Steps) -> String {
+    let mut lines = HEAD.to_owned();
+    for (part, steps) in PARTS.iter().filter_map(|(part, _)| Some((part, steps.get(*part)?))) {
+        let _ = writeln!(lines, "{part}\t{ALL}\t{:.0}", sum_s(steps));
+        for (step, seconds) in steps.iter().filter(|(_, seconds)| *seconds >= SHOWN_MIN_S) {
+            let _ = writeln!(lines, "{part}\t{step}\t{seconds:.0}");
         }
     }
-    let mut table = "| part | step | idle, s | busy, s |\n|---|---|---|---|\n".to_owned();
-    let shown = |seconds: Option<f64>| seconds.map_or(String::new(), |s| format!("{s:.0}"));
-    for Timed { part, step, seconds: [idle, busy] } in new {
-        let _ = writeln!(table, "| {part} | {step} | {} | {} |", shown(idle), shown(busy));
-    }
-    Ok([before, &table, after].concat())
-}
-
-fn parts(text: &str) -> Result<(&str, &str, &str), Failure> {
-    let [begin, end] = MARKS.map(|mark| text.find(mark));
-    let (Some(begin), Some(end)) = (begin, end) else {
-        return Err(Failure::Failed(format!("{PAGE}: no lines {MARKS:?}")));
-    };
-    let begin = begin + MARKS[0].len();
-    Ok((&text[..begin], &text[begin..end], &text[end..]))
-}
-
-fn rows(table: &str) -> Vec<Timed> {
-    let row = |line: &str| {
-        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let [part, step, idle, busy] = cells[..] else { return None };
-        let seconds = [idle, busy].map(|cell| cell.parse().ok());
-        Some(Timed { part: part.to_owned(), step: step.to_owned(), seconds })
-    };
-    table.lines().skip(2).filter_map(row).collect()
+    lines
 }
 
 /// Fails if a part or a step took more than its share of an idle machine, by the page.
 pub fn check() -> Result<(), Failure> {
-    let text = fs::read_to_string(root().join(PAGE)).tried(PAGE)?;
-    match over(parts(&text)?.1).as_slice() {
+    match over(include_str!("times.txt")).as_slice() {
         [] => Ok(()),
         faults => Err(Failure::Failed(faults.join("; "))),
     }
 }
 
-fn over(table: &str) -> Vec<String> {
-    let share_s = |row: &Timed| match PARTS.iter().find(|(part, _)| *part == row.part) {
-        Some((_, minutes)) if row.step == ALL => minutes * 60,
+fn over(page: &str) -> Vec<String> {
+    let over = page.lines().filter_map(|line| {
+        let [part, step, seconds] = line.split('\t').collect::<Vec<_>>()[..] else { return None };
         // The tests themselves get the time of their part.
-        Some((_, minutes)) if row.step == "tests" => minutes * 60,
-        _ => STEP_MAX * 60,
-    };
-    let rows = rows(table);
-    let over = rows.iter().filter_map(|row| {
-        let idle_s = row.seconds[0].filter(|idle_s| *idle_s > share_s(row) as f64)?;
-        let (part, step) = (&row.part, &row.step);
-        Some(format!("{part}, {step}: {idle_s:.0} s, at most {} s", share_s(row)))
+        let is_whole = step == ALL || step == "tests";
+        let minutes = PARTS.iter().find(|(name, _)| is_whole && *name == part);
+        let share_s = minutes.map_or(STEP_MAX, |(_, minutes)| *minutes) * 60;
+        let took_s = seconds.parse().ok().filter(|seconds: &u64| *seconds > share_s)?;
+        Some(format!("{part}, {step}: {took_s} s, at most {share_s} s"))
     });
     over.collect()
 }
@@ -231,42 +184,22 @@ fn over(table: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "# A\n<!-- times:begin -->\n| part | step | idle, s | busy, s |\n\
-        |---|---|---|---|\n| check | all | 9 | 9 |\n| test | all | 500 | 900 |\n\
-        | test | gone | 6 | 7 |\n\
-        <!-- times:end -->\nrest\n";
-
-    fn steps() -> Steps {
-        let steps = [("tests", 300.4), ("tests: wrote: it", 100.0), ("short", 1.0)];
-        let steps = steps.map(|(name, seconds)| (name.to_owned(), seconds)).to_vec();
-        Steps::from([("test".to_owned(), steps)])
-    }
-
     #[test]
-    fn a_run_writes_its_own_column_and_keeps_the_other() {
-        let page = written(TEXT, &steps(), false).expect("marks");
-        assert!(page.starts_with("# A\n<!-- times:begin -->\n| part |"), "{page}");
-        assert!(page.ends_with("<!-- times:end -->\nrest\n"), "{page}");
-        assert!(page.contains("| test | all | 301 | 900 |\n| test | tests | 300 |  |"), "{page}");
-        assert!(!page.contains("gone") && page.contains("| check | all | 9 | 9 |"), "{page}");
-        let page = written(&page, &steps(), true).expect("marks");
-        assert!(page.contains("| test | all | 301 | 301 |"), "{page}");
-        assert!(written("# A\n", &steps(), true).is_err());
-    }
-
-    #[test]
-    fn a_step_over_its_share_is_found() {
-        let table = "| part | step | idle, s | busy, s |\n|---|---|---|---|\n\
-            | test | all | 700 | 900 |\n| test | tests | 590 | 900 |\n\
-            | short | lab sim | 241 | |\n| check | doc | 200 | 2000 |\n";
-        let faults = ["test, all: 700 s, at most 600 s", "short, lab sim: 241 s, at most 240 s"];
-        assert_eq!(over(table), faults);
-    }
-
-    #[test]
-    fn a_seed_is_no_part_of_a_steps_name() {
-        assert_eq!(plain("lab sim: 5000 seeds from 12345"), "lab sim: 5000 seeds");
-        assert_eq!(plain("lab kill: 10 times, seed 7"), "lab kill: 10 times");
-        assert_eq!(plain("doc"), "doc");
+    fn a_page_has_each_part_and_its_longer_steps_and_a_step_over_its_share_is_found() {
+        let steps = |steps: &[(&str, f64)]| {
+            steps.iter().map(|(name, seconds)| (plain(name), *seconds)).collect::<Vec<_>>()
+        };
+        let test = steps(&[("tests", 590.4), ("tests: wrote: it", 300.0), ("doc", 100.0)]);
+        let short = steps(&[("lab sim: 5000 seeds from 12", 241.0), ("lab kill, seed 7", 1.0)]);
+        let page = lines(&Steps::from([("short".to_owned(), short), ("test".to_owned(), test)]));
+        assert!(page.contains("test\tall\t690\n") && page.contains("test\tdoc\t100\n"), "{page}");
+        assert!(page.contains("short\tlab sim: 5000 seeds\t241\n"), "{page}");
+        assert!(!page.contains("kill"), "{page}");
+        let faults = [
+            "test, all: 690 s, at most 600 s",
+            "test, tests: wrote: it: 300 s, at most 240 s",
+            "short, lab sim: 5000 seeds: 241 s, at most 240 s",
+        ];
+        assert_eq!(over(&page), faults);
     }
 }

@@ -1,16 +1,15 @@
-//! `cargo xtask toolchains`: installs the toolchain of every language that `wrote langs` runs.
+//! `cargo xtask toolchains`: installs the toolchain of every language that `wrote langs` runs, by
+//! the registries' ordinary clients and this machine's settings.
 
-mod fetch;
-
-use fetch::Registry;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages;
 use lab::tools::report::Report;
-use lab::tools::run::twice;
+use lab::tools::run::{Finished, HANG, Show, run, twice};
 use rustix::fs::{Access, access};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
 ///
@@ -191,5 +190,253 @@ fn fetched(toolchain: &Toolchain, install: bool) -> Result<(), Failure> {
     }
 }
 
+/// Maven's plugin, in a fixed version.
+const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+
+/// The source of a toolchain.
+#[derive(Clone, Copy, Debug)]
+enum Registry {
+    /// Maven Central: one artifact and its dependencies.
+    Maven { group: &'static str, artifact: &'static str },
+    /// The Python Package Index: one package without its dependencies.
+    PyPi { package: &'static str },
+}
+
+impl Registry {
+    /// Returns the program that fetches.
+    fn client(self) -> &'static str {
+        match self {
+            Registry::Maven { .. } => "mvn",
+            Registry::PyPi { .. } => "pip3",
+        }
+    }
+
+    /// Fetches `version` into the new `folder`; a failure leaves no folder.
+    fn fetch(self, version: &str, folder: &Path) -> Result<(), Failure> {
+        let parent = folder.parent().unwrap_or_else(|| Path::new("."));
+        fs::create_dir_all(parent).tried(parent.display())?;
+        let work = tempfile::Builder::new().prefix(".fetching-").tempdir_in(parent);
+        let work = work.tried(parent.display())?;
+        let whole = work.path().join("whole");
+        match self {
+            Registry::Maven { group, artifact } => {
+                let project = work.path().join("pom.xml");
+                fs::write(&project, pom(group, artifact, version)).tried(project.display())?;
+                let what = format!("mvn, {group}:{artifact}:{version}");
+                succeed(&mut maven(&project, &whole.join("lib")), &what)?;
+            }
+            Registry::PyPi { package } => {
+                let wanted = format!("{package}=={version}");
+                succeed(&mut pip(&wanted, &whole), &format!("pip3, {wanted}"))?;
+            }
+        }
+        fs::rename(&whole, folder).tried(folder.display())
+    }
+}
+
+/// Copies the dependencies of `project` into `folder`. The jars lose their versions: kotlinc
+/// searches its own parts as `lib/kotlin-stdlib.jar`.
+fn maven(project: &Path, folder: &Path) -> Command {
+    let mut command = Command::new("mvn");
+    command.args(["-B", "-q", "-Dstyle.color=never", "-f"]).arg(project).arg(MAVEN_COPY);
+    command.args(["-DincludeScope=runtime", "-Dmdep.stripVersion=true"]);
+    command.arg(format!("-DoutputDirectory={}", folder.display()));
+    command
+}
+
+/// Installs a package into its own folder, without a virtual environment.
+fn pip(wanted: &str, folder: &Path) -> Command {
+    let mut command = Command::new("pip3");
+    command.args(["install", "-q", "--no-deps", "--no-compile", "--disable-pip-version-check"]);
+    command.arg("--target").arg(folder).arg(wanted);
+    // The folder is the user's, so pip's warning to root does not apply.
+    command.env("PIP_ROOT_USER_ACTION", "ignore");
+    command
+}
+
+/// Returns a project that depends on one artifact.
+fn pom(group: &str, artifact: &str, version: &str) -> String {
+    format!(
+        r#"<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>wrote</groupId>
+  <artifactId>toolchain</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>{group}</groupId>
+      <artifactId>{artifact}</artifactId>
+      <version>{version}</version>
+    </dependency>
+  </dependencies>
+</project>
+"#
+    )
+}
+
+fn succeed(command: &mut Command, what: &str) -> Result<(), Failure> {
+    let mut finished = run(command, HANG, Show::Live)?;
+    first_error(&finished).inspect(|error| finished.stderr.clone_from(error));
+    finished.success(what).map(|_| ())
+}
+
+/// Returns the first error. The last lines of Maven and pip only name their documentation.
+fn first_error(finished: &Finished) -> Option<String> {
+    let lines = finished.stdout.lines().chain(finished.stderr.lines());
+    let mut errors = lines.filter(|line| line.starts_with("[ERROR]") || line.starts_with("ERROR:"));
+    errors.next().map(str::to_owned)
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    const ZIG: Toolchain = Toolchain {
+        name: "zig",
+        version: "1.0",
+        registry: Registry::PyPi { package: "no-such-package" },
+        program: "zig",
+        command: "echo '{folder}/zig'",
+    };
+
+    /// Makes a home with the fetched toolchain of [`ZIG`], with or without launchers.
+    fn home(launchers: bool) -> (TempDir, Places) {
+        let home = tempfile::tempdir().expect("a folder");
+        let places = Places {
+            path: vec![home.path().join("bin")],
+            launchers: home.path().join(".local/bin"),
+            toolchains: home.path().join("toolchains"),
+        };
+        fs::create_dir_all(ZIG.folder(&places)).expect("a folder");
+        fs::create_dir_all(&places.path[0]).expect("a folder");
+        if launchers {
+            ZIG.install(&places).expect("nothing to fetch");
+        }
+        (home, places)
+    }
+
+    fn program(file: &Path) {
+        fs::write(file, "the user's").expect("written");
+        fs::set_permissions(file, Permissions::from_mode(0o755)).expect("the mode is set");
+    }
+
+    #[test]
+    fn a_toolchain_is_there_once_its_launchers_are() {
+        let (_home, places) = home(false);
+        assert!(!ZIG.is_there(&places));
+        ZIG.install(&places).expect("nothing to fetch");
+        assert!(ZIG.is_there(&places));
+        fs::remove_file(places.launchers.join("zig")).expect("made");
+        assert!(!ZIG.is_there(&places));
+    }
+
+    #[test]
+    fn launchers_without_their_toolchain_are_not_enough() {
+        let (_home, places) = home(true);
+        fs::remove_dir_all(ZIG.folder(&places)).expect("made");
+        assert!(!ZIG.is_there(&places));
+    }
+
+    #[test]
+    fn a_launcher_runs_its_command_with_its_arguments() {
+        let (_home, places) = home(true);
+        let output =
+            std::process::Command::new(places.launchers.join("zig")).args(["a b", "c"]).output();
+        let said = String::from_utf8(output.expect("a shell").stdout).expect("text");
+        assert_eq!(said, format!("{}/zig a b c\n", ZIG.folder(&places).display()));
+    }
+
+    #[test]
+    fn a_folder_may_have_a_quote_in_its_name() {
+        let (home, mut places) = home(false);
+        places.toolchains = home.path().join("it's here");
+        fs::create_dir_all(ZIG.folder(&places)).expect("a folder");
+        ZIG.install(&places).expect("nothing to fetch");
+        let output = std::process::Command::new(places.launchers.join("zig")).output();
+        let said = String::from_utf8(output.expect("a shell").stdout).expect("text");
+        assert_eq!(said, format!("{}/zig\n", ZIG.folder(&places).display()));
+    }
+
+    #[test]
+    fn a_program_of_the_users_is_taken_for_the_toolchain() {
+        let (_home, places) = home(false);
+        program(&places.path[0].join("zig"));
+        assert!(ZIG.is_there(&places));
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_run_is_no_toolchain() {
+        let (_home, places) = home(false);
+        fs::write(places.path[0].join("zig"), "notes on Zig").expect("written");
+        assert!(!ZIG.is_there(&places));
+    }
+
+    #[test]
+    fn a_program_of_the_users_is_never_written_over() {
+        let (_home, places) = home(true);
+        let file = places.launchers.join("zig");
+        fs::remove_file(&file).expect("made");
+        program(&file);
+        assert!(ZIG.is_there(&places));
+        let failure = ZIG.install(&places).expect_err("the user's");
+        assert_eq!(failure.to_string(), format!("{}: not made by us", file.display()));
+        assert_eq!(fs::read_to_string(&file).expect("there"), "the user's");
+    }
+
+    #[test]
+    fn a_link_of_the_users_is_never_led_elsewhere() {
+        let (home, places) = home(true);
+        let file = places.launchers.join("zig");
+        fs::remove_file(&file).expect("made");
+        std::os::unix::fs::symlink(home.path().join("nowhere"), &file).expect("linked");
+        assert!(ZIG.install(&places).is_err());
+        assert_eq!(fs::read_link(&file).expect("a link"), home.path().join("nowhere"));
+    }
+
+    #[test]
+    fn a_launcher_of_an_older_version_is_made_anew() {
+        let (_home, places) = home(true);
+        let newer = Toolchain { version: "2.0", ..ZIG };
+        fs::create_dir_all(newer.folder(&places)).expect("a folder");
+        assert!(!newer.is_there(&places));
+        newer.install(&places).expect("nothing to fetch");
+        assert!(newer.is_there(&places));
+    }
+
+    #[test]
+    fn every_launcher_of_what_is_fetched_leads_into_its_folder() {
+        for toolchain in FETCHED {
+            assert!(toolchain.command.contains("'{folder}/"), "{}", toolchain.program);
+        }
+    }
+
+    fn failed(stdout: &str, stderr: &str) -> Finished {
+        Finished {
+            trouble: Some("exit code 1".to_owned()),
+            exit_code: Some(1),
+            stdout: stdout.to_owned(),
+            stderr: stderr.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_went_wrong_is_the_first_error_that_is_told() {
+        let maven = failed("[WARNING] x\n[ERROR] no such artifact\n[ERROR] [Help 1] read\n", "");
+        assert_eq!(first_error(&maven).as_deref(), Some("[ERROR] no such artifact"));
+        let pip = failed("", "ERROR: no such version\nERROR: nothing found\n");
+        assert_eq!(first_error(&pip).as_deref(), Some("ERROR: no such version"));
+        assert_eq!(first_error(&failed("", "killed")), None);
+    }
+
+    #[test]
+    fn a_client_that_fails_leaves_no_folder() {
+        let here = tempfile::tempdir().expect("a folder");
+        let folder = here.path().join("nothing-1");
+        // pip3 refuses this version before it asks a registry; a missing pip3 is a failure too.
+        let registry = Registry::PyPi { package: "ziglang" };
+        assert!(registry.fetch("not a version", &folder).is_err());
+        assert_eq!(std::fs::read_dir(here.path()).expect("the folder").count(), 0);
+    }
+}

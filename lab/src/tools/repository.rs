@@ -1,7 +1,7 @@
 //! The repository's root, and cargo and git in it.
 
-use crate::tools::failure::Failure;
-use crate::tools::run::{HANG, Show, output, run};
+use crate::tools::failure::{Failure, Tried};
+use crate::tools::run::{HANG, Show, run};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,14 +19,44 @@ pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Lists the files that git knows or would add below `paths`; an empty `paths` means all.
+/// Lists the files below `paths`, from the root; an empty `paths` means all. In a path, `*` stands
+/// for any letters, slashes too. What `.gitignore` names is left out, with or without git: an
+/// unpacked archive has no history.
 pub fn files(paths: &[&str]) -> Result<Vec<String>, Failure> {
-    let mut list = Command::new("git");
-    list.current_dir(root()).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
-    let list = output(list.arg("--").args(paths), "git ls-files")?;
-    // The removal of a file may not be committed yet.
-    let files = list.split_terminator('\0').filter(|file| root().join(file).exists());
-    Ok(files.map(str::to_owned).collect())
+    let ignored = std::fs::read_to_string(root().join(".gitignore")).tried(".gitignore")?;
+    let mut files = Vec::new();
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(root().join(&folder)).tried(&folder)? {
+            let entry = entry.tried(&folder)?;
+            let path = format!("{folder}{}", entry.file_name().to_string_lossy());
+            if path == ".git" || ignored.lines().any(|line| is_ignored(line, &path)) {
+                continue;
+            }
+            match entry.file_type().tried(&path)?.is_dir() {
+                true => folders.push(path + "/"),
+                false => files.push(path),
+            }
+        }
+    }
+    let is_below = |file: &str, path: &str| match path.split_once('*') {
+        Some((begin, end)) => {
+            begin.len() + end.len() <= file.len() && file.starts_with(begin) && file.ends_with(end)
+        }
+        None => file == path || file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')),
+    };
+    files.retain(|file| paths.is_empty() || paths.iter().any(|path| is_below(file, path)));
+    files.sort();
+    Ok(files)
+}
+
+/// Whether a line of `.gitignore`, a path from the root or the beginning of names, covers `path`.
+fn is_ignored(line: &str, path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match line.strip_suffix('*') {
+        Some(begin) => name.starts_with(begin),
+        None => line.strip_prefix('/') == Some(path),
+    }
 }
 
 /// Prepares the cargo that runs this program, in the repository's root, with `arguments`.

@@ -1,66 +1,71 @@
-//! `cargo xtask lines`: lines of code by crate, beside the figures in `docs/architecture.md`.
+//! `cargo xtask lines`: lines of code and of tests by crate, and the most that `lines.txt` allows.
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::{files, root};
 use std::collections::BTreeMap;
 
-const DOCUMENT: &str = "docs/architecture.md";
-const MARKS: [&str; 2] = ["<!-- lines:begin -->", "<!-- lines:end -->"];
-/// Folders whose subfolders are crates.
-const OF_CRATES: &str = "crates";
+/// The most lines of code of all crates: the sum of its lines, each with its reason.
+const ALLOWED: &str = include_str!("lines.txt");
+/// Folders of code. The subfolders of the first are crates.
+const FOLDERS: [&str; 7] = ["crates", "xtask", "lab", "fuzz", "peers", "bindings", "examples"];
 
-/// Prints the lines of each crate beside the recorded ones. Fails if a crate is more than a tenth
-/// larger than its row of the table allows: its own lines, or its grown size with a reason in the
-/// row.
+/// Lines of code, lines of tests, and files with code.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Count {
+    code: u32,
+    tests: u32,
+    files: u32,
+}
+
+/// Prints the count of each crate. Fails if there are more lines of code than are allowed.
 pub fn check() -> Result<(), Failure> {
-    let text = std::fs::read_to_string(root().join(DOCUMENT)).tried(DOCUMENT)?;
-    let table = text.split_once(MARKS[0]).and_then(|(_, rest)| rest.split_once(MARKS[1]));
-    let (table, _) = table.ok_or_else(|| Failure::Failed(format!("{DOCUMENT}: no {MARKS:?}")))?;
-    let (counted, rows) = (count()?, rows(table));
-    println!("{:<14} {:>8} {:>8}", "crate", "recorded", "now");
-    for (name, now) in &counted {
-        let recorded = rows.get(&name[..]).map_or_else(String::new, |row| row.to_string());
-        println!("{name:<14} {recorded:>8} {now:>8}");
+    let allowed = allowed(ALLOWED)?;
+    let mut crates = count()?;
+    let mut sum = Count::default();
+    crates.values().for_each(|count| sum.add(*count));
+    crates.insert("sum".to_owned(), sum);
+    println!("{:<14} {:>8} {:>8} {:>8}", "crate", "code", "tests", "files");
+    // The sum comes last.
+    let rows = crates.iter().filter(|row| row.0 != "sum").chain(crates.get_key_value("sum"));
+    for (name, Count { code, tests, files }) in rows {
+        println!("{name:<14} {code:>8} {tests:>8} {files:>8}");
     }
-    println!(
-        "{:<14} {:>8} {:>8}",
-        "sum",
-        rows.values().sum::<u32>(),
-        counted.values().sum::<u32>()
-    );
-    match too_large(&counted, &rows).as_slice() {
-        [] => Ok(()),
-        faults => Err(Failure::Failed(format!("{}; say why in {DOCUMENT}", faults.join("; ")))),
+    match sum.code <= allowed {
+        true => Ok(()),
+        false => Err(Failure::Failed(format!(
+            "{} lines of code, at most {allowed}: delete some, or say why in \
+             xtask/src/check/lines.txt",
+            sum.code
+        ))),
     }
 }
 
-/// Returns the lines that the rows `crate | lines | grown to | because` allow: the third cell where
-/// the fourth has a reason.
-fn rows(table: &str) -> BTreeMap<&str, u32> {
-    table.lines().filter_map(row).collect()
+impl Count {
+    fn add(&mut self, other: Count) {
+        self.code += other.code;
+        self.tests += other.tests;
+        self.files += other.files;
+    }
 }
 
-fn row(line: &str) -> Option<(&str, u32)> {
-    let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-    let [name, lines, grown, because] = cells[..] else { return None };
-    let number = |cell: &str| cell.replace(',', "").parse().ok();
-    let grown = number(grown).filter(|_| !because.is_empty());
-    Some((name.trim_matches('`'), grown.or_else(|| number(lines))?))
-}
-
-fn too_large(counted: &BTreeMap<String, u32>, rows: &BTreeMap<&str, u32>) -> Vec<String> {
-    let fault = |(name, now): (&String, &u32)| {
-        let allowed = rows.get(&name[..]).copied().unwrap_or(0);
-        let is_larger = u64::from(*now) * 10 > u64::from(allowed) * 11;
-        is_larger.then(|| format!("{name} has {now} lines of code, and {allowed} are recorded"))
+/// Returns the sum of a list of lines "number reason".
+fn allowed(list: &str) -> Result<u32, Failure> {
+    let lines = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let number = |line: &str| {
+        let (number, reason) = line.split_once(' ')?;
+        (!reason.trim().is_empty()).then(|| number.replace(',', "").parse::<u32>().ok())?
     };
-    counted.iter().filter_map(fault).collect()
+    let numbers = lines.map(|line| {
+        number(line)
+            .ok_or_else(|| Failure::Failed(format!("lines.txt: no number and reason: {line}")))
+    });
+    numbers.sum()
 }
 
-/// Counts the lines of code of each crate: no blank lines, no comments, no tests.
-fn count() -> Result<BTreeMap<String, u32>, Failure> {
+/// Counts each crate, without blank lines and comments.
+fn count() -> Result<BTreeMap<String, Count>, Failure> {
     let mut texts = BTreeMap::new();
-    for file in files(&["crates", "xtask", "lab", "fuzz", "peers", "bindings", "examples"])? {
+    for file in files(&FOLDERS)? {
         if file.ends_with(".rs") {
             let text = std::fs::read_to_string(root().join(&file)).tried(&file)?;
             texts.insert(file, text);
@@ -68,19 +73,21 @@ fn count() -> Result<BTreeMap<String, u32>, Failure> {
     }
     let tests: Vec<String> =
         texts.iter().flat_map(|(file, text)| modules_of_tests(file, text)).collect();
-    let mut crates = BTreeMap::new();
+    let mut crates = BTreeMap::<String, Count>::new();
     for (file, text) in &texts {
         let stem = file.trim_end_matches(".rs");
         let is_below = |test: &String| {
             stem.strip_prefix(&**test).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let is_test = file.contains("/tests/") || file.ends_with("tests.rs");
-        if is_test || tests.iter().any(is_below) {
-            continue;
-        }
+        let (code, tests) = match (is_test || tests.iter().any(is_below), count_of(text)) {
+            (true, (code, tests)) => (0, code + tests),
+            (false, counts) => counts,
+        };
         let folders: Vec<&str> = file.split('/').collect();
-        let name = if folders[0] == OF_CRATES { folders[1] } else { folders[0] };
-        *crates.entry(name.to_owned()).or_default() += code(text);
+        let name = if folders[0] == FOLDERS[0] { folders[1] } else { folders[0] };
+        let count = Count { code, tests, files: u32::from(code > 0) };
+        crates.entry(name.to_owned()).or_default().add(count);
     }
     Ok(crates)
 }
@@ -101,23 +108,26 @@ fn modules_of_tests(file: &str, text: &str) -> Vec<String> {
     names.collect()
 }
 
-/// Counts the lines of code in a formatted source. An item after `#[cfg(test)]` ends with its
-/// closing line in the column of the attribute.
-fn code(text: &str) -> u32 {
-    let (mut lines, mut test) = (0, None);
+/// Counts the lines of code in a formatted source, and the lines of its tests. An item after
+/// `#[cfg(test)]` ends with its closing line in the column of the attribute.
+fn count_of(text: &str) -> (u32, u32) {
+    let (mut code, mut tests, mut test) = (0, 0, None);
     for line in text.lines() {
         let words = line.trim_start();
         let column = line.len() - words.len();
+        let is_blank = words.is_empty() || words.starts_with("//");
         if test.is_some() {
+            tests += u32::from(!is_blank);
             let ends = words.starts_with('}') || words.ends_with([';', '}']);
             test = test.filter(|begun| !(*begun == column && ends));
         } else if words.starts_with("#[cfg(test)]") {
             test = Some(column);
-        } else if !words.is_empty() && !words.starts_with("//") {
-            lines += 1;
+            tests += 1;
+        } else if !is_blank {
+            code += 1;
         }
     }
-    lines
+    (code, tests)
 }
 
 #[cfg(test)]
@@ -129,7 +139,7 @@ mod tests {
         let text = "//! A room.\n\nuse a;\n\n/// One.\nfn one() {\n    // Why.\n    two();\n}\n\n\
             impl A {\n    #[cfg(test)]\n    fn three() {\n        four();\n    }\n}\n\n\
             #[cfg(test)]\nuse b;\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\nfn five() {}\n";
-        assert_eq!(code(text), 7);
+        assert_eq!(count_of(text), (7, 10));
     }
 
     #[test]
@@ -141,15 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_grew_by_more_than_a_tenth_needs_a_reason() {
-        let table = "| crate | lines | grown to | because |\n|---|---|---|---|\n\
-            | `a` | 1,000 | | |\n| `b` | 100 | 150 | bindings for C |\n| `c` | 100 | 150 | |\n";
-        let counted = [("a", 1100), ("b", 160), ("c", 111), ("d", 1)];
-        let counted = counted.map(|(name, lines)| (name.to_owned(), lines)).into();
-        let faults = [
-            "c has 111 lines of code, and 100 are recorded",
-            "d has 1 lines of code, and 0 are recorded",
-        ];
-        assert_eq!(too_large(&counted, &rows(table)), faults);
+    fn a_sum_is_raised_by_a_line_with_a_reason_alone() {
+        assert_eq!(allowed("# Lines.\n\n1,000 what stood\n20 bindings for C\n").ok(), Some(1020));
+        assert!(allowed("1,000 what stood\n20\n").is_err());
+        assert!(allowed("1,000 what stood\n20 \n").is_err());
     }
 }

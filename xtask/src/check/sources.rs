@@ -5,7 +5,6 @@ use lab::tools::repository::root;
 use proc_macro2::{Delimiter, Group, Ident, Literal, TokenStream, TokenTree};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
@@ -78,12 +77,23 @@ fn enter(place: Place, items: TokenStream, modules: &mut Vec<Module>) -> Result<
             enter(place, body, modules)?;
             continue;
         }
-        for named in files {
-            let (file, folder) = named.place(&file, &own_folder);
-            read(Place { file, folder, path: path.clone(), is_test }, modules)?;
+        let named = files.iter().map(|named| {
+            let file = plain_path(&folder_of(&file).join(named));
+            (folder_of(&file).to_owned(), file)
+        });
+        let own = [own_folder.with_extension("rs"), own_folder.join("mod.rs")];
+        let own = own.map(|file| (own_folder.clone(), file));
+        for (folder, file) in own.into_iter().chain(named) {
+            if root().join(&file).is_file() {
+                read(Place { file, folder, path: path.clone(), is_test }, modules)?;
+            }
         }
     }
     Ok(())
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new(""))
 }
 
 /// Returns `path` without `x/..`.
@@ -112,36 +122,12 @@ struct Items {
     is_test: bool,
 }
 
-/// A `mod`: its `body`, or its files, if `cfg_attr` chooses among several.
+/// A `mod`: its `body`, or the files that a `path` names, beside the file of its name.
 struct Mod {
     name: String,
-    files: Vec<Named>,
+    files: Vec<String>,
     is_test: bool,
     body: Option<TokenStream>,
-}
-
-/// The name of a module's file: its own, or from a `path = ".."`.
-#[derive(Debug, PartialEq)]
-enum Named {
-    Itself,
-    By(String),
-}
-
-impl Named {
-    /// Returns the file of a module that `file` declares, and the folder of its modules.
-    fn place(self, file: &Path, own_folder: &Path) -> (PathBuf, PathBuf) {
-        match self {
-            Named::By(path) => {
-                let file = plain_path(&file.parent().unwrap_or(Path::new("")).join(path));
-                let folder = file.parent().map(Path::to_owned).unwrap_or_default();
-                (file, folder)
-            }
-            Named::Itself if root().join(own_folder).join("mod.rs").exists() => {
-                (own_folder.join("mod.rs"), own_folder.to_owned())
-            }
-            Named::Itself => (own_folder.with_extension("rs"), own_folder.to_owned()),
-        }
-    }
 }
 
 impl Items {
@@ -250,30 +236,23 @@ fn is_for_tests(attribute: &Group) -> bool {
     }
 }
 
-/// Returns the files that a `mod` with these attributes may have.
-fn files_of(attributes: &[Group]) -> Vec<Named> {
-    let path_of = |attribute: &Group| {
-        let tokens: Vec<TokenTree> = attribute.stream().into_iter().collect();
+/// Returns the files that the attributes name by `path = ".."`, or by a `cfg_attr` with one.
+fn files_of(attributes: &[Group]) -> Vec<String> {
+    fn named(tokens: TokenStream) -> Option<String> {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         match &tokens[..] {
-            [path, sign, TokenTree::Literal(file)] if is_assigned(path, sign) => {
-                Some((true, value(file)?))
+            [.., path, sign, TokenTree::Literal(file)]
+                if is_word(path, "path") && is_sign(sign, '=') =>
+            {
+                value(file)
             }
             [cfg_attr, TokenTree::Group(group)] if is_word(cfg_attr, "cfg_attr") => {
-                let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
-                let [.., path, sign, TokenTree::Literal(file)] = &tokens[..] else { return None };
-                is_assigned(path, sign).then(|| Some((false, value(file)?))).flatten()
+                named(group.stream())
             }
             _ => None,
         }
-    };
-    let found: Vec<(bool, String)> = attributes.iter().filter_map(path_of).collect();
-    let is_certain = found.iter().any(|(is_certain, _)| *is_certain);
-    let own = (!is_certain).then_some(Named::Itself);
-    own.into_iter().chain(found.into_iter().map(|(_, file)| Named::By(file))).collect()
-}
-
-fn is_assigned(path: &TokenTree, sign: &TokenTree) -> bool {
-    is_word(path, "path") && is_sign(sign, '=')
+    }
+    attributes.iter().filter_map(|attribute| named(attribute.stream())).collect()
 }
 
 /// Lists the string literals in `tokens`, and the doc comments that clap turns into help texts.
@@ -348,25 +327,6 @@ fn derives_clap(attribute: &Group) -> bool {
     let first = attribute.stream().into_iter().next();
     let is_derive = |token: TokenTree| is_word(&token, "derive") || is_word(&token, "cfg_attr");
     first.is_some_and(is_derive) && names(attribute.stream())
-}
-
-/// Returns the lines of each raw string in `text`, which may not be broken.
-pub fn raw_strings(text: &str) -> Vec<RangeInclusive<usize>> {
-    fn add(tokens: TokenStream, lines: &mut Vec<RangeInclusive<usize>>) {
-        for token in tokens {
-            match token {
-                TokenTree::Group(group) => add(group.stream(), lines),
-                TokenTree::Literal(literal) if literal.to_string().starts_with(['r', 'b']) => {
-                    let span = literal.span();
-                    lines.push(span.start().line..=span.end().line);
-                }
-                _ => {}
-            }
-        }
-    }
-    let mut lines = Vec::new();
-    add(tokens(text).unwrap_or_default(), &mut lines);
-    lines
 }
 
 /// Returns the value of a string literal; `None` for other literals, including byte strings.
@@ -454,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_tests_are_built_with_is_left_out() {
+    fn items_that_only_tests_are_built_with_are_left_out() {
         let source = "#[cfg(test)]\nconst A: &str = \"no\";\n\
                       #[cfg(all(test, not(loom)))]\nmod tests { fn f() { g(\"no\") } }\n\
                       #[cfg(not(test))]\nfn f() { g(\"yes\") }\n\
@@ -479,11 +439,6 @@ mod tests {
     }
 
     #[test]
-    fn a_raw_string_has_its_lines() {
-        assert_eq!(raw_strings("f(\n\"a\",\nr#\"b\nc\"#)\n"), [3..=4]);
-    }
-
-    #[test]
     fn modules_are_found_by_name_and_path_and_those_of_a_macro_are_not() {
         let source = r#"
             mod a;
@@ -499,10 +454,9 @@ mod tests {
         let Items { mods, .. } = Items::of(tokens(source).expect("tokens"));
         let found: Vec<_> = mods.iter().map(|found| (&found.name[..], found.is_test)).collect();
         assert_eq!(found, [("a", false), ("b", true), ("c", false), ("e", false), ("f", false)]);
-        let by = |file: &str| Named::By(file.to_owned());
-        assert_eq!(mods[0].files, [Named::Itself]);
-        assert_eq!(mods[3].files, [by("f.rs")]);
-        assert_eq!(mods[4].files, [Named::Itself, by("miri.rs")]);
+        assert!(mods[0].files.is_empty());
+        assert_eq!(mods[3].files, ["f.rs"]);
+        assert_eq!(mods[4].files, ["miri.rs"]);
         assert!(mods[2].body.is_some());
     }
 

@@ -1,8 +1,7 @@
 //! Packages of the bindings: `libwrote0` and `libwrote-dev` for Debian, a wheel for Python, and an
 //! archive for npm.
 
-use super::archive::{copy, give_times};
-use super::program::{PROFILE, renamed_rust};
+use super::program::{PROFILE, copy, give_times, renamed_rust};
 use super::{VERSION, name};
 use crate::bindings::{
     MANIFEST, compile_example, npm_package, run_node_example, run_python_example,

@@ -1,7 +1,7 @@
 //! Installs and runs the packed files in clean roots.
 
 use super::bindings::{Bindings, libraries};
-use super::files::FILES;
+use super::program::FILES;
 use super::{Packed, VERSION, name};
 use crate::bindings::{check_c_example, compile_example, try_python_example};
 use lab::runs::rows;

@@ -1,7 +1,7 @@
 //! One harness of faults on the simulated disk. Each subject's work is carried out with each fault
 //! at each of its operations, and the same must hold for all: what was acknowledged is there, an
-//! error is told with the file's name, and nothing else is damaged. A room below has each
-//! subject's work, and the tests that the harness cannot state.
+//! error names the file, and nothing else is damaged. A room below has each subject's work, and the
+//! tests that the harness cannot state.
 
 mod engine;
 mod file;
@@ -58,7 +58,7 @@ struct Outcome {
 /// The contents that a file may have.
 #[derive(Clone)]
 enum Kept {
-    /// One of these as a whole; `None` is no file.
+    /// One of these as a whole; `None` where there is none.
     OneOf(Vec<Option<Vec<u8>>>),
     /// The beginning of these bytes, or all of them and others after; and the bounds of the length.
     Prefix { bytes: Vec<u8>, len_min: usize, len_max: usize },
