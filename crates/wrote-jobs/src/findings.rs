@@ -12,7 +12,7 @@ mod rows;
 mod tests;
 
 pub use bytes::{counts, source_bytes, stayed_in_memory};
-pub use jobs::{does_io, no_io};
+pub use jobs::no_io;
 pub use place::{Longer, longer};
 pub use ranks::{Sharing, User, Whole, of_all_ranks, together};
 

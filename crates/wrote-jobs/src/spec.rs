@@ -171,11 +171,6 @@ impl JobSpec {
         }
     }
 
-    /// Returns whether the job uses its files; with `ioengine=null` it does no I/O.
-    pub fn does_io(&self) -> bool {
-        self.ioengine != Ioengine::Null
-    }
-
     /// Returns whether the run writes a file that it makes before the clock starts.
     pub fn is_laid_out(&self) -> bool {
         self.rw.read || self.overwrite

@@ -152,12 +152,6 @@ impl Pool {
         Pool::map(count, buffer_bytes, Some(Mutex::new(())))
     }
 
-    /// Returns the size of a pool, whose buffers begin at pages. `usize::MAX` on overflow.
-    pub(crate) fn mapped_bytes(count: u32, buffer_bytes: usize) -> usize {
-        let stride_bytes = buffer_bytes.checked_next_multiple_of(page_size());
-        stride_bytes.and_then(|bytes| bytes.checked_mul(count as usize)).unwrap_or(usize::MAX)
-    }
-
     fn map(count: u32, buffer_bytes: usize, lock: Option<Mutex<()>>) -> Result<Pool, Error> {
         let count = count.max(1);
         let buffer_bytes = buffer_bytes.max(1);

@@ -11,7 +11,6 @@
 //! | threads | `pwritev2(2)` and `preadv2(2)` on a small pool | io_uring is absent or forbidden |
 //! | psync | the same calls on the caller's thread, one at a time | requested |
 //! | mmap | copies to and from a mapping of the file, one at a time | requested |
-//! | null | no I/O: the cost of the caller's own loop | requested |
 //!
 //! With every method an operation is complete or an error: short transfers, `EINTR` and `EAGAIN`
 //! are handled here (W4). A failed flush poisons its file permanently (W2). A buffer in flight
@@ -20,23 +19,15 @@
 //!
 //! One thread uses an engine; it has no locks inside.
 
+mod access;
 mod backend;
-mod carried;
-mod effective;
 mod files;
-mod folder;
 mod judge;
 mod mmap;
 mod names;
-mod null;
 mod op;
 mod open_file;
 mod options;
-mod pending;
-#[cfg(feature = "io-uring")]
-mod polled;
-mod psync;
-mod request;
 #[cfg(feature = "io-uring")]
 mod ring;
 #[cfg(any(feature = "sim", test))]
@@ -47,34 +38,27 @@ mod threads;
 #[cfg(feature = "io-uring")]
 mod uring;
 mod wait;
-#[cfg(not(any(feature = "sim", test)))]
-mod without_sim;
 
-pub(crate) use carried::{CarriedReply, CarriedRequest, Carrier};
-pub use effective::{Effective, Fallback};
 #[cfg(feature = "log")]
-pub(crate) use folder::{Folder, open_within};
+pub(crate) use names::{Folder, open_within};
 pub(crate) use names::{Found, Located, folder_of, sync_file_system};
 pub use op::{Completion, FileId, Op};
 pub(crate) use options::Callers;
-pub use options::{FileOptions, Ioengine, Options};
+pub use options::{Effective, Fallback, FileOptions, Ioengine, Options};
 #[cfg(any(feature = "sim", test))]
 pub use sim::{Fault, Sim};
 pub(crate) use wait::Wait;
-#[cfg(not(any(feature = "sim", test)))]
-pub(crate) use without_sim::Sim;
 
 use crate::Error;
-use crate::budget::Allowance;
 pub use crate::buffer::Buffer;
 use crate::buffer::Pool;
 use crate::error::errno_of;
 use crate::fork::Process;
-use backend::Backend;
+use backend::{Backend, Queue};
+use files::KernelFiles;
+use op::Reply;
 use open_file::OpenFile;
-use pending::Work;
-use request::Reply;
-use slots::Slots;
+use slots::{Slots, Work};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
@@ -82,6 +66,27 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// What engines stand on: the kernel, or a simulated disk.
+#[derive(Clone)]
+pub(crate) enum System {
+    Kernel,
+    #[cfg(any(feature = "sim", test))]
+    Simulated(Sim),
+}
+
+impl System {
+    pub(crate) fn open(&self, options: &Options, callers: Callers) -> Result<Engine, Error> {
+        match self {
+            System::Kernel => Engine::open_for(options, callers),
+            #[cfg(any(feature = "sim", test))]
+            System::Simulated(sim) => {
+                let pool = pool_for(options, callers)?;
+                Ok(Engine::with(sim.backend(), pool, effective_of(options)))
+            }
+        }
+    }
+}
 
 /// Executes operations on files, up to `iodepth` at once.
 ///
@@ -112,7 +117,7 @@ use std::time::Duration;
 pub struct Engine {
     /// Dropped before the pool, because a ring must release its registered memory before that is
     /// unmapped. Not dropped in a child process, which has neither its threads nor its ring.
-    backend: ManuallyDrop<Box<dyn Backend>>,
+    backend: ManuallyDrop<Backend>,
     pool: Pool,
     files: Vec<Option<OpenFile>>,
     /// Slots of closed files, the lowest on top, because a ring registers the lowest ones.
@@ -130,8 +135,6 @@ pub struct Engine {
     /// Folders whose flush failed, with the error number (W2).
     poisoned_folders: Vec<(PathBuf, i32)>,
     effective: Effective,
-    /// The pool's memory, if it is on a budget.
-    allowance: Option<Allowance>,
     process: Process,
 }
 
@@ -147,10 +150,9 @@ impl Engine {
     pub(crate) fn open_for(options: &Options, callers: Callers) -> Result<Engine, Error> {
         let pool = pool_for(options, callers)?;
         let mut effective = Effective { huge_pages: pool.is_huge(), ..effective_of(options) };
-        let backend: Box<dyn Backend> = match options.ioengine {
-            Ioengine::Psync => Box::new(psync::Psync::default()),
+        let queue: Box<dyn Queue> = match options.ioengine {
+            Ioengine::Psync => Box::new(threads::Psync::default()),
             Ioengine::Mmap => Box::new(mmap::Mmap::default()),
-            Ioengine::Null => Box::new(null::Null::default()),
             Ioengine::Threads => threads(effective.iodepth, callers)?,
             Ioengine::IoUring => match ring(options, callers, &pool, &mut effective) {
                 Ok(ring) => ring,
@@ -162,38 +164,11 @@ impl Engine {
                 }
             },
         };
+        let backend = Backend { queue, files: Box::new(KernelFiles::default()) };
         let mut engine = Engine::with(backend, pool, effective);
         let has_ring = engine.effective.ioengine == Ioengine::IoUring;
         engine.has_shared_ring = has_ring && callers != Callers::One;
         Ok(engine)
-    }
-
-    /// Creates an engine whose requests another engine executes. Its pool is on a budget, and its
-    /// settings are those in `effective` except for the depth.
-    pub(crate) fn carried(
-        carrier: Box<dyn Carrier>,
-        (pool, allowance): (Pool, Allowance),
-        iodepth: u32,
-        effective: Effective,
-    ) -> Engine {
-        let backend = Box::new(carried::Carried::new(carrier));
-        let (registered_files, registered_buffers, iodepth_reached) = (false, false, 0);
-        let own = Effective { iodepth, iodepth_reached, registered_files, ..effective };
-        let effective = Effective { registered_buffers, ..own };
-        Engine::with(backend, pool, effective).within(allowance)
-    }
-
-    fn within(mut self, allowance: Allowance) -> Engine {
-        self.allowance = Some(allowance);
-        self
-    }
-
-    /// Takes larger buffers if the memory is on a budget with room for them. Existing buffers are
-    /// unaffected.
-    pub(crate) fn grow(&mut self) {
-        if let Some(pool) = self.allowance.as_mut().and_then(Allowance::grow) {
-            self.pool = pool;
-        }
     }
 
     /// Records fallbacks from before the engine was created.
@@ -203,36 +178,13 @@ impl Engine {
         }
     }
 
-    /// Queues a request of another engine, which judges the result. There must be room.
-    pub(crate) fn queue_carried(&mut self, user_data: u64, request: CarriedRequest) {
-        self.slots.take().begin_carried(user_data, request);
-    }
-
     /// Creates an engine on a simulated disk. Fails if there is no memory for the buffers.
+    #[cfg(any(feature = "sim", test))]
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Engine, Error> {
-        Engine::simulated_for(sim, options, Callers::One)
+        System::Simulated(sim.clone()).open(options, Callers::One)
     }
 
-    /// Like [`Engine::simulated`], for several calling threads.
-    pub(crate) fn simulated_for(
-        sim: &Sim,
-        options: &Options,
-        callers: Callers,
-    ) -> Result<Engine, Error> {
-        let pool = pool_for(options, callers)?;
-        Ok(Engine::with(sim.backend(), pool, effective_of(options)))
-    }
-
-    /// Like [`Engine::simulated`], with a pool on a budget.
-    pub(crate) fn simulated_within(
-        sim: &Sim,
-        (pool, allowance): (Pool, Allowance),
-        options: &Options,
-    ) -> Engine {
-        Engine::with(sim.backend(), pool, effective_of(options)).within(allowance)
-    }
-
-    fn with(backend: Box<dyn Backend>, pool: Pool, effective: Effective) -> Engine {
+    fn with(backend: Backend, pool: Pool, effective: Effective) -> Engine {
         let depth = effective.iodepth;
         Engine {
             backend: ManuallyDrop::new(backend),
@@ -248,7 +200,6 @@ impl Engine {
             has_shared_ring: false,
             poisoned_folders: Vec::new(),
             effective,
-            allowance: None,
             process: Process::this(),
         }
     }
@@ -273,7 +224,7 @@ impl Engine {
     pub(crate) fn register_buffers(&mut self) {
         if !self.registered && self.process.is_this() {
             self.registered = true;
-            self.backend.register_buffers(&self.pool, &mut self.effective);
+            self.backend.queue.register_buffers(&self.pool, &mut self.effective);
         }
     }
 
@@ -388,7 +339,7 @@ impl Engine {
     fn hand_on(&mut self) {
         let in_flight = self.in_flight() as u32;
         self.effective.iodepth_reached = self.effective.iodepth_reached.max(in_flight);
-        self.backend.push(self.slots.requests());
+        self.backend.queue.push(self.slots.requests(&self.files));
         self.slots.handed_on(self.has_shared_ring);
     }
 
@@ -397,7 +348,7 @@ impl Engine {
     pub fn submit(&mut self) -> Result<(), Error> {
         self.check_process()?;
         self.hand_on();
-        self.backend.submit().map_err(|error| failed("submitting to the kernel", &error))
+        self.backend.queue.submit().map_err(|error| failed("submitting to the kernel", &error))
     }
 
     /// Submits, waits until at least `min` operations (or all, if fewer are outstanding) are
@@ -420,7 +371,7 @@ impl Engine {
         loop {
             let missing = self.in_flight().saturating_sub(left);
             if self.in_flight() > 0 {
-                self.settle_all(|backend, done| backend.wait(missing, done), &mut take)?;
+                self.settle_all(|queue, done| queue.wait(missing, done), &mut take)?;
             }
             if self.in_flight() <= left {
                 return Ok(());
@@ -436,13 +387,21 @@ impl Engine {
         if !self.completed.is_empty() || self.has_unsettled() {
             return Ok(Wait::None);
         }
-        self.backend.prepare_wait().map_err(|error| failed("submitting to the kernel", &error))
+        self.backend
+            .queue
+            .prepare_wait()
+            .map_err(|error| failed("submitting to the kernel", &error))
     }
 
     /// Ends such a wait from another thread.
     pub(crate) fn interrupt(&mut self) {
         // After an error the wait ends with the next completion.
-        let _ = self.backend.interrupt();
+        let _ = self.backend.queue.interrupt();
+    }
+
+    /// Returns whether completions arrive only inside calls of the engine.
+    pub(crate) fn completes_in_calls(&self) -> bool {
+        self.backend.queue.completes_in_calls()
     }
 
     /// Returns whether an operation is queued but not submitted, or complete.
@@ -474,7 +433,7 @@ impl Engine {
     ) -> Result<(), Error> {
         self.check_process()?;
         if self.in_flight() > 0 && self.completed.is_empty() {
-            let wait = |backend: &mut dyn Backend, done: &mut _| backend.wait_within(time, done);
+            let wait = |queue: &mut dyn Queue, done: &mut _| queue.wait_within(time, done);
             self.settle_all(wait, &mut |completion| completions.push(completion))?;
         }
         completions.append(&mut self.completed);
@@ -502,7 +461,7 @@ impl Engine {
         self.check_process()?;
         let mut completed = std::mem::take(&mut self.completed);
         let min = min.min(self.in_flight());
-        let wait = |backend: &mut dyn Backend, done: &mut _| backend.wait(min, done);
+        let wait = |queue: &mut dyn Queue, done: &mut _| queue.wait(min, done);
         let waited = self.settle_all(wait, &mut |completion| completed.push(completion));
         self.completed = completed;
         waited
@@ -517,7 +476,7 @@ impl Engine {
     #[inline]
     fn settle_all(
         &mut self,
-        wait: impl FnOnce(&mut dyn Backend, &mut Vec<Reply>) -> io::Result<()>,
+        wait: impl FnOnce(&mut dyn Queue, &mut Vec<Reply>) -> io::Result<()>,
         take: &mut impl FnMut(Completion),
     ) -> Result<(), Error> {
         self.hand_on();
@@ -525,7 +484,7 @@ impl Engine {
         if !self.has_unsettled() {
             self.done.clear();
             self.settled = 0;
-            waited = wait(&mut **self.backend, &mut self.done);
+            waited = wait(&mut *self.backend.queue, &mut self.done);
         }
         while let Some(&reply) = self.done.get(self.settled) {
             self.settled += 1;
@@ -544,7 +503,7 @@ fn iodepth(ioengine: Ioengine, asked: u32) -> u32 {
     let most = match ioengine {
         Ioengine::Psync | Ioengine::Mmap => 1,
         Ioengine::Threads => threads::THREADS_MAX,
-        Ioengine::IoUring | Ioengine::Null => Options::IODEPTH_MAX,
+        Ioengine::IoUring => Options::IODEPTH_MAX,
     };
     asked.clamp(1, most)
 }
@@ -555,12 +514,12 @@ fn ring(
     callers: Callers,
     pool: &Pool,
     effective: &mut Effective,
-) -> Result<Box<dyn Backend>, String> {
+) -> Result<Box<dyn Queue>, String> {
     Ok(Box::new(uring::Uring::start(options, callers, pool, effective)?))
 }
 
 #[cfg(not(feature = "io-uring"))]
-fn ring(_: &Options, _: Callers, _: &Pool, _: &mut Effective) -> Result<Box<dyn Backend>, String> {
+fn ring(_: &Options, _: Callers, _: &Pool, _: &mut Effective) -> Result<Box<dyn Queue>, String> {
     Err("the library was built without its feature io-uring".to_owned())
 }
 
@@ -569,7 +528,7 @@ fn pool_for(options: &Options, callers: Callers) -> Result<Pool, Error> {
     map(options.buffers, options.buffer_bytes)
 }
 
-fn threads(iodepth: u32, callers: Callers) -> Result<Box<dyn Backend>, Error> {
+fn threads(iodepth: u32, callers: Callers) -> Result<Box<dyn Queue>, Error> {
     let threads = threads::Threads::start(iodepth, callers)
         .map_err(|error| failed("starting the engine's threads", &error))?;
     Ok(Box::new(threads))
@@ -590,7 +549,6 @@ impl Drop for Engine {
             // mapped.
             self.pool.leak();
             self.slots.leak();
-            std::mem::forget(self.allowance.take());
         }
         if self.process.is_this() {
             // SAFETY: it is not used after this.

@@ -56,7 +56,6 @@ mod buffer;
 mod bytes;
 mod cached;
 mod calibrate;
-mod carrier;
 mod disk;
 mod entry;
 mod operation;
@@ -64,7 +63,6 @@ mod order;
 mod schedule;
 mod shared;
 mod span;
-mod thread;
 
 pub use buffer::DiskBuffer;
 pub use bytes::ReadBytes;
@@ -132,8 +130,7 @@ impl DirectFile {
     /// # Errors
     ///
     /// [`Error::File`] with the kernel's message. [`Error::TooLong`] if the read needs more buffers
-    /// than the engine has. [`Error::Engine`] with `ENOBUFS` if too many are held outside the
-    /// engine.
+    /// than the engine has.
     pub fn read(&self, offset: u64, len: usize) -> Result<ReadBytes, Error> {
         self.start_read(offset, len).wait()
     }

@@ -88,14 +88,14 @@ compile_error!(
      processor turn the default features off: threads then take its place"
 );
 
-#[cfg(any(feature = "tokio", feature = "futures-io"))]
+#[cfg(feature = "tokio")]
 pub mod asynchronous;
-mod budget;
 mod buffer;
 mod cached;
 #[cfg(feature = "copy")]
 pub mod copy;
 pub mod device;
+mod driver;
 pub mod engine;
 pub mod error;
 pub mod file;
@@ -113,7 +113,7 @@ mod staged;
 pub mod sync;
 pub mod writer;
 
-#[cfg(any(feature = "tokio", feature = "futures-io"))]
+#[cfg(feature = "tokio")]
 pub use asynchronous::{AsyncReader, AsyncWriter};
 pub use cached::cached_bytes;
 #[cfg(feature = "copy")]

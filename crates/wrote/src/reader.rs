@@ -1,19 +1,15 @@
 //! `Reader`: a `std::io::BufRead` at the device's speed.
 
 mod ahead;
-mod bytes;
-mod opening;
 mod options;
 mod plain;
 mod source;
 #[cfg(test)]
 mod tests;
 
-use bytes::ReaderBytes;
 pub use options::ReaderOptions;
 
 use crate::{Effective, Error};
-use plain::Plain;
 use source::Source;
 use std::fmt;
 use std::fs::File;
@@ -25,8 +21,7 @@ use std::path::Path;
 /// The first read is 8 KiB, like a `BufReader`'s, and each later one in order is larger, up to 128
 /// KiB. A long file that is not in the page cache is read bypassing it (`O_DIRECT`), with a growing
 /// number of 1 MiB reads in flight. A `Reader` uses at most 8 MiB of memory, for a file of any size
-/// (W8), and some 8 KiB for a short file. Many of them can share one engine and one memory budget
-/// on a [`Disk`](crate::Disk): [`ReaderOptions::on`].
+/// (W8), and some 8 KiB for a short file.
 ///
 /// ```
 /// use std::io::BufRead;
@@ -321,14 +316,82 @@ impl Seek for Reader {
 /// position (`lseek(2)`), which it shares with its duplicates, does not change.
 impl From<File> for Reader {
     fn from(file: File) -> Reader {
-        let plain = Plain::given(file);
-        let place = plain.place();
-        Reader::new(Source::new(plain, Reader::options(), place, None))
+        Reader::options().from_file(file)
     }
 }
 
 impl fmt::Debug for Reader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reader").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+/// An iterator over the bytes of a [`Reader`], which [`Reader::bytes`] returns.
+///
+/// It keeps the positions of the next byte and the buffer's end itself. Code that fills the buffer
+/// never sees them, so a loop keeps them in registers: a byte costs half of that with the iterator
+/// of [`io::Read::bytes`].
+struct ReaderBytes {
+    next: *const u8,
+    end: *const u8,
+    /// Boxed, so that the iterator's address is unknown to code that fills the buffer.
+    reader: Box<Reader>,
+}
+
+// SAFETY: the pointers lead into the buffer of `reader`, which is inside and `Send`.
+unsafe impl Send for ReaderBytes {}
+
+impl ReaderBytes {
+    fn new(reader: Reader) -> ReaderBytes {
+        ReaderBytes { next: reader.next, end: reader.end, reader: Box::new(reader) }
+    }
+}
+
+impl From<ReaderBytes> for Reader {
+    fn from(bytes: ReaderBytes) -> Reader {
+        let mut reader = bytes.reader;
+        reader.next = bytes.next;
+        *reader
+    }
+}
+
+impl Iterator for ReaderBytes {
+    type Item = io::Result<u8>;
+
+    #[inline]
+    fn next(&mut self) -> Option<io::Result<u8>> {
+        if self.next == self.end {
+            match refill_bytes(&mut self.reader) {
+                Ok((next, end)) => (self.next, self.end) = (next, end),
+                Err(error) => {
+                    // The buffer is empty after an error.
+                    (self.next, self.end) = (self.reader.next, self.reader.end);
+                    return Some(Err(error));
+                }
+            }
+            if self.next == self.end {
+                return None;
+            }
+        }
+        // SAFETY: between `next` and `end` there are bytes of the reader's buffer, which changes
+        // only in `refill_bytes`.
+        let byte = unsafe { *self.next };
+        self.next = self.next.wrapping_add(1);
+        Some(Ok(byte))
+    }
+}
+
+/// Fills the buffer, and returns its ends.
+#[cold]
+#[inline(never)]
+fn refill_bytes(reader: &mut Reader) -> io::Result<(*const u8, *const u8)> {
+    reader.next = reader.end;
+    reader.refill()?;
+    Ok((reader.next, reader.end))
+}
+
+impl fmt::Debug for ReaderBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReaderBytes").field("reader", &self.reader).finish_non_exhaustive()
     }
 }

@@ -149,7 +149,7 @@ fn save_by_thread(sync: SyncPolicy, path: &Path, bytes: &[u8], replace: bool) ->
 }
 
 impl Disk {
-    /// Saves like the function [`write()`], with this disk's engine and memory, or on the disk that
+    /// Saves like the function [`write()`], by the method of this disk's engine, or on the disk that
     /// it simulates.
     ///
     /// The content goes through buffers of the disk's size, up to its `iodepth` at once. Content of
@@ -170,8 +170,7 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// The errors of [`write()`], and [`Error::Refused`] if the disk has no memory left
-    /// ([`Disk::set_memory`]).
+    /// The errors of [`write()`].
     pub fn write(&self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
         self.save(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), true)
     }
@@ -203,7 +202,7 @@ impl Disk {
         let iodepth = u64::from(self.effective().iodepth).min(pieces) as u32;
         let options =
             Options::new(Ioengine::IoUring, iodepth, buffer_bytes.min(bytes.len().max(1)));
-        save(&mut self.engine_with(&options, 1, path)?, sync, path, bytes, replace)
+        save(&mut self.engine(&options)?, sync, path, bytes, replace)
     }
 }
 

@@ -67,14 +67,8 @@ use stream::Stream;
 ///
 /// Opening and closing costs a ring and its buffers, some 0.3 ms. Memory is 8 MiB by default; a
 /// short file uses only what it fills ([`WriterOptions::bs`], [`WriterOptions::iodepth`]). For a
-/// file of a few kilobytes [`crate::write`] is better, as it is also atomic. Many `Writer`s can
-/// share one ring and one memory budget: [`WriterOptions::on`].
+/// file of a few kilobytes [`crate::write`] is better, as it is also atomic.
 pub struct Writer {
-    /// The positions of the next byte and of the buffer's last byte. The last byte is left to the
-    /// slow path, which passes on a full buffer. The two are equal if every write takes the slow
-    /// path: after an error, and when writes sync automatically.
-    next: *mut u8,
-    last: *mut u8,
     stream: Stream,
     abandon_on_drop: bool,
 }
@@ -156,25 +150,19 @@ impl Writer {
         WriterOptions::default()
     }
 
-    fn new(stream: Stream, abandon_on_drop: bool) -> Writer {
-        let (next, last) = (std::ptr::null_mut(), std::ptr::null_mut());
-        let mut writer = Writer { next, last, stream, abandon_on_drop };
-        writer.take_room();
-        writer
-    }
-
     /// Writes all bytes of the reader, which it reads straight into the buffers, and returns their
     /// number. After an error of the reader, the bytes that were read until then are written.
     pub fn read_from(&mut self, mut reader: impl Read) -> io::Result<u64> {
         let mut total = 0;
         loop {
-            let result: io::Result<usize> = self.on_stream(|stream| {
-                let room = stream.room()?;
+            let mut read = || {
+                let room = self.stream.room()?;
                 let len = reader.read(room)?;
                 assert!(len <= room.len(), "a reader gives no more than it was asked for");
-                stream.fill(len)?;
+                self.stream.fill(len)?;
                 Ok(len)
-            });
+            };
+            let result: io::Result<usize> = read();
             match result {
                 Ok(0) => return Ok(total),
                 Ok(len) => total += len as u64,
@@ -188,7 +176,7 @@ impl Writer {
     /// later call too (W2). For [`Writer::replace`] only [`Writer::finish`] makes anything durable
     /// in its place.
     pub fn sync_data(&mut self) -> Result<(), Error> {
-        self.on_stream(Stream::sync_data)
+        self.stream.sync_data()
     }
 
     /// Writes the rest and closes the file, which then survives power loss. Returns any error since
@@ -198,14 +186,14 @@ impl Writer {
     /// and the new one removed. One error comes later, [`crate::Action::SyncFolder`]: the new file
     /// is in place, and power loss leaves it or the old one, complete in both cases.
     pub fn finish(mut self) -> Result<Written, Error> {
-        self.on_stream(|stream| stream.end(true))
+        self.stream.end(true)
     }
 
     /// Writes the rest and closes the file without a flush: it survives a process crash. Returns
     /// any error since opening. The file of [`Writer::replace`] takes its place, as safe as with
     /// [`crate::write_unflushed`].
     pub fn close(mut self) -> Result<Written, Error> {
-        self.on_stream(|stream| stream.end(false))
+        self.stream.end(false)
     }
 
     /// Ends without writing the rest. A file created by this `Writer` is removed, and one of
@@ -213,7 +201,7 @@ impl Writer {
     /// until now stays.
     pub fn abandon(mut self) {
         if self.stream.is_open() {
-            self.on_stream(Stream::abandon);
+            self.stream.abandon();
         }
     }
 
@@ -226,7 +214,7 @@ impl Writer {
     #[cold]
     #[inline(never)]
     fn write_slowly(&mut self, bytes: &[u8]) -> io::Result<()> {
-        Ok(self.on_stream(|stream| stream.write(bytes))?)
+        Ok(self.stream.write(bytes)?)
     }
 
     /// Writes one byte, by value: a caller's loop of single bytes then keeps them in registers.
@@ -234,22 +222,6 @@ impl Writer {
     #[inline(never)]
     fn write_byte_slowly(&mut self, byte: u8) -> io::Result<()> {
         self.write_slowly(&[byte])
-    }
-
-    /// Calls `act` with the stream, which then knows how full its buffer is.
-    fn on_stream<T>(&mut self, act: impl FnOnce(&mut Stream) -> T) -> T {
-        self.give_room_back();
-        let result = act(&mut self.stream);
-        self.take_room();
-        result
-    }
-
-    fn give_room_back(&mut self) {
-        self.stream.set_next(self.next);
-    }
-
-    fn take_room(&mut self) {
-        (self.next, self.last) = self.stream.free_room();
     }
 }
 
@@ -262,13 +234,9 @@ impl Write for Writer {
 
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if bytes.len() <= self.last as usize - self.next as usize {
-            // SAFETY: from `next` to `last` there is room for these bytes. Both lie in one buffer
-            // leased to the stream, and between two calls no other code has a reference to it.
-            unsafe {
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.next, bytes.len());
-                self.next = self.next.add(bytes.len());
-            }
+        if bytes.len() <= self.stream.room_bytes() {
+            // SAFETY: there is room for them.
+            unsafe { self.stream.put(bytes) };
             return Ok(());
         }
         match bytes {
@@ -282,12 +250,12 @@ impl Write for Writer {
     #[inline]
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let len = slices.iter().map(|slice| slice.len()).sum();
-        if len <= self.last as usize - self.next as usize {
+        if len <= self.stream.room_bytes() {
             for slice in slices {
                 self.write_all(slice)?;
             }
         } else {
-            self.on_stream(|stream| stream.write_vectored(slices))?;
+            self.stream.write_vectored(slices)?;
         }
         Ok(len)
     }
@@ -295,7 +263,7 @@ impl Write for Writer {
     /// Writes all bytes to the file, where other programs see them, and waits for that. Makes
     /// nothing durable, unlike [`Writer::sync_data`].
     fn flush(&mut self) -> io::Result<()> {
-        Ok(self.on_stream(Stream::flush)?)
+        Ok(self.stream.flush()?)
     }
 }
 
@@ -304,22 +272,20 @@ impl Write for Writer {
 /// use [`crate::DirectFile`].
 impl Seek for Writer {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.on_stream(|stream| {
-            let place = match to {
-                SeekFrom::Start(place) => Some(place),
-                SeekFrom::Current(by) => stream.position().checked_add_signed(by),
-                SeekFrom::End(by) => stream.len().checked_add_signed(by),
-            };
-            // No file is longer (`lseek(2)`, EINVAL). This error does not fail the stream.
-            let place = place.filter(|&place| place <= i64::MAX as u64);
-            let place = place.ok_or(io::ErrorKind::InvalidInput)?;
-            stream.seek(place)?;
-            Ok(place)
-        })
+        let place = match to {
+            SeekFrom::Start(place) => Some(place),
+            SeekFrom::Current(by) => self.stream.position().checked_add_signed(by),
+            SeekFrom::End(by) => self.stream.len().checked_add_signed(by),
+        };
+        // No file is longer (`lseek(2)`, EINVAL). This error does not fail the stream.
+        let place = place.filter(|&place| place <= i64::MAX as u64);
+        let place = place.ok_or(io::ErrorKind::InvalidInput)?;
+        self.stream.seek(place)?;
+        Ok(place)
     }
 
     fn stream_position(&mut self) -> io::Result<u64> {
-        Ok(self.on_stream(|stream| stream.position()))
+        Ok(self.stream.position())
     }
 }
 
@@ -333,9 +299,9 @@ impl Drop for Writer {
                 let path = self.stream.path().display();
                 log::warn!("{path}: not replaced: its Writer was dropped without finish");
             }
-            self.on_stream(Stream::abandon);
+            self.stream.abandon();
         } else {
-            let result = self.on_stream(|stream| stream.end(true));
+            let result = self.stream.end(true);
             if let Err(error) = result {
                 log::error!("a file is not whole and its Writer was dropped: {error}");
             }

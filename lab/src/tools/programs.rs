@@ -52,9 +52,7 @@ impl Program {
 pub fn features() -> &'static str {
     static FEATURES: LazyLock<String> = LazyLock::new(|| {
         let mpi = if packages::are_there(MPI) { ",wrote-cli/mpi" } else { "" };
-        format!(
-            "--features=wrote/tokio,wrote/futures-io,wrote-cli/serve,wrote-cli/store,lab/verbs{mpi}"
-        )
+        format!("--features=wrote/tokio,wrote-cli/serve,wrote-cli/store,lab/verbs{mpi}")
     });
     &FEATURES
 }

@@ -107,12 +107,10 @@ impl CopyArgs {
 
     /// Opens the disk of several copies, with the memory of one at a time.
     pub fn disk(&self) -> Result<Disk, wrote::Error> {
-        let (iodepth, bs_bytes) = (self.iodepth(), self.bs_bytes());
+        let iodepth = self.iodepth();
         // Each copy has its own buffers.
         let ring = Options::new(Ioengine::IoUring, iodepth, 4096).buffers(1);
         let disk = Disk::open(&ring.registered_buffers(false))?;
-        let (count, whole_pages) = (iodepth as usize, bs_bytes.saturating_add(1 << 16));
-        disk.set_memory(disk.memory().saturating_add(count.saturating_mul(whole_pages)));
         Ok(disk)
     }
 

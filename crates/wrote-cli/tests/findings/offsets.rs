@@ -27,21 +27,6 @@ fn same_offsets_is_not_said_of_jobs_that_have_places_of_their_own_or_only_read()
     silent(&run(disk.path(), in_turn, ""), "same-offsets");
 }
 
-#[test]
-fn no_io_is_said_of_a_job_whose_engine_does_none() {
-    let folder = fixtures::folder();
-    let job = "[idle]\nioengine=null\nrw=read\nbs=4k\nsize=1m\n";
-    said(&run(folder.path(), job, ""), "no-io", &["idle"]);
-    let names = fixtures::names(folder.path());
-    assert!(!names.iter().any(|name| name.starts_with("idle")), "{names:?}");
-}
-
-#[test]
-fn no_io_is_not_said_of_a_job_that_does_some() {
-    let folder = fixtures::folder();
-    silent(&run(folder.path(), "[busy]\nrw=write\nbs=4k\nsize=1m\n", ""), "no-io");
-}
-
 /// Writes at a rate, for two seconds.
 fn rated(rate: &str) -> String {
     format!("[rated]\nrw=write\nbs=64k\nsize=4m\ndirect=1\nrate={rate}\ntime_based\nruntime=2\n")

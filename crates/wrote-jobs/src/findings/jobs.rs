@@ -7,14 +7,12 @@ use wrote_result::document::{Blocks, Direction, Finding, Ioengine, Row, Severity
 use wrote_result::finding::names;
 use wrote_result::units::bytes;
 
-/// Returns whether the row is of an engine that does I/O.
-pub fn does_io(row: &Row) -> bool {
-    row.settings.effective.ioengine != Ioengine::from("null")
-}
-
-/// Finds rows of `ioengine=null`, which measure no disk.
+/// Finds rows of fio's `ioengine=null`, which measure no disk.
 pub fn no_io(rows: &[Row]) -> Option<Finding> {
-    let rows: Vec<&Row> = rows.iter().filter(|row| !does_io(row)).collect();
+    let rows: Vec<&Row> = rows
+        .iter()
+        .filter(|row| row.settings.effective.ioengine == Ioengine::from("null"))
+        .collect();
     if rows.is_empty() {
         return None;
     }

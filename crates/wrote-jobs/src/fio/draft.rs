@@ -179,7 +179,6 @@ const ENGINES: &[Engine] = &[
     Engine { name: "psync", ioengine: Ioengine::Psync, synchronous: true },
     Engine { name: "io_uring", ioengine: Ioengine::IoUring, synchronous: false },
     Engine { name: "mmap", ioengine: Ioengine::Mmap, synchronous: true },
-    Engine { name: "null", ioengine: Ioengine::Null, synchronous: false },
     Engine { name: "sync", ioengine: Ioengine::Psync, synchronous: true },
     Engine { name: "vsync", ioengine: Ioengine::Psync, synchronous: true },
     Engine { name: "pvsync", ioengine: Ioengine::Psync, synchronous: true },

@@ -363,7 +363,6 @@ fn engines_have_fios_names_and_what_they_become_is_said() {
         ("psync", Ioengine::Psync, ""),
         ("io_uring", Ioengine::IoUring, ""),
         ("mmap", Ioengine::Mmap, ""),
-        ("null", Ioengine::Null, ""),
         ("sync", Ioengine::Psync, "psync is used: pread(2) and pwrite(2)"),
         ("pvsync2", Ioengine::Psync, "psync is used: pread(2) and pwrite(2)"),
         ("libaio", Ioengine::IoUring, "io_uring is used"),

@@ -115,11 +115,8 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
         return refuse(format!("it has {} files; 1 to {files_max} can be used", spec.files.len()));
     }
     let named = spec.makes_folders_in.as_deref().filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = named.filter(|folder| spec.does_io() && !folder.is_dir()) {
+    if let Some(folder) = named.filter(|folder| !folder.is_dir()) {
         return refuse(format!("directory={}: there is no such folder", folder.display()));
-    }
-    if !spec.does_io() && spec.file_bytes.is_none() {
-        return refuse("ioengine=null uses no file, so there must be a size".into());
     }
     if spec.unlink && spec.file_bytes.is_none() {
         return refuse(
@@ -133,9 +130,6 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
 }
 
 fn check_verify(spec: &JobSpec) -> Result<(), String> {
-    if !spec.does_io() {
-        return Err("verify: ioengine=null keeps nothing that could be checked".into());
-    }
     if spec.rw.read && spec.rw.write && is_paced(spec) {
         let why = "the rates decide as they go what is written, which can't be done over again";
         return Err(format!("verify: not of a mix under rates: {why}"));
@@ -240,7 +234,7 @@ fn clash(group: &[&JobSpec], a: &JobSpec, b: &JobSpec) -> bool {
     let (first, second) = (touched(a), touched(b));
     let same_bytes = first.start < second.end && second.start < first.end;
     let waits = waits(group, b, a) && a.verify.is_none() && b.verify.is_none();
-    same_bytes && (a.rw.write || b.rw.write) && a.does_io() && b.does_io() && !waits
+    same_bytes && (a.rw.write || b.rw.write) && !waits
 }
 
 /// Returns a job's operations, or an error if its files have no room for one.

@@ -37,9 +37,6 @@ pub struct Found {
 }
 
 impl Found {
-    /// Used for a job without I/O.
-    const NONE: Found = Found { kind: Kind::Missing, ours: true, will_change: false };
-
     /// Returns the current state of the files, before the run creates any.
     pub fn now(path: &Path) -> Result<Found, Error> {
         let kind = kind(path)?;
@@ -80,7 +77,6 @@ impl<'a> Files<'a> {
         permissions: Permissions,
     ) -> Result<Files<'a>, Error> {
         let uses = |spec: &'a JobSpec| -> Result<Vec<Use<'a>>, Error> {
-            let find = |path| if spec.does_io() { find(path) } else { Ok(Found::NONE) };
             spec.files.iter().map(|path| Ok(Use::new(spec, path, find(path)?))).collect()
         };
         let uses = jobs.iter().map(|spec| uses(spec)).collect::<Result<Vec<_>, Error>>()?;
@@ -90,7 +86,7 @@ impl<'a> Files<'a> {
     }
 
     pub fn all(&self) -> impl Iterator<Item = &Use<'a>> {
-        self.uses.iter().flat_map(|uses| in_use(uses))
+        self.uses.iter().flatten()
     }
 
     /// Returns the uses of each job, also of jobs without I/O.
@@ -121,11 +117,11 @@ impl<'a> Files<'a> {
     pub fn make_ready(&self, made: &mut Made, stop: &Stop) -> Result<Vec<Ready>, Error> {
         let mut ready = Vec::new();
         for uses in &self.uses {
-            in_use(uses).try_for_each(|using| using.make(made))?;
+            uses.iter().try_for_each(|using| using.make(made))?;
             ready.push(Ready {
                 regions: uses.iter().map(|using| using.region.clone()).collect(),
                 fallbacks: Vec::new(),
-                unwritten_bytes: in_use(uses).map(|using| using.never_written_bytes()).sum(),
+                unwritten_bytes: uses.iter().map(|using| using.never_written_bytes()).sum(),
             });
         }
         // Files to read are written first: the rest to allocate is only written.
@@ -133,12 +129,12 @@ impl<'a> Files<'a> {
             lay_out(using.path, &open(using.path)?, using.region.clone(), stop)?;
         }
         for (uses, job) in self.uses.iter().zip(&mut ready) {
-            for using in in_use(uses) {
+            for using in uses {
                 using.allocate(&mut job.fallbacks, stop)?;
             }
         }
         for (uses, job) in self.uses.iter().zip(&mut ready) {
-            for using in in_use(uses) {
+            for using in uses {
                 using.drop_cache(&mut job.fallbacks)?;
             }
             job.fallbacks.sort();
@@ -146,11 +142,6 @@ impl<'a> Files<'a> {
         }
         Ok(ready)
     }
-}
-
-/// Returns the uses of a job that does I/O, and none otherwise.
-fn in_use<'a, 'b>(uses: &'b [Use<'a>]) -> impl Iterator<Item = &'b Use<'a>> {
-    uses.iter().filter(|using| using.spec.does_io())
 }
 
 fn open(path: &Path) -> Result<File, Error> {
@@ -343,7 +334,7 @@ impl<'a> Use<'a> {
 
 /// Returns whether the pages of the job's files are dropped before it starts.
 pub fn is_invalidated(spec: &JobSpec) -> bool {
-    !spec.direct && spec.invalidate && spec.does_io()
+    !spec.direct && spec.invalidate
 }
 
 /// Flushes a file and drops its pages from the page cache; returns why the kernel keeps them.

@@ -102,9 +102,7 @@ fn fraction(spec: &JobSpec, total: Option<u64>, moved: [u64; 2], elapsed: Durati
 /// Returns each file of a direct job with its cached bytes now and the job's region.
 fn held_before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(Held, Range<u64>)> {
     let mut all: Vec<(Held, Range<u64>)> = Vec::new();
-    for (spec, regions) in
-        specs.iter().zip(regions).filter(|(spec, _)| spec.direct && spec.does_io())
-    {
+    for (spec, regions) in specs.iter().zip(regions).filter(|(spec, _)| spec.direct) {
         for (file, region) in spec.files.iter().zip(regions) {
             let is_known = |(held, _): &(Held, Range<u64>)| {
                 held.file == *file && held.offset_bytes == region.start
@@ -123,7 +121,7 @@ fn held_before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(Held, Ra
 
 /// Returns how many of the bytes to read through the page cache are already in it.
 fn read_from_cache(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Option<u64> {
-    let is_read = |spec: &JobSpec| spec.rw.read && !spec.rw.write && !spec.direct && spec.does_io();
+    let is_read = |spec: &JobSpec| spec.rw.read && !spec.rw.write && !spec.direct;
     let reads = specs.iter().zip(regions).filter(|(spec, _)| is_read(spec));
     let mut files = reads.flat_map(|(spec, regions)| spec.files.iter().zip(regions)).peekable();
     files.peek()?;

@@ -113,7 +113,7 @@ pub fn kind(path: &Path) -> Result<Kind, Error> {
     }
     let shown = path.display();
     if path == Path::new("/dev/null") {
-        let what = "drops what it gets; ioengine=null does the same without a file";
+        let what = "drops what it gets: name a file, or leave filename out";
         return Err(Error::Usage(format!("{shown}: {what}")));
     }
     Err(Error::Usage(format!("{shown}: is neither a file nor a block device")))
@@ -151,7 +151,7 @@ mod tests {
         let refusal = |path: &Path| kind(path).unwrap_err().to_string();
         assert!(refusal(folder.path()).contains("neither a file nor a block device"));
         assert!(refusal(Path::new("/dev/zero")).contains("neither a file nor a block device"));
-        assert!(refusal(Path::new("/dev/null")).contains("ioengine=null does the same"));
+        assert!(refusal(Path::new("/dev/null")).contains("drops what it gets"));
         assert_eq!(kind(&folder.path().join("no/such/file")).unwrap(), Kind::Missing);
         assert!(refusal(&file.join("below/it")).ends_with(": a part of it is a file"));
     }

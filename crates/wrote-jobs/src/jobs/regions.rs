@@ -114,7 +114,7 @@ impl Regions<'_> {
 
     fn extents(&self, jobs: &[JobSpec]) -> BTreeMap<PathBuf, Extent> {
         let mut extents: BTreeMap<PathBuf, Extent> = BTreeMap::new();
-        for job in jobs.iter().filter(|job| job.does_io()) {
+        for job in jobs {
             for file in &job.files {
                 let len_bytes = || file.metadata().map_or(0, |found| found.len());
                 let part_bytes = || len_bytes() / u64::from(self.peers.ranks());

@@ -38,7 +38,7 @@ impl Trial {
         check_descriptors(files)?;
         for (uses, sequence) in files.jobs().zip(sequences) {
             let mut aligns_bytes = Vec::new();
-            for using in uses.iter().filter(|using| using.spec.does_io()) {
+            for using in uses {
                 check_length(using)?;
                 aligns_bytes.push(self.align_bytes(using)?);
             }
@@ -118,9 +118,8 @@ fn check_length(using: &Use) -> Result<(), Error> {
 /// Refuses a group with more files than the process may have open (`RLIMIT_NOFILE`).
 fn check_descriptors(files: &Files) -> Result<(), Error> {
     let Some(limit) = getrlimit(Resource::Nofile).current else { return Ok(()) };
-    let has_ring = |uses: &&[Use]| {
-        uses.iter().any(|using| using.spec.does_io() && using.spec.ioengine == Ioengine::IoUring)
-    };
+    let has_ring =
+        |uses: &&[Use]| uses.iter().any(|using| using.spec.ioengine == Ioengine::IoUring);
     let (used, rings) = (files.all().count(), files.jobs().filter(has_ring).count());
     if (used + rings + OWN_DESCRIPTORS) as u64 <= limit {
         return Ok(());

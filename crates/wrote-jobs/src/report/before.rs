@@ -56,11 +56,7 @@ impl Before {
                     before.others.insert(file.clone(), target);
                 }
                 // Another job may have less strict requirements.
-                if permissions.overwrite
-                    && job.rw.write
-                    && job.does_io()
-                    && !unsettled.contains(file)
-                {
+                if permissions.overwrite && job.rw.write && !unsettled.contains(file) {
                     let set = if is_settled(file, job) { &mut settled } else { &mut unsettled };
                     set.insert(file.clone());
                 }

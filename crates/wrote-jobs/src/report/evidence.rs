@@ -20,14 +20,10 @@ pub(super) struct Rows {
     seen_by_device: Vec<Row>,
     written_bytes: u64,
     overlaps: Vec<Overlap>,
-    /// The rows of jobs without I/O: other findings about disks do not apply to them.
-    without_io: Vec<Row>,
 }
 
 impl Rows {
     pub(super) fn add(&mut self, group: &GroupReport, rows: Vec<Row>) {
-        let (rows, without_io) = rows.into_iter().partition::<Vec<_>, _>(findings::does_io);
-        self.without_io.extend(without_io);
         let written = rows.iter().filter(|row| row.direction == Direction::Write);
         self.written_bytes += written.map(|row| row.bytes_per_run).sum::<u64>();
         self.rows.extend(rows.iter().map(without_counters));
@@ -65,7 +61,6 @@ impl Rows {
         let mut found = findings::find(&of_device);
         found.retain(from_counters);
         found.extend(findings::find(&evidence).into_iter().filter(|of| !from_counters(of)));
-        found.extend(findings::no_io(&self.without_io));
         wrote_result::finding::sort(&mut found);
         found
     }

@@ -51,7 +51,6 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
         direct: spec.direct,
         sync: if is_write { flush(spec) } else { Flush::None },
         blocks: match direction {
-            _ if !spec.does_io() => Blocks::Unknown,
             Direction::Write => blocks(jobs, known),
             Direction::Read if jobs.iter().all(|job| job.unwritten_bytes == Some(0)) => {
                 Blocks::Written
@@ -134,9 +133,6 @@ pub(super) fn iodepth_reached(jobs: &[JobReport]) -> u32 {
 pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
     let of_job = |job: &JobReport| {
         let spec = &job.spec;
-        if !spec.does_io() {
-            return Survives::Nothing;
-        }
         let each = |after: Option<u32>| after == Some(1);
         let flushed = spec.sync != SyncEach::No
             || spec.end_fsync

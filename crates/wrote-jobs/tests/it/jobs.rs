@@ -305,28 +305,6 @@ fn what_is_not_done_as_asked_is_said() {
 }
 
 #[test]
-fn an_engine_without_io_counts_every_operation_and_makes_no_file() {
-    let folder = folder();
-    for (rw, iodepth) in [(READ, 1), (random(WRITE), 8), (random(MIX), 64)] {
-        let spec = job(folder.path(), "file", rw);
-        let null = JobSpec { ioengine: Ioengine::Null, iodepth, end_fsync: true, ..spec };
-        let report = one(null.clone());
-        assert_eq!(report.read.bytes + report.write.bytes, FILE, "{rw:?}");
-        assert_eq!(report.read.operations + report.write.operations, FILE / BLOCK);
-        assert_eq!(names(folder.path()), [""; 0]);
-        let refused = [JobSpec { verify: VERIFY, ..null.clone() }];
-        assert!(refusal(&refused).contains("keeps nothing that could be checked"));
-        let refused = [JobSpec { file_bytes: None, ..null }];
-        assert!(refusal(&refused).contains("there must be a size"));
-    }
-    // Without permission to overwrite, an existing file stays unchanged.
-    std::fs::write(folder.path().join("file"), "precious").unwrap();
-    let ioengine = Ioengine::Null;
-    one(JobSpec { ioengine, ..job(folder.path(), "file", WRITE) });
-    assert_eq!(std::fs::read(folder.path().join("file")).unwrap(), b"precious");
-}
-
-#[test]
 fn a_job_that_thinks_pauses_after_its_operations_and_no_latency_has_the_pause() {
     let folder = folder();
     let time = Duration::from_millis(30);

@@ -3,13 +3,10 @@
 use fixtures::samples::reports as sample;
 use std::collections::HashSet;
 use std::path::PathBuf;
-use wrote::Ioengine;
 use wrote_jobs::jobs::{GroupReport, Held, Permissions};
 use wrote_jobs::report::{Before, JobFile, Repeated, document};
 use wrote_jobs::spec::{BlockShare, BlockSizes, SyncEach};
-use wrote_result::document::{
-    Blocks, Direction, Document, Fallback, Finding, Flush, Row, Survives,
-};
+use wrote_result::document::{Blocks, Direction, Document, Fallback, Flush, Row, Survives};
 
 fn documented(groups: &[GroupReport], before: &Before) -> Document {
     let file = JobFile { name: "demo.fio", groups };
@@ -280,19 +277,4 @@ fn the_blocks_of_a_file_that_an_earlier_group_used_are_not_known() {
     let document = documented(&groups, &sample::before());
     let blocks = |name| row(&document, name).settings.asked.blocks;
     assert_eq!((blocks("seq-write"), blocks("seq-write#2")), (Blocks::Allocated, Blocks::Unknown));
-}
-
-#[test]
-fn a_row_without_io_survives_nothing_and_is_not_taken_for_a_disks() {
-    let document = write_with(|job| {
-        (job.spec.ioengine, job.effective.ioengine) = (Ioengine::Null, Ioengine::Null);
-        (job.spec.end_fsync, job.direct) = (true, true);
-    });
-    assert_eq!(survives(&document), Survives::Nothing);
-    let named = |finding: &&Finding| {
-        finding.evidence.get("rows").is_some_and(|rows| rows.to_string().contains("seq-write"))
-    };
-    let of_row: Vec<_> = document.findings.iter().filter(named).collect();
-    assert_eq!(of_row.iter().map(|finding| &*finding.id).collect::<Vec<_>>(), ["no-io"]);
-    assert!(of_row[0].text.starts_with("no disk was used"), "{}", of_row[0].text);
 }

@@ -1,16 +1,12 @@
 //! `AsyncReader`: a `Reader` behind a thread.
 
-use super::worker::Worker;
+use super::{CHUNK_BYTES, Worker};
 use crate::Reader;
-use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-
-/// The length of a chunk.
-const CHUNK_BYTES: usize = 128 << 10;
-/// The task reads one chunk while the thread fills the others.
-const CHUNKS: usize = 3;
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncSeek, ReadBuf};
 
 enum Job {
     Fill(Vec<u8>),
@@ -24,27 +20,27 @@ enum Done {
 
 /// Reads a file in a task: a [`Reader`] on a thread, created by [`Reader::into_async`].
 ///
-/// Implements `AsyncRead`, `AsyncBufRead` and `AsyncSeek` of tokio (feature `tokio`) and the traits
-/// of `futures-io` (feature `futures-io`). Works on any runtime, and without one.
+/// Implements tokio's `AsyncRead`, `AsyncBufRead` and `AsyncSeek`, on any runtime or without one.
+/// The compat module of the crate `tokio-util` gives it the traits of `futures-io`.
 ///
-/// A poll never waits for the disk: the thread reads up to two chunks of 128 KiB ahead, and wakes
-/// the task. An idle reader uses no CPU time. Uses 384 KiB more memory than a [`Reader`]. Dropping
-/// it ends the thread after the current read.
+/// A poll never waits for the disk: the thread reads a chunk of 128 KiB ahead, and wakes the task.
+/// An idle reader uses no CPU time. Uses 256 KiB more memory than a [`Reader`]. Dropping it ends
+/// the thread after the current read.
 ///
 /// Errors are returned at their position, as by a [`Reader`].
 pub struct AsyncReader {
     worker: Worker<Job, Done>,
+    /// The chunk that the task reads, and its unread bytes.
     chunk: Vec<u8>,
-    /// The start of the unread bytes in the chunk.
     from: usize,
     to: usize,
     /// The position of the next byte.
     position: u64,
-    /// The number of chunks that the thread has.
-    filling: usize,
-    /// Chunks that arrived during a seek, needed if it fails.
-    kept: VecDeque<(Vec<u8>, io::Result<usize>)>,
-    spare: Vec<Vec<u8>>,
+    /// Whether the thread fills the next chunk.
+    is_filling: bool,
+    /// The next chunk, if it is there, and what was read into it.
+    next: Option<(Vec<u8>, io::Result<usize>)>,
+    spare: Vec<u8>,
     is_seeking: bool,
 }
 
@@ -61,70 +57,87 @@ impl Reader {
             }
             Job::Seek(to) => Done::Sought(reader.seek(to)),
         })?;
-        Ok(AsyncReader {
-            worker,
-            chunk: Vec::new(),
-            from: 0,
-            to: 0,
-            position,
-            filling: 0,
-            kept: VecDeque::new(),
-            spare: (0..CHUNKS).map(|_| Vec::new()).collect(),
-            is_seeking: false,
-        })
+        let ((chunk, spare), (from, to)) = ((Vec::new(), Vec::new()), (0, 0));
+        let (is_filling, next, is_seeking) = (false, None, false);
+        Ok(AsyncReader { worker, chunk, from, to, position, is_filling, next, spare, is_seeking })
     }
 }
 
 impl AsyncReader {
-    /// Waits for bytes; empty at the end of the file.
-    pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
-        if self.is_seeking {
-            ready!(self.poll_sought(context))?;
-        }
-        while self.from == self.to {
-            let used = std::mem::take(&mut self.chunk);
-            if used.capacity() > 0 {
-                self.spare.push(used);
-            }
-            // The task keeps one.
-            while self.filling + 1 < CHUNKS
-                && let Some(chunk) = self.spare.pop()
-            {
-                self.filling += 1;
-                self.worker.send(Job::Fill(chunk));
-            }
-            match ready!(self.poll_filled(context)) {
-                Ok(0) => break,
-                Ok(len) => (self.from, self.to) = (0, len),
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
-        Poll::Ready(Ok(&self.chunk[self.from..self.to]))
+    fn fill_next(&mut self) {
+        self.is_filling = true;
+        self.worker.send(Job::Fill(std::mem::take(&mut self.spare)));
     }
 
-    fn poll_filled(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if let Some((chunk, read)) = self.kept.pop_front() {
-            self.chunk = chunk;
-            return Poll::Ready(read);
-        }
-        match ready!(self.worker.poll_next(context)) {
-            Some(Done::Filled(chunk, read)) => {
-                self.filling -= 1;
-                self.chunk = chunk;
-                Poll::Ready(read)
+    /// Takes the thread's next result.
+    fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match ready!(self.worker.poll(context))? {
+            Done::Filled(chunk, read) => {
+                self.is_filling = false;
+                self.next = Some((chunk, read));
             }
-            Some(Done::Sought(_)) | None => Poll::Ready(Err(self.worker.gone())),
+            Done::Sought(sought) => {
+                self.is_seeking = false;
+                // If it failed, the bytes that were read ahead are still the next.
+                self.position = sought?;
+                (self.from, self.to) = (0, 0);
+                self.spare = self.next.take().map_or(Vec::new(), |(chunk, _)| chunk);
+            }
         }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for AsyncReader {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if into.remaining() > 0 {
+            let bytes = ready!(self.as_mut().poll_fill_buf(context))?;
+            let len = bytes.len().min(into.remaining());
+            into.put_slice(&bytes[..len]);
+            self.consume(len);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncBufRead for AsyncReader {
+    fn poll_fill_buf(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        let this = self.get_mut();
+        while this.is_seeking || this.from == this.to {
+            if this.is_seeking {
+                ready!(this.poll_done(context))?;
+                continue;
+            }
+            let Some((chunk, read)) = this.next.take() else {
+                if !this.is_filling {
+                    this.fill_next();
+                }
+                ready!(this.poll_done(context))?;
+                continue;
+            };
+            this.spare = std::mem::replace(&mut this.chunk, chunk);
+            match read? {
+                0 => break,
+                len => (this.from, this.to) = (0, len),
+            }
+            this.fill_next();
+        }
+        Poll::Ready(Ok(&this.chunk[this.from..this.to]))
     }
 
-    pub(super) fn take(&mut self, len: usize) {
+    fn consume(mut self: Pin<&mut Self>, len: usize) {
         let len = len.min(self.to - self.from);
         self.from += len;
         self.position += len as u64;
     }
+}
 
-    /// Starts a seek, to be completed by [`AsyncReader::poll_sought`].
-    pub(super) fn start_seek(&mut self, to: SeekFrom) -> io::Result<()> {
+impl AsyncSeek for AsyncReader {
+    fn start_seek(mut self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {
         if self.is_seeking {
             return Err(io::Error::other("another seek is under way"));
         }
@@ -149,30 +162,9 @@ impl AsyncReader {
         Ok(())
     }
 
-    /// Returns whether a seek is in progress.
-    #[cfg(feature = "futures-io")]
-    pub(super) fn is_seeking(&self) -> bool {
-        self.is_seeking
-    }
-
-    pub(super) fn poll_sought(&mut self, context: &mut Context<'_>) -> Poll<io::Result<u64>> {
+    fn poll_complete(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<u64>> {
         while self.is_seeking {
-            match ready!(self.worker.poll_next(context)) {
-                Some(Done::Filled(chunk, read)) => {
-                    self.filling -= 1;
-                    self.kept.push_back((chunk, read));
-                }
-                Some(Done::Sought(sought)) => {
-                    self.is_seeking = false;
-                    self.position = sought?;
-                    (self.from, self.to) = (0, 0);
-                    self.spare.extend(self.kept.drain(..).map(|(chunk, _)| chunk));
-                }
-                None => {
-                    self.is_seeking = false;
-                    return Poll::Ready(Err(self.worker.gone()));
-                }
-            }
+            ready!(self.poll_done(context))?;
         }
         Poll::Ready(Ok(self.position))
     }

@@ -1,56 +1,43 @@
 //! `AsyncWriter`: a `Writer` behind a thread.
 
-use super::worker::Worker;
+use super::{CHUNK_BYTES, Worker};
 use crate::{Error, Writer, Written};
 use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, Seek, SeekFrom, Write};
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncSeek, AsyncWrite};
 
-/// The length of a chunk.
-const CHUNK_BYTES: usize = 128 << 10;
-/// The most full chunks that the thread has, while the task fills another.
-const CHUNKS_MAX: usize = 3;
-
-enum Job {
-    Write(Vec<u8>),
+/// A job of the thread: it writes a chunk, and then does this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Nothing,
     Flush,
     SyncData,
     Seek(SeekFrom),
     End { durable: bool },
 }
 
-enum Done {
-    Wrote(Vec<u8>, io::Result<()>),
-    Flushed(io::Result<()>),
-    Synced(Result<(), Error>),
-    Sought(io::Result<u64>),
-    Ended(Result<Written, Error>),
-}
-
-/// A job in progress other than a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Flush,
-    SyncData,
-    Seek,
-    End,
+enum Reply {
+    Done,
+    Place(u64),
+    Written(Box<Written>),
 }
 
 /// Writes a file in a task: a [`Writer`] on a thread, created by [`Writer::into_async`].
 ///
-/// Implements `AsyncWrite` and `AsyncSeek` of tokio (feature `tokio`) and the traits of
-/// `futures-io` (feature `futures-io`). Works on any runtime, and without one. Closing it
-/// (`shutdown`, `close`) is
+/// Implements tokio's `AsyncWrite` and `AsyncSeek`, on any runtime or without one. The compat
+/// module of the crate `tokio-util` gives it the traits of `futures-io`. `shutdown` acts like
 /// [`AsyncWriter::finish`]: the file then survives power loss.
 ///
-/// A poll never waits for the disk. It fills a chunk of 128 KiB, which the thread writes, and is
-/// pending while the thread has three of them; the thread then wakes the task. Uses 512 KiB more
-/// memory than a [`Writer`] (W8).
+/// A poll never waits for the disk. It fills a chunk of 128 KiB, and is pending while the thread
+/// writes another and this one is full; the thread then wakes the task. Uses 256 KiB more memory
+/// than a [`Writer`] (W8).
 ///
 /// # Errors
 ///
-/// An error in the background is returned by the next call and every later one (W2).
+/// An error in the background is returned by a later call and every one after it (W2).
 ///
 /// # Dropped
 ///
@@ -58,15 +45,14 @@ enum Step {
 /// and finishes the file like a dropped [`Writer`]. The process may end before that. An unfinished
 /// replacement is removed.
 pub struct AsyncWriter {
-    worker: Worker<Job, Done>,
+    worker: Worker<(Vec<u8>, Then), (Vec<u8>, io::Result<Reply>)>,
     chunk: Vec<u8>,
-    spare: Vec<Vec<u8>>,
-    /// The number of chunks that the thread has.
-    writing: usize,
-    step: Option<Step>,
-    /// The result of the last seek.
-    sought: Option<io::Result<u64>>,
-    written: Option<Result<Written, Error>>,
+    spare: Vec<u8>,
+    /// What the thread does.
+    doing: Option<Then>,
+    /// The seek that was asked for last, until it is complete.
+    seek: Option<SeekFrom>,
+    written: Option<Written>,
     is_ended: bool,
     failed: Option<Error>,
 }
@@ -76,48 +62,44 @@ impl Writer {
     /// the file like a dropped writer.
     pub fn into_async(self) -> io::Result<AsyncWriter> {
         let mut writer = Some(self);
-        let worker = Worker::start("wrote-writer", move |job| do_job(&mut writer, job))?;
-        Ok(AsyncWriter {
-            worker,
-            chunk: Vec::new(),
-            spare: Vec::new(),
-            writing: 0,
-            step: None,
-            sought: None,
-            written: None,
-            is_ended: false,
-            failed: None,
-        })
+        let work = move |(mut chunk, then): (Vec<u8>, Then)| {
+            let result = do_job(&mut writer, &chunk, then);
+            chunk.clear();
+            (chunk, result)
+        };
+        let (chunk, spare) = (Vec::new(), Vec::new());
+        let worker = Worker::start("wrote-writer", work)?;
+        let (doing, seek, written, is_ended, failed) = (None, None, None, false, None);
+        Ok(AsyncWriter { worker, chunk, spare, doing, seek, written, is_ended, failed })
     }
 }
 
-fn do_job(slot: &mut Option<Writer>, job: Job) -> Done {
-    let ended = || io::Error::other("the file was closed");
-    let writer = slot.as_mut();
-    match job {
-        Job::Write(mut chunk) => {
-            let wrote = writer.map_or_else(|| Err(ended()), |writer| writer.write_all(&chunk));
-            chunk.clear();
-            Done::Wrote(chunk, wrote)
-        }
-        Job::Flush => Done::Flushed(writer.map_or_else(|| Err(ended()), Writer::flush)),
-        Job::SyncData => Done::Synced(writer.map_or(Ok(()), Writer::sync_data)),
-        Job::Seek(to) => {
-            Done::Sought(writer.map_or_else(|| Err(ended()), |writer| writer.seek(to)))
-        }
-        Job::End { durable } => {
-            let writer = slot.take().expect("a task ends its file once");
-            Done::Ended(if durable { writer.finish() } else { writer.close() })
+fn do_job(slot: &mut Option<Writer>, chunk: &[u8], then: Then) -> io::Result<Reply> {
+    let writer = slot.as_mut().ok_or_else(closed)?;
+    writer.write_all(chunk)?;
+    match then {
+        Then::Nothing => {}
+        Then::Flush => writer.flush()?,
+        Then::SyncData => writer.sync_data()?,
+        Then::Seek(to) => return Ok(Reply::Place(writer.seek(to)?)),
+        Then::End { durable } => {
+            let writer = slot.take().expect("it was there");
+            let written = if durable { writer.finish() } else { writer.close() };
+            return Ok(Reply::Written(Box::new(written?)));
         }
     }
+    Ok(Reply::Done)
+}
+
+fn closed() -> io::Error {
+    io::Error::other("the file was closed")
 }
 
 impl AsyncWriter {
     /// Makes earlier writes durable, like [`Writer::sync_data`].
     pub async fn sync_data(&mut self) -> Result<(), Error> {
-        poll_fn(|context| self.poll_step(context, Step::SyncData, || Job::SyncData))
-            .await
-            .map_err(own_error)
+        let synced = poll_fn(|context| self.poll_step(context, Then::SyncData)).await;
+        synced.map(drop).map_err(own_error)
     }
 
     /// Writes the rest and closes the file durably, or puts a replacement in place, like
@@ -132,186 +114,60 @@ impl AsyncWriter {
     }
 
     async fn end(mut self, durable: bool) -> Result<Written, Error> {
-        let ended = poll_fn(|context| self.poll_end(context, durable)).await;
-        match self.written.take() {
-            Some(written) => written,
-            None => Err(own_error(ended.err().unwrap_or_else(|| self.worker.gone()))),
-        }
-    }
-
-    /// Copies bytes into the chunk. Waits while it is full and the thread has all others.
-    pub(super) fn poll_write(
-        &mut self,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        // Completes a step whose future was dropped.
-        while self.step.is_some() {
-            ready!(self.poll_result(context))?;
-        }
-        self.take_results()?;
-        if self.is_ended {
-            return Poll::Ready(Err(io::Error::other("the file was closed")));
-        }
-        while self.chunk.len() == CHUNK_BYTES {
-            if self.writing < CHUNKS_MAX {
-                self.hand_over();
-            } else {
-                ready!(self.poll_result(context))?;
-            }
-        }
-        self.sought = None;
-        if self.chunk.capacity() == 0 {
-            self.chunk = self.spare.pop().unwrap_or_default();
-        }
-        let len = bytes.len().min(CHUNK_BYTES - self.chunk.len());
-        self.chunk.extend_from_slice(&bytes[..len]);
-        Poll::Ready(Ok(len))
-    }
-
-    /// Passes the chunk to the thread.
-    fn hand_over(&mut self) {
-        let chunk = std::mem::take(&mut self.chunk);
-        self.writing += 1;
-        self.worker.send(Job::Write(chunk));
-    }
-
-    /// Passes everything and the job to the thread, and waits for its result. A different step in
-    /// progress is completed first.
-    fn poll_step(
-        &mut self,
-        context: &mut Context<'_>,
-        step: Step,
-        job: impl FnOnce() -> Job,
-    ) -> Poll<io::Result<()>> {
-        while self.step.is_some_and(|other| other != step) {
-            ready!(self.poll_result(context))?;
-        }
-        if self.step.is_none() {
-            self.check()?;
-            if !self.chunk.is_empty() {
-                self.hand_over();
-            }
-            self.step = Some(step);
-            self.worker.send(job());
-        }
-        while self.step.is_some() {
-            ready!(self.poll_result(context))?;
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    pub(super) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.is_ended && self.step.is_none() {
-            return Poll::Ready(Ok(()));
-        }
-        self.poll_step(context, Step::Flush, || Job::Flush)
+        poll_fn(|context| self.poll_end(context, durable)).await.map_err(own_error)?;
+        self.written.take().ok_or_else(|| own_error(closed()))
     }
 
     /// Ends the file; repeating this is not an error.
-    pub(super) fn poll_end(
-        &mut self,
-        context: &mut Context<'_>,
-        durable: bool,
-    ) -> Poll<io::Result<()>> {
-        if self.is_ended && self.step.is_none() {
+    fn poll_end(&mut self, context: &mut Context<'_>, durable: bool) -> Poll<io::Result<()>> {
+        if self.is_ended && self.doing.is_none() {
             return Poll::Ready(self.check());
         }
         self.is_ended = true;
-        self.poll_step(context, Step::End, || Job::End { durable })
+        self.poll_step(context, Then::End { durable }).map_ok(drop)
     }
 
-    pub(super) fn start_seek(&mut self, to: SeekFrom) -> io::Result<()> {
-        if self.step.is_some() {
-            return Err(io::Error::other("another operation is under way"));
-        }
-        self.check()?;
-        if !self.chunk.is_empty() {
-            self.hand_over();
-        }
-        self.step = Some(Step::Seek);
-        self.sought = None;
-        self.worker.send(Job::Seek(to));
-        Ok(())
+    /// Passes the chunk to the thread.
+    fn start(&mut self, then: Then) {
+        let chunk = std::mem::replace(&mut self.chunk, std::mem::take(&mut self.spare));
+        self.doing = Some(then);
+        self.worker.send((chunk, then));
     }
 
-    /// Waits for a step whose future was dropped.
-    #[cfg(feature = "futures-io")]
-    pub(super) fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.step.is_some() {
-            ready!(self.poll_result(context))?;
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    /// Returns whether a seek is in progress.
-    #[cfg(feature = "futures-io")]
-    pub(super) fn is_seeking(&self) -> bool {
-        self.step == Some(Step::Seek)
-    }
-
-    /// Waits for the started seek; otherwise queries the position.
-    pub(super) fn poll_sought(&mut self, context: &mut Context<'_>) -> Poll<io::Result<u64>> {
-        while self.step.is_some_and(|step| step != Step::Seek) {
-            ready!(self.poll_result(context))?;
-        }
-        if self.step.is_none() && self.sought.is_none() {
-            self.start_seek(SeekFrom::Current(0))?;
-        }
-        while self.step.is_some() {
-            ready!(self.poll_result(context))?;
-        }
-        Poll::Ready(self.sought.take().unwrap_or_else(|| Err(self.worker.gone())))
-    }
-
-    fn poll_result(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match ready!(self.worker.poll_next(context)) {
-            Some(done) => Poll::Ready(self.note(done)),
-            None => Poll::Ready(Err(self.worker.gone())),
-        }
-    }
-
-    /// Takes the available results.
-    fn take_results(&mut self) -> io::Result<()> {
-        while let Some(done) = self.worker.try_next() {
-            self.note(done)?;
-        }
-        self.check()
-    }
-
-    fn note(&mut self, done: Done) -> io::Result<()> {
-        let result = match done {
-            Done::Wrote(chunk, wrote) => {
-                self.writing -= 1;
-                self.spare.push(chunk);
-                wrote
+    /// Passes the chunk and the step to the thread, and waits for its result. What the thread does
+    /// already is completed first, also for a future that was dropped.
+    fn poll_step(&mut self, context: &mut Context<'_>, then: Then) -> Poll<io::Result<Reply>> {
+        loop {
+            match self.doing {
+                None => {
+                    self.check()?;
+                    self.start(then);
+                }
+                Some(doing) => {
+                    let reply = ready!(self.poll_done(context));
+                    if doing == then {
+                        return Poll::Ready(reply);
+                    }
+                }
             }
-            Done::Flushed(flushed) => {
-                self.step = None;
-                flushed
-            }
-            Done::Synced(synced) => {
-                self.step = None;
-                synced.map_err(io::Error::from)
-            }
-            Done::Sought(sought) => {
-                self.step = None;
-                // A seek to an impossible position fails without further effect.
-                self.sought = Some(sought);
-                return Ok(());
-            }
-            Done::Ended(ended) => {
-                self.step = None;
-                let result = ended.as_ref().map(drop).map_err(|error| error.clone().into());
-                self.written = Some(ended);
-                result
-            }
-        };
-        if let (Err(error), None) = (&result, &self.failed) {
-            let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-            self.failed = inner.cloned();
         }
-        result
+    }
+
+    fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Reply>> {
+        let done = ready!(self.worker.poll(context));
+        self.doing = None;
+        let (chunk, result) = done?;
+        self.spare = chunk;
+        match &result {
+            Ok(Reply::Written(written)) => self.written = Some((**written).clone()),
+            // A seek to an impossible position has no error of the library's, and no effect.
+            Err(error) if self.failed.is_none() => {
+                let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+                self.failed = inner.cloned();
+            }
+            _ => {}
+        }
+        Poll::Ready(result)
     }
 
     /// Returns the first error again (W2).
@@ -326,16 +182,74 @@ fn own_error(error: io::Error) -> Error {
     error.downcast::<Error>().unwrap_or(Error::Engine { what, errno: libc::EIO })
 }
 
+impl AsyncWrite for AsyncWriter {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let is_full = self.chunk.len() == CHUNK_BYTES;
+        // A step whose future was dropped covers only the bytes before it.
+        while let Some(doing) = self.doing.filter(|&doing| is_full || doing != Then::Nothing) {
+            let done = ready!(self.poll_done(context));
+            if !matches!(doing, Then::Seek(_)) {
+                done?;
+            }
+        }
+        self.check()?;
+        if self.is_ended {
+            return Poll::Ready(Err(closed()));
+        }
+        if is_full {
+            self.start(Then::Nothing);
+        }
+        let len = bytes.len().min(CHUNK_BYTES - self.chunk.len());
+        self.chunk.extend_from_slice(&bytes[..len]);
+        Poll::Ready(Ok(len))
+    }
+
+    /// Writes everything, like `std::io::Write::flush` of a [`Writer`].
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_ended && self.doing.is_none() {
+            return Poll::Ready(Ok(()));
+        }
+        self.poll_step(context, Then::Flush).map_ok(drop)
+    }
+
+    /// Like [`AsyncWriter::finish`].
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_end(context, true)
+    }
+}
+
+impl AsyncSeek for AsyncWriter {
+    fn start_seek(mut self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {
+        self.check()?;
+        self.seek = Some(to);
+        Ok(())
+    }
+
+    fn poll_complete(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<u64>> {
+        let to = self.seek.unwrap_or(SeekFrom::Current(0));
+        let sought = ready!(self.poll_step(context, Then::Seek(to)));
+        self.seek = None;
+        match sought? {
+            Reply::Place(place) => Poll::Ready(Ok(place)),
+            _ => unreachable!("a seek leads to a place"),
+        }
+    }
+}
+
 impl Drop for AsyncWriter {
     fn drop(&mut self) {
         if !self.chunk.is_empty() && !self.is_ended {
-            self.hand_over();
+            self.start(Then::Nothing);
         }
     }
 }
 
 impl fmt::Debug for AsyncWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AsyncWriter").field("step", &self.step).finish_non_exhaustive()
+        f.debug_struct("AsyncWriter").field("doing", &self.doing).finish_non_exhaustive()
     }
 }

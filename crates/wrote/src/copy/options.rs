@@ -75,7 +75,7 @@ impl CopySettings {
 
     /// Returns whether it is a copy on a simulated disk.
     pub(super) fn is_simulated(&self) -> bool {
-        self.disk.as_ref().is_some_and(|disk| disk.sim().is_some())
+        self.disk.as_ref().is_some_and(|disk| disk.is_simulated())
     }
 }
 
@@ -161,9 +161,8 @@ impl<'w> CopyOptions<'w> {
         self
     }
 
-    /// Shares a disk's engine and memory instead of creating a ring and buffers, which pays off for
-    /// many copies. On a simulated disk only single files can be copied. A copy fails with
-    /// [`Error::Refused`] if the disk has no memory left ([`Disk::set_memory`]).
+    /// Copies by the method of a disk's engine, or on its simulated disk, where only single files
+    /// can be copied. The engine and the buffers are the copy's own.
     ///
     /// ```
     /// use wrote::engine::Options;
@@ -229,23 +228,17 @@ impl Method {
 /// The maximum length of a ring's registered buffer (`io_uring_register(2)`).
 const BS_BYTES_MAX: usize = 1 << 30;
 
-/// Opens an engine with these options, on the disk of the settings if there is one; `path` is for
-/// errors.
-pub(super) fn open_engine(
-    options: &Options,
-    settings: &CopySettings,
-    path: &Path,
-) -> Result<Engine, Error> {
+/// Opens an engine with these options, on the disk of the settings if there is one.
+pub(super) fn open_engine(options: &Options, settings: &CopySettings) -> Result<Engine, Error> {
     match &settings.disk {
-        Some(disk) => disk.engine_with(options, page_size(), path),
+        Some(disk) => disk.engine(options),
         None => Engine::open(options),
     }
 }
 
 /// Opens an engine for a copy of the file at `from`.
 pub(super) fn engine_for(from: &Path, settings: &CopySettings) -> Result<Engine, Error> {
-    let len = if settings.is_simulated() { u64::MAX } else { len_hint(from) };
-    open_engine(&engine_options(len, settings), settings, from)
+    open_engine(&engine_options(len_hint(from), settings), settings)
 }
 
 /// Returns engine options for `len` bytes. The buffers are not larger in total, since preparing
@@ -258,7 +251,7 @@ pub(super) fn engine_options(len: u64, settings: &CopySettings) -> Options {
     Options::new(Ioengine::IoUring, iodepth, bs_bytes)
 }
 
-/// Returns the file's length, as far as it is known before opening.
+/// Returns the file's length, as far as it is known before opening; `u64::MAX` if it is not.
 fn len_hint(path: &Path) -> u64 {
-    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+    std::fs::metadata(path).map_or(u64::MAX, |metadata| metadata.len())
 }

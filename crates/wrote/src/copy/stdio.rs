@@ -42,7 +42,7 @@ impl CopyOptions<'_> {
         let (from, to) = (from.as_fd(), to.as_ref());
         self.run(|settings, watch| {
             // The length is unknown, so the engine gets all buffers.
-            let mut engine = open_engine(&engine_options(u64::MAX, settings), settings, to)?;
+            let mut engine = open_engine(&engine_options(u64::MAX, settings), settings)?;
             copy_in_through(&mut engine, from, to, settings, watch)
         })
     }

@@ -88,7 +88,7 @@ impl CopyOptions<'_> {
                 let because = "a folder is copied on a real disk only, and this one is simulated";
                 return Err(Error::refused(to, because));
             }
-            let mut engine = open_engine(&options, settings, to)?;
+            let mut engine = open_engine(&options, settings)?;
             let engine = TreeEngine { engine: &mut engine, registers: settings.disk.is_none() };
             copy_through(engine, from, to, settings, watch)
         })

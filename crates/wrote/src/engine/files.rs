@@ -1,15 +1,20 @@
-//! Opens real files: directly if the file system can, else through the page cache.
+//! The kernel's files: opened directly if the file system can, else through the page cache.
 
-use super::FileOptions;
-use super::backend::FileAccess;
-use super::folder::{PlaceOfName, is_same};
+use super::backend::Files;
+use super::names::{self, Folder, Located, NameChange, PlaceOfName, is_same};
+use super::open_file::FileAccess;
+use super::{Fallback, FileOptions};
 use crate::device;
 use crate::error::errno_of;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat, unlinkat};
+use rustix::fs::{
+    Advice, AtFlags, FileType, Mode, OFlags, SeekFrom, fadvise, fcntl_getfl, fcntl_setfl, fstat,
+    ftruncate, seek, unlinkat,
+};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 /// Chooses the signal of a lease (`fcntl(2)`, uapi/asm-generic/fcntl.h); libc has no name for it.
 const F_SETSIG: i32 = 10;
@@ -17,11 +22,103 @@ const F_SETSIG: i32 = 10;
 /// Errors of an open unrelated to `O_DIRECT`.
 const SCARCE: [i32; 3] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
 
+/// Open files by slot.
+#[derive(Default)]
+pub(super) struct KernelFiles {
+    held: Vec<Option<File>>,
+    /// The folder relative to which paths below its own are resolved.
+    within: Option<Folder>,
+}
+
+impl KernelFiles {
+    fn file(&self, slot: u32) -> &File {
+        self.held[slot as usize].as_ref().expect("the engine closes a file once")
+    }
+
+    fn place<'a>(&'a self, path: &'a Path) -> PlaceOfName<'a> {
+        PlaceOfName::new(self.within.as_ref(), path)
+    }
+}
+
+impl Files for KernelFiles {
+    fn open(&mut self, slot: u32, path: &Path, options: &FileOptions) -> io::Result<FileAccess> {
+        let (file, access) = open(self.place(path), options)?;
+        let slot = slot as usize;
+        self.held.resize_with(self.held.len().max(slot + 1), || None);
+        self.held[slot] = Some(file);
+        Ok(access)
+    }
+
+    fn close(&mut self, slot: u32) {
+        self.held[slot as usize] = None;
+    }
+
+    fn enter(&mut self, folder: Folder) {
+        self.within = Some(folder);
+    }
+
+    fn is_named(&self, slot: u32, path: &Path) -> io::Result<bool> {
+        self.place(path).leads_to(self.file(slot))
+    }
+
+    /// Changes the flag of the open file description, and so also of a ring's registered file
+    /// (`fcntl(2)`, F_SETFL).
+    fn set_direct(&mut self, slot: u32, direct: bool) -> io::Result<()> {
+        set_direct(self.file(slot), direct)
+    }
+
+    fn sync_file_system(&mut self, slot: u32) -> io::Result<()> {
+        names::sync_file_system(self.file(slot))
+    }
+
+    fn len(&self, slot: u32) -> io::Result<u64> {
+        let file = self.file(slot);
+        let metadata = file.metadata()?;
+        if metadata.file_type().is_block_device() {
+            return Ok(seek(file, SeekFrom::End(0))?);
+        }
+        Ok(metadata.len())
+    }
+
+    fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()> {
+        Ok(ftruncate(self.file(slot), len_bytes)?)
+    }
+
+    fn drop_clean_pages(&mut self, slot: u32) {
+        // Only advice: a refusal changes nothing.
+        let _ = fadvise(self.file(slot), 0, None, Advice::DontNeed);
+    }
+
+    fn is_shared(&self, slot: u32) -> io::Result<bool> {
+        is_shared(self.file(slot))
+    }
+
+    fn descriptor(&self, slot: u32) -> Option<BorrowedFd<'_>> {
+        Some(self.file(slot).as_fd())
+    }
+
+    fn locate(&mut self, path: &Path) -> io::Result<Located> {
+        names::locate(self.within.as_ref(), path)
+    }
+
+    fn make_folder(&mut self, folder: &Path) -> io::Result<()> {
+        names::make_folder(self.within.as_ref(), folder)
+    }
+
+    fn list(&mut self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        names::list(self.within.as_ref(), folder)
+    }
+
+    fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>> {
+        names::change(self.within.as_ref(), change)
+    }
+}
+
 /// Opens a named file.
 ///
 /// A new file is created without `O_DIRECT` and reopened with it. A file system may refuse direct
 /// I/O after creating the file (`open(2)`, EINVAL), and it would be unknown who created it.
-pub(super) fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(File, FileAccess)> {
+fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(File, FileAccess)> {
     refuse_block_device(place, options)?;
     let flag = |wanted, flag| if wanted { flag } else { OFlags::empty() };
     let access = if options.write { OFlags::RDWR } else { OFlags::RDONLY };
@@ -30,11 +127,14 @@ pub(super) fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(Fil
         | flag(options.truncate, OFlags::TRUNC);
     let file =
         place.open(access | made, Mode::from_raw_mode(options.mode.unwrap_or(place.mode)))?;
-    let cached_access = |refused| FileAccess { direct: false, refused, align_bytes: 1 };
+    let cached = |file: File, refused| {
+        let raw = file.as_raw_fd();
+        (file, FileAccess { raw, direct: false, refused, align_bytes: 1 })
+    };
     if !options.direct {
-        return Ok((file, cached_access(None)));
+        return Ok(cached(file, None));
     }
-    let refused = |file, errno| (file, cached_access(Some(errno)));
+    let refused = |file, errno| cached(file, Some(errno));
     let direct = place
         .open(access | OFlags::DIRECT, Mode::empty())
         .and_then(|direct| same_file(&file, &direct).map(|()| direct));
@@ -60,7 +160,8 @@ pub(super) fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(Fil
     match alignment {
         Some(alignment) => {
             let align_bytes = alignment.offset_bytes.max(1);
-            Ok((direct, FileAccess { direct: true, refused: None, align_bytes }))
+            let raw = direct.as_raw_fd();
+            Ok((direct, FileAccess { raw, direct: true, refused: None, align_bytes }))
         }
         None => Ok(refused(file, libc::EINVAL)),
     }
@@ -93,9 +194,7 @@ fn same_file(ours: &File, other: &File) -> io::Result<()> {
     if is_same { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESTALE)) }
 }
 
-/// Makes later transfers of the file bypass the page cache or not (`fcntl(2)`, F_SETFL). The flag
-/// belongs to the open file description, so it also affects a ring's registered file.
-pub(super) fn set_direct(file: &File, direct: bool) -> io::Result<()> {
+fn set_direct(file: &File, direct: bool) -> io::Result<()> {
     let mut flags = fcntl_getfl(file)?;
     flags.set(OFlags::DIRECT, direct);
     Ok(fcntl_setfl(file, flags)?)
@@ -107,7 +206,7 @@ pub(super) fn set_direct(file: &File, direct: bool) -> io::Result<()> {
 /// A write lease is granted only if no other open file description refers to the file (`fcntl(2)`,
 /// F_SETLEASE). It is released at once. An open in between would signal this process with SIGURG,
 /// which is ignored by default, instead of SIGIO, which is fatal.
-pub(super) fn is_shared(file: &File) -> io::Result<bool> {
+fn is_shared(file: &File) -> io::Result<bool> {
     if file.metadata()?.nlink() != 1 {
         return Ok(true);
     }

@@ -1,8 +1,7 @@
 //! Judges each try of an operation (W4): complete, to be continued, or failed.
 
-use super::op::OpKind;
-use super::pending::{PendingOp, ThreadMark};
-use super::request::Reply;
+use super::op::{OpKind, Reply};
+use super::slots::{PendingOp, ThreadMark};
 use super::{Completion, Engine};
 use crate::error::{Action, Error, errno_of};
 use std::io;
@@ -10,9 +9,6 @@ use std::io;
 /// The most tries of one operation that move nothing. A disk that returns EINTR, EAGAIN or 0 bytes
 /// forever must not block its caller forever.
 const FRUITLESS_TRIES_MAX: u32 = 1000;
-
-/// Names the work in errors of a carried request; its own engine names the file.
-const CARRIED: &str = "carrying a request out";
 
 enum Verdict {
     Again,
@@ -35,14 +31,6 @@ impl Engine {
 
     #[inline(never)]
     fn settle_by_verdict(&mut self, reply: Reply) -> Option<Completion> {
-        if self.slots.op(reply.token).is_carried() {
-            if self.is_never_begun(reply) {
-                // Only this engine knows.
-                self.slots.again(reply.token);
-                return None;
-            }
-            return Some(self.hand_back(reply));
-        }
         match self.judge(reply) {
             Verdict::Again => {
                 self.try_again(reply.token);
@@ -67,15 +55,6 @@ impl Engine {
         reply.result == -i64::from(libc::ECANCELED)
             && self.has_shared_ring
             && self.slots.op(reply.token).handed_on_by != ThreadMark::of_this()
-    }
-
-    /// Ends a try of another engine's operation with the kernel's result.
-    fn hand_back(&mut self, reply: Reply) -> Completion {
-        let (user_data, ..) = self.slots.op(reply.token).end();
-        self.slots.free(reply.token);
-        let errno = |_| Error::Engine { what: CARRIED, errno: -(reply.result as i32) };
-        let result = usize::try_from(reply.result).map_err(errno);
-        Completion { user_data, result, buffer: None }
     }
 
     fn try_again(&mut self, token: u32) {
@@ -152,10 +131,9 @@ impl Engine {
         let request = self.slots.op(token).request;
         let (slot, action) = (request.slot, request.kind.action());
         if self.file(slot).direct {
-            if self.backend.set_direct(slot, false).is_err() {
+            if self.change_direct(slot, false).is_err() {
                 return Verdict::Failed(errno);
             }
-            self.file_mut(slot).direct = false;
             let action = if action == Action::Read { "read" } else { "write" };
             self.refused_direct(action, errno);
         }

@@ -1,10 +1,10 @@
 //! Executes operations as copies to and from a mapping of the file, one at a time.
 
-use super::backend::{Backend, Files, holds_files};
-use super::op::OpKind;
-use super::psync::perform;
-use super::request::{Reply, Request};
+use super::backend::Queue;
+use super::op::{OpKind, Reply, Request};
+use super::open_file::raw;
 use super::slots::Requests;
+use super::threads::perform;
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fstat, fsync, ftruncate};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
@@ -27,7 +27,6 @@ const ALLOCATED_BYTES: u64 = 1 << 20;
 pub(super) struct Mmap {
     mappings: Vec<Option<FileMapping>>,
     done: Vec<Reply>,
-    files: Files,
 }
 
 /// A mapped file. The part beyond the file's end must not be touched.
@@ -163,9 +162,7 @@ impl Mmap {
     }
 }
 
-impl Backend for Mmap {
-    holds_files!();
-
+impl Queue for Mmap {
     fn truncated(&mut self, slot: u32) {
         // The mapping may extend beyond the new end.
         self.closing(slot);
@@ -178,8 +175,9 @@ impl Backend for Mmap {
     }
 
     fn push(&mut self, requests: Requests) {
+        let files = requests.files;
         for request in requests {
-            let file = self.files.raw(request.slot);
+            let file = raw(files, request.slot);
             let reply = self.carry_out(request, file);
             self.done.push(reply);
         }

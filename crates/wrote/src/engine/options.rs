@@ -1,4 +1,4 @@
-//! Options of an engine, and of its files.
+//! Options of an engine and of its files, and those in effect: no fallback is silent (W6).
 
 use super::sqpoll::Sqpoll;
 
@@ -17,20 +17,16 @@ pub enum Ioengine {
     /// at a time: the page cache without system calls. If another process truncates the file,
     /// SIGBUS ends this one.
     Mmap,
-    /// No I/O: an operation completes when submitted, its bytes are discarded, and a read leaves
-    /// its buffer unchanged. Measures the overhead around an engine.
-    Null,
 }
 
 impl Ioengine {
-    /// Returns the name in results: `psync`, `threads`, `io_uring`, `mmap`, `null`.
+    /// Returns the name in results: `psync`, `threads`, `io_uring`, `mmap`.
     pub fn as_str(self) -> &'static str {
         match self {
             Ioengine::Psync => "psync",
             Ioengine::Threads => "threads",
             Ioengine::IoUring => "io_uring",
             Ioengine::Mmap => "mmap",
-            Ioengine::Null => "null",
         }
     }
 }
@@ -122,6 +118,12 @@ impl Options {
         Options { sqpoll: other.sqpoll.clone(), ..self }
     }
 
+    /// Takes the method and what the kernel serves by itself from `other` options.
+    pub(crate) fn by_means_of(self, other: &Options) -> Options {
+        let &Options { ioengine, registered_files, iopoll, .. } = other;
+        Options { ioengine, registered_files, iopoll, sqpoll: other.sqpoll.clone(), ..self }
+    }
+
     /// Sets whether completions are found by polling the device instead of by interrupts, for reads
     /// and writes of direct files on a device with poll queues.
     pub fn iopoll(self, iopoll: bool) -> Options {
@@ -207,5 +209,61 @@ impl FileOptions {
     /// `RWF_DONTCACHE` (`pwritev2(2)`, Linux 6.14). Falls back to the ordinary page cache.
     pub const fn dontcache(self, dontcache: bool) -> FileOptions {
         FileOptions { dontcache, ..self }
+    }
+}
+
+/// A fallback from a requested setting, with the kernel's reason.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Fallback {
+    /// The requested setting: `io_uring`, `registered buffers`, `O_DIRECT`.
+    pub wanted: &'static str,
+    /// The setting in effect: `threads`, `unregistered buffers`, `page cache`.
+    pub got: &'static str,
+    /// The call that failed, and the kernel's error.
+    pub because: String,
+}
+
+impl Fallback {
+    /// Returns the fallback from `wanted` to `got`.
+    pub fn new(wanted: &'static str, got: &'static str, because: impl Into<String>) -> Fallback {
+        Fallback { wanted, got, because: because.into() }
+    }
+}
+
+/// An engine's settings in effect.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Effective {
+    /// How operations reach the kernel.
+    pub ioengine: Ioengine,
+    /// The most operations in flight at once.
+    pub iodepth: u32,
+    /// The most operations that were queued and not yet reaped.
+    pub iodepth_reached: u32,
+    /// The ring's set-up flags accepted by the kernel, named as in `io_uring_setup(2)` without the
+    /// prefix `IORING_SETUP_`.
+    pub ring_flags: Vec<&'static str>,
+    /// Whether the pool is registered with the ring.
+    pub registered_buffers: bool,
+    /// Whether open files are registered with the ring.
+    pub registered_files: bool,
+    /// Whether a kernel thread polls the ring for submissions.
+    pub sqpoll: bool,
+    /// Whether any file's transfers complete by polling the device.
+    pub iopoll: bool,
+    /// Whether the pool lies in reserved huge pages (`MAP_HUGETLB`, `mmap(2)`).
+    pub huge_pages: bool,
+    /// Each fallback, in order.
+    pub fallbacks: Vec<Fallback>,
+}
+
+impl Effective {
+    /// Records a fallback, once.
+    pub(crate) fn fell_back(&mut self, wanted: &'static str, got: &'static str, because: String) {
+        let fallback = Fallback { wanted, got, because };
+        if !self.fallbacks.contains(&fallback) {
+            self.fallbacks.push(fallback);
+        }
     }
 }

@@ -2,8 +2,7 @@
 //!
 //! Set-up flags, registered files and registered buffers are each used if the kernel supports them.
 
-use super::op::OpKind;
-use super::request::{Reply, Request};
+use super::op::{OpKind, Reply, Request};
 use super::sqpoll::{Member, Sqpoll};
 use super::wait::Wait;
 use super::{Callers, Effective, Options};
@@ -295,9 +294,7 @@ impl Ring {
         }
         self.in_flight -= done.len() - before;
     }
-}
 
-impl Ring {
     /// The same if some entries only ended a wait.
     #[cold]
     fn collect_among_interrupts(&mut self, done: &mut Vec<Reply>) {

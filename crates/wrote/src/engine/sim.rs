@@ -12,12 +12,12 @@
 mod file;
 mod names;
 
-use super::backend::{Backend, FileAccess};
-use super::names::{Found, Located, NameChange};
-use super::op::OpKind;
-use super::request::{Reply, Request};
+use super::backend::{Backend, Files, Queue};
+use super::names::{Folder, Found, Located, NameChange};
+use super::op::{OpKind, Reply, Request};
+use super::open_file::FileAccess;
 use super::slots::Requests;
-use super::{Effective, Fallback, FileOptions};
+use super::{Fallback, FileOptions};
 use file::{SECTOR_BYTES, SimFile};
 use names::Names;
 use rustix::io::Errno;
@@ -135,9 +135,12 @@ impl Sim {
         disk.names.stable_file(path).map(|file| disk.files[file].stable.clone())
     }
 
-    pub(super) fn backend(&self) -> Box<dyn Backend> {
-        let boot = self.locked().boot;
-        Box::new(SimBackend { sim: self.clone(), boot, slots: HashMap::new(), pending: Vec::new() })
+    pub(super) fn backend(&self) -> Backend {
+        let mut disk = self.locked();
+        disk.engines += 1;
+        let view = View { sim: self.clone(), boot: disk.boot, engine: disk.engines };
+        let queue = Box::new(SimQueue { view: view.clone(), pending: Vec::new() });
+        Backend { queue, files: Box::new(SimFiles(view)) }
     }
 
     fn locked(&self) -> MutexGuard<'_, SimDisk> {
@@ -186,6 +189,9 @@ struct SimDisk {
     off: bool,
     /// Counts how often it was turned on.
     boot: u64,
+    /// Counts its engines, and has their open files by engine and slot.
+    engines: u64,
+    slots: HashMap<(u64, u32), SimSlot>,
 }
 
 impl SimDisk {
@@ -257,7 +263,7 @@ impl SimDisk {
         self.capacity_bytes.saturating_sub(used)
     }
 
-    fn perform(&mut self, request: &Request, slot: &SimSlot) -> Result<usize, Errno> {
+    fn perform(&mut self, request: &Request, slot: SimSlot) -> Result<usize, Errno> {
         let admitted = self.admit();
         let is_flush = matches!(request.kind, OpKind::Fdatasync | OpKind::Fsync);
         if let Err(errno) = admitted
@@ -332,52 +338,90 @@ impl SimDisk {
     }
 }
 
+#[derive(Clone, Copy)]
 struct SimSlot {
     file: usize,
     direct: bool,
 }
 
 /// One engine's view of the disk.
-struct SimBackend {
+#[derive(Clone)]
+struct View {
     sim: Sim,
     /// The boot that it belongs to: an engine of an earlier boot is gone with its system.
     boot: u64,
-    slots: HashMap<u32, SimSlot>,
-    /// Requests in flight, executed one by one in random order.
+    engine: u64,
+}
+
+/// Requests in flight, executed one by one in random order.
+struct SimQueue {
+    view: View,
     pending: Vec<Request>,
 }
 
-impl SimBackend {
+impl SimQueue {
     fn carry_out_one(&mut self, done: &mut Vec<Reply>) {
-        let mut disk = self.sim.locked();
-        if disk.boot != self.boot {
+        let mut disk = self.view.sim.locked();
+        if disk.boot != self.view.boot {
             let gone = |request: Request| Reply::new(request.token, Err(Errno::IO));
             return done.extend(self.pending.drain(..).map(gone));
         }
         let next = disk.chance.below(self.pending.len());
         let request = self.pending.swap_remove(next);
-        let moved = disk.perform(&request, &self.slots[&request.slot]);
+        let slot = disk.slots[&(self.view.engine, request.slot)];
+        let moved = disk.perform(&request, slot);
         done.push(Reply::new(request.token, moved));
     }
 }
 
-impl Drop for SimBackend {
-    fn drop(&mut self) {
-        let mut disk = self.sim.locked();
-        self.slots.values().for_each(|slot| disk.files[slot.file].opened -= 1);
+impl Queue for SimQueue {
+    fn push(&mut self, requests: Requests) {
+        self.pending.extend(requests);
+    }
+
+    fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
+        let until = self.pending.len().saturating_sub(min);
+        while self.pending.len() > until {
+            self.carry_out_one(done);
+        }
+        // A disk works even if no caller waits: one that only polls finds something done at some
+        // time.
+        if min == 0 && !self.pending.is_empty() && self.view.sim.locked().chance.below(2) == 0 {
+            self.carry_out_one(done);
+        }
+        Ok(())
     }
 }
 
-impl Backend for SimBackend {
-    fn open(
-        &mut self,
-        slot: u32,
-        path: &Path,
-        options: &FileOptions,
-        _effective: &mut Effective,
-    ) -> io::Result<FileAccess> {
-        let mut disk = self.sim.locked();
-        if disk.boot != self.boot {
+struct SimFiles(View);
+
+impl SimFiles {
+    fn disk(&self) -> MutexGuard<'_, SimDisk> {
+        self.0.sim.locked()
+    }
+
+    /// Returns the number of an open file.
+    fn file(&self, disk: &SimDisk, slot: u32) -> usize {
+        disk.slots[&(self.0.engine, slot)].file
+    }
+}
+
+impl Drop for SimFiles {
+    fn drop(&mut self) {
+        let mut disk = self.disk();
+        let SimDisk { slots, files, .. } = &mut *disk;
+        slots.retain(|&(engine, _), slot| {
+            let is_own = engine == self.0.engine;
+            files[slot.file].opened -= usize::from(is_own);
+            !is_own
+        });
+    }
+}
+
+impl Files for SimFiles {
+    fn open(&mut self, slot: u32, path: &Path, options: &FileOptions) -> io::Result<FileAccess> {
+        let mut disk = self.disk();
+        if disk.boot != self.0.boot {
             return Err(Errno::IO.into());
         }
         let file = match disk.names.file(path) {
@@ -391,33 +435,34 @@ impl Backend for SimBackend {
         }
         disk.files[file].opened += 1;
         let direct = options.direct && !disk.refuse_direct_at_open;
-        self.slots.insert(slot, SimSlot { file, direct });
+        disk.slots.insert((self.0.engine, slot), SimSlot { file, direct });
         let refused = (options.direct && !direct).then_some(libc::EINVAL);
         let align_bytes = if direct { SECTOR_BYTES as u32 } else { 1 };
-        Ok(FileAccess { direct, refused, align_bytes })
-    }
-
-    fn has_folders(&self) -> bool {
-        false
-    }
-
-    fn is_named(&self, slot: u32, path: &Path) -> io::Result<bool> {
-        Ok(self.sim.locked().names.file(path) == Some(self.slots[&slot].file))
-    }
-
-    fn set_direct(&mut self, slot: u32, direct: bool) -> io::Result<()> {
-        self.slots.get_mut(&slot).expect("open").direct = direct;
-        Ok(())
+        Ok(FileAccess { raw: -1, direct, refused, align_bytes })
     }
 
     fn close(&mut self, slot: u32) {
-        let closed = self.slots.remove(&slot).expect("the engine closes a file once");
-        self.sim.locked().files[closed.file].opened -= 1;
+        let mut disk = self.disk();
+        let closed = disk.slots.remove(&(self.0.engine, slot));
+        disk.files[closed.expect("the engine closes a file once").file].opened -= 1;
+    }
+
+    /// There are no folders that could be renamed.
+    fn enter(&mut self, _folder: Folder) {}
+
+    fn is_named(&self, slot: u32, path: &Path) -> io::Result<bool> {
+        let disk = self.disk();
+        Ok(disk.names.file(path) == Some(self.file(&disk, slot)))
+    }
+
+    fn set_direct(&mut self, slot: u32, direct: bool) -> io::Result<()> {
+        self.disk().slots.get_mut(&(self.0.engine, slot)).expect("open").direct = direct;
+        Ok(())
     }
 
     fn sync_file_system(&mut self, _slot: u32) -> io::Result<()> {
-        let mut disk = self.sim.locked();
-        let admitted = disk.admit_of(self.boot);
+        let mut disk = self.disk();
+        let admitted = disk.admit_of(self.0.boot);
         let is_lost = admitted.as_ref().is_err_and(|errno| disk.loses(*errno));
         let SimDisk { files, names, chance, .. } = &mut *disk;
         if is_lost {
@@ -430,14 +475,15 @@ impl Backend for SimBackend {
     }
 
     fn len(&self, slot: u32) -> io::Result<u64> {
-        Ok(self.sim.locked().files[self.slots[&slot].file].cached.len() as u64)
+        let disk = self.disk();
+        Ok(disk.files[self.file(&disk, slot)].cached.len() as u64)
     }
 
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()> {
-        let mut disk = self.sim.locked();
-        disk.admit_of(self.boot)?;
-        let room = disk.room();
-        let file = &mut disk.files[self.slots[&slot].file];
+        let mut disk = self.disk();
+        disk.admit_of(self.0.boot)?;
+        let (room, number) = (disk.room(), self.file(&disk, slot));
+        let file = &mut disk.files[number];
         if len_bytes.saturating_sub(file.cached.len() as u64) > room {
             return Err(Errno::NOSPC.into());
         }
@@ -446,11 +492,14 @@ impl Backend for SimBackend {
     }
 
     fn drop_clean_pages(&mut self, slot: u32) {
-        self.sim.locked().files[self.slots[&slot].file].forget_lost();
+        let mut disk = self.disk();
+        let number = self.file(&disk, slot);
+        disk.files[number].forget_lost();
     }
 
     fn is_shared(&self, slot: u32) -> io::Result<bool> {
-        Ok(self.sim.locked().files[self.slots[&slot].file].opened > 1)
+        let disk = self.disk();
+        Ok(disk.files[self.file(&disk, slot)].opened > 1)
     }
 
     fn descriptor(&self, _slot: u32) -> Option<BorrowedFd<'_>> {
@@ -458,7 +507,7 @@ impl Backend for SimBackend {
     }
 
     fn locate(&mut self, path: &Path) -> io::Result<Located> {
-        let found = match self.sim.locked().names.file(path) {
+        let found = match self.disk().names.file(path) {
             Some(_) => Found::File,
             None => Found::Nothing,
         };
@@ -467,35 +516,18 @@ impl Backend for SimBackend {
 
     /// Folders are not stored: a folder exists if it contains a name.
     fn make_folder(&mut self, _folder: &Path) -> io::Result<()> {
-        Ok(self.sim.locked().admit_of(self.boot).map(drop)?)
+        Ok(self.disk().admit_of(self.0.boot).map(drop)?)
     }
 
     fn list(&mut self, folder: &Path) -> io::Result<Vec<PathBuf>> {
-        let all = self.sim.names();
+        let all = self.0.sim.names();
         Ok(all.into_iter().filter(|path| path.parent() == Some(folder)).collect())
     }
 
     fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>> {
-        let mut disk = self.sim.locked();
-        disk.admit_of(self.boot)?;
+        let mut disk = self.disk();
+        disk.admit_of(self.0.boot)?;
         disk.names.change(change)?;
         Ok(None)
-    }
-
-    fn push(&mut self, requests: Requests) {
-        self.pending.extend(requests);
-    }
-
-    fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
-        let until = self.pending.len().saturating_sub(min);
-        while self.pending.len() > until {
-            self.carry_out_one(done);
-        }
-        // A disk works even if no caller waits: one that only polls finds something done at some
-        // time.
-        if min == 0 && !self.pending.is_empty() && self.sim.locked().chance.below(2) == 0 {
-            self.carry_out_one(done);
-        }
-        Ok(())
     }
 }

@@ -1,7 +1,10 @@
-//! Operations in flight: each stays in its slot until it is complete.
+//! Operations between `queue` and their completion: each stays in its slot until it is complete.
 
-use super::pending::{PendingOp, ThreadMark};
-use super::request::Request;
+use super::op::{Completion, Op, OpKind, Request};
+use super::open_file::OpenFile;
+use crate::Error;
+use crate::buffer::{Buffer, Pool};
+use std::ops::Range;
 
 /// One slot per operation that may be in flight. The slot's number is the operation's token.
 pub(super) struct Slots {
@@ -45,8 +48,8 @@ impl Slots {
     }
 
     /// Returns the queued tries. They stay queued until [`Slots::handed_on`].
-    pub(super) fn requests(&self) -> Requests<'_> {
-        Requests { ops: &self.ops, queued: self.queued.iter() }
+    pub(super) fn requests<'a>(&'a self, files: &'a [Option<OpenFile>]) -> Requests<'a> {
+        Requests { ops: &self.ops, queued: self.queued.iter(), files }
     }
 
     pub(super) fn has_queued(&self) -> bool {
@@ -101,6 +104,8 @@ impl Slots {
 pub(super) struct Requests<'a> {
     ops: &'a [PendingOp],
     queued: std::slice::Iter<'a, u32>,
+    /// The files that they refer to, by slot.
+    pub files: &'a [Option<OpenFile>],
 }
 
 impl<'a> Iterator for Requests<'a> {
@@ -113,5 +118,207 @@ impl<'a> Iterator for Requests<'a> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         self.queued.size_hint()
+    }
+}
+
+/// The most that the kernel moves in one call (`read(2)`, `write(2)`), less than 2 GiB.
+const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
+
+/// The caller's operation in the engine's terms.
+pub(super) struct Work {
+    kind: OpKind,
+    slot: u32,
+    offset: u64,
+    len: u64,
+    buffer: Option<Buffer>,
+}
+
+impl Work {
+    #[inline]
+    pub(super) fn new(op: Op) -> Work {
+        let slot = op.file().slot;
+        let (kind, offset, len, buffer) = match op {
+            Op::Write { offset, buffer, durable, .. } => {
+                let kind = if durable { OpKind::DurableWrite } else { OpKind::Write };
+                (kind, offset, buffer.len() as u64, Some(buffer))
+            }
+            Op::Read { offset, buffer, .. } => {
+                (OpKind::Read, offset, buffer.len() as u64, Some(buffer))
+            }
+            Op::Fdatasync { .. } => (OpKind::Fdatasync, 0, 0, None),
+            Op::Fsync { .. } => (OpKind::Fsync, 0, 0, None),
+            Op::Fallocate { offset, len, .. } => (OpKind::Fallocate, offset, len, None),
+            Op::Reserve { offset, len, .. } => (OpKind::Reserve, offset, len, None),
+        };
+        Work { kind, slot, offset, len, buffer }
+    }
+
+    /// Returns whether it must not be tried.
+    #[inline]
+    pub(super) fn is_refused(&self, file: &OpenFile) -> bool {
+        let is_poisoned = file.poison.is_some() && self.kind != OpKind::Read;
+        let is_misaligned = || self.kind.transfers() && file.misses(self.offset | self.len);
+        is_poisoned || self.is_beyond() || is_misaligned()
+    }
+
+    /// Returns whether it ends beyond the longest file: the kernel's offsets are signed.
+    #[inline]
+    fn is_beyond(&self) -> bool {
+        self.offset.saturating_add(self.len) > i64::MAX as u64
+    }
+
+    /// Completes it with the error of its refusal.
+    #[cold]
+    pub(super) fn refuse(self, user_data: u64, file: &OpenFile) -> Completion {
+        let (path, action, offset) = (file.path.clone(), self.kind.action(), self.offset);
+        let error = if let Some(poisoned) = file.poisoned().filter(|_| self.kind != OpKind::Read) {
+            poisoned
+        } else if self.is_beyond() {
+            Error::File { path, action, offset: Some(offset), errno: libc::EFBIG }
+        } else {
+            Error::Alignment { path, action, offset, align_bytes: file.align_bytes }
+        };
+        let buffer = self.buffer.filter(|_| self.kind == OpKind::Read);
+        Completion { user_data, result: Err(error), buffer }
+    }
+}
+
+/// Identifies a live thread. A later one may get the mark of one that has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct ThreadMark(usize);
+
+impl ThreadMark {
+    #[inline]
+    pub(super) fn of_this() -> ThreadMark {
+        thread_local!(static OWN: u8 = const { 0 });
+        ThreadMark(OWN.with(|own| std::ptr::from_ref(own) as usize))
+    }
+}
+
+/// A slot's operation, with its current or next try.
+pub(super) struct PendingOp {
+    /// The try, for the part not moved yet.
+    pub request: Request,
+    user_data: u64,
+    /// The length of the whole operation.
+    len: u64,
+    /// Bytes moved by all tries so far.
+    moved: u64,
+    buffer: Option<Buffer>,
+    /// Tries that moved nothing.
+    pub fruitless: u32,
+    /// The thread that submitted the try.
+    pub handed_on_by: ThreadMark,
+    /// Whether the file was direct when the try was made.
+    pub direct: bool,
+    /// Whether a reply of all bytes completes it without checking its file.
+    is_plain: bool,
+    is_pending: bool,
+}
+
+impl PendingOp {
+    pub(super) fn none(token: u32) -> PendingOp {
+        let (kind, in_pool, rw_flags) = (OpKind::Fsync, false, 0);
+        let address = std::ptr::NonNull::dangling().as_ptr();
+        let (slot, offset, len) = (0, 0, 0);
+        PendingOp {
+            request: Request { token, kind, in_pool, rw_flags, slot, offset, address, len },
+            user_data: 0,
+            len: 0,
+            moved: 0,
+            buffer: None,
+            fruitless: 0,
+            handed_on_by: ThreadMark(0),
+            direct: false,
+            is_plain: false,
+            is_pending: false,
+        }
+    }
+
+    /// Starts an operation in a free slot, with its first try.
+    #[inline]
+    pub(super) fn begin(&mut self, user_data: u64, work: Work, file: &OpenFile, pool: &Pool) {
+        let Work { kind, slot, offset, len, buffer } = work;
+        let (address, in_pool) = match &buffer {
+            Some(buffer) => (buffer.address(), pool.owns(buffer)),
+            None => (std::ptr::NonNull::dangling().as_ptr(), false),
+        };
+        let request = &mut self.request;
+        (request.kind, request.in_pool, request.slot) = (kind, in_pool, slot);
+        (request.offset, request.address) = (offset, address);
+        self.user_data = user_data;
+        self.len = len;
+        self.moved = 0;
+        // A free slot has no buffer to drop.
+        std::mem::forget(std::mem::replace(&mut self.buffer, buffer));
+        self.fruitless = 0;
+        self.is_pending = true;
+        self.prepare_try(len, file);
+    }
+
+    /// Prepares another try after one that did not move everything.
+    pub(super) fn prepare_again(&mut self, file: &OpenFile) {
+        self.prepare_try(self.len - self.moved, file);
+    }
+
+    /// Prepares a try of the `rest`, in the file's current mode.
+    #[inline]
+    fn prepare_try(&mut self, rest: u64, file: &OpenFile) {
+        let request = &mut self.request;
+        let kind = request.kind;
+        request.len = if kind.transfers() { rest.min(TRANSFER_BYTES_MAX) } else { rest };
+        request.rw_flags = file.rw_flags(kind);
+        self.direct = file.direct;
+        let promises_nothing = matches!(kind, OpKind::Read | OpKind::Write);
+        let is_proven = !file.direct || file.direct_proven;
+        self.is_plain = promises_nothing && is_proven && request.len == rest;
+    }
+
+    /// Counts the bytes moved by a try, and returns whether they are all.
+    pub(super) fn advance(&mut self, moved: u64) -> bool {
+        self.moved += moved;
+        self.request.offset += moved;
+        // SAFETY: `moved` is at most the length of the request, whose bytes are the buffer's rest.
+        self.request.address = unsafe { self.request.address.add(moved as usize) };
+        self.moved == self.len
+    }
+
+    /// Returns the bytes moved by all tries so far.
+    pub(super) fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    pub(super) fn is_pending(&self) -> bool {
+        self.is_pending
+    }
+
+    /// Returns whether this result is all bytes of a transfer that promises nothing (W1), and
+    /// teaches nothing new about its file.
+    #[inline]
+    pub(super) fn is_plainly_whole(&self, result: i64) -> bool {
+        self.is_plain && result == self.request.len as i64
+    }
+
+    /// Returns the file range written by the whole operation.
+    fn written(&self) -> Range<u64> {
+        let start = self.request.offset - self.moved;
+        if self.request.kind.writes() { start..start + self.len } else { start..start }
+    }
+
+    /// Returns whether both write to a common byte.
+    pub(super) fn overlaps(&self, other: &PendingOp) -> bool {
+        let (ours, theirs) = (self.written(), other.written());
+        self.request.slot == other.request.slot
+            && ours.start.max(theirs.start) < ours.end.min(theirs.end)
+    }
+
+    /// Ends the operation, whose slot is freed next: returns its number, bytes, and for a read its
+    /// buffer. A write's buffer returns to its pool.
+    #[inline]
+    pub(super) fn end(&mut self) -> (u64, usize, Option<Buffer>) {
+        self.is_pending = false;
+        let buffer = self.buffer.take();
+        let buffer = if self.request.kind == OpKind::Read { buffer } else { None };
+        (self.user_data, self.len as usize, buffer)
     }
 }

@@ -1,17 +1,73 @@
-//! A small thread pool: several operations at once if io_uring is refused.
+//! Requests as system calls: on the calling thread, one at a time, or on a small pool of threads,
+//! several at once, if io_uring is refused.
 
 use super::Callers;
-use super::backend::{Backend, Files, holds_files};
-use super::psync::perform;
-use super::request::{Reply, Request};
+use super::backend::Queue;
+use super::op::{OpKind, Reply, Request};
+use super::open_file::raw;
 use super::slots::Requests;
 use super::wait::{Bell, Wait};
-use std::io;
-use std::os::fd::RawFd;
+use rustix::fs::{FallocateFlags, fallocate, fdatasync, fsync};
+use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// Executes each request when pushed.
+#[derive(Default)]
+pub(super) struct Psync {
+    done: Vec<Reply>,
+}
+
+impl Queue for Psync {
+    fn push(&mut self, requests: Requests) {
+        let files = requests.files;
+        for request in requests {
+            let file = raw(files, request.slot);
+            // SAFETY: the engine holds the request's buffer and file until the request is done, and
+            // `perform` is over when it returns.
+            self.done.push(unsafe { perform(request, file) });
+        }
+    }
+
+    fn wait(&mut self, _min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
+        done.append(&mut self.done);
+        Ok(())
+    }
+}
+
+/// Tries a request once. The result may be short, and EINTR is returned.
+///
+/// # Safety
+///
+/// `file` must be open, and for a transfer `request.address` must be valid for `request.len` bytes
+/// that no other code uses until this returns.
+pub(super) unsafe fn perform(request: &Request, file: RawFd) -> Reply {
+    // SAFETY: the caller keeps `file` open until this returns.
+    let file = unsafe { BorrowedFd::borrow_raw(file) };
+    let Request { token, kind, offset, address, len, rw_flags, .. } = *request;
+    let flags = ReadWriteFlags::from_bits_retain(rw_flags.cast_unsigned());
+    let moved: Result<usize, Errno> = match kind {
+        OpKind::Write | OpKind::DurableWrite => {
+            // SAFETY: the caller's promise about `address` and `len`.
+            let bytes = unsafe { std::slice::from_raw_parts(address, len as usize) };
+            pwritev2(file, &[IoSlice::new(bytes)], offset, flags)
+        }
+        OpKind::Read => {
+            // SAFETY: the caller's promise about `address` and `len`.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(address, len as usize) };
+            preadv2(file, &mut [IoSliceMut::new(bytes)], offset, flags)
+        }
+        OpKind::Fdatasync => fdatasync(file).map(|()| 0),
+        OpKind::Fsync => fsync(file).map(|()| 0),
+        OpKind::Fallocate => fallocate(file, FallocateFlags::empty(), offset, len).map(|()| 0),
+        OpKind::Reserve => fallocate(file, FallocateFlags::KEEP_SIZE, offset, len).map(|()| 0),
+    };
+    Reply::new(token, moved)
+}
 
 /// More threads get no more from one disk, only more switching.
 pub(super) const THREADS_MAX: u32 = 64;
@@ -34,7 +90,6 @@ pub(super) struct Threads {
     bell: Option<Arc<Bell>>,
     /// The bell's count when replies were last collected.
     seen: u64,
-    files: Files,
 }
 
 impl Threads {
@@ -50,7 +105,7 @@ impl Threads {
             let builder = std::thread::Builder::new().name(format!("wrote-io-{number}"));
             threads.push(builder.spawn(move || work(&waiting, &finished, bell.as_deref()))?);
         }
-        Ok(Threads { jobs: Some(jobs), results, threads, bell, seen: 0, files: Files::default() })
+        Ok(Threads { jobs: Some(jobs), results, threads, bell, seen: 0 })
     }
 }
 
@@ -70,13 +125,16 @@ fn work(waiting: &Mutex<Receiver<Job>>, finished: &Sender<Reply>, bell: Option<&
     }
 }
 
-impl Backend for Threads {
-    holds_files!();
+impl Queue for Threads {
+    fn completes_in_calls(&self) -> bool {
+        false
+    }
 
     fn push(&mut self, requests: Requests) {
         let jobs = self.jobs.as_ref().expect("there until dropped");
+        let files = requests.files;
         for &request in requests {
-            let file = self.files.raw(request.slot);
+            let file = raw(files, request.slot);
             jobs.send(Job { request, file }).expect("the threads wait for jobs until dropped");
         }
     }

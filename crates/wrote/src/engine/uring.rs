@@ -1,13 +1,18 @@
 //! io_uring: a plain ring, and a polled one beside it if that works.
+//!
+//! A ring with `IORING_SETUP_IOPOLL` finds its completions by polling the device, which saves the
+//! interrupt. It supports only reads and writes of direct files, on a device with poll queues
+//! (`io_uring_setup(2)`). Everything else goes to the plain ring beside it.
 
-use super::backend::{Backend, Files, OpenedFile, holds_files};
-use super::polled::{self, PolledRing};
-use super::request::Reply;
+use super::backend::{OpenedFile, Queue};
+use super::op::{OpKind, Reply, Request};
+use super::open_file::raw;
 use super::ring::{Ring, Service};
 use super::slots::Requests;
 use super::wait::Wait;
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
+use crate::device::{self, BlockDevice};
 use std::io;
 use std::time::Duration;
 
@@ -19,7 +24,6 @@ pub(super) struct Uring {
     options: Options,
     callers: Callers,
     pool: Pool,
-    files: Files,
 }
 
 impl Uring {
@@ -34,19 +38,19 @@ impl Uring {
         effective.ring_flags = flags;
         effective.sqpoll = options.sqpoll.is_some();
         plain.register(&options, pool, effective);
-        let (pool, files) = (pool.clone(), Files::default());
-        Ok(Uring { plain, polled: None, options, callers, pool, files })
+        let pool = pool.clone();
+        Ok(Uring { plain, polled: None, options, callers, pool })
     }
 
     /// Polls the file's transfers from now on, or returns why not all of them are polled.
     fn poll(&mut self, file: &OpenedFile, effective: &mut Effective) -> Result<(), String> {
-        let device = polled::device_for(file)?;
+        let device = device_for(file)?;
         if self.polled.is_none() {
             self.polled =
                 Some(PolledRing::start(&self.options, self.callers, &self.pool, effective)?);
         }
         let polled = self.polled.as_mut().expect("made above");
-        polled.ring.opened(file.slot, file.file, effective);
+        polled.ring.opened(file.slot, file.access.raw, effective);
         let taken = polled.take(file, &device, &self.pool);
         if polled.ring.in_flight() > 0 {
             // The trial's late completion could be mistaken for an operation's.
@@ -116,15 +120,17 @@ fn wait_for(ring: &mut Ring, missing: usize, done: &mut Vec<Reply>) -> io::Resul
     }
 }
 
-impl Backend for Uring {
-    holds_files!();
+impl Queue for Uring {
+    fn completes_in_calls(&self) -> bool {
+        false
+    }
 
     fn register_buffers(&mut self, pool: &Pool, effective: &mut Effective) {
         self.plain.register_buffers(pool, effective);
     }
 
     fn opened(&mut self, file: &OpenedFile, effective: &mut Effective) {
-        self.plain.opened(file.slot, file.file, effective);
+        self.plain.opened(file.slot, file.access.raw, effective);
         if self.options.iopoll
             && let Err(because) = self.poll(file, effective)
         {
@@ -147,7 +153,8 @@ impl Backend for Uring {
     }
 
     fn push(&mut self, requests: Requests) {
-        let file = |slot| self.files.raw(slot);
+        let files = requests.files;
+        let file = |slot| raw(files, slot);
         let Some(polled) = &mut self.polled else { return self.plain.push(requests, file) };
         for request in requests {
             let ring = if polled.takes(request) { &mut polled.ring } else { &mut self.plain };
@@ -189,5 +196,95 @@ impl Backend for Uring {
             _ if !done.is_empty() => wait_for(&mut self.plain, 0, done),
             _ => self.plain.enter_within(time, done),
         }
+    }
+}
+
+/// The polled ring, created for the first suitable file.
+pub(super) struct PolledRing {
+    pub ring: Ring,
+    /// For each slot the longest transfer that is polled; 0 for none.
+    bytes_max: Vec<u64>,
+}
+
+impl PolledRing {
+    pub(super) fn start(
+        options: &Options,
+        callers: Callers,
+        pool: &Pool,
+        effective: &mut Effective,
+    ) -> Result<PolledRing, String> {
+        let sqpoll = options.sqpoll.as_ref();
+        let service = Service { sqpoll, iopoll: true, callers };
+        let (mut ring, flags) = Ring::start(effective.iodepth, service)?;
+        ring.register(options, pool, effective);
+        effective.ring_flags = flags;
+        Ok(PolledRing { ring, bytes_max: Vec::new() })
+    }
+
+    /// Tries one read of the file, and if that works polls its transfers from then on.
+    pub(super) fn take(
+        &mut self,
+        file: &OpenedFile,
+        device: &BlockDevice,
+        pool: &Pool,
+    ) -> Result<(), String> {
+        let buffer = pool.lease().ok_or("no buffer to try it with")?;
+        let len = u64::from(file.access.align_bytes).min(buffer.len() as u64);
+        let request = Request {
+            token: 0,
+            kind: OpKind::Read,
+            slot: file.slot,
+            offset: 0,
+            address: buffer.address(),
+            len,
+            in_pool: true,
+            rw_flags: 0,
+        };
+        self.ring.push(std::iter::once(&request), |_| file.access.raw);
+        let mut done: Vec<Reply> = Vec::new();
+        while done.is_empty() {
+            if let Err(error) = self.ring.enter(1, &mut done) {
+                // The kernel may still fill the buffer.
+                pool.leak();
+                std::mem::forget(buffer);
+                return Err(format!("a polled read: {error}"));
+            }
+        }
+        if let Ok(errno @ 1..) = i32::try_from(-done[0].result) {
+            return Err(format!("a polled read: {}", std::io::Error::from_raw_os_error(errno)));
+        }
+        let slot = file.slot as usize;
+        self.bytes_max.resize(self.bytes_max.len().max(slot + 1), 0);
+        self.bytes_max[slot] = device.transfer_bytes_max;
+        Ok(())
+    }
+
+    /// Stops polling the file's transfers.
+    pub(super) fn leave(&mut self, slot: u32) {
+        if let Some(bytes_max) = self.bytes_max.get_mut(slot as usize) {
+            *bytes_max = 0;
+        }
+    }
+
+    /// Returns whether the request is polled. A transfer of several commands is not: on Linux 6.1
+    /// it never ends, and keeps a worker of the ring busy.
+    pub(super) fn takes(&self, request: &Request) -> bool {
+        let bytes_max = self.bytes_max.get(request.slot as usize);
+        request.kind.transfers() && bytes_max.is_some_and(|&bytes_max| request.len <= bytes_max)
+    }
+}
+
+/// Returns the device to poll for the file's transfers, or why it can't be polled.
+pub(super) fn device_for(file: &OpenedFile) -> Result<BlockDevice, String> {
+    if !file.access.direct {
+        return Err("polling needs direct transfers".into());
+    }
+    match device::device_at(file.path) {
+        Some(device) if device.io_poll && device.transfer_bytes_max == 0 => {
+            Err(format!("{}: no length is known to be one command", device.name))
+        }
+        Some(device) if device.io_poll => Ok(device),
+        Some(device) => Err(format!("{}: the device has no poll queues", device.name)),
+        None => Err("there is no block device that could be polled".into()),
     }
 }

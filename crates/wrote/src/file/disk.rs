@@ -1,28 +1,30 @@
 //! One engine shared by any number of files, on any threads.
 
 use super::buffer::{DiskBuffer, Home};
-use super::carrier::DiskCarrier;
 use super::entry::Work;
 use super::order::Touch;
 use super::schedule::Schedule;
-use super::shared::{Arrival, Shared};
+use super::shared::Shared;
 use super::{DirectFile, Operation};
-use crate::budget::{Allowance, Budget, Share};
-use crate::buffer::Pool;
-use crate::engine::{Callers, Effective, Engine, FileOptions, Ioengine, Options, Sim};
+use crate::engine::{Callers, Effective, Engine, FileOptions, Options, System};
+#[cfg(any(feature = "sim", test))]
+use crate::engine::{Ioengine, Sim};
 use crate::error::Error;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
-/// An [`Engine`] shared by any number of [`DirectFile`]s, [`Writer`](crate::Writer)s and
-/// [`Reader`](crate::Reader)s on any threads, with one memory budget ([`Disk::set_memory`]). Clones
-/// are handles to the same engine.
+/// An engine shared by any number of [`DirectFile`]s on any threads. Clones are handles to the same
+/// engine.
 ///
 /// It needs no runtime. A blocking caller drives the engine itself. Futures are driven by the
 /// disk's thread, `wrote-disk`, which starts when the first future is left pending, and sleeps
 /// while no future waits.
+///
+/// [`Writer`](crate::Writer)s, [`Reader`](crate::Reader)s and [`Log`](crate::Log)s can be opened on
+/// it too. They have their own engines and buffers, by the same method, and on the same simulated
+/// disk.
 ///
 /// Dropping the last handle, file and [`Operation`] completes every operation first (W5).
 ///
@@ -58,12 +60,9 @@ pub struct Disk(Arc<Handle>);
 /// The last one ends the disk.
 struct Handle {
     shared: Arc<Shared>,
-    /// The simulated disk, for engines that share this one.
-    sim: Option<Sim>,
-    /// The memory of all buffers: the engine's, the `Writer`s' and the `Reader`s'.
-    budget: Arc<Budget>,
-    /// The memory of the engine's buffers.
-    _own: Share,
+    /// What the engine stands on, and its options: for other engines on the same disk.
+    system: System,
+    options: Options,
 }
 
 impl Drop for Handle {
@@ -72,143 +71,40 @@ impl Drop for Handle {
     }
 }
 
-/// The default memory besides the disk's own buffers.
-const MEMORY_BYTES: usize = 64 << 20;
-/// Number and size of a `Writer`'s first buffers: one is filled while the other is written.
-const FIRST_BUFFERS: (u32, usize) = (2, 16 << 10);
-
 impl Disk {
     /// Opens an engine with the best method that works.
     pub fn open(options: &Options) -> Result<Disk, Error> {
-        Ok(Disk::new(Engine::open_for(options, Callers::Shared)?, None))
+        Disk::on(System::Kernel, options)
     }
 
     /// Opens an engine on a simulated disk, to test code that uses this crate. Only one thread
     /// should use it: no thread drives it, only waits and polls, so the order of operations is
     /// repeatable.
+    #[cfg(any(feature = "sim", test))]
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Disk, Error> {
-        let engine = Engine::simulated_for(sim, options, Callers::Shared)?;
-        Ok(Disk::new(engine, Some(sim.clone())))
+        Disk::on(System::Simulated(sim.clone()), options)
     }
 
-    fn new(engine: Engine, sim: Option<Sim>) -> Disk {
-        let arrival = match engine.effective().ioengine {
-            _ if sim.is_some() => Arrival::Simulated,
-            Ioengine::IoUring | Ioengine::Threads => Arrival::Kernel,
-            Ioengine::Psync | Ioengine::Mmap | Ioengine::Null => Arrival::AtOnce,
-        };
-        let own_bytes = Pool::mapped_bytes(engine.pool().count(), engine.pool().buffer_bytes());
-        let budget = Budget::new(own_bytes.saturating_add(MEMORY_BYTES));
-        let own = budget.take(own_bytes).expect("it fits");
+    fn on(system: System, options: &Options) -> Result<Disk, Error> {
+        let engine = system.open(options, Callers::Shared)?;
         let schedule = |disk: &Weak<Shared>| {
             let lacks_buffers = AtomicBool::new(false);
             Schedule::new(engine, Arc::new(Home { disk: Weak::clone(disk), lacks_buffers }))
         };
-        let shared = Shared::new(schedule, arrival);
-        Disk(Arc::new(Handle { shared, sim, budget, _own: own }))
+        let (shared, options) = (Shared::new(schedule), options.clone());
+        Ok(Disk(Arc::new(Handle { shared, system, options })))
     }
 
-    /// Sets the most bytes of all buffers on this disk (W8). The default is 64 MiB more than the
-    /// disk's own. Buffers already in use are kept.
-    ///
-    /// The sum includes:
-    ///
-    /// - the disk's own buffers ([`Options::new`], [`Options::buffers`]), into which
-    ///   [`DirectFile`]s read and which callers lease. They exist from the start, and their number
-    ///   is fixed;
-    /// - the buffers of each [`Writer`](crate::Writer) on it ([details](crate::WriterOptions::on));
-    /// - the buffers of each [`Reader`](crate::Reader) on it ([details](crate::ReaderOptions::on)).
-    ///
-    /// A `Writer` or `Reader` can't be opened if its first few KiB do not fit. Each takes more when
-    /// useful: at most a quarter of what is left.
-    ///
-    /// Not included: pages of cached files, which belong to the kernel; a few hundred bytes per
-    /// file and operation; and one read that a write waits for while the caller holds all of the
-    /// disk's own buffers.
-    ///
-    /// ```
-    /// use wrote::engine::Options;
-    /// use wrote::{Disk, Ioengine, Reader, Writer};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// # let folder = folder.path();
-    /// # std::fs::write(folder.join("old"), "content")?;
-    /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 64, 64 << 10))?; // 4 MiB of its own
-    /// disk.set_memory(32 << 20); // with all that follows
-    /// let reader = Reader::options().on(&disk).open(folder.join("old"))?;
-    /// let writer = Writer::options().on(&disk).open(folder.join("new"))?;
-    /// assert!(disk.memory() > 4 << 20 && disk.memory() <= 32 << 20);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn set_memory(&self, max_bytes: usize) {
-        self.0.budget.set_max(max_bytes);
-    }
-
-    /// Returns the bytes of all buffers on this disk, as counted for [`Disk::set_memory`].
-    pub fn memory(&self) -> usize {
-        self.0.budget.taken_bytes()
-    }
-
-    /// Takes bytes of the memory, for the owner of the file `path`.
-    pub(crate) fn take_memory(&self, bytes: usize, path: &Path) -> Result<Share, Error> {
-        self.0.budget.take(bytes).ok_or_else(|| self.has_no_room(path))
-    }
-
-    fn has_no_room(&self, path: &Path) -> Error {
-        let (taken, max) = (self.memory(), self.0.budget.max_bytes());
-        let because = format!("the disk has {taken} bytes of buffers, and may have {max}");
-        Error::refused(path, because)
-    }
-
-    /// Returns the simulated disk, if any.
-    pub(crate) fn sim(&self) -> Option<&Sim> {
-        self.0.sim.as_ref()
-    }
-
-    /// Creates an engine with its own files, whose requests this disk's engine executes. It starts
-    /// with small buffers, and [`Engine::grow`] takes the sizes in `options` when there is room.
-    /// `path` names its first file, for errors.
-    pub(crate) fn engine_for(&self, options: &Options, path: &Path) -> Result<Engine, Error> {
+    /// Opens another engine, of a `Writer` or `Reader` on this disk: with its own depth and
+    /// buffers, and for the rest by the same means.
+    pub(crate) fn engine(&self, options: &Options) -> Result<Engine, Error> {
         self.check_process()?;
-        let (count, bytes) = FIRST_BUFFERS;
-        let first = (count, options.buffer_bytes.min(bytes));
-        let larger = (options.buffers, options.buffer_bytes);
-        let memory = Allowance::begin(&self.0.budget, first, larger)?;
-        let memory = memory.ok_or_else(|| self.has_no_room(path))?;
-        Ok(self.engine_within(memory, options))
+        self.0.system.open(&options.clone().by_means_of(&self.0.options), Callers::Any)
     }
 
-    /// Like [`Disk::engine_for`], with the buffers of `options` at once, or repeatedly halved ones
-    /// down to `bytes_min`. `None` if the memory can't spare even those.
-    pub(crate) fn whole_engine_for(
-        &self,
-        options: &Options,
-        bytes_min: usize,
-    ) -> Result<Option<Engine>, Error> {
-        self.check_process()?;
-        let buffers = (options.buffers, options.buffer_bytes);
-        let memory = Allowance::whole(&self.0.budget, buffers, bytes_min)?;
-        Ok(memory.map(|memory| self.engine_within(memory, options)))
-    }
-
-    /// Like [`Disk::whole_engine_for`], for the owner of the file `path`.
-    pub(crate) fn engine_with(
-        &self,
-        options: &Options,
-        bytes_min: usize,
-        path: &Path,
-    ) -> Result<Engine, Error> {
-        self.whole_engine_for(options, bytes_min)?.ok_or_else(|| self.has_no_room(path))
-    }
-
-    fn engine_within(&self, memory: (Pool, Allowance), options: &Options) -> Engine {
-        if let Some(sim) = &self.0.sim {
-            // Names are on the simulated disk, so it needs its own engine.
-            return Engine::simulated_within(sim, memory, options);
-        }
-        let effective = self.effective();
-        let iodepth = options.iodepth.min(effective.iodepth);
-        Engine::carried(Box::new(DiskCarrier::new(self.clone())), memory, iodepth, effective)
+    /// Returns whether it is a simulated disk.
+    pub(crate) fn is_simulated(&self) -> bool {
+        !matches!(self.0.system, System::Kernel)
     }
 
     /// Opens a file. A block device can only be opened for reading (W7). [`Error::Refused`] if
@@ -238,8 +134,7 @@ impl Disk {
     /// held on any thread: in a [`DiskBuffer`] or a [`ReadBytes`](super::ReadBytes). It still holds
     /// the previous lease's content.
     ///
-    /// A thread that holds all buffers itself waits forever; [`Disk::try_lease`] does not wait. On
-    /// a simulated disk that is an error, `ENOBUFS`.
+    /// A thread that holds all buffers itself waits forever; [`Disk::try_lease`] does not wait.
     pub fn lease(&self) -> Result<DiskBuffer, Error> {
         self.start_lease().wait()
     }
@@ -291,11 +186,8 @@ impl Disk {
         self.shared().wait_until(|schedule| (schedule.unfinished() == 0).then_some(()))
     }
 
-    /// Runs a future to its end on this thread. While it is pending the thread sleeps until an
-    /// operation of this disk is complete, or it is woken.
-    ///
-    /// The future may await operations of several files, and other events. On a simulated disk with
-    /// operations in flight, an event on another thread is noticed when one of them completes.
+    /// Runs a future to its end on this thread, which sleeps while the future is pending. The future
+    /// may await operations of several files and disks, and other events.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.shared().block_on(future)
     }
@@ -332,6 +224,7 @@ impl Disk {
     }
 }
 
+#[cfg(any(feature = "sim", test))]
 impl Sim {
     /// Creates a [`Disk`] on this one, through which everything is opened here:
     /// `Writer::options().on(&sim.disk())`. [`Disk::simulated`] creates one with other buffers.

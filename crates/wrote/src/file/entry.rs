@@ -27,11 +27,8 @@ pub(super) struct Entry {
     /// The engine's failure while it was in flight: its own result is unknown.
     pub broken: Option<Error>,
     pub owner: Owner,
-    /// Whether a task that drives nothing awaits it, so that the disk's thread must drive.
+    /// Whether a task awaits it, which does not work itself.
     pub is_awaited: bool,
-    /// The schedule's progress when it was last found to wait for a buffer that nothing in flight
-    /// will free.
-    pub stuck_at: Option<u64>,
 }
 
 pub(super) enum Work {
@@ -76,7 +73,6 @@ impl Entry {
             broken: None,
             owner: Owner::Waiting(None),
             is_awaited: false,
-            stuck_at: None,
         }
     }
 

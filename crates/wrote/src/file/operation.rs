@@ -20,9 +20,9 @@ use std::task::{Context, Poll};
 ///
 /// # On another executor
 ///
-/// A pending operation uses no CPU: the disk's thread waits for it, and wakes its task once. On a
-/// simulated disk, which has no thread, each poll checks for completions, and a pending operation
-/// wakes itself.
+/// A pending operation uses no CPU: the disk's thread waits for it, and wakes its task once. Where
+/// operations complete inside calls ([`Ioengine::Psync`](crate::Ioengine::Psync), a simulated disk),
+/// a poll carries them out until its own is complete.
 #[must_use = "the operation continues, but its error reaches only the next flush"]
 pub struct Operation<T: Output> {
     state: State,
@@ -84,9 +84,7 @@ impl<T: Output> Operation<T> {
     }
 
     /// Waits until the operation is complete. Other operations continue, and their awaiting tasks
-    /// are woken. Fails with `ENOBUFS` if the operation needs a buffer and all are held outside the
-    /// engine: leased, or in a [`ReadBytes`]. Panics if its result was already taken by awaiting
-    /// it.
+    /// are woken. Panics if its result was already taken by awaiting it.
     pub fn wait(mut self) -> Result<T, Error> {
         let result = match std::mem::replace(&mut self.state, State::Taken) {
             State::Started { disk, key } => disk.shared().wait(key),

@@ -8,7 +8,7 @@ use super::buffer::{DiskBuffer, Home};
 use super::entry::{Entry, Outcome, Owner, Work};
 use super::order::Touch;
 use crate::buffer::Pool;
-use crate::engine::{CarriedReply, CarriedRequest, Completion, Engine, FileId, Op, Wait};
+use crate::engine::{Completion, Engine, FileId, Op, Wait};
 use crate::error::Error;
 use rustix::fd::BorrowedFd;
 use slab::Slab;
@@ -35,31 +35,24 @@ pub(super) struct FileState {
     pub untold: Option<Error>,
 }
 
-/// Work waiting for a place among the engine's `iodepth`.
-enum Ready {
-    Op(u64, Op),
-    Carried(u64, CarriedRequest),
-}
-
 pub(super) struct Schedule {
     pub engine: Engine,
     pub files: Slab<FileState>,
     entries: Slab<Entry>,
     pub leasing: VecDeque<usize>,
-    ready: VecDeque<Ready>,
-    /// Replies to requests of other engines that they have not collected yet.
-    pub inboxes: Slab<Vec<CarriedReply>>,
+    /// Operations of the engine that wait for a place among its `iodepth`, with their numbers.
+    ready: VecDeque<(u64, Op)>,
     unfinished: usize,
     /// The number of operations that wait for others on the same bytes.
     waiting: usize,
     /// Unfinished operations whose handles were dropped.
     forgotten: usize,
     started: u64,
-    /// Counts every change of state: the same value means the same state.
-    progress: u64,
     completions: Vec<Completion>,
     /// Wakers to call when nothing here is borrowed.
     pub wakers: Vec<Waker>,
+    /// Wakers of threads that look again after each turn.
+    watchers: Vec<Waker>,
     /// Unfinished operations awaited by tasks that drive nothing.
     pub awaited: usize,
     /// A permanent failure of the engine: a ring that can't be entered.
@@ -81,14 +74,13 @@ impl Schedule {
             entries: Slab::new(),
             leasing: VecDeque::new(),
             ready: VecDeque::new(),
-            inboxes: Slab::new(),
             unfinished: 0,
             waiting: 0,
             forgotten: 0,
             started: 0,
-            progress: 0,
             completions: Vec::new(),
             wakers: Vec::new(),
+            watchers: Vec::new(),
             awaited: 0,
             failure: None,
             home,
@@ -137,7 +129,6 @@ impl Schedule {
     pub fn start(&mut self, file: Option<usize>, touch: Touch, work: Work) -> usize {
         let mut entry = Entry::new(self.started, file, touch, work);
         self.started += 1;
-        self.progress += 1;
         self.unfinished += 1;
         if let Some(file) = file {
             entry.waits_for = self.count_earlier(file, &entry.touch);
@@ -168,13 +159,6 @@ impl Schedule {
         unfinished.iter().filter(precedes).count() as u32
     }
 
-    /// Queues a request of another engine, whose replies go to the inbox.
-    pub fn carry(&mut self, inbox: usize, request: CarriedRequest) {
-        let user_data = (inbox as u64 | CARRIED) << 32 | u64::from(request.token());
-        self.ready.push_back(Ready::Carried(user_data, request));
-        self.pump();
-    }
-
     /// Queues an operation that waits for no other.
     fn enqueue(&mut self, key: usize) {
         let entry = &mut self.entries[key];
@@ -182,7 +166,7 @@ impl Schedule {
             Work::Steps { first, .. } => {
                 entry.missing = 1;
                 let op = first.take().expect("begun once");
-                self.ready.push_back(Ready::Op(user_data(key, 0), op));
+                self.ready.push_back((user_data(key, 0), op));
             }
             Work::Lease(_) | Work::Read { .. } => self.leasing.push_back(key),
         }
@@ -199,7 +183,6 @@ impl Schedule {
                 continue;
             }
             self.leasing.pop_front();
-            self.progress += 1;
             self.begin_with_buffers(key);
         }
         if self.leasing.is_empty() && self.home.lacks_buffers.load(Ordering::Relaxed) {
@@ -216,12 +199,9 @@ impl Schedule {
     fn hand_on(&mut self) -> bool {
         let mut handed = false;
         while !self.engine.is_full()
-            && let Some(ready) = self.ready.pop_front()
+            && let Some((user_data, op)) = self.ready.pop_front()
         {
-            match ready {
-                Ready::Op(user_data, op) => self.engine.queue(user_data, op),
-                Ready::Carried(user_data, request) => self.engine.queue_carried(user_data, request),
-            }
+            self.engine.queue(user_data, op);
             handed = true;
         }
         handed
@@ -242,7 +222,6 @@ impl Schedule {
         };
         let Some(place) = self.leasing.iter().position(is_blocking) else { return };
         let key = self.leasing.remove(place).expect("it was found there");
-        self.progress += 1;
         let pieces = self.entries[key].buffers_needed() as u32;
         match Pool::shared(pieces, self.engine.pool().buffer_bytes()) {
             Ok(own) => self.begin_on(key, &own),
@@ -277,37 +256,9 @@ impl Schedule {
             let mut buffer = lease();
             buffer.set_len(len);
             let read = Op::Read { file, offset, buffer };
-            self.ready.push_back(Ready::Op(user_data(key, number), read));
+            self.ready.push_back((user_data(key, number), read));
         }
         self.entries[key].missing = pieces as u32;
-    }
-
-    /// Begins operations, waits for `min` completions of the engine, and wakes their owners.
-    /// Returns `false` if nothing is in flight, so that waiting is useless. A failure of the engine
-    /// ends every operation with that error.
-    pub fn drive(&mut self, min: usize) -> Result<bool, Error> {
-        self.pump();
-        if self.engine.outstanding() == 0 {
-            return Ok(false);
-        }
-        let mut result = self.reap(min);
-        if self.pump() && result.is_ok() {
-            result = self.engine.submit();
-        }
-        if let Err(error) = &result {
-            self.fail(error);
-        }
-        result.map(|()| true)
-    }
-
-    fn reap(&mut self, min: usize) -> Result<(), Error> {
-        let mut completions = std::mem::take(&mut self.completions);
-        let result = self.engine.reap(min, &mut completions);
-        for completion in completions.drain(..) {
-            self.route(completion);
-        }
-        self.completions = completions;
-        result
     }
 
     /// Begins operations, and returns a wait for a completion during which other threads may use
@@ -317,12 +268,35 @@ impl Schedule {
         self.engine.prepare_wait()
     }
 
-    /// Routes completions, and begins operations. The next turn submits them to the kernel.
-    pub fn collect(&mut self) {
-        if let Err(error) = self.reap(0) {
-            self.fail(&error);
-        }
+    /// Waits for `min` completions of the engine, routes them, and begins operations. The next turn
+    /// submits them to the kernel.
+    pub fn collect(&mut self, min: usize) -> Result<(), Error> {
+        let mut completions = std::mem::take(&mut self.completions);
+        let reaped = self.engine.reap(min, &mut completions);
+        completions.drain(..).for_each(|completion| self.route(completion));
+        self.completions = completions;
         self.pump();
+        reaped
+    }
+
+    /// Has a thread look again after each turn.
+    pub fn watch(&mut self, waker: &Waker) {
+        if !self.watchers.iter().any(|known| known.will_wake(waker)) {
+            self.watchers.push(waker.clone());
+        }
+    }
+
+    pub fn wake_watchers(&mut self) {
+        self.wakers.append(&mut self.watchers);
+    }
+
+    /// Wakes every task that awaits an operation, to poll it again.
+    pub fn wake_tasks(&mut self) {
+        for (_, entry) in &mut self.entries {
+            if entry.is_awaited {
+                self.wakers.extend(entry.take_waker());
+            }
+        }
     }
 
     /// Ends every operation with a failure of the engine, because its own result is unknown.
@@ -337,35 +311,19 @@ impl Schedule {
         }
     }
 
-    /// Submits operations to the kernel without waiting.
-    pub fn submit(&mut self) -> Result<(), Error> {
-        self.pump();
-        self.engine.submit()
-    }
-
     fn route(&mut self, completion: Completion) {
-        self.progress += 1;
-        let (key, number) = (completion.user_data >> 32, completion.user_data as u32);
-        if key & CARRIED != 0 {
-            let result = match completion.result {
-                Ok(bytes) => bytes as i64,
-                Err(error) => -i64::from(error.errno()),
-            };
-            let inbox = &mut self.inboxes[(key & !CARRIED) as usize];
-            return inbox.push(CarriedReply { token: number, result });
-        }
-        let (key, number) = (key as usize, number as usize);
+        let (key, number) = ((completion.user_data >> 32) as usize, completion.user_data as u32);
         let entry = &mut self.entries[key];
         entry.missing -= 1;
         match (completion.result, &mut entry.work) {
             (Err(error), _) => drop(entry.error.get_or_insert(error)),
             (Ok(bytes), Work::Read { found, .. }) => {
-                found[number] = completion.buffer.map(|buffer| (buffer, bytes));
+                found[number as usize] = completion.buffer.map(|buffer| (buffer, bytes));
             }
             (Ok(_), Work::Steps { then, .. }) => {
                 if let Some(op) = then.take() {
                     entry.missing = 1;
-                    self.ready.push_back(Ready::Op(user_data(key, 0), op));
+                    self.ready.push_back((user_data(key, 0), op));
                 }
             }
             (Ok(_), Work::Lease(_)) => unreachable!("a lease is nothing that the engine does"),
@@ -441,7 +399,6 @@ impl Schedule {
         if !entry.finished {
             return None;
         }
-        self.progress += 1;
         let result = self.entries.remove(key).into_result(&self.home);
         if result.is_err() {
             // It may have held buffers.
@@ -471,7 +428,6 @@ impl Schedule {
     /// any other continues with its buffer to its completion (W5). Returns the waker, which must
     /// not be dropped while this is borrowed.
     pub fn forget(&mut self, key: usize) -> Option<Waker> {
-        self.progress += 1;
         let entry = &mut self.entries[key];
         let waker = entry.take_waker();
         self.awaited -= usize::from(std::mem::take(&mut entry.is_awaited));
@@ -496,20 +452,6 @@ impl Schedule {
         waker
     }
 
-    /// Ends a wait for buffers that nothing in flight will free. `wanted`, or else the first
-    /// operation that waits for buffers, begins with the free buffers or fails.
-    pub fn starve(&mut self, wanted: Option<usize>) {
-        let place = self.leasing.iter().position(|&key| Some(key) == wanted).unwrap_or(0);
-        let Some(key) = self.leasing.remove(place) else { return };
-        self.progress += 1;
-        if self.engine.pool().free() >= self.entries[key].buffers_needed() {
-            return self.begin_with_buffers(key);
-        }
-        let what = "leasing a buffer of the engine's: all are held outside";
-        self.entries[key].error = Some(Error::Engine { what, errno: libc::ENOBUFS });
-        self.finish(key);
-    }
-
     /// Leases a buffer if one is free and no operation waits for it.
     pub fn try_lease(&mut self) -> Option<DiskBuffer> {
         if !self.leasing.is_empty() {
@@ -517,12 +459,6 @@ impl Schedule {
         }
         let buffer = self.engine.pool().lease()?;
         Some(DiskBuffer::new(buffer, Arc::clone(&self.home)))
-    }
-
-    /// Returns whether nothing has changed since this operation was last found stuck, so that every
-    /// woken task has had its turn.
-    pub fn is_stuck(&mut self, key: usize) -> bool {
-        self.entries[key].stuck_at.replace(self.progress) == Some(self.progress)
     }
 
     /// Drops the file's handle. The file is closed when nothing on it is unfinished.
@@ -543,12 +479,10 @@ impl Schedule {
 impl Drop for Schedule {
     /// Completes every operation; no handle is left to receive its result (W5).
     fn drop(&mut self) {
-        while self.engine.check_process().is_ok() && self.drive(1).is_ok_and(|went| went) {}
+        self.pump();
+        while self.engine.check_process().is_ok() && self.has_work() && self.collect(1).is_ok() {}
     }
 }
-
-/// Marks the number of a carried request, in the bits of the key.
-const CARRIED: u64 = 1 << 31;
 
 /// Returns the number that the engine's completion carries for its operation.
 fn user_data(key: usize, number: usize) -> u64 {

@@ -288,7 +288,7 @@ impl Log {
             return Err(Error::refused(&driver.state.terms.folder, because));
         }
         let files = match &self.0.sim {
-            Some(disk) => LogFiles::on(disk, &driver.state.terms.folder)?,
+            Some(disk) => LogFiles::on(disk)?,
             None => LogFiles::open_in(driver.state.terms.held())?,
         };
         driver.visit(|flusher| flusher.cut(&driver.state, &files, sequence))

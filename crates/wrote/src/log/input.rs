@@ -16,8 +16,6 @@ use std::rc::Rc;
 
 /// The size of a sequential read, and the number of such reads in flight.
 const READ_BYTES: usize = 512 << 10;
-/// The minimum size of a read if a disk has little memory.
-const READ_BYTES_MIN: usize = 16 << 10;
 const READS: u32 = 8;
 /// Buffers besides the ones of reads in flight: for pieces that arrived together, and
 /// [`OTHER_BUFFERS`]. All but the first fill whole huge pages: a reader of a few records uses only
@@ -83,9 +81,8 @@ impl LogFiles {
         Engine::open(&LogFiles::options()).map(LogFiles::new)
     }
 
-    /// Creates an engine that shares a disk's engine and memory; `folder` is for errors.
-    pub(super) fn on(disk: &Disk, folder: &Path) -> Result<LogFiles, Error> {
-        disk.engine_with(&LogFiles::options(), READ_BYTES_MIN, folder).map(LogFiles::new)
+    pub(super) fn on(disk: &Disk) -> Result<LogFiles, Error> {
+        disk.engine(&LogFiles::options()).map(LogFiles::new)
     }
 
     pub(super) fn options() -> Options {

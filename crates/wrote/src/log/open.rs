@@ -51,7 +51,7 @@ impl LogOptions {
     /// it has the other format; with [`Error::Damaged`] if durable records can't be read.
     pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
         let folder = folder.as_ref();
-        if let Some(disk) = self.disk.as_ref().filter(|disk| disk.sim().is_some()) {
+        if let Some(disk) = self.disk.as_ref().filter(|disk| disk.is_simulated()) {
             return self.open_simulated(disk, folder);
         }
         make_folder(folder, self.mode)?;
@@ -68,7 +68,7 @@ impl LogOptions {
 
     fn open_simulated(&self, disk: &Disk, folder: &Path) -> Result<Log, Error> {
         let options = within_bounds(self);
-        let files = LogFiles::new(engine_for(&options, folder)?);
+        let files = LogFiles::new(engine_for(&options)?);
         let driver = assemble(files, &options, folder, |_| {
             let promise = Promise::new(&device::Target::default(), false);
             Ok((promise, options.durable.unwrap_or_default()))
@@ -93,7 +93,7 @@ fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
 }
 
 fn on_disk(options: &LogOptions, held: Folder) -> Result<LogDriver, Error> {
-    let mut files = LogFiles::new(engine_for(options, held.path())?);
+    let mut files = LogFiles::new(engine_for(options)?);
     files.enter(held.clone());
     let target = device::examine(held.path())?;
     let by_target = target.copies_on_write().then_some(Prepare::Allocate);
@@ -130,9 +130,9 @@ fn within_bounds(options: &LogOptions) -> LogOptions {
     options
 }
 
-fn engine_for(options: &LogOptions, folder: &Path) -> Result<Engine, Error> {
+fn engine_for(options: &LogOptions) -> Result<Engine, Error> {
     match &options.disk {
-        Some(disk) => disk.engine_with(&engine_options(options), options.buffer_bytes, folder),
+        Some(disk) => disk.engine(&engine_options(options)),
         None => Engine::open_for(&engine_options(options), Callers::Any),
     }
 }

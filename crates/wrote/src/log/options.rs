@@ -176,10 +176,8 @@ impl LogOptions {
         LogOptions { mode: Some(mode), ..self }
     }
 
-    /// Shares a disk's engine and memory instead of creating a ring and buffers:
-    /// [`LogOptions::buffers`] plus two of [`LogOptions::buffer_bytes`]. Opening fails with
-    /// [`Error::Refused`](crate::Error::Refused) if they do not fit ([`Disk::set_memory`]). The
-    /// log's readers have their own engines.
+    /// Writes by the method of a disk's engine, or to its simulated disk. The engine and the buffers
+    /// are the log's own.
     ///
     /// On a simulated disk ([`Disk::simulated`]) the log has no thread: waiting callers do that
     /// work, so a run with the same seed performs the same operations in the same order.

@@ -122,14 +122,14 @@ impl LogReader {
         LogReader::new(files, &folder, from, Some(Following::new(Some(&folder))), true)
     }
 
-    /// Like [`LogReader::open`], with a disk's engine and memory. On a simulated disk an empty
-    /// folder is an empty log.
+    /// Like [`LogReader::open`], on a disk. On a simulated one an empty folder is an empty
+    /// log.
     pub fn open_on(disk: &Disk, folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
         let folder = folder.as_ref();
-        if disk.sim().is_some() {
+        if disk.is_simulated() {
             return LogReader::simulated(disk, folder, from, false);
         }
-        LogReader::in_folder(LogFiles::on(disk, folder)?, &Folder::open(folder)?, from, false)
+        LogReader::in_folder(LogFiles::on(disk)?, &Folder::open(folder)?, from, false)
     }
 
     pub(super) fn simulated(
@@ -138,7 +138,7 @@ impl LogReader {
         from: u64,
         follows: bool,
     ) -> Result<LogReader, Error> {
-        let files = LogFiles::on(disk, folder)?;
+        let files = LogFiles::on(disk)?;
         LogReader::new(files, folder, from, follows.then(|| Following::new(None)), false)
     }
 

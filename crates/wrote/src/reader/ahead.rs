@@ -13,10 +13,6 @@ const PIECES_AT_FIRST: usize = 2;
 /// short file need not pay for.
 const PIECES_TO_REGISTER: usize = 4;
 
-/// If direct reads would be smaller than this, a reader on a disk reads through the page cache,
-/// whose reads are as large.
-const SHARED_BYTES_MIN: usize = 128 << 10;
-
 pub(super) struct Ahead {
     /// Before the engine, to which their buffers belong.
     pieces: ReadAhead,
@@ -31,26 +27,21 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Reopens the file, directly if its file system can. `None` if the reader is on a disk whose
-    /// memory has no room for the buffers. Records earlier fallbacks.
+    /// Reopens the file, directly if its file system can. Records earlier fallbacks.
     pub(super) fn open(
         plain: &Plain,
         options: &ReaderOptions,
         fallbacks: &[Fallback],
-    ) -> Result<Option<Ahead>, Error> {
+    ) -> Result<Ahead, Error> {
         let ReaderOptions { bs_bytes, iodepth, ioengine, .. } = *options;
         // The caller holds one buffer more.
         let engine_options = Options::new(ioengine, iodepth - 1, bs_bytes)
             .buffers(iodepth)
             .registered_buffers(false);
-        let engine = match &options.disk {
-            Some(disk) => {
-                let bytes_min = bs_bytes.min(SHARED_BYTES_MIN);
-                disk.whole_engine_for(&engine_options, bytes_min)?
-            }
-            None => Some(Engine::open_for(&engine_options, Callers::Any)?),
+        let mut engine = match &options.disk {
+            Some(disk) => disk.engine(&engine_options)?,
+            None => Engine::open_for(&engine_options, Callers::Any)?,
         };
-        let Some(mut engine) = engine else { return Ok(None) };
         engine.fell_back_before(fallbacks);
         let direct = FileOptions::new().direct(true);
         let file = engine
@@ -58,10 +49,10 @@ impl Ahead {
             .map_err(|error| error.about(plain.path()))?;
         let pieces = ReadAhead::new(file, engine.pool().buffer_bytes());
         let (len, cold_up_to) = (0, 0);
-        Ok(Some(Ahead { pieces, engine, file, taken: 0, len, cold_up_to, is_stopped: true }))
+        Ok(Ahead { pieces, engine, file, taken: 0, len, cold_up_to, is_stopped: true })
     }
 
-    /// Bytes of one piece: fewer than the options have where a disk has little memory.
+    /// Bytes of one piece.
     pub(super) fn piece_bytes(&self) -> usize {
         self.engine.pool().buffer_bytes()
     }

@@ -1,7 +1,13 @@
-//! Options of a `Reader`.
+//! Options of a `Reader`, and its opening.
 
+use super::Reader;
+use super::plain::Plain;
+use super::source::Source;
 use crate::engine::Options;
-use crate::{Disk, Ioengine};
+use crate::error::Tried;
+use crate::{Action, Disk, Error, Ioengine};
+use std::fs::File;
+use std::path::Path;
 
 /// Buffers are whole pages: every file takes direct transfers of these.
 const BS_UNIT_BYTES: usize = 4096;
@@ -25,7 +31,7 @@ pub struct ReaderOptions {
     pub(super) bs_bytes: usize,
     pub(super) iodepth: u32,
     pub(super) ioengine: Ioengine,
-    /// The disk whose engine and memory it shares.
+    /// The disk that it is on.
     pub(super) disk: Option<Disk>,
 }
 
@@ -56,48 +62,37 @@ impl ReaderOptions {
         ReaderOptions { iodepth: iodepth.clamp(2, Options::IODEPTH_MAX), ..self }
     }
 
-    /// Shares a disk's engine and memory with its files, `Writer`s and other `Reader`s, instead of
-    /// creating a ring and buffers.
-    ///
-    /// This suits many `Reader`s at once. Each starts with 8 KiB of [`Disk::set_memory`], and can't
-    /// be opened ([`Error::Refused`](crate::Error::Refused)) if these do not fit. Later it takes
-    /// more, at most a quarter of what is left:
-    ///
-    /// - up to 128 KiB, for longer reads through the page cache;
-    /// - instead of these, to read directly, the buffers of [`ReaderOptions::bs`] and
-    ///   [`ReaderOptions::iodepth`], or repeatedly halved ones down to 128 KiB. They are returned
-    ///   when it reads through the cache again: at the end of the file, after a seek, in a cached
-    ///   part.
-    ///
-    /// If the memory has no room for these, it reads through the cache, which is recorded in
-    /// [`Reader::effective`](crate::Reader::effective), and checks again after some 8 MiB. No
-    /// `Reader` waits for another's memory. The chunks of an `AsyncReader` are not counted.
-    ///
-    /// ```
-    /// use std::io::{BufRead, Read};
-    /// use wrote::engine::Options;
-    /// use wrote::{Disk, Ioengine, Reader};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// # let folder = folder.path();
-    /// # for number in 0..100 {
-    /// #     std::fs::write(folder.join(number.to_string()), format!("{number}\n"))?;
-    /// # }
-    /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 32, 64 << 10))?;
-    /// let open = |number: u32| {
-    ///     Reader::options().on(&disk).open(folder.join(number.to_string()))
-    /// };
-    /// let mut readers = (0..100).map(open).collect::<Result<Vec<Reader>, _>>()?;
-    /// let mut sum = 0;
-    /// for reader in &mut readers {
-    ///     let mut line = String::new();
-    ///     reader.read_line(&mut line)?;
-    ///     sum += line.trim().parse::<u32>()?;
-    /// }
-    /// assert_eq!(sum, 4950);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// Reads by the method of a disk's engine ([`Options`]), or from its simulated disk. The engine
+    /// and the buffers are the reader's own.
     pub fn on(self, disk: &Disk) -> ReaderOptions {
         ReaderOptions { disk: Some(disk.clone()), ..self }
+    }
+
+    /// Opens the file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`] with the kernel's message; [`Error::Refused`] for a folder. A refused
+    /// io_uring or `O_DIRECT` is a fallback, not an error.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Reader, Error> {
+        let path = path.as_ref();
+        let plain = match &self.disk {
+            Some(disk) => {
+                Plain::open(disk.engine(&Options::new(self.ioengine, 1, self.bs_bytes))?, path)?
+            }
+            None => Plain::of(File::open(path).tried(path, Action::Open)?, path),
+        };
+        if plain.is_folder() {
+            return Err(Error::refused(path, "is a folder: name a file in it"));
+        }
+        Ok(Reader::new(Source::new(plain, self, 0)))
+    }
+
+    /// Reads a file opened by the caller, from its current position. `Reader::from` does the same
+    /// with the default options. A folder or a write-only file fails at the first read.
+    pub fn from_file(self, file: File) -> Reader {
+        let plain = Plain::given(file);
+        let place = plain.place();
+        Reader::new(Source::new(plain, self, place))
     }
 }

@@ -22,7 +22,8 @@ enum Way {
     /// A pipe, a terminal, a device of characters: read in order.
     InOrder(File),
     Folder,
-    Simulated(Box<Engine>, FileId),
+    /// A file that has no descriptor.
+    Engine(Box<Engine>, FileId),
 }
 
 impl Plain {
@@ -48,10 +49,14 @@ impl Plain {
         Plain::of(reopened.unwrap_or(file), &path)
     }
 
-    pub(super) fn simulated(mut engine: Engine, path: &Path) -> Result<Plain, Error> {
-        let file = engine.open_file(path, &FileOptions::new())?;
-        let way = Way::Simulated(Box::new(engine), file);
-        Ok(Plain { way, path: path.to_owned() })
+    /// Opens a file by an engine, which then reads it only if it has no descriptor.
+    pub(super) fn open(mut engine: Engine, path: &Path) -> Result<Plain, Error> {
+        let id = engine.open_file(path, &FileOptions::new())?;
+        if let Some(open) = engine.descriptor(id) {
+            let file = open.try_clone_to_owned().tried(path, Action::Open)?;
+            return Ok(Plain::of(file.into(), path));
+        }
+        Ok(Plain { way: Way::Engine(Box::new(engine), id), path: path.to_owned() })
     }
 
     pub(super) fn is_folder(&self) -> bool {
@@ -60,7 +65,7 @@ impl Plain {
 
     /// Whether any place can be read at any time.
     pub(super) fn is_at(&self) -> bool {
-        matches!(self.way, Way::At(_) | Way::Simulated(..))
+        matches!(self.way, Way::At(_) | Way::Engine(..))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -70,7 +75,7 @@ impl Plain {
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match &self.way {
             Way::At(file) | Way::InOrder(file) => Some(file.as_fd()),
-            Way::Folder | Way::Simulated(..) => None,
+            Way::Folder | Way::Engine(..) => None,
         }
     }
 
@@ -85,11 +90,7 @@ impl Plain {
     /// The open file's position; 0 if it has none.
     pub(super) fn place(&self) -> u64 {
         match &self.way {
-            Way::At(file) => {
-                let mut file: &File = file;
-                file.stream_position()
-            }
-            .unwrap_or(0),
+            Way::At(file) => (&*file).stream_position().unwrap_or(0),
             _ => 0,
         }
     }
@@ -104,15 +105,11 @@ impl Plain {
                     return Ok(metadata.len());
                 }
                 // For a block device (`lseek(2)`).
-                {
-                    let mut file: &File = file;
-                    file.seek(SeekFrom::End(0))
-                }
-                .map_err(failed)
+                (&*file).seek(SeekFrom::End(0)).map_err(failed)
             }
             Way::InOrder(file) => Ok(file.metadata().map_err(failed)?.len()),
             Way::Folder => Ok(0),
-            Way::Simulated(engine, file) => engine.file_len(*file),
+            Way::Engine(engine, file) => engine.file_len(*file),
         }
     }
 
@@ -123,7 +120,7 @@ impl Plain {
             Way::At(file) => uninterrupted(|| file.read_at(into, offset)),
             Way::InOrder(file) => uninterrupted(|| file.read(into)),
             Way::Folder => Err(io::Error::from_raw_os_error(libc::EISDIR)),
-            Way::Simulated(engine, file) => return read_simulated(engine, *file, into, offset),
+            Way::Engine(engine, file) => return read_by(engine, *file, into, offset),
         };
         read.map_err(|error| Error::file(&self.path, Action::Read, Some(offset), &error))
     }
@@ -144,7 +141,7 @@ impl fmt::Debug for Plain {
     }
 }
 
-fn read_simulated(
+fn read_by(
     engine: &mut Engine,
     file: FileId,
     into: &mut [u8],

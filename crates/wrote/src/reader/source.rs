@@ -3,7 +3,6 @@
 use super::ahead::Ahead;
 use super::options::ReaderOptions;
 use super::plain::Plain;
-use crate::budget::Share;
 use crate::buffer::Buffer;
 use crate::cached::cached_bytes_at;
 use crate::fork::Process;
@@ -17,8 +16,6 @@ const READ_BYTES_MAX: usize = 128 << 10;
 /// The alignment of the buffer in memory: a cache line. The kernel took three times as long to copy
 /// to 16 bytes after one, where `malloc(3)` places memory.
 const BUFFER_ALIGN_BYTES: usize = 64;
-/// The memory of the first read.
-pub(super) const FIRST_BUFFER_BYTES: usize = FIRST_READ_BYTES + BUFFER_ALIGN_BYTES;
 /// Bytes read in order from which the file may be read directly.
 const IN_ORDER_BYTES_MIN: u64 = 128 << 10;
 
@@ -53,19 +50,11 @@ pub(super) struct Source {
     examine_at: u64,
     options: ReaderOptions,
     effective: Effective,
-    /// The part of a disk's memory that `bytes` may take, at least the first read's.
-    memory: Option<Share>,
     process: Process,
 }
 
 impl Source {
-    /// `memory` belongs to the first read, where the reader is on a disk.
-    pub(super) fn new(
-        plain: Plain,
-        options: ReaderOptions,
-        place: u64,
-        memory: Option<Share>,
-    ) -> Source {
+    pub(super) fn new(plain: Plain, options: ReaderOptions, place: u64) -> Source {
         let read_bytes_max = READ_BYTES_MAX.min(options.bs_bytes);
         let effective = Effective { ioengine: Ioengine::Psync, iodepth: 1, ..Effective::default() };
         let mut source = Source {
@@ -82,7 +71,6 @@ impl Source {
             examine_at: 0,
             options,
             effective,
-            memory,
             process: Process::this(),
         };
         source.begin_small();
@@ -125,49 +113,18 @@ impl Source {
         if self.next_piece() {
             return Ok(());
         }
-        self.give_back_ahead();
-        self.make_room();
+        let room_bytes = self.read_bytes + BUFFER_ALIGN_BYTES;
+        if self.bytes.len() < room_bytes {
+            // Never both at once.
+            self.bytes = Vec::new();
+            self.bytes = vec![0; room_bytes];
+        }
         let start = self.bytes.as_ptr().align_offset(BUFFER_ALIGN_BYTES).min(BUFFER_ALIGN_BYTES);
         let room = &mut self.bytes[start..start + self.read_bytes];
         let len = self.plain.read(room, self.end)?;
         self.part = (start, len);
         self.went_on(len);
         Ok(())
-    }
-
-    /// Makes the buffer of plain reads as long as the next one, or as a disk can spare.
-    fn make_room(&mut self) {
-        if self.bytes.len() >= self.read_bytes + BUFFER_ALIGN_BYTES {
-            return;
-        }
-        while let Some(memory) = &mut self.memory
-            && self.read_bytes > FIRST_READ_BYTES
-            && !memory.grow_to(self.read_bytes + BUFFER_ALIGN_BYTES)
-        {
-            self.read_bytes = (self.read_bytes / 4).max(FIRST_READ_BYTES);
-        }
-        if self.bytes.len() < self.read_bytes + BUFFER_ALIGN_BYTES {
-            // Never both at once.
-            self.bytes = Vec::new();
-            self.bytes = vec![0; self.read_bytes + BUFFER_ALIGN_BYTES];
-        }
-    }
-
-    /// Frees the buffer of plain reads, which is not current.
-    fn free_room(&mut self) {
-        self.bytes = Vec::new();
-        if let Some(memory) = &mut self.memory {
-            memory.shrink_to(FIRST_BUFFER_BYTES);
-        }
-    }
-
-    /// Leaves the memory of the reads ahead to others on the disk, after those in flight (W5).
-    fn give_back_ahead(&mut self) {
-        if self.options.disk.is_some()
-            && let Some(ahead) = self.ahead.take()
-        {
-            self.effective = ahead.effective().clone();
-        }
     }
 
     /// Reads into the caller's memory what follows the buffer, which is empty. `None` where the
@@ -179,7 +136,6 @@ impl Source {
         if let Err(error) = self.process.check() {
             return Some(Err(error));
         }
-        self.give_back_ahead();
         self.part = (0, 0);
         let read = self.plain.read(into, self.end);
         Some(read.inspect(|&len| self.went_on(len)))
@@ -269,15 +225,11 @@ impl Source {
         if len.saturating_sub(self.end) < self.span_bytes() / 2 || !self.is_cold(self.end, len) {
             return false;
         }
-        self.free_room();
+        // The buffer of plain reads is not current.
+        self.bytes = Vec::new();
         if self.ahead.is_none() {
             match Ahead::open(&self.plain, &self.options, &self.effective.fallbacks) {
-                Ok(Some(ahead)) => self.ahead = Some(ahead),
-                Ok(None) => {
-                    let because = "the disk's memory has no room for their buffers".to_owned();
-                    self.effective.fell_back("direct reads", "page cache", because);
-                    return false;
-                }
+                Ok(ahead) => self.ahead = Some(ahead),
                 Err(error) => {
                     self.may_be_direct = false;
                     let because = error.to_string();

@@ -190,7 +190,7 @@ proptest! {
         }
         let options = options(ioengine, true);
         let mut reader = if given {
-            options.from_file(open_alone(&path)).unwrap()
+            options.from_file(open_alone(&path))
         } else {
             options.open(&path).unwrap()
         };
@@ -249,7 +249,7 @@ fn a_cold_file_is_read_directly_and_a_warm_one_through_the_cache() {
         direct
     };
     for ioengine in [Ioengine::IoUring, Ioengine::Threads, Ioengine::Psync] {
-        let open = || options(ioengine, true).from_file(open_alone(&path)).unwrap();
+        let open = || options(ioengine, true).from_file(open_alone(&path));
         std::fs::read(&path).unwrap();
         assert_eq!(direct_bytes(&mut open()), 0, "{ioengine:?}");
         drop_pages(&path);
@@ -289,7 +289,7 @@ fn a_file_that_becomes_warm_in_the_middle_is_read_on_through_the_cache_and_back(
     for place in warm.clone().step_by(BS_BYTES) {
         std::os::unix::fs::FileExt::read_exact_at(&file, &mut page, place as u64).unwrap();
     }
-    let mut reader = options(Ioengine::IoUring, true).from_file(open_alone(&path)).unwrap();
+    let mut reader = options(Ioengine::IoUring, true).from_file(open_alone(&path));
     let mut ways = vec![false];
     let mut found = Vec::new();
     loop {

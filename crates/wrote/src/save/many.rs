@@ -71,7 +71,7 @@ impl Disk {
     ) -> Result<(), Error> {
         let iodepth = self.effective().iodepth.min(IODEPTH);
         let options = Options::new(Ioengine::IoUring, iodepth, self.buffer_bytes().min(BS_BYTES));
-        let engine = self.engine_with(&options, 1, Path::new("write_many"))?;
+        let engine = self.engine(&options)?;
         Group::new(engine, Flushed::Each).save_all(files)
     }
 }

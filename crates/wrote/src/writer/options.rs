@@ -44,7 +44,7 @@ pub struct WriterOptions {
     replace: bool,
     mode: Option<u32>,
     abandon_on_drop: bool,
-    /// The disk whose engine and memory it shares.
+    /// The disk that it is on.
     disk: Option<Disk>,
 }
 
@@ -68,7 +68,7 @@ impl WriterOptions {
     /// Sets the writes in flight over existing parts of the file; 1 by default. After its end they
     /// are sequential, so that other programs never see zeros in between. One more buffer is filled
     /// at the same time, so memory is `(iodepth + 1) * bs`: 8 MiB by default, and 384 KiB through
-    /// the page cache. On a disk ([`WriterOptions::on`]) that is the maximum.
+    /// the page cache.
     pub fn iodepth(self, iodepth: u32) -> WriterOptions {
         WriterOptions { iodepth: Some(iodepth.clamp(1, Options::IODEPTH_MAX)), ..self }
     }
@@ -121,35 +121,8 @@ impl WriterOptions {
         WriterOptions { replace, ..self }
     }
 
-    /// Shares a disk's engine and memory with its files and other `Writer`s, instead of creating a
-    /// ring and buffers.
-    ///
-    /// This suits many `Writer`s at once. Each starts with two buffers of 16 KiB. When the first is
-    /// full it takes the buffers of [`WriterOptions::bs`] and [`WriterOptions::iodepth`], or
-    /// smaller ones: at most a quarter of what [`Disk::set_memory`] leaves. If little is left it
-    /// keeps the first ones, and is slower. [`WriterOptions::open`] fails with [`Error::Refused`]
-    /// if the small ones do not fit.
-    ///
-    /// ```
-    /// use std::io::Write;
-    /// use wrote::engine::Options;
-    /// use wrote::{Disk, Ioengine, Writer};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// # let folder = folder.path();
-    /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 32, 64 << 10))?;
-    /// let open = |number: u32| {
-    ///     Writer::options().on(&disk).open(folder.join(number.to_string()))
-    /// };
-    /// let mut writers = (0..100).map(open).collect::<Result<Vec<Writer>, _>>()?;
-    /// for number in 0..10_000 {
-    ///     writeln!(writers[number % 100], "{number}")?;
-    /// }
-    /// for writer in writers {
-    ///     writer.finish()?;
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// Writes by the method of a disk's engine ([`Options`]), or to its simulated disk. The engine
+    /// and the buffers are the writer's own.
     pub fn on(self, disk: &Disk) -> WriterOptions {
         WriterOptions { disk: Some(disk.clone()), ..self }
     }
@@ -181,7 +154,7 @@ impl WriterOptions {
     /// is a fallback, not an error.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Writer, Error> {
         let path = path.as_ref();
-        let engine = self.engine(path)?;
+        let engine = self.engine()?;
         self.open_on(engine, path)
     }
 
@@ -205,15 +178,15 @@ impl WriterOptions {
         }
         let append =
             self.append || fcntl_getfl(&file).is_ok_and(|flags| flags.contains(OFlags::APPEND));
-        let mut engine = self.engine(Path::new("the given file"))?;
+        let mut engine = self.engine()?;
         let options = FileOptions::new().write(true).direct(!self.cached);
         let target = Target::give(&mut engine, file, append, &options)?;
         WriterOptions { append, ..self }.begin(engine, target, opened_at)
     }
 
-    fn engine(&self, path: &Path) -> Result<Engine, Error> {
+    fn engine(&self) -> Result<Engine, Error> {
         match &self.disk {
-            Some(disk) => disk.engine_for(&self.engine_options(), path),
+            Some(disk) => disk.engine(&self.engine_options()),
             None => Engine::open_for(&self.engine_options(), Callers::Any),
         }
     }
@@ -257,6 +230,6 @@ impl WriterOptions {
             stream.discard();
             return Err(error);
         }
-        Ok(Writer::new(stream, self.abandon_on_drop))
+        Ok(Writer { stream, abandon_on_drop: self.abandon_on_drop })
     }
 }

@@ -49,7 +49,11 @@ pub(super) struct Stream {
     buffer: Option<Buffer>,
     /// The place of the buffer in the file.
     base: u64,
-    filled: usize,
+    /// The places in memory of the buffer's next byte and of its last one. The last one is left to
+    /// the slow path, which passes on a full buffer. The two are equal where every write takes the
+    /// slow path: after an error, and when writes sync automatically.
+    next: *mut u8,
+    last: *mut u8,
     /// The bytes of the buffer that the file has already.
     clean: usize,
     /// The file's length with the writes in flight, without bytes that are only in the buffer.
@@ -101,7 +105,8 @@ impl Stream {
             align_bytes,
             buffer: None,
             base: 0,
-            filled: 0,
+            next: std::ptr::dangling_mut(),
+            last: std::ptr::dangling_mut(),
             clean: 0,
             len,
             has_reserved: false,
@@ -171,34 +176,52 @@ impl Stream {
     }
 
     pub(super) fn position(&self) -> u64 {
-        self.base + self.filled as u64
+        self.base + self.filled() as u64
     }
 
     /// The length of the file with all writes.
     pub(super) fn len(&self) -> u64 {
-        if self.filled > self.clean { self.len.max(self.position()) } else { self.len }
+        if self.filled() > self.clean { self.len.max(self.position()) } else { self.len }
     }
 
-    /// Returns the places of the buffer's next byte and of its last one, for the fast path. They
-    /// are equal where every write must come by here.
-    pub(super) fn free_room(&mut self) -> (*mut u8, *mut u8) {
-        let watched = self.sync != SyncPolicy::No || self.failed.is_some();
-        let capacity = self.capacity();
-        let Some(buffer) = &mut self.buffer else {
-            return (std::ptr::null_mut(), std::ptr::null_mut());
-        };
-        let room = &mut buffer[self.filled..capacity];
-        let next = room.as_mut_ptr();
-        let last = if watched { 0 } else { room.len().saturating_sub(1) };
-        // A second reference into the buffer would end `next` (Stacked Borrows).
-        (next, next.wrapping_add(last))
+    /// Returns the bytes that [`Stream::put`] takes.
+    #[inline]
+    pub(super) fn room_bytes(&self) -> usize {
+        self.last as usize - self.next as usize
     }
 
-    /// Records that the fast path has filled the buffer up to `next`.
-    pub(super) fn set_next(&mut self, next: *mut u8) {
-        if let Some(buffer) = &self.buffer {
-            self.filled = next as usize - buffer.as_ptr() as usize;
+    /// Puts bytes into the buffer.
+    ///
+    /// # Safety
+    ///
+    /// They are at most [`Stream::room_bytes`].
+    #[inline]
+    pub(super) unsafe fn put(&mut self, bytes: &[u8]) {
+        // SAFETY: from `next` to `last` there is room for these bytes. Both lie in the leased buffer,
+        // and between two calls no other code has a reference to it.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.next, bytes.len());
+            self.next = self.next.add(bytes.len());
         }
+    }
+
+    /// The buffer's bytes that are taken.
+    fn filled(&self) -> usize {
+        self.buffer.as_ref().map_or(0, |buffer| self.next as usize - buffer.address() as usize)
+    }
+
+    fn set_filled(&mut self, filled: usize) {
+        let is_watched = self.sync != SyncPolicy::No || self.failed.is_some();
+        let room_bytes = if is_watched { 0 } else { (self.capacity() - filled).saturating_sub(1) };
+        let buffer = self.buffer.as_ref().expect("there is a buffer while nothing failed");
+        // Not by a reference, whose end would end these (Stacked Borrows).
+        self.next = buffer.address().wrapping_add(filled);
+        self.last = self.next.wrapping_add(room_bytes);
+    }
+
+    fn drop_buffer(&mut self) {
+        self.buffer = None;
+        (self.next, self.last) = (std::ptr::dangling_mut(), std::ptr::dangling_mut());
     }
 
     /// The buffer's bytes that are used: whole blocks. Only one block if the page cache already has
@@ -214,9 +237,9 @@ impl Stream {
     /// Returns the free part of the buffer; never empty.
     pub(super) fn room(&mut self) -> Result<&mut [u8], Error> {
         self.check()?;
-        let capacity = self.capacity();
+        let (filled, capacity) = (self.filled(), self.capacity());
         let buffer = self.buffer.as_mut().expect("there is a buffer while nothing failed");
-        Ok(&mut buffer[self.filled..capacity])
+        Ok(&mut buffer[filled..capacity])
     }
 
     pub(super) fn fill(&mut self, len: usize) -> Result<(), Error> {
@@ -226,8 +249,8 @@ impl Stream {
 
     /// Moves on by `len` bytes, and hands a full buffer over.
     fn advance(&mut self, len: usize) -> Result<(), Error> {
-        self.filled += len;
-        if self.filled < self.capacity() {
+        self.set_filled(self.filled() + len);
+        if self.filled() < self.capacity() {
             Ok(())
         } else if self.clean > 0 {
             // After a direct write, a reader would briefly see the old page, with zeros at its end,
@@ -277,7 +300,7 @@ impl Stream {
 
     /// The buffer's bytes that are whole blocks.
     fn whole(&self) -> usize {
-        self.filled - self.filled % self.align_bytes as usize
+        self.filled() - self.filled() % self.align_bytes as usize
     }
 
     /// Writes everything to the file, where other programs can read it.
@@ -329,7 +352,7 @@ impl Stream {
         self.is_open = false;
         let direct = self.engine.is_direct(self.file);
         self.unlock();
-        self.buffer = None;
+        self.drop_buffer();
         let closed = match self.replacement.take() {
             None => ended.and(self.engine.close_file(self.file)),
             Some(replacement) => self.replace(replacement, ended, durable),
@@ -364,7 +387,7 @@ impl Stream {
     /// Gives up a file that is not at its place yet: it is removed.
     pub(super) fn discard(&mut self) {
         self.is_open = false;
-        self.buffer = None;
+        self.drop_buffer();
         if let Some(replacement) = self.replacement.take() {
             replacement.discard(&mut self.engine);
         }
@@ -393,15 +416,15 @@ impl Stream {
     fn begin_at(&mut self, place: u64) -> Result<(), Error> {
         let before = place % self.align_bytes;
         self.base = place - before;
-        self.buffer = None;
+        self.drop_buffer();
         let mut buffer = self.engine.lease()?;
         if before > 0 {
             buffer = self.read_block(buffer, self.base)?;
             buffer.set_len(buffer.capacity());
         }
         self.buffer = Some(buffer);
-        self.filled = before as usize;
-        self.clean = self.filled;
+        self.clean = before as usize;
+        self.set_filled(self.clean);
         Ok(())
     }
 
@@ -430,9 +453,7 @@ impl Stream {
             // anyway.
             self.reap(usize::MAX)?;
         }
-        self.engine.grow();
         self.queue_buffer(whole)?;
-        self.clean = 0;
         self.engine.register_buffers();
         self.reap(0)
     }
@@ -443,7 +464,7 @@ impl Stream {
         if self.whole() > TAIL_BYTES_MAX {
             self.hand_over()?;
         }
-        if self.filled > self.clean {
+        if self.filled() > self.clean {
             self.write_tail()?;
         } else {
             self.reap(usize::MAX)?;
@@ -461,8 +482,7 @@ impl Stream {
             let left = self.engine.set_direct(self.file, false);
             self.note(left)?;
         }
-        self.queue_buffer(self.filled)?;
-        self.clean = self.filled;
+        self.queue_buffer(self.filled())?;
         self.reap(usize::MAX)?;
         if is_direct {
             let back = self.engine.set_direct(self.file, true);
@@ -475,12 +495,12 @@ impl Stream {
     /// another buffer.
     fn queue_buffer(&mut self, len: usize) -> Result<(), Error> {
         self.check_others()?;
+        let (filled, whole) = (self.filled(), self.whole());
         let mut buffer = self.buffer.take().expect("there is a buffer while nothing failed");
         let leased = self.engine.lease();
         let mut next = self.note(leased)?;
-        let whole = self.whole();
-        let rest = self.filled - whole;
-        next[..rest].copy_from_slice(&buffer[whole..self.filled]);
+        let rest = filled - whole;
+        next[..rest].copy_from_slice(&buffer[whole..filled]);
         self.buffer = Some(next);
         buffer.set_len(len);
         let (file, offset) = (self.file, self.base);
@@ -488,7 +508,8 @@ impl Stream {
         self.is_dirty = true;
         self.engine.queue(offset, Op::Write { file, offset, buffer, durable: false });
         self.base += whole as u64;
-        self.filled = rest;
+        self.clean = if len > whole { rest } else { 0 };
+        self.set_filled(rest);
         Ok(())
     }
 
@@ -571,7 +592,7 @@ impl Stream {
 
     /// After an error, leaves the bytes written until then, without zeros after them.
     fn leave_what_is_whole(&mut self) {
-        self.buffer = None;
+        self.drop_buffer();
         let mut completions = Vec::new();
         // The first error is the one to report.
         let _ = self.engine.reap(usize::MAX, &mut completions);

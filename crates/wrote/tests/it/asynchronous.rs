@@ -1,4 +1,4 @@
-//! `AsyncReader` and `AsyncWriter` on tokio, and by the traits of `futures-io`.
+//! `AsyncReader` and `AsyncWriter` on tokio.
 
 use std::fs::{self, File, OpenOptions};
 use std::future::poll_fn;
@@ -68,33 +68,6 @@ fn what_tasks_write_is_what_tasks_read() {
             let newlines = bytes.iter().filter(|&&byte| byte == b'\n').count();
             assert!(count == newlines || count == newlines + 1, "{count} of {newlines}");
         }
-    });
-}
-
-#[test]
-fn the_traits_of_futures_io_do_the_same() {
-    use futures_util::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
-    let folder = fixtures::folder();
-    let path = folder.path().join("file");
-    let bytes = content(700_000);
-    runtime().block_on(async {
-        let mut writer = Writer::create(&path).unwrap().into_async().unwrap();
-        AsyncWriteExt::write_all(&mut writer, &bytes).await.unwrap();
-        AsyncSeekExt::seek(&mut writer, SeekFrom::Start(5)).await.unwrap();
-        AsyncWriteExt::write_all(&mut writer, b"header").await.unwrap();
-        AsyncWriteExt::flush(&mut writer).await.unwrap();
-        AsyncWriteExt::close(&mut writer).await.unwrap();
-        let mut expected = bytes.clone();
-        expected[5..11].copy_from_slice(b"header");
-        let mut reader = Reader::open(&path).unwrap().into_async().unwrap();
-        let mut found = Vec::new();
-        AsyncReadExt::read_to_end(&mut reader, &mut found).await.unwrap();
-        assert!(found == expected);
-        let end = AsyncSeekExt::seek(&mut reader, SeekFrom::End(-7)).await.unwrap();
-        assert_eq!(end, 699_993);
-        found.clear();
-        AsyncReadExt::read_to_end(&mut reader, &mut found).await.unwrap();
-        assert!(found == expected[699_993..]);
     });
 }
 

@@ -422,7 +422,7 @@ fn in_a_child_process_handles_answer_with_one_error_and_their_drop_leaves_the_pa
             is_forked(direct.write(buffer, 0));
             is_forked(direct.truncate(0));
             is_forked(direct.len());
-            is_forked(writing.write_all(&[1; 1 << 20]));
+            is_forked(writing.write_all(&[1; 10 << 20]));
             is_forked(Writer::options().on(&disk).open(&path));
             is_forked(direct.clone().close());
             // Its own handles work.
@@ -499,13 +499,13 @@ fn in_a_child_process_a_log_its_readers_and_writers_leave_the_parents_files_and_
         assert!(follower.next().unwrap().is_ok());
         drop(stream);
     }
-    #[cfg(feature = "futures-io")]
+    #[cfg(feature = "tokio")]
     {
         let mut reading = Reader::open(&read).unwrap().into_async().unwrap();
         let mut writing = Some(Writer::create(&path).unwrap().into_async().unwrap());
         in_child(|| {
             let mut writing = writing.take().unwrap();
-            is_forked(poll(futures_util::AsyncReadExt::read(&mut reading, &mut [0; 10])));
+            is_forked(poll(tokio::io::AsyncReadExt::read(&mut reading, &mut [0; 10])));
             is_forked(poll(writing.sync_data()));
             is_forked(poll(writing.finish()));
         });

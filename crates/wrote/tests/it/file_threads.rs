@@ -234,41 +234,6 @@ fn a_task_that_waits_for_a_buffer_goes_on_when_another_thread_returns_one() {
     }
 }
 
-#[test]
-fn block_on_leaves_the_kernel_when_another_thread_wakes_its_future() {
-    for rung in RUNGS {
-        let (_folder, path) = folder();
-        let disk = Disk::open(&options(rung, 4)).unwrap();
-        let file = numbered(&disk, &path, 4);
-        for _ in 0..50 {
-            let (sender, receiver) = channel::<Waker>();
-            let there = Arc::new(AtomicUsize::new(0));
-            let other = Arc::clone(&there);
-            let thread = std::thread::spawn(move || {
-                let waker = receiver.recv().unwrap();
-                other.store(1, Ordering::Release);
-                waker.wake();
-            });
-            disk.block_on(async {
-                let flush = file.start_sync_all();
-                let mut sender = Some(sender);
-                std::future::poll_fn(|context| {
-                    if let Some(sender) = sender.take() {
-                        sender.send(context.waker().clone()).unwrap();
-                    }
-                    match there.load(Ordering::Acquire) {
-                        0 => Poll::Pending,
-                        _ => Poll::Ready(()),
-                    }
-                })
-                .await;
-                flush.await.unwrap();
-            });
-            thread.join().unwrap();
-        }
-    }
-}
-
 /// Drops its content when woken, and reports that.
 struct Dropper<T> {
     held: Mutex<Option<T>>,

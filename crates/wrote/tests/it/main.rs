@@ -1,6 +1,6 @@
 //! Tests of engines, files, writers, saves and copies, one module for each subject.
 
-#[cfg(all(feature = "tokio", feature = "futures-io"))]
+#[cfg(feature = "tokio")]
 mod asynchronous;
 mod copy;
 mod copy_tree;
@@ -15,9 +15,9 @@ mod file_threads;
 mod file_waiting;
 mod interpreted;
 mod log_kill;
+mod on_disk;
 mod polled;
 mod reader;
-mod reader_shared;
 mod save;
 mod save_fails;
 mod save_many;
@@ -26,7 +26,6 @@ mod script;
 mod sqpoll;
 mod writer;
 mod writer_replace;
-mod writer_shared;
 
 use std::path::{Path, PathBuf};
 

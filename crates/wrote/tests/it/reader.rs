@@ -27,7 +27,7 @@ fn drop_pages(path: &Path) {
 fn open_alone(path: &Path) -> Reader {
     let file = File::open(path).unwrap();
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).unwrap();
-    small().from_file(file).unwrap()
+    small().from_file(file)
 }
 
 fn all(mut reader: impl Read) -> Vec<u8> {
@@ -182,7 +182,7 @@ fn a_file_that_the_caller_opened_is_read_from_where_it_stands() {
     // Its name is gone, and it is cold.
     drop_pages(&path);
     std::fs::remove_file(&path).unwrap();
-    let reader = small().from_file(file).unwrap();
+    let reader = small().from_file(file);
     assert!(all(reader) == bytes[1234..]);
 
     // Unaligned direct reads fail on such a file.

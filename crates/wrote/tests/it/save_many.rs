@@ -37,10 +37,8 @@ fn disk(seed: u64) -> Sim {
 
 fn save(sim: &Sim) -> Result<(), Error> {
     let disk = sim.disk();
-    let own = disk.memory();
     let result = disk.write_many((0..FILES).map(|n| (path(n), new(n))));
     assert_eq!(disk.outstanding(), 0);
-    assert_eq!(disk.memory(), own, "W5: every buffer came back");
     result
 }
 

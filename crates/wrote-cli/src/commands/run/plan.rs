@@ -24,9 +24,9 @@ fn is_written_before(file: &PathBuf, jobs: &[JobSpec]) -> bool {
 
 /// The bytes that will be written and their place, in one line.
 pub(super) fn announced(jobs: &[JobSpec]) -> String {
-    let writes = jobs.iter().filter(|job| job.rw.write && job.does_io());
+    let writes = jobs.iter().filter(|job| job.rw.write);
     let written: Vec<PathBuf> = files(writes.clone());
-    let read: Vec<PathBuf> = files(jobs.iter().filter(|job| job.rw.read && job.does_io()));
+    let read: Vec<PathBuf> = files(jobs.iter().filter(|job| job.rw.read));
     let mut parts = Vec::new();
     if !written.is_empty() {
         let most = writes.map(bytes_max).sum::<Option<u64>>();
@@ -132,7 +132,6 @@ fn told(job: &JobSpec) -> String {
         parts.push(format!("iodepth {}", job.iodepth));
     }
     parts.push(match job.direct {
-        _ if !job.does_io() => "without I/O".into(),
         true => "direct".into(),
         false => "through the page cache".into(),
     });
@@ -192,7 +191,6 @@ fn flushes(job: &JobSpec) -> Vec<String> {
 /// Returns a file, with the consequence of its existence for the permitted job.
 fn whereabouts(file: &PathBuf, job: &JobSpec, jobs: &[JobSpec]) -> String {
     let what = match (file.exists(), job.rw.write) {
-        _ if !job.does_io() => "is not touched",
         (true, true) => "exists, and is written over",
         (true, false) => "exists",
         (false, _) if job.unlink => "is made, and removed after the group",
@@ -268,19 +266,18 @@ mod tests {
     }
 
     #[test]
-    fn a_check_tells_what_is_waited_for_what_is_removed_and_what_does_no_io() {
+    fn a_check_tells_what_is_waited_for_and_what_is_removed() {
         let (time, spin) = (Duration::from_millis(2), Duration::ZERO);
         let mut jobs = vec![spec("a", "write", 4096, 1 << 20), spec("b", "write", 4096, 1 << 20)];
         (jobs[0].unlink, jobs[0].runtime) = (true, Some(Duration::from_secs(5)));
         (jobs[1].wait_for, jobs[1].runtime) = (Some("a".into()), jobs[0].runtime);
-        (jobs[1].ioengine, jobs[1].step_bytes) = (wrote::Ioengine::Null, 8192);
+        (jobs[1].ioengine, jobs[1].step_bytes) = (wrote::Ioengine::Psync, 8192);
         jobs[1].think = Some(Think { time, spin, blocks: 4 });
         let told = checked(&jobs);
         for words in [
             "/mnt/data/a.0 is made, and removed after the group",
-            "b: write:8192 of 4 KiB, null, iodepth 64, without I/O",
+            "b: write:8192 of 4 KiB, psync",
             "after a, pauses of 2.00 ms after every 4 operations",
-            "/mnt/data/b.0 is not touched",
         ] {
             assert!(told.contains(words), "{words}: {told}");
         }

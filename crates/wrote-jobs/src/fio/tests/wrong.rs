@@ -159,7 +159,7 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
         (
             "[a]\nioengine=rdma",
             "line 2: ioengine=rdma: there is no such engine here; there are psync, io_uring, mmap, \
-             null, sync, vsync, pvsync, pvsync2, libaio, posixaio",
+             sync, vsync, pvsync, pvsync2, libaio, posixaio",
         ),
         (
             "[a]\nioengine=mmap\ndirect=1",

@@ -1,7 +1,7 @@
 //! A file of a simulated disk: its stable bytes, and the running system's.
 
-use super::super::request::Request;
 use super::Chance;
+use crate::engine::op::Request;
 use std::collections::HashSet;
 
 /// The unit that a drive writes atomically.

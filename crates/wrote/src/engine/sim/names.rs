@@ -1,8 +1,8 @@
 //! The names on a simulated disk: on the running system, on stable storage, and the changes
 //! between.
 
-use super::super::names::{NameChange, folder_of};
 use super::Chance;
+use crate::engine::names::{NameChange, folder_of};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
