@@ -43,7 +43,7 @@ mod tree;
 pub use again::{again, alone};
 pub use command::{is_installed, run};
 pub use faulty::{Fault, FaultyDisk};
-pub use folder::{file, folder, names};
+pub use folder::{file, folder, names, program};
 pub use group::Group;
 pub use loops::Loop;
 pub use mounted::{Mounted, leave_room_for};

@@ -7,6 +7,7 @@ mod dist;
 mod fuzz;
 mod languages;
 mod miri;
+mod mutants;
 mod nightly;
 mod release;
 mod test;

@@ -5,7 +5,7 @@ use crate::check::{RAFT, STRICT, step};
 use crate::fuzz::{self, Subject};
 use crate::languages::{self, Missing};
 use crate::test::tests;
-use crate::{PEERS, bindings, book, dist, miri, release, times, toolchains};
+use crate::{PEERS, bindings, book, dist, miri, mutants, release, times, toolchains};
 use clap::builder::PossibleValuesParser;
 use lab::runs::confine::{self, Share};
 use lab::runs::{
@@ -113,7 +113,7 @@ struct Campaign {
 type Round = fn(&mut Report, bool) -> Result<(), Failure>;
 
 /// Every campaign, in order.
-const CAMPAIGNS: [Campaign; 32] = [
+const CAMPAIGNS: [Campaign; 33] = [
     Campaign {
         short: Some(|report, _| sim::lab(report, sim::Arguments::of(5_000))),
         ..long("seeds", "lab sim: 100,000 seeds", |report, _| {
@@ -186,6 +186,7 @@ const CAMPAIGNS: [Campaign; 32] = [
     long("threads", "every order of threads", |report, _| {
         miri::model_step(report, miri::PREEMPTIONS)
     }),
+    long("mutants", "small mistakes in the code that keeps promises", mutants::check),
     long("soak", "lab soak: 2 minutes", |report, _| {
         soak::lab(report, soak::Arguments { time: Duration::from_secs(120) })
     }),

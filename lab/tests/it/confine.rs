@@ -11,7 +11,7 @@ print(0 if fd >= 0 else ctypes.get_errno())
 ";
 
 fn confine(arguments: &[&str], command: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lab"))
+    Command::new(lab::fixtures::program("lab"))
         .arg("confine")
         .args(arguments)
         .arg("--")

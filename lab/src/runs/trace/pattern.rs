@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn each_pattern_ends_with_other_content_than_it_began() {
         // On a disk: memory may refuse direct writes.
-        let place = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let place = crate::fixtures::folder();
         for pattern in &PATTERNS {
             let folder = place.path().join(pattern.name);
             pattern.prepare(&folder).unwrap();

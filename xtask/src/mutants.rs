@@ -1,0 +1,119 @@
+//! The campaign `mutants`: cargo-mutants puts one small mistake after the other into the code that
+//! keeps the promises about writes, and the tests of its crate must notice each.
+//!
+//! `lab/mutants.txt` lists the mistakes that may stay unnoticed, each with its reason. Fails on
+//! others, and on listed ones that are noticed or gone.
+
+use crate::tools::{self, CARGO_MUTANTS};
+use lab::tools::failure::{Failure, Tried};
+use lab::tools::report::Report;
+use lab::tools::repository::{root, target};
+use lab::tools::run::{Show, run};
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::Duration;
+
+/// The survivors that are known: `FILE: MISTAKE -- REASON`.
+const KNOWN: &str = "lab/mutants.txt";
+/// Each crate, its files, and the arguments of `cargo test` that run the tests of these files.
+const CRATES: [(&str, &[&str], &[&str]); 2] = [
+    (
+        "wrote",
+        &[
+            "crates/wrote/src/engine/judge.rs",
+            "crates/wrote/src/file/order.rs",
+            "crates/wrote/src/log/claim.rs",
+            "crates/wrote/src/log/recovery*",
+            "crates/wrote/src/log/recovery/*.rs",
+        ],
+        &["--lib", "--test", "it", "--test", "log"],
+    ),
+    (
+        "wrote-trace",
+        &[
+            "crates/wrote-trace/src/judge.rs",
+            "crates/wrote-trace/src/model.rs",
+            "crates/wrote-trace/src/states.rs",
+        ],
+        &["--lib"],
+    ),
+];
+/// How long the mistakes of one crate may take: a build and a run of tests each.
+const LIMIT: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// Runs the campaign.
+pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
+    for (package, files, tests) in CRATES {
+        report.step(&format!("mutants of {package}"), || {
+            let known = std::fs::read_to_string(root().join(KNOWN)).tried(KNOWN)?;
+            let survivors = survivors(package, files, tests, install)?;
+            let differences = differences(&survivors, &known, package);
+            differences.iter().for_each(|line| println!("{line}"));
+            match differences.len() {
+                0 => Ok(()),
+                count => Err(Failure::Failed(format!("{count} mutants differ from {KNOWN}"))),
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// Tries every mistake in a copy of the tree; returns the unnoticed ones.
+fn survivors(
+    package: &str,
+    files: &[&str],
+    tests: &[&str],
+    install: bool,
+) -> Result<BTreeSet<String>, Failure> {
+    let program = tools::provide(&CARGO_MUTANTS, install)?;
+    let folder = target().join("mutants").join(package);
+    std::fs::create_dir_all(&folder).tried(folder.display())?;
+    let mut command = Command::new(program);
+    command.current_dir(root()).args(["mutants", "--package", package, "--no-shuffle"]);
+    command.args(files.iter().flat_map(|file| ["--file", file])).arg("--output").arg(&folder);
+    command.arg("--").args(tests);
+    let finished = run(&mut command, LIMIT, Show::Live)?;
+    // 2: some were missed, 3: the tests of some did not end, which notices them too.
+    if !matches!(finished.exit_code, Some(0 | 2 | 3)) {
+        finished.success("cargo mutants")?;
+    }
+    let missed = folder.join("mutants.out/missed.txt");
+    let missed = std::fs::read_to_string(&missed).tried(missed.display())?;
+    Ok(missed.lines().map(without_place).collect())
+}
+
+/// Returns a line `FILE:LINE:COLUMN: MISTAKE` without the place, which moves with each change.
+fn without_place(line: &str) -> String {
+    let (place, mistake) = line.split_once(": ").unwrap_or((line, ""));
+    format!("{}: {mistake}", place.split(':').next().unwrap_or(place))
+}
+
+/// Returns the survivors that are not known with a reason, and the known ones that are gone.
+fn differences(survivors: &BTreeSet<String>, known: &str, package: &str) -> Vec<String> {
+    let own = format!("crates/{package}/");
+    let known = known.lines().filter(|line| line.starts_with(&own));
+    let known: BTreeSet<&str> = known.filter_map(|line| Some(line.split_once(" -- ")?.0)).collect();
+    let new = survivors.iter().filter(|survivor| !known.contains(&***survivor));
+    let new = new.map(|survivor| format!("no test notices: {survivor}"));
+    let gone = known.iter().filter(|known| !survivors.contains(**known));
+    new.chain(gone.map(|gone| format!("remove it from {KNOWN}: {gone}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn survivors_need_a_reason_and_a_reason_needs_its_survivor() {
+        let lines =
+            ["crates/a/src/x.rs:7:5: replace f -> bool with true", "crates/a/src/y.rs:1:2: z"];
+        let survivors = lines.map(without_place).into();
+        let known = "# Why.\ncrates/a/src/x.rs: replace f -> bool with true -- f only saves time\n\
+                     crates/a/src/gone.rs: z -- a reason\ncrates/b/src/x.rs: z -- a reason\n";
+        let expected = [
+            "no test notices: crates/a/src/y.rs: z",
+            "remove it from lab/mutants.txt: crates/a/src/gone.rs: z",
+        ];
+        assert_eq!(differences(&survivors, known, "a"), expected);
+    }
+}
