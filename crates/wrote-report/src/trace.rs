@@ -194,6 +194,7 @@ fn how(file: &File) -> String {
         How::Made => "made",
         How::Replaced => "replaced (rename)",
         How::Renamed => "renamed",
+        How::Linked => "linked",
         How::Rewritten => "emptied, rewritten",
         How::Appended => "appended",
         How::Changed => "changed in place",

@@ -35,7 +35,8 @@ pub struct Trace {
     pub acknowledged_by: Ack,
     /// The regular expression that the text of an acknowledgement matches.
     pub acknowledged_text: Option<String>,
-    /// The files that were written or got a name, and still have one, by path.
+    /// The names that were written or given and still exist, by path; a file with several names has
+    /// several entries.
     pub files: Vec<File>,
     /// How many files were made and removed again.
     pub removed_files: u64,
@@ -247,6 +248,8 @@ pub enum How {
     Replaced,
     /// It was renamed to a free name.
     Renamed,
+    /// It got a further name by a link.
+    Linked,
     /// It existed, was emptied and written again.
     Rewritten,
     /// It existed and grew at its end.

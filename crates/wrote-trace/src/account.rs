@@ -1,7 +1,7 @@
 //! Per-file counts of writes, flushes and sizes.
 
 use crate::call::{Act, Call, FileId, Point};
-use crate::model::Model;
+use crate::disk::Disk;
 use std::collections::{BTreeMap, HashMap};
 use wrote_result::trace::How;
 
@@ -51,6 +51,8 @@ pub struct Account {
     pub is_emptied: bool,
     /// Whether a write changed existing bytes.
     pub is_changed: bool,
+    /// Whether its size changed without a write.
+    pub is_resized: bool,
     /// Set if a rename gave the file its name: whether it replaced another file.
     pub renamed: Option<bool>,
 }
@@ -89,7 +91,7 @@ impl Account {
         self.sizes.iter().find(reaches_half).map_or(0, |(size, _)| *size)
     }
 
-    /// Returns how the file was written; `None` if it was only flushed.
+    /// Returns how the file was written; `None` if it was only flushed or linked.
     pub fn how(&self) -> Option<How> {
         match self {
             Account { renamed: Some(true), .. } => Some(How::Replaced),
@@ -97,7 +99,7 @@ impl Account {
             Account { is_new: true, .. } => Some(How::Made),
             Account { is_emptied: true, .. } => Some(How::Rewritten),
             Account { is_changed: true, .. } => Some(How::Changed),
-            Account { writes: 1.., .. } => Some(How::Appended),
+            Account { writes: 1.., .. } | Account { is_resized: true, .. } => Some(How::Appended),
             _ => None,
         }
     }
@@ -109,8 +111,8 @@ impl Accounts {
         self.files.get(&file)
     }
 
-    /// Counts a call. `model` must not have processed it yet.
-    pub fn see(&mut self, model: &Model, call: &Call) {
+    /// Counts a call. `disk` must not have processed it yet.
+    pub fn see(&mut self, disk: &Disk, call: &Call) {
         match &call.act {
             Act::Found { file, size_bytes, .. } => {
                 let account = Account { size_before: *size_bytes, ..Account::default() };
@@ -156,6 +158,7 @@ impl Accounts {
             Act::Resize { file, to_bytes, .. } => {
                 let account = self.account(*file);
                 account.is_changed |= *to_bytes < account.size_before;
+                account.is_resized = true;
             }
             Act::Map { file } => self.account(*file).is_changed = true,
             Act::Flush { file, .. } => {
@@ -174,7 +177,7 @@ impl Accounts {
                 self.account(*other).renamed = Some(true);
             }
             Act::Unlink { file, name } => {
-                let is_last = model.file(*file).is_none_or(|known| known.path() == name.path);
+                let is_last = disk.is_last_name(*file, name);
                 let is_new = self.of(*file).is_some_and(|account| account.is_new);
                 self.removed += u64::from(is_last && is_new);
             }

@@ -4,7 +4,7 @@ pub mod kinds;
 
 use crate::account::{Account, Accounts};
 use crate::call::{Act, Call, FileId, Name, PlaceId, Point};
-use crate::model::{File, Model, Promise};
+use crate::disk::{Disk, Node, Promise};
 use itertools::Itertools;
 use kinds::Kind;
 use std::collections::{BTreeMap, HashMap};
@@ -28,7 +28,7 @@ const EVIDENCE_MAX: usize = 20;
 const UNLINKS_MAX: usize = 1 << 16;
 const NAMES_MAX: usize = 3;
 
-/// Examines each call before the model processes it.
+/// Examines each call before the disk processes it.
 #[derive(Debug, Default)]
 pub struct Judge {
     /// The places found, by index of their kind.
@@ -36,8 +36,6 @@ pub struct Judge {
     files: HashMap<FileId, Facts>,
     /// When each removed name was removed, until a file gets the name again.
     unlinked: HashMap<PathBuf, Point>,
-    /// Durable files removed from a folder that was not flushed since, with times.
-    unflushed_unlinks: HashMap<FileId, HashMap<PathBuf, Point>>,
     /// Files that were not durable when the program communicated with the outside, with the first
     /// such time.
     told_early: HashMap<FileId, Point>,
@@ -69,82 +67,76 @@ struct Facts {
 }
 
 impl Judge {
-    /// Examines a call that the accounts have processed, but not `model`.
-    pub fn see(&mut self, model: &Model, accounts: &Accounts, call: &Call) {
+    /// Examines a call that the accounts have processed, but not `disk`.
+    pub fn see(&mut self, disk: &Disk, accounts: &Accounts, call: &Call) {
         let at = call.point();
         match &call.act {
             Act::Made { file, name } => {
                 self.files.insert(*file, Facts::default());
                 if let Some(name) = name {
-                    self.forget_unlink(name);
+                    self.unlinked.remove(&name.path);
                 }
             }
-            Act::MadeLink { name, .. } => drop(self.forget_unlink(name)),
+            Act::MadeLink { name, .. } => {
+                self.unlinked.remove(&name.path);
+            }
             Act::Empty { file, size_bytes }
             | Act::Erase { file, bytes: Range { end: size_bytes, .. }, empties: true } => {
-                let was_durable = model.survives(*file, Promise::Seen) == Survives::PowerLoss;
+                let was_durable = disk.has_durable(*file);
                 let facts = self.files.entry(*file).or_default();
                 facts.emptied = Some((at, *size_bytes)).filter(|_| was_durable);
             }
             Act::Read { file, bytes }
-                if model.file(*file).is_some_and(|known| known.is_dirty_in(bytes)) =>
+                if disk.file(*file).is_some_and(|known| known.content.is_dirty_in(bytes)) =>
             {
                 let more = format!("{} read", units::bytes(bytes.end - bytes.start));
                 let calls = [("read", at)];
-                self.add(&kinds::READS_WHAT_IT_WROTE, path_of(model, *file), more, &calls);
+                self.add(&kinds::READS_WHAT_IT_WROTE, disk.path(*file), more, &calls);
             }
             Act::Write { file, bytes, asked_bytes, is_race, .. } => {
                 if *is_race {
                     let more = format!("at byte {}", bytes.start);
                     let calls = [("write", at)];
-                    self.add(&kinds::APPEND_RACES, path_of(model, *file), more, &calls);
+                    self.add(&kinds::APPEND_RACES, disk.path(*file), more, &calls);
                 }
-                self.write(model, *file, at, bytes, *asked_bytes);
+                self.write(disk, *file, at, bytes, *asked_bytes);
             }
-            Act::FlushAll { .. } => self.unflushed_unlinks.clear(),
-            Act::Flush { file, failed } => self.flush(model, *file, at, failed.is_some()),
+            Act::Flush { file, failed } => self.flush(disk, *file, at, failed.is_some()),
             Act::Rename { file, to, replaced, .. } => {
                 let replaces = replaced.is_some_and(|replaced| replaced != *file);
                 if replaces {
-                    self.replace(model, accounts, *file, to, at);
+                    self.replace(disk, accounts, *file, to, at);
                 }
                 self.take_name(to, at);
             }
             Act::Unlink { file, name } => {
-                // The names of a removed folder come back with the folder alone.
-                self.unflushed_unlinks.remove(file);
-                let was_durable = model.survives(*file, Promise::Seen) == Survives::PowerLoss;
-                if was_durable && self.unlinked.len() < UNLINKS_MAX {
+                if disk.has_durable(*file) && self.unlinked.len() < UNLINKS_MAX {
                     self.unlinked.insert(name.path.clone(), at);
                 }
-                let unlinks = self.unflushed_unlinks.entry(name.folder).or_default();
-                if was_durable && unlinks.len() < UNLINKS_MAX {
-                    unlinks.insert(name.path.clone(), at);
-                }
             }
-            Act::Tell => self.tell(model, at),
+            Act::Tell => self.tell(disk, at),
             _ => {}
         }
     }
 
     /// Examines what the latest flush or name change made durable.
-    pub fn after(&mut self, model: &Model, call: &Call) {
+    pub fn after(&mut self, disk: &Disk, call: &Call) {
         let may_save = matches!(call.act, Act::Flush { .. } | Act::FlushAll { .. });
         if may_save && !self.told_early.is_empty() {
-            let is_saved = |file: &FileId| model.survives(*file, Promise::Seen);
+            let is_saved = |file: &FileId| disk.survives(*file, Promise::Seen);
             let saved = self.told_early.extract_if(|file, _| is_saved(file) == Survives::PowerLoss);
             for (file, told_at) in saved.collect::<Vec<_>>() {
                 let later = units::nanoseconds(call.at_ns.saturating_sub(told_at.at_ns));
                 let calls = [("answer", told_at), ("flush", call.point())];
                 let more = format!("durable {later} later");
-                self.add(&kinds::ACKNOWLEDGED_EARLY, path_of(model, file), more, &calls);
+                self.add(&kinds::ACKNOWLEDGED_EARLY, disk.path(file), more, &calls);
             }
         }
     }
 
     fn write(
         &mut self,
-        model: &Model,
+        disk: &Disk,
         file: FileId,
         at: Point,
         bytes: &Range<u64>,
@@ -159,64 +151,53 @@ impl Judge {
         if let Some((emptied_at, size_bytes)) = emptied {
             let more = format!("{} before", units::bytes(size_bytes));
             let calls = [("truncation", emptied_at), ("write", at)];
-            self.add(&kinds::ONLY_COPY_OVERWRITTEN, path_of(model, file), more, &calls);
+            self.add(&kinds::ONLY_COPY_OVERWRITTEN, disk.path(file), more, &calls);
         }
-        let known = model.file(file);
-        let ignores = known.is_some_and(|of| of.has_lost() && !of.repeats_lost(bytes));
+        let content = disk.file(file).map(|known| &known.content);
+        let ignores = content.is_some_and(|of| of.has_lost() && !of.repeats_lost(bytes));
         if let Some(failed) = failed.filter(|_| ignores) {
             let calls = [("failed flush", failed), ("write", at)];
-            self.add(&kinds::FLUSH_ERROR_IGNORED, path_of(model, file), String::new(), &calls);
+            self.add(&kinds::FLUSH_ERROR_IGNORED, disk.path(file), String::new(), &calls);
         }
         if let Some((end, left)) = short.filter(|(end, _)| *end != bytes.start) {
             let more = format!("{} at byte {end}", units::bytes(left));
             let calls = [("next write", at)];
-            self.add(&kinds::SHORT_WRITE_IGNORED, path_of(model, file), more, &calls);
+            self.add(&kinds::SHORT_WRITE_IGNORED, disk.path(file), more, &calls);
         }
     }
 
-    fn flush(&mut self, model: &Model, file: FileId, at: Point, has_failed: bool) {
-        if !has_failed {
-            self.unflushed_unlinks.remove(&file);
-        }
+    fn flush(&mut self, disk: &Disk, file: FileId, at: Point, has_failed: bool) {
         let facts = self.files.entry(file).or_default();
-        let has_lost = model.file(file).is_some_and(File::has_lost);
+        let has_lost = disk.file(file).is_some_and(|known| known.content.has_lost());
         if let Some(failed) = facts.failed.filter(|_| has_lost) {
             let calls = [("failed flush", failed), ("flush", at)];
-            self.add(&kinds::FLUSH_RETRIED, path_of(model, file), String::new(), &calls);
+            self.add(&kinds::FLUSH_RETRIED, disk.path(file), String::new(), &calls);
         } else {
             facts.failed = has_failed.then_some(at);
         }
     }
 
-    fn replace(&mut self, model: &Model, accounts: &Accounts, file: FileId, to: &Name, at: Point) {
+    fn replace(&mut self, disk: &Disk, accounts: &Accounts, file: FileId, to: &Name, at: Point) {
         // A change of size alone reaches the disk before the name.
-        let dirty = model.file(file).filter(|known| known.dirty_bytes() > 0);
-        if let Some(dirty) = dirty.filter(|_| !is_in_memory(model, file)) {
+        let dirty_bytes = disk.file(file).map_or(0, |known| known.content.dirty_bytes());
+        if dirty_bytes > 0 && !is_in_memory(disk, file) {
             let last = accounts.of(file).map_or(Point::default(), |account| account.last_write);
-            let more = format!("{} not flushed", units::bytes(dirty.dirty_bytes()));
+            let more = format!("{} not flushed", units::bytes(dirty_bytes));
             let calls = [("write", last), ("rename", at)];
             self.add(&kinds::RENAME_BEFORE_FLUSH, to.path.clone(), more, &calls);
         }
     }
 
-    /// Handles a name that now refers to another file, so its old file is not missing. Returns when
-    /// the name was removed.
-    fn forget_unlink(&mut self, name: &Name) -> Option<Point> {
-        if let Some(unlinks) = self.unflushed_unlinks.get_mut(&name.folder) {
-            unlinks.remove(&name.path);
-        }
-        self.unlinked.remove(&name.path)
-    }
-
+    /// Handles a name that a rename gives to a file.
     fn take_name(&mut self, name: &Name, at: Point) {
-        if let Some(unlinked) = self.forget_unlink(name) {
+        if let Some(unlinked) = self.unlinked.remove(&name.path) {
             let calls = [("unlink", unlinked), ("rename", at)];
             self.add(&kinds::UNLINK_BEFORE_NAME, name.path.clone(), String::new(), &calls);
         }
     }
 
-    fn tell(&mut self, model: &Model, at: Point) {
-        for file in model.unsafe_files().filter(|file| !is_in_memory(model, *file)) {
+    fn tell(&mut self, disk: &Disk, at: Point) {
+        for file in disk.unsafe_files().filter(|file| !is_in_memory(disk, *file)) {
             self.told_early.entry(file).or_insert(at);
         }
     }
@@ -231,31 +212,32 @@ impl Judge {
     /// are shown relative to `folder`, and calls by their lines in the `source`.
     pub fn findings(
         mut self,
-        model: &Model,
+        disk: &Disk,
         accounts: &Accounts,
         is_meant: &dyn Fn(&Path) -> bool,
         folder: &Path,
         source: &mut dyn FnMut(PlaceId) -> Option<String>,
     ) -> Vec<Finding> {
-        let mut files: Vec<_> = model.files().collect();
-        files.sort_by_key(|(_, known)| known.path());
+        let mut files: Vec<_> = disk.files().map(|of| (disk.path(of.0), of)).collect();
+        files.retain(|(path, _)| is_meant(path));
+        files.sort_by(|(one, _), (other, _)| one.cmp(other));
         let untouched = Account::default();
         for found in self.found.values_mut() {
             found.places.retain(|place| is_meant(&place.path));
         }
-        for (file, known) in files.into_iter().filter(|(_, known)| is_meant(known.path())) {
-            self.at_end(model, file, known, accounts.of(file).unwrap_or(&untouched));
+        for (path, (file, known)) in files {
+            self.at_end(disk, file, known, &path, accounts.of(file).unwrap_or(&untouched));
         }
-        let unlinks = std::mem::take(&mut self.unflushed_unlinks).into_values().flatten();
-        for (path, at) in unlinks.sorted().filter(|(path, _)| is_meant(path)) {
+        for (path, at) in disk.removals().filter(|(path, _)| is_meant(path)).sorted() {
             self.add(&kinds::UNLINK_NOT_FLUSHED, path, String::new(), &[("unlink", at)]);
         }
         let found = self.found.into_iter().filter(|(_, found)| !found.places.is_empty());
         found.map(|(kind, found)| found.finding(kinds::KINDS[kind], folder, source)).collect()
     }
 
-    fn at_end(&mut self, model: &Model, file: FileId, known: &File, account: &Account) {
-        let path = || known.path().to_owned();
+    fn at_end(&mut self, disk: &Disk, file: FileId, known: &Node, at: &Path, account: &Account) {
+        let path = || at.to_owned();
+        let content = &known.content;
         let last_write = [("last write", account.last_write)];
         let average = |bytes: u64, count: u64| bytes / count.max(1);
         let write_bytes = average(account.bytes, account.writes);
@@ -263,7 +245,7 @@ impl Judge {
             let more = format!("{} writes of {}", account.writes, units::bytes(write_bytes));
             self.add(&kinds::UNBUFFERED, path(), more, &last_write);
         }
-        if is_in_memory(model, file) || known.is_removed {
+        if is_in_memory(disk, file) || known.is_removed {
             return;
         }
         let flushes = account.flushes_in_all();
@@ -282,25 +264,27 @@ impl Judge {
             let calls = [("answer", told_at)];
             self.add(&kinds::ACKNOWLEDGED_EARLY, path(), "never durable".into(), &calls);
         }
-        let dirty = units::bytes(known.dirty_bytes());
+        let dirty = units::bytes(content.dirty_bytes());
         let said =
             [&kinds::RENAME_BEFORE_FLUSH, &kinds::FLUSH_ERROR_IGNORED, &kinds::FLUSH_RETRIED];
-        if known.is_dirty() && said.iter().any(|kind| self.has(kind, known.path())) {
+        if content.is_dirty() && said.iter().any(|kind| self.has(kind, at)) {
             return;
         }
-        let is_unflushed = known.dirty_bytes() > 0;
+        let is_unflushed = content.dirty_bytes() > 0;
         if is_unflushed && account.direct_writes == account.writes {
             self.add(&kinds::DIRECT_ALONE, path(), dirty, &last_write);
         } else if is_unflushed {
             let more = if account.flushes == 0 { dirty } else { format!("{dirty} at its end") };
             self.add(&kinds::NEVER_FLUSHED, path(), more, &last_write);
-        } else if known.is_cut() {
+        } else if content.is_cut() {
             self.add(&kinds::CUT_NOT_FLUSHED, path(), String::new(), &[]);
-        } else if known.is_renamed() {
-            self.add(&kinds::FOLDER_NOT_FLUSHED, path(), String::new(), &[]);
+        } else if disk.names_of(known).any(|(_, named)| disk.may_lose(named)) {
+            for (name, _) in disk.names_of(known).filter(|(_, named)| disk.may_lose(named)) {
+                self.add(&kinds::FOLDER_NOT_FLUSHED, name, String::new(), &[]);
+            }
         } else if account.writes > 0
-            && !known.is_dirty()
-            && model.survives(file, Promise::Posix) < Survives::PowerLoss
+            && !content.is_dirty()
+            && disk.survives(file, Promise::Posix) < Survives::PowerLoss
         {
             self.add(&kinds::NAME_NOT_FLUSHED, path(), String::new(), &[]);
         }
@@ -379,12 +363,8 @@ fn place_of(kind: &Kind) -> usize {
     kinds::KINDS.iter().position(|known| *known == kind).expect("every kind is in the list")
 }
 
-fn is_in_memory(model: &Model, file: FileId) -> bool {
-    model.storage(file.device).is_in_memory
-}
-
-fn path_of(model: &Model, file: FileId) -> PathBuf {
-    model.file(file).map_or(PathBuf::new(), |known| known.path().to_owned())
+fn is_in_memory(disk: &Disk, file: FileId) -> bool {
+    disk.storage(file.device).is_in_memory
 }
 
 #[cfg(test)]

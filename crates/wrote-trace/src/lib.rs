@@ -5,27 +5,30 @@
 //! | `front` | the user's process, which ends with the program while daemons are traced on |
 //! | `watch` | the program under `ptrace(2)`, and its calls from their arguments to their effects |
 //! | `call` | those effects, as data |
-//! | `model` | what of the files is durable at each moment |
+//! | `disk`, `content`, `names` | the files, and what of their names and bytes each crash would leave |
 //! | `account` | what was done with each file, counted |
 //! | `timeline` | when that was |
 //! | `judge` | the findings |
 //! | `sign` | the acknowledgements of a program |
 //! | `pattern` | the writes as a job file |
 //! | `record` | the folder before, and the calls with their data, in a file |
-//! | `states` | the folders that a power cut may leave, from a record |
+//! | `states`, `tree` | the folders that a power cut may leave, from a record and `disk` |
 //!
 //! Calls go in, a document comes out. Only `watch` depends on the kernel.
 
 mod account;
 mod call;
+mod content;
+mod disk;
 mod front;
 mod judge;
-mod model;
+mod names;
 mod pattern;
 mod record;
 mod sign;
 mod states;
 mod timeline;
+mod tree;
 mod watch;
 
 pub use front::{Front, attended};
@@ -33,13 +36,14 @@ pub use judge::kinds::{KINDS, Kind};
 pub use pattern::Jobs;
 pub use record::Record;
 pub use sign::Sign;
-pub use states::{Entry, State, Tree, states};
+pub use states::{State, states};
+pub use tree::{Entry, Tree};
 
 use account::Accounts;
 use call::Call;
+use disk::{By, Disk, Promise};
 use itertools::Itertools;
 use judge::Judge;
-use model::{Model, Promise};
 use record::Recorder;
 use std::ffi::OsString;
 use std::io;
@@ -50,7 +54,7 @@ use std::sync::atomic::AtomicBool;
 use timeline::Timelines;
 use watch::{Subject, Wanted, Watched};
 use wrote_result::document::{Host, Program};
-use wrote_result::trace::{File, SCHEMA, Trace};
+use wrote_result::trace::{File, How, SCHEMA, Trace};
 
 /// A program to be traced.
 #[derive(Clone, Debug)]
@@ -165,7 +169,7 @@ fn is_under(request: &TraceRequest, path: &Path) -> bool {
 #[derive(Default)]
 struct Desk {
     recorder: Option<Recorder>,
-    model: Model,
+    disk: Disk,
     accounts: Accounts,
     timelines: Timelines,
     judge: Judge,
@@ -174,14 +178,14 @@ struct Desk {
 impl Desk {
     fn see(&mut self, call: &Call) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.see(&self.model, call);
+            recorder.see(&self.disk, call);
         }
-        self.accounts.see(&self.model, call);
-        self.timelines.see(&self.model, call);
-        self.judge.see(&self.model, &self.accounts, call);
-        self.model.see(call);
-        self.judge.after(&self.model, call);
-        for file in self.model.forget_removed() {
+        self.accounts.see(&self.disk, call);
+        self.timelines.see(&self.disk, call);
+        self.judge.see(&self.disk, &self.accounts, call);
+        self.disk.see(call);
+        self.judge.after(&self.disk, call);
+        for file in self.disk.forget() {
             self.accounts.forget(file);
             self.timelines.forget(file);
             self.judge.forget(file);
@@ -189,8 +193,9 @@ impl Desk {
     }
 
     fn jobs(&self, request: &TraceRequest) -> Option<Jobs> {
-        let files = self.model.files().filter(|(_, known)| is_under(request, known.path()));
-        let files = files.filter_map(|(file, known)| Some((known.path(), self.accounts.of(file)?)));
+        let paths = self.disk.files().map(|(file, _)| (file, self.disk.path(file)));
+        let files = paths.filter(|(_, path)| is_under(request, path));
+        let files = files.filter_map(|(file, path)| Some((path, self.accounts.of(file)?)));
         let words: Vec<_> = request.command.iter().map(|word| word.to_string_lossy()).collect();
         pattern::jobs(files.collect(), &words.join(" "))
     }
@@ -199,9 +204,9 @@ impl Desk {
         let is_under = |path: &Path| is_under(&request, path);
         let folder = std::env::current_dir().unwrap_or_default();
         let files = self.files(&is_under);
-        let timeline = self.timelines.document(&self.model, &is_under);
+        let timeline = self.timelines.document(&self.disk, &is_under);
         let source = &mut |place| watched.places.shown(place, &folder);
-        let findings = self.judge.findings(&self.model, &self.accounts, &is_under, &folder, source);
+        let findings = self.judge.findings(&self.disk, &self.accounts, &is_under, &folder, source);
         let shown = |word: &OsString| word.to_string_lossy().into_owned();
         Trace {
             schema: SCHEMA.into(),
@@ -224,27 +229,32 @@ impl Desk {
         }
     }
 
-    /// Returns the written or renamed files that still have a name, by path.
+    /// Returns the names that the program wrote or gave and that are still there, by path.
     fn files(&self, is_meant: &dyn Fn(&Path) -> bool) -> Vec<File> {
-        let there = self.model.files().filter(|(_, known)| !known.is_removed);
-        let meant = there.filter(|(_, known)| is_meant(known.path()));
-        let rows = meant.filter_map(|(file, known)| {
-            let account = self.accounts.of(file)?;
-            Some(File {
-                path: known.path().to_string_lossy().into_owned(),
-                writes: account.writes,
-                bytes: account.bytes,
-                write_p50_bytes: account.write_p50_bytes(),
-                flushes: account.flushes_in_all(),
-                flush_s: account.flush_ns as f64 / 1e9,
-                span_s: account.span_ns as f64 / 1e9,
-                how: account.how()?,
-                is_mapped: known.is_mapped,
-                unflushed_bytes: known.dirty_bytes(),
-                survives: self.model.survives(file, Promise::Seen),
-                survives_posix: self.model.survives(file, Promise::Posix),
-            })
-        });
+        let of = |(file, known)| {
+            let names = self.disk.names_of(known).filter(|(path, _)| is_meant(path));
+            let rows = names.map(move |(path, named)| {
+                let account = self.accounts.of(file)?;
+                let is_linked = named.by == By::Linked;
+                let how = account.how().filter(|_| !(is_linked && known.has_other_names()));
+                Some(File {
+                    path: path.to_string_lossy().into_owned(),
+                    writes: account.writes,
+                    bytes: account.bytes,
+                    write_p50_bytes: account.write_p50_bytes(),
+                    flushes: account.flushes_in_all(),
+                    flush_s: account.flush_ns as f64 / 1e9,
+                    span_s: account.span_ns as f64 / 1e9,
+                    how: how.or(is_linked.then_some(How::Linked))?,
+                    is_mapped: known.content.is_mapped,
+                    unflushed_bytes: known.content.dirty_bytes(),
+                    survives: self.disk.survives_as(known, named, Promise::Seen),
+                    survives_posix: self.disk.survives_as(known, named, Promise::Posix),
+                })
+            });
+            rows.flatten()
+        };
+        let rows = self.disk.files().flat_map(of);
         rows.sorted_by(|one, other| one.path.cmp(&other.path)).collect()
     }
 }

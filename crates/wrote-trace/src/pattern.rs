@@ -1,8 +1,9 @@
 //! A program's writes as a job file for `wrote run`: as they were, and as they should be.
 
 use crate::account::Account;
+use std::cmp::Reverse;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The most files that have jobs: those with the most writes.
 const FILES_MAX: usize = 4;
@@ -29,9 +30,9 @@ pub struct Jobs {
 
 /// Returns the jobs of the files with the most writes: for each its writes, then the same bytes
 /// as they should be written. `None` without a write.
-pub fn jobs(mut files: Vec<(&Path, &Account)>, command: &str) -> Option<Jobs> {
+pub fn jobs(mut files: Vec<(PathBuf, &Account)>, command: &str) -> Option<Jobs> {
     files.retain(|(_, account)| account.bytes > 0);
-    files.sort_by_key(|(path, account)| (std::cmp::Reverse(account.writes), *path));
+    files.sort_by_cached_key(|(path, account)| (Reverse(account.writes), path.clone()));
     files.truncate(FILES_MAX);
     if files.is_empty() {
         return None;
@@ -46,7 +47,7 @@ pub fn jobs(mut files: Vec<(&Path, &Account)>, command: &str) -> Option<Jobs> {
         section(&mut text, &format!("{}-as-traced", number + 1), account, &traced(account));
         section(&mut text, &format!("{}-advised", number + 1), account, &advised(account));
     }
-    Some(Jobs { text, files: files.into_iter().map(|(path, _)| path.to_owned()).collect() })
+    Some(Jobs { text, files: files.into_iter().map(|(path, _)| path).collect() })
 }
 
 fn section(text: &mut String, name: &str, account: &Account, lines: &[String]) {
@@ -103,7 +104,7 @@ fn advised(account: &Account) -> Vec<String> {
 fn sizes(account: &Account) -> String {
     let mut most: Vec<(u64, u64)> =
         account.sizes.iter().map(|(size, count)| (*size, *count)).collect();
-    most.sort_by_key(|(size, count)| (std::cmp::Reverse(*count), *size));
+    most.sort_by_key(|(size, count)| (Reverse(*count), *size));
     most.truncate(SIZES_MAX);
     let all: u64 = most.iter().map(|(_, count)| count).sum();
     let share = |count: u64| count * 100 / all.max(1);
@@ -142,7 +143,7 @@ mod tests {
     }
 
     fn text(account: &Account) -> String {
-        jobs(vec![(Path::new("/data/log"), account)], "./app").unwrap().text
+        jobs(vec![("/data/log".into(), account)], "./app").unwrap().text
     }
 
     #[test]
@@ -180,6 +181,6 @@ mod tests {
 
     #[test]
     fn a_program_that_wrote_nothing_has_no_jobs() {
-        assert_eq!(jobs(vec![(Path::new("/data/log"), &Account::default())], "true"), None);
+        assert_eq!(jobs(vec![("/data/log".into(), &Account::default())], "true"), None);
     }
 }

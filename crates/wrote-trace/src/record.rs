@@ -5,10 +5,9 @@
 //! truncation is detected.
 
 use crate::call::{Act, Call, FileId, How, Name};
-use crate::model::Model;
+use crate::disk::Disk;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -187,17 +186,17 @@ impl Recorder {
         Ok(())
     }
 
-    /// Records a call that `model` has not processed yet.
-    pub fn see(&mut self, model: &Model, call: &Call) {
+    /// Records a call that `disk` has not processed yet.
+    pub fn see(&mut self, disk: &Disk, call: &Call) {
         if self.problem.is_some() {
             return;
         }
-        if let Err(error) = self.keep(model, call) {
+        if let Err(error) = self.keep(disk, call) {
             self.problem.get_or_insert(format!("--record {}: {error}", self.path.display()));
         }
     }
 
-    fn keep(&mut self, model: &Model, call: &Call) -> io::Result<()> {
+    fn keep(&mut self, disk: &Disk, call: &Call) -> io::Result<()> {
         match &call.act {
             Act::Found { file, name: Some(name), .. } | Act::Made { file, name: Some(name) } => {
                 if name.path.starts_with(&self.root) {
@@ -209,7 +208,7 @@ impl Recorder {
             Act::Rename { file, to: name, .. } | Act::Link { file, name }
                 if name.path.starts_with(&self.root) && self.outside.remove(file) =>
             {
-                self.come_in(model, *file, &name.path, call.at_ns)?;
+                self.come_in(disk, *file, &name.path, call.at_ns)?;
             }
             Act::Write { file, .. }
             | Act::Empty { file, .. }
@@ -235,9 +234,9 @@ impl Recorder {
     }
 
     /// Records a file moved into the folder.
-    fn come_in(&mut self, model: &Model, file: FileId, path: &Path, at_ns: u64) -> io::Result<()> {
+    fn come_in(&mut self, disk: &Disk, file: FileId, path: &Path, at_ns: u64) -> io::Result<()> {
         let data = fs::read(path)?;
-        let is_durable = model.file(file).is_some_and(|known| !known.is_dirty());
+        let is_durable = disk.file(file).is_some_and(|known| !known.content.is_dirty());
         let how = How { is_direct: false, is_durable };
         let asked_bytes = data.len() as u64;
         let act = Act::Write { file, bytes: 0..asked_bytes, asked_bytes, how, is_race: false };
@@ -361,11 +360,6 @@ fn next(from: &mut impl BufRead) -> Result<Option<(Piece, Vec<u8>)>, String> {
     Ok(Some((piece, data)))
 }
 
-/// Returns the last component of a name.
-pub fn leaf(name: &Name) -> OsString {
-    name.path.file_name().unwrap_or_default().to_owned()
-}
-
 fn id_of(found: &Metadata) -> FileId {
     FileId { device: found.dev(), inode: found.ino() }
 }
@@ -388,7 +382,7 @@ mod tests {
         let file = id_of(&fs::metadata(folder.join("below/a")).unwrap());
         let (bytes, asked_bytes, how) = (3..6, 3, How::default());
         let act = Act::Write { file, bytes, asked_bytes, how, is_race: false };
-        recorder.see(&Model::default(), &Call { data: b"new".into(), ..Call::new(7, act) });
+        recorder.see(&Disk::default(), &Call { data: b"new".into(), ..Call::new(7, act) });
         recorder.end().map(|()| path)
     }
 
@@ -397,7 +391,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let record = Record::read(&made(place.path(), 1 << 20).unwrap()).unwrap();
         assert_eq!(record.path, place.path().join("data"));
-        let names: Vec<_> = record.before.iter().map(|of| leaf(&of.name)).collect();
+        let names: Vec<_> =
+            record.before.iter().filter_map(|of| of.name.path.file_name()).collect();
         assert_eq!(names, ["below", "a"]);
         assert!(matches!(&record.before[1].what, What::File(_, bytes) if bytes == b"old"));
         assert_eq!((record.calls.len(), record.calls[0].data.as_slice()), (1, &b"new"[..]));

@@ -1,47 +1,38 @@
 //! Derives the possible states of a folder after power loss from a record's calls.
 //!
-//! The rules are those observed on ext4, XFS and Btrfs in this project's crash tests
-//! (`docs/durability.md`). Name changes persist in call order: a prefix survives, plus those
-//! covered by a flush. Any unflushed bytes may be missing, together with size changes.
+//! Which names a crash leaves is said by [`Disk`]: those that changed first survive, and those
+//! covered by a flush. The data is kept here. Any unflushed bytes may be missing, together with
+//! size changes.
 
 use crate::call::{Act, Call, FileId, Name};
-use crate::record::{Record, What, leaf};
+use crate::disk::Disk;
+use crate::names::Id;
+use crate::record::{Record, What};
+use crate::tree::{Entry, Tree};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::OsString;
-use std::fs::{self, Permissions};
-use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 /// Data reaches the disk in whole pages.
 const PAGE_BYTES: usize = 4096;
 /// How many pseudo-random states are tried per moment.
 const MIXED_ROUNDS: u64 = 24;
 
-/// Identifies a file, folder or link on a [`Disk`]; inodes are reused.
-type Id = usize;
-
-/// The current files, and which of their changes are durable.
+/// A recorded program, call by call.
 #[derive(Debug)]
-pub struct Disk<'a> {
+struct Replay<'a> {
+    disk: Disk,
     root: Id,
-    nodes: Vec<Node<'a>>,
-    ids: HashMap<FileId, Id>,
-    names: BTreeMap<(Id, OsString), Id>,
-    /// Name changes since, without the durable prefix.
-    changes: Vec<Renaming>,
+    nodes: HashMap<Id, Node<'a>>,
     /// Counts calls.
     now: u64,
     /// How often the program has communicated with the outside.
-    pub told: u64,
+    told: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Node<'a> {
-    device: u64,
     mode: Option<u32>,
     kind: Kind<'a>,
 }
@@ -50,12 +41,22 @@ struct Node<'a> {
 enum Kind<'a> {
     Folder,
     Link(PathBuf),
-    File {
-        /// The durable content.
-        bytes: Vec<u8>,
-        /// Changes since.
-        changes: Vec<Change<'a>>,
-    },
+    File(Versions<'a>),
+}
+
+impl Default for Kind<'_> {
+    fn default() -> Self {
+        Kind::File(Versions::default())
+    }
+}
+
+/// The versions of a file's data that a crash may leave.
+#[derive(Debug, Default)]
+struct Versions<'a> {
+    /// The durable content.
+    bytes: Vec<u8>,
+    /// Changes since.
+    changes: Vec<Change<'a>>,
 }
 
 /// A change of a file's data.
@@ -83,18 +84,6 @@ enum Bytes<'a> {
         from: usize,
         to: usize,
     },
-}
-
-/// A change of names.
-#[derive(Debug)]
-struct Renaming {
-    at: u64,
-    file: Id,
-    folder: Id,
-    /// Whether it created the file, whose own flush then makes it durable.
-    is_made: bool,
-    is_durable: bool,
-    names: Vec<((Id, OsString), Option<Id>)>,
 }
 
 /// Selects the unflushed changes that survive power loss.
@@ -136,10 +125,10 @@ impl Cut {
             Some(cut) => *cut,
             None => {
                 let mut chance = SplitMix64::seed_from_u64(round << 32 | moment);
-                let changes = disk.changes.len() as u64 + 1;
-                let until = match chance.next_u64() % changes {
+                let mut calls = disk.names.open_calls();
+                let until = match chance.next_u64() % (calls.len() as u64 + 1) {
                     0 => 0,
-                    number => disk.changes[number as usize - 1].at,
+                    number => calls.nth(number as usize - 1).unwrap_or(0),
                 };
                 // The most interesting cuts fall between two changes; the others keep all names.
                 let until = if chance.next_u64().is_multiple_of(3) { u64::MAX } else { until };
@@ -166,134 +155,54 @@ impl Cut {
     }
 }
 
-impl<'a> Disk<'a> {
+impl<'a> Replay<'a> {
     /// Returns the disk before the program ran.
-    pub fn before(record: &'a Record) -> Disk<'a> {
-        let mut disk = Disk {
-            root: 0,
-            nodes: Vec::new(),
-            ids: HashMap::new(),
-            names: BTreeMap::new(),
-            changes: Vec::new(),
-            now: 0,
-            told: 0,
-        };
-        disk.root = disk.make(record.root, Kind::Folder);
+    fn before(record: &'a Record) -> Replay<'a> {
+        let mut disk = Disk::default();
+        let root = disk.found_folder(record.root, None, &record.path);
+        let folder = Node { mode: None, kind: Kind::Folder };
+        let mut nodes = HashMap::from([(root, folder)]);
         for before in &record.before {
-            let id = match &before.what {
-                What::Folder(file) => disk.make(*file, Kind::Folder),
-                What::Link(to) => disk.add(before.name.folder.device, Kind::Link(to.clone())),
-                What::File(file, bytes) => match disk.ids.get(file) {
-                    Some(known) => *known,
-                    None => {
-                        let kind = Kind::File { bytes: bytes.clone(), changes: Vec::new() };
-                        disk.make(*file, kind)
-                    }
-                },
+            let name = &before.name;
+            let (id, kind) = match &before.what {
+                What::Folder(file) => {
+                    (disk.found_folder(*file, Some(name), &name.path), Kind::Folder)
+                }
+                What::Link(to) => (disk.found_link(name), Kind::Link(to.clone())),
+                What::File(file, bytes) => {
+                    let versions = Versions { bytes: bytes.clone(), changes: Vec::new() };
+                    let size_bytes = bytes.len() as u64;
+                    (disk.found(*file, Some(name), size_bytes), Kind::File(versions))
+                }
             };
-            disk.nodes[id].mode = Some(before.mode);
-            let place = disk.place(&before.name);
-            disk.names.insert(place, id);
+            nodes.insert(id, Node { mode: Some(before.mode), kind });
         }
-        disk
-    }
-
-    fn add(&mut self, device: u64, kind: Kind<'a>) -> Id {
-        self.nodes.push(Node { device, mode: None, kind });
-        self.nodes.len() - 1
-    }
-
-    fn make(&mut self, file: FileId, kind: Kind<'a>) -> Id {
-        let id = self.add(file.device, kind);
-        self.ids.insert(file, id);
-        id
-    }
-
-    fn id(&mut self, file: FileId) -> Id {
-        match self.ids.get(&file) {
-            Some(id) => *id,
-            None => self.make(file, Kind::File { bytes: Vec::new(), changes: Vec::new() }),
-        }
-    }
-
-    fn place(&mut self, name: &Name) -> (Id, OsString) {
-        let folder = match self.ids.get(&name.folder) {
-            Some(id) => *id,
-            None => self.make(name.folder, Kind::Folder),
-        };
-        (folder, leaf(name))
-    }
-
-    fn rename(&mut self, file: Id, is_made: bool, names: Vec<(&Name, Option<Id>)>) {
-        let names: Vec<_> =
-            names.into_iter().map(|(name, file)| (self.place(name), file)).collect();
-        let Some(((folder, _), _)) = names.last() else { return };
-        let (folder, at) = (*folder, self.now);
-        self.changes.push(Renaming { at, file, folder, is_made, is_durable: false, names });
+        Replay { disk, root, nodes, now: 0, told: 0 }
     }
 
     fn change(&mut self, file: FileId, what: Bytes<'a>, is_durable: bool) {
-        let (id, at) = (self.id(file), self.now);
-        if let Kind::File { changes, .. } = &mut self.nodes[id].kind {
-            changes.push(Change { at, what, is_durable, is_lost: false });
-        }
-        if is_durable {
-            self.keep_name(id);
+        let Some(id) = self.disk.id(file) else { return };
+        if let Kind::File(versions) = &mut self.nodes.entry(id).or_default().kind {
+            if is_durable {
+                versions.keep_sizes();
+            }
+            versions.changes.push(Change { at: self.now, what, is_durable, is_lost: false });
         }
     }
 
-    /// Handles the flush of a file: the name of a new file becomes durable, with its folders.
-    fn keep_name(&mut self, file: Id) {
-        let mut kept = Some(file);
-        while let Some(id) = kept {
-            let made = self.changes.iter_mut().filter(|change| change.file == id && change.is_made);
-            kept = None;
-            for change in made {
-                kept = Some(change.folder).filter(|_| !change.is_durable);
-                change.is_durable = true;
-            }
-        }
-        self.settle_names();
-    }
-
-    fn settle_names(&mut self) {
-        let count = self.changes.iter().take_while(|change| change.is_durable).count();
-        for change in self.changes.drain(..count) {
-            apply(&mut self.names, &change);
-        }
-    }
-
-    fn settle(&mut self, id: Id) {
-        if let Kind::File { bytes, changes } = &mut self.nodes[id].kind {
-            // Lost changes and those after them stay in the list, because programs still see them.
-            let count = changes.iter().take_while(|change| !change.is_lost).count();
-            for change in changes.drain(..count) {
-                change.apply(bytes);
-            }
-            for change in changes.iter_mut().filter(|change| !change.is_lost) {
-                change.is_durable = true;
-            }
-        }
+    fn add(&mut self, file: FileId, kind: Kind<'a>) {
+        let id = self.disk.id(file);
+        self.nodes.extend(id.map(|id| (id, Node { mode: None, kind })));
     }
 
     /// Applies a call.
-    pub fn see(&mut self, call: &'a Call) {
+    fn see(&mut self, call: &'a Call) {
         self.now += 1;
+        self.disk.see(call);
         match &call.act {
-            Act::Made { file, name } => {
-                let id = self.make(*file, Kind::File { bytes: Vec::new(), changes: Vec::new() });
-                if let Some(name) = name {
-                    self.rename(id, true, vec![(name, Some(id))]);
-                }
-            }
-            Act::MadeLink { file, name, to } => {
-                let id = self.make(*file, Kind::Link(to.clone()));
-                self.rename(id, true, vec![(name, Some(id))]);
-            }
-            Act::MadeFolder { file, name } => {
-                let id = self.make(*file, Kind::Folder);
-                self.rename(id, true, vec![(name, Some(id))]);
-            }
+            Act::Made { file, .. } => self.add(*file, Kind::default()),
+            Act::MadeLink { file, to, .. } => self.add(*file, Kind::Link(to.clone())),
+            Act::MadeFolder { file, .. } => self.add(*file, Kind::Folder),
             Act::Write { file, bytes, how, .. } => {
                 let what = Bytes::Write { from: bytes.start as usize, data: &call.data };
                 self.change(*file, what, how.is_durable);
@@ -301,48 +210,6 @@ impl<'a> Disk<'a> {
             Act::Empty { file, .. } => self.change(*file, Bytes::Resize(0), false),
             Act::Resize { file, to_bytes, .. } => {
                 self.change(*file, Bytes::Resize(*to_bytes as usize), false);
-            }
-            Act::Flush { file, failed: None } => {
-                let id = self.id(*file);
-                self.settle(id);
-                for change in self.changes.iter_mut().filter(|change| change.folder == id) {
-                    change.is_durable = true;
-                }
-                self.keep_name(id);
-            }
-            Act::Flush { file, failed: Some(_) } => {
-                let id = self.id(*file);
-                if let Kind::File { changes, .. } = &mut self.nodes[id].kind {
-                    for change in changes.iter_mut().filter(|change| !change.is_durable) {
-                        change.is_lost = matches!(change.what, Bytes::Write { .. });
-                    }
-                }
-            }
-            Act::FlushAll { device } => {
-                for id in 0..self.nodes.len() {
-                    if device.is_none_or(|device| device == self.nodes[id].device) {
-                        self.settle(id);
-                    }
-                }
-                for change in &mut self.changes {
-                    let of = self.nodes[change.folder].device;
-                    change.is_durable |= device.is_none_or(|device| device == of);
-                }
-                self.settle_names();
-            }
-            // Both names are the same file: the kernel does nothing (`rename(2)`).
-            Act::Rename { file, replaced, .. } if *replaced == Some(*file) => {}
-            Act::Rename { file, from, to, .. } => {
-                let id = self.id(*file);
-                self.rename(id, false, vec![(from, None), (to, Some(id))]);
-            }
-            Act::Exchange { one: (one, of_one), other: (other, of_other) } => {
-                let [one, other] = [one, other].map(|file| self.id(*file));
-                self.rename(one, false, vec![(of_one, Some(other)), (of_other, Some(one))]);
-            }
-            Act::Link { file, name } => {
-                let id = self.id(*file);
-                self.rename(id, true, vec![(name, Some(id))]);
             }
             Act::Erase { file, bytes, .. } => {
                 let [from, to] = [bytes.start, bytes.end].map(|byte| byte as usize);
@@ -352,53 +219,51 @@ impl<'a> Disk<'a> {
                 let [from, to] = [*from_bytes, *to_bytes].map(|size| size as usize);
                 self.change(*file, Bytes::Shift { at: *at_byte as usize, from, to }, false);
             }
-            Act::Unlink { file, name } => {
-                let id = self.id(*file);
-                self.rename(id, false, vec![(name, None)]);
+            Act::Flush { file, failed } => {
+                let node = self.disk.id(*file).and_then(|id| self.nodes.get_mut(&id));
+                match node.map(|node| &mut node.kind) {
+                    Some(Kind::File(versions)) if failed.is_some() => versions.lose(),
+                    Some(Kind::File(versions)) => versions.flush(),
+                    _ => {}
+                }
+            }
+            Act::FlushAll { device } => {
+                for (id, node) in &mut self.nodes {
+                    let is_meant = device.is_none() || *device == self.disk.device(*id);
+                    if let (Kind::File(versions), true) = (&mut node.kind, is_meant) {
+                        versions.flush();
+                    }
+                }
             }
             Act::Tell => self.told += 1,
-            seen => debug_assert!(!seen.is_change()),
+            // These change names alone, or nothing.
+            _ => {}
         }
     }
 
     /// Returns the folder after a power loss.
-    pub fn tree(&self, cut: Cut) -> Tree {
-        let mut names = self.names.clone();
-        for change in
-            self.changes.iter().filter(|change| change.is_durable || change.at <= cut.until)
-        {
-            apply(&mut names, change);
-        }
+    fn tree(&self, cut: Cut) -> Tree {
         let mut tree = Tree::default();
         let mut folders = vec![(self.root, PathBuf::new())];
         let mut walked = HashSet::from([self.root]);
         while let Some((folder, path)) = folders.pop() {
-            let below = names.range((folder, OsString::new())..);
-            for ((_, name), id) in below.take_while(|((of, _), _)| *of == folder) {
+            for (name, id) in self.disk.names.entries(folder, cut.until) {
+                // What another program has put there meanwhile is not known.
+                let Some(node) = self.nodes.get(&id) else { continue };
                 let path = path.join(name);
-                let node = &self.nodes[*id];
                 let entry = match &node.kind {
-                    Kind::Folder if walked.insert(*id) => {
-                        folders.push((*id, path.clone()));
+                    Kind::Folder if walked.insert(id) => {
+                        folders.push((id, path.clone()));
                         Entry::Folder
                     }
                     Kind::Folder => continue,
                     Kind::Link(to) => Entry::Link(to.clone()),
-                    Kind::File { bytes, changes } => Entry::File(left(bytes, changes, cut)),
+                    Kind::File(versions) => Entry::File(versions.left(cut)),
                 };
                 tree.0.insert(path, (entry, node.mode));
             }
         }
         tree
-    }
-}
-
-fn apply(names: &mut BTreeMap<(Id, OsString), Id>, change: &Renaming) {
-    for (place, file) in &change.names {
-        match file {
-            Some(file) => names.insert(place.clone(), *file),
-            None => names.remove(place),
-        };
     }
 }
 
@@ -428,141 +293,84 @@ fn put(bytes: &mut Vec<u8>, from: usize, data: &[u8]) {
     bytes[from..end].copy_from_slice(data);
 }
 
-/// Returns a file's content after a power loss.
-fn left(durable: &[u8], changes: &[Change], cut: Cut) -> Vec<u8> {
-    let mut bytes = durable.to_vec();
-    let open = changes.iter().filter(|change| !change.is_durable).count();
-    let mut seen = 0;
-    for (number, change) in changes.iter().enumerate() {
-        if change.is_durable {
-            change.apply(&mut bytes);
-            continue;
+impl Versions<'_> {
+    fn flush(&mut self) {
+        // Lost changes and those after them stay in the list, because programs still see them.
+        let count = self.changes.iter().take_while(|change| !change.is_lost).count();
+        for change in self.changes.drain(..count) {
+            change.apply(&mut self.bytes);
         }
-        seen += 1;
-        let Bytes::Write { from, data } = change.what else {
-            if change.at <= cut.until {
+        for change in self.changes.iter_mut().filter(|change| !change.is_lost) {
+            change.is_durable = true;
+        }
+    }
+
+    /// Handles a durable write, which takes all but the data of others along.
+    fn keep_sizes(&mut self) {
+        for change in &mut self.changes {
+            change.is_durable |= !matches!(change.what, Bytes::Write { .. });
+        }
+    }
+
+    /// Handles a flush that failed.
+    fn lose(&mut self) {
+        for change in self.changes.iter_mut().filter(|change| !change.is_durable) {
+            change.is_lost = matches!(change.what, Bytes::Write { .. });
+        }
+    }
+
+    /// Returns a file's content after a power loss.
+    fn left(&self, cut: Cut) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        let open = self.changes.iter().filter(|change| !change.is_durable).count();
+        let mut seen = 0;
+        for (number, change) in self.changes.iter().enumerate() {
+            if change.is_durable {
                 change.apply(&mut bytes);
+                continue;
             }
-            continue;
-        };
-        if change.is_lost && cut.bytes != Left::Seen {
-            continue;
-        }
-        // If earlier name changes are lost, only existing blocks can hold data.
-        let room =
-            if change.at <= cut.until { data.len() } else { durable.len().saturating_sub(from) };
-        let data = &data[..data.len().min(room)];
-        match cut.bytes {
-            Left::None => {}
-            Left::Zeros if change.at <= cut.until => {
-                let size = bytes.len().max(from + data.len());
-                bytes.resize(size, 0);
+            seen += 1;
+            let Bytes::Write { from, data } = change.what else {
+                if change.at <= cut.until {
+                    change.apply(&mut bytes);
+                }
+                continue;
+            };
+            if change.is_lost && cut.bytes != Left::Seen {
+                continue;
             }
-            Left::Zeros => {}
-            Left::First if seen > open / 2 => {}
-            Left::First | Left::All | Left::Seen => put(&mut bytes, from, data),
-            Left::Mixed(seed) => {
-                let mut chance = SplitMix64::seed_from_u64(seed ^ (number as u64) << 40);
-                let end = from + data.len();
-                let mut at = from;
-                while at < end {
-                    let next = (at / PAGE_BYTES + 1) * PAGE_BYTES;
-                    let next = next.min(end);
-                    if chance.next_u64() & 1 == 1 {
-                        put(&mut bytes, at, &data[at - from..next - from]);
+            // If earlier name changes are lost, only existing blocks can hold data.
+            let room = if change.at <= cut.until {
+                data.len()
+            } else {
+                self.bytes.len().saturating_sub(from)
+            };
+            let data = &data[..data.len().min(room)];
+            match cut.bytes {
+                Left::None => {}
+                Left::Zeros if change.at <= cut.until => {
+                    let size = bytes.len().max(from + data.len());
+                    bytes.resize(size, 0);
+                }
+                Left::Zeros => {}
+                Left::First if seen > open / 2 => {}
+                Left::First | Left::All | Left::Seen => put(&mut bytes, from, data),
+                Left::Mixed(seed) => {
+                    let mut chance = SplitMix64::seed_from_u64(seed ^ (number as u64) << 40);
+                    let end = from + data.len();
+                    let mut at = from;
+                    while at < end {
+                        let next = (at / PAGE_BYTES + 1) * PAGE_BYTES;
+                        let next = next.min(end);
+                        if chance.next_u64() & 1 == 1 {
+                            put(&mut bytes, at, &data[at - from..next - from]);
+                        }
+                        at = next;
                     }
-                    at = next;
                 }
             }
         }
-    }
-    bytes
-}
-
-/// The content of a folder by path.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tree(pub BTreeMap<PathBuf, (Entry, Option<u32>)>);
-
-/// An entry of a folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// A folder.
-    Folder,
-    /// A symbolic link and its target.
-    Link(PathBuf),
-    /// A file's content.
-    File(Vec<u8>),
-}
-
-impl Tree {
-    /// Returns a file's content.
-    pub fn file(&self, path: &Path) -> Option<&[u8]> {
-        match self.0.get(path) {
-            Some((Entry::File(bytes), _)) => Some(bytes),
-            _ => None,
-        }
-    }
-
-    /// Creates this content in an empty folder.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's.
-    pub fn make(&self, folder: &Path) -> io::Result<()> {
-        for (path, (entry, mode)) in &self.0 {
-            let path = folder.join(path);
-            match entry {
-                Entry::Folder => fs::create_dir(&path)?,
-                Entry::Link(to) => std::os::unix::fs::symlink(to, &path)?,
-                Entry::File(bytes) => fs::write(&path, bytes)?,
-            }
-            if let (Some(mode), Entry::File(_)) = (mode, entry) {
-                fs::set_permissions(&path, Permissions::from_mode(*mode))?;
-            }
-        }
-        // Modes are set last, inner entries first, because they may prevent creating entries.
-        for (path, (entry, mode)) in self.0.iter().rev() {
-            if let (Some(mode), Entry::Folder) = (mode, entry) {
-                fs::set_permissions(folder.join(path), Permissions::from_mode(*mode))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn signature(&self) -> u64 {
-        let mut hash = Xxh3Default::new();
-        for (path, (entry, _)) in &self.0 {
-            hash.update(path.as_os_str().as_encoded_bytes());
-            match entry {
-                Entry::Folder => hash.update(&[0]),
-                Entry::Link(to) => hash.update(to.as_os_str().as_encoded_bytes()),
-                Entry::File(bytes) => hash.update(&xxh3_64(bytes).to_le_bytes()),
-            }
-        }
-        hash.digest()
-    }
-
-    /// Describes the files that differ from `whole`.
-    pub fn losses(&self, whole: &Tree) -> Vec<String> {
-        let paths: HashSet<&PathBuf> = self.0.keys().chain(whole.0.keys()).collect();
-        let mut losses: Vec<String> = paths
-            .into_iter()
-            .filter(|path| self.0.get(*path).map(|of| &of.0) != whole.0.get(*path).map(|of| &of.0))
-            .map(|path| format!("{} {}", path.display(), self.loss(whole, path)))
-            .collect();
-        losses.sort();
-        losses
-    }
-
-    fn loss(&self, whole: &Tree, path: &Path) -> &'static str {
-        match (self.file(path), whole.file(path)) {
-            _ if !self.0.contains_key(path) => "is missing",
-            _ if !whole.0.contains_key(path) => "is still there",
-            (Some([]), _) => "is empty",
-            (Some(bytes), Some(_)) if bytes.iter().all(|byte| *byte == 0) => "has zeros",
-            (Some(bytes), Some(all)) if all.starts_with(bytes) => "is cut short",
-            _ => "differs",
-        }
+        bytes
     }
 }
 
@@ -593,29 +401,29 @@ pub fn states<E>(
     let mut count = 0;
     let rounds = Cut::FIRST.len() as u64 + MIXED_ROUNDS;
     for round in 0..rounds {
-        let mut disk = Disk::before(record);
+        let mut replay = Replay::before(record);
         let mut calls = record.calls.iter();
         for moment in &moments {
             // Moment 0 precedes all calls.
-            while disk.now < *moment {
+            while replay.now < *moment {
                 let Some(call) = calls.next() else { break };
-                disk.see(call);
+                replay.see(call);
             }
             let is_end = *moment == record.calls.len() as u64;
-            let cut = Cut::of(round, *moment, &disk);
-            let tree = disk.tree(cut);
-            if !met.insert((tree.signature(), disk.told + u64::from(is_end))) {
+            let cut = Cut::of(round, *moment, &replay.disk);
+            let tree = replay.tree(cut);
+            if !met.insert((tree.signature(), replay.told + u64::from(is_end))) {
                 continue;
             }
             count += 1;
-            let losses = tree.losses(&disk.tree(Cut::NO));
+            let losses = tree.losses(&replay.tree(Cut::NO));
             let after = match (is_end, moment.checked_sub(1)) {
                 (true, _) => "after its end".into(),
                 (false, None) => "before its first call".into(),
                 (false, Some(last)) => shown(&record.calls[last as usize], &record.path),
             };
             let moment = format!("{after}: {}", cut.shown(*moment));
-            let told = disk.told + u64::from(is_end);
+            let told = replay.told + u64::from(is_end);
             if !take(State { number: count, tree, losses, moment, told })? || count == most {
                 return Ok(count);
             }

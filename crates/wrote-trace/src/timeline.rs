@@ -1,7 +1,7 @@
 //! The calls on each file over time, in a bounded number of spans.
 
 use crate::call::{Act, Call, FileId, Name};
-use crate::model::{Model, Promise};
+use crate::disk::{Disk, Promise};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -88,8 +88,8 @@ impl Clock {
 }
 
 impl Timelines {
-    /// Adds a call. `model` must not have processed it yet.
-    pub fn see(&mut self, model: &Model, call: &Call) {
+    /// Adds a call. `disk` must not have processed it yet.
+    pub fn see(&mut self, disk: &Disk, call: &Call) {
         match &call.act {
             Act::Made { file, name } => {
                 let before = name.as_ref().and_then(|name| self.removed.remove(&name.path));
@@ -116,7 +116,7 @@ impl Timelines {
                 self.add(*file, call, CallKind::FailedFlush, 0);
             }
             Act::Flush { file, failed: None } => {
-                for named in model.unflushed_names(*file) {
+                for named in disk.unflushed_names(*file) {
                     self.add(named, call, CallKind::FlushFolder, 0);
                 }
                 if self.files.contains_key(file) {
@@ -144,7 +144,7 @@ impl Timelines {
                 self.add(*other, call, CallKind::Rename, 0);
             }
             Act::Link { file, .. } => self.add(*file, call, CallKind::Link, 0),
-            Act::Unlink { file, name } => self.unlink(model, *file, name, call),
+            Act::Unlink { file, name } => self.unlink(disk, *file, name, call),
             Act::Tell => {
                 let span = self.span(call, CallKind::Answer, 0);
                 self.clock.add(&mut self.answers, span);
@@ -153,9 +153,9 @@ impl Timelines {
         }
     }
 
-    fn unlink(&mut self, model: &Model, file: FileId, name: &Name, call: &Call) {
+    fn unlink(&mut self, disk: &Disk, file: FileId, name: &Name, call: &Call) {
         self.add(file, call, CallKind::Unlink, 0);
-        if model.file(file).is_none_or(|known| known.path() == name.path) {
+        if disk.is_last_name(file, name) {
             let spans = self.files.remove(&file).unwrap_or_default();
             match self.removed.len() {
                 ..REMOVED_MAX => drop(self.removed.insert(name.path.clone(), spans)),
@@ -212,11 +212,11 @@ impl Timelines {
 
     /// Returns the timeline of the files for which `is_meant` holds: of the least safe ones
     /// with the most calls, and of removed ones after them.
-    pub fn document(self, model: &Model, is_meant: &dyn Fn(&Path) -> bool) -> Timeline {
+    pub fn document(self, disk: &Disk, is_meant: &dyn Fn(&Path) -> bool) -> Timeline {
         let there = self.files.into_iter().filter_map(|(file, spans)| {
-            let known = model.file(file)?;
-            let survives = model.survives(file, Promise::Seen);
-            Some((known.is_removed, survives, known.path().to_owned(), spans))
+            let known = disk.file(file)?;
+            let survives = disk.survives(file, Promise::Seen);
+            Some((known.is_removed, survives, disk.path(file), spans))
         });
         let removed = self.removed.into_iter();
         let removed = removed.map(|(path, spans)| (true, Survives::PowerLoss, path, spans));
@@ -278,13 +278,13 @@ mod tests {
 
     /// The timeline of calls, each with its time in microseconds.
     fn timeline(acts: impl IntoIterator<Item = (u64, Act)>) -> Timeline {
-        let (mut model, mut timelines) = (Model::default(), Timelines::default());
+        let (mut disk, mut timelines) = (Disk::default(), Timelines::default());
         for (at_us, act) in acts {
             let call = Call::new(at_us * 1000, act);
-            timelines.see(&model, &call);
-            model.see(&call);
+            timelines.see(&disk, &call);
+            disk.see(&call);
         }
-        timelines.document(&model, &|_| true)
+        timelines.document(&disk, &|_| true)
     }
 
     fn kinds(lane: &Lane) -> Vec<(CallKind, u64)> {
@@ -345,11 +345,11 @@ mod tests {
     fn the_spans_of_all_files_are_bounded_and_lose_no_call() {
         const FILES: u64 = 10_000;
         const ROUNDS: u64 = 100;
-        let (model, mut timelines) = (Model::default(), Timelines::default());
+        let (disk, mut timelines) = (Disk::default(), Timelines::default());
         for round in 0..ROUNDS {
             for number in 0..FILES {
                 let at_ns = (round * FILES + number) * 1000;
-                timelines.see(&model, &Call::new(at_ns, write(number)));
+                timelines.see(&disk, &Call::new(at_ns, write(number)));
             }
         }
         timelines.count();

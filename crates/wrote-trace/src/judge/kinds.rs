@@ -53,9 +53,9 @@ pub const DIRECT_ALONE: Kind = warning(
 );
 pub const FOLDER_NOT_FLUSHED: Kind = warning(
     "folder-not-flushed",
-    "renamed, and the folder not flushed; after a power cut the name has the old content, or does \
-     not exist",
-    "fsync the folder after the rename",
+    "renamed or linked, and the folder not flushed; after a power cut the name has the old content, \
+     or does not exist",
+    "fsync the folder after the rename or the link",
 );
 pub const FLUSH_ERROR_IGNORED: Kind = warning(
     "flush-error-ignored",

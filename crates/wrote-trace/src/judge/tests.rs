@@ -7,7 +7,7 @@ use wrote_result::document::Severity;
 /// A sequence of calls.
 #[derive(Default)]
 struct Script {
-    model: Model,
+    disk: Disk,
     accounts: Accounts,
     judge: Judge,
     at_ns: u64,
@@ -48,17 +48,17 @@ impl Script {
         for act in acts {
             script.at_ns += 1_000_000;
             let call = Call::new(script.at_ns, act);
-            script.accounts.see(&script.model, &call);
-            script.judge.see(&script.model, &script.accounts, &call);
-            script.model.see(&call);
-            script.judge.after(&script.model, &call);
+            script.accounts.see(&script.disk, &call);
+            script.judge.see(&script.disk, &script.accounts, &call);
+            script.disk.see(&call);
+            script.judge.after(&script.disk, &call);
         }
         script
     }
 
     fn findings(self) -> Vec<Finding> {
         self.judge
-            .findings(&self.model, &self.accounts, &|_| true, Path::new("/data"), &mut |_| None)
+            .findings(&self.disk, &self.accounts, &|_| true, Path::new("/data"), &mut |_| None)
     }
 }
 

@@ -4,23 +4,22 @@
 use super::*;
 use crate::account::Accounts;
 use crate::call::{How, Storage};
+use crate::disk::Promise;
 use crate::judge::Judge;
-use crate::model::{Model, Promise};
 use crate::record::Before;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use wrote::Survives;
 use wrote_result::document::{Finding, Severity};
 
 const ROOT: FileId = FileId { device: 1, inode: 1 };
-/// Names for new files, and names to rename them to.
-const NAMES: [&str; 4] = ["new", "other.new", "a", "b"];
-const TARGETS: usize = 2;
+/// Names of files; those in a folder can be used while that exists. Some exist before.
+const NAMES: [&str; 7] = ["a", "b", "d/a", "new", "t", "e/a", "e/d/a"];
+const FOUND: usize = 3;
+const FOLDERS: [&str; 4] = ["", "d", "e", "e/d"];
 const PAGE: u64 = PAGE_BYTES as u64;
-
-fn name(number: usize) -> Name {
-    Name { folder: ROOT, path: Path::new("/data").join(NAMES[number]) }
-}
+const SIZE: u64 = 5000;
 
 fn file(inode: u64) -> FileId {
     FileId { device: 1, inode }
@@ -29,7 +28,7 @@ fn file(inode: u64) -> FileId {
 /// A program, in terms of its names.
 struct Script {
     calls: Vec<Call>,
-    names: BTreeMap<usize, u64>,
+    names: BTreeMap<String, u64>,
     sizes: BTreeMap<u64, u64>,
     /// Files whose first page has zeros.
     erased: HashSet<u64>,
@@ -40,32 +39,46 @@ struct Script {
 #[derive(Clone, Debug)]
 enum Step {
     Make(usize),
-    Append(usize),
-    Change(usize),
+    Append(usize, bool),
+    Change(usize, bool),
     Rewrite(usize),
     Erase(usize),
     Collapse(usize),
+    Grow(usize),
     Flush(usize, bool),
-    FlushFolder,
+    FlushFolder(usize),
     Rename(usize, usize),
+    Exchange(usize, usize),
+    Link(usize, usize),
     Unlink(usize),
+    MakeFolder(usize),
+    RenameFolder(usize, usize),
+    RemoveFolder(usize),
     Tell,
     FlushAll,
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let any = 0..NAMES.len();
+    let (any, two) = (0..NAMES.len(), (0..NAMES.len(), 0..NAMES.len()));
+    let (folder, folders) = (0..FOLDERS.len(), (1..FOLDERS.len(), 1..FOLDERS.len()));
+    let rarely = || prop::bool::weighted(0.2);
     prop_oneof![
-        2 => any.clone().prop_map(Step::Make),
-        2 => any.clone().prop_map(Step::Append),
-        1 => any.clone().prop_map(Step::Change),
+        3 => any.clone().prop_map(Step::Make),
+        2 => (any.clone(), rarely()).prop_map(|(at, is)| Step::Append(at, is)),
+        1 => (any.clone(), rarely()).prop_map(|(at, is)| Step::Change(at, is)),
         1 => any.clone().prop_map(Step::Rewrite),
         1 => any.clone().prop_map(Step::Erase),
         1 => any.clone().prop_map(Step::Collapse),
-        2 => (any.clone(), prop::bool::weighted(0.1)).prop_map(|(at, is)| Step::Flush(at, is)),
-        1 => Just(Step::FlushFolder),
-        2 => (0..TARGETS, TARGETS..NAMES.len()).prop_map(|(from, to)| Step::Rename(from, to)),
+        1 => any.clone().prop_map(Step::Grow),
+        3 => (any.clone(), rarely()).prop_map(|(at, is)| Step::Flush(at, is)),
+        2 => folder.clone().prop_map(Step::FlushFolder),
+        2 => two.clone().prop_map(|(from, to)| Step::Rename(from, to)),
+        1 => two.clone().prop_map(|(one, other)| Step::Exchange(one, other)),
+        1 => two.prop_map(|(from, to)| Step::Link(from, to)),
         1 => any.prop_map(Step::Unlink),
+        2 => folder.clone().prop_map(Step::MakeFolder),
+        1 => folders.prop_map(|(from, to)| Step::RenameFolder(from, to)),
+        1 => folder.prop_map(Step::RemoveFolder),
         1 => Just(Step::Tell),
         1 => Just(Step::FlushAll),
     ]
@@ -73,125 +86,207 @@ fn step() -> impl Strategy<Value = Step> {
 
 impl Script {
     fn new() -> Script {
-        let names = BTreeMap::from([(2, 10), (3, 11)]);
-        let sizes = BTreeMap::from([(10, 5000), (11, 5000)]);
-        let (calls, erased) = (Vec::new(), HashSet::new());
-        let mut script = Script { calls, names, sizes, erased, inodes: 11, stamp: 1 };
+        let names = [("", 1), ("d", 2), ("a", 10), ("b", 11), ("d/a", 12)];
+        let mut script = Script {
+            calls: Vec::new(),
+            names: names.map(|(name, inode)| (name.to_owned(), inode)).into(),
+            sizes: BTreeMap::from([(10, SIZE), (11, SIZE), (12, SIZE)]),
+            erased: HashSet::new(),
+            inodes: 12,
+            stamp: 1,
+        };
         let storage =
             Storage { is_in_memory: false, writes_in_place: true, flushes_reach_device: true };
-        script.call(Act::Storage { device: 1, storage }, Vec::new());
-        for number in [2, 3] {
-            let (file, name) = (file(8 + number as u64), Some(name(number)));
-            script.call(Act::Found { file, name, size_bytes: 5000 }, Vec::new());
+        script.call(Act::Storage { device: 1, storage });
+        for name in &NAMES[..FOUND] {
+            let (file, name) = (file(script.names[*name]), script.name(name));
+            script.call(Act::Found { file, name, size_bytes: SIZE });
         }
         script
     }
 
-    fn call(&mut self, act: Act, data: Vec<u8>) {
-        let at_ns = self.calls.len() as u64 * 1000;
-        self.calls.push(Call { data, ..Call::new(at_ns, act) });
+    /// A name in a folder that exists.
+    fn name(&self, path: &str) -> Option<Name> {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let folder = file(*self.names.get(folder)?);
+        Some(Name { folder, path: Path::new("/data").join(path) })
     }
 
-    fn write(&mut self, inode: u64, from: u64) {
-        let count = 5000;
+    fn call(&mut self, act: Act) {
+        self.calls.push(Call::new(self.calls.len() as u64 * 1000, act));
+    }
+
+    fn write(&mut self, inode: u64, from: u64, is_durable: bool) {
         self.stamp += 1;
-        let data = vec![self.stamp; count as usize];
         let size = self.sizes.entry(inode).or_default();
-        *size = (*size).max(from + count);
+        *size = (*size).max(from + SIZE);
         if from == 0 {
             self.erased.remove(&inode);
         }
-        let (bytes, how) = (from..from + count, How::default());
-        self.call(
-            Act::Write { file: file(inode), bytes, asked_bytes: count, how, is_race: false },
-            data,
-        );
+        let (bytes, how) = (from..from + SIZE, How { is_direct: false, is_durable });
+        let write = Act::Write { file: file(inode), bytes, asked_bytes: SIZE, how, is_race: false };
+        self.call(write);
+        self.calls.last_mut().unwrap().data = vec![self.stamp; SIZE as usize];
     }
 
+    /// Takes a step, unless its names forbid it.
     fn step(&mut self, step: &Step) {
-        let known = |number: &usize, names: &BTreeMap<usize, u64>| names.get(number).copied();
+        let _ = self.taken(step);
+    }
+
+    fn taken(&mut self, step: &Step) -> Option<()> {
+        let known = |at: &usize| self.names.get(NAMES[*at]).copied();
         match step {
-            Step::Make(number) if !self.names.contains_key(number) => {
+            Step::Make(at) => {
+                let name = self.name(NAMES[*at]).filter(|_| known(at).is_none())?;
                 self.inodes += 1;
                 let inode = self.inodes;
-                self.names.insert(*number, inode);
-                self.call(Act::Made { file: file(inode), name: Some(name(*number)) }, Vec::new());
-                self.write(inode, 0);
+                self.names.insert(NAMES[*at].into(), inode);
+                self.call(Act::Made { file: file(inode), name: Some(name) });
+                self.write(inode, 0, false);
             }
-            Step::Make(_) => {}
-            Step::Append(number) => {
-                let Some(inode) = known(number, &self.names) else { return };
-                self.write(inode, self.sizes[&inode]);
+            Step::Append(at, is_durable) => {
+                let inode = known(at)?;
+                self.write(inode, self.sizes[&inode], *is_durable);
             }
-            Step::Change(number) => {
-                let Some(inode) = known(number, &self.names) else { return };
-                self.write(inode, 0);
+            Step::Change(at, is_durable) => {
+                let inode = known(at)?;
+                self.write(inode, 0, *is_durable);
             }
-            Step::Rewrite(number) => {
-                let Some(inode) = known(number, &self.names) else { return };
+            Step::Rewrite(at) => {
+                let inode = known(at)?;
                 let (file, size_bytes) = (file(inode), self.sizes[&inode]);
-                let act = match inode % 2 {
-                    0 => Act::Empty { file, size_bytes },
-                    _ => Act::Erase { file, bytes: 0..size_bytes, empties: size_bytes > 0 },
-                };
-                if matches!(act, Act::Empty { .. }) {
+                if inode % 2 == 0 {
                     self.sizes.insert(inode, 0);
+                    self.call(Act::Empty { file, size_bytes });
+                } else {
+                    self.call(Act::Erase { file, bytes: 0..size_bytes, empties: true });
                 }
-                self.call(act, Vec::new());
-                self.write(inode, 0);
+                self.write(inode, 0, false);
             }
-            Step::Erase(number) => {
-                let Some(inode) = known(number, &self.names) else { return };
-                if self.sizes[&inode] > PAGE && self.erased.insert(inode) {
-                    let (file, empties) = (file(inode), false);
-                    self.call(Act::Erase { file, bytes: 0..PAGE, empties }, Vec::new());
+            Step::Erase(at) => {
+                let inode = known(at)?;
+                if self.erased.insert(inode) {
+                    let file = file(inode);
+                    self.call(Act::Erase { file, bytes: 0..PAGE, empties: false });
                 }
             }
-            Step::Collapse(number) => {
-                let Some(inode) = known(number, &self.names) else { return };
+            Step::Collapse(at) => {
+                let inode = known(at)?;
                 let from_bytes = self.sizes[&inode];
                 if from_bytes > PAGE {
                     let (file, to_bytes) = (file(inode), from_bytes - PAGE);
                     self.sizes.insert(inode, to_bytes);
                     self.erased.remove(&inode);
-                    let act = Act::Shift { file, at_byte: 0, from_bytes, to_bytes };
-                    self.call(act, Vec::new());
+                    self.call(Act::Shift { file, at_byte: 0, from_bytes, to_bytes });
                 }
             }
-            Step::Flush(number, fails) => {
-                let Some(inode) = known(number, &self.names) else { return };
+            Step::Grow(at) => {
+                let inode = known(at)?;
+                let from_bytes = self.sizes[&inode];
+                let to_bytes = from_bytes + PAGE;
+                self.sizes.insert(inode, to_bytes);
+                self.call(Act::Resize { file: file(inode), from_bytes, to_bytes });
+            }
+            Step::Flush(at, fails) => {
+                let inode = known(at)?;
                 if *fails {
-                    self.write(inode, 0);
+                    self.write(inode, 0, false);
                 }
                 let failed = fails.then_some(5);
-                self.call(Act::Flush { file: file(inode), failed }, Vec::new());
+                self.call(Act::Flush { file: file(inode), failed });
             }
-            Step::FlushFolder => self.call(Act::Flush { file: ROOT, failed: None }, Vec::new()),
-            Step::FlushAll => self.call(Act::FlushAll { device: None }, Vec::new()),
-            Step::Tell => self.call(Act::Tell, Vec::new()),
+            Step::FlushFolder(at) => {
+                let file = file(*self.names.get(FOLDERS[*at])?);
+                self.call(Act::Flush { file, failed: None });
+            }
+            Step::FlushAll => self.call(Act::FlushAll { device: None }),
+            Step::Tell => self.call(Act::Tell),
             Step::Rename(from, to) => {
-                let Some(inode) = self.names.remove(from) else { return };
-                let replaced = self.names.insert(*to, inode).map(file);
-                let [from, to] = [name(*from), name(*to)];
-                self.call(Act::Rename { file: file(inode), from, to, replaced }, Vec::new());
+                let inode = known(from)?;
+                let [from, to] = [NAMES[*from], NAMES[*to]];
+                let [of_from, of_to] = [self.name(from)?, self.name(to)?];
+                let replaced = self.names.get(to).copied();
+                if replaced != Some(inode) {
+                    self.names.remove(from);
+                    self.names.insert(to.into(), inode);
+                }
+                let (file, replaced) = (file(inode), replaced.map(file));
+                self.call(Act::Rename { file, from: of_from, to: of_to, replaced });
             }
-            Step::Unlink(number) => {
-                let Some(inode) = self.names.remove(number) else { return };
-                self.call(Act::Unlink { file: file(inode), name: name(*number) }, Vec::new());
+            Step::Exchange(one, other) => {
+                let inodes = [known(one)?, known(other)?];
+                let [one, other] = [NAMES[*one], NAMES[*other]];
+                let [of_one, of_other] = [self.name(one)?, self.name(other)?];
+                if inodes[0] != inodes[1] {
+                    self.names.insert(one.into(), inodes[1]);
+                    self.names.insert(other.into(), inodes[0]);
+                    let [one, other] = inodes.map(file);
+                    self.call(Act::Exchange { one: (one, of_one), other: (other, of_other) });
+                }
+            }
+            Step::Link(from, to) => {
+                let inode = known(from)?;
+                let name = self.name(NAMES[*to]).filter(|_| known(to).is_none())?;
+                self.names.insert(NAMES[*to].into(), inode);
+                self.call(Act::Link { file: file(inode), name });
+            }
+            Step::Unlink(at) => {
+                let (inode, name) = (known(at)?, self.name(NAMES[*at])?);
+                self.names.remove(NAMES[*at]);
+                self.call(Act::Unlink { file: file(inode), name });
+            }
+            Step::MakeFolder(at) => {
+                let path = FOLDERS[*at];
+                let name = self.name(path).filter(|_| !self.names.contains_key(path))?;
+                self.inodes += 1;
+                self.names.insert(path.into(), self.inodes);
+                self.call(Act::MadeFolder { file: file(self.inodes), name });
+            }
+            Step::RenameFolder(from, to) => {
+                let [from, to] = [FOLDERS[*from], FOLDERS[*to]];
+                let is_free = !self.names.contains_key(to) && !to.starts_with(from);
+                let inode = self.names.get(from).copied().filter(|_| is_free)?;
+                let [of_from, of_to] = [self.name(from)?, self.name(to)?];
+                let moved = |name: String| match name.strip_prefix(from) {
+                    Some(below) if below.is_empty() || below.starts_with('/') => {
+                        format!("{to}{below}")
+                    }
+                    _ => name,
+                };
+                let names = std::mem::take(&mut self.names);
+                self.names = names.into_iter().map(|(name, inode)| (moved(name), inode)).collect();
+                let file = file(inode);
+                self.call(Act::Rename { file, from: of_from, to: of_to, replaced: None });
+            }
+            Step::RemoveFolder(at) => {
+                let path = FOLDERS[*at];
+                let below = format!("{path}/");
+                let is_empty =
+                    !path.is_empty() && !self.names.keys().any(|name| name.starts_with(&below));
+                let (name, inode) = (self.name(path)?, *self.names.get(path)?);
+                if is_empty {
+                    self.names.remove(path);
+                    self.call(Act::Unlink { file: file(inode), name });
+                }
             }
         }
+        Some(())
     }
 
     fn record(self) -> Record {
-        let before = |number: usize| Before {
-            name: name(number),
-            mode: 0o644,
-            what: What::File(file(8 + number as u64), vec![number as u8 + 200; 5000]),
+        let at_first = Script { calls: Vec::new(), ..Script::new() };
+        let before =
+            |path: &str, what| Before { name: at_first.name(path).unwrap(), mode: 0o644, what };
+        let found = |at: usize| {
+            let inode = at_first.names[NAMES[at]];
+            before(NAMES[at], What::File(file(inode), vec![at as u8 + 200; SIZE as usize]))
         };
+        let folder = before("d", What::Folder(file(2)));
         Record {
             root: ROOT,
             path: "/data".into(),
-            before: vec![before(2), before(3)],
+            before: [folder].into_iter().chain((0..FOUND).map(found)).collect(),
             calls: self.calls,
         }
     }
@@ -200,83 +295,84 @@ impl Script {
 /// Records some steps.
 fn recorded(steps: &[Step]) -> Record {
     let mut script = Script::new();
-    for step in steps {
-        script.step(step);
-    }
+    steps.iter().for_each(|step| script.step(step));
     script.record()
 }
 
-/// Returns the findings and the model of a record, as in a trace.
-fn judged(record: &Record) -> (Model, Vec<Finding>) {
-    let (mut model, mut accounts, mut judge) =
-        (Model::default(), Accounts::default(), Judge::default());
+/// Returns the findings and the disk of a program, as in a trace.
+fn judged(record: &Record) -> (Disk, Vec<Finding>) {
+    let (mut disk, mut accounts, mut judge) =
+        (Disk::default(), Accounts::default(), Judge::default());
     for call in &record.calls {
-        accounts.see(&model, call);
-        judge.see(&model, &accounts, call);
-        model.see(call);
-        judge.after(&model, call);
+        accounts.see(&disk, call);
+        judge.see(&disk, &accounts, call);
+        disk.see(call);
+        judge.after(&disk, call);
     }
-    let findings = judge.findings(&model, &accounts, &|_| true, Path::new("/data"), &mut |_| None);
-    (model, findings)
+    let findings = judge.findings(&disk, &accounts, &|_| true, Path::new("/data"), &mut |_| None);
+    (disk, findings)
 }
 
-/// Returns the disk after a number of calls, and all states of a file that a power loss then may
-/// leave.
-fn after<'a>(record: &'a Record, count: usize) -> Disk<'a> {
-    let mut disk = Disk::before(record);
-    record.calls.iter().take(count).for_each(|call| disk.see(call));
-    disk
+/// Replays a number of calls.
+fn after(record: &Record, count: usize) -> Replay<'_> {
+    let mut replay = Replay::before(record);
+    record.calls.iter().take(count).for_each(|call| replay.see(call));
+    replay
 }
 
-fn cuts(disk: &Disk, path: &Path) -> Vec<Option<Vec<u8>>> {
-    // All numbers of surviving names too, because a seed may miss one.
-    let untils = disk.changes.iter().map(|change| change.at);
-    let names = untils.map(|until| Cut { until, bytes: Left::All });
-    let rounds = (0..Cut::FIRST.len() as u64 + MIXED_ROUNDS).map(|round| Cut::of(round, 1, disk));
-    let below = |cut| disk.tree(cut).file(path).map(<[u8]>::to_vec);
-    names.chain(rounds).map(below).collect()
+/// Returns the folders that a power loss then may leave: with all numbers of surviving names, since
+/// a seed may miss one.
+fn cuts(replay: &Replay) -> Vec<Tree> {
+    let calls = replay.disk.names.open_calls().chain([0]);
+    let names = calls.map(|until| Cut { until, bytes: Left::All });
+    let rounds =
+        (0..Cut::FIRST.len() as u64 + MIXED_ROUNDS).map(|round| Cut::of(round, 1, &replay.disk));
+    names.chain(rounds).map(|cut| replay.tree(cut)).collect()
+}
+
+fn entry<'a>(tree: &'a Tree, path: &Path) -> Option<&'a Entry> {
+    tree.0.get(path).map(|(entry, _)| entry)
 }
 
 /// Returns whether some state after the calls of a finding's place shows the loss.
 fn is_shown(record: &Record, finding: &Finding, place: &serde_json::Value) -> bool {
     let path = Path::new(place["path"].as_str().unwrap());
     let path = path.strip_prefix("/data").unwrap();
-    let last = place["calls"].as_array().and_then(|calls| calls.last());
-    let at_ns = last.map(|call| (call["at_s"].as_f64().unwrap() * 1e9).round() as u64);
-    let number = at_ns.map_or(record.calls.len(), |at_ns| at_ns as usize / 1000 + 1);
-    let seen = |count: usize| after(record, count).tree(Cut::NO).file(path).map(<[u8]>::to_vec);
-    let found = cuts(&after(record, number), path);
+    let calls = place["calls"].as_array().unwrap();
+    let number = |call: &serde_json::Value| {
+        (call["at_s"].as_f64().unwrap() * 1e9).round() as usize / 1000 + 1
+    };
+    let end = record.calls.len();
+    let last = calls.last().map_or(end, number);
+    let seen = |count: usize| entry(&after(record, count).tree(Cut::NO), path).cloned();
+    let differs = |count: usize| {
+        let told = seen(count);
+        cuts(&after(record, count)).iter().any(|left| entry(left, path) != told.as_ref())
+    };
     match finding.id.as_str() {
         // Neither the old content nor the new.
         "rename-before-flush" | "only-copy-overwritten" => {
-            let views: HashSet<_> = (0..=record.calls.len()).filter_map(seen).collect();
-            found.iter().any(|left| match left {
-                Some(left) => left.iter().all(|byte| *byte == 0) || !views.contains(left),
+            let is_rename = finding.id == "rename-before-flush";
+            let first = if is_rename { last } else { number(&calls[0]) };
+            let views: Vec<_> = [first - 1, last].into_iter().filter_map(seen).collect();
+            let is_torn = |left: &Tree| match entry(left, path) {
+                Some(Entry::File(bytes)) if bytes.iter().all(|byte| *byte == 0) => true,
+                Some(left) => !views.contains(left),
                 None => true,
-            })
+            };
+            cuts(&after(record, last)).iter().any(is_torn)
         }
-        "unlink-before-durable-name" => found.iter().any(Option::is_none),
-        // The program communicates in the first of its calls.
+        "unlink-before-durable-name" => {
+            cuts(&after(record, last)).iter().any(|left| entry(left, path).is_none())
+        }
+        // The program communicates in the first of its calls. Its name may have been different.
         "acknowledged-early" => {
-            let first = place["calls"][0]["at_s"].as_f64().unwrap();
-            let number = (first * 1e9).round() as usize / 1000 + 1;
-            // Its name may have been different then.
-            let disk = after(record, number);
-            let told = disk.tree(Cut::NO);
-            (0..Cut::FIRST.len()).any(|round| disk.tree(Cut::FIRST[round]) != told)
+            let replay = after(record, number(&calls[0]));
+            let told = replay.tree(Cut::NO);
+            cuts(&replay).iter().any(|left| *left != told)
         }
-        "flush-error-ignored" | "flush-retried" => {
-            let views: Vec<_> = (number..=record.calls.len()).collect();
-            views.iter().any(|count| {
-                let told = seen(*count);
-                cuts(&after(record, *count), path).iter().any(|left| *left != told)
-            })
-        }
-        "never-flushed" | "direct-taken-for-durable" | "folder-not-flushed" => {
-            let end = record.calls.len();
-            let told = seen(end);
-            cuts(&after(record, end), path).iter().any(|left| *left != told)
-        }
+        "flush-error-ignored" | "flush-retried" => (last..=end).any(differs),
+        "never-flushed" | "direct-taken-for-durable" | "folder-not-flushed" => differs(end),
         other => panic!("{other}: no state can show it"),
     }
 }
@@ -296,19 +392,38 @@ proptest! {
     }
 
     #[test]
-    fn a_file_survives_exactly_where_every_state_has_it_whole(
-        steps in prop::collection::vec(step(), 1..25)
+    fn a_name_survives_exactly_where_every_state_has_its_file_whole(
+        steps in prop::collection::vec(step(), 1..30)
     ) {
         let record = recorded(&steps);
-        let (model, _) = judged(&record);
-        let disk = after(&record, record.calls.len());
-        let whole = disk.tree(Cut::NO);
-        for (id, known) in model.files().filter(|(id, known)| *id != ROOT && !known.is_removed) {
-            let path = known.path().strip_prefix("/data").unwrap();
-            let told = whole.file(path).map(<[u8]>::to_vec);
-            let is_safe = model.survives(id, Promise::Seen) == Survives::PowerLoss;
-            let is_whole = cuts(&disk, path).iter().all(|left| *left == told);
-            prop_assert_eq!(is_safe, is_whole, "{}", path.display());
+        let (disk, _) = judged(&record);
+        let replay = after(&record, record.calls.len());
+        let (whole, left) = (replay.tree(Cut::NO), cuts(&replay));
+        let mut count = 0;
+        for (_, known) in disk.files() {
+            for (path, named) in disk.names_of(known) {
+                let path = path.strip_prefix("/data").unwrap();
+                let told = entry(&whole, path);
+                prop_assert!(told.is_some(), "{} is not there", path.display());
+                let is_safe = disk.survives_as(known, named, Promise::Seen) == Survives::PowerLoss;
+                let is_whole = left.iter().all(|left| entry(left, path) == told);
+                prop_assert_eq!(is_safe, is_whole, "{}", path.display());
+                count += 1;
+            }
+        }
+        // A folder that no call has named has no name.
+        prop_assert!(count == whole.0.len() || count + 1 == whole.0.len());
+        for (path, _) in disk.removals() {
+            let path = path.strip_prefix("/data").unwrap();
+            prop_assert!(entry(&whole, path).is_none(), "{} is there", path.display());
+            // Where its folder survives.
+            let is_folder = |(id, _): &(FileId, _)| {
+                disk.path(*id).strip_prefix("/data").ok() == path.parent()
+            };
+            let may_return = path.parent() == Some(Path::new(""))
+                || disk.files().any(|of| is_folder(&of) && disk.has_durable(of.0));
+            let returns = !may_return || left.iter().any(|left| entry(left, path).is_some());
+            prop_assert!(returns, "{} does not come back", path.display());
         }
     }
 }
@@ -326,7 +441,7 @@ fn all(record: &Record, most: u64) -> Vec<State> {
 
 #[test]
 fn the_worst_state_of_a_rename_without_a_flush_is_an_empty_file() {
-    let record = recorded(&[Step::Make(0), Step::Rename(0, 2), Step::FlushFolder]);
+    let record = recorded(&[Step::Make(4), Step::Rename(4, 0), Step::FlushFolder(0)]);
     let states = all(&record, 100);
     let empty = |state: &&State| state.losses == ["a is empty"];
     let losses: Vec<_> = states.iter().map(|state| (&state.moment, &state.losses)).collect();
@@ -334,7 +449,7 @@ fn the_worst_state_of_a_rename_without_a_flush_is_an_empty_file() {
     assert!(first.moment.starts_with("after the rename to a at "), "{}", first.moment);
     assert!(first.moment.ends_with(": all names changed, no unflushed bytes"), "{}", first.moment);
     assert!(first.number < 10, "{}", first.number);
-    let flushed = recorded(&[Step::Make(0), Step::Flush(0, false), Step::Rename(0, 2)]);
+    let flushed = recorded(&[Step::Make(4), Step::Flush(4, false), Step::Rename(4, 0)]);
     let states = all(&flushed, 100);
     for state in &states {
         assert!(state.tree.file(Path::new("a")).is_some_and(|bytes| bytes.len() == 5000));
@@ -356,7 +471,7 @@ fn zeros_and_shifts_have_the_content_that_the_kernel_makes() {
 
 #[test]
 fn states_have_the_same_numbers_each_time_and_differ() {
-    let steps = [Step::Make(0), Step::Append(2), Step::Flush(0, false), Step::Rename(0, 3)];
+    let steps = [Step::Make(4), Step::Append(0, false), Step::Flush(4, false), Step::Rename(4, 1)];
     let record = recorded(&steps);
     let (one, other) = (all(&record, 60), all(&record, 60));
     assert!(one.len() > 10, "{}", one.len());
@@ -368,19 +483,4 @@ fn states_have_the_same_numbers_each_time_and_differ() {
         assert!(again.is_none_or(|other| other.told != state.told), "{}", state.number);
     }
     assert!(one.last().is_some_and(|state| state.number <= 60));
-}
-
-#[test]
-fn a_state_is_made_in_a_folder() {
-    let place = tempfile::tempdir().unwrap();
-    let tree = Tree(BTreeMap::from([
-        ("in".into(), (Entry::Folder, Some(0o500))),
-        ("in/file".into(), (Entry::File(b"x".into()), Some(0o640))),
-        ("link".into(), (Entry::Link("in/file".into()), None)),
-    ]));
-    tree.make(place.path()).unwrap();
-    assert_eq!(fs::read(place.path().join("link")).unwrap(), b"x");
-    let mode = |path| fs::metadata(place.path().join(path)).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode("in"), mode("in/file")), (0o500, 0o640));
-    fs::set_permissions(place.path().join("in"), Permissions::from_mode(0o700)).unwrap();
 }

@@ -1,0 +1,139 @@
+//! Models which bytes of one file a crash would leave, by ranges: no data is kept.
+
+use crate::call::How;
+use rangemap::RangeSet;
+use std::ops::Range;
+
+/// The bytes of a file, by what became of them.
+#[derive(Debug, Default)]
+pub struct Content {
+    /// Whether it has a writable mapping, whose writes are not observed.
+    pub is_mapped: bool,
+    /// Written bytes that are not durable.
+    dirty: RangeSet<u64>,
+    /// Bytes of `dirty` whose flush failed; no later flush saves them (W2).
+    lost: RangeSet<u64>,
+    /// Bytes of `dirty` written directly over durable bytes.
+    in_place: RangeSet<u64>,
+    /// Durable bytes with allocated blocks on disk.
+    settled: RangeSet<u64>,
+    /// Whether a size change is not durable.
+    is_resized: bool,
+    /// Whether one of those has cut durable bytes.
+    is_cut: bool,
+}
+
+impl Content {
+    /// A file that was there before, with all of its bytes durable.
+    pub fn found(size_bytes: u64) -> Content {
+        let mut found = Content::default();
+        if size_bytes > 0 {
+            found.settled.insert(0..size_bytes);
+        }
+        found
+    }
+
+    /// Returns whether data or size have unflushed changes.
+    pub fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty() || self.is_resized
+    }
+
+    /// Returns whether all changes went to blocks that stay where they are.
+    pub fn is_in_place(&self) -> bool {
+        let has_gap = |range| self.in_place.gaps(range).next().is_some();
+        !self.is_resized && !self.dirty.iter().any(has_gap)
+    }
+
+    /// Returns whether durable bytes were cut, and no flush has made that durable.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Returns whether some of these bytes were written and not flushed.
+    pub fn is_dirty_in(&self, bytes: &Range<u64>) -> bool {
+        self.dirty.overlaps(bytes)
+    }
+
+    /// Returns the number of unflushed bytes.
+    pub fn dirty_bytes(&self) -> u64 {
+        self.dirty.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Returns whether the flush of some bytes failed that were not rewritten since.
+    pub fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// Returns whether a write repeats bytes whose flush failed.
+    pub fn repeats_lost(&self, bytes: &Range<u64>) -> bool {
+        self.lost.overlaps(bytes)
+    }
+
+    /// Writes these bytes.
+    pub fn write(&mut self, bytes: Range<u64>, how: How) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.lost.remove(bytes.clone());
+        self.in_place.remove(bytes.clone());
+        if how.is_durable {
+            // As `fdatasync(2)`, it takes the size along.
+            (self.is_resized, self.is_cut) = (false, false);
+            self.dirty.remove(bytes.clone());
+            self.settled.insert(bytes);
+            return;
+        }
+        if how.is_direct && self.settled.gaps(&bytes).next().is_none() {
+            self.in_place.insert(bytes.clone());
+        }
+        self.dirty.insert(bytes);
+    }
+
+    /// Changes the size. Bytes behind it are gone.
+    pub fn resize(&mut self, to_bytes: u64) {
+        self.erase(to_bytes..u64::MAX);
+    }
+
+    /// Makes these bytes zeros, or cuts them off.
+    pub fn erase(&mut self, bytes: Range<u64>) {
+        self.is_resized = true;
+        self.is_cut |= self.settled.overlaps(&bytes);
+        self.ranges().into_iter().for_each(|ranges| ranges.remove(bytes.clone()));
+    }
+
+    /// Cuts a range out or inserts one, so that the bytes behind it move.
+    pub fn shift(&mut self, at_byte: u64, from_bytes: u64, to_bytes: u64) {
+        self.is_resized = true;
+        let cut_end = at_byte + from_bytes.saturating_sub(to_bytes);
+        if cut_end > at_byte {
+            self.erase(at_byte..cut_end);
+        }
+        for ranges in self.ranges() {
+            let later: Vec<_> = ranges.overlapping(&(cut_end..u64::MAX)).cloned().collect();
+            ranges.remove(cut_end..u64::MAX);
+            let moved = |byte: u64| (byte.max(cut_end) + to_bytes).saturating_sub(from_bytes);
+            ranges.extend(later.into_iter().map(|range| moved(range.start)..moved(range.end)));
+        }
+    }
+
+    fn ranges(&mut self) -> [&mut RangeSet<u64>; 4] {
+        [&mut self.dirty, &mut self.lost, &mut self.in_place, &mut self.settled]
+    }
+
+    /// Makes all durable but what an earlier flush has lost.
+    pub fn flush(&mut self) {
+        self.settled.extend(self.dirty.iter().cloned());
+        for range in self.lost.iter() {
+            self.settled.remove(range.clone());
+        }
+        self.dirty.clone_from(&self.lost);
+        self.in_place.clear();
+        self.is_resized = false;
+        self.is_cut = false;
+    }
+
+    /// Handles a flush that failed.
+    pub fn lose(&mut self) {
+        self.lost.clone_from(&self.dirty);
+    }
+}

@@ -1,0 +1,575 @@
+//! Models the files that a program uses, and what of them each crash would leave. It is the only
+//! such model: a report's levels and the states of `wrote trace crash` are both derived from it.
+//!
+//! Data (`content`) and names (`names`) are separate, as in file systems: `fdatasync` of a file makes
+//! its data durable, and a flush of its folder makes its name durable. The rules are those observed on ext4, XFS and Btrfs in this project's crash tests
+//! (`docs/durability.md`): flushing a new file keeps its names too, flushing a renamed one does
+//! not. POSIX promises less, see [`Promise`].
+
+use crate::call::{Act, Call, FileId, Name, Point, Storage};
+use crate::content::Content;
+use crate::names::{Id, Names, Place};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use wrote::Survives;
+
+/// The guarantees that a level relies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// POSIX: a name is durable once its folder has been flushed.
+    Posix,
+    /// The file systems as observed.
+    Seen,
+}
+
+/// The removed files that are known at least: they may be open, or get a name again.
+const REMOVED_MIN: usize = 1 << 13;
+/// The folders above a file at most: a path has 4 KiB. Threads that rename folders at the same
+/// time may be seen in an order that makes a circle.
+const DEPTH_MAX: usize = 2048;
+
+/// The files of a program, and which of their changes are durable.
+#[derive(Debug, Default)]
+pub struct Disk {
+    storages: HashMap<u64, Storage>,
+    nodes: HashMap<Id, Node>,
+    ids: HashMap<FileId, Id>,
+    /// The entries of all folders.
+    pub names: Names,
+    /// Files with a name whose content a crash may undo.
+    dirty: HashSet<Id>,
+    /// Files that lost their last name, the latest last. Some may have come back.
+    removed: Vec<Id>,
+    /// Counts calls.
+    now: u64,
+    next_id: Id,
+}
+
+/// A file, folder or link.
+#[derive(Debug)]
+pub struct Node {
+    file: FileId,
+    kind: Kind,
+    /// Its bytes.
+    pub content: Content,
+    /// Its names, the latest last.
+    names: Vec<Named>,
+    /// Its path while it has no known name: from a folder, or from the root.
+    was: (Option<Id>, PathBuf),
+    /// Whether its last name was removed, or it never had one.
+    pub is_removed: bool,
+    /// The changes that gave it names and that its own flush keeps.
+    made: Vec<u64>,
+    /// A folder's names that were changed since its flush.
+    unflushed: BTreeSet<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A folder or symbolic link that no call has told about.
+    Unknown,
+    Folder,
+    File,
+}
+
+/// A name of a file.
+#[derive(Clone, Debug)]
+pub struct Named {
+    place: Place,
+    /// How it got the name.
+    pub by: By,
+}
+
+/// How a file got a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// It had it before.
+    Found,
+    Made,
+    Linked,
+    Renamed,
+}
+
+impl Node {
+    /// Returns the folder that it is or was in, and its path from there.
+    fn above(&self) -> (Option<Id>, &Path) {
+        let named = self
+            .names
+            .last()
+            .map(|Named { place: (folder, name), .. }| (Some(*folder), Path::new(name)));
+        named.unwrap_or((self.was.0, &self.was.1))
+    }
+
+    /// Returns whether it has several names.
+    pub fn has_other_names(&self) -> bool {
+        self.names.len() > 1
+    }
+}
+
+impl Disk {
+    /// Returns a device's storage; if unknown, a disk without special guarantees.
+    pub fn storage(&self, device: u64) -> Storage {
+        let unknown = Storage { flushes_reach_device: true, ..Storage::default() };
+        self.storages.get(&device).copied().unwrap_or(unknown)
+    }
+
+    /// Returns a file that appeared in a call.
+    pub fn file(&self, file: FileId) -> Option<&Node> {
+        self.nodes.get(self.ids.get(&file)?)
+    }
+
+    /// Returns all files in arbitrary order.
+    pub fn files(&self) -> impl Iterator<Item = (FileId, &Node)> {
+        self.ids.iter().filter_map(|(file, id)| Some((*file, self.nodes.get(id)?)))
+    }
+
+    /// Returns the paths of a file, with how it got each, the latest last.
+    pub fn names_of<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = (PathBuf, &'a Named)> {
+        node.names.iter().map(|named| (self.path_at(&named.place), named))
+    }
+
+    /// Returns a file's latest path, empty if it never had a name.
+    pub fn path(&self, file: FileId) -> PathBuf {
+        self.ids.get(&file).map_or(PathBuf::new(), |id| self.path_of(*id))
+    }
+
+    fn path_of(&self, id: Id) -> PathBuf {
+        let (mut parts, mut next) = (Vec::new(), Some(id));
+        while let Some(node) = next.and_then(|id| self.nodes.get(&id))
+            && parts.len() < DEPTH_MAX
+        {
+            let above = node.above();
+            parts.push(above.1);
+            next = above.0;
+        }
+        parts.into_iter().rev().collect()
+    }
+
+    fn path_at(&self, (folder, name): &Place) -> PathBuf {
+        self.path_of(*folder).join(name)
+    }
+
+    /// Returns whether a file has no other name than this.
+    pub fn is_last_name(&self, file: FileId, name: &Name) -> bool {
+        self.file(file).is_none_or(|node| self.names_of(node).all(|(path, _)| path == name.path))
+    }
+
+    /// Returns the files that the program has changed or named, where a crash may undo that.
+    pub fn unsafe_files(&self) -> impl Iterator<Item = FileId> {
+        let ids: BTreeSet<Id> = self.names.open_files().chain(self.dirty.iter().copied()).collect();
+        ids.into_iter().filter_map(|id| self.nodes.get(&id)).map(|node| node.file)
+    }
+
+    /// Returns the files whose names a flush of this folder makes durable.
+    pub fn unflushed_names(&self, folder: FileId) -> impl Iterator<Item = FileId> {
+        let id = self.ids.get(&folder).copied();
+        let names = self.file(folder).into_iter().flat_map(|node| &node.unflushed);
+        let at = move |name: &OsString| self.names.now(&(id?, name.clone()));
+        names.filter_map(at).filter_map(|id| Some(self.nodes.get(&id)?.file))
+    }
+
+    /// Returns the durable names that were removed and may come back, with when that was. Names in
+    /// a removed folder come back with the folder alone.
+    pub fn removals(&self) -> impl Iterator<Item = (PathBuf, Point)> {
+        let is_in_folder =
+            |place: &Place| self.nodes.get(&place.0).is_some_and(|of| !of.is_removed);
+        let removals = self.names.removals().filter(move |(place, _)| is_in_folder(place));
+        removals.map(|(place, at)| (self.path_at(place), at))
+    }
+
+    /// Returns the worst event that a file's bytes and all of its names survive.
+    pub fn survives(&self, file: FileId, promise: Promise) -> Survives {
+        let Some(node) = self.file(file) else { return Survives::PowerLoss };
+        let names = node.names.iter().map(|named| self.survives_as(node, named, promise));
+        names.min().unwrap_or(Survives::ProcessCrash)
+    }
+
+    /// Returns whether a power loss leaves a file whole under one of its names at least.
+    pub fn has_durable(&self, file: FileId) -> bool {
+        let Some(node) = self.file(file) else { return true };
+        let mut levels =
+            node.names.iter().map(|named| self.survives_as(node, named, Promise::Seen));
+        levels.any(|level| level == Survives::PowerLoss)
+    }
+
+    /// Returns the worst event that a file's bytes survive under one of its names.
+    pub fn survives_as(&self, node: &Node, named: &Named, promise: Promise) -> Survives {
+        let storage = self.storage(node.file.device);
+        let bytes = match &node.content {
+            content if !content.is_dirty() => Survives::PowerLoss,
+            content if storage.writes_in_place && content.is_in_place() => Survives::OsCrash,
+            _ => Survives::ProcessCrash,
+        };
+        let name = match self.is_durable(&named.place, promise) {
+            true => Survives::PowerLoss,
+            false => Survives::ProcessCrash,
+        };
+        let most = match storage {
+            Storage { is_in_memory: true, .. } => Survives::ProcessCrash,
+            Storage { flushes_reach_device: false, .. } => Survives::OsCrash,
+            _ => Survives::PowerLoss,
+        };
+        bytes.min(name).min(most)
+    }
+
+    /// Returns whether a crash may take back a rename or a link that gave a file this name.
+    pub fn may_lose(&self, named: &Named) -> bool {
+        matches!(named.by, By::Renamed | By::Linked)
+            && !self.is_settled(&named.place, Promise::Seen)
+    }
+
+    /// Returns whether each crash leaves a name and the names of all folders above it.
+    fn is_durable(&self, place: &Place, promise: Promise) -> bool {
+        if !self.is_settled(place, promise) {
+            return false;
+        }
+        let mut next = Some(place.0);
+        for _ in 0..DEPTH_MAX {
+            let Some(folder) = next.and_then(|id| self.nodes.get(&id)) else { break };
+            let named = folder.names.last();
+            if named.is_some_and(|named| !self.is_settled(&named.place, promise)) {
+                return false;
+            }
+            next = folder.above().0;
+        }
+        true
+    }
+
+    fn is_settled(&self, place: &Place, promise: Promise) -> bool {
+        match promise {
+            Promise::Seen => self.names.is_durable(place),
+            Promise::Posix => {
+                self.nodes.get(&place.0).is_none_or(|of| !of.unflushed.contains(&place.1))
+            }
+        }
+    }
+
+    /// Returns the number of a file.
+    pub fn id(&self, file: FileId) -> Option<Id> {
+        self.ids.get(&file).copied()
+    }
+
+    /// Returns the device of a file.
+    pub fn device(&self, id: Id) -> Option<u64> {
+        self.nodes.get(&id).map(|node| node.file.device)
+    }
+
+    /// Processes a call.
+    pub fn see(&mut self, call: &Call) {
+        self.now += 1;
+        match &call.act {
+            Act::Storage { device, storage } => {
+                self.storages.insert(*device, *storage);
+            }
+            Act::Found { file, name, size_bytes } => {
+                if !self.ids.contains_key(file) {
+                    self.found(*file, name.as_ref(), *size_bytes);
+                }
+            }
+            Act::Made { file, name } => {
+                let id = self.add(*file, Kind::File);
+                let given = name.iter().map(|name| (name, Some(id))).collect();
+                self.change(given, By::Made, None);
+            }
+            Act::MadeLink { file, name, .. } => {
+                let id = self.add(*file, Kind::File);
+                self.change(vec![(name, Some(id))], By::Made, None);
+            }
+            Act::MadeFolder { file, name } => {
+                let id = self.add(*file, Kind::Folder);
+                self.change(vec![(name, Some(id))], By::Made, None);
+            }
+            Act::Write { file, bytes, how, .. } => {
+                self.alter(*file, |content| content.write(bytes.clone(), *how));
+                if how.is_durable {
+                    let id = self.known(*file);
+                    self.keep_names(id);
+                }
+            }
+            Act::Empty { file, .. } => self.alter(*file, |content| content.resize(0)),
+            Act::Resize { file, to_bytes, .. } => {
+                self.alter(*file, |content| content.resize(*to_bytes));
+            }
+            Act::Erase { file, bytes, .. } => {
+                self.alter(*file, |content| content.erase(bytes.clone()));
+            }
+            Act::Shift { file, at_byte, from_bytes, to_bytes } => {
+                self.alter(*file, |content| content.shift(*at_byte, *from_bytes, *to_bytes));
+            }
+            Act::Map { file } => self.alter(*file, |content| content.is_mapped = true),
+            Act::Flush { file, failed: None } => {
+                let id = self.known(*file);
+                self.alter(*file, Content::flush);
+                self.flush_folder(id);
+                self.keep_names(id);
+            }
+            Act::Flush { file, failed: Some(_) } => self.alter(*file, Content::lose),
+            Act::FlushAll { device } => self.flush_all(*device),
+            // Both names are the same file: the kernel does nothing (`rename(2)`).
+            Act::Rename { file, replaced, .. } if *replaced == Some(*file) => {}
+            Act::Rename { file, from, to, replaced } => {
+                let id = self.learn(*file, from);
+                if let Some(replaced) = replaced {
+                    self.learn(*replaced, to);
+                }
+                self.change(vec![(from, None), (to, Some(id))], By::Renamed, None);
+                self.move_folders(id, &from.path);
+            }
+            Act::Exchange { one: (one, of_one), other: (other, of_other) } => {
+                let [one, other] = [self.learn(*one, of_one), self.learn(*other, of_other)];
+                let names = vec![(of_one, Some(other)), (of_other, Some(one))];
+                self.change(names, By::Renamed, None);
+                self.move_folders(one, &of_one.path);
+                self.move_folders(other, &of_other.path);
+            }
+            Act::Link { file, name } => {
+                let id = self.known(*file);
+                self.change(vec![(name, Some(id))], By::Linked, None);
+            }
+            Act::Unlink { file, name } => {
+                self.learn(*file, name);
+                self.change(vec![(name, None)], By::Found, Some(call.point()));
+            }
+            Act::Tell | Act::Read { .. } => {}
+        }
+    }
+
+    /// Adds a file that was there before. Its name is durable.
+    pub fn found(&mut self, file: FileId, name: Option<&Name>, size_bytes: u64) -> Id {
+        let id = self.known(file);
+        let node = self.node(id);
+        node.kind = Kind::File;
+        node.content = Content::found(size_bytes);
+        node.is_removed = name.is_none();
+        name.into_iter().for_each(|name| self.find(id, name));
+        id
+    }
+
+    /// Adds a folder that was there before; without a name the path is of one above all names.
+    pub fn found_folder(&mut self, file: FileId, name: Option<&Name>, path: &Path) -> Id {
+        let id = self.known(file);
+        let node = self.node(id);
+        node.kind = Kind::Folder;
+        node.was = (None, path.to_owned());
+        name.into_iter().for_each(|name| self.find(id, name));
+        id
+    }
+
+    /// Adds a symbolic link that was there before.
+    pub fn found_link(&mut self, name: &Name) -> Id {
+        let id = self.node_of(name.folder, Kind::File);
+        self.find(id, name);
+        id
+    }
+
+    fn find(&mut self, id: Id, name: &Name) {
+        let place = self.place(name);
+        self.names.find(place.clone(), id);
+        self.node(id).names.push(Named { place, by: By::Found });
+    }
+
+    /// Returns the file that a call renames or removes. It had that name before.
+    fn learn(&mut self, file: FileId, name: &Name) -> Id {
+        let place = self.place(name);
+        let there = self.names.now(&place);
+        match (self.ids.get(&file), there) {
+            // A symbolic link is found by its name alone.
+            (None, Some(there)) => {
+                self.ids.insert(file, there);
+                there
+            }
+            (_, Some(_)) => self.known(file),
+            (_, None) => {
+                let id = self.known(file);
+                if !self.names.knows(&place) {
+                    self.find(id, name);
+                }
+                id
+            }
+        }
+    }
+
+    fn node(&mut self, id: Id) -> &mut Node {
+        self.nodes.get_mut(&id).expect("a known file")
+    }
+
+    fn node_of(&mut self, file: FileId, kind: Kind) -> Id {
+        self.next_id += 1;
+        let node = Node {
+            file,
+            kind,
+            content: Content::default(),
+            names: Vec::new(),
+            was: (None, PathBuf::new()),
+            is_removed: false,
+            made: Vec::new(),
+            unflushed: BTreeSet::new(),
+        };
+        self.nodes.insert(self.next_id, node);
+        self.next_id
+    }
+
+    /// Adds a new file, without a name. An earlier file with this inode is gone.
+    fn add(&mut self, file: FileId, kind: Kind) -> Id {
+        let id = self.node_of(file, kind);
+        self.node(id).is_removed = true;
+        self.ids.insert(file, id);
+        id
+    }
+
+    fn known(&mut self, file: FileId) -> Id {
+        match self.ids.get(&file) {
+            Some(id) => *id,
+            None => {
+                let id = self.node_of(file, Kind::Unknown);
+                self.ids.insert(file, id);
+                id
+            }
+        }
+    }
+
+    fn place(&mut self, name: &Name) -> Place {
+        let id = self.known(name.folder);
+        let folder = self.node(id);
+        if folder.kind == Kind::Unknown {
+            folder.kind = Kind::Folder;
+            if folder.names.is_empty() {
+                folder.was.1 = name.path.parent().unwrap_or(Path::new("/")).to_owned();
+            }
+        }
+        (id, name.path.file_name().unwrap_or_default().to_owned())
+    }
+
+    /// Changes a file's bytes. An unknown one was forgotten: all others were found or made before.
+    fn alter(&mut self, file: FileId, how: impl FnOnce(&mut Content)) {
+        let id = match self.ids.get(&file) {
+            Some(id) => *id,
+            None => {
+                let id = self.known(file);
+                self.node(id).is_removed = true;
+                id
+            }
+        };
+        let node = self.node(id);
+        how(&mut node.content);
+        match node.content.is_dirty() && !node.is_removed {
+            true => self.dirty.insert(id),
+            false => self.dirty.remove(&id),
+        };
+    }
+
+    /// Gives names to files, or takes them.
+    fn change(&mut self, names: Vec<(&Name, Option<Id>)>, by: By, removal: Option<Point>) {
+        let names: Vec<(Place, Option<Id>)> =
+            names.into_iter().map(|(name, file)| (self.place(name), file)).collect();
+        let holder = |(place, _): &(Place, _)| Some((self.names.now(place)?, place.clone()));
+        let taken: Vec<(Id, Place)> = names.iter().filter_map(holder).collect();
+        for (id, place) in &taken {
+            if let Some(node) = self.nodes.get_mut(id) {
+                node.names.retain(|named| named.place != *place);
+            }
+        }
+        for (place, file) in &names {
+            self.node(place.0).unflushed.insert(place.1.clone());
+            let Some(id) = *file else { continue };
+            let (place, now) = (place.clone(), self.now);
+            let node = self.node(id);
+            node.names.push(Named { place, by });
+            node.is_removed = false;
+            if matches!(by, By::Made | By::Linked) {
+                node.made.push(now);
+            }
+            if node.content.is_dirty() {
+                self.dirty.insert(id);
+            }
+        }
+        taken.into_iter().for_each(|(id, place)| self.leave(id, place));
+        self.names.change(self.now, &names, removal);
+    }
+
+    /// Handles a file that has lost a name: its last one, perhaps.
+    fn leave(&mut self, id: Id, (folder, name): Place) {
+        let node = self.nodes.get_mut(&id).filter(|node| node.names.is_empty());
+        if let Some(node) = node {
+            node.was = (Some(folder), name.into());
+            node.is_removed = true;
+            self.dirty.remove(&id);
+            self.removed.push(id);
+        }
+    }
+
+    /// Moves found folders, of which only paths are known, below a renamed folder.
+    fn move_folders(&mut self, moved: Id, from: &Path) {
+        if self.node(moved).kind == Kind::File {
+            return;
+        }
+        for (id, node) in &mut self.nodes {
+            if let (None, path) = &node.was
+                && *id != moved
+                && node.names.is_empty()
+                && let Ok(below) = path.strip_prefix(from)
+            {
+                node.was = (Some(moved), below.to_owned());
+            }
+        }
+    }
+
+    /// Handles the flush of a folder: what was done to its names is durable.
+    fn flush_folder(&mut self, folder: Id) {
+        for name in std::mem::take(&mut self.node(folder).unflushed) {
+            self.names.flush(&(folder, name));
+        }
+    }
+
+    /// Handles the flush of a file: the names that it got when it was made or linked are kept, with
+    /// the new folders above them.
+    fn keep_names(&mut self, file: Id) {
+        let mut kept = vec![file];
+        while let Some(id) = kept.pop() {
+            let Some(node) = self.nodes.get_mut(&id) else { continue };
+            for at in std::mem::take(&mut node.made) {
+                kept.extend(self.names.keep(at));
+            }
+        }
+    }
+
+    fn flush_all(&mut self, device: Option<u64>) {
+        let is_meant = |file: FileId| device.is_none_or(|device| device == file.device);
+        for node in self.nodes.values_mut().filter(|node| is_meant(node.file)) {
+            node.content.flush();
+            node.unflushed.clear();
+        }
+        let nodes = &self.nodes;
+        self.dirty.retain(|id| nodes.get(id).is_some_and(|node| node.content.is_dirty()));
+        self.names.flush_all(|folder| nodes.get(&folder).is_some_and(|node| is_meant(node.file)));
+    }
+
+    /// Forgets what a report needs no more where there is much of it: changes of names, and the
+    /// files that were removed first, which are returned.
+    pub fn forget(&mut self) -> Vec<FileId> {
+        if self.names.forget() {
+            for (id, node) in &mut self.nodes {
+                node.unflushed.retain(|name| self.names.knows(&(*id, name.clone())));
+                node.made.retain(|at| self.names.is_open(*at));
+            }
+        }
+        if self.removed.len() < 2 * REMOVED_MIN {
+            return Vec::new();
+        }
+        let oldest: Vec<Id> = self.removed.drain(..REMOVED_MIN).collect();
+        let mut gone = Vec::new();
+        for id in oldest {
+            let Some(node) = self.nodes.get(&id).filter(|node| node.is_removed) else { continue };
+            if self.ids.get(&node.file) == Some(&id) {
+                self.ids.remove(&node.file);
+                gone.push(node.file);
+            }
+            self.nodes.remove(&id);
+        }
+        gone
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,409 @@
+//! Compares the disk with a small file system that loses everything POSIX allows in a crash.
+
+use super::*;
+use crate::call::How;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The number of folders; files have larger numbers.
+const FOLDERS: u64 = 2;
+const NAMES: u64 = 3;
+
+fn id(inode: u64) -> FileId {
+    FileId { device: 1, inode }
+}
+
+fn name(folder: u64, number: u64) -> Name {
+    Name { folder: id(folder), path: PathBuf::from(format!("/{folder}/{number}")) }
+}
+
+fn on(storage: Storage) -> Disk {
+    let mut disk = Disk::default();
+    see(&mut disk, Act::Storage { device: 1, storage });
+    disk
+}
+
+fn ext4() -> Disk {
+    on(Storage { writes_in_place: true, flushes_reach_device: true, is_in_memory: false })
+}
+
+fn see(disk: &mut Disk, act: Act) {
+    disk.see(&Call::new(0, act));
+}
+
+fn write(file: u64, bytes: Range<u64>, how: How) -> Act {
+    let asked_bytes = bytes.end - bytes.start;
+    Act::Write { file: id(file), bytes, asked_bytes, how, is_race: false }
+}
+
+fn flush(file: u64) -> Act {
+    Act::Flush { file: id(file), failed: None }
+}
+
+fn made(file: u64, at: Name) -> Act {
+    Act::Made { file: id(file), name: Some(at) }
+}
+
+const CACHED: How = How { is_direct: false, is_durable: false };
+const DIRECT: How = How { is_direct: true, is_durable: false };
+const DURABLE: How = How { is_direct: false, is_durable: true };
+
+fn levels(disk: &Disk, file: u64) -> (Survives, Survives) {
+    (disk.survives(id(file), Promise::Seen), disk.survives(id(file), Promise::Posix))
+}
+
+#[test]
+fn a_new_file_is_durable_with_its_folder_and_as_seen_without() {
+    let mut disk = ext4();
+    see(&mut disk, made(9, name(1, 1)));
+    see(&mut disk, write(9, 0..10, CACHED));
+    assert_eq!(levels(&disk, 9), (Survives::ProcessCrash, Survives::ProcessCrash));
+    see(&mut disk, flush(9));
+    assert_eq!(levels(&disk, 9), (Survives::PowerLoss, Survives::ProcessCrash));
+    see(&mut disk, flush(1));
+    assert_eq!(levels(&disk, 9), (Survives::PowerLoss, Survives::PowerLoss));
+}
+
+#[test]
+fn a_flush_of_the_folder_alone_saves_no_bytes() {
+    let mut disk = ext4();
+    see(&mut disk, made(9, name(1, 1)));
+    see(&mut disk, write(9, 0..10, CACHED));
+    see(&mut disk, flush(1));
+    assert_eq!(levels(&disk, 9).0, Survives::ProcessCrash);
+}
+
+#[test]
+fn the_name_that_a_rename_gave_needs_its_folder_flushed() {
+    let mut disk = ext4();
+    see(&mut disk, made(9, name(1, 1)));
+    see(&mut disk, write(9, 0..10, CACHED));
+    see(&mut disk, flush(9));
+    let (from, to) = (name(1, 1), name(1, 2));
+    see(&mut disk, Act::Rename { file: id(9), from, to, replaced: None });
+    see(&mut disk, flush(9));
+    assert_eq!(levels(&disk, 9).0, Survives::ProcessCrash);
+    see(&mut disk, flush(1));
+    assert_eq!(levels(&disk, 9).0, Survives::PowerLoss);
+}
+
+#[test]
+fn a_direct_write_survives_an_os_crash_over_flushed_bytes_alone() {
+    let mut disk = ext4();
+    let found = Act::Found { file: id(9), name: Some(name(1, 1)), size_bytes: 8192 };
+    see(&mut disk, found);
+    see(&mut disk, write(9, 0..4096, DIRECT));
+    assert_eq!(levels(&disk, 9).0, Survives::OsCrash);
+    see(&mut disk, write(9, 8192..12288, DIRECT));
+    assert_eq!(levels(&disk, 9).0, Survives::ProcessCrash);
+    see(&mut disk, flush(9));
+    see(&mut disk, write(9, 8192..12288, DIRECT));
+    assert_eq!(levels(&disk, 9).0, Survives::OsCrash);
+}
+
+#[test]
+fn nothing_in_memory_survives_a_kernel() {
+    let mut disk = on(Storage { is_in_memory: true, ..Storage::default() });
+    see(&mut disk, made(9, name(1, 1)));
+    see(&mut disk, write(9, 0..10, DURABLE));
+    see(&mut disk, Act::FlushAll { device: None });
+    assert_eq!(levels(&disk, 9), (Survives::ProcessCrash, Survives::ProcessCrash));
+}
+
+#[test]
+fn a_failed_flush_saves_nothing() {
+    // W1, W2
+    let mut disk = ext4();
+    see(&mut disk, made(9, name(1, 1)));
+    see(&mut disk, write(9, 0..10, CACHED));
+    see(&mut disk, Act::Flush { file: id(9), failed: Some(5) });
+    assert_eq!(levels(&disk, 9).0, Survives::ProcessCrash);
+}
+
+#[test]
+fn names_below_a_renamed_folder_follow_it() {
+    let mut disk = ext4();
+    see(&mut disk, Act::MadeFolder { file: id(5), name: name(1, 1) });
+    let below = Name { folder: id(5), path: PathBuf::from("/1/1/file") };
+    see(&mut disk, made(9, below));
+    let (from, to) = (name(1, 1), name(1, 2));
+    see(&mut disk, Act::Rename { file: id(5), from, to, replaced: None });
+    assert_eq!(disk.path(id(9)), Path::new("/1/2/file"));
+}
+
+/// The level of each name, by path.
+fn by_name(disk: &Disk) -> Vec<(PathBuf, Survives)> {
+    let named = disk.files().flat_map(|(_, known)| disk.names_of(known).map(move |of| (known, of)));
+    let level = |(known, (path, named)): (&Node, (PathBuf, &Named))| {
+        (path, disk.survives_as(known, named, Promise::Seen))
+    };
+    let mut levels: Vec<_> = named.map(level).collect();
+    levels.sort();
+    levels
+}
+
+#[test]
+fn a_link_after_the_flush_is_kept_by_another_flush_and_the_first_name_does_not_need_it() {
+    let mut disk = ext4();
+    see(&mut disk, made(9, name(1, 1)));
+    see(&mut disk, write(9, 0..10, CACHED));
+    see(&mut disk, flush(9));
+    see(&mut disk, Act::Link { file: id(9), name: name(1, 2) });
+    let [first, second] = ["/1/1", "/1/2"].map(PathBuf::from);
+    let early = [(first, Survives::PowerLoss), (second, Survives::ProcessCrash)];
+    assert_eq!(by_name(&disk), early);
+    assert_eq!((disk.survives(id(9), Promise::Seen), disk.has_durable(id(9))), (early[1].1, true));
+    assert!(disk.names_of(disk.file(id(9)).unwrap()).any(|(_, named)| disk.may_lose(named)));
+    see(&mut disk, flush(9));
+    assert!(by_name(&disk).iter().all(|(_, level)| *level == Survives::PowerLoss));
+    assert!(!disk.names_of(disk.file(id(9)).unwrap()).any(|(_, named)| disk.may_lose(named)));
+    assert!(!disk.is_last_name(id(9), &name(1, 1)));
+    see(&mut disk, Act::Unlink { file: id(9), name: name(1, 1) });
+    assert_eq!(by_name(&disk).len(), 1);
+    assert!(disk.is_last_name(id(9), &name(1, 2)));
+}
+
+#[test]
+fn a_file_is_lost_with_the_name_of_a_renamed_folder_above_it() {
+    let below = |path: &str| Name { folder: id(6), path: path.into() };
+    let mut disk = ext4();
+    // The program has made neither folder, and renames the upper one.
+    let found = Act::Found { file: id(9), name: Some(below("/1/e/f/a")), size_bytes: 10 };
+    see(&mut disk, found);
+    let [from, to] = ["/1/e", "/1/g"].map(|path| Name { folder: id(1), path: path.into() });
+    see(&mut disk, Act::Rename { file: id(5), from, to, replaced: None });
+    see(&mut disk, write(9, 0..10, CACHED));
+    see(&mut disk, flush(9));
+    assert_eq!(disk.path(id(9)), Path::new("/1/g/f/a"));
+    assert_eq!(levels(&disk, 9), (Survives::ProcessCrash, Survives::ProcessCrash));
+    see(&mut disk, flush(1));
+    assert_eq!(levels(&disk, 9), (Survives::PowerLoss, Survives::PowerLoss));
+}
+
+#[test]
+fn a_durable_write_makes_the_size_durable_too() {
+    let mut disk = ext4();
+    let found = Act::Found { file: id(9), name: Some(name(1, 1)), size_bytes: 100 };
+    see(&mut disk, found);
+    see(&mut disk, Act::Resize { file: id(9), from_bytes: 100, to_bytes: 50 });
+    assert_eq!(levels(&disk, 9).0, Survives::ProcessCrash);
+    assert!(disk.file(id(9)).unwrap().content.is_cut());
+    see(&mut disk, write(9, 0..10, DURABLE));
+    assert_eq!(levels(&disk, 9).0, Survives::PowerLoss);
+    assert!(!disk.file(id(9)).unwrap().content.is_cut());
+}
+
+#[test]
+fn folders_that_threads_move_into_each_other_have_a_path_and_a_level() {
+    let mut disk = ext4();
+    for (folder, other) in [(5, 6), (6, 5)] {
+        let name = Name { folder: id(other), path: format!("/{folder}").into() };
+        see(&mut disk, Act::MadeFolder { file: id(folder), name });
+        see(&mut disk, flush(other));
+    }
+    see(&mut disk, made(9, Name { folder: id(5), path: "/a".into() }));
+    assert!(disk.path(id(9)).ends_with("5/a"));
+    assert_eq!(levels(&disk, 9).0, Survives::ProcessCrash);
+}
+
+/// A file system by POSIX: names and data are lost unless flushed.
+#[derive(Clone, Debug, Default)]
+struct Fs {
+    /// Each file's bytes: current, and after a crash.
+    bytes: BTreeMap<u64, [BTreeMap<u64, u64>; 2]>,
+    /// Each name's file: current, and after a crash.
+    names: [BTreeMap<(u64, u64), u64>; 2],
+    /// Names changed since their folder was flushed; a crash keeps any of the changes.
+    changed: BTreeSet<(u64, u64)>,
+    files: u64,
+    stamp: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Make(u64, u64),
+    Write(u64, u64, bool),
+    Flush(u64),
+    FlushFolder(u64),
+    Rename(u64, u64, u64),
+    Unlink(u64, u64),
+    FlushAll,
+}
+
+impl Fs {
+    fn file(&self, number: u64) -> Option<u64> {
+        let named: Vec<u64> = self.names[0].values().copied().collect();
+        (!named.is_empty()).then(|| named[number as usize % named.len()])
+    }
+
+    /// Performs a step, and returns it as a call.
+    fn step(&mut self, step: &Step) -> Option<Act> {
+        Some(match *step {
+            Step::Make(folder, at) if !self.names[0].contains_key(&(folder, at)) => {
+                self.files += 1;
+                let file = FOLDERS + self.files;
+                self.changed.insert((folder, at));
+                self.names[0].insert((folder, at), file);
+                self.bytes.insert(file, Default::default());
+                made(file, name(folder, at))
+            }
+            Step::Make(..) => return None,
+            Step::Write(number, at, is_durable) => {
+                let file = self.file(number)?;
+                self.stamp += 1;
+                let [seen, kept] = self.bytes.get_mut(&file)?;
+                seen.insert(at, self.stamp);
+                if is_durable {
+                    kept.insert(at, self.stamp);
+                }
+                write(file, at..at + 1, How { is_direct: false, is_durable })
+            }
+            Step::Flush(number) => {
+                let file = self.file(number)?;
+                let [seen, kept] = self.bytes.get_mut(&file)?;
+                kept.clone_from(seen);
+                flush(file)
+            }
+            Step::FlushFolder(folder) => {
+                let [seen, kept] = &mut self.names;
+                kept.retain(|(of, _), _| *of != folder);
+                kept.extend(seen.iter().filter(|((of, _), _)| *of == folder));
+                self.changed.retain(|(of, _)| *of != folder);
+                flush(folder)
+            }
+            Step::Rename(folder, from, to) => {
+                let file = self.names[0].remove(&(folder, from))?;
+                self.changed.extend([(folder, from), (folder, to)]);
+                let replaced = self.names[0].insert((folder, to), file).map(id);
+                let [from, to] = [from, to].map(|at| name(folder, at));
+                Act::Rename { file: id(file), from, to, replaced }
+            }
+            Step::Unlink(folder, at) => {
+                let file = self.names[0].remove(&(folder, at))?;
+                self.changed.insert((folder, at));
+                Act::Unlink { file: id(file), name: name(folder, at) }
+            }
+            Step::FlushAll => {
+                self.names[1] = self.names[0].clone();
+                self.changed.clear();
+                for [seen, kept] in self.bytes.values_mut() {
+                    kept.clone_from(seen);
+                }
+                Act::FlushAll { device: None }
+            }
+        })
+    }
+
+    /// Returns whether a file is complete after the worst crash.
+    fn survives(&self, at: (u64, u64), file: u64) -> bool {
+        let [seen, kept] = &self.bytes[&file];
+        let has_name = self.names[1].get(&at) == Some(&file) && !self.changed.contains(&at);
+        has_name && seen == kept
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (folder, at) = (1..=FOLDERS, 0..NAMES);
+    prop_oneof![
+        (folder.clone(), at.clone()).prop_map(|(folder, at)| Step::Make(folder, at)),
+        (0..9_u64, 0..4_u64, any::<bool>()).prop_map(|(file, at, is)| Step::Write(file, at, is)),
+        (0..9_u64).prop_map(Step::Flush),
+        folder.clone().prop_map(Step::FlushFolder),
+        (folder.clone(), at.clone(), at.clone())
+            .prop_filter("another name", |(_, from, to)| from != to)
+            .prop_map(|(folder, from, to)| Step::Rename(folder, from, to)),
+        (folder, at).prop_map(|(folder, at)| Step::Unlink(folder, at)),
+        Just(Step::FlushAll),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn power_loss_is_said_of_exactly_what_the_worst_crash_leaves(
+        steps in prop::collection::vec(step(), 1..60)
+    ) {
+        let (mut fs, mut disk) = (Fs::default(), ext4());
+        for step in &steps {
+            if let Some(act) = fs.step(step) {
+                see(&mut disk, act);
+            }
+            for (at, file) in &fs.names[0] {
+                let is_safe = disk.survives(id(*file), Promise::Posix) == Survives::PowerLoss;
+                prop_assert_eq!(is_safe, fs.survives(*at, *file), "{:?} after {:?}", at, step);
+                // Guarantees beyond POSIX never make a file less safe.
+                let seen = disk.survives(id(*file), Promise::Seen);
+                prop_assert!(seen >= disk.survives(id(*file), Promise::Posix));
+                let is_listed = disk.unsafe_files().any(|listed| listed == id(*file));
+                prop_assert_eq!(is_listed, seen < Survives::PowerLoss);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flushed_file_keeps_its_new_folders_as_seen_and_not_by_posix() {
+    let mut disk = ext4();
+    see(&mut disk, Act::MadeFolder { file: id(5), name: name(1, 1) });
+    see(&mut disk, made(9, Name { folder: id(5), path: PathBuf::from("/1/1/file") }));
+    see(&mut disk, write(9, 0..10, CACHED));
+    assert_eq!(disk.unsafe_files().count(), 2);
+    see(&mut disk, flush(9));
+    assert_eq!(disk.unsafe_files().count(), 0);
+    assert_eq!(levels(&disk, 9), (Survives::PowerLoss, Survives::ProcessCrash));
+    see(&mut disk, flush(5));
+    assert_eq!(levels(&disk, 9).1, Survives::ProcessCrash);
+    see(&mut disk, flush(1));
+    assert_eq!(levels(&disk, 9).1, Survives::PowerLoss);
+}
+
+#[test]
+fn bytes_that_a_range_before_them_moves_stay_dirty() {
+    let mut disk = ext4();
+    let found = Act::Found { file: id(9), name: Some(name(1, 1)), size_bytes: 100 };
+    see(&mut disk, found);
+    see(&mut disk, write(9, 50..60, CACHED));
+    let shift =
+        |from_bytes, to_bytes| Act::Shift { file: id(9), at_byte: 10, from_bytes, to_bytes };
+    let dirty = |disk: &Disk, byte: u64| {
+        disk.file(id(9)).unwrap().content.is_dirty_in(&(byte..byte + 10))
+            && disk.file(id(9)).unwrap().content.dirty_bytes() == 10
+    };
+    see(&mut disk, shift(100, 80));
+    assert!(dirty(&disk, 30) && disk.file(id(9)).unwrap().content.is_cut());
+    see(&mut disk, shift(80, 100));
+    assert!(dirty(&disk, 50));
+    // One that is cut through.
+    see(&mut disk, Act::Shift { file: id(9), at_byte: 40, from_bytes: 100, to_bytes: 85 });
+    assert_eq!(disk.file(id(9)).unwrap().content.dirty_bytes(), 5);
+    assert!(disk.file(id(9)).unwrap().content.is_dirty_in(&(40..45)));
+    see(&mut disk, flush(9));
+    assert_eq!(levels(&disk, 9).0, Survives::PowerLoss);
+}
+
+#[test]
+fn removed_files_are_forgotten_where_there_are_many_and_stay_removed() {
+    const FILES: u64 = 10 * REMOVED_MIN as u64;
+    let mut disk = ext4();
+    let gone = 100;
+    let of = |file: u64| name(1, file);
+    let mut forgotten = Vec::new();
+    for file in gone..gone + FILES {
+        see(&mut disk, made(file, of(file)));
+        see(&mut disk, write(file, 0..10, CACHED));
+        see(&mut disk, Act::Unlink { file: id(file), name: of(file) });
+        // One comes back under its inode.
+        if file == gone + 1 {
+            see(&mut disk, made(file, of(file)));
+            see(&mut disk, write(file, 0..10, CACHED));
+        }
+        forgotten.extend(disk.forget());
+    }
+    assert!(disk.files().count() <= 2 * REMOVED_MIN + 2, "{}", disk.files().count());
+    assert!(forgotten.contains(&id(gone)) && !forgotten.contains(&id(gone + 1)));
+    assert_eq!(disk.unsafe_files().collect::<Vec<_>>(), [id(gone + 1)]);
+    // A forgotten one that is still open.
+    see(&mut disk, write(gone, 10..20, CACHED));
+    assert!(disk.file(id(gone)).unwrap().is_removed);
+    assert_eq!(disk.unsafe_files().count(), 1);
+}

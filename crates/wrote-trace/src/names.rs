@@ -1,0 +1,198 @@
+//! Models which changes of names a crash would leave.
+//!
+//! A name has a durable file, and the changes since. A crash keeps the changes that were made up to
+//! some call, and those that a flush covers.
+
+use crate::call::Point;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+/// Identifies a file, folder or link; inodes are reused.
+pub type Id = u32;
+
+/// An entry of a folder.
+pub type Place = (Id, OsString);
+
+/// The changes that are known at least.
+const CHANGES_MIN: usize = 1 << 14;
+
+/// The names in all folders.
+#[derive(Debug, Default)]
+pub struct Names {
+    entries: BTreeMap<Place, Entry>,
+    /// The changes that a crash may undo, by the number of their call.
+    changes: BTreeMap<u64, Change>,
+    /// The number of changes from which superseded ones are forgotten.
+    changes_max: usize,
+}
+
+/// What a name refers to.
+#[derive(Debug, Default)]
+struct Entry {
+    durable: Option<Id>,
+    /// Its changes that a crash may undo, by the number of their call.
+    open: Vec<(u64, Option<Id>)>,
+}
+
+impl Entry {
+    fn now(&self) -> Option<Id> {
+        self.at(u64::MAX)
+    }
+
+    fn at(&self, until: u64) -> Option<Id> {
+        let kept = self.open.iter().rfind(|(at, _)| *at <= until);
+        kept.map_or(self.durable, |(_, file)| *file)
+    }
+}
+
+/// A change of names that a crash keeps or undoes as a whole.
+#[derive(Debug)]
+struct Change {
+    names: Vec<Place>,
+    /// The folders of which one's flush keeps it.
+    folders: [Id; 2],
+    /// Where and when it removed a name, if it does only that.
+    removal: Option<Point>,
+}
+
+impl Names {
+    /// Returns the file that has a name.
+    pub fn now(&self, place: &Place) -> Option<Id> {
+        self.entries.get(place).and_then(Entry::now)
+    }
+
+    /// Returns whether a name is or was known.
+    pub fn knows(&self, place: &Place) -> bool {
+        self.entries.contains_key(place)
+    }
+
+    /// Returns whether a crash can't change what a name refers to.
+    pub fn is_durable(&self, place: &Place) -> bool {
+        self.entries.get(place).is_none_or(|entry| entry.open.is_empty())
+    }
+
+    /// Adds a name that was there before.
+    pub fn find(&mut self, place: Place, file: Id) {
+        self.entries.entry(place).or_default().durable = Some(file);
+    }
+
+    /// Returns whether a crash may undo the change of a call.
+    pub fn is_open(&self, at: u64) -> bool {
+        self.changes.contains_key(&at)
+    }
+
+    /// Returns the calls whose changes a crash may undo.
+    pub fn open_calls(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.changes.keys().copied()
+    }
+
+    /// Returns the files that have a name which a crash may undo.
+    pub fn open_files(&self) -> impl Iterator<Item = Id> {
+        let names = self.changes.values().flat_map(|change| &change.names);
+        names.filter_map(|place| self.now(place))
+    }
+
+    /// Returns the durable names that were removed and may come back, with when that was.
+    pub fn removals(&self) -> impl Iterator<Item = (&Place, Point)> {
+        self.changes.values().filter_map(|change| {
+            let (place, removal) = (change.names.first()?, change.removal?);
+            let entry = self.entries.get(place)?;
+            (entry.durable.is_some() && entry.now().is_none()).then_some((place, removal))
+        })
+    }
+
+    /// Returns the entries of a folder after a crash that keeps the changes up to a call.
+    pub fn entries(&self, folder: Id, until: u64) -> impl Iterator<Item = (&OsStr, Id)> {
+        let below = self.entries.range((folder, OsString::new())..);
+        let below = below.take_while(move |((of, _), _)| *of == folder);
+        below.filter_map(move |((_, name), entry)| Some((name.as_os_str(), entry.at(until)?)))
+    }
+
+    /// Changes what names refer to, by the call with this number.
+    pub fn change(&mut self, at: u64, names: &[(Place, Option<Id>)], removal: Option<Point>) {
+        for (place, file) in names {
+            self.entries.entry(place.clone()).or_default().open.push((at, *file));
+        }
+        // A folder that only loses a name to another one does not keep the change.
+        let meant = names.iter().filter(|(_, file)| names.len() == 1 || file.is_some());
+        let mut folders = meant.map(|((folder, _), _)| *folder);
+        let Some(first) = folders.next() else { return };
+        let folders = [first, folders.next().unwrap_or(first)];
+        let names = names.iter().map(|(place, _)| place.clone()).collect();
+        self.changes.insert(at, Change { names, folders, removal });
+    }
+
+    /// Handles a flush of a folder: what was done to this name in it is durable.
+    pub fn flush(&mut self, place: &Place) {
+        let Some(entry) = self.entries.get(place) else { return };
+        // Of a change that others have superseded in part, this name is left.
+        let is_kept =
+            |change: &Change| change.folders.contains(&place.0) || change.names.len() == 1;
+        let calls = entry.open.iter().map(|(at, _)| *at);
+        let kept = calls.filter(|at| self.changes.get(at).is_some_and(is_kept));
+        let kept: Vec<u64> = kept.collect();
+        self.keep_all(kept);
+    }
+
+    /// Handles a flush of all folders of a file system.
+    pub fn flush_all(&mut self, is_meant: impl Fn(Id) -> bool) {
+        let kept = self.changes.iter().filter(|(_, change)| is_meant(change.folders[0]));
+        let kept: Vec<u64> = kept.map(|(at, _)| *at).collect();
+        self.keep_all(kept);
+    }
+
+    fn keep_all(&mut self, calls: Vec<u64>) {
+        for at in calls {
+            self.keep(at);
+        }
+    }
+
+    /// Makes a change durable. What earlier ones did to its names does not matter any more. Returns
+    /// its folder; `None` if it was durable.
+    pub fn keep(&mut self, at: u64) -> Option<Id> {
+        let change = self.changes.remove(&at)?;
+        for place in change.names {
+            let Some(entry) = self.entries.get_mut(&place) else { continue };
+            let Some(index) = entry.open.iter().position(|(of, _)| *of == at) else { continue };
+            entry.durable = entry.open[index].1;
+            for (earlier, _) in entry.open.drain(..=index) {
+                if let Some(change) = self.changes.get_mut(&earlier) {
+                    change.names.retain(|of| *of != place);
+                    if change.names.is_empty() {
+                        self.changes.remove(&earlier);
+                    }
+                }
+            }
+            if entry.durable.is_none() && entry.open.is_empty() {
+                self.entries.remove(&place);
+            }
+        }
+        Some(change.folders[0])
+    }
+
+    /// Forgets changes that later ones have superseded, and removed names, where there are many.
+    /// Returns whether it did. States made after that lack moments; what is said about names that
+    /// are there stays true.
+    pub fn forget(&mut self) -> bool {
+        if self.changes.len() < self.changes_max.max(CHANGES_MIN) {
+            return false;
+        }
+        let mut room = CHANGES_MIN / 2;
+        self.entries.retain(|_, entry| {
+            entry.open.drain(..entry.open.len().saturating_sub(1));
+            let is_there = entry.now().is_some();
+            // Of names that may come back, as many as a report has use for.
+            let may_return = !is_there && entry.durable.is_some() && room > 0;
+            room -= usize::from(may_return);
+            is_there || may_return
+        });
+        let Names { entries, changes, .. } = self;
+        changes.retain(|at, change| {
+            let is_open = |entry: &Entry| entry.open.iter().any(|(of, _)| of == at);
+            change.names.retain(|place| entries.get(place).is_some_and(is_open));
+            !change.names.is_empty()
+        });
+        self.changes_max = 2 * self.changes.len();
+        true
+    }
+}

@@ -1,0 +1,117 @@
+//! The content of a folder, as data: made in a folder, compared with another.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+/// The content of a folder by path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tree(pub BTreeMap<PathBuf, (Entry, Option<u32>)>);
+
+/// An entry of a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A folder.
+    Folder,
+    /// A symbolic link and its target.
+    Link(PathBuf),
+    /// A file's content.
+    File(Vec<u8>),
+}
+
+impl Tree {
+    /// Returns a file's content.
+    pub fn file(&self, path: &Path) -> Option<&[u8]> {
+        match self.0.get(path) {
+            Some((Entry::File(bytes), _)) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Creates this content in an empty folder.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's.
+    pub fn make(&self, folder: &Path) -> io::Result<()> {
+        for (path, (entry, mode)) in &self.0 {
+            let path = folder.join(path);
+            match entry {
+                Entry::Folder => fs::create_dir(&path)?,
+                Entry::Link(to) => std::os::unix::fs::symlink(to, &path)?,
+                Entry::File(bytes) => fs::write(&path, bytes)?,
+            }
+            if let (Some(mode), Entry::File(_)) = (mode, entry) {
+                fs::set_permissions(&path, Permissions::from_mode(*mode))?;
+            }
+        }
+        // Modes are set last, inner entries first, because they may prevent creating entries.
+        for (path, (entry, mode)) in self.0.iter().rev() {
+            if let (Some(mode), Entry::Folder) = (mode, entry) {
+                fs::set_permissions(folder.join(path), Permissions::from_mode(*mode))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a hash of the content.
+    pub fn signature(&self) -> u64 {
+        let mut hash = Xxh3Default::new();
+        for (path, (entry, _)) in &self.0 {
+            hash.update(path.as_os_str().as_encoded_bytes());
+            match entry {
+                Entry::Folder => hash.update(&[0]),
+                Entry::Link(to) => hash.update(to.as_os_str().as_encoded_bytes()),
+                Entry::File(bytes) => hash.update(&xxh3_64(bytes).to_le_bytes()),
+            }
+        }
+        hash.digest()
+    }
+
+    /// Describes the files that differ from `whole`.
+    pub fn losses(&self, whole: &Tree) -> Vec<String> {
+        let paths: HashSet<&PathBuf> = self.0.keys().chain(whole.0.keys()).collect();
+        let mut losses: Vec<String> = paths
+            .into_iter()
+            .filter(|path| self.0.get(*path).map(|of| &of.0) != whole.0.get(*path).map(|of| &of.0))
+            .map(|path| format!("{} {}", path.display(), self.loss(whole, path)))
+            .collect();
+        losses.sort();
+        losses
+    }
+
+    fn loss(&self, whole: &Tree, path: &Path) -> &'static str {
+        match (self.file(path), whole.file(path)) {
+            _ if !self.0.contains_key(path) => "is missing",
+            _ if !whole.0.contains_key(path) => "is still there",
+            (Some([]), _) => "is empty",
+            (Some(bytes), Some(_)) if bytes.iter().all(|byte| *byte == 0) => "has zeros",
+            (Some(bytes), Some(all)) if all.starts_with(bytes) => "is cut short",
+            _ => "differs",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_made_in_a_folder() {
+        let place = tempfile::tempdir().unwrap();
+        let tree = Tree(BTreeMap::from([
+            ("in".into(), (Entry::Folder, Some(0o500))),
+            ("in/file".into(), (Entry::File(b"x".into()), Some(0o640))),
+            ("link".into(), (Entry::Link("in/file".into()), None)),
+        ]));
+        tree.make(place.path()).unwrap();
+        assert_eq!(fs::read(place.path().join("link")).unwrap(), b"x");
+        let mode =
+            |path| fs::metadata(place.path().join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("in"), mode("in/file")), (0o500, 0o640));
+        fs::set_permissions(place.path().join("in"), Permissions::from_mode(0o700)).unwrap();
+    }
+}
