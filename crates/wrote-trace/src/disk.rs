@@ -169,8 +169,8 @@ impl Disk {
         names.filter_map(at).filter_map(|id| Some(self.nodes.get(&id)?.file))
     }
 
-    /// Returns the durable names that were removed and may come back, with when that was. Names in
-    /// a removed folder come back with the folder alone.
+    /// Returns the durable names of whole files that were removed and may come back, with when that
+    /// was. Names in a removed folder come back with the folder alone.
     pub fn removals(&self) -> impl Iterator<Item = (PathBuf, Point)> {
         let is_in_folder =
             |place: &Place| self.nodes.get(&place.0).is_some_and(|of| !of.is_removed);
@@ -328,8 +328,10 @@ impl Disk {
                 self.change(vec![(name, Some(id))], By::Linked, None);
             }
             Act::Unlink { file, name } => {
-                self.learn(*file, name);
-                self.change(vec![(name, None)], By::Found, Some(call.point()));
+                let id = self.learn(*file, name);
+                // A file in the making is expected to be anything after a crash.
+                let is_whole = !self.node(id).content.is_dirty();
+                self.change(vec![(name, None)], By::Found, is_whole.then(|| call.point()));
             }
             Act::Tell | Act::Read { .. } => {}
         }

@@ -51,7 +51,7 @@ struct Change {
     names: Vec<Place>,
     /// The folders of which one's flush keeps it.
     folders: [Id; 2],
-    /// Where and when it removed a name, if it does only that.
+    /// Where and when it removed the name of a whole file, if it does only that.
     removal: Option<Point>,
 }
 

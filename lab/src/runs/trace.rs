@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_a_miss_only_where_it_was_called_durable() {
+    fn a_loss_is_a_miss_only_where_it_was_called_durable() {
         let lost = Left { ended: 9, lost: 1, ..Left::default() };
         assert!(lost.miss(&verdict("power-loss", &[])).is_some());
         assert!(lost.miss(&verdict("process-crash", &[])).is_none());

@@ -257,7 +257,7 @@ fn files_in_memory_are_not_judged() {
 }
 
 #[test]
-fn what_is_read_before_its_flush_is_told_as_read_from_memory() {
+fn a_read_before_the_flush_is_told_as_read_from_memory() {
     let read = |bytes| Act::Read { file: NEW, bytes };
     let begin = || [made(NEW, "/data/a"), write(NEW, 0..10)];
     let end = || [flush(NEW), flush(FOLDER), read(0..10)];

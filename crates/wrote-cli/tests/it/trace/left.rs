@@ -1,6 +1,6 @@
 //! A traced program ends, takes signals and stops at a terminal as it does on its own.
 
-use super::{document, file, installed, traced};
+use super::{document, file, installed, own, traced};
 use crate::support::{terminal, wrote};
 use fixtures::{Running, finish, folder, names, or_skip};
 use rustix::process::Signal;
@@ -193,8 +193,8 @@ fn a_program_that_is_stopped_at_a_terminal_is_a_job_that_continues() {
         let _ = shown.read_to_end(&mut text);
         String::from_utf8_lossy(&text).into_owned()
     });
-    let wrote = env!("CARGO_BIN_EXE_wrote");
-    writeln!(screen, "{wrote} trace -o report python3 -SE program; : > back").unwrap();
+    let own = own();
+    writeln!(screen, "{own} trace -o report python3 -SE program; : > back").unwrap();
     run.until("the program", || path("ready").exists().then_some(()));
     // Ctrl-Z.
     screen.write_all(b"\x1a").unwrap();

@@ -1,0 +1,124 @@
+//! `wrote trace crash`: the states that a power cut could have left.
+
+use super::{NAMES, is_one_line};
+use crate::support::wrote;
+use fixtures::{Finished, finish, folder};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Records a script in a folder with a file `a`; the record is beside the folder.
+fn recorded(place: &Path, script: &str) -> PathBuf {
+    let folder = place.join("data");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("a"), "old").unwrap();
+    let record = place.join("record");
+    let mut command = wrote(&["trace", "--force", "--record"]);
+    command.arg(&record).args(["--", "sh", "-c", script]).current_dir(&folder);
+    let finished = finish(&mut command);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    record
+}
+
+fn crash(record: &Path, more: &[&str]) -> Finished {
+    finish(wrote(&["trace", "crash"]).arg(record).args(more))
+}
+
+/// A check: `a` has the old or the new content, and the new one once the program has ended.
+const OLD_OR_NEW: &str = "sh -c 'case $(cat \"$0/a\") in new) ;; old) test $WROTE_ANSWERS = 0 ;; \
+    *) echo torn >&2; exit 1 ;; esac'";
+
+#[test]
+fn a_power_cut_is_made_that_shows_a_missing_flush() {
+    let place = folder();
+    let bad = recorded(place.path(), "printf new > t; mv t a");
+    let finished = crash(&bad, &["--check", OLD_OR_NEW]);
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    assert!(finished.stdout.contains("\n  a is empty\n  the check ended with exit code 1: torn\n"));
+    assert!(finished.stderr.starts_with("wrote: the check fails in "), "{finished:?}");
+    // Its number makes it again.
+    let line = finished.stdout.lines().next().unwrap();
+    let number = line.strip_prefix("state ").and_then(|line| line.split_once(',')).unwrap().0;
+    let keep = place.path().join("kept");
+    let kept = crash(&bad, &["--state", number, "--keep", keep.to_str().unwrap()]);
+    assert_eq!(kept.code(), Some(0), "{kept:?}");
+    assert_eq!(kept.stdout.lines().next(), Some(line));
+    assert_eq!(fs::read(keep.join("a")).unwrap(), b"", "{kept:?}");
+    let again = crash(&bad, &["--state", number, "--keep", keep.to_str().unwrap()]);
+    is_one_line(&again, 2, "exists already");
+}
+
+#[test]
+fn a_replacement_done_right_passes_in_every_state_and_one_without_the_folder_at_its_end_fails() {
+    let place = folder();
+    let good = recorded(place.path(), "printf new > t; sync t; mv t a; sync .");
+    let finished = crash(&good, &["--check", OLD_OR_NEW]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert!(finished.stdout.starts_with("The check passes in all of "), "{finished:?}");
+    let late = recorded(place.path(), "printf new > t; sync t; mv t a");
+    let finished = crash(&late, &["--check", OLD_OR_NEW]);
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    assert!(finished.stdout.contains("after its end: names as flushed"), "{finished:?}");
+}
+
+#[test]
+fn a_check_that_hangs_or_is_not_there_is_told_and_leaves_nothing() {
+    let place = folder();
+    let record = recorded(place.path(), "printf new > t; mv t a");
+    let temporary = place.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let run = |check: &str, more: &[&str]| {
+        let mut command = wrote(&["trace", "crash"]);
+        command.arg(&record).args(["--check", check]).args(more).env("TMPDIR", &temporary);
+        finish(&mut command)
+    };
+    let hangs = run("sh -c 'sleep 1000'", &["--timeout", "0.2s", "--moments", "1"]);
+    assert_eq!(hangs.code(), Some(1), "{hangs:?}");
+    assert!(hangs.stdout.contains("the check did not end within 200 ms"), "{hangs:?}");
+    is_one_line(&run("/no/such/check", &[]), 1, "/no/such/check");
+    is_one_line(&run("'", &[]), 2, "--check");
+    is_one_line(&run("true", &["--state", "100000"]), 2, "--state 100000: there are ");
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+#[test]
+fn a_record_past_its_bound_a_cut_one_and_a_foreign_file_are_one_line() {
+    let place = folder();
+    let record = place.path().join("record");
+    let mut command = wrote(&["trace", "--record-max", "10kB", "--record"]);
+    command.arg(&record).args(["sh", "-c", "head -c 20000 /dev/zero > b; exit 3"]);
+    let finished = finish(command.current_dir(place.path()));
+    // The program runs to its end, with its exit code.
+    assert_eq!(finished.code(), Some(3), "{finished:?}");
+    let last = finished.stderr.lines().last().unwrap();
+    assert!(last.contains("are more than 10.0 kB; record less"), "{finished:?}");
+    assert!(!record.exists());
+    let one_line = |file, says| is_one_line(&crash(file, &["--check", "true"]), 1, says);
+    let whole = fs::read(recorded(place.path(), "printf new > t; mv t a")).unwrap();
+    fs::write(&record, &whole[..whole.len() - 1]).unwrap();
+    one_line(&record, "record: the record is cut");
+    fs::write(&record, "{}").unwrap();
+    one_line(&record, "record: not a record");
+    one_line(Path::new("/no/such/record"), "/no/such/record: No such file");
+}
+
+#[test]
+fn a_link_that_is_switched_by_a_rename_leaves_either_link_and_no_file() {
+    let place = folder();
+    let record = recorded(place.path(), "ln -s b l; sync .; ln -s a t; mv -T t l");
+    let check = "sh -c 'test ! -e \"$0/l\" -a ! -L \"$0/l\" || readlink \"$0/l\"'";
+    let finished = crash(&record, &["--check", check]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+}
+
+#[test]
+fn a_name_that_is_called_durable_is_in_each_state_after_the_end_and_another_in_some_not() {
+    // The scripts of `names_of_a_file_survive_each_for_itself`.
+    for (script, name, is_durable) in NAMES {
+        let place = folder();
+        let record = recorded(place.path(), script);
+        let check = format!("sh -c 'test $WROTE_ANSWERS = 0 || test -s \"$0/{name}\"'");
+        let finished = crash(&record, &["--check", &check]);
+        let code = if is_durable { 0 } else { 1 };
+        assert_eq!(finished.code(), Some(code), "{script}: {name}: {finished:?}");
+    }
+}

@@ -1,0 +1,328 @@
+//! `wrote trace` on programs that exist: its verdicts are those of their documents.
+
+use super::{CACHED, SAFE, file, ids, installed, traced};
+use fixtures::{folder, or_skip};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use wrote_result::document::Survives;
+use wrote_result::trace::{File, Trace};
+
+/// The end of a SQLite commit, by its journal and its pragma `synchronous`.
+fn committed(pragmas: &str) -> Trace {
+    let place = folder();
+    let database = place.path().join("db");
+    let made = Command::new("sqlite3").arg(&database).arg("create table t(x)").status();
+    assert!(made.unwrap().success());
+    let script = format!("sqlite3 db '{pragmas} insert into t values(1);'");
+    traced(place.path(), &script, &[]).0
+}
+
+#[test]
+fn sqlite_keeps_what_its_documents_promise() {
+    or_skip!(installed("sqlite3"));
+    // <https://sqlite.org/pragma.html#pragma_synchronous>: FULL is durable but for the removal of
+    // the journal, which EXTRA flushes; OFF passes data to the kernel without a flush. A journal
+    // that is cut is flushed after that by FULL and EXTRA.
+    let cut = "pragma journal_mode=truncate;";
+    let of_pragmas: [(&str, &str, Survives, Ids); 5] = [
+        ("", "full", SAFE, &["unlink-not-flushed"]),
+        ("", "extra", SAFE, &[]),
+        (cut, "full", SAFE, &[]),
+        (cut, "normal", SAFE, &["cut-not-flushed"]),
+        ("", "off", CACHED, NEVER),
+    ];
+    for (journal, synchronous, survives, findings) in of_pragmas {
+        let trace = committed(&format!("{journal} pragma synchronous={synchronous};"));
+        assert_eq!(file(&trace, "db").survives, survives, "{synchronous}: {trace:?}");
+        assert_eq!(ids(&trace), findings, "{synchronous}: {trace:?}");
+    }
+}
+
+/// The end of a Redis server that was killed after acknowledging one command.
+fn acknowledged_by_redis(appendfsync: &str) -> Trace {
+    let place = folder();
+    let script = format!(
+        "redis-server --dir . --port 0 --unixsocket s --save '' --appendonly yes \
+         --appendfsync {appendfsync} >/dev/null & \
+         until redis-cli -s s set a 1 2>/dev/null | grep -q OK; do sleep 0.05; done; kill -9 $!"
+    );
+    traced(place.path(), &script, &[]).0
+}
+
+#[test]
+fn redis_keeps_what_its_documents_promise() {
+    or_skip!(installed("redis-server").and(installed("redis-cli")));
+    // <https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/>: `always` is
+    // durable at each answer, `no` leaves it to the kernel. `everysec` depends on the moment.
+    let log = |trace: &Trace| {
+        let is_log = |file: &&File| file.path.ends_with("incr.aof") || file.path.ends_with("y.aof");
+        let log = trace.files.iter().find(is_log);
+        log.unwrap_or_else(|| panic!("no log: {trace:?}")).survives
+    };
+    let always = acknowledged_by_redis("always");
+    assert_eq!(log(&always), Survives::PowerLoss, "{always:?}");
+    assert!(!ids(&always).contains(&"never-flushed"), "{always:?}");
+    let no = acknowledged_by_redis("no");
+    assert_eq!(log(&no), Survives::ProcessCrash, "{no:?}");
+    assert!(ids(&no).contains(&"never-flushed"), "{no:?}");
+}
+
+/// A program that saves a file, in the place of an old one where the file is `a`.
+struct Save {
+    needs: &'static [&'static str],
+    /// Makes the program and its files, untraced.
+    prepare: &'static str,
+    script: &'static str,
+    /// The end of the file's path.
+    file: &'static str,
+    survives: Survives,
+    findings: &'static [&'static str],
+}
+
+impl Save {
+    /// A save that leaves nothing durable.
+    const fn of(needs: &'static [&'static str], script: &'static str, findings: Ids) -> Save {
+        Save { needs, prepare: "", script, file: "/a", survives: CACHED, findings }
+    }
+
+    const fn prepared(self, prepare: &'static str) -> Save {
+        Save { prepare, ..self }
+    }
+
+    const fn to(self, file: &'static str) -> Save {
+        Save { file, ..self }
+    }
+
+    const fn safe(self) -> Save {
+        Save { survives: SAFE, ..self }
+    }
+}
+
+type Ids = &'static [&'static str];
+
+const REWRITTEN: Ids = &["only-copy-overwritten", "never-flushed"];
+const NOTHING_FLUSHED: Ids = &["rename-before-flush"];
+const NO_FOLDER: Ids = &["folder-not-flushed"];
+const NEVER: Ids = &["never-flushed"];
+
+const PACKAGE: &str = "d=var/lib/dpkg; mkdir -p r/$d/updates r/$d/info r/etc p/DEBIAN p/etc; \
+    : > r/$d/status; : > r/$d/available; echo old > r/etc/x; echo new > p/etc/x; \
+    printf 'Package: x\nVersion: 1\nArchitecture: all\nDescription: x\n\
+    Maintainer: a <a@b.c>\n' > p/DEBIAN/control; dpkg-deb -b p x.deb";
+
+const PICKLE: &str = "python3 -SEc 'import pickle; pickle.dump(1, open(\"b\", \"wb\"))'";
+const LOGGING: &str = "python3 -SEc 'import logging; logging.basicConfig(filename=\"b\"); \
+    logging.error(\"new\")'";
+const WRITE_FILE: &str = "node -e 'require(\"fs\").writeFile(\"a\", \"new\", () => {})'";
+const DUMP: &str = "python3 -SEc 'import json; json.dump([1], open(\"a\", \"w\"))'";
+
+/// Debian's programs.
+const INSTALLED: [Save; 9] = [
+    Save::of(&["sed"], "sed -i s/old/new/ a", NOTHING_FLUSHED),
+    // `:help backupcopy`: it overwrites the file beside a copy, which it does not flush.
+    Save::of(&["vim"], "vim -u NONE -es -c s/old/new/ -c wq a", &["only-copy-overwritten"]).safe(),
+    Save::of(&["rsync"], "rsync s a", NOTHING_FLUSHED).prepared("printf newer > s"),
+    Save::of(&["rsync"], "rsync --fsync s a", NO_FOLDER).prepared("printf newer > s"),
+    // <https://nodejs.org/api/fs.html>: it neither flushes nor replaces.
+    Save::of(&["node"], WRITE_FILE, REWRITTEN),
+    Save::of(&["python3"], DUMP, REWRITTEN),
+    Save::of(&["python3"], PICKLE, NEVER).to("/b"),
+    Save::of(&["python3"], LOGGING, NEVER).to("/b"),
+    // It flushes the files of a package, but their folders never.
+    Save::of(
+        &["dpkg", "dpkg-deb"],
+        "dpkg --no-force-unsafe-io --root=\"$PWD/r\" --force-not-root --force-bad-path \
+            --log=/dev/null -i x.deb >/dev/null",
+        NO_FOLDER,
+    )
+    .prepared(PACKAGE)
+    .to("/r/etc/x"),
+];
+
+/// Traces programs and compares the verdicts on them. A program that can't run here is skipped.
+fn judge(saves: &[Save]) {
+    for save in saves {
+        let place = folder();
+        let is_there = save.needs.iter().try_for_each(|program| installed(program));
+        match is_there.and_then(|()| prepare(save, place.path())) {
+            Ok(()) => compare(save, place.path()),
+            Err(because) => fixtures::skip_here!(&because),
+        }
+    }
+}
+
+fn prepare(save: &Save, place: &Path) -> Result<(), String> {
+    fs::write(place.join("a"), "old\n").unwrap();
+    let prepared = Command::new("sh").args(["-ec", save.prepare]).current_dir(place).output();
+    let prepared = prepared.unwrap();
+    let error = String::from_utf8_lossy(&prepared.stderr);
+    let because = || format!("{}: {}", save.script, error.lines().last().unwrap_or_default());
+    prepared.status.success().then_some(()).ok_or_else(because)
+}
+
+fn compare(save: &Save, place: &Path) {
+    let (trace, finished) = traced(place, save.script, &[]);
+    assert_eq!(finished.code(), Some(0), "{}: {finished:?}", save.script);
+    let row = trace.files.iter().find(|row| row.path.ends_with(save.file));
+    let row = row.unwrap_or_else(|| panic!("{}: {trace:?}", save.script));
+    assert_eq!(row.survives, save.survives, "{}: {trace:?}", save.script);
+    assert_eq!(ids(&trace), save.findings, "{}: {trace:?}", save.script);
+}
+
+#[test]
+fn programs_that_save_a_file_are_judged_as_their_sources_have_it() {
+    judge(&INSTALLED);
+}
+
+const JAVA: &str = "
+cat > Save.java <<'END'
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.*;
+import static java.nio.file.StandardOpenOption.*;
+
+class Save {
+    public static void main(String[] steps) throws Exception {
+        Path temporary = Path.of(\"t\");
+        try (FileChannel file = FileChannel.open(temporary, CREATE, WRITE)) {
+            file.write(ByteBuffer.wrap(\"new\".getBytes()));
+            if (steps.length > 0) file.force(true);
+        }
+        Files.move(temporary, Path.of(\"a\"), StandardCopyOption.ATOMIC_MOVE);
+        if (steps.length < 2) return;
+        try (FileChannel folder = FileChannel.open(Path.of(\".\"), READ)) { folder.force(true); }
+    }
+}
+END
+javac Save.java";
+
+const KOTLIN: &str = "
+cat > Save.kt <<'END'
+import java.io.File
+
+fun main(steps: Array<String>) {
+    if (steps.isEmpty()) return File(\"a\").writeText(\"new\")
+    File(\"t\").outputStream().use { it.write(\"new\".toByteArray()); it.fd.sync() }
+    check(File(\"t\").renameTo(File(\"a\")))
+}
+END
+kotlinc Save.kt -include-runtime -d save.jar";
+
+const GO: &str = "
+cat > main.go <<'END'
+package main
+
+import (
+	\"os\"
+
+	\"github.com/google/renameio/v2\"
+)
+
+func main() {
+	save := os.WriteFile
+	if len(os.Args) > 1 {
+		save = func(name string, data []byte, mode os.FileMode) error {
+			return renameio.WriteFile(name, data, mode)
+		}
+	}
+	if err := save(\"a\", []byte(\"new\"), 0o644); err != nil {
+		panic(err)
+	}
+}
+END
+go mod init example/save
+go get github.com/google/renameio/v2@v2.0.2
+go build -o save .";
+
+const NPM: &str = "npm install --silent --no-audit --no-fund write-file-atomic@7";
+
+const ATOMIC: &str = "node -e 'require(\"write-file-atomic\").sync(\"a\", \"new\")'";
+const ATOMIC_UNFLUSHED: &str =
+    "node -e 'require(\"write-file-atomic\").sync(\"a\", \"new\", {fsync: false})'";
+
+/// Programs of languages, made here: by their own libraries, and by packages from their registries.
+const MADE: [Save; 9] = [
+    Save::of(&["java", "javac"], "java Save", NOTHING_FLUSHED).prepared(JAVA),
+    Save::of(&["java", "javac"], "java Save file", NO_FOLDER).prepared(JAVA),
+    Save::of(&["java", "javac"], "java Save file folder", &[]).prepared(JAVA).safe(),
+    Save::of(&["java", "kotlinc"], "java -jar save.jar", REWRITTEN).prepared(KOTLIN),
+    Save::of(&["java", "kotlinc"], "java -jar save.jar file", NO_FOLDER).prepared(KOTLIN),
+    Save::of(&["go"], "./save", REWRITTEN).prepared(GO),
+    // <https://pkg.go.dev/github.com/google/renameio/v2>: it flushes the file, and no folder.
+    Save::of(&["go"], "./save renameio", NO_FOLDER).prepared(GO),
+    // <https://github.com/npm/write-file-atomic>: `fsync` is its default. Issue 64 is the folder.
+    Save::of(&["node", "npm"], ATOMIC, NO_FOLDER).prepared(NPM),
+    Save::of(&["node", "npm"], ATOMIC_UNFLUSHED, NOTHING_FLUSHED).prepared(NPM),
+];
+
+#[test]
+#[ignore = "nightly"]
+fn programs_of_other_languages_are_judged_as_their_documents_have_it() {
+    judge(&MADE);
+}
+
+/// Makes a database of PostgreSQL in `place`, whose server refuses to run as root. Returns the
+/// beginning of commands that run as its user.
+fn database(place: &Path) -> Result<&'static str, String> {
+    ["initdb", "postgres", "psql"].into_iter().try_for_each(installed)?;
+    let is_root = rustix::process::getuid().is_root();
+    let user = if is_root { "runuser -u postgres --" } else { "" };
+    let script = format!(
+        "{} {user} initdb --no-sync -D d >/dev/null",
+        if is_root { "chown postgres . &&" } else { "" }
+    );
+    let made = Command::new("sh").args(["-c", &script]).current_dir(place).output();
+    let is_made = made.is_ok_and(|made| made.status.success());
+    is_made.then_some(user).ok_or_else(|| "initdb can't make a database here".into())
+}
+
+#[test]
+fn postgres_has_a_commit_in_its_log_when_it_answers_unless_it_may_be_lost() {
+    let committed = |synchronous_commit: &str| {
+        let place = folder();
+        let user = database(place.path())?;
+        // <https://www.postgresql.org/docs/15/wal-async-commit.html>
+        let (trace, _) = traced(
+            place.path(),
+            &format!(
+                "{user} postgres -D d -c listen_addresses= -c unix_socket_directories=\"$PWD\" \
+                 -c wal_writer_delay=10s >/dev/null 2>&1 & \
+                 until {user} psql -h \"$PWD\" -qAtc 'create table t (i int)' postgres 2>/dev/null; \
+                 do sleep 0.1; done; \
+                 {user} psql -h \"$PWD\" -qAtc 'set synchronous_commit = {synchronous_commit}; \
+                 insert into t values (1)' postgres; kill -9 $(head -1 d/postmaster.pid)"
+            ),
+            &["--under", "d/pg_wal"],
+        );
+        Ok::<_, String>(trace)
+    };
+    let durable = or_skip!(committed("on"));
+    let [log] = &durable.files[..] else { panic!("{durable:?}") };
+    assert_eq!((log.survives, log.flushes), (Survives::PowerLoss, log.writes), "{durable:?}");
+    let later = or_skip!(committed("off"));
+    assert!(later.files.iter().map(|log| log.flushes).sum::<u64>() < log.flushes, "{later:?}");
+}
+
+#[test]
+fn git_flushes_the_objects_that_core_fsync_names_and_no_folder() {
+    or_skip!(installed("git"));
+    // `core.fsync` of git-config(1): which components are hardened; folders are not among them.
+    let commit = |components: &str| {
+        let place = folder();
+        let git = "git -c user.name=a -c user.email=a@b -c gc.auto=0 -c core.fsync";
+        let script = format!("git init -q .; {git}={components} commit -q --allow-empty -m new");
+        traced(place.path(), &script, &[]).0
+    };
+    let objects = |trace: &Trace| {
+        let of_objects = trace.files.iter().filter(|file| file.path.contains("/objects/"));
+        of_objects.map(|file| file.flushes).collect::<Vec<_>>()
+    };
+    let none = commit("none");
+    assert!(objects(&none).iter().all(|flushes| *flushes == 0), "{none:?}");
+    assert_eq!(file(&none, "index").flushes, 0, "{none:?}");
+    let all = commit("all");
+    assert!(!objects(&all).is_empty() && objects(&all).iter().all(|flushes| *flushes > 0));
+    assert_eq!(file(&all, "index").survives, Survives::ProcessCrash, "{all:?}");
+    assert!(ids(&all).contains(&"folder-not-flushed"), "{all:?}");
+}
