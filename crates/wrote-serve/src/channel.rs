@@ -1,8 +1,6 @@
 //! A channel: one log of the server, monitored, and reopened after a failure.
 
 use crate::config::LogConfig;
-use crate::cursors::Cursors;
-use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::shipping::Shipping;
 use crate::turns::Turns;
@@ -21,16 +19,11 @@ const WATCH_PAUSE: Duration = Duration::from_secs(1);
 /// How a channel opens its log.
 pub(crate) type Opener = Arc<dyn Fn(&LogConfig) -> Result<Log, wrote::Error> + Send + Sync>;
 
-/// An open log, and the idempotency keys of its messages.
-pub(crate) type Opened = (Log, Option<Arc<Keys>>);
-
 /// One log of the server.
 pub(crate) struct Channel {
     pub config: LogConfig,
-    /// Whether its records may carry keys.
-    pub has_keys: bool,
     opener: Opener,
-    log: Mutex<Option<Opened>>,
+    log: Mutex<Option<Log>>,
     /// Held while the log is reopened. That reads from the disk, so `log` must not be held for as
     /// long.
     opening: Mutex<()>,
@@ -45,8 +38,6 @@ pub(crate) struct Channel {
     good_looks: watch::Sender<u64>,
     is_closed: AtomicBool,
     pub shipping: Shipping,
-    /// The positions of named reader groups.
-    pub cursors: Cursors,
     /// Turns of senders while the log has no room.
     pub turns: Turns,
 }
@@ -59,14 +50,10 @@ impl Channel {
         free_bytes_min: u64,
     ) -> Result<Channel, wrote::Error> {
         let log = opener(&config)?;
-        let keys = config.keys(&log);
-        let cursors = Cursors::open(&config.folder, log.stats().next_sequence)?;
         let channel = Channel {
             config,
-            cursors,
-            has_keys: keys.is_some(),
             opener,
-            log: Mutex::new(Some((log, keys))),
+            log: Mutex::new(Some(log)),
             opening: Mutex::default(),
             generation: AtomicU64::new(0),
             takes_messages: AtomicBool::new(true),
@@ -83,11 +70,6 @@ impl Channel {
 
     /// Returns the log; `None` after a failure until it is reopened.
     pub(crate) fn log(&self) -> Option<Log> {
-        self.lock().as_ref().map(|(log, _)| log.clone())
-    }
-
-    /// Like [`Channel::log`], with the log's keys.
-    pub(crate) fn opened(&self) -> Option<Opened> {
         self.lock().clone()
     }
 
@@ -177,9 +159,7 @@ impl Channel {
         }
         match (self.opener)(&self.config) {
             Ok(opened) => {
-                let keys = self.config.keys(&opened);
-                self.cursors.cut(opened.stats().next_sequence);
-                *self.lock() = Some((opened, keys));
+                *self.lock() = Some(opened);
                 self.generation.fetch_add(1, Ordering::Release);
                 None
             }
@@ -208,10 +188,10 @@ impl Channel {
         self.is_closed.store(true, Ordering::SeqCst);
         let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let log = self.lock().take();
-        log.map_or(Ok(()), |(log, _)| log.close())
+        log.map_or(Ok(()), |log| log.close())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Opened>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Log>> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,6 @@ use crate::access::AccessConfig;
 use crate::doors::{Door, Frame, Oversize};
 use crate::error::Error;
 use crate::intake::Level;
-use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::settings;
 use crate::shipping;
@@ -18,7 +17,6 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 use wrote::{Log, LogOptions, SyncPolicy};
 
@@ -27,11 +25,6 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Bytes that a buffer needs in addition to a message.
 const HEADER_BYTES_MAX: usize = 200;
-/// The space that a message's key takes in its record. If the buffer size is set explicitly, the
-/// key of the longest message may not fit and is refused.
-const KEY_BYTES_MAX: usize = 600;
-/// The default number of keys remembered per producer.
-const IDEMPOTENT_KEYS: usize = 10_000;
 /// Default buffer sizes are a multiple of this.
 const BUFFER_UNIT_BYTES: usize = 64 << 10;
 const BUFFER_BYTES_MIN: usize = 1 << 20;
@@ -68,9 +61,7 @@ impl Config {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
         let (folder, options) = (folder.to_owned(), options(&listeners));
         let (buffer_bytes, store) = (None, None);
-        let idempotent_keys = IDEMPOTENT_KEYS;
-        let log =
-            LogConfig { name, folder, options, buffer_bytes, store, idempotent_keys, listeners };
+        let log = LogConfig { name, folder, options, buffer_bytes, store, listeners };
         Config::of_logs(vec![log])
     }
 
@@ -125,10 +116,6 @@ pub struct LogConfig {
     /// The URL of the object store for sealed segments. If set, retention removes only segments
     /// that are in the store.
     pub store: Option<String>,
-    /// The number of keys remembered per producer, so that a resent message is not appended twice.
-    /// All producers together have ten times as many. Applies to HTTP and RESP, in logs that are
-    /// not plain lines.
-    pub idempotent_keys: usize,
     /// The listeners.
     pub listeners: Vec<Listen>,
 }
@@ -136,8 +123,7 @@ pub struct LogConfig {
 impl LogConfig {
     pub(crate) fn buffer_bytes(&self, limits: &Limits) -> usize {
         self.buffer_bytes.unwrap_or_else(|| {
-            let beside = HEADER_BYTES_MAX + if self.takes_keys() { KEY_BYTES_MAX } else { 0 };
-            let whole = self.record_bytes_max(limits).saturating_add(beside);
+            let whole = self.record_bytes_max(limits).saturating_add(HEADER_BYTES_MAX);
             let units = whole.div_ceil(BUFFER_UNIT_BYTES);
             let bytes = units.saturating_mul(BUFFER_UNIT_BYTES);
             bytes.clamp(BUFFER_BYTES_MIN, *BUFFER_BYTES.end())
@@ -164,21 +150,6 @@ impl LogConfig {
                 format!("no buffer holds a record of {record} bytes{is_of}: lower message_bytes")
             }
         })
-    }
-
-    fn takes_keys(&self) -> bool {
-        self.idempotent_keys > 0 && self.is_of_requests()
-    }
-
-    /// Returns the keys of a log that was just opened.
-    pub(crate) fn keys(&self, log: &Log) -> Option<Arc<Keys>> {
-        let each_max = self.idempotent_keys;
-        self.is_of_requests().then(|| Keys::of(log, &self.folder, each_max)).flatten()
-    }
-
-    /// Returns whether some listener serves readers, and messages with keys.
-    fn is_of_requests(&self) -> bool {
-        self.listeners.iter().any(|listen| matches!(listen.door, Door::Http | Door::Resp))
     }
 
     fn record_bytes_max(&self, limits: &Limits) -> usize {

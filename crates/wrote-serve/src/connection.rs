@@ -4,10 +4,8 @@
 use crate::acks::{Acks, Wait as Acked};
 use crate::admission::Admission;
 use crate::answers::Answers;
-use crate::channel::Opened;
 use crate::doors::Protocol;
 use crate::intake::{Intake, Later};
-use crate::keys::Keys;
 use crate::limits::{Reason, Refusal};
 use crate::memory::Pool;
 use crate::metrics::{add, sub};
@@ -50,7 +48,6 @@ pub(crate) struct Connection<S, P> {
     admission: Admission,
     port: Port,
     log: Log,
-    keys: Option<Arc<Keys>>,
     /// The channel's generation when the log was taken.
     generation: u64,
     /// Bytes that were read but not taken: an unfinished message, or messages that found no room.
@@ -127,7 +124,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         protocol: P,
         admission: Admission,
         port: Port,
-        (log, keys): Opened,
+        log: Log,
     ) -> Connection<S, P> {
         let generation = port.channel.generation();
         let acks = port.acks[admission.seat.worker().number].clone();
@@ -145,7 +142,6 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             admission,
             port,
             log,
-            keys,
             generation,
             kept: Vec::new(),
             answers: Answers::default(),
@@ -453,7 +449,6 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         let message_bytes_max = self.port.limits.message_bytes;
         let mut intake = Intake::new(&self.log, &mut self.answers, message_bytes_max);
         intake.stamper = self.stamper.as_deref();
-        intake.keys = self.keys.as_deref();
         intake.is_closed = !self.port.channel.takes_messages();
         intake.holds = self.port.listen.answers().is_none();
         let mut taken = self.protocol.take(input, &mut intake);
@@ -478,12 +473,11 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         if is_done && taken.is_ok() {
             self.protocol.goodbye(&mut intake);
         }
-        let Intake { messages, bytes, cut, repeated, is_full, yields, is_closed, .. } = intake;
+        let Intake { messages, bytes, cut, is_full, yields, is_closed, .. } = intake;
         let (later, rejected) = (intake.later, intake.rejected);
         (self.yields, self.has_rest) = (yields, yields);
         self.later = later;
         add(&self.port.metrics.cut_messages_total, cut);
-        add(&self.port.metrics.repeated_messages_total, repeated);
         let client = self.admission.client();
         if cut > 0 {
             self.port.say(client, Reason::TooLong, "a message was cut");
@@ -525,9 +519,9 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         let generation = self.port.channel.generation();
         if generation != self.generation
             && self.answers.awaited().is_none()
-            && let Some((log, keys)) = self.port.channel.opened()
+            && let Some(log) = self.port.channel.log()
         {
-            (self.log, self.keys, self.generation) = (log, keys, generation);
+            (self.log, self.generation) = (log, generation);
         }
     }
 

@@ -6,7 +6,6 @@
 use crate::config::{Listen, Socket};
 use crate::doors::without_trailer;
 use crate::inherited::Passed;
-use crate::keys;
 use crate::limits::{Limits, Reason};
 use crate::metrics::{Metrics, add};
 use crate::port::Port;
@@ -15,7 +14,6 @@ use crate::socket_file::SocketFile;
 use crate::turns::Turn;
 use rustix::net::{RecvFlags, SocketType};
 use socket2::SockRef;
-use std::borrow::Cow;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -233,9 +231,8 @@ async fn append_in_turn(
     port: &Port,
 ) -> Result<(), wrote::Error> {
     let turns = &port.channel.turns;
-    let record = keys::plain(Cow::Borrowed(message), port.channel.has_keys);
     loop {
-        if turns.lets(turn.as_ref()) && log.try_append(&[&record])?.is_some() {
+        if turns.lets(turn.as_ref()) && log.try_append(&[message])?.is_some() {
             return Ok(());
         }
         let _paused = port.metrics.pause();

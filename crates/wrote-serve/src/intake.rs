@@ -1,10 +1,8 @@
 //! Checks and counts messages on their way from a door into the log.
 
 use crate::answers::Answers;
-use crate::keys::{self, Key, Keys};
 use crate::limits::{Reason, Refusal};
 use crate::stamp::{self, Stamper};
-use std::borrow::Cow;
 use tokio::sync::oneshot;
 use wrote::Log;
 use wrote_result::words;
@@ -82,10 +80,6 @@ pub(crate) struct Intake<'a> {
     message_bytes_max: usize,
     /// Turns messages into records, if they differ.
     pub stamper: Option<&'a Stamper>,
-    /// The log's keys, if it has any.
-    pub keys: Option<&'a Keys>,
-    /// Messages resent with the same key.
-    pub repeated: u64,
     /// Messages and bytes since this value was created.
     pub messages: u64,
     pub bytes: u64,
@@ -121,8 +115,6 @@ impl<'a> Intake<'a> {
             answers,
             message_bytes_max,
             stamper: None,
-            keys: None,
-            repeated: 0,
             messages: 0,
             bytes: 0,
             cut: 0,
@@ -148,7 +140,7 @@ impl<'a> Intake<'a> {
             return Ok(None);
         }
         self.check(message)?;
-        let record = self.record(message);
+        let record = stamp::record(self.stamper, message);
         let sequence = match self.store.try_append(&[&record]) {
             Ok(sequence) => sequence,
             Err(error) => self.fail(error).map(|()| None)?,
@@ -159,32 +151,6 @@ impl<'a> Intake<'a> {
             self.count(message);
         }
         Ok(sequence)
-    }
-
-    /// Returns the record of a message without a key.
-    fn record<'m>(&self, message: &'m [u8]) -> Cow<'m, [u8]> {
-        keys::plain(stamp::record(self.stamper, message), self.keys.is_some())
-    }
-
-    /// Like [`Intake::append`], but if a message with this key is in the log, returns its sequence.
-    pub(crate) fn append_once(
-        &mut self,
-        key: &Key,
-        message: &[u8],
-    ) -> Result<Option<u64>, Refusal> {
-        if self.is_held() {
-            return Ok(None);
-        }
-        self.check(message)?;
-        let keys = self.keys.ok_or(Refusal::Malformed(keys::NONE))?;
-        let record = stamp::record(self.stamper, message);
-        let once = keys.append_one(key, message, &record)?;
-        match once {
-            None => self.is_full = true,
-            Some(once) if once.is_new => self.count(message),
-            Some(_) => self.repeated += 1,
-        }
-        Ok(once.map(|once| once.first))
     }
 
     /// Returns whether the door stops before the next message because none are accepted now.
@@ -238,7 +204,7 @@ impl<'a> Intake<'a> {
     /// Without room it returns `None`, like [`Intake::append`].
     pub(crate) fn append_all(&mut self, messages: &[&[u8]]) -> Result<Option<u64>, Refusal> {
         messages.iter().try_for_each(|message| self.check(message))?;
-        let records = messages.iter().map(|message| self.record(message));
+        let records = messages.iter().map(|message| stamp::record(self.stamper, message));
         let records: Vec<_> = records.collect();
         let records: Vec<&[u8]> = records.iter().map(|record| &**record).collect();
         let first = self.store.try_append(&records).map_err(|error| self.refusal(error))?;

@@ -80,9 +80,6 @@ pub(crate) enum Refusal {
     /// The token was revoked.
     #[error("the token is not accepted any more")]
     Revoked,
-    /// The key was used before with other messages.
-    #[error("the idempotency key was used for other messages")]
-    Reused,
     /// The channel accepts no messages now.
     #[error("the log takes no messages now")]
     Closed,
@@ -102,7 +99,7 @@ impl Refusal {
     pub(crate) fn reason(&self) -> Reason {
         match self {
             Refusal::TooLong => Reason::TooLong,
-            Refusal::Malformed(_) | Refusal::Unfit(_) | Refusal::Reused => Reason::Malformed,
+            Refusal::Malformed(_) | Refusal::Unfit(_) => Reason::Malformed,
             Refusal::Silent => Reason::Silent,
             Refusal::Slow => Reason::Slow,
             Refusal::Unread => Reason::Unread,

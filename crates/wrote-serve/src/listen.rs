@@ -244,7 +244,7 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
         tokio::spawn(http::serve(stream, admission, port));
         return;
     }
-    let Some(log) = port.channel.opened() else {
+    let Some(log) = port.channel.log() else {
         if let Door::Frames(frame) = door {
             tokio::spawn(serve_later(stream, frame, admission, port));
         } else {
@@ -281,7 +281,7 @@ async fn serve_later<S: Stream>(stream: S, frame: Frame, admission: Admission, p
                 return port.refuse(admission.client(), Reason::Log, "");
             }
         }
-        if let Some(log) = port.channel.opened() {
+        if let Some(log) = port.channel.log() {
             let frames = Frames::new(frame, port.listen.oversize);
             return Connection::new(stream, frames, admission, port, log).await;
         }

@@ -72,8 +72,6 @@ pub(crate) struct Metrics {
     pub bytes_total: AtomicU64,
     /// Oversized messages accepted in part.
     pub cut_messages_total: AtomicU64,
-    /// Messages resent with the same key and not appended again.
-    pub repeated_messages_total: AtomicU64,
     acks_total: [AtomicU64; Level::ALL.len()],
     /// Gauge: messages in the log that are to be answered.
     pub unacked_messages: AtomicU64,
@@ -151,7 +149,6 @@ impl Metrics {
             unanswered: read(&self.unanswered_messages_total),
             in_flight_bytes: 0,
             cut: read(&self.cut_messages_total),
-            repeated: read(&self.repeated_messages_total),
             udp_dropped: read(&self.udp_dropped_total),
             udp_truncated: read(&self.udp_truncated_total),
             refused: Reason::ALL.into_iter().map(of_reason).sum(),
@@ -172,7 +169,6 @@ pub(crate) fn figures(totals: &Totals, counted: &[Counted]) -> Figures {
         all.unacked += one.unacked;
         all.unanswered += one.unanswered;
         all.cut += one.cut;
-        all.repeated += one.repeated;
         all.udp_dropped += one.udp_dropped;
         all.udp_truncated += one.udp_truncated;
         all.refused += one.refused;
@@ -200,8 +196,6 @@ pub struct Figures {
     pub in_flight_bytes: u64,
     /// Oversized stream messages accepted in part.
     pub cut: u64,
-    /// Messages resent with the same key and not appended again.
-    pub repeated: u64,
     /// Datagrams that the kernel dropped because its buffer was full.
     pub udp_dropped: u64,
     /// Datagrams truncated to the maximum length.

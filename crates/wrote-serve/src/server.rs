@@ -448,7 +448,7 @@ mod tests {
             let resp = Resp::new(log_of, Arc::default());
             let admission = Admission::of(&port, None).unwrap();
             let mut connection =
-                Box::pin(Connection::new(deaf, resp, admission, port.clone(), (log.clone(), None)));
+                Box::pin(Connection::new(deaf, resp, admission, port.clone(), log.clone()));
             assert!(connection.as_mut().poll(context).is_pending());
             let held = || port.totals.memory.held(Pool::Answers);
             let before = held();

@@ -2,7 +2,7 @@
 
 mod table;
 
-use super::{Config, IDEMPOTENT_KEYS, Listen, LogConfig, OwnSettings, Socket, options};
+use super::{Config, Listen, LogConfig, OwnSettings, Socket, options};
 use crate::access::AccessConfig;
 use crate::error::Error;
 use crate::input;
@@ -11,7 +11,7 @@ use crate::settings::{self, Fault, Place};
 use crate::shipping;
 use crate::tls::TlsFiles;
 use std::path::{Path, PathBuf};
-use table::{Faults, Table, boolean, bytes, count, duration, number, string};
+use table::{Faults, Table, boolean, bytes, count, duration, string};
 use toml::de::{DeTable, DeValue};
 use wrote::{Format, LogOptions, SyncPolicy};
 
@@ -185,12 +185,10 @@ fn read_log(
     let options = read_options(&mut table, &listeners, faults);
     let buffer_bytes = table.take_at("buffer_bytes", faults, bytes::<usize>);
     let segment_bytes = table.take_at("segment_bytes", faults, bytes::<u64>);
-    let idempotent_keys = table.take("idempotent_keys", faults, number).unwrap_or(IDEMPOTENT_KEYS);
     table.finish(faults);
     offsets.buffers.push(buffer_bytes.map_or(log_offset, |(at, _)| at));
     let (folder, buffer_bytes) = (log_folder.unwrap_or_default(), buffer_bytes.map(|(_, n)| n));
-    let mut log =
-        LogConfig { name, folder, options, buffer_bytes, store, idempotent_keys, listeners };
+    let mut log = LogConfig { name, folder, options, buffer_bytes, store, listeners };
     if let Some((at, bytes)) = segment_bytes {
         if bytes < 2 * log.buffer_bytes(&config.limits) as u64 {
             faults.add(at, "segment_bytes must be twice buffer_bytes or more");

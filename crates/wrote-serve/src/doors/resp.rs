@@ -4,10 +4,8 @@
 //! sequence N has the ID `N-1`, so `0-0` precedes the first.
 
 mod bulks;
-mod faults;
 mod fields;
 mod greeting;
-mod groups;
 mod read;
 mod request;
 mod transaction;
@@ -16,7 +14,6 @@ use super::Protocol;
 use crate::access::Access;
 use crate::channel::Channel;
 use crate::intake::{Intake, Level};
-use crate::keys::Key;
 use crate::limits::{Reason, Refusal};
 pub(crate) use read::READS_MAX;
 use request::Request;
@@ -25,7 +22,6 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use transaction::Transaction;
-use xxhash_rust::xxh3::xxh3_128;
 
 /// The name of an entry's only field when read.
 const FIELD: &str = "message";
@@ -53,8 +49,6 @@ pub(crate) struct Resp {
     said: Option<Box<Said>>,
     /// The client's number.
     id: u64,
-    /// Lives as long as the connection.
-    connection: Arc<()>,
 }
 
 /// Optional facts that a client has reported about itself.
@@ -64,10 +58,9 @@ struct Said {
     name: Option<Box<[u8]>>,
 }
 
-/// The key of an XADD, if any, and its record.
-type XaddEntry<'a> = (Option<Key>, Cow<'a, [u8]>);
-
-const BAD_KEY: &str = "ERR a producer and a key have 1 to 128 printable ASCII characters each";
+const NO_GROUPS: &str =
+    "ERR there are no consumer groups here: keep the last ID, and go on with XREAD";
+const NO_KEYS: &str = "ERR IDMP is not taken: a retry may append a message again";
 
 static CLIENTS: AtomicU64 = AtomicU64::new(1);
 
@@ -82,8 +75,7 @@ impl Resp {
         let (request, pushed, transaction) = (Request::default(), None, None);
         let (is_three, said) = (false, None);
         let id = CLIENTS.fetch_add(1, Ordering::Relaxed);
-        let connection = Arc::default();
-        Resp { log, request, pushed, transaction, is_three, access, said, id, connection }
+        Resp { log, request, pushed, transaction, is_three, access, said, id }
     }
 }
 
@@ -222,22 +214,18 @@ impl Resp {
             (b"XRANGE", 4 | 6) => self.range(input, false, intake),
             (b"XREVRANGE", 4 | 6) => self.range(input, true, intake),
             (b"XINFO", 3) if self.is(input, 1, b"STREAM") => self.stream_info(intake),
-            (b"XINFO", 3) if self.is(input, 1, b"GROUPS") => self.groups(intake),
             (b"XINFO", 2..) => self.unknown_subcommand(input, intake),
-            (b"XGROUP", 4..) => self.group(input, intake),
-            (b"XREADGROUP", 7..) => self.read_group(input, intake),
-            (b"XACK", 4..) => self.acknowledge(input, intake),
-            (b"XPENDING", 3) => self.pending(input, intake),
-            (b"XPENDING", 4..) => error(intake, "ERR XPENDING has its short form alone here"),
+            (b"XGROUP" | b"XREADGROUP" | b"XACK" | b"XPENDING" | b"XCLAIM" | b"XAUTOCLAIM", _) => {
+                error(intake, NO_GROUPS);
+            }
             // Every key is the log.
             (b"EXISTS", 2..) => intake.answer(format!(":{}\r\n", words - 1).as_bytes()),
             (b"TYPE", 2) => intake.answer(b"+stream\r\n"),
             (b"XREAD", 4..) => self.read(input, intake),
             (
                 b"XADD" | b"RPUSH" | b"LPUSH" | b"ECHO" | b"PING" | b"XLEN" | b"XRANGE" | b"XREAD"
-                | b"XREVRANGE" | b"XINFO" | b"XGROUP" | b"XREADGROUP" | b"XACK" | b"XPENDING"
-                | b"EXISTS" | b"TYPE" | b"SELECT" | b"CLIENT" | b"CONFIG" | b"AUTH" | b"MULTI"
-                | b"EXEC" | b"DISCARD",
+                | b"XREVRANGE" | b"XINFO" | b"EXISTS" | b"TYPE" | b"SELECT" | b"CLIENT" | b"CONFIG"
+                | b"AUTH" | b"MULTI" | b"EXEC" | b"DISCARD",
                 _,
             ) => {
                 error(intake, "ERR wrong number of arguments for the command");
@@ -254,30 +242,26 @@ impl Resp {
     /// `XADD key * field value`: the value is the record; several fields are combined into one.
     /// Trimming options are ignored because the log has its own retention.
     fn xadd(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Obeyed, Refusal> {
-        let (key, record) = match self.entry(input) {
-            Ok(entry) => entry,
+        let record = match self.entry(input) {
+            Ok(record) => record,
             Err(problem) => {
                 error(intake, problem);
                 return Ok(Obeyed::Done);
             }
         };
-        let outcome = match &key {
-            Some(key) => intake.append_once(key, &record),
-            None => intake.append(&record),
+        let Some(outcome) = appended(intake.append(&record), intake) else {
+            return Ok(Obeyed::Again);
         };
-        let Some(outcome) = appended(outcome, intake) else { return Ok(Obeyed::Again) };
         if let Ok(sequence) = outcome {
             answer_id(sequence, intake);
         }
         Ok(Obeyed::Done)
     }
 
-    /// Returns the key of an XADD (`IDMP producer key`; with `IDMPAUTO producer` it is derived from
-    /// the message) and the record.
-    fn entry<'a>(&self, input: &'a [u8]) -> Result<XaddEntry<'a>, &'static str> {
+    /// Returns the record of an XADD.
+    fn entry<'a>(&self, input: &'a [u8]) -> Result<Cow<'a, [u8]>, &'static str> {
         let is = |at, option| self.is(input, at, option);
-        let word = |at| self.request.word(input, at).unwrap_or_default();
-        let (mut at, mut named, mut is_auto) = (2, None, false);
+        let mut at = 2;
         loop {
             let begin = at;
             at += usize::from(is(at, b"NOMKSTREAM"));
@@ -286,12 +270,9 @@ impl Resp {
             if is(at, b"MAXLEN") || is(at, b"MINID") {
                 at = self.trimming(input, at + 1).ok_or("ERR syntax error")?;
             }
-            is_auto |= is(at, b"IDMPAUTO");
-            let words = if is(at, b"IDMP") { 3 } else { 2 * usize::from(is(at, b"IDMPAUTO")) };
-            if words > 0 && named.replace((word(at + 1), word(at + 2))).is_some() {
-                return Err("ERR IDMP and IDMPAUTO stand once");
+            if is(at, b"IDMP") || is(at, b"IDMPAUTO") {
+                return Err(NO_KEYS);
             }
-            at += words;
             if at == begin {
                 break;
             }
@@ -304,17 +285,7 @@ impl Resp {
             return Err("ERR wrong number of arguments for the command");
         }
         let words: Vec<_> = words.filter_map(|at| self.request.word(input, at)).collect();
-        let record = fields::record(&words)?;
-        let key = match named {
-            None => return Ok((None, record)),
-            Some((b"", _)) => Err("ERR IDMP needs a producer"),
-            Some((producer, _)) if is_auto => {
-                let print = format!("auto {:032x}", xxh3_128(&record));
-                Key::new(producer, print.as_bytes()).map_err(|_| BAD_KEY)
-            }
-            Some((producer, key)) => Key::new(producer, key).map_err(|_| BAD_KEY),
-        };
-        Ok((Some(key?), record))
+        fields::record(&words)
     }
 
     /// Returns the position after the trimming options.

@@ -76,7 +76,6 @@ impl Page {
         }
         self.counts(shown, "bytes_total", |of| &of.bytes_total);
         self.counts(shown, "cut_messages_total", |of| &of.cut_messages_total);
-        self.counts(shown, "repeated_messages_total", |of| &of.repeated_messages_total);
         self.reasons(shown, "rejected_messages_total", Metrics::rejected);
         self.begin("acks_total");
         for counted in &*shown.counted {

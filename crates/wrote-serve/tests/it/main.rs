@@ -8,7 +8,6 @@ mod datagrams;
 mod disks;
 mod hostile;
 mod http;
-mod keys;
 mod operators;
 mod refused;
 mod relp;

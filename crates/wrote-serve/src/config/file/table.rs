@@ -182,12 +182,6 @@ pub(super) fn count<T: TryFrom<u64>>(value: DeValue<'_>) -> Result<T, String> {
     number.ok_or_else(|| "must be a whole number, 1 or more".into())
 }
 
-/// Reads a count that may be 0.
-pub(super) fn number(value: DeValue<'_>) -> Result<usize, String> {
-    let number = whole(&value).and_then(|number| number.try_into().ok());
-    number.ok_or_else(|| "must be a whole number".into())
-}
-
 fn whole(value: &DeValue<'_>) -> Option<u64> {
     match value {
         DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),

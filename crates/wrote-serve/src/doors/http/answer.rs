@@ -69,7 +69,6 @@ fn status(refusal: &Refusal) -> StatusCode {
     match refusal {
         Refusal::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::Malformed(_) | Refusal::Unfit(_) => StatusCode::BAD_REQUEST,
-        Refusal::Reused => StatusCode::UNPROCESSABLE_ENTITY,
         Refusal::Revoked => StatusCode::UNAUTHORIZED,
         Refusal::Silent | Refusal::Slow | Refusal::Unread => StatusCode::REQUEST_TIMEOUT,
         Refusal::Memory | Refusal::Log(_) | Refusal::Closed => StatusCode::SERVICE_UNAVAILABLE,

@@ -6,7 +6,6 @@ use super::exchange::Exchange;
 use super::pieces::{By, Piece, Pieces};
 use super::query::{self, Coding};
 use crate::intake::Level;
-use crate::keys::{self, Key, Keys, Progress};
 use crate::limits::{Reason, Refusal};
 use crate::metrics;
 use crate::stamp;
@@ -17,7 +16,6 @@ use hyper::header::{ACCEPT_ENCODING, HeaderValue};
 use hyper::http::request::Parts;
 use serde_json::json;
 use std::fmt::Display;
-use std::sync::Arc;
 use std::time::Instant;
 use tokio::time::{Instant as Moment, timeout_at};
 use wrote::Log;
@@ -58,15 +56,8 @@ pub(super) async fn append(
             return wrong(StatusCode::BAD_REQUEST, &because);
         }
     };
-    let key = match query::key(parts) {
-        Ok(key) => key,
-        Err(because) => {
-            reject(Reason::Malformed, &because);
-            return wrong(StatusCode::BAD_REQUEST, because);
-        }
-    };
     let mut appended = 0;
-    match take((by, key), token, body, exchange, &mut appended).await {
+    match take(by, token, body, exchange, &mut appended).await {
         Ok(Taken { first, next, refused }) => {
             let value = json!({ "first": first, "next": next, "appended": appended });
             match refused.because {
@@ -101,7 +92,7 @@ struct RefusedLines {
 
 /// Appends the records of a body as they arrive, and waits until the last is safe.
 async fn take(
-    (by, key): (By, Option<Key>),
+    by: By,
     token: &[u8],
     body: &mut Upload,
     exchange: &Exchange,
@@ -112,19 +103,13 @@ async fn take(
     if !port.channel.takes_messages() {
         return Err(Refusal::Closed);
     }
-    let (log, keys) = port.channel.opened().ok_or(Refusal::Closed)?;
-    let keyed = match (key, &keys) {
-        (Some(_), None) => return Err(Refusal::Malformed(keys::NONE)),
-        (Some(key), _) => Some((key, Progress::default())),
-        (None, _) => None,
-    };
+    let log = port.channel.log().ok_or(Refusal::Closed)?;
     // Refuses early, so that a client which sent `Expect: 100-continue` need not send its body.
     if by == By::Body && body.bytes_min() > limits.message_bytes as u64 {
         return Err(Refusal::TooLong);
     }
     let mut pieces = Pieces::new(by, limits.message_bytes);
     let mut batch = Batch::new(log, exchange);
-    (batch.keys, batch.keyed) = (keys, keyed);
     exchange.hold(0)?;
     let mut due = Moment::now() + limits.message_time;
     while let Some(chunk) = timeout_at(due, body.chunk()).await.map_err(|_| Refusal::Slow)?? {
@@ -143,10 +128,7 @@ async fn take(
     batch.take_piece(by, pieces.rest(), 0).await?;
     batch.turn = None;
     batch.count();
-    if let (Some(keys), Some((key, progress))) = (&batch.keys, &batch.keyed) {
-        keys.end(key, progress)?;
-    }
-    *appended = batch.records + batch.repeated;
+    *appended = batch.records;
     let (first, next) = batch.acknowledge().await?;
     Ok(Taken { first, next, refused: std::mem::take(&mut batch.refused) })
 }
@@ -162,11 +144,6 @@ struct Batch<'a> {
     first: Option<(u64, Instant)>,
     last: u64,
     is_acknowledged: bool,
-    /// The log's keys, and the request's key with its progress.
-    keys: Option<Arc<Keys>>,
-    keyed: Option<(Key, Progress)>,
-    /// Records that were already in the log.
-    repeated: u64,
     /// The lines so far.
     lines: u64,
     refused: RefusedLines,
@@ -188,9 +165,6 @@ impl<'a> Batch<'a> {
             first,
             last,
             is_acknowledged,
-            keys: None,
-            keyed: None,
-            repeated: 0,
             lines,
             refused,
             turn,
@@ -254,30 +228,17 @@ impl<'a> Batch<'a> {
         }
         let port = &self.exchange.port;
         let stamped = stamp::record(self.exchange.stamper.as_deref(), record);
-        let stamped = keys::plain(stamped, self.keys.is_some() && self.keyed.is_none());
-        let is_new = loop {
-            if port.channel.turns.lets(self.turn.as_ref()) {
-                if let (Some(keys), Some((key, progress))) = (&self.keys, &mut self.keyed) {
-                    if let Some(once) = keys.append(key, progress, record, &stamped)? {
-                        self.last = once.last;
-                        self.first.get_or_insert_with(|| (once.first, Instant::now()));
-                        break once.is_new;
-                    }
-                } else if let Some(ticket) =
+        loop {
+            if port.channel.turns.lets(self.turn.as_ref())
+                && let Some(ticket) =
                     self.log.try_append(&[&stamped]).map_err(|error| self.refusal(error))?
-                {
-                    self.last = ticket.sequence();
-                    break true;
-                }
+            {
+                self.last = ticket.sequence();
+                break;
             }
             self.exchange.hold(held_bytes + record.len())?;
             let _paused = Paused::new(self.exchange);
             port.channel.turns.wait(&mut self.turn, &self.log).await.map_err(Refusal::Log)?;
-        };
-        if !is_new {
-            self.repeated += 1;
-            metrics::add(&port.metrics.repeated_messages_total, 1);
-            return Ok(());
         }
         self.first.get_or_insert_with(|| (self.last, Instant::now()));
         self.records += 1;

@@ -1,7 +1,6 @@
 //! Request options: the query, and the body's type.
 
 use super::pieces::By;
-use crate::keys::Key;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
 use percent_encoding::percent_decode_str;
@@ -44,15 +43,16 @@ pub(super) struct Wanted {
 
 /// Returns how a body is split, as given by the query or else by its type.
 pub(super) fn by(parts: &Parts) -> Result<By, String> {
+    // Its sender would rely on a promise that nobody keeps.
+    if parts.headers.contains_key("idempotency-key") {
+        return Err("Idempotency-Key is not taken: a retry may append a record again".to_owned());
+    }
     let mut by = None;
     for pair in pairs(parts) {
         by = match pair {
             ("by", "lines") => Some(By::Lines),
             ("by", "body") => Some(By::Body),
-            ("producer", _) => by,
-            (name, value) => {
-                return Err(format!("{name}={value} is none of by=lines, by=body, producer=NAME"));
-            }
+            (name, value) => return Err(format!("{name}={value} is none of by=lines, by=body")),
         };
     }
     Ok(by.unwrap_or_else(|| if is_of_lines(parts) { By::Lines } else { By::Body }))
@@ -89,29 +89,6 @@ pub(super) fn coding(parts: &Parts) -> Coding {
 pub(super) fn is_transformed(parts: &Parts) -> bool {
     let mut codings = parts.headers.get_all(TRANSFER_ENCODING).into_iter();
     codings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
-}
-
-/// Returns the key of a request (draft-ietf-httpapi-idempotency-key-header-07): a structured field
-/// string (RFC 9651), or a bare word, as many clients send.
-pub(super) fn key(parts: &Parts) -> Result<Option<Key>, &'static str> {
-    let mut found = parts.headers.get_all("idempotency-key").into_iter();
-    let Some(value) = found.next() else { return Ok(None) };
-    if found.next().is_some() {
-        return Err("a request has one Idempotency-Key");
-    }
-    let mut word = value.as_bytes().trim_ascii().to_vec();
-    if let Some(text) = word.strip_prefix(b"\"") {
-        let Some(text) = text.strip_suffix(b"\"") else {
-            return Err("Idempotency-Key: the quotes are not closed");
-        };
-        word = text.to_vec();
-        if word.iter().any(|byte| b"\"\\".contains(byte)) {
-            return Err("Idempotency-Key: quotes and backslashes are not taken");
-        }
-    }
-    let producer = pairs(parts).find(|(name, _)| *name == "producer");
-    let producer = producer.map_or(&b""[..], |(_, name)| name.as_bytes());
-    Key::new(producer, &word).map(Some)
 }
 
 /// Parses a request to read.
@@ -184,6 +161,8 @@ mod tests {
             let found = by(&parts(uri, content_type)).map_err(drop);
             assert_eq!(found, expected, "{uri} {content_type:?}");
         }
+        let keyed = Request::post("/append").header("Idempotency-Key", "7f3a").body(()).unwrap();
+        assert!(by(&keyed.into_parts().0).unwrap_err().contains("may append a record again"));
     }
 
     #[test]

@@ -7,7 +7,6 @@ use super::answer::{Answer, json_answer, not_now, wrong};
 use super::body::{Body, Broken, Pieces};
 use super::exchange::Exchange;
 use super::query::{self, Begin, Layout, Wanted};
-use crate::keys;
 use crate::limits::Reason;
 use crate::port::Port;
 use bytes::Bytes;
@@ -208,7 +207,7 @@ impl Reading {
         let reader = self.reader.take();
         let (log, follows) = (port.channel.log(), self.follows);
         let folder = port.channel.config.folder.clone();
-        let form = (self.layout, port.channel.has_keys);
+        let layout = self.layout;
         let read = move || {
             let mut reader = match (reader, log, follows) {
                 (Some(reader), ..) => reader,
@@ -217,7 +216,7 @@ impl Reading {
                 (None, None, true) => LogReader::follow(folder, next)?,
                 (None, None, false) => LogReader::open(folder, next)?,
             };
-            let (bytes, next) = fill(&mut reader, next, known, form)?;
+            let (bytes, next) = fill(&mut reader, next, known, layout)?;
             Ok((reader, bytes, next))
         };
         let interrupted = |_| Err(Failure::Log(Error::Interrupted));
@@ -329,7 +328,7 @@ fn fill(
     reader: &mut LogReader,
     mut next: u64,
     known: u64,
-    (layout, has_keys): (Layout, bool),
+    layout: Layout,
 ) -> Result<(Vec<u8>, u64), Failure> {
     let mut piece = Vec::with_capacity(PIECE_BYTES);
     while next < known && piece.len() < PIECE_BYTES {
@@ -339,12 +338,11 @@ fn fill(
         if record.sequence != next {
             return Err(Failure::Removed { first: record.sequence });
         }
-        let message = if has_keys { keys::message(&record.bytes) } else { &record.bytes };
         if layout == Layout::U32 {
-            let len = u32::try_from(message.len()).expect("a record fits into a buffer");
+            let len = u32::try_from(record.bytes.len()).expect("a record fits into a buffer");
             piece.extend(len.to_be_bytes());
         }
-        piece.extend_from_slice(message);
+        piece.extend_from_slice(&record.bytes);
         if layout == Layout::Lines {
             piece.push(b'\n');
         }

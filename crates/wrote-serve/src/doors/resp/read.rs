@@ -1,13 +1,10 @@
 //! Reading over RESP: the length, ranges, and new records.
 
 use super::bulks::{id_text, text};
-use super::faults::refused;
 use super::fields::fields;
 use super::{Resp, error};
 use crate::channel::Channel;
 use crate::intake::{Intake, Later, Level};
-use crate::keys;
-use rangemap::RangeSet;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,80 +22,10 @@ pub(crate) const READS_MAX: usize = 4;
 /// The default COUNT of XREAD.
 const READ_COUNT: usize = 1000;
 
-pub(super) enum Source {
-    /// After this sequence.
-    After(u64),
-    /// Records not yet delivered to a group.
-    New {
-        name: Vec<u8>,
-        reader: Vec<u8>,
-        connection: Arc<()>,
-        /// Whether they need no acknowledgement.
-        acks: bool,
-    },
-    /// Delivered, unacknowledged records of a group, from this sequence on.
-    Pending { name: Vec<u8>, reader: Vec<u8>, connection: Arc<()>, from: u64 },
-}
-
-impl Source {
-    /// Returns the sequence before which nothing is requested.
-    fn floor(&self) -> u64 {
-        if let Source::After(from) = self { *from } else { 0 }
-    }
-
-    /// Reads up to `count` available records; `None` if there are none yet. The error is an answer.
-    async fn entries(
-        &mut self,
-        channel: &Arc<Channel>,
-        there: Range<u64>,
-        count: usize,
-    ) -> Result<Option<Entries>, Vec<u8>> {
-        let known = there.end;
-        let read = |sequences: Range<u64>, acked: RangeSet<u64>| async {
-            let wanted = Wanted { sequences, acked, count: Some(count), is_partial: true };
-            entries(channel.clone(), wanted).await.map_err(|failure| failed(&failure))
-        };
-        match self {
-            Source::After(from) => {
-                let found = read(*from..known, RangeSet::new()).await?;
-                // Sequences without a record.
-                *from = (*from).max(known);
-                Ok(Some(found).filter(|found| !found.is_empty()))
-            }
-            Source::Pending { name, reader, connection, from } => {
-                let due = channel.cursors.pending(name, reader, connection, *from);
-                let due = due.map_err(|fault| refused(&fault, name))?;
-                let Range { start, end } = due.sequences;
-                // An empty result is an answer too: everything is acknowledged.
-                read(start.max(there.start)..end.min(known), due.acked).await.map(Some)
-            }
-            Source::New { name, reader, connection, acks } => loop {
-                let from = channel.cursors.new_ones(name, reader, connection, there.start);
-                let from = from.map_err(|fault| refused(&fault, name))?;
-                if from >= known {
-                    return Ok(None);
-                }
-                let found = read(from..known, RangeSet::new()).await?;
-                let end = found.ends.last().map_or(known, |(last, _)| last + 1);
-                let given = found.ends.iter().map(|(sequence, _)| *sequence);
-                let delivered = channel.cursors.deliver(name, from..end, given, *acks);
-                match delivered.map_err(|fault| refused(&fault, name))? {
-                    true if found.is_empty() => return Ok(None),
-                    true => return Ok(Some(found)),
-                    // Another connection of this reader got them.
-                    false => {}
-                }
-            },
-        }
-    }
-}
-
 /// The entries that an answer should contain.
 #[derive(Default)]
 struct Wanted {
     sequences: Range<u64>,
-    /// Entries to leave out.
-    acked: RangeSet<u64>,
     count: Option<usize>,
     /// Fewer may be returned; the client then asks again after the last.
     is_partial: bool,
@@ -168,7 +95,7 @@ impl Resp {
                 ("max-deleted-entry-id", id_text(begin.checked_sub(1))),
                 ("entries-added", number(end)),
                 ("recorded-first-entry-id", id_text(first.sequence())),
-                ("groups", number(channel.cursors.count() as u64)),
+                ("groups", number(0)),
             ];
             let (kind, count) = if is_three { ('%', 10) } else { ('*', 20) };
             let mut answer = format!("{kind}{count}\r\n").into_bytes();
@@ -185,31 +112,10 @@ impl Resp {
 
     /// `XREAD [COUNT n] [BLOCK ms] STREAMS key id`.
     pub(super) fn read(&self, input: &[u8], intake: &mut Intake<'_>) {
-        self.read_stream(input, 1, intake, |id, next, acks| match id {
-            _ if acks => Err("ERR NOACK belongs to XREADGROUP"),
-            b"$" => Ok(Source::After(next)),
-            id => after(id).map(Source::After).ok_or(INVALID_ID),
-        });
-    }
-
-    /// Parses the options from word `at` on, and answers with records of the source that `source`
-    /// returns for the ID, the next sequence, and NOACK. Its error is an answer.
-    pub(super) fn read_stream(
-        &self,
-        input: &[u8],
-        mut at: usize,
-        intake: &mut Intake<'_>,
-        source: impl FnOnce(&[u8], u64, bool) -> Result<Source, &'static str>,
-    ) {
         let word = |at| self.request.word(input, at).unwrap_or_default();
-        let (mut count, mut block, mut acks) = (READ_COUNT, None, false);
+        let (mut at, mut count, mut block) = (1, READ_COUNT, None);
         while !word(at).eq_ignore_ascii_case(b"STREAMS") {
             match (word(at).to_ascii_uppercase().as_slice(), number(word(at + 1))) {
-                (b"NOACK", _) => {
-                    acks = true;
-                    at += 1;
-                    continue;
-                }
                 (b"COUNT", Some(n)) => count = usize::try_from(n).unwrap_or(usize::MAX),
                 (b"BLOCK", Some(ms)) => block = Some(ms),
                 _ => return error(intake, "ERR syntax error"),
@@ -220,12 +126,12 @@ impl Resp {
             return error(intake, "ERR one stream is read: the log");
         }
         let key = word(at + 1).to_vec();
-        let next = self.log.as_ref().and_then(|(channel, _)| channel.log());
-        let next = next.map_or(0, |log| log.stats().next_sequence);
-        let mut source = match source(word(at + 2), next, acks) {
-            Ok(source) => source,
-            Err(problem) => return error(intake, problem),
+        let log = self.log.as_ref().and_then(|(channel, _)| channel.log());
+        let from = match word(at + 2) {
+            b"$" => Some(log.map_or(0, |log| log.stats().next_sequence)),
+            id => after(id),
         };
+        let Some(mut from) = from else { return error(intake, INVALID_ID) };
         let is_three = self.is_three;
         self.answer_later(intake, move |mut log, channel, level| async move {
             // 0 means forever.
@@ -235,13 +141,15 @@ impl Resp {
                 // A failed log is reopened.
                 log = channel.log().unwrap_or(log);
                 let known = level.present(&log).await;
-                let first = log.stats().first_sequence;
-                match source.entries(&channel, first..known, count).await {
-                    Err(answer) => return answer,
-                    Ok(Some(entries)) => return entries.stream(&key, is_three),
-                    Ok(None) => {}
+                let sequences = from..known;
+                let wanted = Wanted { sequences, count: Some(count), is_partial: true };
+                match entries(channel.clone(), wanted).await {
+                    Err(error) => return failed(&error),
+                    Ok(entries) if entries.is_empty() => {}
+                    Ok(entries) => return entries.stream(&key, is_three),
                 }
-                let from = known.max(source.floor());
+                // Sequences without a record.
+                from = from.max(known);
                 let comes = async {
                     // A full disk or a failed log does not end the wait: both can recover.
                     if log.written(log.written_sequence().max(from)).await.is_err() {
@@ -264,7 +172,7 @@ impl Resp {
     }
 
     /// Builds an answer in a task that ends with the connection.
-    pub(super) fn answer_later<F>(
+    fn answer_later<F>(
         &self,
         intake: &mut Intake<'_>,
         make: impl FnOnce(Log, Arc<Channel>, Level) -> F + Send + 'static,
@@ -291,14 +199,14 @@ impl Resp {
     }
 }
 
-pub(super) const INVALID_ID: &str = "ERR Invalid stream ID specified as stream command argument";
+const INVALID_ID: &str = "ERR Invalid stream ID specified as stream command argument";
 
 fn number(word: &[u8]) -> Option<u64> {
     str::from_utf8(word).ok()?.parse().ok()
 }
 
 /// Parses the two numbers of an ID; the second is optional.
-pub(super) fn id(word: &[u8]) -> Option<(u64, Option<u64>)> {
+fn id(word: &[u8]) -> Option<(u64, Option<u64>)> {
     match memchr::memchr(b'-', word) {
         None => Some((number(word)?, None)),
         Some(at) => Some((number(&word[..at])?, Some(number(&word[at + 1..])?))),
@@ -319,7 +227,7 @@ fn first(word: &[u8]) -> Option<u64> {
 }
 
 /// Returns the sequence of the first record after this ID: `5` or `5-1`.
-pub(super) fn after(word: &[u8]) -> Option<u64> {
+fn after(word: &[u8]) -> Option<u64> {
     match id(word)? {
         (sequence, None | Some(0)) => Some(sequence),
         (sequence, Some(_)) => sequence.checked_add(1),
@@ -407,12 +315,7 @@ fn read(channel: &Channel, wanted: &Wanted) -> Result<Entries, Failure> {
         if !is_whole {
             return Err(Failure::TooLarge);
         }
-        if wanted.acked.contains(&record.sequence) {
-            continue;
-        }
-        let is_keyed = channel.has_keys;
-        let bytes = if is_keyed { keys::message(&record.bytes) } else { &record.bytes };
-        entries.push(record.sequence, bytes);
+        entries.push(record.sequence, &record.bytes);
         if wanted.count == Some(entries.ends.len()) {
             break;
         }

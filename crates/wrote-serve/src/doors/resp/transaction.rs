@@ -44,11 +44,7 @@ impl Resp {
     /// Queues a command; if it is refused, so is the transaction.
     pub(super) fn enqueue(&mut self, name: &[u8], input: &[u8], intake: &mut Intake<'_>) {
         let problem = match (name, self.request.len()) {
-            (b"XADD", 5..) => match self.entry(input) {
-                Ok((None, _)) => None,
-                Ok(_) => Some("ERR IDMP is not taken in a transaction".to_owned()),
-                Err(problem) => Some(problem.to_owned()),
-            },
+            (b"XADD", 5..) => self.entry(input).err().map(str::to_owned),
             (b"RPUSH" | b"LPUSH", 3..) | (b"PING", 1 | 2) | (b"ECHO" | b"XLEN" | b"LLEN", 2) => {
                 None
             }
@@ -115,7 +111,7 @@ impl Resp {
         let _ = self.request.read(command);
         let word = |at| self.request.word(command, at).unwrap_or_default();
         match word(0).to_ascii_uppercase().as_slice() {
-            b"XADD" => self.entry(command).into_iter().map(|(_, record)| record).collect(),
+            b"XADD" => self.entry(command).into_iter().collect(),
             b"RPUSH" | b"LPUSH" => (2..self.request.len()).map(word).map(Cow::Borrowed).collect(),
             _ => Vec::new(),
         }

@@ -38,11 +38,6 @@ assert [fields['message'] for _, fields in entries] == lines
 assert first == entries[:1], first
 last = read(streams={'log': entries[-2][0]})
 assert last == entries[-1:], last
-for _ in range(2):
-    again = client.xadd('log', {'message': lines[-1]}, idmp=('web', b'1'))
-    assert client.xrange('log', again)[0][1]['message'] == lines[-1]
-    assert client.xadd('log', {'message': lines[-1]}, idmpauto='db') > again
-assert client.xlen('log') == len(lines) + 2
 try:
     client.execute_command('SET', 'a', 'b')
     raise SystemExit('SET was taken')
