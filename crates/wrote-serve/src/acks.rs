@@ -1,9 +1,9 @@
-//! Wakes the connections of one listener and worker together when their records are safe.
+//! Acknowledgements: what one promises, and the waking of the connections of one listener and worker
+//! together when their records are safe.
 //!
 //! One flush makes records of many connections safe. A single task waits for it and wakes them all.
 //! If each connection waited by itself, each would be woken twice.
 
-use crate::intake::Level;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +11,52 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::task::yield_now;
 use wrote::{Error, Log, Ticket};
+use wrote_result::words;
+
+words! {
+    /// The durability that an acknowledgement promises.
+    #[derive(Default)]
+    pub enum Level {
+        /// The message is in the server's memory and survives nothing.
+        Received = "received",
+        /// The kernel has the message; it survives a crash of the server.
+        Written = "written",
+        /// The message survives power loss (W1).
+        #[default]
+        Durable = "durable",
+    }
+}
+
+impl Level {
+    /// Returns the sequence before which every message of `log` may be acknowledged.
+    pub(crate) fn reached(self, log: &Log) -> u64 {
+        match self {
+            Level::Received => u64::MAX,
+            Level::Written => log.written_sequence(),
+            Level::Durable => log.durable_sequence(),
+        }
+    }
+
+    /// Returns the sequence before which records may be read: those at the promised level. A
+    /// sequence that a client has read therefore never names another record after a crash.
+    pub(crate) fn readable(self, log: &Log) -> u64 {
+        self.reached(log).min(log.written_sequence())
+    }
+
+    /// Makes all current records readable, so that a client reads its own writes. Returns the
+    /// sequence before which records may be read.
+    pub(crate) async fn present(self, log: &Log) -> u64 {
+        if let Some(last) = log.stats().next_sequence.checked_sub(1) {
+            let ticket = log.ticket(last).into_owned();
+            // If the log has failed, earlier records can still be read.
+            let _ = match self {
+                Level::Durable => ticket.until_durable().await,
+                _ => ticket.until_written().await,
+            };
+        }
+        self.readable(log)
+    }
+}
 
 /// Connections of one listener and worker that wait for their records.
 #[derive(Debug)]
@@ -224,5 +270,13 @@ mod tests {
         assert!(acks.wait((0, &old), 1, &Context::from_waker(&waker)).is_err());
         settle(&acks);
         assert_eq!(after.0.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn a_level_is_read_as_it_is_written() {
+        for level in [Level::Received, Level::Written, Level::Durable] {
+            assert_eq!(level.as_str().parse(), Ok(level));
+        }
+        assert!("safe".parse::<Level>().is_err());
     }
 }

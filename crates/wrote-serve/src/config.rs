@@ -1,22 +1,21 @@
 //! The server's configuration: logs, listeners, limits.
 
+pub(crate) mod access;
 mod file;
+mod keys;
+mod listen;
+pub(crate) mod settings;
 
-use crate::access::AccessConfig;
-use crate::doors::{Door, Frame, Oversize};
-use crate::error::Error;
-use crate::intake::Level;
-use crate::limits::Limits;
-use crate::settings;
-use crate::shipping;
-use crate::stamp::Stamp;
-use crate::tls::TlsFiles;
-use crate::workers;
+use crate::Error;
+use crate::acks::Level;
+use crate::stream::TlsFiles;
+use access::AccessConfig;
+pub use keys::Key;
+pub use listen::{Door, Frame, Listen, Oversize, OwnSettings, Socket, Stamp};
 use log::LevelFilter;
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::thread;
 use std::time::Duration;
 use wrote::{Log, LogOptions, SyncPolicy};
 
@@ -59,18 +58,27 @@ impl Config {
     /// Returns a configuration of one log in `folder` with these listeners and all defaults.
     pub fn of_log(folder: &Path, listeners: Vec<Listen>) -> Config {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
-        let (folder, options) = (folder.to_owned(), options(&listeners));
-        let (buffer_bytes, store) = (None, None);
-        let log = LogConfig { name, folder, options, buffer_bytes, store, listeners };
-        Config::of_logs(vec![log])
+        Config::of_logs(vec![LogConfig::new(name, folder, listeners)])
     }
 
     /// Returns a configuration of these logs with all defaults.
     pub(crate) fn of_logs(logs: Vec<LogConfig>) -> Config {
         let (limits, access) = (Limits::default(), AccessConfig::default());
-        let workers = workers::usual();
+        // One processor is left to the log's thread and the kernel. On two processors, two workers
+        // used a third more CPU time per message.
+        let workers = thread::available_parallelism().map_or(1, usize::from);
+        let workers = workers.saturating_sub(1).max(1);
         let log_level = LevelFilter::Warn;
         Config { logs, workers, limits, grace: GRACE, metrics: None, tls: None, access, log_level }
+    }
+
+    /// Reads a configuration file and the files it names. Relative paths start at its folder.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`], one line per fault, with its line number.
+    pub fn from_file(path: &Path) -> Result<Config, Error> {
+        file::read(path)
     }
 
     /// Checks everything that needs no bound listener or open log, including the files it names.
@@ -80,7 +88,6 @@ impl Config {
     ///
     /// [`Error::Config`], one line per fault.
     pub fn check(&self) -> Result<Vec<String>, Error> {
-        self.logs.iter().try_for_each(shipping::check)?;
         settings::load(self).map(|loaded| loaded.warnings).map_err(settings::error)
     }
 
@@ -88,17 +95,6 @@ impl Config {
     pub(crate) fn listeners(&self) -> impl Iterator<Item = &Listen> {
         self.logs.iter().flat_map(|log| &log.listeners)
     }
-}
-
-/// Returns the default options of a log with these listeners.
-fn options(listeners: &[Listen]) -> LogOptions {
-    Log::options().sync(default_sync(listeners)).mode(LOG_MODE)
-}
-
-/// Returns the default sync policy of a log with these listeners.
-fn default_sync(listeners: &[Listen]) -> SyncPolicy {
-    let answers_durable = |listen: &Listen| listen.answers() == Some(Level::Durable);
-    if listeners.iter().any(answers_durable) { SyncPolicy::Always } else { SyncPolicy::EverySec }
 }
 
 /// A log and the listeners that feed it.
@@ -113,6 +109,8 @@ pub struct LogConfig {
     /// The length of each buffer. By default it holds the longest record of the log's listeners,
     /// and at least 1 MiB.
     pub buffer_bytes: Option<usize>,
+    /// The length of a segment; by default the library's.
+    pub segment_bytes: Option<u64>,
     /// The URL of the object store for sealed segments. If set, retention removes only segments
     /// that are in the store.
     pub store: Option<String>,
@@ -121,6 +119,27 @@ pub struct LogConfig {
 }
 
 impl LogConfig {
+    /// Returns a log with the default options for its listeners.
+    fn new(name: String, folder: &Path, listeners: Vec<Listen>) -> LogConfig {
+        let answers_durable = |listen: &Listen| listen.answers() == Some(Level::Durable);
+        let sync = match listeners.iter().any(answers_durable) {
+            true => SyncPolicy::Always,
+            false => SyncPolicy::EverySec,
+        };
+        let options = Log::options().sync(sync).mode(LOG_MODE);
+        let (folder, buffer_bytes, segment_bytes, store) = (folder.to_owned(), None, None, None);
+        LogConfig { name, folder, options, buffer_bytes, segment_bytes, store, listeners }
+    }
+
+    /// Returns the options with the lengths of buffers and segments.
+    pub(crate) fn options(&self, limits: &Limits) -> LogOptions {
+        let options = self.options.clone().buffer_bytes(self.buffer_bytes(limits));
+        match self.segment_bytes {
+            Some(bytes) => options.segment_bytes(bytes),
+            None => options,
+        }
+    }
+
     pub(crate) fn buffer_bytes(&self, limits: &Limits) -> usize {
         self.buffer_bytes.unwrap_or_else(|| {
             let whole = self.record_bytes_max(limits).saturating_add(HEADER_BYTES_MAX);
@@ -130,11 +149,16 @@ impl LogConfig {
         })
     }
 
-    /// Refuses buffers that cannot hold the longest record of a listener.
-    pub(crate) fn check_buffers(&self, limits: &Limits) -> Result<(), String> {
+    /// Refuses buffers that cannot hold the longest record of a listener, and short segments. The
+    /// error has the key at fault.
+    fn check_lengths(&self, limits: &Limits) -> Result<(), (&'static str, String)> {
         let (record, buffer) = (self.record_bytes_max(limits), self.buffer_bytes(limits));
+        if self.segment_bytes.is_some_and(|bytes| bytes < 2 * buffer as u64) {
+            let text = "segment_bytes must be twice buffer_bytes or more".to_owned();
+            return Err(("segment_bytes", text));
+        }
         if self.buffer_bytes.is_some() && !BUFFER_BYTES.contains(&buffer) {
-            return Err("buffer_bytes must be from 4KiB to 64MiB".to_owned());
+            return Err(("buffer_bytes", "buffer_bytes must be from 4KiB to 64MiB".to_owned()));
         }
         if holds(buffer, record) {
             return Ok(());
@@ -144,12 +168,13 @@ impl LogConfig {
             Stamp::None => String::new(),
             stamp => format!(" (a message with stamp={})", stamp.as_str()),
         };
-        Err(match self.buffer_bytes {
+        let text = match self.buffer_bytes {
             Some(_) => format!("buffer_bytes must hold a record of {record} bytes{is_of}"),
             None => {
                 format!("no buffer holds a record of {record} bytes{is_of}: lower message_bytes")
             }
-        })
+        };
+        Err(("buffer_bytes", text))
     }
 
     fn record_bytes_max(&self, limits: &Limits) -> usize {
@@ -165,330 +190,60 @@ pub(crate) fn holds(buffer_bytes: usize, record_bytes: usize) -> bool {
     record_bytes.saturating_add(HEADER_BYTES_MAX) <= buffer_bytes
 }
 
-/// Settings of one listener that override the server's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OwnSettings {
-    /// Like [`Limits::message_bytes`].
-    pub message_bytes: Option<usize>,
-    /// Like [`Limits::connections`], only for this listener. The server's limit still applies to
-    /// all listeners together.
-    pub connections: Option<usize>,
-    /// Like [`AccessConfig::token_file`].
-    pub token_file: Option<PathBuf>,
-}
-
-/// A listener: `tcp://127.0.0.1:5140?frame=octets`.
+/// The server's limits. Each refusal is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listen {
-    /// The socket.
-    pub socket: Socket,
-    /// Whether streams are encrypted.
-    pub is_tls: bool,
-    /// The protocol.
-    pub door: Door,
-    /// The durability that its acknowledgements promise.
-    pub ack: Level,
-    /// The handling of messages over the limit, for frames and RELP.
-    pub oversize: Oversize,
-    /// A certificate that overrides the server's.
-    pub tls: Option<TlsFiles>,
-    /// The origin information added to each record.
-    pub stamp: Stamp,
-    /// Whether HTTP serves `/livez` and `/readyz`, without a token too.
-    pub has_probes: bool,
-    /// The mode of the file of a Unix socket; by default 0777 less the umask.
-    pub mode: Option<u32>,
-    /// Settings that override the server's.
-    pub own: OwnSettings,
+pub struct Limits {
+    /// The most open connections.
+    pub connections: usize,
+    /// The most open connections from one address.
+    pub connections_per_address: usize,
+    /// The maximum length of a message.
+    pub message_bytes: usize,
+    /// The most bytes of unfinished messages, over all connections. Clients that still have to give
+    /// a token share an additional sixteenth.
+    pub in_flight_bytes: usize,
+    /// The most bytes of unsent answers, over all connections.
+    pub unsent_bytes: usize,
+    /// The most HTTP answers that read from logs concurrently, fixed when the server starts. Each
+    /// takes up to 6.5 MiB of buffers.
+    pub readers: usize,
+    /// The time from accepting a connection to its first byte.
+    pub first_byte: Duration,
+    /// The time for a TLS handshake.
+    pub handshake: Duration,
+    /// The time from a message's first byte to its last.
+    pub message_time: Duration,
+    /// The time for which a client may leave answers unread.
+    pub unread_time: Duration,
+    /// The disk space to keep free.
+    pub free_bytes: u64,
 }
 
-/// The address of a listener.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Socket {
-    /// A host and port for streams.
-    Tcp(String),
-    /// A path for streams.
-    Unix(PathBuf),
-    /// A host and port for datagrams.
-    Udp(String),
-    /// A path for datagrams.
-    UnixDatagram(PathBuf),
-}
-
-struct Scheme {
-    word: &'static str,
-    socket: fn(&str) -> Socket,
-    is_tls: bool,
-    door: Door,
-}
-
-const fn tcp(word: &'static str, is_tls: bool, door: Door) -> Scheme {
-    Scheme { word, socket: |address| Socket::Tcp(address.to_owned()), is_tls, door }
-}
-
-const FRAMES: Door = Door::Frames(Frame::Auto);
-
-/// All schemes, in the order of the help. The first of each pair is the one printed.
-const SCHEMES: [Scheme; 13] = [
-    tcp("tcp", false, FRAMES),
-    tcp("tls", true, FRAMES),
-    Scheme { word: "unix", socket: |path| Socket::Unix(path.into()), is_tls: false, door: FRAMES },
-    Scheme {
-        word: "udp",
-        socket: |address| Socket::Udp(address.to_owned()),
-        is_tls: false,
-        door: Door::Datagrams,
-    },
-    Scheme {
-        word: "unixgram",
-        socket: |path| Socket::UnixDatagram(path.into()),
-        is_tls: false,
-        door: Door::Datagrams,
-    },
-    tcp("relp", false, Door::Relp),
-    tcp("relps", true, Door::Relp),
-    tcp("http", false, Door::Http),
-    tcp("https", true, Door::Http),
-    tcp("resp", false, Door::Resp),
-    tcp("resps", true, Door::Resp),
-    tcp("redis", false, Door::Resp),
-    tcp("rediss", true, Door::Resp),
-];
-
-/// Reads the mode of a file.
-fn file_mode(word: &str) -> Result<u32, String> {
-    let digits = word.bytes().all(|byte| byte.is_ascii_digit()).then_some(word);
-    let mode = digits.and_then(|word| u32::from_str_radix(word, 8).ok());
-    let mode = mode.filter(|mode| *mode <= 0o777);
-    mode.ok_or_else(|| format!("mode={word} is not an octal mode from 0 to 777"))
-}
-
-/// Guesses the URL that was meant: an address with a port lacks its scheme.
-fn meant(url: &str) -> String {
-    let is_address = url.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    match is_address {
-        true => format!("; did you mean tcp://{url}?"),
-        false => ", such as tcp://127.0.0.1:5140".into(),
-    }
-}
-
-/// Reads the word of a key.
-fn read<T: FromStr<Err = String>>(key: &str, word: &str) -> Result<T, String> {
-    word.parse().map_err(|because| format!("{key}={word} {because}"))
-}
-
-impl FromStr for Listen {
-    type Err = String;
-
-    fn from_str(url: &str) -> Result<Listen, String> {
-        let example = "such as tcp://127.0.0.1:5140";
-        let (word, rest) =
-            url.split_once("://").ok_or_else(|| format!("'{url}' is not a URL{}", meant(url)))?;
-        let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
-        if address.is_empty() {
-            return Err(format!("'{url}' names no address, {example}"));
-        }
-        let Some(scheme) = SCHEMES.iter().find(|scheme| scheme.word == word) else {
-            let words: Vec<_> = SCHEMES.iter().map(|scheme| scheme.word).collect();
-            return Err(format!("'{url}': '{word}' is none of {}", words.join(", ")));
-        };
-        let (mut door, mut ack, mut oversize) =
-            (scheme.door, Level::default(), Oversize::default());
-        let (mut stamp, mut has_probes, mut mode) = (Stamp::default(), false, None);
-        let socket = (scheme.socket)(address);
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            match (pair.split_once('='), &mut door) {
-                (Some((key @ "frame", word)), Door::Frames(frame)) => *frame = read(key, word)?,
-                (Some(("frame", _)), _) => {
-                    return Err(format!("'{url}': '{word}' has its own frames"));
-                }
-                (Some(("ack", _)), Door::Frames(_) | Door::Datagrams) => {
-                    return Err(format!("'{url}': '{word}' has no acknowledgements"));
-                }
-                (Some(("ack", word)), _) => {
-                    let because = |_| format!("ack={word}: use received, written or durable");
-                    ack = word.parse().map_err(because)?;
-                }
-                (Some(("stamp", _)), Door::Datagrams) => {
-                    return Err(format!("'{url}': '{word}' has no stamps"));
-                }
-                (Some((key @ "stamp", word)), _) => stamp = read(key, word)?,
-                (Some(("probes", word)), Door::Http) => {
-                    has_probes = match word {
-                        "yes" => true,
-                        "no" => false,
-                        _ => return Err(format!("probes={word} is none of yes, no")),
-                    };
-                }
-                (Some(("probes", _)), _) => {
-                    return Err(format!("'{url}': '{word}' has no probes"));
-                }
-                (Some(("mode", word)), _) => match socket {
-                    Socket::Unix(_) | Socket::UnixDatagram(_) => mode = Some(file_mode(word)?),
-                    _ => return Err(format!("'{url}': '{}' has no file", scheme.word)),
-                },
-                (Some((key @ "oversize", word)), Door::Frames(_) | Door::Relp) => {
-                    oversize = read(key, word)?;
-                }
-                (Some(("oversize", _)), _) => {
-                    return Err(format!(
-                        "'{url}': '{word}' has its own treatment of long messages"
-                    ));
-                }
-                _ => {
-                    return Err(format!(
-                        "'{url}': '{pair}' is none of frame=, ack=, oversize=, stamp=, probes=, \
-                         mode="
-                    ));
-                }
-            }
-        }
-        let is_tls = scheme.is_tls;
-        let own = OwnSettings::default();
-        let tls = None;
-        Ok(Listen { socket, is_tls, door, ack, oversize, stamp, has_probes, mode, tls, own })
-    }
-}
-
-impl Listen {
-    /// Returns the durability that acknowledgements promise; `None` for protocols without
-    /// acknowledgements.
-    pub fn answers(&self) -> Option<Level> {
-        match self.door {
-            Door::Frames(_) | Door::Datagrams => None,
-            Door::Relp | Door::Http | Door::Resp => Some(self.ack),
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 65_536,
+            connections_per_address: 65_536,
+            message_bytes: 1 << 20,
+            in_flight_bytes: 64 << 20,
+            unsent_bytes: 32 << 20,
+            readers: 24,
+            first_byte: Duration::from_secs(10),
+            handshake: Duration::from_secs(10),
+            message_time: Duration::from_secs(30),
+            unread_time: Duration::from_secs(30),
+            free_bytes: 256 << 20,
         }
     }
-
-    /// Describes the protocol and its acknowledgements in a few words.
-    pub fn promise(&self) -> String {
-        let protocol = match self.door {
-            Door::Frames(Frame::Auto) => "newline-delimited or octet-counted",
-            Door::Frames(Frame::Lines) => "newline-delimited",
-            Door::Frames(Frame::Octets) => "octet-counted",
-            Door::Frames(Frame::Nul) => "NUL-terminated",
-            Door::Frames(Frame::U32) => "lengths of four bytes",
-            Door::Datagrams => "one message per datagram",
-            Door::Relp => "RELP",
-            Door::Http => "HTTP, POST /append",
-            Door::Resp => "RESP: XADD, RPUSH",
-        };
-        let means = match self.answers() {
-            None => "no acknowledgements",
-            Some(Level::Received) => "acknowledges messages on arrival; they survive nothing yet",
-            Some(Level::Written) => "acknowledges messages once they survive a crash of the server",
-            Some(Level::Durable) => "acknowledges messages once durable",
-        };
-        format!("listening ({protocol}); {means}")
-    }
-
-    /// Returns the maximum length of a record for messages of up to `message_bytes`.
-    pub(crate) fn record_bytes_max(&self, message_bytes: usize) -> usize {
-        self.stamp.record_bytes_max(self, message_bytes)
-    }
-
-    /// Returns whether both are equal except for certificates and settings.
-    pub(crate) fn is_same_place(&self, other: &Listen) -> bool {
-        let place =
-            |listen: &Listen| Listen { tls: None, own: OwnSettings::default(), ..listen.clone() };
-        place(self) == place(other)
-    }
-
-    pub(crate) fn scheme(&self) -> &'static str {
-        let is_it = |scheme: &&Scheme| {
-            let is_door = match (scheme.door, self.door) {
-                (Door::Frames(_), Door::Frames(_)) => true,
-                (one, other) => one == other,
-            };
-            let socket = std::mem::discriminant(&(scheme.socket)(""));
-            is_door
-                && scheme.is_tls == self.is_tls
-                && socket == std::mem::discriminant(&self.socket)
-        };
-        SCHEMES.iter().find(is_it).map_or("unix", |scheme| scheme.word)
-    }
 }
 
-impl fmt::Display for Listen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://", self.scheme())?;
-        match &self.socket {
-            Socket::Tcp(address) | Socket::Udp(address) => f.write_str(address)?,
-            Socket::Unix(path) | Socket::UnixDatagram(path) => write!(f, "{}", path.display())?,
-        }
-        let frame = match self.door {
-            Door::Frames(frame) if frame != Frame::default() => Some(frame.as_str()),
-            _ => None,
-        };
-        let ack = self.answers().filter(|ack| *ack != Level::default()).map(Level::as_str);
-        let oversize = (self.oversize != Oversize::default()).then(|| self.oversize.as_str());
-        let stamp = (self.stamp != Stamp::default()).then(|| self.stamp.as_str());
-        let probes = self.has_probes.then_some("yes");
-        let mode = self.mode.map(|mode| format!("{mode:03o}"));
-        let pairs = [
-            ("frame", frame),
-            ("ack", ack),
-            ("oversize", oversize),
-            ("stamp", stamp),
-            ("probes", probes),
-            ("mode", mode.as_deref()),
-        ];
-        let set = pairs.iter().filter_map(|(key, word)| Some((key, (*word)?)));
-        for (separator, (key, word)) in std::iter::once('?').chain(std::iter::repeat('&')).zip(set)
-        {
-            write!(f, "{separator}{key}={word}")?;
-        }
-        Ok(())
-    }
+#[cfg(feature = "store")]
+fn check_store(url: &str) -> Result<(), String> {
+    wrote_store::SegmentStore::check(url).map_err(|error| error.to_string())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_listener_is_read_as_it_is_written() {
-        for url in [
-            "tcp://127.0.0.1:5140",
-            "tls://0.0.0.0:6514?frame=octets",
-            "unix:///run/log.sock?frame=nul",
-            "udp://[::1]:514",
-            "unixgram:///dev/log?mode=666",
-            "relps://localhost:2514",
-            "http://127.0.0.1:8080?ack=written",
-            "https://127.0.0.1:8080?probes=yes",
-            "resp://127.0.0.1:6379?ack=received",
-            "tcp://127.0.0.1:5140?frame=u32&oversize=split",
-            "relp://localhost:2514?ack=written&oversize=refuse&stamp=json",
-        ] {
-            assert_eq!(url.parse::<Listen>().unwrap().to_string(), url);
-        }
-        let alias: Listen = "rediss://127.0.0.1:6379".parse().unwrap();
-        assert_eq!(alias.to_string(), "resps://127.0.0.1:6379");
-    }
-
-    #[test]
-    fn a_wrong_url_says_in_one_line_what_is_wrong() {
-        for (url, part) in [
-            ("127.0.0.1:5140", "is not a URL; did you mean tcp://127.0.0.1:5140?"),
-            ("events", "is not a URL, such as tcp://127.0.0.1:5140"),
-            ("tcp://", "names no address"),
-            ("ftp://a:1", "'ftp' is none of tcp, tls"),
-            ("tcp://a:1?frame=words", "frame=words is none of auto"),
-            ("relp://a:1?frame=nul", "has its own frames"),
-            ("tcp://a:1?ack=durable", "has no acknowledgements"),
-            ("http://a:1?ack=safe", "ack=safe: use received, written or durable"),
-            ("udp://a:1?stamp=json", "has no stamps"),
-            ("resp://a:1?probes=yes", "'resp' has no probes"),
-            ("http://a:1?probes=on", "probes=on is none of yes, no"),
-            ("http://a:1?level=1", "'level=1' is none of"),
-            ("udp://a:1?mode=666", "'udp' has no file"),
-            ("unix:///a?mode=1777", "mode=1777 is not an octal mode from 0 to 777"),
-            ("unix:///a?mode=+6", "mode=+6 is not an octal mode from 0 to 777"),
-            ("unix:///a?mode=8", "mode=8 is not an octal mode from 0 to 777"),
-        ] {
-            let error = url.parse::<Listen>().unwrap_err();
-            assert!(error.contains(part) && error.lines().count() == 1, "{error}");
-        }
-    }
+#[cfg(not(feature = "store"))]
+fn check_store(url: &str) -> Result<(), String> {
+    let _ = url;
+    Err("this program was built without object stores (the feature store)".to_owned())
 }

@@ -3,15 +3,13 @@
 //! Nothing is received while the log has no room. Senders to a Unix socket then wait, and the
 //! kernel drops UDP datagrams when its buffer is full. These drops are counted.
 
-use crate::config::{Listen, Socket};
+use crate::channel::Turn;
+use crate::config::{Limits, Listen, Socket};
 use crate::doors::without_trailer;
-use crate::inherited::Passed;
-use crate::limits::{Limits, Reason};
 use crate::metrics::{Metrics, add};
 use crate::port::Port;
-use crate::refusals::Client;
-use crate::socket_file::SocketFile;
-use crate::turns::Turn;
+use crate::refusals::{Client, Reason};
+use crate::sockets::{Passed, SocketFile};
 use rustix::net::{RecvFlags, SocketType};
 use socket2::SockRef;
 use std::io::{self, ErrorKind};

@@ -1,39 +1,21 @@
 //! Doors: protocol parsers without I/O. Bytes come in, messages go to the log, answers come out.
 
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) mod driven;
 mod frames;
 pub(crate) mod http;
-mod oversize;
 mod relp;
 mod resp;
 
-pub use frames::Frame;
 pub(crate) use frames::{Frames, without_trailer};
-pub use oversize::Oversize;
 pub(crate) use relp::Relp;
 pub(crate) use resp::{READS_MAX, Resp};
 
-use crate::access::Access;
+use crate::config::access::Access;
 use crate::intake::Intake;
-use crate::limits::Refusal;
+use crate::refusals::Refusal;
 use std::sync::Arc;
 
-/// The protocol of a listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Door {
-    /// Messages on a stream, framed one after another, without answers.
-    Frames(Frame),
-    /// One message per datagram, without answers.
-    Datagrams,
-    /// RELP as spoken by rsyslog's `omrelp`.
-    Relp,
-    /// RESP2 and RESP3 as spoken by Redis clients.
-    Resp,
-    /// HTTP/1.1.
-    Http,
-}
+/// The most bytes that are skipped. A larger count is considered wrong.
+const PASSED_BYTES_MAX: usize = 64 << 20;
 
 /// A protocol on a byte stream.
 pub(crate) trait Protocol: Send + Unpin + 'static {
@@ -73,4 +55,17 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
     fn goodbye(&mut self, intake: &mut Intake<'_>) {
         let _ = intake;
     }
+}
+
+/// The rest of an oversized message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest<End> {
+    /// Skip this many bytes.
+    Passed(usize),
+    /// Skip through the next delimiter.
+    PassedUntil(End),
+    /// Take this many bytes in parts.
+    Taken(usize),
+    /// Take everything up to the next delimiter in parts.
+    TakenUntil(End),
 }

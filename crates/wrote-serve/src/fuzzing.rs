@@ -1,7 +1,11 @@
-//! Entry points for fuzzing the parsers.
+//! Drives a door without a connection: for parser tests, and as entry points of the fuzzer.
 
-use crate::doors::driven::drive;
-use crate::doors::{Frame, Frames, Oversize, Protocol, Relp, Resp};
+use crate::answers::Answers;
+use crate::config::{Frame, Oversize};
+use crate::doors::{Frames, Protocol, Relp, Resp};
+use crate::intake::{Intake, Store};
+use crate::refusals::{Reason, Refusal};
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 const MESSAGE_BYTES_MAX: usize = 128;
@@ -44,4 +48,109 @@ fn compare<P: Protocol>(door: impl Fn() -> P, stream: &[u8], cuts: &[(usize, usi
     let whole = drive(door(), stream, &[], MESSAGE_BYTES_MAX);
     assert!(whole.records.iter().all(|record| record.len() <= MESSAGE_BYTES_MAX));
     assert_eq!(drive(door(), stream, cuts, MESSAGE_BYTES_MAX), whole);
+}
+
+/// The messages, answers and refusal that a stream led to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub records: Vec<Vec<u8>>,
+    pub answers: Vec<u8>,
+    pub refused: Option<Reason>,
+}
+
+/// An in-memory store with room for a few messages.
+#[derive(Default)]
+struct Records {
+    kept: RefCell<Vec<Vec<u8>>>,
+    room: Cell<usize>,
+}
+
+impl Store for Records {
+    fn is_well(&self) -> bool {
+        true
+    }
+
+    fn try_append(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
+        // Like a batch: with room for one message there is room for the whole group.
+        let first = self.kept.borrow().len() as u64;
+        let Some(room) = self.room.get().checked_sub(1) else { return Ok(None) };
+        self.room.set(room);
+        self.kept.borrow_mut().extend(messages.iter().map(|message| message.to_vec()));
+        Ok(Some(first))
+    }
+}
+
+/// Feeds `stream` to a door in pieces as a connection would, then ends it. Each of `cuts` is the
+/// length of a piece and the number of messages that the log then has room for.
+///
+/// # Panics
+///
+/// If the door keeps more bytes than one framed message.
+pub(crate) fn drive(
+    mut door: impl Protocol,
+    stream: &[u8],
+    cuts: &[(usize, usize)],
+    message_bytes_max: usize,
+) -> Outcome {
+    let (records, mut answers) = (Records::default(), Answers::default());
+    let (mut kept, mut rest) = (Vec::new(), stream);
+    let whole = [(stream.len(), usize::MAX)];
+    let mut cuts = if cuts.is_empty() { &whole } else { cuts }.iter().cycle();
+    let mut refused = None;
+    loop {
+        let &(bytes, room) = cuts.next().expect("an endless cycle");
+        let (piece, behind) = rest.split_at(bytes.clamp(1, rest.len().max(1)).min(rest.len()));
+        kept.extend_from_slice(piece);
+        rest = behind;
+        records.room.set(room);
+        match turn(&mut door, &mut kept, rest.is_empty(), &records, &mut answers, message_bytes_max)
+        {
+            Ok(false) => {}
+            Ok(true) => break,
+            Err(refusal) => {
+                refused = Some(refusal.reason());
+                break;
+            }
+        }
+    }
+    answers.release(u64::MAX);
+    let mut sent = Vec::new();
+    while !answers.sendable().is_empty() {
+        sent.extend_from_slice(answers.sendable());
+        answers.sent(answers.sendable().len());
+    }
+    Outcome { records: records.kept.into_inner(), answers: sent, refused }
+}
+
+/// Feeds the kept bytes to the door until it needs more. Returns whether the connection is over.
+fn turn<P: Protocol>(
+    door: &mut P,
+    kept: &mut Vec<u8>,
+    has_ended: bool,
+    records: &Records,
+    answers: &mut Answers,
+    message_bytes_max: usize,
+) -> Result<bool, Refusal> {
+    loop {
+        let mut intake = Intake::new(records, answers, message_bytes_max);
+        let mut done = door.take(kept, &mut intake)?;
+        let yields = intake.yields;
+        if has_ended && !intake.is_full && !yields && !intake.is_over {
+            done += door.take_rest(&kept[done..], &mut intake)?;
+        }
+        let is_over = intake.is_over || has_ended && !intake.is_full && !yields;
+        if is_over {
+            door.goodbye(&mut intake);
+        }
+        let is_full = intake.is_full;
+        kept.drain(..done);
+        if yields {
+            continue;
+        }
+        if is_over || !is_full {
+            assert!(is_over || kept.len() <= message_bytes_max + P::FRAME_BYTES_MAX);
+            return Ok(is_over);
+        }
+        records.room.set(1);
+    }
 }

@@ -1,56 +1,10 @@
 //! Checks and counts messages on their way from a door into the log.
 
 use crate::answers::Answers;
-use crate::limits::{Reason, Refusal};
+use crate::refusals::{Reason, Refusal};
 use crate::stamp::{self, Stamper};
 use tokio::sync::oneshot;
 use wrote::Log;
-use wrote_result::words;
-
-words! {
-    /// The durability that an acknowledgement promises.
-    #[derive(Default)]
-    pub enum Level {
-        /// The message is in the server's memory and survives nothing.
-        Received = "received",
-        /// The kernel has the message; it survives a crash of the server.
-        Written = "written",
-        /// The message survives power loss (W1).
-        #[default]
-        Durable = "durable",
-    }
-}
-
-impl Level {
-    /// Returns the sequence before which every message of `log` may be acknowledged.
-    pub(crate) fn reached(self, log: &Log) -> u64 {
-        match self {
-            Level::Received => u64::MAX,
-            Level::Written => log.written_sequence(),
-            Level::Durable => log.durable_sequence(),
-        }
-    }
-
-    /// Returns the sequence before which records may be read: those at the promised level. A
-    /// sequence that a client has read therefore never names another record after a crash.
-    pub(crate) fn readable(self, log: &Log) -> u64 {
-        self.reached(log).min(log.written_sequence())
-    }
-
-    /// Makes all current records readable, so that a client reads its own writes. Returns the
-    /// sequence before which records may be read.
-    pub(crate) async fn present(self, log: &Log) -> u64 {
-        if let Some(last) = log.stats().next_sequence.checked_sub(1) {
-            let ticket = log.ticket(last).into_owned();
-            // If the log has failed, earlier records can still be read.
-            let _ = match self {
-                Level::Durable => ticket.until_durable().await,
-                _ => ticket.until_written().await,
-            };
-        }
-        self.readable(log)
-    }
-}
 
 /// A destination for messages: a log, or its substitute in tests.
 pub(crate) trait Store {
@@ -253,18 +207,5 @@ impl<'a> Intake<'a> {
     /// Queues `answer` after all earlier answers.
     pub(crate) fn answer(&mut self, answer: &[u8]) {
         self.answers.push(0, answer);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_level_is_read_as_it_is_written() {
-        for level in [Level::Received, Level::Written, Level::Durable] {
-            assert_eq!(level.as_str().parse(), Ok(level));
-        }
-        assert!("safe".parse::<Level>().is_err());
     }
 }

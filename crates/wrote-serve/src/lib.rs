@@ -8,26 +8,18 @@
 //! [`wrote::Log`]. Its answer is sent once the log has reached the listener's [`Level`] for it: in
 //! order, many answers per write.
 
-mod access;
 mod acks;
-mod addresses;
-mod admission;
 mod answers;
 mod channel;
 mod config;
 mod connection;
 mod datagrams;
-mod descriptors;
 mod doors;
-mod error;
-mod folders;
-#[cfg(feature = "fuzzing")]
+mod files;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod inherited;
-mod input;
 mod intake;
-mod limits;
 mod listen;
 mod memory;
 mod metrics;
@@ -35,23 +27,64 @@ mod operators;
 mod port;
 mod refusals;
 mod server;
-mod settings;
-mod shipping;
-mod socket_file;
+mod sockets;
 mod stamp;
 mod stream;
-mod throttle;
-mod tls;
-mod turns;
 mod workers;
 
-pub use access::AccessConfig;
-pub use config::{Config, Listen, LogConfig, OwnSettings, Socket};
-pub use doors::{Door, Frame, Oversize};
-pub use error::Error;
-pub use intake::Level;
-pub use limits::Limits;
+pub use acks::Level;
+pub use config::access::AccessConfig;
+pub use config::{
+    Config, Door, Frame, Key, Limits, Listen, LogConfig, Oversize, OwnSettings, Socket, Stamp,
+};
 pub use metrics::Figures;
 pub use server::{Handle, Server};
-pub use stamp::Stamp;
-pub use tls::TlsFiles;
+use std::io;
+pub use stream::TlsFiles;
+
+/// Why a server did not start, or why it ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An invalid configuration, with one line per fault.
+    #[error("{0}")]
+    Config(String),
+    /// A listener could not be bound.
+    #[error("{url}: {}", unbound(source))]
+    Listen {
+        /// The listener.
+        url: String,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// A log could not be opened or closed.
+    #[error("{0}")]
+    Log(#[from] wrote::Error),
+    /// The runtime could not be started.
+    #[error("starting the server: {0}")]
+    Runtime(io::Error),
+}
+
+/// Explains why a socket could not be bound, with the way out where there is one.
+fn unbound(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "another socket listens here; stop it, or choose another address".into()
+        }
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_in_use_is_reported_with_the_way_out() {
+        let first = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let source = std::net::TcpListener::bind(first.local_addr().unwrap()).unwrap_err();
+        let told = Error::Listen { url: "tcp://a:1".into(), source }.to_string();
+        let expected = "tcp://a:1: another socket listens here; stop it, or choose another address";
+        assert_eq!(told, expected);
+    }
+}

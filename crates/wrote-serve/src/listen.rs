@@ -1,17 +1,13 @@
 //! Binds sockets and accepts connections within the limits.
 
-use crate::admission::Admission;
-use crate::config::{Listen, Socket};
+use crate::config::{Door, Frame, Listen, Socket};
 use crate::connection::Connection;
 use crate::datagrams::Datagrams;
-use crate::doors::{Door, Frame, Frames, Relp, Resp, http};
-use crate::inherited::{Inherited, Passed};
-use crate::limits::Reason;
-use crate::port::Port;
-use crate::socket_file::{BACKLOG, SocketFile};
-use crate::stream::{Accepted, Stream};
-use crate::throttle::Throttle;
-use crate::tls::{self, Sessions};
+use crate::doors::{Frames, Relp, Resp, http};
+use crate::port::{Admission, Port};
+use crate::refusals::{Reason, Throttle};
+use crate::sockets::{BACKLOG, Inherited, Passed, SocketFile};
+use crate::stream::{self, Accepted, Sessions, Stream};
 use rustix::net::SocketType;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
@@ -219,7 +215,7 @@ async fn serve_tls<S: Stream>(stream: S, tls: Sessions, admission: Admission, po
     let client = admission.client();
     let mut draining = port.draining.clone();
     let problem = tokio::select! {
-        session = tls::handshake(stream, tls) => match session {
+        session = stream::handshake(stream, tls) => match session {
             Ok(stream) => return serve(stream, admission, port),
             Err(error) => error.to_string(),
         },

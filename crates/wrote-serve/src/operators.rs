@@ -4,11 +4,10 @@
 //! counted.
 
 mod page;
-mod process;
 
-use crate::access::{self, Access, AccessConfig, WRONG_TOKEN_PAUSE};
+use crate::Error;
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::config::access::{self, Access, AccessConfig, WRONG_TOKEN_PAUSE};
 use crate::metrics::{Counted, Totals};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -20,7 +19,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -62,7 +61,8 @@ type Answer = Response<Full<Bytes>>;
 
 impl Operators {
     pub(crate) async fn bind(address: &str, rule: &AccessConfig) -> Result<Operators, Error> {
-        let (found, asks_for_token) = addresses(address, rule).map_err(Error::Config)?;
+        let (found, asks_for_token) =
+            access::operators_addresses(address, rule).map_err(Error::Config)?;
         let failed = |source| Error::Listen { url: format!("http://{address}"), source };
         let listener = TcpListener::bind(&found[..]).await.map_err(failed)?;
         Ok(Operators { listener, asks_for_token, host: access::host(address).into() })
@@ -96,26 +96,6 @@ impl Operators {
             }
         }
     }
-}
-
-/// Returns the addresses on which it will listen, and whether it requires a token, because any host
-/// that reaches it may read.
-pub(crate) fn addresses(
-    address: &str,
-    rule: &AccessConfig,
-) -> Result<(Vec<SocketAddr>, bool), String> {
-    let found = address.to_socket_addrs();
-    let found: Vec<_> = found.map_err(|error| format!("http://{address}: {error}"))?.collect();
-    if rule.is_insecure || found.iter().all(|address| address.ip().is_loopback()) {
-        return Ok((found, false));
-    }
-    if rule.token_file.is_some() {
-        return Ok((found, true));
-    }
-    Err(format!(
-        "metrics: {address} can be reached from other machines: it needs token_file, or listen on \
-         127.0.0.1"
-    ))
 }
 
 async fn converse(

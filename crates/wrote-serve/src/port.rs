@@ -1,18 +1,19 @@
-//! A port: state shared by all connections of one listener.
+//! A port: the state shared by all connections of one listener, which admits or refuses them.
 
-use crate::access::Access;
 use crate::acks::Acks;
-use crate::addresses::Addresses;
 use crate::channel::Channel;
-use crate::config::Listen;
-use crate::limits::Limits;
-use crate::metrics::{Metrics, Totals};
-use crate::refusals::Refusals;
-use crate::settings::Settings;
-use crate::tls::Sessions;
-use crate::workers::Worker;
+use crate::config::access::Access;
+use crate::config::settings::Settings;
+use crate::config::{Limits, Listen};
+use crate::memory::{Account, Addresses, Place};
+use crate::metrics::{Metrics, Totals, add, sub};
+use crate::refusals::{Client, Reason, Refusals};
+use crate::stream::Sessions;
+use crate::workers::{Seat, Worker};
+use std::fmt::Display;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Semaphore, watch};
 
 /// State shared by all connections of one listener.
@@ -55,5 +56,80 @@ impl Port {
             (self.limits, self.access, self.tls) = (limits, access, tls);
         }
         has_changed
+    }
+
+    /// Counts a refused connection or request.
+    pub(crate) fn refuse(&self, client: Client, reason: Reason, because: impl Display) {
+        self.metrics.refuse(reason);
+        self.say(client, reason, because);
+    }
+
+    /// Counts a refused message.
+    pub(crate) fn reject(&self, client: Client, reason: Reason, because: impl Display) {
+        self.metrics.reject(reason);
+        self.say(client, reason, because);
+    }
+
+    /// Logs a line of this kind, unless there was one a moment ago.
+    pub(crate) fn say(&self, client: Client, reason: Reason, because: impl Display) {
+        // The log has reported its reason itself.
+        if reason != Reason::Log {
+            let limits = &self.settings.borrow().limits;
+            let line = format_args!("{}: {client}: {because}", self.listen);
+            self.refusals.say(reason, limits, line);
+        }
+    }
+}
+
+/// An admitted connection, counted until dropped.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    metrics: Arc<Metrics>,
+    totals: Arc<Totals>,
+    pub seat: Seat,
+    pub account: Account,
+    /// `None` for a connection without an address.
+    _place: Option<Place>,
+}
+
+impl Admission {
+    /// Admits a connection from `address`, or counts the refusal.
+    pub(crate) fn of(port: &Port, address: Option<IpAddr>) -> Option<Admission> {
+        let Port { metrics, totals, limits, addresses, workers, .. } = port;
+        let client = Client(address);
+        let open = totals.connections.load(Ordering::Relaxed);
+        let own = metrics.connections.load(Ordering::Relaxed);
+        let connections_max = port.settings.borrow().connections_max;
+        if open >= connections_max as u64 || own >= limits.connections as u64 {
+            port.refuse(client, Reason::Connections, "too many connections");
+            return None;
+        }
+        if open >= port.descriptors.load(Ordering::Relaxed) as u64 {
+            port.refuse(client, Reason::Descriptors, "the logs need the open files that are left");
+            return None;
+        }
+        let limit = limits.connections_per_address;
+        let place = address.map(|address| addresses.admit(address, limit));
+        if let Some(None) = place {
+            port.refuse(client, Reason::Address, "too many connections of one address");
+            return None;
+        }
+        add(&totals.connections, 1);
+        add(&metrics.connections, 1);
+        add(&metrics.connections_total, 1);
+        let (seat, account) = (Seat::of(workers), Account::new(totals.memory.clone(), client));
+        let (metrics, totals) = (metrics.clone(), totals.clone());
+        Some(Admission { metrics, totals, seat, account, _place: place.flatten() })
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.account.peer
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        sub(&self.metrics.connections, 1);
+        sub(&self.totals.connections, 1);
     }
 }

@@ -1,42 +1,124 @@
-//! Counts refusals, and logs which client met which limit, throttled by kind.
+//! Refusals: why a message or connection is refused, and the throttled log lines about it.
 
-use crate::limits::{Limits, Reason};
-use crate::port::Port;
-use crate::throttle::Throttle;
+use crate::config::Limits;
 use std::fmt::{self, Display};
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use wrote_result::words;
+
+/// The least time between two warnings of one kind.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Why a message or connection is refused.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// A message is longer than [`Limits::message_bytes`].
+    #[error("a message is too long")]
+    TooLong,
+    /// The log can't hold the message, because of its format or buffers.
+    #[error("{0}")]
+    Unfit(String),
+    /// The bytes violate the protocol.
+    #[error("{0}")]
+    Malformed(&'static str),
+    /// No byte arrived within [`Limits::first_byte`].
+    #[error("nothing came")]
+    Silent,
+    /// A message took longer than [`Limits::message_time`].
+    #[error("a message took too long")]
+    Slow,
+    /// Answers were not read within [`Limits::unread_time`].
+    #[error("answers were not read")]
+    Unread,
+    /// [`Limits::in_flight_bytes`] or [`Limits::unsent_bytes`] is used up, mostly by this client.
+    #[error("too many bytes are in flight")]
+    Memory,
+    /// The log has failed, or its disk is full.
+    #[error("{0}")]
+    Log(wrote::Error),
+    /// The token was revoked.
+    #[error("the token is not accepted any more")]
+    Revoked,
+    /// The channel accepts no messages now.
+    #[error("the log takes no messages now")]
+    Closed,
+}
+
+impl Refusal {
+    /// Converts an error of the log. If the log is well, the error concerns the record, which would
+    /// never fit.
+    pub(crate) fn by_log(error: wrote::Error, is_well: bool) -> Refusal {
+        match error {
+            wrote::Error::Refused { because, .. } if is_well => Refusal::Unfit(because),
+            error => Refusal::Log(error),
+        }
+    }
+
+    /// Returns the value of the label `reason` in the metrics.
+    pub(crate) fn reason(&self) -> Reason {
+        match self {
+            Refusal::TooLong => Reason::TooLong,
+            Refusal::Malformed(_) | Refusal::Unfit(_) => Reason::Malformed,
+            Refusal::Silent => Reason::Silent,
+            Refusal::Slow => Reason::Slow,
+            Refusal::Unread => Reason::Unread,
+            Refusal::Memory => Reason::Memory,
+            Refusal::Log(_) | Refusal::Closed => Reason::Log,
+            Refusal::Revoked => Reason::Unauthorized,
+        }
+    }
+}
+
+words! {
+    /// Reasons of refusals, for counting.
+    pub(crate) enum Reason {
+        Connections = "connections",
+        /// The remaining descriptors are reserved for logs.
+        Descriptors = "open_files",
+        Address = "connections_per_address",
+        TooLong = "too_long",
+        Malformed = "malformed",
+        /// A partial message on a stream that ended abnormally.
+        Unfinished = "unfinished",
+        Silent = "first_byte",
+        Slow = "message_time",
+        Unread = "unread_time",
+        Memory = "in_flight_bytes",
+        Log = "log",
+        Handshake = "handshake",
+        Unauthorized = "unauthorized",
+    }
+}
+
+impl Reason {
+    /// Describes the reason in a few words.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Reason::TooLong => "a message was too long",
+            Reason::Malformed => "the log cannot hold a message",
+            Reason::Unfinished => "a part of a message was dropped",
+            Reason::Unauthorized => "a wrong token, or none",
+            _ => "a message was refused",
+        }
+    }
+}
 
 /// The throttled log lines of one listener, by reason.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals([Throttle; Reason::ALL.len()]);
 
+impl Refusals {
+    /// Logs a line of this kind, unless there was one a moment ago.
+    pub(crate) fn say(&self, reason: Reason, limits: &Limits, line: impl Display) {
+        let limit = Limit { reason, limits };
+        self.0[reason as usize].warn(format_args!("{line}{limit}"));
+    }
+}
+
 /// A client as named in log lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Client(pub Option<IpAddr>);
-
-impl Port {
-    /// Counts a refused connection or request.
-    pub(crate) fn refuse(&self, client: Client, reason: Reason, because: impl Display) {
-        self.metrics.refuse(reason);
-        self.say(client, reason, because);
-    }
-
-    /// Counts a refused message.
-    pub(crate) fn reject(&self, client: Client, reason: Reason, because: impl Display) {
-        self.metrics.reject(reason);
-        self.say(client, reason, because);
-    }
-
-    /// Logs a line of this kind, unless there was one a moment ago.
-    pub(crate) fn say(&self, client: Client, reason: Reason, because: impl Display) {
-        // The log has reported its reason itself.
-        if reason != Reason::Log {
-            let limit = Limit { reason, limits: &self.settings.borrow().limits };
-            let line = format_args!("{}: {client}: {because}{limit}", self.listen);
-            self.refusals.0[reason as usize].warn(line);
-        }
-    }
-}
 
 impl Display for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,6 +153,31 @@ impl Display for Limit<'_> {
             }
             Reason::Handshake => write!(f, " ({key}: {handshake:?})"),
             _ => Ok(()),
+        }
+    }
+}
+
+/// Warnings of one kind, at most one every five seconds, so that no client can fill a disk.
+#[derive(Debug, Default)]
+pub(crate) struct Throttle {
+    /// When the last was logged, and how many were suppressed since.
+    last: Mutex<(Option<Instant>, u64)>,
+}
+
+impl Throttle {
+    /// Logs the warning, or counts it for the next one.
+    pub(crate) fn warn(&self, text: impl Display) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, left_out) = *last;
+        if before.is_some_and(|before| before.elapsed() < PAUSE) {
+            last.1 += 1;
+            return;
+        }
+        *last = (Some(Instant::now()), 0);
+        drop(last);
+        match left_out {
+            0 => log::warn!("{text}"),
+            _ => log::warn!("{text} (and {left_out} more before)"),
         }
     }
 }

@@ -1,23 +1,21 @@
 //! Starts, runs and stops the server.
 
-use crate::access::{self, Access};
 use crate::acks::Acks;
-use crate::addresses::Addresses;
-use crate::channel::{Channel, Opener};
-use crate::config::{Config, Listen, LogConfig, Socket, holds};
-use crate::descriptors;
+use crate::channel::{Channel, Opener, shipping};
+use crate::config::access::{self, Access};
+use crate::config::settings::{self, Loaded, Settings};
+use crate::config::{Config, Limits, Listen, LogConfig, Socket, holds};
 use crate::doors::READS_MAX;
-use crate::error::Error;
-use crate::folders;
-use crate::inherited::Inherited;
-use crate::limits::{Limits, Reason};
 use crate::listen::Bound;
+use crate::memory::Addresses;
 use crate::metrics::{self, Counted, Figures, Metrics, Totals};
 use crate::operators::{Operators, Shown};
 use crate::port::Port;
-use crate::settings::{self, Loaded, Settings};
-use crate::shipping;
+use crate::refusals::Reason;
+use crate::sockets::Inherited;
 use crate::workers::Workers;
+use crate::{Error, files};
+#[cfg(feature = "store")]
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -91,7 +89,6 @@ impl Server {
     }
 
     fn start_in(config: Config, opener: Opener, mut inherited: Inherited) -> Result<Server, Error> {
-        config.logs.iter().try_for_each(shipping::check)?;
         let Loaded { listeners, access, warnings } =
             settings::load(&config).map_err(settings::error)?;
         let access = watch::Sender::new(access);
@@ -117,11 +114,11 @@ impl Server {
                 // Retention is allowed to remove what is in the store.
                 log.options = log.options.hold(true);
             }
-            folders::make_parents(&log.folder).map_err(|error| {
+            files::make_parents(&log.folder).map_err(|error| {
                 Error::Config(format!("{}: its parents: {error}", log.folder.display()))
             })?;
             let buffer_bytes = log.buffer_bytes(&limits.borrow());
-            log.options = log.options.buffer_bytes(buffer_bytes);
+            log.options = log.options(&limits.borrow());
             let channel = Arc::new(Channel::open(log, opener.clone(), free_bytes_min)?);
             channels.push(channel.clone());
             for (listen, settings) in listeners.by_ref().take(channel.config.listeners.len()) {
@@ -191,7 +188,7 @@ impl Server {
             #[cfg(feature = "store")]
             runtime.spawn(shipping::run(channel.clone()));
         }
-        let left = descriptors::for_connections(channels.len(), readers_max + READS_MAX)?;
+        let left = files::connections_max(channels.len(), readers_max + READS_MAX)?;
         descriptors_left.store(left, Ordering::Relaxed);
         let channels_of_handle = channels.clone();
         let handle = Handle {
@@ -352,10 +349,10 @@ fn open(log: &LogConfig) -> Result<wrote::Log, wrote::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::Admission;
     use crate::connection::Connection;
     use crate::doors::Resp;
     use crate::memory::Pool;
+    use crate::port::Admission;
     use crate::stream::Stream;
     use std::io::{self, ErrorKind, Read, Write};
     use std::net::TcpStream;

@@ -1,45 +1,11 @@
 //! Stamps: the sender, place and time of a message, as a part of its record.
 
-use crate::config::Listen;
+use crate::config::{Listen, Stamp};
 use crate::refusals::Client;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt::Write;
-use wrote_result::words;
-
-words! {
-    /// The origin information in a record.
-    #[derive(Default)]
-    pub enum Stamp {
-        /// None: a record is its message, byte for byte.
-        #[default]
-        None = "none",
-        /// Words before the message, each followed by a space: the time, the client's address, the
-        /// listener, and the name in the client's certificate or `-`.
-        Prefix = "prefix",
-        /// A line of JSON with the message as a string.
-        Json = "json",
-    }
-}
-
-/// The longest stamp without the listener: time, address, certificate name (RFC 1035: 255 bytes),
-/// field names, and an address chosen by the kernel.
-const STAMP_BYTES_MAX: usize = 2048;
-/// The most bytes of one byte in JSON: `\u0000`. Hexadecimal takes two.
-const JSON_BYTES_MAX: usize = "\\u0000".len();
-
-impl Stamp {
-    /// Returns the maximum length of a record of `listen` for messages of up to `message_bytes`.
-    pub(crate) fn record_bytes_max(self, listen: &Listen, message_bytes: usize) -> usize {
-        let head = STAMP_BYTES_MAX + JSON_BYTES_MAX * listen.to_string().len();
-        match self {
-            Stamp::None => message_bytes,
-            Stamp::Prefix => message_bytes.saturating_add(head),
-            Stamp::Json => message_bytes.saturating_mul(JSON_BYTES_MAX).saturating_add(head),
-        }
-    }
-}
 
 /// Stamps the messages of one connection.
 #[derive(Debug)]

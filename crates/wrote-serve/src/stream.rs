@@ -1,9 +1,17 @@
-//! Streams that report whether unread bytes exist.
+//! A client's stream, plain or encrypted, which reports whether unread bytes exist.
+
+#[cfg(feature = "tls")]
+mod tls;
 
 use rustix::event::{self, PollFd, PollFlags, Timespec};
 use rustix::io::ioctl_fionread;
 use std::io;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
+#[cfg(feature = "tls")]
+use tls::load;
+#[cfg(feature = "tls")]
+pub(crate) use tls::{Sessions, handshake};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -78,4 +86,52 @@ impl<S: Stream> Stream for Box<S> {
     fn certificate_name(&self) -> Option<String> {
         (**self).certificate_name()
     }
+}
+
+/// The PEM files of a listener's certificate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate, followed by its signers'.
+    pub cert_file: PathBuf,
+    /// The certificate's private key.
+    pub key_file: PathBuf,
+    /// The authorities of client certificates. If set, clients without a certificate are refused.
+    pub client_ca_file: Option<PathBuf>,
+}
+
+/// A listener's session settings, loaded from files.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub sessions: Sessions,
+    /// When the server's certificate expires, in seconds since 1970.
+    pub expires_s: Option<u64>,
+    /// A one-line warning that the server's certificate is not valid now.
+    pub warning: Option<String>,
+}
+
+impl TlsFiles {
+    /// Reads the files for sessions, of HTTP or another protocol. The error is one line.
+    pub(crate) fn load(&self, is_http: bool) -> Result<Loaded, String> {
+        if self.cert_file.as_os_str().is_empty() || self.key_file.as_os_str().is_empty() {
+            return Err("cert_file and key_file go together".to_owned());
+        }
+        load(self, is_http)
+    }
+}
+
+/// Uninhabited: a build without TLS has no sessions.
+#[cfg(not(feature = "tls"))]
+#[derive(Clone, Debug)]
+pub(crate) enum Sessions {}
+
+#[cfg(not(feature = "tls"))]
+fn load(files: &TlsFiles, _: bool) -> Result<Loaded, String> {
+    let cert = files.cert_file.display();
+    Err(format!("{cert}: this program was built without TLS; build it with the feature tls"))
+}
+
+/// Can't be called.
+#[cfg(not(feature = "tls"))]
+pub(crate) async fn handshake<S>(_: S, sessions: Sessions) -> io::Result<S> {
+    match sessions {}
 }

@@ -3,7 +3,7 @@
 //! A connection stays with one worker. Work stealing would wake other workers, which costs more
 //! than it saves for short tasks.
 
-use crate::error::Error;
+use crate::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
@@ -13,12 +13,6 @@ use tokio::sync::watch;
 
 /// How long shutdown waits for blocking calls.
 const END: Duration = Duration::from_secs(1);
-
-/// Returns the default number of workers: all processors but one, which is left to the log's thread
-/// and the kernel. On two processors, two workers used a third more CPU time per message.
-pub(crate) fn usual() -> usize {
-    thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(1)
-}
 
 #[derive(Debug)]
 pub(crate) struct Worker {

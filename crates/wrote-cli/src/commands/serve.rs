@@ -1,6 +1,5 @@
 //! `wrote serve`: a server in the foreground, its signals, and its service manager.
 
-mod config;
 mod line;
 mod manager;
 
@@ -22,7 +21,7 @@ const EXIT_SIGNAL_BASE: i32 = 128;
 
 pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
     line::say_warnings();
-    let config = config::of(arguments).map_err(failed)?;
+    let config = configured(arguments).map_err(failed)?;
     log::set_max_level(config.log_level);
     if arguments.check {
         return check(arguments, &config);
@@ -50,6 +49,17 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
     drop(line);
     say(&taken(&handle));
     served.map_err(failed)
+}
+
+/// Returns the configuration of the arguments, or of the file that they name.
+fn configured(arguments: &ServeArgs) -> Result<Config, wrote_serve::Error> {
+    if let Some(path) = &arguments.config {
+        return Config::from_file(path);
+    }
+    let folder = arguments.folder.clone().unwrap_or_default();
+    let mut config = Config::of_log(&folder, arguments.listen.clone());
+    arguments.settings.apply(&mut config).map_err(wrote_serve::Error::Config)?;
+    Ok(config)
 }
 
 fn check(arguments: &ServeArgs, config: &Config) -> Result<(), Error> {
@@ -120,7 +130,7 @@ fn obey_signals(arguments: ServeArgs, handle: Handle, grace: Duration) -> Result
 /// Reloads the files. A fault in them is reported in a line, and changes nothing.
 fn reload(arguments: &ServeArgs, handle: &Handle) {
     manager::reloading();
-    let config = config::of(arguments).inspect_err(|_| handle.reload_failed());
+    let config = configured(arguments).inspect_err(|_| handle.reload_failed());
     let reloaded = config.and_then(|config| {
         let warnings = handle.reload(&config)?;
         log::set_max_level(config.log_level);

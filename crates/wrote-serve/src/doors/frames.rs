@@ -2,13 +2,12 @@
 
 mod compressed;
 
-use super::Protocol;
-use super::oversize::{Oversize, PASSED_BYTES_MAX, Rest};
+use super::{PASSED_BYTES_MAX, Protocol, Rest};
+use crate::config::{Frame, Oversize};
 use crate::intake::Intake;
-use crate::limits::{Reason, Refusal};
+use crate::refusals::{Reason, Refusal};
 use compressed::{Filled, Inflating, is_compressed, is_stream};
 use memchr::{memchr, memchr2};
-use wrote_result::words;
 
 /// The most digits of a count: more than any message length has.
 pub(super) const DIGITS_MAX: usize = 9;
@@ -32,26 +31,6 @@ const TURN_BYTES: usize = 1 << 20;
 const TRAILER_BYTES_MAX: usize = 2;
 /// The longest request line that HTTP servers accept.
 const REQUEST_LINE_BYTES_MAX: usize = 8192;
-
-words! {
-    /// The framing of messages on a stream. Messages are never acknowledged.
-    #[derive(Default)]
-    pub enum Frame {
-        /// Detected for each message (RFC 6587, section 3.4): an octet count followed by `<`, as in
-        /// every syslog message, or else a line, which NUL ends too.
-        #[default]
-        Auto = "auto",
-        /// Each message ends with LF or CRLF.
-        Lines = "lines",
-        /// Decimal digits and a space, then that many octets (RFC 6587, RFC 5425). One LF, CRLF or
-        /// NUL at the end of a message is removed, because some senders count it.
-        Octets = "octets",
-        /// Each message ends with NUL, as from Python's `SysLogHandler`.
-        Nul = "nul",
-        /// A big-endian length of four bytes, then that many bytes.
-        U32 = "u32",
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct Frames {

@@ -8,12 +8,83 @@ mod answer;
 mod append;
 mod body;
 mod exchange;
-mod gunzip;
-mod pieces;
 mod query;
 mod read;
-mod routes;
 mod session;
 mod wire;
 
+use crate::config::access::{self, WRONG_TOKEN_PAUSE};
+use crate::refusals::Reason;
+use answer::{Answer, text_answer, wrong, wrong_method};
+use append::append;
+use body::Upload;
+use exchange::Exchange;
+use hyper::body::Incoming;
+use hyper::header::{HeaderValue, WWW_AUTHENTICATE};
+use hyper::{Method, Request, StatusCode};
+use read::records;
 pub(crate) use session::serve;
+use std::convert::Infallible;
+use std::sync::Arc;
+use tokio::time::sleep;
+
+/// Answers a request by its path.
+async fn answer(request: Request<Incoming>, exchange: Arc<Exchange>) -> Result<Answer, Infallible> {
+    exchange.begin();
+    let (parts, body) = request.into_parts();
+    let mut body = Upload::new(body);
+    let refuse = |reason, answer| {
+        let because = match reason {
+            Reason::Unauthorized => "a web page, a wrong token, or none",
+            _ => "no such path, or not by this method",
+        };
+        exchange.port.refuse(exchange.client(), reason, because);
+        answer
+    };
+    let token = access::bearer(&parts.headers);
+    let has_probes = exchange.port.listen.has_probes;
+    let mut answer = match (parts.uri.path(), &parts.method) {
+        _ if exchange.is_of_page(&parts.headers) => {
+            let because = "requests of web pages are refused";
+            refuse(Reason::Unauthorized, wrong(StatusCode::FORBIDDEN, because))
+        }
+        ("/livez", &Method::GET | &Method::HEAD) if has_probes => {
+            text_answer(StatusCode::OK, "alive\n")
+        }
+        ("/readyz", &Method::GET | &Method::HEAD) if has_probes => ready(&exchange),
+        _ if !exchange.lets_in(token) => {
+            if !token.is_empty() {
+                sleep(WRONG_TOKEN_PAUSE).await;
+            }
+            let mut answer =
+                wrong(StatusCode::UNAUTHORIZED, "Authorization: Bearer TOKEN is missing");
+            answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            refuse(Reason::Unauthorized, answer)
+        }
+        ("/append", &Method::POST) => append(&parts, token, &mut body, &exchange).await,
+        ("/records", &Method::GET | &Method::HEAD) => records(&parts, token, &exchange).await,
+        ("/append", _) => refuse(Reason::Malformed, wrong_method("POST")),
+        ("/records", _) => refuse(Reason::Malformed, wrong_method("GET, HEAD")),
+        _ => {
+            let because = "the paths are /append and /records";
+            refuse(Reason::Malformed, wrong(StatusCode::NOT_FOUND, because))
+        }
+    };
+    if body.has_ended() {
+        answer.body_mut().then_ends(exchange);
+    }
+    Ok(answer)
+}
+
+/// Reports whether the listener's log accepts messages.
+fn ready(exchange: &Exchange) -> Answer {
+    let port = &exchange.port;
+    if *port.draining.borrow() {
+        return text_answer(StatusCode::SERVICE_UNAVAILABLE, "the server is draining\n");
+    }
+    match port.channel.trouble() {
+        None => text_answer(StatusCode::OK, "ready\n"),
+        // The cause names folders, which only operators should see.
+        Some(_) => text_answer(StatusCode::SERVICE_UNAVAILABLE, "the log takes no messages\n"),
+    }
+}

@@ -6,11 +6,11 @@
 //! gets no answer; the connection ends, and the client reconnects and resends everything
 //! unanswered.
 
-use super::Protocol;
 use super::frames::{DIGITS_MAX, number};
-use super::oversize::{Oversize, PASSED_BYTES_MAX, Rest};
+use super::{PASSED_BYTES_MAX, Protocol, Rest};
+use crate::config::Oversize;
 use crate::intake::Intake;
-use crate::limits::{Reason, Refusal};
+use crate::refusals::{Reason, Refusal};
 use std::io::Write;
 
 const COMMAND_BYTES_MAX: usize = 32;

@@ -3,18 +3,17 @@
 //! The protocol is <https://redis.io/docs/latest/develop/reference/protocol-spec/>. The record with
 //! sequence N has the ID `N-1`, so `0-0` precedes the first.
 
-mod bulks;
-mod fields;
 mod greeting;
 mod read;
 mod request;
 mod transaction;
 
 use super::Protocol;
-use crate::access::Access;
+use crate::acks::Level;
 use crate::channel::Channel;
-use crate::intake::{Intake, Level};
-use crate::limits::{Reason, Refusal};
+use crate::config::access::Access;
+use crate::intake::Intake;
+use crate::refusals::{Reason, Refusal};
 pub(crate) use read::READS_MAX;
 use request::Request;
 use std::borrow::Cow;
@@ -285,7 +284,7 @@ impl Resp {
             return Err("ERR wrong number of arguments for the command");
         }
         let words: Vec<_> = words.filter_map(|at| self.request.word(input, at)).collect();
-        fields::record(&words)
+        request::record(&words)
     }
 
     /// Returns the position after the trimming options.

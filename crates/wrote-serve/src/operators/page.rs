@@ -3,18 +3,22 @@
 //! The format is <https://prometheus.io/docs/instrumenting/exposition_formats/>. Labels have few
 //! values: reasons, levels, and log names.
 
-use super::{Shown, process};
+use super::Shown;
+use crate::acks::Level;
 use crate::channel::Channel;
-use crate::intake::Level;
-use crate::limits::Reason;
+use crate::channel::shipping::Shipping;
 use crate::memory::Pool;
 use crate::metrics::{Counted, Metrics, read};
-use crate::shipping::Shipping;
+use crate::refusals::Reason;
+use rustix::param::clock_ticks_per_second;
+use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
+use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 use wrote::log::LogStats;
 
 /// The prefix of every metric.
@@ -49,7 +53,7 @@ pub(super) fn write(shown: &Shown) -> String {
     page.logs(&shown.channels.iter().map(|channel| LogState::of(channel)).collect::<Vec<_>>());
     page.begin("build_info");
     page.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
-    page.0 += &process::figures(shown.totals.started);
+    page.0 += &process_figures(shown.totals.started);
     page.0
 }
 
@@ -121,7 +125,7 @@ impl Page {
         let is_reloaded = totals.is_reloaded.load(Ordering::Relaxed);
         self.gauge("reload_successful", u64::from(is_reloaded));
         let reloaded = *totals.reloaded.lock().unwrap_or_else(PoisonError::into_inner);
-        self.gauge("reload_success_timestamp_seconds", process::seconds(reloaded));
+        self.gauge("reload_success_timestamp_seconds", seconds(reloaded));
     }
 
     /// Writes a family with one count per listener.
@@ -255,6 +259,51 @@ fn file_bytes(folder: &Path) -> u64 {
 /// Escapes a label value.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// Returns the process part of the page. Unavailable figures are omitted.
+fn process_figures(started: SystemTime) -> String {
+    let status = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The program's name, in parentheses, may contain spaces (proc(5)).
+    let fields = status.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let fields: Vec<u64> =
+        fields.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
+    let ticks = fields.get(11..13).map(|ticks| ticks[0] + ticks[1]);
+    let seconds_of_ticks = |ticks: u64| ticks as f64 / clock_ticks_per_second() as f64;
+    let pages = fields.get(21).map(|pages| pages * rustix::param::page_size() as u64);
+    let open = fs::read_dir("/proc/self/fd").ok().map(|files| files.count() as u64);
+    let families = [
+        ("cpu_seconds_total", "counter", "Processor time.", ticks.map(seconds_of_ticks)),
+        ("resident_memory_bytes", "gauge", "Memory in RAM.", pages.map(|bytes| bytes as f64)),
+        ("open_fds", "gauge", "Open file descriptors.", open.map(|open| open as f64)),
+        (
+            "max_fds",
+            "gauge",
+            "The limit of open file descriptors.",
+            getrlimit(Resource::Nofile).current.map(|limit| limit as f64),
+        ),
+        (
+            "start_time_seconds",
+            "gauge",
+            "When the server was started.",
+            Some(seconds(started) as f64),
+        ),
+    ];
+    let mut text = String::new();
+    for (name, kind, help, value) in families {
+        let Some(value) = value else { continue };
+        write!(
+            text,
+            "# HELP process_{name} {help}\n# TYPE process_{name} {kind}\nprocess_{name} {value}\n"
+        )
+        .expect("a String takes all");
+    }
+    text
+}
+
+/// Returns seconds since 1970.
+fn seconds(moment: SystemTime) -> u64 {
+    moment.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::thread;
 use wrote::{Format, Log};
-use wrote_serve::{Config, Listen, Server};
+use wrote_serve::Listen;
 
 fn udp(listen: &Listen) -> UdpSocket {
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -132,18 +132,6 @@ fn a_datagram_that_the_log_cannot_hold_is_counted_and_the_next_is_taken() {
 }
 
 #[test]
-fn a_living_socket_or_another_file_is_not_replaced() {
-    let (_folder, path) = socket_path();
-    let url = format!("unix://{}", path.display());
-    let serving = Serving::start(&url, |_| ());
-    assert!(error(&url).starts_with(&url));
-    serving.stop();
-    std::fs::write(&path, "kept").unwrap();
-    assert!(error(&url).contains("a file that is not a socket is there"));
-    assert_eq!(std::fs::read(&path).unwrap(), b"kept");
-}
-
-#[test]
 fn the_file_of_a_socket_has_the_mode_that_the_listener_asks_for() {
     let (_folder, path) = socket_path();
     for scheme in ["unix", "unixgram"] {
@@ -154,11 +142,4 @@ fn the_file_of_a_socket_has_the_mode_that_the_listener_asks_for() {
             serving.stop();
         }
     }
-}
-
-/// Returns the error of starting a server.
-fn error(url: &str) -> String {
-    let folder = fixtures::folder();
-    let config = Config::of_log(&folder.path().join("log"), vec![url.parse().unwrap()]);
-    Server::start(config).unwrap_err().to_string()
 }

@@ -19,4 +19,3 @@ mod simulated;
 mod streams;
 mod tls;
 mod warnings;
-mod workers;

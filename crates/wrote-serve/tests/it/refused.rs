@@ -63,16 +63,6 @@ fn lines_that_only_begin_like_http_are_messages() {
     assert_eq!(serving.stop(), [&b"GET / took 5 ms"[..], b"POST", b"PUTS"]);
 }
 
-#[test]
-fn bytes_inside_a_counted_message_begin_no_second_one() {
-    let serving = Serving::start("tcp://127.0.0.1:0?frame=octets", |_| ());
-    let message = b"one\ntwo\0three\x1b[2Jfour\r\n<13>five";
-    let stream = [format!("{} ", message.len()).as_bytes(), message].concat();
-    send_and_end(&serving, &stream);
-    serving.wait_until(|figures| figures.messages == 1);
-    assert_eq!(serving.stop(), [message]);
-}
-
 fn send_and_end(serving: &Serving, bytes: &[u8]) {
     let mut stream = serving.connect();
     stream.write_all(bytes).unwrap();

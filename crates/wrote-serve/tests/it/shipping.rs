@@ -171,22 +171,6 @@ fn at_the_disks_floor_the_stores_error_is_named_and_with_the_store_back_messages
 }
 
 #[test]
-fn a_restarted_server_ships_on_and_removes_only_what_it_has_found_in_the_store() {
-    let kept = TempDir::new().unwrap();
-    let store = kept.path().join("events");
-    let serving = start(&store);
-    append(&mut Client::connect(serving.address()), 0..200);
-    let mut serving = serving.restart();
-    append(&mut Client::connect(serving.address()), 200..400);
-    until("it ships on", || numbers(&store).len() > 8 && numbers(&serving.folder)[0] > 8);
-    let stored = numbers(&store);
-    assert_eq!(stored, (1..=stored.len() as u64).collect::<Vec<_>>(), "no gap, nothing twice");
-    let folder = serving.folder.clone();
-    serving.end().unwrap();
-    assert_eq!(all(&store, &folder).len(), 400);
-}
-
-#[test]
 fn a_wrong_store_and_a_log_of_lines_are_told_with_their_line() {
     let folder = fixtures::folder();
     let path = folder.path().join("wrote.toml");

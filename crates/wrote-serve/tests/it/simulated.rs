@@ -99,6 +99,19 @@ const RELP: Client = Client {
     acknowledges: |line| line.ends_with(" rsp 6 200 OK"),
 };
 
+const HTTP: Client = Client {
+    url: "http://127.0.0.1:0",
+    stream: |from| {
+        let request = |number: usize| {
+            let body = number.to_string();
+            let len = body.len();
+            format!("POST /append HTTP/1.1\r\nHost: [::1]\r\nContent-Length: {len}\r\n\r\n{body}")
+        };
+        (from..COUNT).map(request).collect()
+    },
+    acknowledges: |line| line.starts_with("HTTP/1.1 200 "),
+};
+
 impl Client {
     /// Sends messages until the server refuses one or has answered all; returns how many were
     /// acknowledged.
@@ -113,13 +126,10 @@ impl Client {
             text.push_str(str::from_utf8(&bytes[..read]).unwrap());
             assert!(!text.contains(" 500 "), "a 500 would lose the message: {text}");
             let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
-            let lines =
-                whole.lines().filter(|line| !line.contains("relp_") && !line.contains("commands"));
-            let acknowledged = lines
-                .skip_while(|line| line.starts_with("1 rsp"))
-                .take_while(|line| (self.acknowledges)(line))
-                .count();
-            let is_refused = whole.lines().any(|line| line.starts_with('-'));
+            let refuses = |line: &str| line.starts_with('-') || line.starts_with("HTTP/1.1 503 ");
+            let before = whole.lines().take_while(|line| !refuses(line));
+            let acknowledged = before.filter(|line| (self.acknowledges)(line)).count();
+            let is_refused = whole.lines().any(refuses);
             if read == 0 || is_refused || acknowledged == COUNT - from {
                 return acknowledged;
             }
@@ -159,7 +169,7 @@ fn fails_at(client: &Client, operation: u64) {
 #[test]
 fn after_a_failed_flush_nothing_is_acknowledged_and_what_was_is_there() {
     thread::scope(|scope| {
-        for client in [&RESP, &RELP] {
+        for client in [&RESP, &RELP, &HTTP] {
             for operation in 0..12 {
                 scope.spawn(move || fails_at(client, operation));
             }

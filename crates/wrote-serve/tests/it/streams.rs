@@ -1,11 +1,10 @@
 //! Messages on streams: complete, in order, from many clients at once; refusals; the end.
 
-use crate::serving::{Serving, connect};
+use crate::serving::Serving;
 use socket2::SockRef;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::Duration;
-use wrote_serve::Config;
 
 /// Returns a message of this connection: 1 to 3,000 bytes.
 fn message(connection: u32, number: u32) -> String {
@@ -66,26 +65,6 @@ fn a_part_of_a_message_is_none_where_its_client_did_not_end_the_stream() {
     open.write_all(b"user=carol amount=2\nuser=dave amount=20").unwrap();
     serving.wait_until(|figures| figures.messages == 2);
     assert_eq!(serving.stop(), [&b"user=alice amount=1000"[..], b"user=carol amount=2"]);
-}
-
-#[test]
-fn a_client_that_says_nothing_or_half_a_message_is_let_go_and_counted() {
-    let impatient = |config: &mut Config| {
-        config.limits.first_byte = Duration::from_millis(50);
-        config.limits.message_time = Duration::from_millis(50);
-    };
-    let mut connected = None;
-    // Their data arrives before the server starts its timers.
-    let serving = Serving::start_after("tcp://127.0.0.1:0?frame=octets", impatient, |listen, _| {
-        let [silent, mut slow] = [(), ()].map(|()| connect(listen));
-        slow.write_all(b"5 hello5 he").unwrap();
-        connected = Some((silent, slow));
-    });
-    let (mut silent, mut slow) = connected.expect("two clients");
-    assert_eq!(silent.read(&mut [0; 1]).unwrap(), 0);
-    assert_eq!(slow.read(&mut [0; 1]).unwrap(), 0);
-    serving.wait_until(|figures| figures.refused == 2 && figures.connections == 0);
-    assert_eq!(serving.stop(), [b"hello"]);
 }
 
 #[test]

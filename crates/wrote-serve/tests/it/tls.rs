@@ -56,37 +56,6 @@ fn a_server_that_drains_answers_and_ends_the_session() {
 }
 
 #[test]
-fn answers_leave_whole_to_a_client_that_reads_late() {
-    const RECORDS: usize = 100;
-    const READS: usize = 30;
-    let (folder, authority) = (fixtures::folder(), Authority::new());
-    let serving = start("resps://127.0.0.1:0", &write(folder.path(), &authority.sign(), None));
-    let mut session = session(&authority.client(None), serving.connect());
-    let value = "x".repeat(8000);
-    for _ in 0..RECORDS {
-        session.write_all(format!("RPUSH log {value}\r\n").as_bytes()).unwrap();
-    }
-    serving.wait_until(|figures| figures.acks == RECORDS as u64);
-    // More than the buffers of the kernel and the server hold together.
-    session.write_all("XRANGE log - +\r\n".repeat(READS).as_bytes()).unwrap();
-    session.flush().unwrap();
-    // The buffers fill. However full they get, nothing is lost.
-    std::thread::sleep(Duration::from_millis(300));
-    let mut answers = Vec::new();
-    let mut part = vec![0; 1 << 16];
-    // The last answer ends with its last record.
-    while answers.len() < READS * RECORDS * value.len() || !answers.ends_with(b"x\r\n") {
-        let bytes = session.read(&mut part).unwrap();
-        assert!(bytes > 0, "{} bytes", answers.len());
-        answers.extend_from_slice(&part[..bytes]);
-    }
-    let answers = String::from_utf8(answers).unwrap();
-    assert_eq!(answers.matches(&value).count(), READS * RECORDS);
-    assert_eq!(serving.figures().refused, 0);
-    serving.stop();
-}
-
-#[test]
 fn the_last_bytes_of_an_answer_leave_whatever_its_length() {
     let (folder, authority) = (fixtures::folder(), Authority::new());
     let files = write(folder.path(), &authority.sign(), None);

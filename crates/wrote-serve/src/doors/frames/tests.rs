@@ -1,8 +1,8 @@
 //! Tests of framing: each stream in one piece, and split at any point.
 
 use super::*;
-use crate::doors::driven::{Outcome, drive};
-use crate::limits::Reason;
+use crate::fuzzing::{Outcome, drive};
+use crate::refusals::Reason;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::io::Write;

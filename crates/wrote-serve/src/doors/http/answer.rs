@@ -1,7 +1,7 @@
 //! HTTP answers: a code, a JSON body, and whether to retry.
 
 use super::body::Body;
-use crate::limits::Refusal;
+use crate::refusals::Refusal;
 use bytes::Bytes;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};

@@ -3,13 +3,11 @@
 use super::answer::{Answer, json_answer, partly, refused, wrong};
 use super::body::Upload;
 use super::exchange::Exchange;
-use super::pieces::{By, Piece, Pieces};
-use super::query::{self, Coding};
-use crate::intake::Level;
-use crate::limits::{Reason, Refusal};
-use crate::metrics;
-use crate::stamp;
-use crate::turns::Turn;
+use super::query::{self, By, Coding, Piece, Pieces};
+use crate::acks::Level;
+use crate::channel::Turn;
+use crate::refusals::{Reason, Refusal};
+use crate::{metrics, stamp};
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{ACCEPT_ENCODING, HeaderValue};

@@ -1,11 +1,10 @@
 //! State shared by the stream, the requests and the session of one connection.
 
-use crate::access::{self, Access};
-use crate::admission::Admission;
-use crate::limits::{Limits, Refusal};
+use crate::config::Limits;
+use crate::config::access::{self, Access};
 use crate::memory::{Account, Pool};
-use crate::port::Port;
-use crate::refusals::Client;
+use crate::port::{Admission, Port};
+use crate::refusals::{Client, Refusal};
 use crate::stamp::Stamper;
 use bytes::Bytes;
 use hyper::HeaderMap;

@@ -2,12 +2,11 @@
 //!
 //! Between requests a session holds only the stream: no buffer and no deadline.
 
+use super::answer;
 use super::exchange::Exchange;
-use super::routes::answer;
 use super::wire::Wire;
-use crate::admission::Admission;
-use crate::limits::Refusal;
-use crate::port::Port;
+use crate::port::{Admission, Port};
+use crate::refusals::Refusal;
 use crate::stream::Stream;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;

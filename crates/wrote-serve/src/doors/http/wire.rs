@@ -1,7 +1,7 @@
 //! The stream as hyper sees it, with bytes counted and writes timed.
 
 use super::exchange::Exchange;
-use crate::limits::Refusal;
+use crate::refusals::Refusal;
 use crate::stream::Stream;
 use bytes::{Buf, Bytes};
 use std::cell::RefCell;

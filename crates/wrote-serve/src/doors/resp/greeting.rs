@@ -1,9 +1,9 @@
 //! Handshake: protocol version and token.
 
 use super::{NAME_BYTES_MAX, REDIS_VERSION, Resp, error};
-use crate::access::WRONG_TOKEN_PAUSE;
+use crate::config::access::WRONG_TOKEN_PAUSE;
 use crate::intake::Intake;
-use crate::limits::Reason;
+use crate::refusals::Reason;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 

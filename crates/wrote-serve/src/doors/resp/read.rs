@@ -1,10 +1,10 @@
 //! Reading over RESP: the length, ranges, and new records.
 
-use super::bulks::{id_text, text};
-use super::fields::fields;
+use super::request::fields;
 use super::{Resp, error};
+use crate::acks::Level;
 use crate::channel::Channel;
-use crate::intake::{Intake, Later, Level};
+use crate::intake::{Intake, Later};
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
@@ -374,6 +374,18 @@ impl Entries {
         let name = [format!("{head}${len}\r\n").as_bytes(), key, b"\r\n"].concat();
         [name, self.array(false)].concat()
     }
+}
+
+/// Encodes bytes as a bulk string, replacing invalid UTF-8.
+fn text(bytes: &[u8]) -> String {
+    let shown = String::from_utf8_lossy(bytes);
+    format!("${}\r\n{shown}\r\n", shown.len())
+}
+
+/// Returns the ID of a record; `0-0`, which precedes the first, for `None`.
+fn id_text(sequence: Option<u64>) -> String {
+    let id = sequence.map_or("0-0".to_owned(), |sequence| format!("{sequence}-1"));
+    text(id.as_bytes())
 }
 
 #[cfg(test)]

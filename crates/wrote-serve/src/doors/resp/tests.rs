@@ -1,8 +1,8 @@
 //! Tests of RESP without a connection.
 
 use super::*;
-use crate::access::AccessConfig;
-use crate::doors::driven::{Outcome, drive};
+use crate::config::access::AccessConfig;
+use crate::fuzzing::{Outcome, drive};
 use proptest::prelude::*;
 
 /// Feeds a whole stream to the door, split by `cuts`.

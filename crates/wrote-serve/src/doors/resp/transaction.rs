@@ -3,7 +3,7 @@
 use super::request::Request;
 use super::{Obeyed, Resp, answer_id, answer_len, error, refuse};
 use crate::intake::Intake;
-use crate::limits::Refusal;
+use crate::refusals::Refusal;
 use std::borrow::Cow;
 
 /// An open transaction. Its commands stay in the connection's input until EXEC, counted as bytes in

@@ -30,29 +30,6 @@ fn a_body_is_a_record_and_with_lines_each_line_is() {
     assert_eq!(records, expected);
 }
 
-#[test]
-fn a_body_in_chunks_of_any_length_makes_its_lines() {
-    let serving = Serving::http();
-    let mut client = Client::connect(serving.address());
-    let body: Vec<u8> =
-        (0..5000).flat_map(|number| format!("line {number}\n").into_bytes()).collect();
-    client.send(
-        b"POST /append?by=lines HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
-    );
-    for (number, chunk) in body.chunks(97).enumerate() {
-        client.send(format!("{:x}\r\n", chunk.len()).as_bytes());
-        client.send(chunk);
-        client.send(b"\r\n");
-        if number % 100 == 0 {
-            client.stream().flush().unwrap();
-        }
-    }
-    client.send(b"0\r\n\r\n");
-    assert_eq!(client.answer().text(), "{\"appended\":5000,\"first\":0,\"next\":5000}\n");
-    let lines = (0..5000).map(|number| format!("line {number}").into_bytes());
-    assert!(serving.stop().into_iter().eq(lines));
-}
-
 fn gzip(body: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(body).unwrap();

@@ -1,56 +1,9 @@
 //! Failing and full disks: no answer is wrong, and the server recovers by itself.
 
 use super::client::Client;
-use crate::serving::{Serving, address};
+use crate::serving::Serving;
 use fixtures::{Mounted, leave_room_for, or_skip};
-use std::path::Path;
-use wrote::engine::{Fault, Sim};
-use wrote::{Log, LogReader, SyncPolicy};
-use wrote_serve::{Config, Server};
-
-/// The number of runs. In each, another operation of the simulated disk fails.
-const FAULTS: u64 = 40;
-
-#[test]
-fn after_a_failed_write_or_flush_each_record_that_was_acknowledged_is_there() {
-    let (mut refused, folder) = (0, Path::new("/sim/log"));
-    for number in 0..FAULTS {
-        let sim = Sim::new(number);
-        let listen = vec!["http://127.0.0.1:0".parse().unwrap()];
-        let mut config = Config::of_log(folder, listen);
-        config.limits.free_bytes = 0;
-        let disk = sim.clone();
-        let server = Server::start_with(config, move |log| {
-            Log::options().sync(SyncPolicy::Always).on(&disk.disk()).open(&log.folder)
-        });
-        let server = server.unwrap();
-        let (listen, handle) = (server.listeners().remove(0), server.handle());
-        let thread = std::thread::spawn(|| server.run());
-        sim.fault(sim.operations() + number, Fault::Once(5));
-        let mut acknowledged = Vec::new();
-        let mut client = Client::connect(address(&listen));
-        for request in 0..20 {
-            let record = format!("record {request}");
-            let answer = client.append(&record);
-            if answer.code == 200 {
-                acknowledged.push(record.into_bytes());
-                continue;
-            }
-            assert_eq!((answer.code, answer.header("retry-after")), (503, Some("1")));
-            refused += 1;
-            break;
-        }
-        handle.stop();
-        // The log may have failed.
-        let _ = thread.join().unwrap();
-        sim.restart();
-        let records = LogReader::open_on(&sim.disk(), folder, 0).unwrap();
-        let records: Vec<_> = records.map(|record| record.unwrap().bytes).collect();
-        // The last may be there without its answer.
-        assert!(records.starts_with(&acknowledged), "fault {number}");
-    }
-    assert!(refused > 0, "no fault met a request");
-}
+use wrote::{Log, SyncPolicy};
 
 #[test]
 fn a_full_disk_is_answered_by_503_and_with_room_again_appends_go_on() {

@@ -1,12 +1,9 @@
 //! Settings that can change while a server runs: limits, certificates, tokens.
 
-use crate::access::{self, Access, AccessConfig};
-use crate::config::{Config, Listen, Socket};
-use crate::error::Error;
-use crate::folders;
-use crate::limits::Limits;
-use crate::operators;
-use crate::tls::{Sessions, TlsFiles};
+use super::access::{self, Access, AccessConfig};
+use super::{Config, Door, Limits, Listen, Socket};
+use crate::stream::{Sessions, TlsFiles};
+use crate::{Error, files};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -49,20 +46,17 @@ pub(crate) struct Loaded {
 /// A fault in a configuration.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    pub place: Place,
+    pub part: Part,
     pub text: String,
 }
 
 /// The faulty part of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    Tls,
-    Access,
-    Metrics,
-    /// An index into [`Config::logs`].
-    Log(usize),
-    /// The buffers of a log, by its index in [`Config::logs`].
-    Buffers(usize),
+pub(crate) enum Part {
+    /// An entry at the top of the file.
+    Top(&'static str),
+    /// An index into [`Config::logs`], and a key.
+    Log(usize, &'static str),
     /// An index into [`Config::listeners`].
     Listener(usize),
 }
@@ -71,7 +65,7 @@ pub(crate) enum Place {
 pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
     let (mut faults, mut warnings, mut listeners) = (Vec::new(), Vec::new(), Vec::new());
     let access = Access::load(&config.access).unwrap_or_else(|text| {
-        faults.push(Fault { place: Place::Access, text });
+        faults.push(Fault { part: Part::Top("access"), text });
         Access::default()
     });
     let (access, limits) = (Arc::new(access), Arc::new(config.limits.clone()));
@@ -83,7 +77,7 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
             rule.token_file = Some(path.clone());
             match Access::load(&rule) {
                 Ok(access) => own_access = Some(Arc::new(access)),
-                Err(text) => faults.push(Fault { place: Place::Listener(index), text }),
+                Err(text) => faults.push(Fault { part: Part::Listener(index), text }),
             }
         }
         let own = &listen.own;
@@ -102,51 +96,77 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
             rule,
             has_client_ca: files.is_some_and(|files| files.client_ca_file.is_some()),
         };
-        let place = Place::Listener(index);
-        let mut fault = |place, text| {
+        let part = Part::Listener(index);
+        let mut fault = |part, text| {
             // Listeners share the server's files, so a fault may come up repeatedly.
             if !faults.iter().any(|known: &Fault| known.text == text) {
-                faults.push(Fault { place, text });
+                faults.push(Fault { part, text });
             }
         };
-        match files.map(|files: &TlsFiles| files.load(listen.door)) {
-            None if listen.is_tls => fault(place, format!("{listen}: has no cert_file")),
+        match files.map(|files: &TlsFiles| files.load(listen.door == Door::Http)) {
+            None if listen.is_tls => fault(part, format!("{listen}: has no cert_file")),
             None => {}
             Some(Ok(loaded)) => {
                 (settings.tls, settings.expires_s) = (Some(loaded.sessions), loaded.expires_s);
                 warnings.extend(loaded.warning.filter(|text| !warnings.contains(text)));
             }
-            Some(Err(text)) if listen.tls.is_none() => fault(Place::Tls, text),
-            Some(Err(text)) => fault(place, text),
+            Some(Err(text)) if listen.tls.is_none() => fault(Part::Top("tls"), text),
+            Some(Err(text)) => fault(part, text),
         }
         match access::addresses(listen).and_then(|addresses| settings.check(listen, &addresses)) {
             Ok(warning) => warnings.extend(warning),
-            Err(text) => fault(place, text),
+            Err(text) => fault(part, text),
         }
         if let Socket::Unix(path) | Socket::UnixDatagram(path) = &listen.socket {
-            match folders::check(path.parent().unwrap_or(Path::new(""))) {
+            match files::check_folder(path.parent().unwrap_or(Path::new(""))) {
                 Ok(warning) => warnings.extend(warning),
-                Err(text) => fault(place, format!("{listen}: {text}")),
+                Err(text) => fault(part, format!("{listen}: {text}")),
             }
         }
         listeners.push((listen.clone(), settings));
     }
     for (index, log) in config.logs.iter().enumerate() {
-        match folders::check(&log.folder) {
+        match files::check_folder(&log.folder) {
             Ok(warning) => warnings.extend(warning),
-            Err(text) => faults.push(Fault { place: Place::Log(index), text }),
+            Err(text) => faults.push(Fault { part: Part::Log(index, "folder"), text }),
         }
-        if let Err(fault) = log.check_buffers(&config.limits) {
+        if let Err((key, fault)) = log.check_lengths(&config.limits) {
             let text = format!("[logs.{}]: {fault}", log.name);
-            faults.push(Fault { place: Place::Buffers(index), text });
+            faults.push(Fault { part: Part::Log(index, key), text });
+        }
+        if let Some(url) = &log.store
+            && let Err(text) = super::check_store(url)
+        {
+            faults.push(Fault { part: Part::Log(index, "store"), text });
         }
     }
     if let Some(address) = &config.metrics
-        && let Err(text) = operators::addresses(address, &config.access)
+        && let Err(text) = access::operators_addresses(address, &config.access)
     {
-        faults.push(Fault { place: Place::Metrics, text });
+        faults.push(Fault { part: Part::Top("metrics"), text });
     }
+    find_doubles(config, &mut faults);
     if faults.is_empty() { Ok(Loaded { listeners, access, warnings }) } else { Err(faults) }
+}
+
+/// Finds logs with one folder and listeners with one address.
+fn find_doubles(config: &Config, faults: &mut Vec<Fault>) {
+    let listeners: Vec<_> = config.listeners().collect();
+    for (index, listen) in listeners.iter().enumerate() {
+        let is_any = matches!(&listen.socket,
+            Socket::Tcp(address) | Socket::Udp(address) if address.ends_with(":0"));
+        if !is_any && listeners[..index].iter().any(|other| other.socket == listen.socket) {
+            let text = format!("{listen}: another listener has this address");
+            faults.push(Fault { part: Part::Listener(index), text });
+        }
+    }
+    for (index, log) in config.logs.iter().enumerate() {
+        let is_named = !log.folder.as_os_str().is_empty();
+        if is_named && config.logs[..index].iter().any(|other| other.folder == log.folder) {
+            let text = format!("[logs.{}]: another log has {}", log.name, log.folder.display());
+            faults.push(Fault { part: Part::Log(index, "folder"), text });
+        }
+    }
 }
 
 /// Joins all faults, one per line.

@@ -1,12 +1,10 @@
 //! Access: tokens, and the rule for listeners that other hosts can reach.
 
-use crate::config::{Listen, Socket};
-use crate::doors::Door;
-use crate::inherited;
-use crate::input;
+use super::{Door, Listen, Socket};
+use crate::files;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HOST, HeaderValue, ORIGIN};
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 use subtle::{Choice, ConstantTimeEq};
@@ -32,7 +30,7 @@ impl Access {
     /// Reads the tokens. Skips empty lines and lines that begin with `#`.
     pub(crate) fn load(config: &AccessConfig) -> Result<Access, String> {
         let Some(path) = &config.token_file else { return Ok(Access::default()) };
-        let text = input::read(path)?;
+        let text = files::read(path)?;
         let tokens = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
         let tokens = tokens.filter(|token| !token.is_empty() && token[0] != b'#');
         let tokens: Vec<_> = tokens.map(<[u8]>::to_vec).collect();
@@ -115,7 +113,7 @@ pub(crate) fn addresses(listen: &Listen) -> Result<Vec<IpAddr>, String> {
     let (Socket::Tcp(address) | Socket::Udp(address)) = &listen.socket else {
         return Ok(Vec::new());
     };
-    if inherited::name(&listen.socket).is_some() {
+    if listen.socket.passed_name().is_some() {
         return Ok(Vec::new());
     }
     if host(address) == address {
@@ -123,6 +121,26 @@ pub(crate) fn addresses(listen: &Listen) -> Result<Vec<IpAddr>, String> {
     }
     let found = address.to_socket_addrs().map_err(|error| format!("{listen}: {error}"))?;
     Ok(found.map(|address| address.ip()).collect())
+}
+
+/// Returns the addresses on which the operators' listener will listen, and whether it requires a token, because any host
+/// that reaches it may read.
+pub(crate) fn operators_addresses(
+    address: &str,
+    rule: &AccessConfig,
+) -> Result<(Vec<SocketAddr>, bool), String> {
+    let found = address.to_socket_addrs();
+    let found: Vec<_> = found.map_err(|error| format!("http://{address}: {error}"))?.collect();
+    if rule.is_insecure || found.iter().all(|address| address.ip().is_loopback()) {
+        return Ok((found, false));
+    }
+    if rule.token_file.is_some() {
+        return Ok((found, true));
+    }
+    Err(format!(
+        "metrics: {address} can be reached from other machines: it needs token_file, or listen on \
+         127.0.0.1"
+    ))
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! TLS sessions with rustls: loading certificates and keys, and handshakes.
 
-use super::{Loaded, TlsFiles};
-use crate::doors::Door;
-use crate::input;
-use crate::stream::Stream;
+use super::{Loaded, Stream, TlsFiles};
+use crate::files;
 use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
@@ -24,49 +22,46 @@ const BUFFER_BYTES: usize = 16 << 10;
 
 pub(crate) type Sessions = Arc<ServerConfig>;
 
-impl TlsFiles {
-    /// Reads the files. The error is one line.
-    pub(crate) fn load(&self, door: Door) -> Result<Loaded, String> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ServerConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?;
-        let chain = certificates(&self.cert_file)?;
-        let expires_s = chain.first().and_then(|own| expiry(own));
-        let warning = chain.first().and_then(|own| invalidity(own));
-        let warning = warning.map(|text| format!("{}: {text}", self.cert_file.display()));
-        let key = key(&self.key_file)?;
-        let builder = match &self.client_ca_file {
-            None => builder.with_no_client_auth(),
-            Some(path) => {
-                let mut roots = RootCertStore::empty();
-                for certificate in certificates(path)? {
-                    roots.add(certificate).map_err(|error| wrong(path, &error))?;
-                }
-                let verifier =
-                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-                        .build()
-                        .map_err(|error| wrong(path, &error))?;
-                builder.with_client_cert_verifier(verifier)
+/// Reads the files. The error is one line.
+pub(super) fn load(own: &TlsFiles, is_http: bool) -> Result<Loaded, String> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let chain = certificates(&own.cert_file)?;
+    let expires_s = chain.first().and_then(|own| expiry(own));
+    let warning = chain.first().and_then(|own| invalidity(own));
+    let warning = warning.map(|text| format!("{}: {text}", own.cert_file.display()));
+    let key = key(&own.key_file)?;
+    let builder = match &own.client_ca_file {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let mut roots = RootCertStore::empty();
+            for certificate in certificates(path)? {
+                roots.add(certificate).map_err(|error| wrong(path, &error))?;
             }
-        };
-        let mut config = builder.with_single_cert(chain, key).map_err(|error| match error {
-            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                let (key, cert) = (self.key_file.display(), self.cert_file.display());
-                format!("{key}: is not the key of the certificate in {cert}")
-            }
-            rustls::Error::General(_) => wrong(&self.key_file, &error),
-            _ => wrong(&self.cert_file, &error),
-        })?;
-        if door == Door::Http {
-            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                .build()
+                .map_err(|error| wrong(path, &error))?;
+            builder.with_client_cert_verifier(verifier)
         }
-        // Clients stay connected, so resumption is of little use. A stored session would cost
-        // memory and could outlive its certificates.
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.send_tls13_tickets = 0;
-        Ok(Loaded { sessions: Arc::new(config), expires_s, warning })
+    };
+    let mut config = builder.with_single_cert(chain, key).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            let (key, cert) = (own.key_file.display(), own.cert_file.display());
+            format!("{key}: is not the key of the certificate in {cert}")
+        }
+        rustls::Error::General(_) => wrong(&own.key_file, &error),
+        _ => wrong(&own.cert_file, &error),
+    })?;
+    if is_http {
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
     }
+    // Clients stay connected, so resumption is of little use. A stored session would cost
+    // memory and could outlive its certificates.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(Loaded { sessions: Arc::new(config), expires_s, warning })
 }
 
 /// Performs the handshake. Boxed, because each function that passes it on would keep its space
@@ -101,7 +96,7 @@ impl<S: Stream> Stream for TlsStream<S> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let pem = input::read(path)?;
+    let pem = files::read(path)?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match certificates {
         Ok(certificates) if certificates.is_empty() => {
@@ -113,7 +108,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
-    PrivateKeyDer::from_pem_slice(&input::read(path)?).map_err(|error| match error {
+    PrivateKeyDer::from_pem_slice(&files::read(path)?).map_err(|error| match error {
         PemError::NoItemsFound => {
             wrong(path, &"holds no private key in PEM without a passphrase (BEGIN PRIVATE KEY)")
         }

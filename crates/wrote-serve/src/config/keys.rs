@@ -1,0 +1,331 @@
+//! The keys of the configuration, each once, for the file, for URLs and for the command line:
+//! `keys.toml` is their table.
+
+use super::{Config, Door, Listen, LogConfig};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::LazyLock;
+use std::time::Duration;
+use wrote::{Format, SyncPolicy};
+use wrote_result::units;
+
+/// The minimum similarity for suggesting a known key.
+const SIMILARITY_MIN: f64 = 0.6;
+
+/// A key of the configuration.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Key {
+    /// The name in the file and in URLs.
+    pub name: String,
+    #[serde(rename = "in")]
+    sections: Vec<String>,
+    /// The kind of its value, as the help shows it: `SIZE`. None for a switch.
+    pub value: Option<String>,
+    range: Option<(u64, u64)>,
+    /// Its effect, with the default.
+    pub help: String,
+    /// The option of the command line, without dashes. It concerns the server and its only log.
+    pub flag: Option<String>,
+}
+
+static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let table: BTreeMap<String, Vec<Key>> =
+        toml::from_str(include_str!("keys.toml")).expect("a valid table");
+    table.into_values().flatten().collect()
+});
+
+/// The part of the configuration that a key changes.
+#[derive(Debug)]
+pub(super) enum Target<'a> {
+    Server(&'a mut Config),
+    Log(&'a mut LogConfig),
+    Listener(&'a mut Listen),
+}
+
+/// A value as written in the file, a URL or the command line.
+#[derive(Debug)]
+pub(super) enum Written<'a> {
+    Word(Cow<'a, str>),
+    Number(u64),
+    Switch(bool),
+    /// A value that no key has.
+    Other,
+}
+
+impl Key {
+    /// Returns the keys of the command line.
+    pub fn flags() -> impl Iterator<Item = &'static Key> {
+        KEYS.iter().filter(|key| key.flag.is_some())
+    }
+
+    /// Finds the key of this name in a section, or says which was meant. `others` are names that
+    /// the section has beside the table's.
+    pub(super) fn find(
+        section: &str,
+        name: &str,
+        others: &[&'static str],
+    ) -> Result<&'static Key, String> {
+        let keys = || KEYS.iter().filter(|key| key.sections.iter().any(|known| known == section));
+        keys().find(|key| key.name == name).ok_or_else(|| {
+            let known = others.iter().copied().chain(keys().map(|key| &*key.name));
+            let known: Vec<&str> = known.collect();
+            let alike = |known: &&str| strsim::normalized_damerau_levenshtein(name, known);
+            let near = known.iter().copied();
+            let near = near.max_by(|one, other| alike(one).total_cmp(&alike(other)));
+            let near = near.filter(|near| alike(near) >= SIMILARITY_MIN);
+            match near.or_else(|| known.iter().copied().find(|known| known.starts_with(name))) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("it takes {}", known.join(", ")),
+            }
+        })
+    }
+
+    /// Sets the key in the configuration of a server, as its option does.
+    ///
+    /// # Errors
+    ///
+    /// Why the word is no value of this key.
+    pub fn apply(&self, config: &mut Config, word: &str) -> Result<(), String> {
+        let written = || Written::Word(word.into());
+        if self.sections[0] != "log" {
+            return self.set(Target::Server(config), written(), Path::new(""));
+        }
+        let set = |log| self.set(Target::Log(log), written(), Path::new(""));
+        config.logs.iter_mut().try_for_each(set)
+    }
+
+    /// Sets the key. Relative paths begin at `folder`. The error says what would be right.
+    pub(super) fn set(
+        &self,
+        target: Target<'_>,
+        written: Written<'_>,
+        folder: &Path,
+    ) -> Result<(), String> {
+        let given = Given { written, folder, range: self.range.unwrap_or((0, u64::MAX)) };
+        match target {
+            Target::Server(to) => self.set_of_server(to, &given),
+            Target::Log(to) => self.set_of_log(to, &given),
+            Target::Listener(to) => self.set_of_listener(to, &given),
+        }
+    }
+
+    fn set_of_server(&self, to: &mut Config, given: &Given<'_>) -> Result<(), String> {
+        let limits = &mut to.limits;
+        match &*self.name {
+            "metrics" => to.metrics = Some(given.text()?),
+            "log_level" => {
+                let level = given.text()?.parse();
+                to.log_level = level.map_err(|_| "is none of off, error, warn, info, debug")?;
+            }
+            "workers" => to.workers = given.count()?,
+            "connections" => limits.connections = given.count()?,
+            "connections_per_address" => limits.connections_per_address = given.count()?,
+            "message_bytes" => limits.message_bytes = given.bytes()?,
+            "in_flight_bytes" => limits.in_flight_bytes = given.bytes()?,
+            "unsent_bytes" => limits.unsent_bytes = given.bytes()?,
+            "readers" => limits.readers = given.count()?,
+            "first_byte" => limits.first_byte = given.time()?,
+            "handshake" => limits.handshake = given.time()?,
+            "message_time" => limits.message_time = given.time()?,
+            "unread_time" => limits.unread_time = given.time()?,
+            "free_bytes" => limits.free_bytes = given.bytes()?,
+            "grace" => to.grace = given.time()?,
+            "cert_file" => to.tls.get_or_insert_default().cert_file = given.path()?,
+            "key_file" => to.tls.get_or_insert_default().key_file = given.path()?,
+            "client_ca_file" => {
+                to.tls.get_or_insert_default().client_ca_file = Some(given.path()?);
+            }
+            "token_file" => to.access.token_file = Some(given.path()?),
+            "insecure" => to.access.is_insecure = given.switch()?,
+            _ => unreachable!("{} is no key of the server", self.name),
+        }
+        Ok(())
+    }
+
+    fn set_of_log(&self, to: &mut LogConfig, given: &Given<'_>) -> Result<(), String> {
+        let options = to.options.clone();
+        match &*self.name {
+            "folder" => to.folder = given.path()?,
+            "sync" => to.options = options.sync(given.sync()?),
+            "format" => to.options = options.format(given.format()?),
+            "segment_bytes" => to.segment_bytes = Some(given.bytes()?),
+            "segment_age" => to.options = options.segment_age(given.time()?),
+            "retain_bytes" => to.options = options.retain_bytes(given.bytes()?),
+            "retain_age" => to.options = options.retain_age(given.time()?),
+            "buffers" => to.options = options.buffers(given.count()?),
+            "buffer_bytes" => to.buffer_bytes = Some(given.bytes()?),
+            "store" => {
+                let url = given.text()?;
+                super::check_store(&url)?;
+                to.store = Some(url);
+            }
+            _ => unreachable!("{} is no key of logs", self.name),
+        }
+        Ok(())
+    }
+
+    fn set_of_listener(&self, to: &mut Listen, given: &Given<'_>) -> Result<(), String> {
+        let (is_framed, answers) = (matches!(to.door, Door::Frames(_)), to.answers().is_some());
+        let is_http = to.door == Door::Http;
+        match &*self.name {
+            "connections" => to.own.connections = Some(given.count()?),
+            "message_bytes" => to.own.message_bytes = Some(given.bytes()?),
+            "token_file" => to.own.token_file = Some(given.path()?),
+            "cert_file" => to.tls.get_or_insert_default().cert_file = given.path()?,
+            "key_file" => to.tls.get_or_insert_default().key_file = given.path()?,
+            "client_ca_file" => {
+                to.tls.get_or_insert_default().client_ca_file = Some(given.path()?);
+            }
+            "frame" if is_framed => to.door = Door::Frames(given.word()?),
+            "ack" if answers => to.ack = given.word()?,
+            "oversize" if is_framed || to.door == Door::Relp => to.oversize = given.word()?,
+            "stamp" if to.door != Door::Datagrams => to.stamp = given.word()?,
+            "probes" if is_http => to.has_probes = given.switch()?,
+            "mode" if to.socket.path().is_some() => to.mode = Some(given.mode()?),
+            name => return Err(format!("is not taken by {}: it has no {name}", to.scheme())),
+        }
+        Ok(())
+    }
+}
+
+/// A value, and what it may be.
+#[derive(Debug)]
+struct Given<'a> {
+    written: Written<'a>,
+    folder: &'a Path,
+    range: (u64, u64),
+}
+
+impl Given<'_> {
+    fn text(&self) -> Result<String, String> {
+        match &self.written {
+            Written::Word(text) if text.is_empty() => Err("is empty".into()),
+            Written::Word(text) => Ok(text.to_string()),
+            _ => Err("must be in quotes".into()),
+        }
+    }
+
+    fn path(&self) -> Result<PathBuf, String> {
+        self.text().map(|path| self.folder.join(path))
+    }
+
+    fn word<T: FromStr<Err = String>>(&self) -> Result<T, String> {
+        self.text()?.parse()
+    }
+
+    fn switch(&self) -> Result<bool, String> {
+        match &self.written {
+            Written::Switch(is_on) => Ok(*is_on),
+            Written::Word(word) if word == "yes" => Ok(true),
+            Written::Word(word) if word == "no" => Ok(false),
+            _ => Err("is neither true nor false (in a URL: yes, no)".into()),
+        }
+    }
+
+    /// Reads a number of bytes, or a size with a unit.
+    fn bytes<T: TryFrom<u64>>(&self) -> Result<T, String> {
+        let bytes = match &self.written {
+            Written::Number(bytes) => *bytes,
+            Written::Word(text) => units::parse_size(text)?,
+            _ => return Err("must be a size such as 65536, \"64KiB\" or \"10GB\"".into()),
+        };
+        let (least, most) = self.range;
+        let fitting = Some(bytes).filter(|bytes| (least..=most).contains(bytes));
+        let fitting = fitting.and_then(|bytes| bytes.try_into().ok());
+        let [least, most] = [least, most].map(units::block_size);
+        fitting.ok_or_else(|| format!("must be from {least} to {most}"))
+    }
+
+    fn count<T: TryFrom<u64>>(&self) -> Result<T, String> {
+        let number = match &self.written {
+            Written::Number(number) => Some(*number),
+            Written::Word(word) => word.parse().ok(),
+            _ => None,
+        };
+        let (least, most) = self.range;
+        match number.filter(|number| *number >= least) {
+            None => Err(format!("must be a whole number, {least} or more")),
+            Some(number) => {
+                let fitting = Some(number).filter(|number| *number <= most);
+                let fitting = fitting.and_then(|number| number.try_into().ok());
+                fitting.ok_or_else(|| format!("must be {most} at most"))
+            }
+        }
+    }
+
+    fn time(&self) -> Result<Duration, String> {
+        match &self.written {
+            Written::Word(text) => units::parse_duration(text),
+            _ => Err("must be a time such as \"500ms\", \"30s\" or \"2m\"".into()),
+        }
+    }
+
+    fn format(&self) -> Result<Format, String> {
+        match self.text()?.as_str() {
+            "framed" => Ok(Format::Framed),
+            "lines" => Ok(Format::Lines),
+            _ => Err("is none of framed, lines".to_owned()),
+        }
+    }
+
+    fn sync(&self) -> Result<SyncPolicy, String> {
+        match self.text()?.as_str() {
+            "always" => Ok(SyncPolicy::Always),
+            "everysec" => Ok(SyncPolicy::EverySec),
+            "no" => Ok(SyncPolicy::No),
+            text => units::parse_duration(text)
+                .map(SyncPolicy::Interval)
+                .map_err(|_| "is none of always, everysec, no, nor a time such as 100ms".into()),
+        }
+    }
+
+    /// Reads the mode of a file.
+    fn mode(&self) -> Result<u32, String> {
+        let word = self.text()?;
+        let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
+        let mode = u32::from_str_radix(&word, 8).ok().filter(|mode| is_number && *mode <= 0o777);
+        mode.ok_or_else(|| "is not an octal mode from 0 to 777".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The documented example.
+    const EXAMPLE: &str = include_str!("../../../../docs/serve.toml");
+
+    #[test]
+    fn every_key_stands_in_the_documented_example_with_its_help() {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let comments = words(&EXAMPLE.replace("\n# ", " "));
+        for key in KEYS.iter().filter(|key| key.sections != ["url"]) {
+            let line =
+                |line: &str| line.trim_start_matches("# ").starts_with(&format!("{} = ", key.name));
+            assert!(EXAMPLE.lines().any(line), "{}", key.name);
+            assert!(comments.contains(&words(&key.help)), "{}: {}", key.name, key.help);
+        }
+    }
+
+    #[test]
+    fn every_key_can_be_set_in_its_sections_and_no_other_value_is_taken() {
+        let mut config = Config::of_log(Path::new("log"), Vec::new());
+        for (key, section) in
+            KEYS.iter().flat_map(|key| key.sections.iter().map(move |at| (key, at)))
+        {
+            let mut listen: Listen = "unix:///socket".parse().unwrap();
+            let mut log = config.logs[0].clone();
+            let target = match section.as_str() {
+                "file" | "limits" | "tls" | "access" => Target::Server(&mut config),
+                "log" => Target::Log(&mut log),
+                "listener" | "url" => Target::Listener(&mut listen),
+                other => panic!("{other} is no section"),
+            };
+            assert!(key.set(target, Written::Other, Path::new("")).is_err(), "{}", key.name);
+        }
+    }
+}

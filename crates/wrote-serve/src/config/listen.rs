@@ -1,0 +1,374 @@
+//! Listeners: their URLs, protocols and promises.
+
+use super::keys::{Key, Target, Written};
+use crate::acks::Level;
+use crate::stream::TlsFiles;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use wrote_result::words;
+
+const EXAMPLE: &str = "tcp://127.0.0.1:5140";
+/// The host of a URL that refers to a socket by name: `tcp://fd:NAME`.
+const BY_NAME: &str = "fd:";
+/// The longest stamp without the listener: time, address, certificate name (RFC 1035: 255 bytes),
+/// field names, and an address chosen by the kernel.
+const STAMP_BYTES_MAX: usize = 2048;
+/// The most bytes of one byte in JSON: `\u0000`. Hexadecimal takes two.
+const JSON_BYTES_MAX: usize = "\\u0000".len();
+
+/// The protocol of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Door {
+    /// Messages on a stream, framed one after another, without answers.
+    Frames(Frame),
+    /// One message per datagram, without answers.
+    Datagrams,
+    /// RELP as spoken by rsyslog's `omrelp`.
+    Relp,
+    /// RESP2 and RESP3 as spoken by Redis clients.
+    Resp,
+    /// HTTP/1.1.
+    Http,
+}
+
+words! {
+    /// The framing of messages on a stream. Messages are never acknowledged.
+    #[derive(Default)]
+    pub enum Frame {
+        /// Detected for each message (RFC 6587, section 3.4): an octet count followed by `<`, as in
+        /// every syslog message, or else a line, which NUL ends too.
+        #[default]
+        Auto = "auto",
+        /// Each message ends with LF or CRLF.
+        Lines = "lines",
+        /// Decimal digits and a space, then that many octets (RFC 6587, RFC 5425). One LF, CRLF or
+        /// NUL at the end of a message is removed, because some senders count it.
+        Octets = "octets",
+        /// Each message ends with NUL, as from Python's `SysLogHandler`.
+        Nul = "nul",
+        /// A big-endian length of four bytes, then that many bytes.
+        U32 = "u32",
+    }
+}
+
+words! {
+    /// The treatment of a message over the size limit. Each such message is counted.
+    #[derive(Default)]
+    pub enum Oversize {
+        /// Keeps the start, as rsyslog does by default.
+        #[default]
+        Truncate = "truncate",
+        /// Splits it into messages of the maximum length.
+        Split = "split",
+        /// Drops the message.
+        Skip = "skip",
+        /// Ends the connection.
+        Refuse = "refuse",
+    }
+}
+
+words! {
+    /// The origin information in a record.
+    #[derive(Default)]
+    pub enum Stamp {
+        /// None: a record is its message, byte for byte.
+        #[default]
+        None = "none",
+        /// Words before the message, each followed by a space: the time, the client's address, the
+        /// listener, and the name in the client's certificate or `-`.
+        Prefix = "prefix",
+        /// A line of JSON with the message as a string.
+        Json = "json",
+    }
+}
+
+/// Settings of one listener that override the server's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnSettings {
+    /// Like [`Limits::message_bytes`].
+    pub message_bytes: Option<usize>,
+    /// Like [`Limits::connections`], only for this listener. The server's limit still applies to
+    /// all listeners together.
+    pub connections: Option<usize>,
+    /// Like [`AccessConfig::token_file`].
+    pub token_file: Option<PathBuf>,
+}
+
+/// A listener: `tcp://127.0.0.1:5140?frame=octets`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// The socket.
+    pub socket: Socket,
+    /// Whether streams are encrypted.
+    pub is_tls: bool,
+    /// The protocol.
+    pub door: Door,
+    /// The durability that its acknowledgements promise.
+    pub ack: Level,
+    /// The handling of messages over the limit, for frames and RELP.
+    pub oversize: Oversize,
+    /// A certificate that overrides the server's.
+    pub tls: Option<TlsFiles>,
+    /// The origin information added to each record.
+    pub stamp: Stamp,
+    /// Whether HTTP serves `/livez` and `/readyz`, without a token too.
+    pub has_probes: bool,
+    /// The mode of the file of a Unix socket; by default 0777 less the umask.
+    pub mode: Option<u32>,
+    /// Settings that override the server's.
+    pub own: OwnSettings,
+}
+
+/// The address of a listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Socket {
+    /// A host and port for streams.
+    Tcp(String),
+    /// A path for streams.
+    Unix(PathBuf),
+    /// A host and port for datagrams.
+    Udp(String),
+    /// A path for datagrams.
+    UnixDatagram(PathBuf),
+}
+
+impl Socket {
+    /// Returns the name of a passed socket in a URL. A number is a port of the host `fd`.
+    pub(crate) fn passed_name(&self) -> Option<&str> {
+        let address = match self {
+            Socket::Tcp(address) | Socket::Udp(address) => address.as_str(),
+            Socket::Unix(path) | Socket::UnixDatagram(path) => path.to_str()?,
+        };
+        address.strip_prefix(BY_NAME).filter(|name| name.parse::<u16>().is_err())
+    }
+
+    /// Returns the path of a Unix socket.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Socket::Unix(path) | Socket::UnixDatagram(path) => Some(path),
+            Socket::Tcp(_) | Socket::Udp(_) => None,
+        }
+    }
+}
+
+/// A scheme: its word, socket, encryption and protocol.
+struct Scheme(&'static str, fn(&str) -> Socket, bool, Door);
+
+const TCP: fn(&str) -> Socket = |address| Socket::Tcp(address.to_owned());
+const FRAMES: Door = Door::Frames(Frame::Auto);
+
+/// All schemes, in the order of the help. The first of each pair is the one printed.
+const SCHEMES: [Scheme; 13] = [
+    Scheme("tcp", TCP, false, FRAMES),
+    Scheme("tls", TCP, true, FRAMES),
+    Scheme("unix", |path| Socket::Unix(path.into()), false, FRAMES),
+    Scheme("udp", |address| Socket::Udp(address.to_owned()), false, Door::Datagrams),
+    Scheme("unixgram", |path| Socket::UnixDatagram(path.into()), false, Door::Datagrams),
+    Scheme("relp", TCP, false, Door::Relp),
+    Scheme("relps", TCP, true, Door::Relp),
+    Scheme("http", TCP, false, Door::Http),
+    Scheme("https", TCP, true, Door::Http),
+    Scheme("resp", TCP, false, Door::Resp),
+    Scheme("resps", TCP, true, Door::Resp),
+    Scheme("redis", TCP, false, Door::Resp),
+    Scheme("rediss", TCP, true, Door::Resp),
+];
+
+/// Guesses the URL that was meant: an address with a port lacks its scheme.
+fn meant(url: &str) -> String {
+    let is_address = url.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    match is_address {
+        true => format!("; did you mean tcp://{url}?"),
+        false => format!(", such as {EXAMPLE}"),
+    }
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(url: &str) -> Result<Listen, String> {
+        let (word, rest) =
+            url.split_once("://").ok_or_else(|| format!("'{url}' is not a URL{}", meant(url)))?;
+        let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
+        if address.is_empty() {
+            return Err(format!("'{url}' names no address, such as {EXAMPLE}"));
+        }
+        let scheme = SCHEMES.iter().find(|scheme| scheme.0 == word).ok_or_else(|| {
+            let words = SCHEMES.map(|scheme| scheme.0);
+            format!("'{url}': '{word}' is none of {}", words.join(", "))
+        })?;
+        let Scheme(_, socket, is_tls, door) = *scheme;
+        let mut listen = Listen {
+            socket: socket(address),
+            is_tls,
+            door,
+            ack: Level::default(),
+            oversize: Oversize::default(),
+            tls: None,
+            stamp: Stamp::default(),
+            has_probes: false,
+            mode: None,
+            own: OwnSettings::default(),
+        };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, word) = pair.split_once('=').unwrap_or((pair, ""));
+            let key = Key::find("url", name, &[])
+                .map_err(|hint| format!("'{url}': unknown option '{name}'; {hint}"))?;
+            let target = Target::Listener(&mut listen);
+            key.set(target, Written::Word(word.into()), Path::new(""))
+                .map_err(|fault| format!("'{url}': {name}={word} {fault}"))?;
+        }
+        Ok(listen)
+    }
+}
+
+impl Listen {
+    /// Returns the durability that acknowledgements promise; `None` for protocols without
+    /// acknowledgements.
+    pub fn answers(&self) -> Option<Level> {
+        match self.door {
+            Door::Frames(_) | Door::Datagrams => None,
+            Door::Relp | Door::Http | Door::Resp => Some(self.ack),
+        }
+    }
+
+    /// Describes the protocol and its acknowledgements in a few words.
+    pub fn promise(&self) -> String {
+        let protocol = match self.door {
+            Door::Frames(Frame::Auto) => "newline-delimited or octet-counted",
+            Door::Frames(Frame::Lines) => "newline-delimited",
+            Door::Frames(Frame::Octets) => "octet-counted",
+            Door::Frames(Frame::Nul) => "NUL-terminated",
+            Door::Frames(Frame::U32) => "lengths of four bytes",
+            Door::Datagrams => "one message per datagram",
+            Door::Relp => "RELP",
+            Door::Http => "HTTP, POST /append",
+            Door::Resp => "RESP: XADD, RPUSH",
+        };
+        let means = match self.answers() {
+            None => "no acknowledgements",
+            Some(Level::Received) => "acknowledges messages on arrival; they survive nothing yet",
+            Some(Level::Written) => "acknowledges messages once they survive a crash of the server",
+            Some(Level::Durable) => "acknowledges messages once durable",
+        };
+        format!("listening ({protocol}); {means}")
+    }
+
+    /// Returns the maximum length of a record for messages of up to `message_bytes`.
+    pub(crate) fn record_bytes_max(&self, message_bytes: usize) -> usize {
+        let head = STAMP_BYTES_MAX + JSON_BYTES_MAX * self.to_string().len();
+        match self.stamp {
+            Stamp::None => message_bytes,
+            Stamp::Prefix => message_bytes.saturating_add(head),
+            Stamp::Json => message_bytes.saturating_mul(JSON_BYTES_MAX).saturating_add(head),
+        }
+    }
+
+    /// Returns any listener, to check the keys of one whose URL is wrong.
+    pub(super) fn example() -> Listen {
+        EXAMPLE.parse().expect("a right URL")
+    }
+
+    /// Returns whether both are equal except for certificates and settings.
+    pub(crate) fn is_same_place(&self, other: &Listen) -> bool {
+        let place =
+            |listen: &Listen| Listen { tls: None, own: OwnSettings::default(), ..listen.clone() };
+        place(self) == place(other)
+    }
+
+    pub(crate) fn scheme(&self) -> &'static str {
+        let kind = std::mem::discriminant(&self.socket);
+        let is_it = |Scheme(_, socket, is_tls, door): &&Scheme| {
+            std::mem::discriminant(door) == std::mem::discriminant(&self.door)
+                && *is_tls == self.is_tls
+                && std::mem::discriminant(&socket("")) == kind
+        };
+        SCHEMES.iter().find(is_it).map_or("unix", |Scheme(word, ..)| word)
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://", self.scheme())?;
+        match &self.socket {
+            Socket::Tcp(address) | Socket::Udp(address) => f.write_str(address)?,
+            Socket::Unix(path) | Socket::UnixDatagram(path) => write!(f, "{}", path.display())?,
+        }
+        let frame = match self.door {
+            Door::Frames(frame) if frame != Frame::default() => Some(frame.as_str()),
+            _ => None,
+        };
+        let ack = self.answers().filter(|ack| *ack != Level::default()).map(Level::as_str);
+        let oversize = (self.oversize != Oversize::default()).then(|| self.oversize.as_str());
+        let stamp = (self.stamp != Stamp::default()).then(|| self.stamp.as_str());
+        let probes = self.has_probes.then_some("yes");
+        let mode = self.mode.map(|mode| format!("{mode:03o}"));
+        let pairs = [
+            ("frame", frame),
+            ("ack", ack),
+            ("oversize", oversize),
+            ("stamp", stamp),
+            ("probes", probes),
+            ("mode", mode.as_deref()),
+        ];
+        let set = pairs.iter().filter_map(|(key, word)| Some((key, (*word)?)));
+        for (separator, (key, word)) in std::iter::once('?').chain(std::iter::repeat('&')).zip(set)
+        {
+            write!(f, "{separator}{key}={word}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_is_read_as_it_is_written() {
+        for url in [
+            "tcp://127.0.0.1:5140",
+            "tls://0.0.0.0:6514?frame=octets",
+            "unix:///run/log.sock?frame=nul",
+            "udp://[::1]:514",
+            "unixgram:///dev/log?mode=666",
+            "relps://localhost:2514",
+            "http://127.0.0.1:8080?ack=written",
+            "https://127.0.0.1:8080?probes=yes",
+            "resp://127.0.0.1:6379?ack=received",
+            "tcp://127.0.0.1:5140?frame=u32&oversize=split",
+            "relp://localhost:2514?ack=written&oversize=refuse&stamp=json",
+        ] {
+            assert_eq!(url.parse::<Listen>().unwrap().to_string(), url);
+        }
+        let alias: Listen = "rediss://127.0.0.1:6379".parse().unwrap();
+        assert_eq!(alias.to_string(), "resps://127.0.0.1:6379");
+    }
+
+    #[test]
+    fn a_wrong_url_is_refused_in_one_line_that_names_the_fault() {
+        for (url, part) in [
+            ("127.0.0.1:5140", "is not a URL; did you mean tcp://127.0.0.1:5140?"),
+            ("events", "is not a URL, such as tcp://127.0.0.1:5140"),
+            ("tcp://", "names no address"),
+            ("ftp://a:1", "'ftp' is none of tcp, tls"),
+            ("tcp://a:1?frame=words", "frame=words is none of auto"),
+            ("relp://a:1?frame=nul", "is not taken by relp: it has no frame"),
+            ("tcp://a:1?ack=durable", "is not taken by tcp: it has no ack"),
+            ("http://a:1?ack=safe", "ack=safe is none of received, written, durable"),
+            ("udp://a:1?stamp=json", "is not taken by udp: it has no stamp"),
+            ("resp://a:1?probes=yes", "is not taken by resp: it has no probes"),
+            ("http://a:1?probes=on", "probes=on is neither true nor false (in a URL: yes, no)"),
+            ("http://a:1?level=1", "unknown option 'level'; it takes frame, ack"),
+            ("udp://a:1?mode=666", "is not taken by udp: it has no mode"),
+            ("unix:///a?mode=1777", "mode=1777 is not an octal mode from 0 to 777"),
+            ("unix:///a?mode=+6", "mode=+6 is not an octal mode from 0 to 777"),
+            ("unix:///a?mode=8", "mode=8 is not an octal mode from 0 to 777"),
+        ] {
+            let error = url.parse::<Listen>().unwrap_err();
+            assert!(error.contains(part) && error.lines().count() == 1, "{error}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The log that takes a connection's messages, and the connection's wait for room there.
+
+use super::Wait;
+use crate::channel::Turn;
+use crate::metrics::{add, sub};
+use crate::port::Port;
+use crate::refusals::Refusal;
+use std::task::{Context, Poll};
+use wrote::Log;
+
+/// The place of a connection at its log.
+pub(super) struct Room {
+    pub log: Log,
+    /// The channel's generation when the log was taken.
+    pub generation: u64,
+    /// Set if the log had no room for the first kept message, or others wait for room.
+    wait: Option<Wait<Result<Option<Turn>, Refusal>>>,
+    /// The right to append before all senders that wait for room.
+    turn: Option<Turn>,
+}
+
+impl Room {
+    pub(super) fn new(log: Log, port: &Port) -> Room {
+        Room { log, generation: port.channel.generation(), wait: None, turn: None }
+    }
+
+    /// Returns whether the connection waits.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.wait.is_some()
+    }
+
+    /// Returns whether other senders wait, and this one has no turn.
+    pub(super) fn is_taken(&self, port: &Port) -> bool {
+        !port.channel.turns.lets(self.turn.as_ref())
+    }
+
+    /// Switches to the log that replaced a failed one.
+    pub(super) fn renew(&mut self, port: &Port) {
+        let generation = port.channel.generation();
+        if generation != self.generation
+            && let Some(log) = port.channel.log()
+        {
+            (self.log, self.generation) = (log, generation);
+        }
+    }
+
+    /// Waits for its turn, and then for room in the log's buffers.
+    pub(super) fn pause(&mut self, port: &Port) {
+        let log = self.log.clone();
+        self.wait = Some(match self.turn.take() {
+            Some(turn) => Box::pin(async move {
+                log.room().await.map_err(Refusal::Log)?;
+                Ok(Some(turn))
+            }),
+            None => {
+                let next = port.channel.turns.next();
+                Box::pin(async move { Ok(Some(next.await)) })
+            }
+        });
+        add(&port.metrics.paused_connections, 1);
+    }
+
+    /// Waits until messages are accepted again. If the server ends before that, the sender's data
+    /// in flight is lost.
+    pub(super) fn hold(&mut self, port: &Port) {
+        self.turn = None;
+        let good_look = port.channel.next_good_look();
+        let mut draining = port.draining.clone();
+        self.wait = Some(Box::pin(async move {
+            tokio::select! {
+                () = good_look => Ok(None),
+                _ = draining.wait_for(|&draining| draining) => Err(Refusal::Closed),
+            }
+        }));
+        add(&port.metrics.paused_connections, 1);
+    }
+
+    /// Polls the wait, if any. Returns whether the connection goes on with its kept bytes; not if it
+    /// holds, because the log has failed meanwhile.
+    pub(super) fn poll(
+        &mut self,
+        port: &Port,
+        holds: bool,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<bool, Refusal>> {
+        let Some(wait) = &mut self.wait else { return Poll::Ready(Ok(true)) };
+        let Poll::Ready(waited) = wait.as_mut().poll(context) else { return Poll::Pending };
+        self.resume(port);
+        match waited {
+            // A reopened log or free space ends this condition.
+            Err(Refusal::Log(_)) if holds => {
+                self.hold(port);
+                return Poll::Ready(Ok(false));
+            }
+            waited => self.turn = waited?,
+        }
+        Poll::Ready(Ok(true))
+    }
+
+    /// Passes the turn on.
+    pub(super) fn pass(&mut self) {
+        self.turn = None;
+    }
+
+    /// Ends the wait.
+    pub(super) fn resume(&mut self, port: &Port) {
+        if self.wait.take().is_some() {
+            sub(&port.metrics.paused_connections, 1);
+        }
+    }
+}

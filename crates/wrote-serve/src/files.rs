@@ -1,0 +1,119 @@
+//! What the server needs of the file system: the operator's files, folders, and descriptors.
+
+use crate::Error;
+use rustix::fs::{Access, access};
+use rustix::process::{Resource, getrlimit};
+use std::fs::{DirBuilder, File};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use wrote_result::units;
+
+/// Longer files are refused: a device or log named by mistake may be endless.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// Reads a file. The error is one line that begins with the path.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));
+    let shown = path.display();
+    match read {
+        Err(error) => Err(format!("{shown}: {error}")),
+        Ok(_) if bytes.len() as u64 > BYTES_MAX => {
+            let most = units::bytes(BYTES_MAX);
+            Err(format!("{shown}: is longer than {most}, which no file of a server is"))
+        }
+        Ok(_) => Ok(bytes),
+    }
+}
+
+/// The mode of folders before the umask.
+const MODE: u32 = 0o750;
+
+/// Creates the parent folders of `path`.
+pub(crate) fn make_parents(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => {
+            DirBuilder::new().recursive(true).mode(MODE).create(parent)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks whether `path` can be used as a folder, without creating it. Returns a warning if this
+/// user may not write there, as the server may run as another.
+pub(crate) fn check_folder(path: &Path) -> Result<Option<String>, String> {
+    let named = |place: &Path| match place {
+        empty if empty == Path::new("") => Path::new(".").to_owned(),
+        place => place.to_owned(),
+    };
+    let mut places = path.ancestors().map(named);
+    let place = places.find(|place| place.symlink_metadata().is_ok());
+    let place = place.unwrap_or_else(|| Path::new("/").to_owned());
+    let shown = place.display();
+    match place.metadata() {
+        Ok(metadata) if !metadata.is_dir() => return Err(format!("{shown}: is not a folder")),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(format!("{shown}: is a link that leads nowhere"));
+        }
+        _ => {}
+    }
+    let access = access(&place, Access::WRITE_OK | Access::EXEC_OK);
+    Ok(access.err().map(|error| format!("{shown}: {error}")))
+}
+
+/// Descriptors per log beyond those open at the start: the next segment while another is removed,
+/// shipped or prepared, and files being reopened.
+const PER_LOG: u64 = 16;
+/// Descriptors per reader: a segment, and its engine's ring and event.
+const PER_READER: u64 = 3;
+/// Operators' connections, one connection being accepted per listener, files of a reload.
+const OTHERS: u64 = 32;
+
+/// Returns how many connections may be open, given the descriptors open now, so that logs and
+/// readers always have some: a log that cannot open its next segment has failed.
+///
+/// # Errors
+///
+/// If no connection would fit.
+pub(crate) fn connections_max(logs: usize, readers: usize) -> Result<usize, Error> {
+    let Some(limit) = getrlimit(Resource::Nofile).current else { return Ok(usize::MAX) };
+    let kept = PER_LOG * logs as u64 + PER_READER * readers as u64 + OTHERS;
+    let needed = open() + kept;
+    match limit.checked_sub(needed) {
+        None | Some(0) => Err(Error::Config(format!(
+            "the limit of open files is {limit}, and the server without a connection needs \
+             {needed}: raise it (ulimit -n, LimitNOFILE)"
+        ))),
+        Some(left) => Ok(usize::try_from(left).unwrap_or(usize::MAX)),
+    }
+}
+
+/// Returns the number of open descriptors; an estimate without /proc.
+fn open() -> u64 {
+    std::fs::read_dir("/proc/self/fd").map_or(64, |files| files.count() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_cannot_be_made_is_told_by_what_stands_in_its_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("file"), "").unwrap();
+        assert_eq!(check_folder(folder.path()), Ok(None));
+        assert_eq!(check_folder(&at("a/b/c")), Ok(None));
+        assert!(check_folder(Path::new("of this folder")).is_ok());
+        assert!(!at("a").exists());
+        for name in ["file", "file/b"] {
+            let told = check_folder(&at(name)).unwrap_err();
+            assert!(told.ends_with("file: is not a folder"), "{told}");
+        }
+        std::os::unix::fs::symlink("nowhere", at("link")).unwrap();
+        assert!(check_folder(&at("link/a")).unwrap_err().ends_with("leads nowhere"));
+        make_parents(&at("a/b/c")).unwrap();
+        assert!(at("a/b").is_dir() && !at("a/b/c").exists());
+    }
+}
