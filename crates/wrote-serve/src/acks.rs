@@ -4,10 +4,11 @@
 //! One flush makes records of many connections safe. A single task waits for it and wakes them all.
 //! If each connection waited by itself, each would be woken twice.
 
+use crate::lock;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use tokio::task::yield_now;
 use wrote::{Error, Log, Ticket};
@@ -37,6 +38,15 @@ impl Level {
         }
     }
 
+    /// Returns the wait for a record to reach the level.
+    pub(crate) fn ticket(self, log: &Log, sequence: u64) -> Ticket<'static> {
+        let ticket = log.ticket(sequence).into_owned();
+        match self {
+            Level::Durable => ticket.until_durable(),
+            _ => ticket.until_written(),
+        }
+    }
+
     /// Returns the sequence before which records may be read: those at the promised level. A
     /// sequence that a client has read therefore never names another record after a crash.
     pub(crate) fn readable(self, log: &Log) -> u64 {
@@ -47,12 +57,8 @@ impl Level {
     /// sequence before which records may be read.
     pub(crate) async fn present(self, log: &Log) -> u64 {
         if let Some(last) = log.stats().next_sequence.checked_sub(1) {
-            let ticket = log.ticket(last).into_owned();
             // If the log has failed, earlier records can still be read.
-            let _ = match self {
-                Level::Durable => ticket.until_durable().await,
-                _ => ticket.until_written().await,
-            };
+            let _ = self.ticket(log, last).await;
         }
         self.readable(log)
     }
@@ -100,7 +106,7 @@ impl Acks {
         end: u64,
         context: &Context<'_>,
     ) -> Result<Wait, Error> {
-        let mut waiting = self.waiting();
+        let mut waiting = lock(&self.waiting);
         let known = waiting.log.as_ref().map(|(known, _)| *known);
         if known.is_some_and(|known| known > generation) {
             // A new generation means that the previous log failed.
@@ -127,7 +133,7 @@ impl Acks {
     }
 
     pub(crate) fn forget(&self, wait: Wait) {
-        let mut waiting = self.waiting();
+        let mut waiting = lock(&self.waiting);
         let begin = waiting.wakers.partition_point(|(end, ..)| *end < wait.end);
         let same = waiting.wakers.range(begin..).take_while(|(end, ..)| *end == wait.end);
         let at = same.into_iter().position(|(_, number, _)| *number == wait.number);
@@ -141,7 +147,7 @@ impl Acks {
         if self.failures.load(Ordering::Relaxed) == wait.failures {
             return Ok(());
         }
-        Err(self.waiting().error.clone().unwrap_or(Error::Interrupted))
+        Err(lock(&self.waiting).error.clone().unwrap_or(Error::Interrupted))
     }
 
     /// Wakes connections for as long as the server lives.
@@ -151,7 +157,7 @@ impl Acks {
             // Lets connections with pending messages append first, so that they share the flush.
             yield_now().await;
             let outcome = ticket.await;
-            let mut waiting = self.waiting();
+            let mut waiting = lock(&self.waiting);
             if waiting.log.as_ref().is_none_or(|(known, _)| *known != generation) {
                 // The waiters have been failed already.
                 continue;
@@ -171,18 +177,13 @@ impl Acks {
 
     /// Returns the ticket of the first waiting connection.
     fn next(&self, context: &Context<'_>) -> Poll<(u64, Log, Ticket<'static>)> {
-        let mut waiting = self.waiting();
+        let mut waiting = lock(&self.waiting);
         let (Some((end, ..)), Some((generation, log))) = (waiting.wakers.front(), &waiting.log)
         else {
             waiting.idle = Some(context.waker().clone());
             return Poll::Pending;
         };
-        let ticket = log.ticket(end - 1).into_owned();
-        let ticket = match self.level {
-            Level::Durable => ticket.until_durable(),
-            _ => ticket.until_written(),
-        };
-        Poll::Ready((*generation, log.clone(), ticket))
+        Poll::Ready((*generation, log.clone(), self.level.ticket(log, end - 1)))
     }
 
     /// Removes all connections so that they can be woken after a log failure.
@@ -190,10 +191,6 @@ impl Acks {
         self.failures.fetch_add(1, Ordering::Relaxed);
         waiting.error = error;
         std::mem::take(&mut waiting.wakers)
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -228,7 +225,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let task = tokio::spawn(acks.clone().run());
-            while acks.waiting().idle.is_none() {
+            while lock(&acks.waiting).idle.is_none() {
                 yield_now().await;
             }
             task.abort();
@@ -255,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_for_a_log_that_was_replaced_fail_and_later_ones_do_not() {
+    fn waiters_for_a_replaced_log_fail_and_later_ones_do_not() {
         let ((_old_folder, old), (_new_folder, new)) = (log(), log());
         let acks = Arc::new(Acks::new(Level::Durable));
         let (before, after): (Arc<Woken>, Arc<Woken>) = Default::default();

@@ -4,11 +4,12 @@
 pub(crate) mod shipping;
 
 use crate::config::{Limits, LogConfig};
+use crate::lock;
 use rustix::fs::statvfs;
 use shipping::Shipping;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
@@ -71,7 +72,7 @@ impl Channel {
 
     /// Returns the log; `None` after a failure until it is reopened.
     pub(crate) fn log(&self) -> Option<Log> {
-        self.lock().clone()
+        lock(&self.log).clone()
     }
 
     pub(crate) fn generation(&self) -> u64 {
@@ -94,7 +95,7 @@ impl Channel {
 
     /// Returns why messages are not accepted, in one line.
     pub(crate) fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.trouble).clone()
     }
 
     /// Returns the free space at the last check.
@@ -130,7 +131,7 @@ impl Channel {
                 Err(error) => {
                     // Closing releases the lock for the next open. The error is known already.
                     let _ = log.close();
-                    *self.lock() = None;
+                    *lock(&self.log) = None;
                     Some(error.to_string())
                 }
             },
@@ -154,13 +155,13 @@ impl Channel {
     }
 
     fn open_again(&self) -> Option<String> {
-        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let _opening = lock(&self.opening);
         if self.is_closed.load(Ordering::SeqCst) {
             return None;
         }
         match (self.opener)(&self.config) {
             Ok(opened) => {
-                *self.lock() = Some(opened);
+                *lock(&self.log) = Some(opened);
                 self.generation.fetch_add(1, Ordering::Release);
                 None
             }
@@ -169,7 +170,7 @@ impl Channel {
     }
 
     fn say(&self, trouble: Option<String>) {
-        let mut last = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.trouble);
         self.takes_messages.store(trouble.is_none(), Ordering::Relaxed);
         if trouble.is_none() {
             self.good_looks.send_modify(|looks| *looks += 1);
@@ -187,13 +188,9 @@ impl Channel {
     /// Makes everything that was appended durable, and closes the log.
     pub(crate) fn close(&self) -> Result<(), wrote::Error> {
         self.is_closed.store(true, Ordering::SeqCst);
-        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        let log = self.lock().take();
+        let _opening = lock(&self.opening);
+        let log = lock(&self.log).take();
         log.map_or(Ok(()), |log| log.close())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Log>> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,8 +5,7 @@ mod inbox;
 mod outbox;
 mod room;
 
-use crate::doors::Protocol;
-use crate::intake::Intake;
+use crate::doors::{Intake, Protocol};
 use crate::memory::Pool;
 use crate::metrics::add;
 use crate::port::{Admission, Port};

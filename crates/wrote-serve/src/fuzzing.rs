@@ -2,8 +2,7 @@
 
 use crate::answers::Answers;
 use crate::config::{Frame, Oversize};
-use crate::doors::{Frames, Protocol, Relp, Resp};
-use crate::intake::{Intake, Store};
+use crate::doors::{Frames, Intake, Protocol, Relp, Resp, Store};
 use crate::refusals::{Reason, Refusal};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

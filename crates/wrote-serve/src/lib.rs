@@ -19,7 +19,6 @@ mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod intake;
 mod listen;
 mod memory;
 mod metrics;
@@ -40,7 +39,13 @@ pub use config::{
 pub use metrics::Figures;
 pub use server::{Handle, Server};
 use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use stream::TlsFiles;
+
+/// Locks a mutex, also after a panic of another thread: none leaves half a change behind.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Why a server did not start, or why it ended.
 #[derive(Debug, thiserror::Error)]

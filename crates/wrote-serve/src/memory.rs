@@ -6,11 +6,12 @@
 //! total is closed, so that one address can't exclude others.
 
 use crate::config::Limits;
+use crate::lock;
 use crate::refusals::{Client as Peer, Refusal};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Waker};
 use wrote_result::words;
 
@@ -100,26 +101,22 @@ impl Memory {
     fn begin(&self, peer: Peer) -> Arc<Client> {
         let client = Client { address: peer.0.map(network), ..Client::default() };
         let client = Arc::new(client);
-        self.clients().insert(key(&client), client.clone());
+        lock(&self.clients).insert(key(&client), client.clone());
         client
     }
 
     /// Closes clients until a pool is below its limit.
     fn make_room(&self, pool: Pool, bytes_max: u64) {
-        let clients = self.clients();
+        let clients = lock(&self.clients);
         while self.held(pool) > bytes_max {
             let Some(client) = largest(clients.values(), pool, bytes_max) else { return };
             client.is_evicted.store(true, Ordering::Relaxed);
             // The client frees them when it wakes up.
             let bytes = client.held[pool as usize].bytes.swap(0, Ordering::Relaxed);
             self.held[pool as usize].fetch_sub(bytes as u64, Ordering::Relaxed);
-            let waker = client.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let waker = lock(&client.waker).take();
             waker.into_iter().for_each(Waker::wake);
         }
-    }
-
-    fn clients(&self) -> MutexGuard<'_, HashMap<usize, Arc<Client>>> {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -198,7 +195,7 @@ impl Account {
     /// Wakes this task when the client is closed, if it holds memory. Each client has one task.
     pub(crate) fn watch(&self, context: &Context<'_>) {
         if let Some(client) = self.client.get() {
-            let mut waker = client.waker.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waker = lock(&client.waker);
             waker.get_or_insert_with(|| context.waker().clone());
         }
     }
@@ -218,7 +215,7 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         let Some(client) = self.client.take() else { return };
-        self.memory.clients().remove(&key(&client));
+        lock(&self.memory.clients).remove(&key(&client));
         for (held, all) in client.held.iter().zip(&self.memory.held) {
             let bytes = held.bytes.swap(0, Ordering::Relaxed);
             all.fetch_sub(bytes as u64, Ordering::Relaxed);
@@ -246,7 +243,7 @@ impl Addresses {
     /// Counts one more connection from `address`; `None` if it already has `max`.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr, max: usize) -> Option<Place> {
         let address = network(address);
-        let mut open = self.lock();
+        let mut open = lock(&self.open);
         if open.get(&address).is_some_and(|&count| count >= max) {
             return None;
         }
@@ -254,15 +251,11 @@ impl Addresses {
         drop(open);
         Some(Place { addresses: self.clone(), address })
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut open = self.addresses.lock();
+        let mut open = lock(&self.addresses.open);
         let Some(count) = open.get_mut(&self.address) else { return };
         *count -= 1;
         if *count == 0 {
@@ -304,12 +297,12 @@ mod tests {
         drop(one);
         assert!(admit("192.0.2.1", 2).is_some());
         drop((two, three));
-        assert!(addresses.lock().is_empty());
+        assert!(lock(&addresses.open).is_empty());
         let many: Vec<_> =
             (0..10_000).map(|n: u32| addresses.admit(IpAddr::V4(n.into()), 1)).collect();
         assert!(many.iter().all(Option::is_some));
         drop(many);
-        assert!(addresses.lock().capacity() < 100);
+        assert!(lock(&addresses.open).capacity() < 100);
     }
 
     fn limits() -> Limits {
@@ -322,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_address_that_holds_most_one_of_the_largest_is_closed_the_oldest_first() {
+    fn the_oldest_large_client_of_the_address_that_holds_most_is_closed() {
         let memory = Arc::new(Memory::default());
         let hold = |client: &Account, bytes| client.hold(Pool::Messages, bytes, &limits());
         let many: Vec<_> = (0..5).map(|_| client(&memory, [127, 0, 0, 2])).collect();
@@ -342,11 +335,11 @@ mod tests {
         assert!(small.check().is_ok() && many[0].check().is_ok());
         drop((many, small, large));
         assert_eq!(memory.held(Pool::Messages), 0);
-        assert!(memory.clients().is_empty());
+        assert!(lock(&memory.clients).is_empty());
     }
 
     #[test]
-    fn pools_are_apart_and_who_waits_for_the_log_is_spared() {
+    fn pools_are_separate_and_clients_that_wait_for_the_log_are_spared() {
         let memory = Arc::new(Memory::default());
         let clients: [_; 4] = std::array::from_fn(|_| client(&memory, [127, 0, 0, 1]));
         let [waits, writes, reads, stranger] = &clients;

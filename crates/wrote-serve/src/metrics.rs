@@ -1,14 +1,12 @@
 //! Counters of each listener, and of the whole server.
 
 use crate::acks::Level;
-use crate::config::Listen;
-use crate::config::settings::Settings;
+use crate::lock;
 use crate::memory::{Memory, Pool};
 use crate::refusals::Reason;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
-use tokio::sync::watch;
 
 /// The bounds of durations, in microseconds.
 const BOUNDS_US: [u64; 13] = [
@@ -29,15 +27,6 @@ pub(crate) struct Totals {
     pub reloaded: Mutex<SystemTime>,
 }
 
-/// A listener, as named in metrics, and its counters.
-#[derive(Clone, Debug)]
-pub(crate) struct Counted {
-    pub listen: Arc<Listen>,
-    pub log: String,
-    pub metrics: Arc<Metrics>,
-    pub settings: watch::Receiver<Settings>,
-}
-
 impl Default for Totals {
     fn default() -> Totals {
         let now = SystemTime::now();
@@ -56,7 +45,7 @@ impl Totals {
     pub(crate) fn note_reload(&self, is_right: bool) {
         self.is_reloaded.store(is_right, Ordering::Relaxed);
         if is_right {
-            *self.reloaded.lock().unwrap_or_else(PoisonError::into_inner) = SystemTime::now();
+            *lock(&self.reloaded) = SystemTime::now();
         }
     }
 }
@@ -140,43 +129,27 @@ impl Metrics {
     pub(crate) fn acks(&self, level: Level) -> u64 {
         read(&self.acks_total[level as usize])
     }
-
-    pub(crate) fn figures(&self) -> Figures {
-        let of_reason = |reason| self.refused(reason) + self.rejected(reason);
-        Figures {
-            connections: read(&self.connections),
-            messages: self.messages_total.iter().map(read).sum(),
-            bytes: read(&self.bytes_total),
-            acks: self.acks_total.iter().map(read).sum(),
-            unacked: read(&self.unacked_messages),
-            unanswered: read(&self.unanswered_messages_total),
-            in_flight_bytes: 0,
-            cut: read(&self.cut_messages_total),
-            udp_dropped: read(&self.udp_dropped_total),
-            udp_truncated: read(&self.udp_truncated_total),
-            refused: Reason::ALL.into_iter().map(of_reason).sum(),
-        }
-    }
 }
 
 /// Adds up the figures of all listeners.
-pub(crate) fn figures(totals: &Totals, counted: &[Counted]) -> Figures {
-    let held = Pool::ALL.into_iter().map(|pool| totals.memory.held(pool)).sum();
-    let mut all = Figures { in_flight_bytes: held, ..Figures::default() };
-    for counted in counted {
-        let one = counted.metrics.figures();
-        all.connections += one.connections;
-        all.messages += one.messages;
-        all.bytes += one.bytes;
-        all.acks += one.acks;
-        all.unacked += one.unacked;
-        all.unanswered += one.unanswered;
-        all.cut += one.cut;
-        all.udp_dropped += one.udp_dropped;
-        all.udp_truncated += one.udp_truncated;
-        all.refused += one.refused;
+pub(crate) fn figures<'a>(
+    totals: &Totals,
+    listeners: impl Iterator<Item = &'a Metrics> + Clone,
+) -> Figures {
+    let sum = |of: fn(&Metrics) -> u64| listeners.clone().map(of).sum();
+    Figures {
+        connections: sum(|of| read(&of.connections)),
+        messages: sum(|of| of.messages_total.iter().map(read).sum()),
+        bytes: sum(|of| read(&of.bytes_total)),
+        acks: sum(|of| of.acks_total.iter().map(read).sum()),
+        unacked: sum(|of| read(&of.unacked_messages)),
+        unanswered: sum(|of| read(&of.unanswered_messages_total)),
+        in_flight_bytes: Pool::ALL.into_iter().map(|pool| totals.memory.held(pool)).sum(),
+        cut: sum(|of| read(&of.cut_messages_total)),
+        udp_dropped: sum(|of| read(&of.udp_dropped_total)),
+        udp_truncated: sum(|of| read(&of.udp_truncated_total)),
+        refused: sum(|of| of.refused.iter().chain(&of.rejected).map(read).sum()),
     }
-    all
 }
 
 /// The server's figures at one moment. Counts are totals since its start.

@@ -8,7 +8,8 @@ mod page;
 use crate::Error;
 use crate::channel::Channel;
 use crate::config::access::{self, Access, AccessConfig, WRONG_TOKEN_PAUSE};
-use crate::metrics::{Counted, Totals};
+use crate::metrics::Totals;
+use crate::port::Port;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -51,7 +52,7 @@ pub(crate) struct Operators {
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     pub totals: Arc<Totals>,
-    pub counted: Arc<[Counted]>,
+    pub ports: Vec<Port>,
     pub channels: Vec<Arc<Channel>>,
     pub access: watch::Receiver<Arc<Access>>,
     pub draining: watch::Receiver<bool>,

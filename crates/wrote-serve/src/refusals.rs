@@ -1,9 +1,10 @@
 //! Refusals: why a message or connection is refused, and the throttled log lines about it.
 
 use crate::config::Limits;
+use crate::lock;
 use std::fmt::{self, Display};
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use wrote_result::words;
 
@@ -167,7 +168,7 @@ pub(crate) struct Throttle {
 impl Throttle {
     /// Logs the warning, or counts it for the next one.
     pub(crate) fn warn(&self, text: impl Display) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         let (before, left_out) = *last;
         if before.is_some_and(|before| before.elapsed() < PAUSE) {
             last.1 += 1;

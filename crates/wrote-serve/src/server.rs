@@ -8,7 +8,7 @@ use crate::config::{Config, Limits, Listen, LogConfig, Socket, holds};
 use crate::doors::READS_MAX;
 use crate::listen::Bound;
 use crate::memory::Addresses;
-use crate::metrics::{self, Counted, Figures, Metrics, Totals};
+use crate::metrics::{self, Figures, Metrics, Totals};
 use crate::operators::{Operators, Shown};
 use crate::port::Port;
 use crate::refusals::Reason;
@@ -33,9 +33,9 @@ const DRAIN_PAUSE: Duration = Duration::from_millis(5);
 pub struct Server {
     runtime: Runtime,
     workers: Workers,
-    bound: Vec<(Bound, Port)>,
+    /// The sockets of [`Handle::listeners`].
+    bound: Vec<Bound>,
     operators: Option<Operators>,
-    channels: Vec<Arc<Channel>>,
     grace: Duration,
     handle: Handle,
 }
@@ -44,24 +44,22 @@ pub struct Server {
 #[derive(Clone, Debug)]
 pub struct Handle {
     totals: Arc<Totals>,
-    counted: Arc<[Counted]>,
     channels: Vec<Arc<Channel>>,
     stop: watch::Sender<bool>,
     limits: watch::Sender<Arc<Limits>>,
     /// The tokens of the whole server.
     access: watch::Sender<Arc<Access>>,
-    listeners: Vec<Listener>,
+    listeners: Arc<[Listener]>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Listener {
     /// The configured listener.
     asked: Listen,
-    /// The listener with the address that the kernel chose.
-    actual: Arc<Listen>,
     settings: watch::Sender<Settings>,
     /// The length of its log's buffers.
     buffer_bytes: usize,
+    port: Port,
 }
 
 impl Server {
@@ -101,7 +99,6 @@ impl Server {
         let workers = Workers::start(config.workers)?;
         let (stop, draining) = watch::channel(false);
         let (totals, addresses) = (Arc::new(Totals::default()), Arc::new(Addresses::default()));
-        let mut counted = Vec::new();
         let free_bytes_min = config.limits.free_bytes;
         let readers_max = config.limits.readers;
         let limits = watch::Sender::new(Arc::new(config.limits));
@@ -136,26 +133,12 @@ impl Server {
                     let checked = found.and_then(|found| settings.check(&actual, &found));
                     checked.map_err(Error::Config)?;
                     let (sender, receiver) = watch::channel(settings.clone());
-                    let (asked, actual) = (listen.clone(), Arc::new(actual));
-                    let known = actual.clone();
-                    bound_as.push(Listener {
-                        asked,
-                        actual: known,
-                        settings: sender,
-                        buffer_bytes,
-                    });
+                    let actual = Arc::new(actual);
                     let acks = |_: &_| Arc::new(Acks::new(actual.ack));
                     let acks = workers.all().iter().map(acks).collect();
                     let Settings { limits, access, tls, .. } = settings.clone();
-                    let metrics = Arc::new(Metrics::default());
-                    counted.push(Counted {
-                        listen: actual.clone(),
-                        log: channel.config.name.clone(),
-                        metrics: metrics.clone(),
-                        settings: receiver.clone(),
-                    });
                     let port = Port {
-                        listen: actual.clone(),
+                        listen: actual,
                         host: host.clone(),
                         channel: channel.clone(),
                         limits,
@@ -165,14 +148,16 @@ impl Server {
                         addresses: addresses.clone(),
                         descriptors: descriptors_left.clone(),
                         readers: readers.clone(),
-                        metrics,
+                        metrics: Arc::default(),
                         totals: totals.clone(),
                         workers: workers.all(),
                         acks,
                         draining: draining.clone(),
                         refusals: Arc::default(),
                     };
-                    bound.push((socket, port));
+                    bound.push(socket);
+                    let (asked, settings) = (listen.clone(), sender);
+                    bound_as.push(Listener { asked, settings, buffer_bytes, port });
                 }
             }
         }
@@ -190,22 +175,14 @@ impl Server {
         }
         let left = files::connections_max(channels.len(), readers_max + READS_MAX)?;
         descriptors_left.store(left, Ordering::Relaxed);
-        let channels_of_handle = channels.clone();
-        let handle = Handle {
-            totals,
-            counted: counted.into(),
-            channels: channels_of_handle,
-            stop,
-            limits,
-            access,
-            listeners: bound_as,
-        };
-        Ok(Server { runtime, workers, bound, operators, channels, grace: config.grace, handle })
+        let listeners = bound_as.into();
+        let handle = Handle { totals, channels, stop, limits, access, listeners };
+        Ok(Server { runtime, workers, bound, operators, grace: config.grace, handle })
     }
 
     /// Returns the listeners with the ports that the kernel chose.
     pub fn listeners(&self) -> Vec<Listen> {
-        self.bound.iter().map(|(_, port)| (*port.listen).clone()).collect()
+        self.handle.listeners.iter().map(|listener| (*listener.port.listen).clone()).collect()
     }
 
     /// Returns the address of the operators' listener with the port that the kernel chose.
@@ -221,16 +198,18 @@ impl Server {
     /// Serves until [`Handle::stop`], then drains: stops accepting, takes what has arrived, makes
     /// it durable, sends answers and goodbyes, and closes the logs.
     pub fn run(self) -> Result<(), Error> {
-        let Server { runtime, workers, bound, operators, channels, grace, handle } = self;
+        let Server { runtime, workers, bound, operators, grace, handle } = self;
+        let ports: Vec<Port> =
+            handle.listeners.iter().map(|listener| listener.port.clone()).collect();
         if let Some(operators) = operators {
-            let (totals, counted) = (handle.totals.clone(), handle.counted.clone());
-            let (channels, draining) = (channels.clone(), handle.stop.subscribe());
-            let access = handle.access.subscribe();
-            runtime.spawn(operators.serve(Shown { totals, counted, channels, access, draining }));
+            let (totals, channels) = (handle.totals.clone(), handle.channels.clone());
+            let (access, draining) = (handle.access.subscribe(), handle.stop.subscribe());
+            let ports = ports.clone();
+            runtime.spawn(operators.serve(Shown { totals, ports, channels, access, draining }));
         }
         runtime.block_on(async {
             let mut listeners = JoinSet::new();
-            for (socket, port) in bound {
+            for (socket, port) in bound.into_iter().zip(ports) {
                 listeners.spawn(socket.accept(port));
             }
             let mut stopped = handle.stop.subscribe();
@@ -248,7 +227,7 @@ impl Server {
         });
         runtime.shutdown_timeout(Duration::from_secs(1));
         drop(workers);
-        let closed: Vec<_> = channels.iter().map(|channel| channel.close()).collect();
+        let closed: Vec<_> = handle.channels.iter().map(|channel| channel.close()).collect();
         closed.into_iter().collect::<Result<Vec<()>, _>>()?;
         Ok(())
     }
@@ -273,7 +252,8 @@ impl Handle {
         let Loaded { listeners, access, mut warnings } =
             settings::load(config).map_err(settings::error)?;
         let mut changes = Vec::new();
-        for Listener { asked, actual, settings, buffer_bytes } in &self.listeners {
+        for Listener { asked, settings, buffer_bytes, port } in &*self.listeners {
+            let actual = &*port.listen;
             let is_it = |(other, _): &&(Listen, Settings)| other.is_same_place(asked);
             if let Some((_, new)) = listeners.iter().find(is_it) {
                 let found = access::addresses(actual);
@@ -306,16 +286,18 @@ impl Handle {
 
     /// Returns the current figures.
     pub fn figures(&self) -> Figures {
-        metrics::figures(&self.totals, &self.counted)
+        metrics::figures(&self.totals, self.metrics())
+    }
+
+    fn metrics(&self) -> impl Iterator<Item = &Metrics> + Clone {
+        self.listeners.iter().map(|listener| &*listener.port.metrics)
     }
 
     /// Returns how often each reason refused a connection or message, without zeros.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
         let count = |reason| {
-            let of = |counted: &Counted| {
-                counted.metrics.refused(reason) + counted.metrics.rejected(reason)
-            };
-            self.counted.iter().map(of).sum()
+            let of = |metrics: &Metrics| metrics.refused(reason) + metrics.rejected(reason);
+            self.metrics().map(of).sum()
         };
         let counted = |reason: Reason| (reason.as_str(), count(reason));
         Reason::ALL.into_iter().map(counted).filter(|(_, count)| *count > 0).collect()
@@ -363,11 +345,11 @@ mod tests {
 
     /// Sends a request, and waits until `waiters` senders wait for a turn.
     fn waiting(handle: &Handle, listener: usize, request: &[u8], waiters: u64) -> TcpStream {
-        let url = handle.listeners[listener].actual.to_string();
+        let url = handle.listeners[listener].port.listen.to_string();
         let mut client = TcpStream::connect(url.split("//").nth(1).unwrap()).unwrap();
         client.write_all(request).unwrap();
-        let paused = |counted: &Counted| counted.metrics.paused_connections.load(Ordering::Relaxed);
-        while handle.counted.iter().map(paused).sum::<u64>() < waiters {
+        let paused = |metrics: &Metrics| metrics.paused_connections.load(Ordering::Relaxed);
+        while handle.metrics().map(paused).sum::<u64>() < waiters {
             std::thread::yield_now();
         }
         client
@@ -431,7 +413,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let listeners = vec!["resp://127.0.0.1:0".parse().unwrap()];
         let server = Server::start(Config::of_log(&folder.path().join("log"), listeners)).unwrap();
-        let port = server.bound[0].1.clone();
+        let port = server.handle.listeners[0].port.clone();
         let log = port.channel.log().unwrap();
         log.append(&vec![b'x'; RECORD_BYTES]).unwrap().wait().unwrap();
         let _entered = server.runtime.enter();
@@ -482,10 +464,10 @@ mod tests {
             .zip(requests)
             .map(|(number, request)| waiting(&handle, number, request, number as u64 + 1))
             .collect();
-        let url = handle.listeners[3].actual.to_string();
+        let url = handle.listeners[3].port.listen.to_string();
         let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         datagrams.send_to(b"hello", url.split("//").nth(1).unwrap()).unwrap();
-        let paused = &handle.counted[3].metrics.paused_connections;
+        let paused = &handle.listeners[3].port.metrics.paused_connections;
         while paused.load(Ordering::Relaxed) == 0 {
             std::thread::yield_now();
         }

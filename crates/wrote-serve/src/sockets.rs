@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_process_put_in_its_place_is_left() {
+    fn a_file_that_another_process_put_in_its_place_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let (socket, file) = bind(&path, SocketType::DGRAM).unwrap();

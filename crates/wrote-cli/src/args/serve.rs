@@ -25,6 +25,7 @@ pub struct ServeArgs {
     #[arg(long)]
     pub check: bool,
 
+    /// The keys of the configuration that were given as options.
     #[command(flatten)]
     pub settings: Settings,
 }

@@ -1,7 +1,8 @@
 //! Ships a log's sealed segments to an object store, without delaying messages.
 
+use crate::lock;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// The shipping figures of one log.
 #[derive(Debug, Default)]
@@ -30,7 +31,7 @@ impl Shipping {
 
     /// Returns why shipping does not progress, in one line.
     pub(crate) fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.trouble).clone()
     }
 
     /// Records a failure or recovery, and logs the first of each.
@@ -40,7 +41,7 @@ impl Shipping {
         if trouble.is_some() {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
-        let mut last = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.trouble);
         match (&*last, &trouble) {
             (None, Some(trouble)) => log::warn!("{name} is not shipped: {trouble}"),
             (Some(_), None) => log::warn!("{name} is shipped again"),

@@ -3,7 +3,7 @@
 use super::room::Room;
 use crate::acks::{Acks, Wait as Acked};
 use crate::answers::Answers;
-use crate::intake::Later;
+use crate::doors::Later;
 use crate::port::Port;
 use crate::refusals::Refusal;
 use crate::stream::Stream;

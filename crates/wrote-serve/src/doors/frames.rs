@@ -4,7 +4,7 @@ mod compressed;
 
 use super::{PASSED_BYTES_MAX, Protocol, Rest};
 use crate::config::{Frame, Oversize};
-use crate::intake::Intake;
+use crate::doors::Intake;
 use crate::refusals::{Reason, Refusal};
 use compressed::{Filled, Inflating, is_compressed, is_stream};
 use memchr::{memchr, memchr2};

@@ -4,7 +4,6 @@
 //! [`Level`](crate::Level) has reached every record of the request (W1). Temporary conditions are
 //! answered with 503, because common clients drop their records on most other codes.
 
-mod answer;
 mod append;
 mod body;
 mod exchange;
@@ -15,9 +14,8 @@ mod wire;
 
 use crate::config::access::{self, WRONG_TOKEN_PAUSE};
 use crate::refusals::Reason;
-use answer::{Answer, text_answer, wrong, wrong_method};
 use append::append;
-use body::Upload;
+use body::{Answer, Upload, text_answer, wrong, wrong_method};
 use exchange::Exchange;
 use hyper::body::Incoming;
 use hyper::header::{HeaderValue, WWW_AUTHENTICATE};

@@ -9,7 +9,7 @@
 use super::frames::{DIGITS_MAX, number};
 use super::{PASSED_BYTES_MAX, Protocol, Rest};
 use crate::config::Oversize;
-use crate::intake::Intake;
+use crate::doors::Intake;
 use crate::refusals::{Reason, Refusal};
 use std::io::Write;
 

@@ -12,7 +12,7 @@ use super::Protocol;
 use crate::acks::Level;
 use crate::channel::Channel;
 use crate::config::access::Access;
-use crate::intake::Intake;
+use crate::doors::Intake;
 use crate::refusals::{Reason, Refusal};
 pub(crate) use read::READS_MAX;
 use request::Request;

@@ -7,8 +7,10 @@ use super::Shown;
 use crate::acks::Level;
 use crate::channel::Channel;
 use crate::channel::shipping::Shipping;
+use crate::lock;
 use crate::memory::Pool;
-use crate::metrics::{Counted, Metrics, read};
+use crate::metrics::{Metrics, read};
+use crate::port::Port;
 use crate::refusals::Reason;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Resource, getrlimit};
@@ -17,7 +19,7 @@ use std::fmt::{Display, Write};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use wrote::log::LogStats;
 
@@ -26,18 +28,6 @@ const PREFIX: &str = "wrote_serve_";
 
 #[derive(Debug, Default)]
 struct Page(String);
-
-struct LogState<'a> {
-    name: &'a str,
-    /// `None` after a failure until the log is reopened.
-    stats: Option<LogStats>,
-    takes_messages: bool,
-    /// The size of the files in its folder.
-    file_bytes: u64,
-    disk_free_bytes: Option<u64>,
-    /// Shipping figures, if the log has a store.
-    shipping: Option<&'a Shipping>,
-}
 
 /// The help of each family, by kind and name.
 static FAMILIES: LazyLock<BTreeMap<String, BTreeMap<String, String>>> =
@@ -50,7 +40,7 @@ pub(super) fn write(shown: &Shown) -> String {
     page.messages(shown);
     page.ack_durations(shown);
     page.settings(shown);
-    page.logs(&shown.channels.iter().map(|channel| LogState::of(channel)).collect::<Vec<_>>());
+    page.logs(&shown.channels);
     page.begin("build_info");
     page.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     page.0 += &process_figures(shown.totals.started);
@@ -72,20 +62,20 @@ impl Page {
 
     fn messages(&mut self, shown: &Shown) {
         self.begin("messages_total");
-        for counted in &*shown.counted {
-            let answers = counted.listen.answers();
+        for port in &shown.ports {
+            let answers = port.listen.answers();
             let level = answers.map_or("none", Level::as_str);
-            let messages = counted.metrics.messages(answers);
-            self.of_listener(counted, "messages_total", Some(("level", level)), messages);
+            let messages = port.metrics.messages(answers);
+            self.of_listener(port, "messages_total", Some(("level", level)), messages);
         }
         self.counts(shown, "bytes_total", |of| &of.bytes_total);
         self.counts(shown, "cut_messages_total", |of| &of.cut_messages_total);
         self.reasons(shown, "rejected_messages_total", Metrics::rejected);
         self.begin("acks_total");
-        for counted in &*shown.counted {
-            if let Some(level) = counted.listen.answers() {
-                let acks = counted.metrics.acks(level);
-                self.of_listener(counted, "acks_total", Some(("level", level.as_str())), acks);
+        for port in &shown.ports {
+            if let Some(level) = port.listen.answers() {
+                let acks = port.metrics.acks(level);
+                self.of_listener(port, "acks_total", Some(("level", level.as_str())), acks);
             }
         }
         self.counts(shown, "unacked_messages", |of| &of.unacked_messages);
@@ -97,18 +87,17 @@ impl Page {
     fn ack_durations(&mut self, shown: &Shown) {
         const NAME: &str = "ack_duration_seconds";
         self.begin(NAME);
-        let answering = |counted: &&Counted| counted.listen.answers().is_some();
-        for counted in shown.counted.iter().filter(answering) {
-            let durations = &counted.metrics.ack_durations;
+        for port in shown.ports.iter().filter(|port| port.listen.answers().is_some()) {
+            let durations = &port.metrics.ack_durations;
             let mut count = 0;
             for (bound, up_to) in durations.cumulated() {
                 let bound = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
                 let bucket = format!("{NAME}_bucket");
-                self.of_listener(counted, &bucket, Some(("le", &bound)), up_to);
+                self.of_listener(port, &bucket, Some(("le", &bound)), up_to);
                 count = up_to;
             }
-            self.of_listener(counted, &format!("{NAME}_sum"), None, durations.sum_s());
-            self.of_listener(counted, &format!("{NAME}_count"), None, count);
+            self.of_listener(port, &format!("{NAME}_sum"), None, durations.sum_s());
+            self.of_listener(port, &format!("{NAME}_count"), None, count);
         }
     }
 
@@ -116,94 +105,62 @@ impl Page {
     fn settings(&mut self, shown: &Shown) {
         let name = "certificate_expiry_timestamp_seconds";
         self.begin(name);
-        for counted in &*shown.counted {
-            if let Some(expires_s) = counted.settings.borrow().expires_s {
-                self.of_listener(counted, name, None, expires_s);
+        for port in &shown.ports {
+            if let Some(expires_s) = port.settings.borrow().expires_s {
+                self.of_listener(port, name, None, expires_s);
             }
         }
         let totals = &shown.totals;
         let is_reloaded = totals.is_reloaded.load(Ordering::Relaxed);
         self.gauge("reload_successful", u64::from(is_reloaded));
-        let reloaded = *totals.reloaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let reloaded = *lock(&totals.reloaded);
         self.gauge("reload_success_timestamp_seconds", seconds(reloaded));
     }
 
     /// Writes a family with one count per listener.
     fn counts(&mut self, shown: &Shown, name: &str, count: fn(&Metrics) -> &AtomicU64) {
         self.begin(name);
-        for counted in &*shown.counted {
-            self.of_listener(counted, name, None, read(count(&counted.metrics)));
+        for port in &shown.ports {
+            self.of_listener(port, name, None, read(count(&port.metrics)));
         }
     }
 
     /// Writes a family with one value per listener and reason.
     fn reasons(&mut self, shown: &Shown, name: &str, value: fn(&Metrics, Reason) -> u64) {
         self.begin(name);
-        for counted in &*shown.counted {
+        for port in &shown.ports {
             for reason in Reason::ALL {
                 let label = ("reason", reason.as_str());
-                self.of_listener(counted, name, Some(label), value(&counted.metrics, reason));
+                self.of_listener(port, name, Some(label), value(&port.metrics, reason));
             }
         }
     }
 
     fn of_listener(
         &mut self,
-        counted: &Counted,
+        port: &Port,
         name: &str,
         label: Option<(&str, &str)>,
         value: impl Display,
     ) {
-        let listener = counted.listen.to_string();
-        let mut labels = vec![("listener", listener.as_str()), ("log", &counted.log)];
+        let listener = port.listen.to_string();
+        let mut labels = vec![("listener", listener.as_str()), ("log", &port.channel.config.name)];
         labels.extend(label);
         self.sample(name, &labels, value);
     }
 
-    fn logs(&mut self, logs: &[LogState<'_>]) {
-        self.of_logs(logs, "log_first_sequence", |log| Some(log.stats.as_ref()?.first_sequence));
-        self.of_logs(logs, "log_next_sequence", |log| Some(log.stats.as_ref()?.next_sequence));
-        self.of_logs(logs, "log_written_sequence", |log| {
-            Some(log.stats.as_ref()?.written_sequence)
-        });
-        self.of_logs(logs, "log_durable_sequence", |log| {
-            Some(log.stats.as_ref()?.durable_sequence)
-        });
-        self.of_logs(logs, "log_flushes_total", |log| Some(log.stats.as_ref()?.flushes));
-        self.of_logs(logs, "log_batches_total", |log| Some(log.stats.as_ref()?.batches));
-        self.of_logs(logs, "log_written_bytes_total", |log| {
-            Some(log.stats.as_ref()?.written_bytes)
-        });
-        self.of_logs(logs, "log_flushed_bytes_total", |log| {
-            Some(log.stats.as_ref()?.flushed_bytes)
-        });
-        self.of_logs(logs, "log_bytes", |log| Some(log.file_bytes));
-        self.of_logs(logs, "log_failed", |log| Some(u64::from(!log.takes_messages)));
-        self.of_logs(logs, "disk_free_bytes", |log| log.disk_free_bytes);
-        if logs.iter().any(|log| log.shipping.is_some()) {
-            let name = "log_shipped_sequence";
-            self.of_logs(logs, name, |log| log.shipping.map(Shipping::shipped_sequence));
-            let name = "log_unshipped_segments";
-            self.of_logs(logs, name, |log| log.shipping.map(Shipping::waiting_segments));
-            let name = "log_ship_failures_total";
-            self.of_logs(logs, name, |log| log.shipping.map(Shipping::failures));
-        }
-        self.of_logs(logs, "log_flush_seconds_total", |log| {
-            Some(log.stats.as_ref()?.flush_time.as_secs_f64())
-        });
-    }
-
-    /// Writes a family with one value per log, where it has one.
-    fn of_logs<V: Display>(
-        &mut self,
-        logs: &[LogState<'_>],
-        name: &str,
-        value: fn(&LogState<'_>) -> Option<V>,
-    ) {
-        self.begin(name);
-        for log in logs {
-            if let Some(value) = value(log) {
-                self.sample(name, &[("log", log.name)], value);
+    fn logs(&mut self, channels: &[Arc<Channel>]) {
+        let values: Vec<_> = channels.iter().map(|channel| log_values(channel)).collect();
+        for (index, (name, _)) in values[0].iter().enumerate() {
+            if values.iter().all(|of_log| of_log[index].1.is_none()) && name.contains("ship") {
+                // No log has a store.
+                continue;
+            }
+            self.begin(name);
+            for (channel, of_log) in channels.iter().zip(&values) {
+                if let Some(value) = of_log[index].1 {
+                    self.sample(name, &[("log", &channel.config.name)], value);
+                }
             }
         }
     }
@@ -235,18 +192,31 @@ impl Page {
     }
 }
 
-impl LogState<'_> {
-    fn of(channel: &Channel) -> LogState<'_> {
-        let free_bytes = channel.free_bytes();
-        LogState {
-            name: &channel.config.name,
-            stats: channel.log().map(|log| log.stats()),
-            takes_messages: channel.takes_messages(),
-            file_bytes: file_bytes(&channel.config.folder),
-            disk_free_bytes: (free_bytes < u64::MAX).then_some(free_bytes),
-            shipping: channel.config.store.as_ref().map(|_| &channel.shipping),
-        }
-    }
+/// Returns the families of a log, and its values. A failed log has no statistics until it is
+/// reopened.
+fn log_values(channel: &Channel) -> [(&'static str, Option<f64>); 15] {
+    let stats = channel.log().map(|log| log.stats());
+    let of = |value: fn(&LogStats) -> u64| stats.as_ref().map(|stats| value(stats) as f64);
+    let shipping = channel.config.store.as_ref().map(|_| &channel.shipping);
+    let of_shipping = |value: fn(&Shipping) -> u64| shipping.map(|shipping| value(shipping) as f64);
+    let free_bytes = Some(channel.free_bytes()).filter(|bytes| *bytes < u64::MAX);
+    [
+        ("log_first_sequence", of(|stats| stats.first_sequence)),
+        ("log_next_sequence", of(|stats| stats.next_sequence)),
+        ("log_written_sequence", of(|stats| stats.written_sequence)),
+        ("log_durable_sequence", of(|stats| stats.durable_sequence)),
+        ("log_flushes_total", of(|stats| stats.flushes)),
+        ("log_batches_total", of(|stats| stats.batches)),
+        ("log_written_bytes_total", of(|stats| stats.written_bytes)),
+        ("log_flushed_bytes_total", of(|stats| stats.flushed_bytes)),
+        ("log_bytes", Some(file_bytes(&channel.config.folder) as f64)),
+        ("log_failed", Some(f64::from(u8::from(!channel.takes_messages())))),
+        ("disk_free_bytes", free_bytes.map(|bytes| bytes as f64)),
+        ("log_shipped_sequence", of_shipping(Shipping::shipped_sequence)),
+        ("log_unshipped_segments", of_shipping(Shipping::waiting_segments)),
+        ("log_ship_failures_total", of_shipping(Shipping::failures)),
+        ("log_flush_seconds_total", stats.map(|stats| stats.flush_time.as_secs_f64())),
+    ]
 }
 
 /// Returns the size of the files in a folder. Retention may remove one in the meantime.
@@ -272,33 +242,21 @@ fn process_figures(started: SystemTime) -> String {
     let seconds_of_ticks = |ticks: u64| ticks as f64 / clock_ticks_per_second() as f64;
     let pages = fields.get(21).map(|pages| pages * rustix::param::page_size() as u64);
     let open = fs::read_dir("/proc/self/fd").ok().map(|files| files.count() as u64);
+    let limit = getrlimit(Resource::Nofile).current.map(|limit| limit as f64);
+    let bytes = pages.map(|bytes| bytes as f64);
+    let started = Some(seconds(started) as f64);
     let families = [
         ("cpu_seconds_total", "counter", "Processor time.", ticks.map(seconds_of_ticks)),
-        ("resident_memory_bytes", "gauge", "Memory in RAM.", pages.map(|bytes| bytes as f64)),
+        ("resident_memory_bytes", "gauge", "Memory in RAM.", bytes),
         ("open_fds", "gauge", "Open file descriptors.", open.map(|open| open as f64)),
-        (
-            "max_fds",
-            "gauge",
-            "The limit of open file descriptors.",
-            getrlimit(Resource::Nofile).current.map(|limit| limit as f64),
-        ),
-        (
-            "start_time_seconds",
-            "gauge",
-            "When the server was started.",
-            Some(seconds(started) as f64),
-        ),
+        ("max_fds", "gauge", "The limit of open file descriptors.", limit),
+        ("start_time_seconds", "gauge", "When the server was started.", started),
     ];
-    let mut text = String::new();
-    for (name, kind, help, value) in families {
-        let Some(value) = value else { continue };
-        write!(
-            text,
-            "# HELP process_{name} {help}\n# TYPE process_{name} {kind}\nprocess_{name} {value}\n"
-        )
-        .expect("a String takes all");
-    }
-    text
+    let known = families.into_iter().filter_map(|(name, kind, help, value)| {
+        let name = format!("process_{name}");
+        Some(format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {}\n", value?))
+    });
+    known.collect()
 }
 
 /// Returns seconds since 1970.

@@ -1,46 +1,17 @@
 //! Access: reachable addresses, tokens, and connections per address.
 
-use crate::certificates::{Authority, write};
 use crate::http::client::Client;
 use crate::refused::send;
 use crate::resp::Answer;
-use crate::serving::Serving;
+use crate::serving::{Serving, tokens};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use wrote_serve::{Config, Server};
-
-/// Returns the error of starting a server.
-fn error(url: &str, change: impl FnOnce(&mut Config)) -> String {
-    let folder = fixtures::folder();
-    let mut config = Config::of_log(&folder.path().join("log"), vec![url.parse().unwrap()]);
-    change(&mut config);
-    Server::start(config).unwrap_err().to_string()
-}
-
-#[test]
-fn a_listener_that_other_hosts_reach_is_refused_without_protection() {
-    let (folder, authority) = (fixtures::folder(), Authority::new());
-    let files = write(folder.path(), &authority.sign(), None);
-    for scheme in ["tcp", "udp", "relp", "tls", "resps"] {
-        let url = format!("{scheme}://0.0.0.0:0");
-        let line = error(&url, |config| config.tls = Some(files.clone()));
-        assert!(line.starts_with(&url) && line.ends_with("insecure"), "{line}");
-        assert_eq!(line.lines().count(), 1, "{line}");
-    }
-    // The test does not connect to it.
-    let serving = Serving::start("tcp://0.0.0.0:0", |config| config.access.is_insecure = true);
-    serving.stop();
-    let files = write(folder.path(), &authority.sign(), Some(&authority));
-    let serving = Serving::start("relps://[::]:0", |config| config.tls = Some(files));
-    serving.stop();
-}
+use wrote_serve::Config;
 
 #[test]
 fn a_client_of_http_sends_and_reads_nothing_without_a_token() {
-    let folder = fixtures::folder();
-    let path = folder.path().join("tokens");
-    fs::write(&path, "secret\n").unwrap();
+    let (_folder, path) = tokens("secret\n");
     let serving = Serving::start("http://127.0.0.1:0", |config| {
         config.access.token_file = Some(path.clone());
     });
@@ -57,9 +28,7 @@ fn a_client_of_http_sends_and_reads_nothing_without_a_token() {
 
 #[test]
 fn a_client_of_resp_sends_nothing_without_a_token() {
-    let folder = fixtures::folder();
-    let path = folder.path().join("tokens");
-    fs::write(&path, "secret\n").unwrap();
+    let (_folder, path) = tokens("secret\n");
     let serving = Serving::start("resp://127.0.0.1:0", |config| {
         config.access.token_file = Some(path.clone());
     });
@@ -144,9 +113,7 @@ fn a_limit_that_is_read_again_holds_for_open_connections() {
 
 #[test]
 fn a_token_that_is_taken_back_ends_what_it_began() {
-    let folder = fixtures::folder();
-    let path = folder.path().join("tokens");
-    fs::write(&path, "old\nkept\n").unwrap();
+    let (_folder, path) = tokens("old\nkept\n");
     let with_tokens = |config: &mut Config| config.access.token_file = Some(path.clone());
     let resp = Serving::start("resp://127.0.0.1:0", with_tokens);
     let mut clients = ["old", "kept"].map(|token| {
@@ -188,9 +155,7 @@ fn a_token_that_is_taken_back_ends_what_it_began() {
 
 #[test]
 fn a_web_page_whose_name_leads_to_loopback_reads_and_writes_nothing() {
-    let folder = fixtures::folder();
-    let tokens = folder.path().join("tokens");
-    fs::write(&tokens, "secret\n").unwrap();
+    let (_folder, tokens) = tokens("secret\n");
     for (token_file, code) in [(None, 403), (Some(tokens), 200)] {
         let serving = Serving::start("http://localhost:0", |config| {
             config.access.token_file = token_file;
@@ -225,9 +190,7 @@ fn limits_that_are_read_again_hold_for_open_connections_of_http() {
 
 #[test]
 fn a_listener_has_a_limit_and_tokens_of_its_own_which_are_read_again() {
-    let folder = fixtures::folder();
-    let path = folder.path().join("tokens");
-    fs::write(&path, "own\n").unwrap();
+    let (folder, path) = tokens("own\n");
     let others = folder.path().join("others");
     fs::write(&others, "others\n").unwrap();
     let mut serving = Serving::start("http://127.0.0.1:0", |config| {

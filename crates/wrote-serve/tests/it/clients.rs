@@ -4,7 +4,6 @@
 //! each other, in folders beside the build, and runs their tests, which are marked `nightly`.
 
 mod curl;
-mod loggen;
 mod logger;
 mod programs;
 mod promtool;

@@ -77,7 +77,7 @@ fn the_documented_example_is_read_and_shows_the_defaults() {
 }
 
 #[test]
-fn what_the_start_refuses_is_found_before() {
+fn a_check_finds_everything_that_the_start_refuses() {
     let folder = folder();
     fs::write(folder.path().join("file"), "").unwrap();
     let text = r#"metrics = "0.0.0.0:9600"
@@ -221,7 +221,7 @@ fn a_log_has_room_for_the_longest_stamped_message_or_is_refused() {
 }
 
 #[test]
-fn what_is_no_toml_is_named_with_its_line() {
+fn invalid_toml_is_named_with_its_line() {
     let folder = folder();
     let faults = read(folder.path(), "[logs.a]\nfolder = \"a\nlisten = [\n").unwrap_err();
     assert!(faults[0].starts_with("line 2: ") && faults[1].starts_with("line 3: "), "{faults:?}");

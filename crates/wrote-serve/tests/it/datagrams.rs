@@ -47,7 +47,7 @@ fn a_datagram_that_is_too_long_is_cut_and_counted() {
 }
 
 #[test]
-fn what_the_kernel_drops_is_counted() {
+fn datagrams_that_the_kernel_drops_are_counted() {
     // More than the largest buffer holds.
     const SENT: u64 = 40_000;
     let serving = Serving::start_after(
@@ -68,7 +68,7 @@ fn what_the_kernel_drops_is_counted() {
 }
 
 #[test]
-fn what_had_arrived_at_the_end_is_appended() {
+fn datagrams_that_arrived_before_the_end_are_appended() {
     let (_folder, path) = socket_path();
     let mut sent = Vec::new();
     let serving = Serving::start_after(

@@ -1,7 +1,7 @@
 //! Clients that hold resources: silent, slow, with half a message, with unread answers.
 
 use crate::resp::{Answer, Client};
-use crate::serving::{Serving, connect};
+use crate::serving::{Serving, connect, tokens};
 use crate::warnings;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -285,9 +285,7 @@ fn a_client_whose_bytes_become_a_thousand_times_as_many_delays_no_others() {
 
 #[test]
 fn clients_without_a_token_keep_out_none_that_has_one() {
-    let folder = fixtures::folder();
-    let tokens = folder.path().join("tokens");
-    std::fs::write(&tokens, "secret\n").unwrap();
+    let (_folder, tokens) = tokens("secret\n");
     let serving = Serving::start("resp://127.0.0.1:0", |config| {
         config.access.token_file = Some(tokens);
         config.limits.in_flight_bytes = 64 << 10;

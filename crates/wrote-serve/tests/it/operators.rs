@@ -2,7 +2,7 @@
 
 use crate::certificates::{Authority, write};
 use crate::http::client::{Answer, Client};
-use crate::serving::Serving;
+use crate::serving::{Serving, tokens};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ fn sum(metrics: &BTreeMap<String, f64>, name: &str) -> f64 {
 }
 
 #[test]
-fn what_was_received_is_acknowledged_or_rejected_or_in_flight() {
+fn each_message_is_acknowledged_or_rejected_or_in_flight() {
     let serving = start("http://127.0.0.1:0", |_| ());
     let mut client = Client::connect(serving.address());
     for number in 0..10 {
@@ -169,9 +169,7 @@ fn a_server_lives_and_is_ready_unless_its_log_takes_nothing_or_it_drains() {
 
 #[test]
 fn a_listener_of_http_answers_probes_without_a_token_where_the_operator_chose_so() {
-    let folder = fixtures::folder();
-    let tokens = folder.path().join("tokens");
-    std::fs::write(&tokens, "secret\n").unwrap();
+    let (_folder, tokens) = tokens("secret\n");
     let codes = |serving: &Serving| {
         let code = |path| Client::connect(serving.address()).get(path).code;
         ["/livez", "/readyz", "/records"].map(code)

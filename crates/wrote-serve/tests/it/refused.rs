@@ -29,11 +29,8 @@ fn assert_refused(url: &str, streams: &[&[u8]], messages: &[&[u8]]) {
 #[test]
 fn a_refused_stream_is_counted_once_and_leaves_only_the_messages_before() {
     let long = format!("5 first{} {}\n", 1 << 20, "x".repeat(1 << 17));
-    let counted: [&[u8]; 7] = [
+    let counted: [&[u8]; 4] = [
         long.as_bytes(),
-        b"0 \nforged\n",
-        b"1234567890 forged\n",
-        b"18446744073709551616 forged\n",
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\n\x01\xfc\x03\x03",
         b"5 forged",
@@ -48,9 +45,6 @@ fn a_refused_stream_is_counted_once_and_leaves_only_the_messages_before() {
     let page = b"POST /x?y HTTP/1.1\r\nHost: localhost:5140\r\n\r\n<85>sudo: forged\n\0";
     let tls = b"\x16\x03\x01\x02\x00\x01\n\x01\xfc\x03\x03\n";
     assert_refused("tcp://127.0.0.1:0?oversize=refuse", &[&long, tls, page], &[b"first"]);
-    assert_refused("tcp://127.0.0.1:0?frame=nul", &[page], &[]);
-    let lengths: [&[u8]; 2] = [b"\xff\xff\xff\xffforged", b"GET / HTTP/1.1\r\n\r\n"];
-    assert_refused("tcp://127.0.0.1:0?frame=u32", &lengths, &[]);
 }
 
 #[test]

@@ -1,6 +1,5 @@
-//! RELP over sockets: answers, refusals, goodbyes.
+//! RELP over sockets: answers and goodbyes.
 
-use crate::refused::send;
 use crate::serving::Serving;
 use std::io::{BufRead, BufReader, Read, Write};
 
@@ -21,42 +20,6 @@ fn read_until(reader: &mut impl BufRead, last: &str) -> Vec<String> {
             return lines;
         }
     }
-}
-
-#[test]
-fn a_refusal_leaves_behind_the_answers_before_it_and_none_of_its_own() {
-    let serving = Serving::start("relp://127.0.0.1:0?oversize=refuse", |_| ());
-    for (count, bad) in (1..).zip([
-        format!("3 syslog {} {}", 1 << 20, "x".repeat(1 << 18)),
-        "4 syslog 3 bad\n".to_owned(),
-        "3 starttls 0\n".to_owned(),
-        "GET / HTTP/1.1\r\n\r\n".to_owned(),
-    ]) {
-        let answers = send(&serving, &session(&format!("2 syslog 4 good\n{bad}")));
-        let answers = String::from_utf8(answers).unwrap();
-        assert!(answers.ends_with("commands=syslog\n2 rsp 6 200 OK\n"), "{answers}");
-        serving.wait_until(|figures| figures.connections == 0);
-        assert_eq!(serving.figures().refused, count);
-    }
-    // Without a session there is nothing to answer.
-    for (count, bad) in (5..).zip([&b"GET / HTTP/1.1\r\n\r\n"[..], b"\x16\x03\x01\x02\0\x01\0\x01"])
-    {
-        assert_eq!(send(&serving, bad), b"");
-        serving.wait_until(|figures| figures.connections == 0);
-        assert_eq!(serving.figures().refused, count);
-    }
-    assert_eq!(serving.stop(), [b"good"; 4]);
-}
-
-#[test]
-fn a_client_that_closes_is_answered_and_the_connection_ends() {
-    let serving = Serving::start("relp://127.0.0.1:0", |_| ());
-    let answers = send(&serving, &session("2 syslog 5 hello\n3 close 0\n"));
-    let answers = String::from_utf8(answers).unwrap();
-    assert!(answers.ends_with("\n2 rsp 6 200 OK\n3 rsp 6 200 OK\n0 serverclose 0\n"), "{answers}");
-    serving.wait_until(|figures| figures.connections == 0);
-    assert_eq!(serving.figures().refused, 0);
-    assert_eq!(serving.stop(), [b"hello"]);
 }
 
 #[test]

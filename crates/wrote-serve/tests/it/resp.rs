@@ -78,7 +78,7 @@ fn entries(answer: Answer) -> Vec<(u64, Vec<u8>)> {
 }
 
 #[test]
-fn what_was_answered_before_the_server_ended_is_there_and_in_order() {
+fn every_answered_message_is_there_in_order_after_the_server_ends() {
     const CLIENTS: usize = 8;
     let mut serving = Serving::start("resp://127.0.0.1:0", |config| config.workers = 3);
     let answered = std::thread::scope(|scope| {

@@ -198,6 +198,14 @@ pub fn address(listen: &Listen) -> &str {
     }
 }
 
+/// Writes a file of tokens.
+pub fn tokens(text: &str) -> (TempDir, PathBuf) {
+    let folder = fixtures::folder();
+    let path = folder.path().join("tokens");
+    std::fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
 /// Returns a path for a socket: the kernel's limit is 107 bytes, and the build folder may be
 /// deeper.
 pub fn socket_path() -> (TempDir, PathBuf) {

@@ -76,7 +76,7 @@ fn all(store: &Path, log: &Path) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn what_is_in_the_store_is_removed_here_and_nothing_else_is() {
+fn only_segments_in_the_store_are_removed_here() {
     let kept = TempDir::new().unwrap();
     let store: PathBuf = kept.path().join("events");
     let serving = start(&store);

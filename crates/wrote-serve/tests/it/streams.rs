@@ -38,7 +38,7 @@ fn more_than_the_log_holds_comes_from_many_connections_and_each_keeps_its_order(
 }
 
 #[test]
-fn what_has_arrived_is_taken_when_the_server_ends_and_when_the_client_does() {
+fn arrived_messages_are_taken_when_the_server_or_the_client_ends() {
     let serving = Serving::start("tcp://127.0.0.1:0", |_| ());
     let mut ended = serving.connect();
     ended.write_all(b"one\nwithout an end").unwrap();

@@ -86,7 +86,7 @@ fn a_message_of_the_limit_is_taken_and_one_byte_more_is_refused() {
 }
 
 #[test]
-fn of_a_message_over_the_limit_the_beginning_is_kept_or_nothing_and_the_next_is_taken() {
+fn a_message_over_the_limit_leaves_its_beginning_or_nothing_and_blocks_none() {
     for frame in FRAMES {
         for len in [MAX + 1, MAX + 2, MAX + 3, 10 * MAX] {
             let stream = framed(frame, &[b"first".to_vec(), vec![b'x'; len], b"behind".to_vec()]);
@@ -219,7 +219,7 @@ fn a_compressed_message_over_the_limit_is_split_to_its_last_byte() {
 
 struct Room(std::cell::Cell<usize>);
 
-impl crate::intake::Store for Room {
+impl crate::doors::Store for Room {
     fn try_append(&self, _: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
         let left = self.0.get().checked_sub(1);
         self.0.set(left.unwrap_or(0));
@@ -259,7 +259,7 @@ fn inflating_ends_its_turn_after_a_bounded_number_of_bytes_and_is_never_done_twi
 }
 
 #[test]
-fn what_speaks_another_protocol_is_refused_for_one_reason() {
+fn another_protocol_is_refused_for_one_reason() {
     let http = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
     assert_is(Frame::Octets, http, &[], Some(Reason::Malformed));
     assert_is(Frame::U32, http, &[], Some(Reason::TooLong));
@@ -275,7 +275,7 @@ fn what_speaks_another_protocol_is_refused_for_one_reason() {
 
 proptest! {
     #[test]
-    fn however_a_stream_is_cut_its_messages_are_the_same(
+    fn the_messages_of_a_stream_are_the_same_however_it_is_split(
         stream in vec(prop_oneof![
             any::<u8>(),
             proptest::sample::select(&b"\n\r\0 0123 <zx\x9c\x16\x03"[..]),
@@ -291,7 +291,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_sender_framed_comes_out_as_it_was(
+    fn framed_messages_come_out_as_they_were(
         messages in vec(vec(any::<u8>(), 1..MAX), 0..20),
         cuts in vec((1usize..40, 0usize..4), 1..20),
     ) {

@@ -1,10 +1,8 @@
 //! `POST /append`: appends records from a body, and answers once all are safe.
 
-use super::answer::{Answer, json_answer, partly, refused, wrong};
-use super::body::Upload;
+use super::body::{Answer, Upload, json_answer, partly, refused, wrong};
 use super::exchange::Exchange;
 use super::query::{self, By, Coding, Piece, Pieces};
-use crate::acks::Level;
 use crate::channel::Turn;
 use crate::refusals::{Reason, Refusal};
 use crate::{metrics, stamp};
@@ -269,12 +267,7 @@ impl<'a> Batch<'a> {
             return Ok((next, next));
         };
         if level.reached(&self.log) <= self.last {
-            let ticket = self.log.ticket(self.last).into_owned();
-            let ticket = match level {
-                Level::Durable => ticket.until_durable(),
-                _ => ticket.until_written(),
-            };
-            ticket.await.map_err(Refusal::Log)?;
+            level.ticket(&self.log, self.last).await.map_err(Refusal::Log)?;
         }
         port.metrics.ack_durations.observe(since.elapsed());
         port.metrics.acknowledge(level, self.records);

@@ -2,6 +2,7 @@
 
 use crate::config::Limits;
 use crate::config::access::{self, Access};
+use crate::lock;
 use crate::memory::{Account, Pool};
 use crate::port::{Admission, Port};
 use crate::refusals::{Client, Refusal};
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::ORIGIN;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The memory of a request whose body has not arrived: its task, its head, and hyper.
 const REQUEST_BYTES: usize = 16 << 10;
@@ -188,11 +189,11 @@ impl Exchange {
 
     /// Keeps the reason for cutting the stream.
     pub(super) fn refuse(&self, refusal: Refusal) {
-        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
+        *lock(&self.refusal) = Some(refusal);
     }
 
     pub(super) fn refusal(&self) -> Option<Refusal> {
-        self.refusal.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.refusal).take()
     }
 }
 

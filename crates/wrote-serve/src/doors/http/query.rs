@@ -349,7 +349,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_a_body_is_cut_its_records_are_the_same(
+        fn the_records_of_a_body_are_the_same_however_it_is_split(
             body in prop::collection::vec(prop::sample::select(b"abcdefgh\r\n\n".to_vec()), 0..80),
             cuts in prop::collection::vec(1..20usize, 1..10),
         ) {

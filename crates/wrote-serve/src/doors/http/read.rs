@@ -3,8 +3,7 @@
 //! A client gets only records that have reached the listener's level. A record that it has read
 //! therefore keeps its sequence, and the client can resume after any crash.
 
-use super::answer::{Answer, json_answer, not_now, wrong};
-use super::body::{Body, Broken, Pieces};
+use super::body::{Answer, Body, Broken, Pieces, json_answer, not_now, wrong};
 use super::exchange::Exchange;
 use super::query::{self, Begin, Layout, Wanted};
 use crate::port::Port;

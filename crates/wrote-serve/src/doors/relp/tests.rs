@@ -82,7 +82,7 @@ fn after_the_last_number_comes_one() {
 }
 
 #[test]
-fn what_is_refused_has_no_answer_and_what_came_before_it_has() {
+fn a_refused_message_has_no_answer_and_those_before_it_have() {
     for (bad, reason) in [
         // Only the next number is accepted.
         (&b"4 syslog 3 bad\n"[..], Reason::Malformed),
@@ -161,7 +161,7 @@ fn half_a_message_is_left_to_be_sent_again() {
 
 proptest! {
     #[test]
-    fn however_a_session_is_cut_its_messages_and_answers_are_the_same(
+    fn the_messages_and_answers_of_a_session_are_the_same_however_it_is_split(
         messages in vec(vec(any::<u8>(), 0..MAX), 0..20),
         damage in proptest::option::of((0usize..400, any::<u8>())),
         cuts in vec((1usize..80, 0usize..4), 1..20),

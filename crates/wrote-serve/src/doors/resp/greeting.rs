@@ -2,7 +2,7 @@
 
 use super::{NAME_BYTES_MAX, REDIS_VERSION, Resp, error};
 use crate::config::access::WRONG_TOKEN_PAUSE;
-use crate::intake::Intake;
+use crate::doors::Intake;
 use crate::refusals::Reason;
 use tokio::sync::oneshot;
 use tokio::time::sleep;

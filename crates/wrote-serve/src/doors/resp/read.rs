@@ -4,7 +4,7 @@ use super::request::fields;
 use super::{Resp, error};
 use crate::acks::Level;
 use crate::channel::Channel;
-use crate::intake::{Intake, Later};
+use crate::doors::{Intake, Later};
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;

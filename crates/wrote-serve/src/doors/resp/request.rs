@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_or_too_long_is_refused() {
+    fn a_malformed_or_overlong_request_is_refused() {
         for input in [
             &b"*1\r\n:5\r\n"[..],
             b"*1\r\n$4\r\nPINGxx",

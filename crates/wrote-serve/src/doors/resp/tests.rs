@@ -50,7 +50,7 @@ fn a_stranger_is_refused_at_a_request_of_many_bytes_also_where_it_is_whole() {
 }
 
 #[test]
-fn what_is_no_record_is_an_error_and_the_connection_goes_on() {
+fn a_command_without_a_record_is_an_error_and_the_connection_continues() {
     let long = [b'x'; 101];
     let stream = [
         request(&[b"XADD", b"key", b"5-1", b"field", b"value"]),
@@ -70,7 +70,7 @@ fn what_is_no_record_is_an_error_and_the_connection_goes_on() {
 }
 
 #[test]
-fn what_clients_say_first_is_answered() {
+fn the_handshakes_of_clients_are_answered() {
     let stream = b"PING\r\nHELLO 3\r\nCLIENT SETINFO LIB-NAME redis-py\r\nHELLO 4\r\nSELECT 0\r\n\
         COMMAND DOCS\r\nCONFIG GET save\r\nECHO hi\r\nQUIT\r\nPING\r\n";
     let answers = String::from_utf8(over(stream, &[]).answers).unwrap();
@@ -112,7 +112,7 @@ fn the_records_of_a_transaction_are_appended_as_a_whole() {
 }
 
 #[test]
-fn of_a_transaction_that_is_refused_no_record_is_appended() {
+fn a_refused_transaction_appends_no_record() {
     let add: &[&[u8]] = &[b"XADD", b"key", b"*", b"f", b"value"];
     let long = [b'x'; 101];
     for (commands, last) in [
@@ -199,7 +199,7 @@ fn http_and_other_garbage_is_one_refusal_and_no_record() {
 
 proptest! {
     #[test]
-    fn however_a_stream_is_cut_its_answers_are_the_same(
+    fn the_answers_to_a_stream_are_the_same_however_it_is_split(
         values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..20),
         cuts in prop::collection::vec((1..60usize, 0..3usize), 1..10),
     ) {

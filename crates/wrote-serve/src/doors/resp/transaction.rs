@@ -2,7 +2,7 @@
 
 use super::request::Request;
 use super::{Obeyed, Resp, answer_id, answer_len, error, refuse};
-use crate::intake::Intake;
+use crate::doors::Intake;
 use crate::refusals::Refusal;
 use std::borrow::Cow;
 

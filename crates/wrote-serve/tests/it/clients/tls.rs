@@ -1,7 +1,5 @@
-//! Clients over TLS: loggen, `omrelp` with its own certificate, redis-cli with a token too.
+//! Clients over TLS: `omrelp` with its own certificate, redis-cli with a token too.
 
-use super::loggen::{run, sequences};
-use super::programs::unpacked;
 use super::rsyslog::{Rsyslog, assert_delivers};
 use super::{COUNT, assert_same, lines};
 use crate::certificates::{Authority, write};
@@ -9,23 +7,6 @@ use crate::serving::Serving;
 use fixtures::{Running, is_installed, or_skip};
 use std::io::{Write, pipe};
 use std::process::{Command, Stdio};
-
-#[test]
-#[ignore = "nightly"]
-fn loggen_delivers_over_tls() {
-    let (folder, authority) = (fixtures::folder(), Authority::new());
-    let files = write(folder.path(), &authority.sign(), None);
-    for (frame, flags) in [("lines", &["-U"][..]), ("octets", &["-U", "-P"])] {
-        let url = format!("tls://127.0.0.1:0?frame={frame}");
-        let serving = Serving::start(&url, |config| config.tls = Some(files.clone()));
-        let mut loggen = or_skip!(unpacked("usr/bin/loggen"));
-        loggen.args(flags).args(["-s", "300", "-r", "100000", "127.0.0.1", serving.port()]);
-        run(&mut loggen);
-        serving.wait_until(|figures| figures.messages == COUNT as u64);
-        assert_eq!(serving.figures().refused, 0, "{url}");
-        assert_eq!(sequences(&serving.stop()), (0..COUNT).collect::<Vec<_>>(), "{url}");
-    }
-}
 
 #[test]
 #[ignore = "nightly"]

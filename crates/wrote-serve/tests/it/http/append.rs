@@ -256,42 +256,6 @@ fn a_server_that_drains_finishes_what_it_has_and_says_that_it_closes() {
 }
 
 #[test]
-fn under_load_a_server_that_drains_has_exactly_the_records_that_it_acknowledged() {
-    let serving = Serving::http();
-    let produce = |producer: u32, address: &str| {
-        let (mut client, mut acknowledged) = (Client::connect(address), Vec::new());
-        for number in 0.. {
-            let lines = [0, 1, 2].map(|line| format!("{producer} {number} {line}"));
-            let body = lines.join("\n");
-            let head = format!("Host: localhost\r\nContent-Length: {}", body.len());
-            let request = format!("POST /append?by=lines HTTP/1.1\r\n{head}\r\n\r\n{body}");
-            let is_sent = client.stream().write_all(request.as_bytes()).is_ok();
-            if !is_sent || client.is_over() {
-                break;
-            }
-            assert_eq!(client.answer().code, 200);
-            acknowledged.extend(lines.map(String::into_bytes));
-        }
-        acknowledged
-    };
-    let (mut records, mut acknowledged) = std::thread::scope(|scope| {
-        let address = serving.address().to_owned();
-        let producers: Vec<_> = (0..8)
-            .map(|producer| (producer, address.clone()))
-            .map(|(producer, address)| scope.spawn(move || produce(producer, &address)))
-            .collect();
-        serving.wait_until(|figures| figures.acks > 300);
-        let records = serving.stop();
-        let acknowledged = producers.into_iter().flat_map(|thread| thread.join().unwrap());
-        (records, acknowledged.collect::<Vec<_>>())
-    });
-    records.sort();
-    acknowledged.sort();
-    assert_eq!(records.len(), acknowledged.len());
-    assert!(records == acknowledged);
-}
-
-#[test]
 fn requests_that_had_arrived_when_the_server_drains_are_answered() {
     let mut client = None;
     let serving = Serving::start_after(

@@ -74,7 +74,7 @@ fn a_client_that_pauses_between_requests_is_kept() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_once_and_makes_no_record() {
+fn a_malformed_request_is_refused_once_and_makes_no_record() {
     let serving = Serving::http();
     let headers: String = (0..1_000_000).map(|number| format!("h{number}: x\r\n")).collect();
     let long = "x".repeat(1 << 20);

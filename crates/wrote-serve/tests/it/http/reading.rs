@@ -175,7 +175,7 @@ fn followers_that_wait_keep_no_place_among_the_readers_and_one_that_goes_is_noti
 }
 
 #[test]
-fn what_retention_has_removed_is_gone_and_the_first_that_is_there_is_named() {
+fn a_record_that_retention_removed_is_gone_and_the_first_left_is_named() {
     let serving = Serving::start("http://127.0.0.1:0", |config| {
         config.logs[0].options =
             Log::options().sync(SyncPolicy::No).segment_bytes(64 << 10).retain_bytes(128 << 10);
