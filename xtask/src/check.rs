@@ -17,8 +17,6 @@ use lab::tools::run::{HANG, Show, run};
 
 /// Makes warnings errors.
 pub const STRICT: [&str; 3] = ["--", "-D", "warnings"];
-/// The manifest of the example that needs openraft, a separate workspace.
-pub const RAFT: &str = "examples/raft-log/Cargo.toml";
 
 /// The most crates that the library with default features may add to a program.
 const DEPENDENCIES_MAX: usize = 15;
@@ -65,7 +63,6 @@ fn formats(report: &mut Report) -> Result<(), Failure> {
     let others = [
         ("peers", PEERS),
         ("bindings", bindings::MANIFEST),
-        ("raft-log", RAFT),
         ("the fuzzer", fuzz::MANIFEST),
     ];
     for (name, manifest) in others {

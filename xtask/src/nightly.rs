@@ -1,7 +1,7 @@
 //! `cargo xtask nightly`: the campaigns, which `cargo xtask test` leaves out. They run once each,
 //! or repeatedly with other random seeds. The first ones protect data.
 
-use crate::check::{RAFT, STRICT, step};
+use crate::check::{STRICT, step};
 use crate::fuzz::{self, Subject};
 use crate::languages::{self, Missing};
 use crate::test::tests;
@@ -227,7 +227,6 @@ const CAMPAIGNS: [Campaign; 33] = [
     }),
     long("rivals", "clippy and tests of peers and their rivals", |report, _| rivals(report)),
     long("bindings", "the library for other languages, with sanitizers", bindings::check),
-    long("raft", "clippy and tests of raft-log", |report, _| raft(report)),
     long("crates", "packages of the crates", |report, _| dist::check_crates(report)),
     long("semver", "API of the library against the last release", release::check_api),
     long("dist", "program, archive and Debian package in clean roots", dist::check),
@@ -321,13 +320,6 @@ fn rivals(report: &mut Report) -> Result<(), Failure> {
     report.step("tests of peers", || {
         let words = ["test", "--workspace", "--no-fail-fast", "--manifest-path", PEERS];
         cargo_tests(&mut cargo(&words))
-    })
-}
-
-fn raft(report: &mut Report) -> Result<(), Failure> {
-    clippy(report, "clippy of raft-log", RAFT, &[])?;
-    report.step("tests of raft-log", || {
-        cargo_tests(&mut cargo(&["test", "--no-fail-fast", "--manifest-path", RAFT]))
     })
 }
 

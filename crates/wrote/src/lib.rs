@@ -12,7 +12,7 @@
 //! | read a whole file | [`read`](fn@read) |
 //! | read a file from start to end, by bytes or lines: a faster `BufReader<File>` | [`Reader`] |
 //! | read and write files in tasks (with a feature) | `AsyncReader`, `AsyncWriter` |
-//! | copy files, folders, streams | [`copy`](fn@copy), [`copy_tree`], [`copy_in`], [`copy_out`] |
+//! | copy files and streams | [`copy`](fn@copy), [`copy_in`], [`copy_out`] |
 //! | read any bytes of a file and write its blocks directly, blocking or awaited | [`DirectFile`] |
 //! | do all of this with one ring and one budget of memory, or on a simulated disk | [`Disk`] |
 //! | make writes durable in the way that is fastest here | [`file::calibrate`] |
@@ -117,7 +117,7 @@ pub mod writer;
 pub use asynchronous::{AsyncReader, AsyncWriter};
 pub use cached::cached_bytes;
 #[cfg(feature = "copy")]
-pub use copy::{Copied, CopyOptions, Reflink, copy, copy_in, copy_out, copy_tree};
+pub use copy::{Copied, CopyOptions, Reflink, copy, copy_in, copy_out};
 #[cfg(any(feature = "sim", test))]
 pub use engine::Sim;
 pub(crate) use engine::{Completion, Engine, Fallback, FileId};

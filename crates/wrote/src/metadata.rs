@@ -69,26 +69,11 @@ impl Metadata {
         }
     }
 
-    pub(crate) fn len(&self) -> u64 {
-        self.stat.st_size as u64
-    }
-
     /// Returns whether no blocks are allocated, so that the length may be wrong: the kernel
     /// generates files of `/proc` and `/sys` as they are read, and reports a length of 0 or of a
     /// page (`proc(5)`).
     pub(crate) fn may_be_generated(&self) -> bool {
         self.stat.st_blocks == 0
-    }
-
-    /// Returns the number of the device that the file lies on.
-    pub(crate) fn device(&self) -> u64 {
-        self.stat.st_dev
-    }
-
-    /// Returns the permissions of a new file in a folder that no other user may enter: the final
-    /// ones. A file with attributes must be writable until it has them (`xattr(7)`).
-    pub(crate) fn mode_in_private(&self) -> u32 {
-        if self.xattrs.is_empty() { self.stat.st_mode & 0o777 } else { MODE_PRIVATE }
     }
 
     pub(crate) fn is_file(&self) -> bool {
@@ -238,16 +223,6 @@ mod tests {
             let metadata = Metadata::of(file.as_file().as_fd(), file.path()).unwrap();
             assert_eq!(metadata.mode_at_first(), at_first, "{mode:o}");
         }
-    }
-
-    #[test]
-    fn a_new_file_has_its_final_permissions_unless_attributes_must_be_written_first() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        fs::set_permissions(file.path(), fs::Permissions::from_mode(0o4444)).unwrap();
-        let mut metadata = Metadata::of(file.as_file().as_fd(), file.path()).unwrap();
-        assert_eq!(metadata.mode_in_private(), 0o444);
-        metadata.xattrs.push((c"user.colour".to_owned(), b"red".to_vec()));
-        assert_eq!(metadata.mode_in_private(), MODE_PRIVATE);
     }
 
     #[test]

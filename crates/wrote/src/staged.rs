@@ -133,9 +133,9 @@ pub(crate) fn complete(
     Ok(())
 }
 
-/// Locks a file or folder until it is closed (`flock(2)`), to show other processes that it is still
+/// Locks a file until it is closed (`flock(2)`), to show other processes that it is still
 /// being created. On file systems without locks, the process ID in the name serves instead.
-pub(crate) fn hold(open: BorrowedFd) {
+fn hold(open: BorrowedFd) {
     let _ = flock(open, FlockOperation::NonBlockingLockExclusive);
 }
 

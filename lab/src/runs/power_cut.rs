@@ -82,12 +82,11 @@ const RARE: [FileSystem; 2] = [
 ];
 
 /// The subjects that write while the power is cut, the library's own ([`WROTE`]) first.
-pub const SUBJECTS: [&str; 13] = [
+pub const SUBJECTS: [&str; 12] = [
     "save",
     "replace",
     "writer",
     "copy",
-    "copy-tree",
     "log",
     "log-sync",
     "log-lines",
@@ -99,7 +98,7 @@ pub const SUBJECTS: [&str; 13] = [
 ];
 
 /// The subjects that write by wrote. Their promises survive their process.
-pub const WROTE: &[&str] = SUBJECTS.split_at(10).0;
+pub const WROTE: &[&str] = SUBJECTS.split_at(9).0;
 
 /// Subjects that must break some promises, or the lab is blind. Each promise of the others must
 /// hold.

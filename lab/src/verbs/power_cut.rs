@@ -16,7 +16,6 @@ mod said;
 mod saves;
 mod streams;
 mod subject;
-mod trees;
 mod wal;
 
 use super::Trouble;

@@ -4,13 +4,13 @@ use super::values::words;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote::engine::Options;
-use wrote::{CopyOptions, Disk, Ioengine, Reflink};
+use wrote::{CopyOptions, Reflink};
 use wrote_result::units;
 
 /// The arguments of `wrote copy`.
 #[derive(Debug, Args)]
 pub struct CopyArgs {
-    /// The file or folder to copy; - is standard input
+    /// The file to copy; - is standard input
     #[arg(value_name = "SRC", required = true, value_hint = ValueHint::AnyPath)]
     pub from: Vec<PathBuf>,
 
@@ -18,11 +18,11 @@ pub struct CopyArgs {
     #[arg(value_name = "DST", required = true, value_hint = ValueHint::AnyPath)]
     pub to: PathBuf,
 
-    /// Copy folders, with all that is in them
-    #[arg(short, long)]
+    /// Kept to name the commands that copy a folder
+    #[arg(short, long, hide = true)]
     pub recursive: bool,
 
-    /// Replace files that exist; of a folder, file by file
+    /// Replace files that exist
     #[arg(short, long)]
     pub force: bool,
 
@@ -30,7 +30,7 @@ pub struct CopyArgs {
     #[arg(short, long)]
     pub preserve: bool,
 
-    /// End at the first error, and leave nothing of a new folder that lacks a file
+    /// End at the first file that cannot be copied
     #[arg(long)]
     pub strict: bool,
 
@@ -98,20 +98,10 @@ impl CopyArgs {
             .reflink(self.reflink)
             .replace(self.force)
             .preserve(self.preserve)
-            .keep_going(!self.strict)
             .durable(!self.no_sync)
             .verify(self.verify)
             .bs_bytes(self.bs_bytes())
             .iodepth(self.iodepth())
-    }
-
-    /// Opens the disk of several copies, with the memory of one at a time.
-    pub fn disk(&self) -> Result<Disk, wrote::Error> {
-        let iodepth = self.iodepth();
-        // Each copy has its own buffers.
-        let ring = Options::new(Ioengine::IoUring, iodepth, 4096).buffers(1);
-        let disk = Disk::open(&ring.registered_buffers(false))?;
-        Ok(disk)
     }
 
     fn bs_bytes(&self) -> usize {
@@ -150,7 +140,7 @@ mod tests {
     fn by_default_a_copy_is_durable_and_replaces_nothing() {
         // W7
         let options = CopyOptions::new().durable(true).replace(false).verify(false);
-        let options = options.reflink(Reflink::Auto).keep_going(true);
+        let options = options.reflink(Reflink::Auto);
         assert_eq!(told("wrote copy a b"), format!("{options:?}"));
     }
 
@@ -163,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_reaches_the_copy() {
+    fn every_option_reaches_the_copy() {
         let line = "wrote copy -fp --strict --verify --reflink never --bs 64k --iodepth 3 a b";
         let options =
             CopyOptions::new().replace(true).preserve(true).verify(true).reflink(Reflink::Never);

@@ -1,4 +1,4 @@
-//! `wrote copy`: files, folders, standard input and output.
+//! `wrote copy`: files, standard input and output.
 
 mod plan;
 mod told;
@@ -35,14 +35,13 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
     }
     copied?;
     let elapsed = began.elapsed();
-    for path in &done.left_out {
-        let why = "not copied: only files, folders and links are";
-        say(&format!("wrote: note: {}: {why}", path.display()));
-    }
-    if !arguments.quiet && done.has_any() {
+    if !arguments.quiet && done.files > 0 {
         say(&done.line(elapsed, told::survives(&arguments.to, !arguments.no_sync)));
     }
-    check_all_copied(&done)
+    match done.failed.len() as u64 {
+        0 => Ok(()),
+        failed => Err(Error::Failed(format!("not copied: {}", counted(failed, "error")))),
+    }
 }
 
 /// Copies one after the other. A failure of one does not end the rest, except with `--strict`.
@@ -53,10 +52,9 @@ fn copy_all(
     done: &mut Done,
 ) -> Result<(), Error> {
     if let [Item { from, to, kind }] = items {
-        let options = arguments.options().watch(watch).merge(*kind == Kind::Contents);
+        let options = arguments.options().watch(watch);
         let copied = match kind {
             Kind::File => options.copy(from, to),
-            Kind::Folder | Kind::Contents => options.copy_tree(from, to),
             Kind::In => options.copy_in(input(from)?, to),
             Kind::Out => {
                 done.to_stdout = true;
@@ -65,15 +63,11 @@ fn copy_all(
         };
         return copied.map(|copied| done.add(copied)).map_err(|error| complaint(error, arguments));
     }
-    // A ring is created only once.
-    let disk = arguments.disk().map_err(|error| of_library(&error))?;
-    for Item { from, to, kind } in items {
-        let options = arguments.options().on(&disk).watch(watch).merge(*kind == Kind::Contents);
-        let copied =
-            if *kind == Kind::File { options.copy(from, to) } else { options.copy_tree(from, to) };
+    for Item { from, to, .. } in items {
+        let copied = arguments.options().watch(watch).copy(from, to);
         match copied.map(|copied| done.add(copied)).map_err(|error| complaint(error, arguments)) {
             Err(error) if !arguments.strict && !matches!(error, Error::Interrupted) => {
-                done.add_failed(error.to_string());
+                done.failed.push(error.to_string());
             }
             copied => copied?,
         }
@@ -108,24 +102,8 @@ fn complaint(error: wrote::Error, arguments: &CopyArgs) -> Error {
         wrote::Error::File { path, action: Action::Open, errno, .. }
             if *errno == Errno::EXIST.raw_os_error() && !arguments.force =>
         {
-            let what = if path.is_dir() { "replaces what is in it" } else { "replaces it" };
-            Error::Usage(format!("{}: exists already; --force {what}", path.display()))
+            Error::Usage(format!("{}: exists already; --force replaces it", path.display()))
         }
         _ => of_library(&error),
     }
-}
-
-/// Fails if anything was left out, although the rest was copied.
-fn check_all_copied(done: &Done) -> Result<(), Error> {
-    let left_out = match done.left_out_count {
-        0 => None,
-        1 => Some("a pipe, a socket or a device".to_owned()),
-        count => Some(format!("{count} pipes, sockets or devices")),
-    };
-    let failed = (done.failed_count > 0).then(|| counted(done.failed_count, "error"));
-    let what: Vec<String> = left_out.into_iter().chain(failed).collect();
-    if what.is_empty() {
-        return Ok(());
-    }
-    Err(Error::Failed(format!("not copied: {}", what.join(", "))))
 }

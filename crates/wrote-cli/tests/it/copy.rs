@@ -3,14 +3,13 @@
 
 use crate::support::{terminal, wrote};
 use fixtures::{Finished, Running, finish, folder, names};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 const MIB: usize = 1 << 20;
 
@@ -97,7 +96,7 @@ fn a_folder_that_is_there_gets_the_copies_under_their_names() {
 }
 
 #[test]
-fn what_is_there_is_replaced_only_by_force() {
+fn an_existing_file_is_replaced_only_by_force() {
     // W7
     let folder = place(b"new");
     fs::write(folder.path().join("to"), b"precious").expect("a file");
@@ -122,11 +121,12 @@ fn a_file_is_not_copied_onto_itself_by_whatever_name() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_in_one_line_and_nothing_is_made() {
+fn senseless_arguments_are_refused_in_one_line_and_nothing_is_made() {
     let folder = place(b"some");
     fs::create_dir(folder.path().join("sub")).expect("a folder");
     for (arguments, because) in [
-        ("sub to", "sub: is a folder; -r copies folders"),
+        ("sub to", "sub: only files are copied; for a folder: cp -a sub to && sync -f to"),
+        ("-r sub to", "sub: only files are copied; for a folder: cp -a sub to && sync -f to"),
         ("from from to", "to: is not a folder, and there is more than one thing to copy into it"),
         ("from ./from sub", "./from: another thing to copy has the same name"),
         ("- -", "-: from standard input to standard output is what cat is for"),
@@ -150,7 +150,6 @@ fn what_makes_no_sense_is_refused_in_one_line_and_nothing_is_made() {
             "from from /dev/stdout",
             "/dev/stdout: standard output takes one file: cat puts several together",
         ),
-        ("-r sub sub/in", "sub/in: is inside the folder that is to be copied"),
         ("--bs 5k from to", "--bs \"5k\": must be a multiple of 4K, and at most 1G"),
         ("--bs 1G --iodepth 5 from to", "--iodepth 5: times --bs of 1 GiB is more than 4 GiB"),
     ] {
@@ -160,7 +159,7 @@ fn what_makes_no_sense_is_refused_in_one_line_and_nothing_is_made() {
 }
 
 #[test]
-fn what_is_missing_is_told_with_the_kernels_words() {
+fn a_missing_path_is_reported_in_the_kernels_words() {
     let folder = place(b"some");
     for (arguments, named) in [("nothing to", "nothing: "), ("from no/to", "no/to: ")] {
         let finished = finish(&mut copy(folder.path(), arguments));
@@ -273,14 +272,14 @@ fn a_copy_of_standard_input_is_interrupted_while_nothing_comes() {
 }
 
 #[test]
-fn what_a_killed_copy_leaves_is_kept_while_it_lives_and_cleaned_when_it_is_dead() {
+fn the_temporary_file_of_a_copy_is_kept_while_the_copy_lives_and_cleaned_when_it_is_dead() {
     let folder = place(b"old");
     fs::create_dir(folder.path().join("folder")).expect("a folder");
     let hole = File::create(folder.path().join("folder/hole")).expect("a file");
     hole.set_len(64 << 30).expect("a hole");
     let before = names(folder.path());
     // The pipe stays open: the copy waits for more.
-    for arguments in ["-f - from", "-r --verify folder to"] {
+    for arguments in ["-f - from", "--verify folder/hole to"] {
         let (reader, _writer) = std::io::pipe().expect("a pipe");
         let mut running = Running::start(copy(folder.path(), arguments).stdin(reader));
         let has_begun = || names(folder.path()).into_iter().find(|name| name.contains(".wrote-"));
@@ -326,16 +325,6 @@ fn a_copy_of_a_file_that_is_interrupted_leaves_nothing() {
 }
 
 #[test]
-fn a_copy_of_a_folder_that_is_interrupted_leaves_nothing() {
-    let folder = folder();
-    fs::create_dir(folder.path().join("from")).expect("a folder");
-    let file = File::create(folder.path().join("from/hole")).expect("a file");
-    file.set_len(64 << 30).expect("a hole");
-    let running = Running::start(&mut copy(folder.path(), "-r --verify from to"));
-    interrupt(folder.path(), running, &["from"]);
-}
-
-#[test]
 fn a_limit_of_size_is_told_and_leaves_nothing() {
     let folder = place(&bytes(3 * MIB));
     for from in ["from", "-"] {
@@ -350,80 +339,6 @@ fn a_limit_of_size_is_told_and_leaves_nothing() {
         assert!(said.starts_with("wrote: to: ") && said.contains("File too large"), "{said}");
         assert_eq!(names(folder.path()), ["from"]);
     }
-}
-
-/// Makes a tree with every kind of file but devices.
-fn tree(root: &Path) -> PathBuf {
-    let tree = root.join("tree");
-    for folder in ["", "a", "a/b", "empty"] {
-        fs::create_dir(tree.join(folder)).expect("a folder");
-    }
-    fs::write(tree.join("one"), b"1").expect("a file");
-    fs::write(tree.join("a/b/big"), bytes(2 * MIB + 3)).expect("a file");
-    symlink("../one", tree.join("a/up")).expect("a link");
-    symlink("nowhere", tree.join("dangling")).expect("a link");
-    fs::set_permissions(tree.join("one"), fs::Permissions::from_mode(0o751)).expect("ours");
-    fs::set_permissions(tree.join("empty"), fs::Permissions::from_mode(0o555)).expect("ours");
-    let long_ago = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
-    File::open(tree.join("a")).and_then(|a| a.set_modified(long_ago)).expect("ours");
-    tree
-}
-
-#[test]
-fn a_folder_is_copied_with_all_that_is_in_it() {
-    let folder = folder();
-    let tree = tree(folder.path());
-    let finished = finish(&mut copy(folder.path(), "-r tree copy"));
-    let said = line(&finished);
-    assert!(said.starts_with("copied 2 files in 4 new folders, 2 links, 2.10 MB in "), "{said}");
-    let copy = folder.path().join("copy");
-    assert_eq!(names(&copy), names(&tree));
-    assert!(content(&copy, "a/b/big") == content(&tree, "a/b/big"));
-    assert_eq!(fs::read_link(copy.join("a/up")).expect("a link"), Path::new("../one"));
-    assert_eq!(fs::read_link(copy.join("dangling")).expect("a link"), Path::new("nowhere"));
-    for name in ["", "one", "a", "empty"] {
-        let of = |root: &Path| {
-            let metadata = fs::metadata(root.join(name)).expect("there");
-            (metadata.permissions().mode(), metadata.modified().expect("a time"))
-        };
-        assert_eq!(of(&copy), of(&tree), "{name}");
-    }
-    assert_eq!(names(folder.path()), ["copy", "tree"]);
-}
-
-#[test]
-fn a_folder_that_is_there_is_merged_only_by_force() {
-    // W7
-    let folder = folder();
-    tree(folder.path());
-    let copy_of = folder.path().join("copy/tree");
-    fs::create_dir_all(&copy_of).expect("a folder");
-    fs::write(copy_of.join("one"), b"old").expect("a file");
-    fs::write(copy_of.join("theirs"), b"precious").expect("a file");
-    let said = refusal(&mut copy(folder.path(), "-r tree copy"));
-    assert_eq!(said, "copy/tree: exists already; --force replaces what is in it");
-    assert_eq!(names(&copy_of), ["one", "theirs"]);
-    line(&finish(&mut copy(folder.path(), "-rf tree copy")));
-    assert_eq!(content(&copy_of, "one"), b"1");
-    assert_eq!(content(&copy_of, "theirs"), b"precious");
-    assert_eq!(names(&copy_of), ["a", "dangling", "empty", "one", "theirs"]);
-    // The whole target exists already.
-    line(&finish(&mut copy(folder.path(), "-rf tree copy")));
-}
-
-#[test]
-fn the_contents_of_a_folder_go_beside_what_is_there() {
-    // W7
-    let folder = folder();
-    tree(folder.path());
-    fs::create_dir(folder.path().join("to")).expect("a folder");
-    fs::write(folder.path().join("to/theirs"), b"precious").expect("a file");
-    line(&finish(&mut copy(folder.path(), "-r tree/. to")));
-    assert_eq!(names(&folder.path().join("to")), ["a", "dangling", "empty", "one", "theirs"]);
-    let said = refusal(&mut copy(folder.path(), "-r tree/. to"));
-    assert!(said.ends_with(": exists already; --force replaces it"), "{said}");
-    line(&finish(&mut copy(&folder.path().join("tree"), "-rf . ../to")));
-    assert_eq!(content(folder.path(), "to/theirs"), b"precious");
 }
 
 #[test]
@@ -463,20 +378,6 @@ fn names_of_open_files_are_streams() {
     assert_eq!(said.code(), Some(2));
     let said = String::from_utf8(content(folder.path(), "redirected")).expect("text");
     assert_eq!(said, "somewrote: /dev/fd/2: leads to a file that is open: name the file itself\n");
-}
-
-#[test]
-fn a_pipe_in_a_folder_is_left_out_and_told() {
-    let folder = folder();
-    let tree = tree(folder.path());
-    mknodat(CWD, tree.join("pipe"), FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
-    let finished = finish(&mut copy(folder.path(), "-r tree copy"));
-    assert_eq!(finished.code(), Some(1), "{finished:?}");
-    let said: Vec<&str> = finished.stderr.lines().collect();
-    assert_eq!(said[0], "wrote: note: tree/pipe: not copied: only files, folders and links are");
-    assert!(said[1].starts_with("copied 2 files in "), "{said:?}");
-    assert_eq!(said[2..], ["wrote: not copied: a pipe, a socket or a device"]);
-    assert_eq!(names(&folder.path().join("copy")), ["a", "dangling", "empty", "one"]);
 }
 
 #[test]

@@ -44,7 +44,6 @@ fn no_verb_sends_a_name_to_the_terminal_that_the_terminal_would_obey() {
     let folder = place();
     for arguments in [
         "copy @/none to",
-        "copy -r @ to",
         "copy @/result.json @/log",
         "run --check @/jobs.fio --directory @",
         "run --section none @/jobs.fio",

@@ -1,21 +1,16 @@
-//! Copies single files: bytes, length, checksum and metadata.
+//! Copies single files: bytes, length, checksum and metadata; by the file system's server where it
+//! has one.
 
-use super::checksum::Checksum;
-use super::copied::{Copied, Filled};
-use super::filler::Filler;
-use super::options::{CopyOptions, CopySettings, Method, Reflink, engine_for};
-use super::pipe::Pipe;
-use super::place::Place;
-use super::server::RangeError;
-use super::source::Source;
-use super::stream::{PieceSizes, source_shrank};
-use super::{server, stream};
+use super::ends::{Place, Source};
+use super::options::{Copied, CopyOptions, CopySettings, Filled, Method, Reflink, engine_for};
+use super::pieces::{self, Checksum, Extents, PieceSizes, source_shrank};
+use super::streams::{Filler, Pipe};
 use crate::metadata::MODE_PRIVATE;
 use crate::progress::{Watch, Watcher};
 use crate::staged::{StagedFile, complete};
 use crate::{Action, Disk, Engine, Error, Fallback, FileId, FileOptions, device};
 use rustix::fd::BorrowedFd;
-use rustix::fs::ioctl_ficlone;
+use rustix::fs::{copy_file_range, ioctl_ficlone};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::AsFd;
@@ -76,7 +71,7 @@ impl Disk {
 }
 
 /// Copies a file through an idle engine.
-pub(super) fn copy_through(
+fn copy_through(
     engine: &mut Engine,
     from: &Path,
     to: &Path,
@@ -160,13 +155,13 @@ impl<'a, 'w> Copier<'a, 'w> {
         let (source, target) = (self.source.file, self.target);
         let progress = &mut self.progress;
         // A single piece is one write, which needs no allocation and detects a full disk itself.
-        if has_pieces && !stream::allocate(self.engine, source, target, sizes, progress)? {
+        if has_pieces && !pieces::allocate(self.engine, source, target, sizes, progress)? {
             let because = format!("fallocate: {}", io::Error::from(Errno::OPNOTSUPP));
             self.fell_back("allocated space", "length alone", because);
             self.give_len()?;
         }
         let progress = &mut self.progress;
-        stream::copy_data(self.engine, source, Some(target), sizes, checksum, progress)?;
+        pieces::copy_data(self.engine, source, Some(target), sizes, checksum, progress)?;
         Ok(Method::of(self.engine, target))
     }
 
@@ -210,12 +205,12 @@ impl<'a, 'w> Copier<'a, 'w> {
     fn copy_on_server(&mut self) -> Result<bool, Error> {
         let (source, target) = (self.source.file, self.target);
         let (on_source, on_target) = self.filesystems();
-        if !server::copies_on_server(&on_source, &on_target) {
+        if !copies_on_server(&on_source, &on_target) {
             return Ok(false);
         }
         let Some((from, to)) = descriptors(self.engine, source, target) else { return Ok(false) };
         let counted = |bytes| self.progress.add(unread(self.settings, bytes));
-        let errno = match server::copy_ranges(from, to, self.source.len, counted) {
+        let errno = match copy_ranges(from, to, self.source.len, counted) {
             Ok(()) => return Ok(true),
             Err(RangeError::Interrupted(error)) => return Err(error),
             Err(RangeError::Short) => return Err(source_shrank(self.engine, source)),
@@ -250,10 +245,10 @@ impl<'a, 'w> Copier<'a, 'w> {
             Method::Direct | Method::Cached => moved.digest128(),
             Method::Reflink | Method::CopyFileRange => {
                 let source = self.source.file;
-                stream::checksum_of(self.engine, source, sizes, &mut self.progress)?
+                pieces::checksum_of(self.engine, source, sizes, &mut self.progress)?
             }
         };
-        stream::read_back(self.engine, self.target, sizes, wanted, &mut self.progress)?;
+        pieces::read_back(self.engine, self.target, sizes, wanted, &mut self.progress)?;
         Ok(wanted)
     }
 
@@ -274,4 +269,126 @@ fn descriptors(
 /// Returns the progress for bytes moved without being read. With `verify` they count when read.
 fn unread(settings: &CopySettings, bytes: u64) -> u64 {
     if settings.verify { 0 } else { bytes }
+}
+
+/// The bytes of one call, which can't be interrupted while the server works.
+const CALL_BYTES_MAX: u64 = 64 << 20;
+
+/// Returns whether a server copies between two files, by the types of their file systems. A local
+/// file system would copy in the page cache, which is slower than the engine.
+fn copies_on_server(source: &str, target: &str) -> bool {
+    source == target && matches!(source, "nfs4" | "cifs" | "smb3" | "ceph")
+}
+
+/// Why a server did not copy everything.
+#[derive(Debug)]
+enum RangeError<E> {
+    /// It refused before copying anything.
+    AtOnce(Errno),
+    /// It failed at this offset.
+    Midway(u64, Errno),
+    /// The source ended before its length.
+    Short,
+    /// The progress callback asked to stop.
+    Interrupted(E),
+}
+
+/// Copies the data of the first `len` bytes (`copy_file_range(2)`), and reports the length of each
+/// part and hole to `done`.
+fn copy_ranges<E>(
+    source: BorrowedFd,
+    target: BorrowedFd,
+    len: u64,
+    mut done: impl FnMut(u64) -> Result<(), E>,
+) -> Result<(), RangeError<E>> {
+    let mut extents = Extents::new(len, rustix::param::page_size() as u64);
+    let mut end = 0;
+    let mut tried = false;
+    while let Some(extent) = extents.next(Some(source)).map_err(|errno| stopped(tried, 0, errno))? {
+        done(extent.start - end).map_err(RangeError::Interrupted)?;
+        end = extent.end;
+        let (mut from, mut to) = (extent.start, extent.start);
+        while from < extent.end {
+            let bytes = (extent.end - from).min(CALL_BYTES_MAX) as usize;
+            match copy_file_range(source, Some(&mut from), target, Some(&mut to), bytes) {
+                Ok(0) => return Err(RangeError::Short),
+                Ok(moved) => done(moved as u64).map_err(RangeError::Interrupted)?,
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(stopped(tried, from, errno)),
+            }
+            tried = true;
+        }
+    }
+    done(len - end).map_err(RangeError::Interrupted)
+}
+
+fn stopped<E>(tried: bool, offset: u64, errno: Errno) -> RangeError<E> {
+    if tried { RangeError::Midway(offset, errno) } else { RangeError::AtOnce(errno) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+    use std::fs::File;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileExt;
+
+    /// In the build folder, which is usually on a disk.
+    fn file() -> File {
+        let program = std::env::current_exe().unwrap();
+        tempfile::tempfile_in(program.parent().unwrap()).unwrap()
+    }
+
+    fn contents(file: &File, len: usize) -> Vec<u8> {
+        let mut bytes = vec![1; len];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn only_a_server_that_has_both_files_copies_by_itself() {
+        for name in ["nfs4", "cifs", "smb3", "ceph"] {
+            assert!(copies_on_server(name, name));
+            assert!(!copies_on_server(name, "ext4") && !copies_on_server("ext4", name));
+        }
+        for name in ["ext4", "xfs", "btrfs", "tmpfs", "nfs", "fuse.sshfs"] {
+            assert!(!copies_on_server(name, name));
+        }
+    }
+
+    #[test]
+    fn ranges_arrive_at_their_places_and_every_byte_is_told_of() {
+        let (source, target) = (file(), file());
+        let len = 5_000_001;
+        source.set_len(len).unwrap();
+        source.write_all_at(&[7; 9_000], 0).unwrap();
+        source.write_all_at(b"in the middle", 3_000_000).unwrap();
+        target.set_len(len).unwrap();
+        let mut told = 0;
+        copy_ranges(source.as_fd(), target.as_fd(), len, |bytes| {
+            told += bytes;
+            Ok::<(), Infallible>(())
+        })
+        .unwrap();
+        assert_eq!(told, len);
+        assert!(contents(&target, len as usize) == contents(&source, len as usize));
+    }
+
+    #[test]
+    fn a_source_that_ends_early_is_noticed() {
+        let (source, target) = (file(), file());
+        source.write_all_at(&[7; 10_000], 0).unwrap();
+        let copied =
+            copy_ranges(source.as_fd(), target.as_fd(), 20_000, |_| Ok::<(), Infallible>(()));
+        assert!(matches!(copied, Err(RangeError::Short)), "{copied:?}");
+    }
+
+    #[test]
+    fn who_is_told_of_a_part_can_stop() {
+        let (source, target) = (file(), file());
+        source.write_all_at(&[7; 10_000], 0).unwrap();
+        let copied = copy_ranges(source.as_fd(), target.as_fd(), 10_000, |_| Err("stop"));
+        assert!(matches!(copied, Err(RangeError::Interrupted("stop"))));
+    }
 }

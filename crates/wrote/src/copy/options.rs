@@ -1,11 +1,12 @@
-//! Options of a copy, its method, and the matching engine.
+//! Options of a copy, its result, and the matching engine.
 
 use crate::engine::Options;
 use crate::progress::{Watch, unwatched};
-use crate::{Disk, Engine, Error, FileId, Ioengine};
+use crate::{Disk, Effective, Engine, Error, Fallback, FileId, Ioengine};
 use rustix::param::page_size;
 use std::fmt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Whether the copy may share the source's blocks until either is written to (FICLONE,
 /// `ioctl_ficlonerange(2)`).
@@ -48,8 +49,6 @@ pub struct CopyOptions<'w> {
 pub(super) struct CopySettings {
     pub reflink: Reflink,
     pub replace: bool,
-    pub merge: bool,
-    pub keep_going: bool,
     pub preserve: bool,
     pub durable: bool,
     pub verify: bool,
@@ -63,8 +62,6 @@ impl CopySettings {
     const DEFAULT: CopySettings = CopySettings {
         reflink: Reflink::Auto,
         replace: false,
-        merge: false,
-        keep_going: false,
         preserve: false,
         durable: true,
         verify: false,
@@ -72,11 +69,6 @@ impl CopySettings {
         iodepth: CopyOptions::IODEPTH,
         disk: None,
     };
-
-    /// Returns whether it is a copy on a simulated disk.
-    pub(super) fn is_simulated(&self) -> bool {
-        self.disk.as_ref().is_some_and(|disk| disk.is_simulated())
-    }
 }
 
 impl Default for CopySettings {
@@ -108,21 +100,6 @@ impl<'w> CopyOptions<'w> {
     /// keeps the old one's owner, permissions, access control list and attributes.
     pub const fn replace(mut self, replace: bool) -> CopyOptions<'w> {
         self.settings.replace = replace;
-        self
-    }
-
-    /// Sets whether missing entries are added to an existing folder. An existing file is still an
-    /// error, before anything is written, unless [`CopyOptions::replace`] is set.
-    pub const fn merge(mut self, merge: bool) -> CopyOptions<'w> {
-        self.settings.merge = merge;
-        self
-    }
-
-    /// Sets whether the copy of a folder continues where an entry vanishes or cannot be read:
-    /// [`Copied::failed`](super::Copied::failed) lists these. By default such an entry is
-    /// an error, and nothing is left of a new folder.
-    pub const fn keep_going(mut self, keep_going: bool) -> CopyOptions<'w> {
-        self.settings.keep_going = keep_going;
         self
     }
 
@@ -161,8 +138,8 @@ impl<'w> CopyOptions<'w> {
         self
     }
 
-    /// Copies by the method of a disk's engine, or on its simulated disk, where only single files
-    /// can be copied. The engine and the buffers are the copy's own.
+    /// Copies by the method of a disk's engine, or on its simulated disk. The engine and the buffers
+    /// are the copy's own.
     ///
     /// ```
     /// use wrote::engine::Options;
@@ -254,4 +231,43 @@ pub(super) fn engine_options(len: u64, settings: &CopySettings) -> Options {
 /// Returns the file's length, as far as it is known before opening; `u64::MAX` if it is not.
 fn len_hint(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(u64::MAX, |metadata| metadata.len())
+}
+
+/// The result of a copy.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Copied {
+    /// Bytes of the file or stream, holes included.
+    pub bytes: u64,
+    /// The way that copied them.
+    pub method: Method,
+    /// The checksum (XXH3, 128 bits) of source and copy, if the copy was read back and compared.
+    pub checksum: Option<u128>,
+    /// The time until the copy was as safe as requested.
+    pub elapsed: Duration,
+    /// The settings in effect.
+    pub effective: Effective,
+}
+
+/// What a copy has when its bytes are moved.
+pub(super) struct Filled {
+    pub bytes: u64,
+    pub method: Method,
+    /// The checksum of source and copy, if compared.
+    pub checksum: Option<u128>,
+    pub fallbacks: Vec<Fallback>,
+}
+
+impl Filled {
+    /// Returns the bytes that went through the page cache to a stream, where no more is known.
+    pub(super) fn into_stream(bytes: u64) -> Filled {
+        Filled { bytes, method: Method::Cached, checksum: None, fallbacks: Vec::new() }
+    }
+
+    pub(super) fn copied(self, engine: &Engine, began: Instant) -> Copied {
+        let Filled { bytes, method, checksum, mut fallbacks } = self;
+        let mut effective = engine.effective().clone();
+        effective.fallbacks.append(&mut fallbacks);
+        Copied { bytes, method, checksum, elapsed: began.elapsed(), effective }
+    }
 }

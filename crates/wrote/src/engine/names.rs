@@ -300,7 +300,7 @@ fn rename_without_the_flag(from: PlaceOfName, to: PlaceOfName) -> io::Result<&'s
 
 /// Makes all files and names of an open file's file system durable (`syncfs(2)`). The flush after
 /// it empties the device's cache again: ext4 without a journal writes metadata last.
-pub(crate) fn sync_file_system(open: impl AsFd) -> io::Result<()> {
+pub(super) fn sync_file_system(open: impl AsFd) -> io::Result<()> {
     syncfs(&open)?;
     Ok(fsync(open)?)
 }

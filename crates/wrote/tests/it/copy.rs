@@ -1,15 +1,18 @@
 //! Copies on the real kernel: bytes, holes, metadata, and the state after an interruption.
 
 use fixtures::{Mounted, folder, names, or_skip};
+use libc::{EIO, ENOSPC};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fs::{self, File};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use wrote::copy::Method;
-use wrote::engine::Options;
-use wrote::{CopyOptions, Disk, Error, Ioengine, Progress, Reflink};
+use wrote::engine::{Fault, Options};
+use wrote::{CopyOptions, Disk, Error, Ioengine, Progress, Reflink, Sim};
 
 const BLOCK: u64 = 64 << 10;
 /// So small that a small file has many pieces.
@@ -64,7 +67,7 @@ fn files_of_any_length_arrive_byte_for_byte_from_the_cache_and_from_the_disk() {
             .unwrap();
         assert!(fs::read(&to).unwrap() == bytes, "{len} bytes");
         assert_eq!(copied.bytes, len as u64);
-        assert!(matches!(copied.methods[..], [Method::Direct | Method::Cached]));
+        assert!(matches!(copied.method, Method::Direct | Method::Cached));
         assert_eq!(Some(told.bytes_done), told.bytes_total);
         let checksum = verify.then(|| xxhash_rust::xxh3::xxh3_128(&bytes));
         assert_eq!(copied.checksum, checksum);
@@ -156,7 +159,7 @@ fn the_same_file_by_another_name_is_refused() {
 }
 
 #[test]
-fn what_can_not_be_copied_or_written_is_told_in_a_line_and_nothing_changes() {
+fn a_path_that_cannot_be_copied_or_written_is_reported_in_a_line_and_nothing_changes() {
     let folder = folder();
     let place = |name: &str| folder.path().join(name);
     fs::write(place("file"), b"new").unwrap();
@@ -186,14 +189,14 @@ fn what_can_not_be_copied_or_written_is_told_in_a_line_and_nothing_changes() {
     for (from, to, words) in cases {
         let error = PIECES.copy(&from, &to).unwrap_err().to_string();
         assert!(error.contains(words) && !error.contains('\n'), "{error}");
-        assert!(!error.contains("wrote-"), "{error}");
+        assert!(!error.contains(".wrote-"), "{error}");
     }
     assert_eq!(fs::read(place("old")).unwrap(), b"old");
     assert_eq!(names(folder.path()), ["file", "folder", "old", "pipe"]);
 }
 
 #[test]
-fn a_file_that_is_there_is_replaced_when_that_was_asked_and_a_link_to_it_stays() {
+fn an_existing_file_is_replaced_on_request_and_a_link_to_it_stays() {
     let folder = folder();
     let place = |name: &str| folder.path().join(name);
     fs::write(place("from"), b"new").unwrap();
@@ -241,10 +244,6 @@ fn a_replaced_file_keeps_its_owner_and_permissions_unless_the_sources_are_wanted
     fs::write(place("secret"), b"old").unwrap();
     options().copy_in(File::open(place("from")).unwrap(), place("secret")).unwrap();
     assert_eq!(seen(&place("secret")), old);
-    fs::create_dir(place("tree")).unwrap();
-    fs::copy(place("from"), place("tree/secret")).unwrap();
-    options().copy_tree(place("tree"), folder.path()).unwrap();
-    assert_eq!(seen(&place("secret")), old);
     options().preserve(true).copy(place("from"), place("secret")).unwrap();
     assert_eq!(seen(&place("secret")), seen(&place("from")));
     options().copy(place("from"), place("new")).unwrap();
@@ -272,13 +271,6 @@ fn files_that_the_kernel_generates_are_read_to_their_end() {
     File::create(place("hole")).unwrap().set_len(4096).unwrap();
     assert_eq!(PIECES.copy(place("hole"), place("holes")).unwrap().bytes, 4096);
     assert_eq!(fs::read(place("holes")).unwrap(), [0; 4096]);
-    let queue = Path::new("/sys/kernel/mm/transparent_hugepage");
-    if queue.exists() {
-        let copied = PIECES.copy_tree(queue, place("tree")).unwrap();
-        assert_eq!(copied.failed_count, 0);
-        let wanted = fs::read(queue.join("enabled")).unwrap();
-        assert_eq!(fs::read(place("tree/enabled")).unwrap(), wanted);
-    }
 }
 
 #[test]
@@ -330,10 +322,6 @@ fn a_watcher_that_panics_leaves_nothing() {
     let folder = folder();
     let place = |name: &str| folder.path().join(name);
     fs::write(place("from"), random(3 << 20, 1)).unwrap();
-    fs::create_dir(place("tree")).unwrap();
-    for name in ["tree/one", "tree/two"] {
-        fs::write(place(name), name).unwrap();
-    }
     let panics = |copy: &dyn Fn(CopyOptions)| {
         let mut calls = 0;
         let mut watch = |_| {
@@ -344,10 +332,9 @@ fn a_watcher_that_panics_leaves_nothing() {
         let copied = std::panic::AssertUnwindSafe(|| copy(PIECES.watch(&mut watch)));
         let panic = std::panic::catch_unwind(copied).unwrap_err();
         assert_eq!(panic.downcast_ref(), Some(&"the watcher's own"));
-        assert_eq!(names(folder.path()), ["from", "tree"]);
+        assert_eq!(names(folder.path()), ["from"]);
     };
     panics(&|options| _ = options.copy(place("from"), place("to")));
-    panics(&|options| _ = options.verify(true).copy_tree(place("tree"), place("to")));
     panics(&|options| _ = options.copy_in(File::open(place("from")).unwrap(), place("to")));
 }
 
@@ -472,7 +459,7 @@ fn blocks_are_shared_where_the_file_system_can() {
             for verify in [false, true] {
                 let options = PIECES.reflink(reflink).verify(verify).replace(true);
                 let copied = options.copy(place("from"), place("to")).unwrap();
-                assert_eq!(copied.methods, [method], "{fs_name}");
+                assert_eq!(copied.method, method, "{fs_name}");
                 assert_eq!(copied.checksum.is_some(), verify);
                 assert!(fs::read(place("to")).unwrap() == bytes, "{fs_name} {reflink:?}");
             }
@@ -491,7 +478,7 @@ fn blocks_that_can_not_be_shared_are_copied_or_an_error_as_was_asked() {
     assert!(error.to_string().contains(told), "{error}");
     assert_eq!(names(mounted.path()), ["from", "lost+found"]);
     let copied = PIECES.reflink(Reflink::Auto).copy(&from, &to).unwrap();
-    assert_eq!(copied.methods, [Method::Cached], "a short file");
+    assert_eq!(copied.method, Method::Cached, "a short file");
     assert!(copied.effective.fallbacks.iter().any(|step| step.wanted == "reflink"), "W6");
     assert_eq!(fs::read(&to).unwrap(), b"bytes");
 }
@@ -519,4 +506,69 @@ fn files_go_from_one_file_system_to_another_and_back() {
             }
         }
     }
+}
+
+/// Returns a pipe that delivers the bytes.
+fn pipe_of(bytes: Vec<u8>) -> io::PipeReader {
+    let (reader, mut writer) = io::pipe().unwrap();
+    std::thread::spawn(move || {
+        // If the copy fails, the reader is gone.
+        let _ = writer.write_all(&bytes);
+    });
+    reader
+}
+
+#[test]
+fn a_stream_leaves_all_or_nothing_whatever_fails() {
+    let content: Vec<u8> = (0..5 * 4096 + 700).map(|place| (place / 7 + 1) as u8).collect();
+    let to = Path::new("/sim/to");
+    for fault in [Fault::Once(EIO), Fault::Forever(EIO), Fault::Forever(ENOSPC), Fault::Short(512)]
+    {
+        for number in 0.. {
+            let sim = Sim::new(number);
+            sim.fault(number, fault);
+            let disk = sim.disk();
+            let options = PIECES.durable(true).verify(true).bs_bytes(4096).iodepth(3);
+            let pipe = pipe_of(content.clone());
+            let copied = options.on(&disk).copy_in(pipe.as_fd(), to);
+            assert_eq!(disk.outstanding(), 0, "W5");
+            match &copied {
+                Ok(_) => {
+                    assert_eq!(sim.after_power_loss(to), Some(content.clone()), "{fault:?}");
+                    assert_eq!(sim.names(), [to]);
+                }
+                // The last step, flushing the folder, comes after the name.
+                Err(_) if sim.names() == [to] => {
+                    assert_eq!(sim.contents(to), Some(content.clone()))
+                }
+                // A disk that fails forever keeps the temporary file.
+                Err(error) => {
+                    assert!(sim.contents(to).is_none(), "{fault:?} {number}");
+                    assert!(!error.to_string().contains(".wrote-"), "{error}");
+                    assert!(fault != Fault::Once(EIO) || sim.names().is_empty(), "{number}");
+                }
+            }
+            if sim.operations() <= number {
+                assert!(copied.is_ok() && number > 10, "{fault:?}: {number}");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_is_stopped_leaves_nothing() {
+    let folder = folder();
+    let to = folder.path().join("to");
+    let pipe = pipe_of(vec![7; 1 << 20]);
+    let mut came = 0;
+    let copied = PIECES
+        .watch(&mut |progress| {
+            assert!(progress.bytes_total.is_none());
+            came = progress.bytes_done;
+            if came > 500_000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .copy_in(pipe.as_fd(), &to);
+    assert!(matches!(copied, Err(Error::Interrupted)), "{copied:?}");
+    assert!(came > 500_000 && names(folder.path()).is_empty());
 }

@@ -3,7 +3,6 @@
 #[cfg(feature = "tokio")]
 mod asynchronous;
 mod copy;
-mod copy_tree;
 mod device;
 mod direct_file;
 mod engine;

@@ -7,7 +7,6 @@ use crate::verbs::power_cut::logs::{Logs, Safety};
 use crate::verbs::power_cut::said::{Line, Report};
 use crate::verbs::power_cut::saves::{Saves, Way};
 use crate::verbs::power_cut::streams::Streams;
-use crate::verbs::power_cut::trees::Trees;
 use crate::verbs::power_cut::wal::Wal;
 use clap::ValueEnum;
 use std::convert::Infallible;
@@ -59,8 +58,6 @@ pub enum Name {
     Writer,
     /// `wrote::copy` to new names.
     Copy,
-    /// `wrote::copy_tree` to new names.
-    CopyTree,
     /// A `wrote::Log`, with a wait for each record until it is durable.
     Log,
     /// A `wrote::Log` with a sync now and then, and without its oldest segments.
@@ -104,7 +101,6 @@ impl Name {
             Name::Unsynced => Box::new(Saves::new(&folder, Way::Unsynced)),
             Name::Writer => Box::new(Streams::new(&folder)),
             Name::Copy => Box::new(Copies::new(&folder)),
-            Name::CopyTree => Box::new(Trees::new(&folder)),
             Name::Log => Box::new(Logs::new(&folder, Safety::Record)),
             Name::LogSync => Box::new(Logs::new(&folder, Safety::Sync)),
             Name::LogLines => Box::new(Logs::new(&folder, Safety::Line)),

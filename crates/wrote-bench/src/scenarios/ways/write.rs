@@ -151,6 +151,6 @@ pub(super) fn copy(task: &Task) -> Result<Done, Error> {
         true => Error::Interrupted,
         false => error.into(),
     })?;
-    let direct = copied.methods == [Method::Direct];
+    let direct = copied.method == Method::Direct;
     Ok(Done { effective: copied.effective, direct })
 }

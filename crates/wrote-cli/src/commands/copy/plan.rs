@@ -3,7 +3,6 @@
 use crate::args::CopyArgs;
 use crate::open_files::{self, STDIN, STDOUT};
 use std::collections::HashSet;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
 
@@ -17,9 +16,6 @@ pub(super) struct Item {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
-    Folder,
-    /// The contents of a folder into an existing one.
-    Contents,
     /// Standard input, or another stream, to a file.
     In,
     /// A file to standard output, or to another stream.
@@ -33,6 +29,9 @@ pub(super) enum Kind {
 /// [`Error::Usage`], with the right form.
 pub(super) fn items(arguments: &CopyArgs) -> Result<Vec<Item>, Error> {
     let (sources, to) = (&arguments.from, &arguments.to);
+    if let Some(from) = sources.iter().find(|from| arguments.recursive || from.is_dir()) {
+        return usage(from, &instead_of_a_folder(from, to));
+    }
     if let [from] = &sources[..]
         && (is_stream(from, STDIN)? || is_stream(to, STDOUT)?)
     {
@@ -50,14 +49,10 @@ pub(super) fn items(arguments: &CopyArgs) -> Result<Vec<Item>, Error> {
     if sources.len() > 1 && !into {
         return usage(to, "is not a folder, and there is more than one thing to copy into it");
     }
-    let items: Vec<Item> = sources
-        .iter()
-        .map(|from| item(from, to, into, arguments.recursive))
-        .collect::<Result<_, Error>>()?;
+    let items: Vec<Item> =
+        sources.iter().map(|from| item(from, to, into)).collect::<Result<_, Error>>()?;
     let mut taken = HashSet::new();
-    // The contents of several folders may meet in one.
-    let mut named = items.iter().filter(|item| item.kind != Kind::Contents);
-    match named.find(|item| !taken.insert(&item.to)) {
+    match items.iter().find(|item| !taken.insert(&item.to)) {
         Some(item) => usage(&item.from, "another thing to copy has the same name"),
         None => Ok(items),
     }
@@ -75,40 +70,30 @@ fn stream(from: &Path, to: &Path, verify: bool) -> Result<Item, Error> {
         (false, _) if verify => {
             return usage(to, "standard output can't be read back; leave --verify out");
         }
-        (false, _) if from.is_dir() => {
-            return usage(
-                from,
-                "is a folder, and standard output takes a file; tar makes one of it",
-            );
-        }
         (false, _) => Kind::Out,
     };
     Ok(Item { from: from.to_owned(), to: to.to_owned(), kind })
 }
 
 /// `into`: whether `to` is an existing folder, which gets the copy under its own name.
-fn item(from: &Path, to: &Path, into: bool, recursive: bool) -> Result<Item, Error> {
-    let kind = match from.is_dir() {
-        true if !recursive => return usage(from, "is a folder; -r copies folders"),
-        true if into && stands_for_contents(from) => Kind::Contents,
-        true => Kind::Folder,
-        false => Kind::File,
-    };
+fn item(from: &Path, to: &Path, into: bool) -> Result<Item, Error> {
     let to = match from.file_name() {
-        Some(name) if into && kind != Kind::Contents => to.join(name),
-        None if into && kind != Kind::Contents => {
+        Some(name) if into => to.join(name),
+        None if into => {
             return usage(from, "has no name to get in a folder: give the name of the copy");
         }
         _ => to.to_owned(),
     };
-    Ok(Item { from: from.to_owned(), to, kind })
+    Ok(Item { from: from.to_owned(), to, kind: Kind::File })
 }
 
-/// `SRC/.`, `.` and `..` stand for the contents of a folder, as for `cp`.
-fn stands_for_contents(from: &Path) -> bool {
-    let bytes = from.as_os_str().as_bytes();
-    let last = bytes.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    last == b"." || last == b".."
+/// Names the commands that copy a folder, which this one does not.
+fn instead_of_a_folder(from: &Path, to: &Path) -> String {
+    if to == Path::new("-") {
+        return "only files are copied; tar makes one of a folder".to_owned();
+    }
+    let (from, to) = (from.display(), to.display());
+    format!("only files are copied; for a folder: cp -a {from} {to} && sync -f {to}")
 }
 
 /// Whether the path stands for standard input or output (`dash`), or for another open file that is
@@ -163,12 +148,6 @@ mod tests {
     fn a_folder_that_is_there_gets_the_copy_under_its_own_name() {
         assert_eq!(plan("@/file @/new"), one("@/file", "@/new", Kind::File));
         assert_eq!(plan("@/file @/folder"), one("@/file", "@/folder/file", Kind::File));
-        assert_eq!(plan("-r @/folder @/new"), one("@/folder", "@/new", Kind::Folder));
-        assert_eq!(plan("-r @/folder @/folder/"), one("@/folder", "@/folder/folder", Kind::Folder));
-        assert_eq!(plan("-r @/folder/. @"), one("@/folder/.", "@", Kind::Contents));
-        assert_eq!(plan("-r @/folder/.. @"), one("@/folder/..", "@", Kind::Contents));
-        assert_eq!(plan("-r @/folder/. @/new"), one("@/folder/.", "@/new", Kind::Folder));
-        assert!(plan("-r / @").unwrap_err().starts_with("/: has no name"));
     }
 
     #[test]
@@ -180,17 +159,21 @@ mod tests {
         assert!(plan("- @/file @/folder").unwrap_err().starts_with("-: "));
         assert!(plan("- @/folder").unwrap_err().starts_with("@/folder: is a folder"));
         assert!(plan("--verify @/file -").unwrap_err().contains("--verify"));
-        assert!(plan("-r @/folder -").unwrap_err().contains("tar"));
     }
 
     #[test]
-    fn a_folder_is_copied_only_with_r() {
-        assert_eq!(plan("@/folder @/new"), Err("@/folder: is a folder; -r copies folders".into()));
+    fn a_folder_as_source_is_refused_with_the_commands_that_copy_it() {
+        let instead =
+            "@/folder: only files are copied; for a folder: cp -a @/folder @/new && sync -f @/new";
+        for line in ["@/folder @/new", "-r @/folder @/new", "@/file @/folder @/new"] {
+            assert_eq!(plan(line), Err(instead.into()), "{line}");
+        }
+        assert!(plan("@/folder -").unwrap_err().contains("tar"));
     }
 
     #[test]
-    fn several_things_need_a_folder_and_names_of_their_own() {
-        assert_eq!(plan("-r @/file @/folder @").map(|items| items.len()), Ok(2));
+    fn several_files_need_a_folder_and_names_of_their_own() {
+        assert_eq!(plan("@/file @/new @").map(|items| items.len()), Ok(2));
         assert!(plan("@/file @/other @/new").unwrap_err().starts_with("@/new: is not a folder"));
         let same = plan("@/file @/folder/../file @/folder").unwrap_err();
         assert!(same.ends_with("has the same name"), "{same}");

@@ -1,8 +1,7 @@
 //! The report of a copy, in one line.
 
 use crate::commands::promised;
-use crate::library::of_library;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use wrote::copy::Method;
 use wrote::engine::Fallback;
@@ -15,52 +14,30 @@ const RATED_BYTES_MIN: u64 = 1_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub files: u64,
-    pub folders: u64,
-    pub links: u64,
     pub bytes: u64,
     pub to_stdout: bool,
-    pub left_out: Vec<PathBuf>,
-    pub left_out_count: u64,
-    /// Errors about sources that were not copied, the first of each.
+    /// Errors about sources that were not copied.
     pub failed: Vec<String>,
-    pub failed_count: u64,
     /// The methods that copied bytes.
     methods: Vec<Method>,
-    /// The checksum of the last file outside a folder.
+    /// The checksum of the last file, if it was verified.
     checksum: Option<u128>,
-    verified: bool,
     fallbacks: Vec<Fallback>,
 }
 
 impl Done {
     pub(super) fn add(&mut self, copied: Copied) {
-        self.files += copied.files;
-        self.folders += copied.folders;
-        self.links += copied.links;
+        self.files += 1;
         self.bytes += copied.bytes;
-        self.checksum = copied.checksum.or(self.checksum);
-        self.left_out_count += copied.left_out_count;
-        self.left_out.extend(copied.left_out);
-        self.failed_count += copied.failed_count;
-        self.failed.extend(copied.failed.iter().map(|error| of_library(error).to_string()));
-        self.verified |= copied.verified;
-        self.add_way(&copied.methods, &copied.effective.fallbacks);
-    }
-
-    pub(super) fn add_failed(&mut self, error: String) {
-        self.failed_count += 1;
-        self.failed.push(error);
-    }
-
-    pub(super) fn has_any(&self) -> bool {
-        self.files + self.folders + self.links > 0
-    }
-
-    fn add_way(&mut self, methods: &[Method], fallbacks: &[Fallback]) {
-        let methods = methods.iter().filter(|method| !self.methods.contains(method));
-        self.methods.extend(methods.copied().collect::<Vec<_>>());
-        let fallbacks = fallbacks.iter().filter(|step| !self.fallbacks.contains(step));
-        self.fallbacks.extend(fallbacks.cloned().collect::<Vec<_>>());
+        self.checksum = copied.checksum;
+        if !self.methods.contains(&copied.method) {
+            self.methods.push(copied.method);
+        }
+        for fallback in copied.effective.fallbacks {
+            if !self.fallbacks.contains(&fallback) {
+                self.fallbacks.push(fallback);
+            }
+        }
     }
 
     /// `copied 4.29 GB in 1.90 s (2.26 GB/s), survives a power loss; direct`.
@@ -83,20 +60,10 @@ impl Done {
         line
     }
 
-    /// `4.29 GB`, or of more than one file `3 files in 1 folder, 2 links, 4.29 GB`.
+    /// `4.29 GB`, or of more than one file `3 files, 4.29 GB`.
     fn what(&self) -> String {
         let bytes = units::bytes(self.bytes);
-        if (self.files, self.folders, self.links) == (1, 0, 0) {
-            return bytes;
-        }
-        let mut what = counted(self.files, "file");
-        if self.folders > 0 {
-            what += &format!(" in {}", counted(self.folders, "new folder"));
-        }
-        if self.links > 0 {
-            what += &format!(", {}", counted(self.links, "link"));
-        }
-        format!("{what}, {bytes}")
+        if self.files == 1 { bytes } else { format!("{}, {bytes}", counted(self.files, "file")) }
     }
 
     fn ways(&self) -> Vec<String> {
@@ -119,8 +86,8 @@ impl Done {
             Some(checksum) if self.files == 1 => {
                 ways.push(format!("verified, XXH3 {checksum:032x}"))
             }
-            _ if self.verified => ways.push("verified".into()),
-            _ => {}
+            Some(_) => ways.push("verified".into()),
+            None => {}
         }
         // W6. Blocks that are not shared or not set aside change nothing but the time.
         let told = |step: &&Fallback| !EXPECTED.contains(&step.wanted);
@@ -176,23 +143,13 @@ mod tests {
 
     #[test]
     fn a_checksum_is_shown_in_hex_and_of_many_files_not_at_all() {
-        let one = Done { checksum: Some(0xabc), verified: true, ..of(Method::Direct) };
+        let one = Done { checksum: Some(0xabc), ..of(Method::Direct) };
         let line = one.line(TIME, Survives::PowerLoss);
         assert!(line.ends_with(&format!("; verified, XXH3 {}abc", "0".repeat(29))), "{line}");
         let many = Done { files: 2, methods: vec![Method::Direct, Method::Cached], ..one };
         assert!(
             many.line(TIME, Survives::PowerLoss)
                 .ends_with("; direct; short files through the page cache; verified")
-        );
-    }
-
-    #[test]
-    fn folders_and_links_are_counted() {
-        let done = Done { files: 2000, folders: 1, links: 2, ..of(Method::Direct) };
-        let line = done.line(TIME, Survives::PowerLoss);
-        assert!(
-            line.starts_with("copied 2000 files in 1 new folder, 2 links, 4.29 GB in"),
-            "{line}"
         );
     }
 

@@ -283,7 +283,7 @@ impl Subject for Mode {
         let whole = Some(content(LEN));
         if let Ok(copied) = &result {
             assert_eq!(copied.bytes, LEN as u64);
-            assert!(matches!(copied.methods[..], [Method::Direct | Method::Cached]));
+            assert!(matches!(copied.method, Method::Direct | Method::Cached));
             assert_eq!(copied.checksum.is_some(), self.verify);
         }
         let mut contents = vec![whole.clone()];

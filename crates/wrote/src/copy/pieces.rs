@@ -3,24 +3,23 @@
 //! A piece is read into a buffer and written from it, which frees the buffer for the next piece.
 //! Pieces may overtake each other, unless a checksum needs them in order.
 
-use super::checksum::{Checksum, add_zeros};
-use super::extents::Extents;
 use crate::buffer::Buffer;
 use crate::engine::Op;
 use crate::error::Tried;
 use crate::progress::Watcher;
 use crate::{Action, Completion, Engine, Error, FileId};
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, SeekFrom, fadvise, seek};
+use rustix::io::Errno;
 use slab::Slab;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
+use std::os::fd::BorrowedFd;
 
 /// The zeros of a hole that a checksum processes between progress reports.
 const ZEROS_BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PieceSizes {
+pub(super) struct PieceSizes {
     pub len: u64,
     /// Pieces begin at multiples of this.
     pub block_bytes: u64,
@@ -30,7 +29,7 @@ pub(crate) struct PieceSizes {
 
 impl PieceSizes {
     /// Returns sizes for a copy's files, as large as the engine's buffers and `bs_bytes` allow.
-    pub(crate) fn new(
+    pub(super) fn new(
         engine: &Engine,
         files: &[FileId],
         len: u64,
@@ -52,13 +51,9 @@ impl PieceSizes {
     }
 }
 
-pub(crate) fn source_shrank(engine: &Engine, source: FileId) -> Error {
-    shrank(engine.path(source))
-}
-
-pub(super) fn shrank(path: &Path) -> Error {
+pub(super) fn source_shrank(engine: &Engine, source: FileId) -> Error {
     let because = "became shorter while it was copied".into();
-    Error::Differs { path: path.to_owned(), because }
+    Error::Differs { path: engine.path(source).to_owned(), because }
 }
 
 /// Allocates space in `target` for the data of `source`, to detect a full disk before anything is
@@ -105,7 +100,7 @@ fn next_extent(
 
 /// Copies the data of `source` to the same offsets of `target`, if there is one, skipping holes.
 /// Fails with [`Error::Differs`] if the source was shortened.
-pub(crate) fn copy_data(
+pub(super) fn copy_data(
     engine: &mut Engine,
     source: FileId,
     target: Option<FileId>,
@@ -131,7 +126,7 @@ pub(crate) fn copy_data(
     mover.run()
 }
 
-pub(crate) fn checksum_of(
+pub(super) fn checksum_of(
     engine: &mut Engine,
     file: FileId,
     sizes: PieceSizes,
@@ -147,7 +142,7 @@ pub(crate) fn checksum_of(
 /// Reads are direct if the file system supports that. Otherwise the file's pages are first dropped
 /// from the page cache, after a flush, because dirty pages are not dropped (`posix_fadvise(2)`).
 /// Fails with [`Error::Differs`] if the checksums differ.
-pub(crate) fn read_back(
+pub(super) fn read_back(
     engine: &mut Engine,
     file: FileId,
     sizes: PieceSizes,
@@ -307,5 +302,148 @@ impl PieceMover<'_, '_> {
             self.progress.add(zeros)?;
         }
         Ok(())
+    }
+}
+
+/// The data extents of a file's first `len` bytes.
+///
+/// They are found one by one, because a list of all would be unbounded (W8). They are extended to
+/// whole blocks, up to the file's end, and never overlap.
+#[derive(Debug)]
+pub(super) struct Extents {
+    len: u64,
+    block_bytes: u64,
+    /// Where the next search starts. Everything before it was returned or is a hole.
+    next: u64,
+}
+
+impl Extents {
+    pub(super) fn new(len: u64, block_bytes: u64) -> Extents {
+        Extents { len, block_bytes, next: 0 }
+    }
+
+    /// Returns the next extent. It is the whole rest if holes are unknown: without a descriptor, or
+    /// on a file system without `SEEK_DATA` (`lseek(2)`, EINVAL).
+    pub(super) fn next(&mut self, file: Option<BorrowedFd>) -> Result<Option<Range<u64>>, Errno> {
+        let found = match file {
+            _ if self.next >= self.len => None,
+            Some(file) => self.seek(file)?,
+            None => Some(self.next..self.len),
+        };
+        self.next = found.as_ref().map_or(self.len, |extent| extent.end);
+        Ok(found)
+    }
+
+    fn seek(&self, file: BorrowedFd) -> Result<Option<Range<u64>>, Errno> {
+        let data = match seek(file, SeekFrom::Data(self.next)) {
+            Ok(data) => data,
+            Err(Errno::NXIO) => return Ok(None),
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(Some(self.next..self.len)),
+            Err(errno) => return Err(errno),
+        };
+        let start = (data - data % self.block_bytes).max(self.next);
+        if start >= self.len {
+            return Ok(None);
+        }
+        let hole = match seek(file, SeekFrom::Hole(data)) {
+            Ok(hole) => hole,
+            // The file was shortened between the two calls, which a read will notice.
+            Err(Errno::NXIO) => self.len,
+            Err(errno) => return Err(errno),
+        };
+        let end = hole.checked_next_multiple_of(self.block_bytes).unwrap_or(self.len);
+        Ok(Some(start..end.min(self.len)))
+    }
+}
+
+/// XXH3 detects accidental damage at memory speed. It is not secure against deliberate collisions.
+pub(super) use xxhash_rust::xxh3::Xxh3 as Checksum;
+
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Adds `count` zeros (a hole).
+fn add_zeros(checksum: &mut Checksum, count: u64) {
+    let piece = ZEROS.len() as u64;
+    for _ in 0..count / piece {
+        checksum.update(&ZEROS);
+    }
+    checksum.update(&ZEROS[..(count % piece) as usize]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileExt;
+
+    const BLOCK_BYTES: u64 = 64 << 10;
+
+    fn all(file: Option<&File>, len: u64) -> Vec<Range<u64>> {
+        let mut extents = Extents::new(len, BLOCK_BYTES);
+        std::iter::from_fn(|| extents.next(file.map(AsFd::as_fd)).unwrap()).collect()
+    }
+
+    /// Creates a file with a few bytes at each of these offsets.
+    fn file_with_data_at(places: &[u64], len: u64) -> File {
+        // In the build folder, which is usually on a disk.
+        let program = std::env::current_exe().unwrap();
+        let file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();
+        file.set_len(len).unwrap();
+        places.iter().for_each(|&place| file.write_all_at(b"data", place).unwrap());
+        file
+    }
+
+    #[test]
+    fn extents_hold_all_data_in_order_in_whole_blocks_and_do_not_overlap() {
+        let len = 64 * BLOCK_BYTES + 77;
+        let places = [5, BLOCK_BYTES - 2, 9 * BLOCK_BYTES + 9000, 40 * BLOCK_BYTES, len - 4];
+        let file = file_with_data_at(&places, len);
+        let extents = all(Some(&file), len);
+        let holds = |place: u64| extents.iter().any(|extent| extent.contains(&place));
+        assert!(places.iter().all(|&place| holds(place) && holds(place + 3)), "{extents:?}");
+        assert!(extents.windows(2).all(|two| two[0].end <= two[1].start), "{extents:?}");
+        let whole = |at: u64| at.is_multiple_of(BLOCK_BYTES) || at == len;
+        assert!(extents.iter().all(|extent| whole(extent.start) && whole(extent.end)));
+    }
+
+    #[test]
+    fn a_file_of_a_hole_has_no_extent_where_the_file_system_knows_holes() {
+        let file = file_with_data_at(&[], 10 * BLOCK_BYTES);
+        if seek(&file, SeekFrom::Data(0)) != Err(Errno::NXIO) {
+            return fixtures::skip("a_file_of_a_hole_has_no_extent", "no SEEK_DATA here");
+        }
+        assert_eq!(all(Some(&file), 10 * BLOCK_BYTES), []);
+    }
+
+    #[test]
+    fn without_a_descriptor_everything_is_data() {
+        assert!(matches!(&all(None, 1000)[..], [Range { start: 0, end: 1000 }]));
+        assert_eq!(all(None, 0), []);
+    }
+
+    #[test]
+    fn what_was_added_after_the_beginning_is_left_out() {
+        let file = file_with_data_at(&[0, 5 * BLOCK_BYTES], 6 * BLOCK_BYTES);
+        let extents = all(Some(&file), 1000);
+        assert!(matches!(&extents[..], [Range { start: 0, end: 1000 }]), "{extents:?}");
+    }
+
+    #[test]
+    fn the_checksum_is_that_of_the_whole_and_a_hole_is_zeros() {
+        let zeros = 3 * ZEROS.len() + 17;
+        let whole = [&b"before"[..], &vec![0; zeros], b"after"].concat();
+        let mut checksum = Checksum::default();
+        checksum.update(b"bef");
+        checksum.update(b"ore");
+        add_zeros(&mut checksum, zeros as u64);
+        checksum.update(b"after");
+        assert_eq!(checksum.digest128(), xxhash_rust::xxh3::xxh3_128(&whole));
+    }
+
+    #[test]
+    fn the_checksum_of_nothing_is_the_one_that_others_give() {
+        // XXH128 of empty input, as printed by `xxhsum -H2`.
+        assert_eq!(Checksum::default().digest128(), 0x99aa_06d3_0147_98d8_6001_c324_468d_497f);
     }
 }

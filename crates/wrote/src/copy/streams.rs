@@ -1,0 +1,338 @@
+//! Copies between streams and files: the `-` of `wrote copy`.
+
+use super::ends::{Place, Source, identity};
+use super::options::{
+    CopyOptions, CopySettings, Filled, Method, engine_for, engine_options, open_engine,
+};
+use super::pieces::{Checksum, PieceSizes, read_back, source_shrank};
+use crate::engine::Op;
+use crate::metadata::MODE_PRIVATE;
+use crate::progress::{Watch, Watcher};
+use crate::read_ahead::ReadAhead;
+use crate::staged::{StagedFile, complete};
+use crate::{Action, Copied, Engine, Error, FileId, FileOptions};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
+use rustix::io::{Errno, ReadWriteFlags, pwritev2, read, write};
+use std::io::IoSlice;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Copies the open file `from` (a pipe, a socket, a terminal, a file from its current offset) up to
+/// its end to `to`, which appears once complete.
+///
+/// A new file has the permissions 0o666 minus the umask; a replaced file keeps its own. With
+/// [`CopyOptions::verify`] the file is read back, bypassing the page cache, and its checksum
+/// compared. [`CopyOptions::reflink`] has no effect. The watcher of [`CopyOptions::watch`] is
+/// called at least ten times a second, even while nothing arrives. The copy and its name are
+/// durable when this returns.
+///
+/// # Errors
+///
+/// The kernel's errors; `EEXIST` for an existing file without [`CopyOptions::replace`];
+/// [`Error::Refused`] if `to` is a folder or a device; [`Error::Interrupted`] if the watcher asks
+/// to stop. A file at `to` is then unchanged, unless only the last step failed, the flush of its
+/// folder.
+pub fn copy_in(from: impl AsFd, to: impl AsRef<Path>) -> Result<Copied, Error> {
+    CopyOptions::new().copy_in(from, to)
+}
+
+impl CopyOptions<'_> {
+    /// Copies an open file or stream to a file, like the function [`copy_in`].
+    pub fn copy_in(self, from: impl AsFd, to: impl AsRef<Path>) -> Result<Copied, Error> {
+        let (from, to) = (from.as_fd(), to.as_ref());
+        self.run(|settings, watch| {
+            // The length is unknown, so the engine gets all buffers.
+            let mut engine = open_engine(&engine_options(u64::MAX, settings), settings)?;
+            copy_in_through(&mut engine, from, to, settings, watch)
+        })
+    }
+
+    /// Copies an ordinary file to a stream, like the function [`copy_out`].
+    pub fn copy_out(self, from: impl AsRef<Path>, to: impl AsFd) -> Result<Copied, Error> {
+        let (from, to) = (from.as_ref(), to.as_fd());
+        self.run(|settings, watch| copy_out_watched(from, to, settings, watch))
+    }
+}
+
+fn copy_in_through(
+    engine: &mut Engine,
+    from: BorrowedFd,
+    to: &Path,
+    settings: &CopySettings,
+    watch: Watch,
+) -> Result<Copied, Error> {
+    let began = Instant::now();
+    let Place { path, replaced } = Place::find(engine, None, to, settings.replace)?;
+    let mode = replaced.is_some().then_some(MODE_PRIVATE);
+    let file_options = FileOptions::new().direct(true).mode(mode);
+    let last_step = (settings.replace, settings.durable);
+    let save = |engine: &mut Engine, file| {
+        let filled = Filler::new(engine, file, settings).fill(Pipe::new(from), watch)?;
+        complete(engine, file, replaced.as_ref(), settings.durable).map(|()| filled)
+    };
+    let filled = StagedFile::save(engine, (&path, to), last_step, &file_options, save)?;
+    Ok(filled.copied(engine, began))
+}
+
+/// Copies the file `from` to the open file `to`, a stream, which is not synced.
+///
+/// [`CopyOptions::iodepth`] reads are in flight ahead of the writes; of the other options only
+/// [`CopyOptions::bs_bytes`] has an effect. The watcher is called at least ten times a second, even
+/// while the stream accepts nothing, if the kernel supports non-blocking writes (pipes since Linux
+/// 6.4, sockets).
+///
+/// # Errors
+///
+/// The kernel's errors; `EPIPE` means that the reader is gone. [`Error::Refused`] if `from` is a
+/// folder, a pipe or a character device, or is `to` itself, or with [`CopyOptions::verify`],
+/// because a stream can't be read back. [`Error::Differs`] if `from` is shortened during the copy;
+/// [`Error::Interrupted`] if the watcher asks to stop.
+pub fn copy_out(from: impl AsRef<Path>, to: impl AsFd) -> Result<Copied, Error> {
+    CopyOptions::new().copy_out(from, to)
+}
+
+fn copy_out_watched(
+    from: &Path,
+    to: BorrowedFd,
+    settings: &CopySettings,
+    watch: Watch,
+) -> Result<Copied, Error> {
+    let began = Instant::now();
+    let mut pipe = Pipe::new(to);
+    if settings.verify {
+        return Err(Error::refused(pipe.name(), "a stream can't be read back to verify it"));
+    }
+    let mut engine = engine_for(from, settings)?;
+    let source = Source::open(&mut engine, from, settings.bs_bytes)?;
+    let own = engine.descriptor(source.file).and_then(identity);
+    if own.is_some() && own == identity(to) {
+        return Err(Error::refused(from, "is the file that the output goes to"));
+    }
+    if let Some(stream) = source.as_stream(&engine)? {
+        let bytes = pour_all(&mut engine, Pipe::named(stream.as_fd(), from.into()), pipe, watch)?;
+        return Ok(Filled::into_stream(bytes).copied(&engine, began));
+    }
+    let sizes = PieceSizes::new(&engine, &[source.file], source.len, settings.bs_bytes)?;
+    let mut progress = Watcher::new(watch, Some(source.len));
+    let mut pieces = ReadAhead::new(source.file, sizes.piece_bytes as usize);
+    let mut left = source.len;
+    while left > 0 {
+        let piece = pieces.next(&mut engine, source.len)?;
+        let len = left.min(sizes.piece_bytes);
+        let bytes = piece.get(..len as usize);
+        pipe.pour(bytes.ok_or_else(|| source_shrank(&engine, source.file))?, &mut progress)?;
+        left -= len;
+    }
+    // The stream is not a file, or its owner opened it.
+    Ok(Filled::into_stream(source.len).copied(&engine, began))
+}
+
+/// Copies a stream to its end, and returns its length.
+fn pour_all(engine: &mut Engine, mut from: Pipe, mut to: Pipe, watch: Watch) -> Result<u64, Error> {
+    let mut progress = Watcher::new(watch, None);
+    let mut reading = |_| ControlFlow::Continue(());
+    let mut buffer = engine.lease()?;
+    let mut total = 0;
+    loop {
+        let filled = from.fill(&mut buffer, &mut Watcher::new(&mut reading, None))?;
+        if filled == 0 {
+            return Ok(total);
+        }
+        to.pour(&buffer[..filled], &mut progress)?;
+        total += filled as u64;
+    }
+}
+
+/// Fills a file from a stream, in order, up to the stream's end.
+pub(super) struct Filler<'a> {
+    engine: &'a mut Engine,
+    file: FileId,
+    settings: &'a CopySettings,
+    bytes: u64,
+    checksum: Option<Checksum>,
+}
+
+impl<'a> Filler<'a> {
+    pub(super) fn new(
+        engine: &'a mut Engine,
+        file: FileId,
+        settings: &'a CopySettings,
+    ) -> Filler<'a> {
+        let checksum = settings.verify.then(Checksum::default);
+        Filler { engine, file, settings, bytes: 0, checksum }
+    }
+
+    /// Writes the stream to its end, and optionally reads the file back.
+    pub(super) fn fill(mut self, mut from: Pipe, watch: Watch) -> Result<Filled, Error> {
+        self.write_all(&mut from, &mut Watcher::new(watch, None))?;
+        self.engine.truncate(self.file, self.bytes)?;
+        let checksum = self.verify(watch)?;
+        let method = Method::of(self.engine, self.file);
+        Ok(Filled { bytes: self.bytes, method, checksum, fallbacks: Vec::new() })
+    }
+
+    /// Writes the stream to its end. The file may then be longer by the padding of its last block.
+    fn write_all(&mut self, from: &mut Pipe, progress: &mut Watcher) -> Result<(), Error> {
+        let file = self.file;
+        let sizes = PieceSizes::new(self.engine, &[file], u64::MAX, self.settings.bs_bytes)?;
+        loop {
+            let mut buffer = self.engine.lease()?;
+            buffer.set_len(sizes.piece_bytes as usize);
+            let filled = from.fill(&mut buffer, progress)?;
+            if let Some(checksum) = &mut self.checksum {
+                checksum.update(&buffer[..filled]);
+            }
+            if filled > 0 {
+                // Pads the last block, which is cut when everything is written.
+                buffer.set_len(filled.next_multiple_of(sizes.block_bytes as usize));
+                buffer[filled..].fill(0);
+                self.engine
+                    .queue(0, Op::Write { file, offset: self.bytes, buffer, durable: false });
+                self.bytes += filled as u64;
+                self.engine.reap_results(0)?;
+            }
+            if (filled as u64) < sizes.piece_bytes {
+                return self.engine.drain();
+            }
+        }
+    }
+
+    /// Reads the file back, and returns the checksum if it matches the stream's.
+    fn verify(&mut self, watch: Watch) -> Result<Option<u128>, Error> {
+        let Some(checksum) = self.checksum.take() else { return Ok(None) };
+        let wanted = checksum.digest128();
+        let sizes = PieceSizes::new(self.engine, &[self.file], self.bytes, self.settings.bs_bytes)?;
+        let mut progress = Watcher::new(watch, Some(self.bytes.saturating_mul(2)));
+        progress.add(self.bytes)?;
+        read_back(self.engine, self.file, sizes, wanted, &mut progress)?;
+        Ok(Some(wanted))
+    }
+}
+
+/// The watcher is called after this time without bytes.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// The longest write that may block: the capacity of an empty pipe (`pipe(7)`).
+const WAITING_WRITE_BYTES_MAX: usize = 64 << 10;
+
+/// The offset that means the file's current position (`pwritev2(2)`).
+const WHERE_IT_STANDS: u64 = u64::MAX;
+
+/// A pipe, a socket, a terminal or a file, read or written from start to end without blocking
+/// forever.
+pub(super) struct Pipe<'a> {
+    file: BorrowedFd<'a>,
+    name: PathBuf,
+    moved: u64,
+    /// Whether writes are non-blocking (`RWF_NOWAIT`): not for terminals, and for pipes since Linux
+    /// 6.4. Never for ordinary files, which are always ready (`poll(2)`): XFS and Btrfs might
+    /// refuse forever, for an allocation or a time update that no other write performs.
+    nowait: bool,
+}
+
+impl<'a> Pipe<'a> {
+    fn new(file: BorrowedFd<'a>) -> Pipe<'a> {
+        let name = match file.as_raw_fd() {
+            0 => "standard input".into(),
+            1 => "standard output".into(),
+            number => format!("/proc/self/fd/{number}").into(),
+        };
+        Pipe::named(file, name)
+    }
+
+    /// Like [`Pipe::new`], with a name for errors.
+    pub(super) fn named(file: BorrowedFd<'a>, name: PathBuf) -> Pipe<'a> {
+        let is_ordinary = fstat(file)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        Pipe { file, name, moved: 0, nowait: !is_ordinary }
+    }
+
+    fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Reads until the buffer is full or the stream ends.
+    fn fill(&mut self, buffer: &mut [u8], progress: &mut Watcher) -> Result<usize, Error> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let mut bytes = 0;
+            if self.is_ready(PollFlags::IN, Action::Read)? {
+                bytes = match read(self.file, &mut buffer[filled..]) {
+                    Ok(0) => break,
+                    Ok(bytes) => bytes,
+                    Err(Errno::AGAIN | Errno::INTR) => 0,
+                    Err(errno) => return Err(self.failed(Action::Read, errno)),
+                };
+            }
+            filled += bytes;
+            self.moved += bytes as u64;
+            progress.add(bytes as u64)?;
+        }
+        Ok(filled)
+    }
+
+    fn pour(&mut self, bytes: &[u8], progress: &mut Watcher) -> Result<(), Error> {
+        let mut left = bytes;
+        while !left.is_empty() {
+            let mut bytes = 0;
+            if self.is_ready(PollFlags::OUT, Action::Write)? {
+                bytes = match self.write(left) {
+                    Ok(bytes) => bytes,
+                    Err(Errno::AGAIN | Errno::INTR) => 0,
+                    Err(Errno::OPNOTSUPP | Errno::NOSYS) if self.nowait => {
+                        self.nowait = false;
+                        0
+                    }
+                    Err(errno) => return Err(self.failed(Action::Write, errno)),
+                };
+            }
+            left = &left[bytes..];
+            self.moved += bytes as u64;
+            progress.add(bytes as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Writes without blocking. A pipe with room for one page is ready, but would block a longer
+    /// write.
+    fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        if self.nowait {
+            let all = [IoSlice::new(bytes)];
+            return pwritev2(self.file, &all, WHERE_IT_STANDS, ReadWriteFlags::NOWAIT);
+        }
+        write(self.file, &bytes[..bytes.len().min(WAITING_WRITE_BYTES_MAX)])
+    }
+
+    /// Returns whether a read, write or error is possible at once. Ordinary files are always ready
+    /// (`poll(2)`).
+    fn is_ready(&self, wanted: PollFlags, action: Action) -> Result<bool, Error> {
+        let mut files = [PollFd::new(&self.file, wanted)];
+        match poll(&mut files, Some(&PATIENCE)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR | Errno::AGAIN) => Ok(false),
+            Err(errno) => Err(self.failed(action, errno)),
+        }
+    }
+
+    fn failed(&self, action: Action, errno: Errno) -> Error {
+        Error::file(&self.name, action, Some(self.moved), &errno.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn an_ordinary_file_is_not_asked_to_write_without_waiting() {
+        // On XFS and Btrfs it would return EAGAIN forever.
+        let file = tempfile::tempfile().unwrap();
+        assert!(!Pipe::new(file.as_fd()).nowait);
+        let (_reader, writer) = std::io::pipe().unwrap();
+        assert!(Pipe::new(writer.as_fd()).nowait);
+    }
+}
