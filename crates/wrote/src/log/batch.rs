@@ -6,7 +6,7 @@ use super::segment::NUMBER_END;
 pub(crate) const HEADER_BYTES: usize = 48;
 
 /// Its first four bytes, which are not valid as the length of a record.
-const MAGIC: [u8; 4] = *b"WB1\xF0";
+pub(crate) const MAGIC: [u8; 4] = *b"WB1\xF0";
 
 /// The batch was written after recovery cut the end before it. The previous batch's header may
 /// state a length beyond the cut.

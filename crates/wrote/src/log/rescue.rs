@@ -1,18 +1,14 @@
 //! Rescue of damaged logs: proves that records are lost, and saves the rest.
 
 pub(super) mod end;
-mod framed;
 mod lines;
-mod pass_over;
-mod progress;
-mod rebuild;
-pub(super) mod rest;
+mod repair;
 mod salvage;
-mod seed;
+pub(super) mod scan;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod valid;
+mod verify;
 
 pub use summary::{LogSummary, SegmentSummary, summary};
 
@@ -29,10 +25,10 @@ use std::path::Path;
 /// Reads every byte of the log in `folder` and reports damage. `watch` receives the progress, and
 /// may stop the reading.
 ///
-/// A process may write the log concurrently. Before reporting damage, this reads the place again
-/// after the proof that the record was durable. If the log is open for writing, it then reads
-/// everything again, and reports only damage found twice. A write in flight may look like a torn
-/// end. Segments that retention removes before they are read are skipped.
+/// A process may write the log concurrently, so a record may arrive between the look at its place
+/// and the proof that it was durable. This reads a damaged log twice, and reports only damage that
+/// it found both times. A write in flight may look like a torn end. Segments that retention removes
+/// before they are read are skipped.
 ///
 /// Fails with [`Error::Refused`] if the folder has no log. Damage and garbage are reported, not
 /// errors.
@@ -63,7 +59,7 @@ pub fn verify(folder: impl AsRef<Path>, watch: Option<Watch>) -> Result<LogSumma
     let mut unwatched = unwatched;
     let watch = watch.unwrap_or(&mut unwatched);
     let first = read_all(folder, watch)?;
-    if first.is_clean() || first.writer.is_none() {
+    if first.is_clean() {
         return Ok(first);
     }
     let mut second = read_all(folder, watch)?;
@@ -77,15 +73,14 @@ fn read_all(folder: &Folder, watch: Watch) -> Result<LogSummary, Error> {
     let (files, folder) = (LogFiles::open_in(folder)?, folder.path());
     match names::format_of_log(&files, folder)? {
         Some(Format::Lines) => lines::verify(&files, folder, watch),
-        _ => framed::verify(&files, folder, watch),
+        _ => verify::verify(&files, folder, watch),
     }
 }
 
 /// Repairs a damaged log, so that it can be read and written again.
 ///
-/// Every intact record that can be found keeps its sequence, even in a batch at another place of
-/// its segment than it was written for. Within a batch, the search after a damaged length covers 64
-/// KiB. Lost records of a framed log leave a gap. Lost lines become empty lines, because a line's
+/// Every whole record of a framed log keeps its sequence, even at another place of its segment than
+/// it was written to, and where the header of its batch is lost. Lost records leave a gap. Lost lines become empty lines, because a line's
 /// sequence is its count. Damaged segments and garbage are kept aside in files named `.damaged-N`.
 /// A torn end is left to the next open.
 ///
@@ -98,6 +93,6 @@ pub fn repair(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     let files = LogFiles::open_in(&held.with_mode(lock.mode()?))?;
     match format {
         Some(Format::Lines) => lines::repair(&files, folder),
-        _ => rebuild::repair(&files, folder),
+        _ => repair::repair(&files, folder),
     }
 }

@@ -34,9 +34,6 @@ pub(super) struct Walk {
     pub limit: u64,
     /// No record before this one is needed: of an earlier batch only the header is read.
     pub wanted: u64,
-    /// The position of a batch that is entered although it counts only as a whole and is not
-    /// intact: the disk damaged it after it was durable.
-    partial: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -84,27 +81,19 @@ pub(super) enum WalkStep<'a> {
 impl Walk {
     /// Begins a walk at the segment's first batch.
     pub(super) fn new(input: Input, header: &SegmentHeader) -> Walk {
-        let block_bytes = u64::from(header.block_bytes);
-        let walk = Walk::of(input, header.seed(), block_bytes, header.first_sequence);
-        Walk { is_recycled: header.is_recycled, ..walk }
-    }
-
-    /// Begins a walk at the first batch of a segment whose header is lost.
-    pub(super) fn of(input: Input, seed: u32, block_bytes: u64, sequence: u64) -> Walk {
         Walk {
             input,
-            seed,
-            block_bytes,
-            is_recycled: false,
+            seed: header.seed(),
+            block_bytes: u64::from(header.block_bytes),
+            is_recycled: header.is_recycled,
             place: segment::HEADER_BYTES as u64,
-            sequence,
+            sequence: header.first_sequence,
             end: segment::HEADER_BYTES as u64,
             last: None,
             last_place: 0,
             open: None,
             limit: u64::MAX,
             wanted: 0,
-            partial: None,
         }
     }
 
@@ -199,20 +188,6 @@ impl Walk {
         (self.place, self.sequence, self.open) = (place, sequence, open);
     }
 
-    /// Continues in the open batch at `place`, if the record `lost` records after the expected one
-    /// is valid there. Returns whether it is.
-    pub(super) fn jump_inside(&mut self, place: u64, lost: u32) -> Result<bool, Error> {
-        let Some(open) = self.open.filter(|open| open.left > lost) else { return Ok(false) };
-        let sequence = self.sequence + u64::from(lost);
-        let found = valid_frame(&mut self.input, self.seed, open.end, place, sequence)?;
-        let is_there = found.is_some();
-        if is_there {
-            (self.place, self.sequence) = (place, sequence);
-            self.open = Some(OpenBatch { left: open.left - lost, ..open });
-        }
-        Ok(is_there)
-    }
-
     pub(super) fn identity(&self) -> Identity {
         Identity::Known { seed: self.seed, block_bytes: self.block_bytes }
     }
@@ -225,34 +200,6 @@ impl Walk {
 
     pub(super) fn is_closed(&self) -> bool {
         self.is_between_batches() && self.last.is_some_and(|(batch, _)| batch.closed)
-    }
-
-    /// Lets the walk enter the batch at `place` even where only a part of it is valid.
-    pub(super) fn enter_partly(&mut self, place: u64) {
-        self.partial = Some(place);
-    }
-
-    /// Does so with the following batch, if that is why the walk has ended and the whole batch was
-    /// durable. Returns whether it does.
-    pub(super) fn enters_partly(&mut self, durable: u64) -> Result<bool, Error> {
-        let place = self.place;
-        if self.open.is_some() || self.partial == Some(place) || self.sequence >= self.limit {
-            return Ok(false);
-        }
-        let sequence = self.sequence;
-        let is_next = |(header, _): &(BatchHeader, u32)| {
-            // A flush covers whole batches. One that was durable in part was cut, and others got
-            // its sequences.
-            header.whole
-                && header.count > 0
-                && header.first_sequence == sequence
-                && end_sequence(header) <= durable
-        };
-        let follows = self.batch_at(place)?.as_ref().is_some_and(is_next);
-        if follows {
-            self.enter_partly(place);
-        }
-        Ok(follows)
     }
 
     /// Leaves a batch after its last record.
@@ -270,7 +217,7 @@ impl Walk {
         if header.first_sequence != self.sequence
             || (after_cut && !header.after_cut)
             || (self.sequence >= self.limit && header.count > 0)
-            || (header.whole && self.partial != Some(place) && !self.counts(place, &header)?)
+            || (header.whole && !self.counts(place, &header)?)
         {
             return Ok(false);
         }

@@ -6,7 +6,7 @@ use super::super::format::Format;
 use super::super::input::{Input, LogFiles, ReadBy};
 use super::super::names::{self, SegmentNames};
 use super::super::record::{self, Frame};
-use super::super::rescue::{end, rest};
+use super::super::rescue::{end, scan};
 use super::super::seek;
 use super::super::segment::{self, SegmentHeader};
 use super::super::walk::{self, Identity, Walk, WalkStep};
@@ -103,7 +103,7 @@ fn durable_sequence(files: &LogFiles, live: &LiveNames, low: usize) -> Result<u6
         return Ok(cut.first_sequence);
     }
     let last = chain::read_headers(files, &names[names.len() - 1..])?;
-    if let Some(walk) = end::closed(files, &last)? {
+    if let Some(walk) = end::closed(files, &last, false)? {
         return Ok(walk.sequence);
     }
     // The last one with a batch. Later ones are only prepared, or a crash lost their batches.
@@ -149,7 +149,7 @@ fn has_durable_records(files: &LogFiles, names: &SegmentNames) -> Result<bool, E
     for (number, path) in names {
         let header = read_header(&mut Input::open(files, path, true, false)?, *number)?;
         let identity = header.as_ref().map_or(Identity::Lost, Identity::of);
-        if rest::scan_file(files, path, 0, identity)?.durable_sequence > 0 {
+        if scan::of_file(files, path, identity)?.durable_sequence(0) > 0 {
             return Ok(true);
         }
     }
@@ -317,7 +317,7 @@ impl Cursor for FramedCursor {
             let names = names::all(files, folder, Format::Framed)?;
             let mut later = chain::live(files, names)?.names;
             later.retain(|(number, _)| *number > segment_id);
-            rest::behind(&mut self.walk, log_id, &later).map(Some)
+            scan::behind(&mut self.walk, log_id, &later).map(Some)
         })?;
         Ok(found.lost)
     }

@@ -83,7 +83,7 @@ impl LogIndex {
 mod tests {
     use super::super::super::format::Format;
     use super::super::super::input::Input;
-    use super::super::super::segment;
+    use super::super::super::segment::{self, SegmentHeader};
     use super::super::super::testing::{disk, files_of, folder, two_segments};
     use super::*;
 
@@ -91,7 +91,8 @@ mod tests {
     fn walk() -> Walk {
         let sim = disk(1, &two_segments().files(folder()));
         let path = segment::path(folder(), Format::Framed, 1);
-        Walk::of(Input::open(&files_of(&sim), &path, true, false).unwrap(), 0, 512, 0)
+        let header = SegmentHeader { block_bytes: 512, ..SegmentHeader::default() };
+        Walk::new(Input::open(&files_of(&sim), &path, true, false).unwrap(), &header)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::super::chain::{self, SegmentHead};
 use super::super::input::{Input, LogFiles};
 use super::super::names::SegmentNames;
 use super::super::rescue::end::{LogEnd, end};
-use super::super::rescue::rest::{self, EndScan};
+use super::super::rescue::scan::{self, EndScan};
 use super::super::retention::RetainedSegment;
 use super::super::segment::{new_log_id, unix_ns};
 use super::super::walk::{Identity, Walk};
@@ -26,7 +26,7 @@ pub(super) fn recover(
     let named = |segment: &SegmentHead| (segment.number, segment.path.clone());
     let later: SegmentNames = segments[last + 1..].iter().map(named).collect();
     let log_id = segments[last].header.map_or(0, |header| header.log_id);
-    let EndScan { rest, later: rests, lost } = rest::behind(&mut walk, log_id, &later)?;
+    let EndScan { rest, later: rests, lost } = scan::behind(&mut walk, log_id, &later)?;
     if let Some(lost) = lost {
         return Err(lost);
     }
@@ -40,7 +40,8 @@ pub(super) fn recover(
     let later: Vec<_> = later.iter().map(|(_, path)| path.clone()).zip(ends).collect();
     complete_cuts(files, folder, names, &segments)?;
     cut_off(&mut walk.input, walk.end, rest.end, &later, &mut recovered)?;
-    if rests.iter().chain([&rest]).any(|rest| rest.durable_sequence > stated(&walk)) {
+    if rests.iter().chain([&rest]).any(|rest| rest.durable_sequence(walk.sequence) > stated(&walk))
+    {
         state_durable(&mut walk)?;
     }
     Ok(recovery(&segments[..=last], &walk, recovered))
@@ -85,7 +86,7 @@ fn begin_anew(
 ) -> Result<Recovery, Error> {
     let mut later = Vec::with_capacity(segments.len());
     for SegmentHead { path, .. } in segments {
-        later.push((path.clone(), rest::scan_file(files, path, 0, Identity::Lost)?.end));
+        later.push((path.clone(), scan::of_file(files, path, Identity::Lost)?.end));
     }
     let mut recovered = Recovered::default();
     put_aside(&mut files.engine(), &later, &mut recovered)?;

@@ -1,13 +1,17 @@
 //! The end of a framed log: the position up to which its segments are intact.
+//!
+//! Closing cuts the last segment after a batch that marks the end. A record may contain the bytes
+//! of such a batch, and recovery may have cut the file right after them. So the batch counts only
+//! if no earlier batch extends over it, and one ends right before it. The first batch of a segment
+//! states the maximum length of the others, which limits how far back one may start.
 
-mod closed;
-
+use super::super::batch::{self, BatchHeader};
 use super::super::chain::{self, SegmentHead};
 use super::super::damage;
 use super::super::input::{Input, LogFiles};
 use super::super::segment::seed;
 use super::super::walk::{self, Identity, Walk, WalkStep};
-use super::rest;
+use super::scan;
 use crate::Error;
 
 /// The end of the intact part of a log.
@@ -33,7 +37,7 @@ pub(in crate::log) fn end(
     if flush && let Some(last) = segments.last_mut() {
         flush_segment(files, last)?;
     }
-    if let Some(walk) = closed::end(files, segments, flush)? {
+    if let Some(walk) = closed(files, segments, flush)? {
         check_order(files, segments)?;
         return Ok(Some(LogEnd { last: segments.len() - 1, walk }));
     }
@@ -91,12 +95,66 @@ fn flush_segment(files: &LogFiles, segment: &mut SegmentHead) -> Result<(), Erro
     Ok(())
 }
 
-/// Finds the end of a log that was closed, where the end of its last segment proves it.
+/// Returns a walk that has ended after the batch that closed the log; `None` if its end does not
+/// prove it. A short segment is read from its start.
 pub(in crate::log) fn closed(
     files: &LogFiles,
     segments: &[SegmentHead],
+    write: bool,
 ) -> Result<Option<Walk>, Error> {
-    closed::end(files, segments, false)
+    let Some(last) = segments.last() else { return Ok(None) };
+    let Some((header, longest_bytes)) = last.header.zip(last.longest_bytes()) else {
+        return Ok(None);
+    };
+    let block_bytes = u64::from(header.block_bytes);
+    let Some(place) = last.file_bytes.checked_sub(batch::HEADER_BYTES as u64) else {
+        return Ok(None);
+    };
+    let reach_bytes = u64::from(longest_bytes).next_multiple_of(block_bytes);
+    if !place.is_multiple_of(block_bytes) {
+        return Ok(None);
+    }
+    let input = Input::open(files, &last.path, true, write)?;
+    let mut walk = Walk::new(input, &header);
+    let Some((closing, checksum)) = walk.batch_at(place)? else { return Ok(None) };
+    let is_mark = closing.closed
+        && (closing.bytes as usize, closing.count) == (batch::HEADER_BYTES, 0)
+        && closing.durable_sequence == closing.first_sequence
+        && closing.first_sequence >= header.first_sequence;
+    if is_mark && place <= 2 * reach_bytes {
+        drop(walk);
+        let walk = walk_to_end(files, last, write)?;
+        return Ok(Some(walk).filter(|walk| walk.is_closed() && walk.end == last.file_bytes));
+    }
+    if !is_mark || !follows_a_batch(&mut walk, place, place - reach_bytes, &closing)? {
+        return Ok(None);
+    }
+    walk.input.pause()?;
+    walk.end_behind(place, closing, checksum);
+    Ok(Some(walk))
+}
+
+/// Returns whether one of the batches that start at `from` or later ends right before `place`, with
+/// the record before `next`, and none extends over it.
+fn follows_a_batch(
+    walk: &mut Walk,
+    place: u64,
+    from: u64,
+    next: &BatchHeader,
+) -> Result<bool, Error> {
+    let block_bytes = walk.block_bytes;
+    let mut is_found = false;
+    walk.input.expect_up_to(place);
+    for begin in (from..place).step_by(block_bytes as usize) {
+        let Some((batch, _)) = walk.batch_at(begin)? else { continue };
+        let end = begin + u64::from(batch.bytes);
+        if end > place {
+            return Ok(false);
+        }
+        let is_before = end.next_multiple_of(block_bytes) == place;
+        is_found |= is_before && walk::end_sequence(&batch) == next.first_sequence;
+    }
+    Ok(is_found)
 }
 
 /// Checks that no segment before the last is missing: their records were all durable. Reads a
@@ -172,8 +230,8 @@ fn without_beginning(
             None if index == 0 => first,
             None => Identity::Lost,
         };
-        let rest = rest::scan_file(files, &segment.path, 0, identity)?;
-        if rest.durable_sequence > 0 || segments[0].number != 1 {
+        let rest = scan::of_file(files, &segment.path, identity)?;
+        if rest.durable_sequence(0) > 0 || segments[0].number != 1 {
             let what = "this is not how a segment begins, and records in it were durable once";
             return Err(damage::error(&segments[0].path, 0, what));
         }

@@ -1,27 +1,23 @@
-//! Salvages a framed log: finds every intact record, and every gap between them.
+//! The salvage of a framed log: every whole record in its order, and every gap between them.
 //!
-//! A process may write the log concurrently. The proof that a record was durable may be read after
-//! the record's place, and both may have arrived in between. So the salvage reads a place again
-//! before calling anything lost: a record that was durable before its proof was read is found then,
-//! or is lost.
+//! A segment is read in order as far as it goes. Where the log continues behind that, the whole file
+//! is scanned, and what was found is put in order.
 
 use super::super::chain::{self, SegmentHead};
 use super::super::damage::Damage;
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::names;
-use super::super::record::{Frame, u32_at};
+use super::super::record::{self, Frame};
 use super::super::segment::{self, SegmentHeader};
-use super::super::walk::{Identity, Walk, WalkStep};
-use super::pass_over::pass_over;
-use super::rest::{self, Rest};
+use super::super::walk::{Identity, Walk, WalkStep, valid_frame};
+use super::scan::{self, Found, Run};
 use crate::Error;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The assumed block of an unknown segment, and the largest accepted from a damaged header.
+/// The assumed block of a segment, if no header states it.
 const BLOCK_BYTES: u32 = 4096;
-const BLOCK_BYTES_MAX: u32 = 1 << 20;
 
 const NOT_AS_WRITTEN: &str = "a record here is not as it was written";
 
@@ -61,20 +57,19 @@ pub(super) struct Tail {
 /// Reads the whole log and reports every finding to `sink`.
 pub(super) fn salvage(files: &LogFiles, folder: &Path, sink: Sink) -> Result<Tail, Error> {
     let segments = chain::segments(files, folder)?;
+    let known = segments.iter().find_map(|segment| segment.header);
+    let firsts = segments.iter().filter_map(|segment| segment.first_batch);
     let mut salvage = Salvage {
         files,
         folder,
-        segments,
-        log_id: 0,
+        log_id: known.map_or(0, |header| header.log_id),
         sequence: 0,
-        durable: 0,
-        is_astray: false,
+        durable: firsts.map(|batch| batch.durable_sequence).max().unwrap_or(0),
+        scanned: 0,
         is_damaged: false,
-        partly_read: None,
-        read_end: 0,
+        segments,
         sink,
     };
-    salvage.identify()?;
     salvage.run()
 }
 
@@ -88,54 +83,31 @@ struct Salvage<'a> {
     sequence: u64,
     /// All records before this one are known to have been durable.
     durable: u64,
-    /// The salvage is in a misplaced batch, and damage there has been reported.
-    is_astray: bool,
+    /// The segments before this index were scanned for that.
+    scanned: usize,
     /// Damage of this segment has been reported.
     is_damaged: bool,
-    /// The position of a batch of this segment that counts only as a whole, and was read partly.
-    partly_read: Option<u64>,
-    /// The farthest end of a batch of this segment before the last jump.
-    read_end: u64,
     sink: Sink<'a>,
 }
 
-/// The outcome of reading a segment.
-enum SegmentEnd {
-    LogContinues,
-    LogEnds(Tail),
-}
-
 impl Salvage<'_> {
-    /// Finds the log's number and its first record.
-    fn identify(&mut self) -> Result<(), Error> {
-        let known = self.segments.iter().find_map(|segment| segment.header);
-        self.log_id = known.map_or(0, |header| header.log_id);
-        let firsts = self.segments.iter().filter_map(|segment| segment.first_batch);
-        self.durable = firsts.map(|batch| batch.durable_sequence).max().unwrap_or(0);
-        let Some(first) = self.segments.first() else { return Ok(()) };
+    fn run(&mut self) -> Result<Tail, Error> {
+        let Some(first) = self.segments.first() else { return Ok(Tail::default()) };
         self.sequence = match first.header {
             Some(header) => header.first_sequence,
             None if first.number == 1 => 0,
-            None => {
-                let found = rest::scan_file(self.files, &first.path, 0, Identity::Lost)?.next;
-                found.map_or(0, |(_, batch)| batch.first_sequence)
-            }
+            None => self.scan(0)?.first_sequence(0).unwrap_or(0),
         };
-        Ok(())
-    }
-
-    fn run(&mut self) -> Result<Tail, Error> {
-        let mut index = 0;
-        while index < self.segments.len() {
-            if index > 0 {
-                let before = self.segments[index - 1].number;
-                if !self.segments[index].continues(before) && !self.missing(before + 1, index)? {
+        for index in 0..self.segments.len() {
+            let before = self.segments[index.saturating_sub(1)].number;
+            if index > 0 && !self.segments[index].continues(before) {
+                if !self.is_part(index)? {
                     return self.end_before(index);
                 }
+                self.missing(before + 1, index)?;
             }
-            match self.segment(index)? {
-                SegmentEnd::LogContinues => index += 1,
-                SegmentEnd::LogEnds(tail) => return Ok(tail),
+            if let Some(tail) = self.segment(index)? {
+                return Ok(tail);
             }
         }
         Ok(Tail { next_sequence: self.sequence, ..Tail::default() })
@@ -150,16 +122,16 @@ impl Salvage<'_> {
         Ok(tail)
     }
 
-    /// Scans a whole file for batches that continue the log.
-    fn scan(&self, index: usize) -> Result<Rest, Error> {
+    /// Scans a whole file for batches of this log.
+    fn scan(&self, index: usize) -> Result<Found, Error> {
         let SegmentHead { path, header, .. } = &self.segments[index];
         let identity = match (header, self.log_id) {
             (Some(header), _) => Identity::of(header),
             (None, 0) => Identity::Lost,
             (None, _) => Identity::of(&self.header(index)),
         };
-        match rest::scan_file(self.files, path, self.sequence, identity) {
-            Err(error) if self.was_removed(index, &error)? => Ok(Rest::default()),
+        match scan::of_file(self.files, path, identity) {
+            Err(error) if self.was_removed(index, &error)? => Ok(Found::default()),
             result => result,
         }
     }
@@ -168,23 +140,6 @@ impl Salvage<'_> {
     fn was_removed(&self, index: usize, error: &Error) -> Result<bool, Error> {
         let number = self.segments[index].number;
         names::was_removed(self.files, self.folder, Format::Framed, number, error)
-    }
-
-    /// Reads the unreadable header of a segment again. Returns whether it is valid now.
-    fn look_again(&mut self, index: usize) -> Result<bool, Error> {
-        let SegmentHead { number, path, .. } = &self.segments[index];
-        let found = match chain::read_headers(self.files, &[(*number, path.clone())]) {
-            Err(error) if self.was_removed(index, &error)? => return Ok(false),
-            found => found?.pop().expect("one name was given"),
-        };
-        let Some(header) = found.header else { return Ok(false) };
-        let known = self.segments.iter().find(|segment| segment.header.is_some());
-        if let Some(known) = known {
-            chain::check_log((&found.path, header.log_id), (&known.path, self.log_id))?;
-        }
-        self.log_id = header.log_id;
-        self.segments[index] = found;
-        Ok(true)
     }
 
     /// Returns the header that a segment has, or should have.
@@ -200,22 +155,28 @@ impl Salvage<'_> {
         })
     }
 
-    /// Returns whether the next record was durable, by the batches from this segment on.
-    fn was_durable(&mut self, index: usize) -> Result<bool, Error> {
-        for index in index..self.segments.len() {
-            if self.durable > self.sequence {
+    /// Scans the segments from this one on until some batch states that all records before `until`
+    /// were durable.
+    fn prove(&mut self, index: usize, until: u64) -> Result<(), Error> {
+        for index in index.max(self.scanned)..self.segments.len() {
+            if self.durable >= until {
                 break;
             }
-            self.durable = self.durable.max(self.scan(index)?.durable_sequence);
+            self.durable = self.durable.max(self.scan(index)?.durable_sequence(self.sequence));
+            self.scanned = index + 1;
         }
-        Ok(self.durable > self.sequence)
+        Ok(())
     }
 
-    /// Returns whether all records before some segment from this one on were durable. Then all
-    /// earlier segments are part of the log, however damaged.
-    fn is_followed(&self, index: usize) -> bool {
-        let headers = self.segments[index..].iter().filter_map(|segment| segment.header);
-        headers.into_iter().any(|header| header.first_sequence <= self.durable)
+    /// Returns whether the log continues from this segment on: the next record was durable, or all
+    /// records before some segment were. Then every earlier segment is part of the log, however
+    /// damaged.
+    fn is_part(&mut self, index: usize) -> Result<bool, Error> {
+        self.prove(index, self.sequence + 1)?;
+        let rest = self.segments.get(index..).unwrap_or_default();
+        let mut headers = rest.iter().filter_map(|segment| segment.header);
+        Ok(self.durable > self.sequence
+            || headers.any(|header| header.first_sequence <= self.durable))
     }
 
     /// Returns the first record of the log from this segment on.
@@ -225,19 +186,15 @@ impl Salvage<'_> {
             if let Some(header) = header.filter(|header| header.first_sequence >= self.sequence) {
                 return Ok(Some(header.first_sequence));
             }
-            if let Some((_, batch)) = self.scan(index)?.next {
-                return Ok(Some(batch.first_sequence));
+            if let Some(first_sequence) = self.scan(index)?.first_sequence(self.sequence) {
+                return Ok(Some(first_sequence));
             }
         }
         Ok(None)
     }
 
-    /// Reports the missing segments from `number` to the one at `index`, if they were durable.
-    /// Returns whether they were.
-    fn missing(&mut self, number: u64, index: usize) -> Result<bool, Error> {
-        if !self.was_durable(index)? && !self.is_followed(index) {
-            return Ok(false);
-        }
+    /// Reports the missing segments from `number` to the one at `index`.
+    fn missing(&mut self, number: u64, index: usize) -> Result<(), Error> {
         let next_sequence = self.next_found(index)?.unwrap_or(self.sequence);
         for number in number..self.segments[index].number {
             let path = segment::path(self.folder, Format::Framed, number);
@@ -247,7 +204,7 @@ impl Salvage<'_> {
             self.lost(&path, 0, Some(next_sequence), "the segment is not there")?;
             (self.sink)(Event::End { used_bytes: 0 })?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Reports damage, and continues with record `next_sequence` if it is known.
@@ -265,233 +222,184 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    fn segment(&mut self, index: usize) -> Result<SegmentEnd, Error> {
-        if self.segments[index].header.is_none() {
-            // If segments before the first one were removed, its start was durable.
-            let is_left = index == 0 && self.segments[index].number > 1;
-            let was_durable = is_left || self.was_durable(index)? || self.is_followed(index + 1);
-            if !self.look_again(index)? && !was_durable {
-                return self.end_before(index).map(SegmentEnd::LogEnds);
-            }
+    /// Reports a segment. Returns the log's end if it lies in or before this segment.
+    fn segment(&mut self, index: usize) -> Result<Option<Tail>, Error> {
+        let SegmentHead { path, header: own, file_bytes, number, limit, .. } =
+            &self.segments[index];
+        let (path, own, file_bytes, limit) = (path.clone(), *own, *file_bytes, *limit);
+        // If segments before the first one were removed, its start was durable.
+        let is_left = index == 0 && *number > 1;
+        if own.is_none() && !is_left && !self.is_part(index)? {
+            return self.end_before(index).map(Some);
         }
-        let SegmentHead { path, header: own, file_bytes, .. } = &self.segments[index];
-        let (path, file_bytes, is_headless) = (path.clone(), *file_bytes, own.is_none());
         let input = match Input::open(self.files, &path, true, false) {
-            Err(error) if self.was_removed(index, &error)? => {
-                return Ok(SegmentEnd::LogContinues);
-            }
+            Err(error) if self.was_removed(index, &error)? => return Ok(None),
             input => input?,
         };
-        let mut header = self.header(index);
+        self.is_damaged = false;
+        let header = self.header(index);
         let (first, end) = (header.first_sequence, self.sequence);
-        header.first_sequence = first.max(end);
-        (self.is_astray, self.is_damaged, self.read_end) = (false, false, 0);
-        self.partly_read = None;
-        (self.sink)(Event::Begin { path: &path, header: &header, file_bytes })?;
+        self.sequence = first.max(end);
+        let stated = SegmentHeader { first_sequence: self.sequence, ..header };
+        (self.sink)(Event::Begin { path: &path, header: &stated, file_bytes })?;
         if first < end {
             self.lost(&path, 0, Some(end), &chain::overlap(first, end))?;
-            header.first_sequence = first;
         }
-        if !is_headless {
-            let mut walk = Walk::new(input, &header);
-            walk.limit = self.segments[index].limit;
-            while walk.sequence < end {
-                if let WalkStep::End = walk.next()? {
-                    return self.without_more(index, &path);
-                }
+        let mut walk = Walk::new(input, &header);
+        walk.limit = limit;
+        if own.is_some() {
+            if let Some(end) = self.in_order(index, &mut walk)? {
+                return Ok(end);
             }
-            return self.records(index, walk);
-        }
-        self.lost(&path, 0, Some(self.sequence), "this is not how a segment begins")?;
-        let (seed, block_bytes) = if self.log_id == 0 {
-            // No header identifies the log, but a batch does.
-            let block_bytes = believable_block(self.files, &path)?;
-            (self.scan(index)?.seed, block_bytes)
         } else {
-            (header.seed(), header.block_bytes)
-        };
-        let mut walk = Walk::of(input, seed, u64::from(block_bytes), self.sequence);
-        walk.limit = self.segments[index].limit;
-        self.records(index, walk)
-    }
-
-    /// Skips a segment whose records were all found before.
-    fn without_more(&mut self, index: usize, path: &Path) -> Result<SegmentEnd, Error> {
-        let next_found = self.next_found(index + 1)?;
-        if next_found.is_some_and(|next| next > self.sequence) {
-            self.lost(path, 0, next_found, NOT_AS_WRITTEN)?;
+            self.lost(&path, 0, Some(self.sequence), "this is not how a segment begins")?;
         }
-        (self.sink)(Event::End { used_bytes: 0 })?;
-        Ok(SegmentEnd::LogContinues)
+        self.scattered(index, &mut walk)
     }
 
-    fn records(&mut self, index: usize, mut walk: Walk) -> Result<SegmentEnd, Error> {
-        let end = loop {
-            match walk.next()? {
-                WalkStep::Batch => {}
-                WalkStep::Frame { sequence, offset, frame } => {
-                    (self.sink)(Event::Frame { sequence, offset, frame })?;
-                }
-                WalkStep::End => {
-                    self.sequence = walk.sequence;
-                    if let Some(end) = self.behind(index, &mut walk)? {
-                        break end;
+    /// Reports a segment from its beginning on, as a reader reads it. Returns `None` if it is
+    /// damaged behind that, and otherwise the log's end, if it lies there.
+    fn in_order(&mut self, index: usize, walk: &mut Walk) -> Result<Option<Option<Tail>>, Error> {
+        loop {
+            loop {
+                match walk.next()? {
+                    WalkStep::Frame { sequence, offset, frame } if sequence >= self.sequence => {
+                        (self.sink)(Event::Frame { sequence, offset, frame })?;
+                        self.sequence = sequence + 1;
                     }
+                    WalkStep::Batch | WalkStep::Frame { .. } => {}
+                    WalkStep::End => break,
                 }
             }
-        };
-        // A reader does not enter that batch, even if no record that it lacks is missed.
-        if let Some(place) = self.partly_read.filter(|_| !self.is_damaged) {
-            let path = walk.input.path.clone();
-            self.lost(&path, place, Some(self.sequence), NOT_AS_WRITTEN)?;
-        }
-        (self.sink)(Event::End { used_bytes: walk.end.max(self.read_end) })?;
-        Ok(end)
-    }
-
-    /// Enters a partly intact durable batch, if one follows. Returns whether it does.
-    fn enters_partly(&mut self, walk: &mut Walk) -> Result<bool, Error> {
-        let enters = walk.enters_partly(self.durable)?;
-        if enters {
-            self.partly_read = Some(walk.place);
-        }
-        Ok(enters)
-    }
-
-    /// Handles the end of a walk. Returns `None` if the log continues in the same segment: after
-    /// lost records, or because the next record has arrived in the meantime.
-    fn behind(&mut self, index: usize, walk: &mut Walk) -> Result<Option<SegmentEnd>, Error> {
-        let is_whole = self.is_whole_before(index, walk.sequence);
-        let is_known = !is_whole && self.durable > walk.sequence;
-        // So the rest of the segment is not scanned again for each lost record.
-        if is_known && (self.enters_partly(walk)? || self.continues_inside(index, walk)?) {
-            return Ok(None);
-        }
-        let is_cut_off = walk.sequence >= walk.limit;
-        if is_cut_off {
-            // The rest of the segment is not part of the log, and its writer was about to remove
-            // it.
-            return Ok(Some(SegmentEnd::LogContinues));
-        }
-        let path = walk.input.path.clone();
-        let rest = rest::after(walk)?;
-        self.durable = self.durable.max(rest.durable_sequence);
-        let end = walk.end.max(self.read_end);
-        let is_clean = rest.end <= end && walk.is_between_batches();
-        if is_whole {
-            let is_more = rest.end > end;
-            if is_more && self.came_meanwhile(index, walk)? {
+            let used_bytes = walk.end;
+            let is_whole = self.next_first(index).is_some_and(|next| next <= self.sequence);
+            if walk.sequence >= walk.limit {
+                // The rest of the segment is not part of the log, and its writer was about to
+                // remove it.
+                (self.sink)(Event::End { used_bytes })?;
+                return Ok(Some(None));
+            }
+            let rest = scan::after(walk)?;
+            let more_bytes = rest.end.saturating_sub(used_bytes);
+            if is_whole {
+                if more_bytes > 0 && !self.is_damaged {
+                    let path = walk.input.path.clone();
+                    (self.sink)(Event::Garbage(path, used_bytes..rest.end))?;
+                }
+                (self.sink)(Event::End { used_bytes })?;
+                return Ok(Some(None));
+            }
+            self.durable = self.durable.max(rest.durable_sequence(self.sequence));
+            let is_part = self.is_part(index + 1)?;
+            // A writer may have continued before the proof was read that this record was durable.
+            if (is_part || more_bytes > 0) && walk.has_come()? {
+                continue;
+            }
+            if is_part {
                 return Ok(None);
             }
-            // In a damaged segment it may be the mark of a closed log, and a repair drops it.
-            if is_more && !self.is_damaged {
-                (self.sink)(Event::Garbage(path, end..rest.end))?;
-            }
-            return Ok(Some(SegmentEnd::LogContinues));
-        }
-        if !self.was_durable(index + 1)? && !self.is_followed(index + 1) {
             let mut tail = self.end_before(index + 1)?;
-            tail.closed = walk.is_closed() && is_clean && tail.torn_bytes == 0;
-            tail.torn_bytes += rest.end.saturating_sub(end);
-            if tail.torn_bytes > 0 && self.came_meanwhile(index, walk)? {
-                return Ok(None);
-            }
-            // The end of a damaged segment may lie elsewhere too.
-            if self.is_damaged
-                && let Some((at, sequence)) = elsewhere(walk, &rest)?
-                && sequence == walk.sequence
-            {
-                self.jump(walk, at, sequence)?;
-                return Ok(None);
-            }
-            return Ok(Some(SegmentEnd::LogEnds(tail)));
+            tail.torn_bytes += more_bytes;
+            tail.closed = walk.is_closed() && tail.torn_bytes == 0;
+            (self.sink)(Event::End { used_bytes })?;
+            return Ok(Some(Some(tail)));
         }
-        if !is_known && (self.enters_partly(walk)? || self.continues_inside(index, walk)?) {
-            return Ok(None);
-        }
-        let place = walk.place;
-        if let Some((at, sequence)) = elsewhere(walk, &rest)? {
-            self.jump(walk, at, sequence)?;
-            return Ok(None);
+    }
+
+    /// Reports what is whole in a damaged segment behind the end of a walk, wherever it lies.
+    fn scattered(&mut self, index: usize, walk: &mut Walk) -> Result<Option<Tail>, Error> {
+        let path = walk.input.path.clone();
+        let next_first = self.next_first(index);
+        let identity = match self.log_id {
+            // No header identifies the log, but a batch does.
+            0 => scan::of_file(self.files, &path, Identity::Lost)?.identity(),
+            _ => walk.identity(),
+        };
+        let found = scan::thorough(walk, identity, self.sequence)?;
+        self.durable = self.durable.max(found.durable_sequence(self.sequence));
+        self.prove(index + 1, next_first.unwrap_or(u64::MAX))?;
+        let later = self.segments[index + 1..].iter().find_map(|later| later.header);
+        let limit = walk.limit.min(later.map_or(u64::MAX, |later| later.first_sequence));
+        let mut runs = found.runs;
+        runs.retain(|run| run.sequence < limit && run.counts(self.durable));
+        runs.sort_by_key(|run| (run.sequence, run.batch.is_none(), run.place));
+        let (mut place, mut used_bytes, mut is_closed) = (walk.place, walk.end, false);
+        for (number, run) in runs.iter().enumerate() {
+            // Where headers and loose records contradict each other, the headers count.
+            let mut later = runs[number + 1..].iter().filter(|later| later.batch.is_some());
+            let until = match run.batch {
+                Some(_) => limit,
+                None => later.next().map_or(self.durable, |later| later.sequence).min(limit),
+            };
+            let end = run.end_sequence().min(until);
+            if end < self.sequence || (run.count > 0 && end == self.sequence) {
+                continue;
+            }
+            if run.sequence > self.sequence && self.sequence >= self.durable {
+                // A torn write.
+                break;
+            }
+            let is_elsewhere = run.count > 0 && !self.is_damaged;
+            if run.sequence > self.sequence || is_elsewhere {
+                let next = run.sequence.max(self.sequence);
+                self.lost(&path, place, Some(next), NOT_AS_WRITTEN)?;
+            }
+            self.frames(&mut walk.input, run, end)?;
+            is_closed = run.batch.is_some_and(|batch| batch.closed);
+            place =
+                if run.ends_batch() { run.end.next_multiple_of(walk.block_bytes) } else { run.end };
+            used_bytes = used_bytes.max(run.end);
         }
         walk.input.pause()?;
-        let next_found = self.next_found(index + 1)?;
-        let is_next_ones = self.is_next_missing(index) || next_found == Some(self.sequence);
-        if !(is_clean && is_next_ones) {
-            self.lost(&path, place, next_found, NOT_AS_WRITTEN)?;
-        }
-        Ok(Some(SegmentEnd::LogContinues))
+        let more_bytes = found.end.saturating_sub(used_bytes);
+        let ended = match next_first {
+            Some(next) if next > self.sequence => {
+                self.lost(&path, place, Some(next), NOT_AS_WRITTEN)?;
+                None
+            }
+            Some(_) => None,
+            None if self.is_part(index + 1)? => {
+                let next = self.next_found(index + 1)?;
+                // Lost records behind a clean end belong to the next segment, if that is damaged.
+                let is_clean = more_bytes == 0 && place.is_multiple_of(walk.block_bytes);
+                let is_next_ones = index + 1 < self.segments.len() || next == Some(self.sequence);
+                if !(is_clean && is_next_ones) {
+                    self.lost(&path, place, next, NOT_AS_WRITTEN)?;
+                }
+                None
+            }
+            None => {
+                let mut tail = self.end_before(index + 1)?;
+                tail.torn_bytes += more_bytes;
+                tail.closed = is_closed && tail.torn_bytes == 0;
+                Some(tail)
+            }
+        };
+        (self.sink)(Event::End { used_bytes })?;
+        Ok(ended)
     }
 
-    /// Continues with a batch elsewhere in the segment.
-    fn jump(&mut self, walk: &mut Walk, at: u64, sequence: u64) -> Result<(), Error> {
-        let is_next = sequence == walk.sequence;
-        // Returning from a misplaced batch is not further damage.
-        let is_back = is_next && self.is_astray;
-        if !is_back {
-            let path = walk.input.path.clone();
-            self.lost(&path, walk.place, Some(sequence), NOT_AS_WRITTEN)?;
+    /// Reports the frames of a run from the next one up to record `end`.
+    fn frames(&mut self, input: &mut Input, run: &Run, end: u64) -> Result<(), Error> {
+        let mut offset = run.place;
+        for sequence in run.sequence..end {
+            let found = valid_frame(input, run.seed, u64::MAX, offset, sequence)?;
+            let Some((len, is_data)) = found else { break };
+            if sequence >= self.sequence {
+                let own = &input.held(offset, len)[record::HEADER_BYTES..];
+                let frame = if is_data { Frame::Data(own) } else { Frame::Skipped(own.len()) };
+                (self.sink)(Event::Frame { sequence, offset, frame })?;
+                self.sequence = sequence + 1;
+            }
+            offset += len as u64;
         }
-        self.is_astray = is_next && !is_back;
-        self.read_end = self.read_end.max(walk.end);
-        walk.enter_partly(at);
-        walk.jump_to(at, sequence);
         Ok(())
     }
 
-    /// Returns whether the next segment states that this one ends before this record.
-    fn is_whole_before(&self, index: usize, sequence: u64) -> bool {
+    /// Returns the first sequence of the segment after this one, as its header states it.
+    fn next_first(&self, index: usize) -> Option<u64> {
         let number = self.segments[index].number;
         let next = self.segments.get(index + 1).filter(|next| next.continues(number));
-        next.and_then(|next| next.header).is_some_and(|header| header.first_sequence <= sequence)
+        next.and_then(|next| next.header).map(|header| header.first_sequence)
     }
-
-    /// Returns whether the segment after this one is missing or has no header, so that lost records
-    /// belong to it if this one ends between two batches.
-    fn is_next_missing(&self, index: usize) -> bool {
-        let number = self.segments[index].number;
-        let is_missing = |next: &SegmentHead| !next.continues(number) || next.header.is_none();
-        self.segments.get(index + 1).is_some_and(is_missing)
-    }
-
-    /// Continues in the same batch, if the next record, which was durable, has arrived in the
-    /// meantime, or a later one is intact. Returns whether it does.
-    fn continues_inside(&mut self, index: usize, walk: &mut Walk) -> Result<bool, Error> {
-        if self.came_meanwhile(index, walk)? {
-            return Ok(true);
-        }
-        let place = walk.place;
-        let continues = pass_over(walk)?;
-        if continues {
-            let path = walk.input.path.clone();
-            self.lost(&path, place, Some(walk.sequence), NOT_AS_WRITTEN)?;
-        }
-        Ok(continues)
-    }
-
-    /// Returns whether, since the last read, the next record arrived here or the next segment was
-    /// started.
-    fn came_meanwhile(&mut self, index: usize, walk: &mut Walk) -> Result<bool, Error> {
-        let has_come = walk.has_come()?;
-        let next_was_empty = self.segments.get(index + 1).is_some_and(|next| next.header.is_none());
-        Ok(has_come || (next_was_empty && self.look_again(index + 1)?))
-    }
-}
-
-/// Finds the next batch of a segment, at any position: returns that position and its first
-/// sequence. `rest` follows the walk. A batch removed by a cut is not part of the log.
-fn elsewhere(walk: &mut Walk, rest: &Rest) -> Result<Option<(u64, u64)>, Error> {
-    let found = [rest.next, rest::before(walk)?].into_iter().flatten();
-    let found = found.map(|(at, batch)| (at, batch.first_sequence));
-    let found = found.filter(|(_, sequence)| *sequence < walk.limit);
-    Ok(found.min_by_key(|(_, sequence)| *sequence))
-}
-
-/// Returns the block that a damaged header states, if it can be true.
-fn believable_block(files: &LogFiles, path: &Path) -> Result<u32, Error> {
-    let mut input = Input::open(files, path, true, false)?;
-    let header = input.bytes(0, segment::HEADER_BYTES)?;
-    let stated = if header.len() >= 56 { u32_at(header, 52) } else { 0 };
-    let may_be = stated.is_power_of_two() && (512..=BLOCK_BYTES_MAX).contains(&stated);
-    Ok(if may_be { stated } else { BLOCK_BYTES })
 }

@@ -12,7 +12,7 @@ use super::super::record::Frame;
 use super::super::segment::SegmentHeader;
 use super::super::walk::{Walk, WalkStep};
 use super::end::{LogEnd, end};
-use super::rest;
+use super::scan;
 use crate::Error;
 use crate::engine::Folder;
 use std::collections::HashSet;
@@ -139,7 +139,7 @@ fn check_end(segments: &[SegmentHead], end: &mut LogEnd) -> Result<(), Error> {
     let log_id = segments[*last].header.map_or(0, |header| header.log_id);
     let later = segments[*last + 1..].iter().map(|later| (later.number, later.path.clone()));
     let later: SegmentNames = later.collect();
-    let lost = rest::behind(walk, log_id, &later)?.lost;
+    let lost = scan::behind(walk, log_id, &later)?.lost;
     match lost {
         Some(lost) if !walk.has_come()? => Err(lost),
         _ => Ok(()),

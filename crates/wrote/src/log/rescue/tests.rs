@@ -10,7 +10,7 @@ use fixtures::names;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 
 fn written(files: &[(PathBuf, Vec<u8>)]) {
@@ -184,6 +184,90 @@ fn a_piece_of_a_batch_that_is_lost_costs_the_records_in_it() {
     damage_each(&one_batch(60, 20), 20, piece, 500u64.div_ceil(28));
     let piece = |frame: &mut [u8]| frame[..500].fill(0x40);
     damage_each(&one_batch(60, 20), 20, piece, 500u64.div_ceil(28));
+}
+
+/// Creates a log of batches of records of unequal lengths, and a second segment stating that all of
+/// them were durable.
+fn uneven(batches: usize, records: usize) -> SampleLog {
+    let mut built = SampleLog::default().segment();
+    for batch in 0..batches {
+        let len = |number: usize| (batch * 91 + number * 37) % 700;
+        let own: Vec<Vec<u8>> =
+            (0..records).map(|number| vec![(batch + number) as u8; len(number)]).collect();
+        let own: Vec<&[u8]> = own.iter().map(Vec::as_slice).collect();
+        built = built.batch(0, &own);
+    }
+    let all = built.next_sequence;
+    built.segment().batch(all, &[b"behind"])
+}
+
+/// Returns the bytes of each record of the first segment.
+fn frames(built: &SampleLog) -> Vec<Range<usize>> {
+    let mut records = built.records.iter();
+    let mut frames = Vec::new();
+    for (batch, _) in &built.segments[0].claims {
+        let mut place = batch.start + batch::HEADER_BYTES;
+        while place < batch.end {
+            let len = record::frame_bytes(records.next().unwrap().len());
+            frames.push(place..place + len);
+            place += len;
+        }
+    }
+    frames
+}
+
+#[test]
+fn every_whole_record_is_found_around_a_hole_over_several_batches() {
+    type Damage = fn(&mut Vec<u8>, Range<usize>);
+    let zeros: Damage = |bytes, hole| bytes[hole].fill(0);
+    let garbage: Damage = |bytes, hole| {
+        let mut state = 1_u64;
+        bytes[hole].fill_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        });
+    };
+    let removed: Damage = |bytes, hole| drop(bytes.drain(hole));
+    let inserted: Damage = |bytes, hole| {
+        let len = hole.len();
+        bytes.splice(hole.start..hole.start, vec![7; len]);
+    };
+    for (built, batches) in [(uneven(60, 40), 60), (uneven(2, 1200), 2)] {
+        let frames = frames(&built);
+        let first_file = &built.files(Path::new(""))[0].1;
+        let kept_of = |hole: &Range<usize>, is_inserted: bool| -> Vec<u64> {
+            let is_whole = |frame: &Range<usize>| match is_inserted {
+                true => hole.start <= frame.start || frame.end <= hole.start,
+                false => hole.end <= frame.start || frame.end <= hole.start,
+            };
+            let whole = frames.iter().zip(0..).filter(|(frame, _)| is_whole(frame));
+            whole.map(|(_, sequence)| sequence).chain([frames.len() as u64]).collect()
+        };
+        for (way, damage) in [zeros, garbage, removed, inserted].into_iter().enumerate() {
+            for (start, len) in [(700, 65_536), (100_001, 65_537), (100_000, 3_333), (5_000, 5)] {
+                let context = format!("{batches} batches, way {way}, {len} bytes at {start}");
+                let folder = tempfile::tempdir().unwrap();
+                let mut files = built.files(folder.path());
+                let hole = start..(start + len).min(first_file.len());
+                damage(&mut files[0].1, hole.clone());
+                written(&files);
+                let kept = kept_of(&hole, way == 3);
+                let found = verified(folder.path());
+                assert_eq!(found.records, kept.len() as u64, "{context}: {:?}", found.damage);
+                let lost: u64 = found.damage.iter().map(|damage| damage.records.unwrap()).sum();
+                assert_eq!(found.records + lost, built.next_sequence, "{context}");
+                assert_eq!(repair(folder.path()).unwrap().records, found.records, "{context}");
+                assert!(verified(folder.path()).is_clean(), "{context}");
+                let records: Vec<_> =
+                    LogReader::open(folder.path(), 0).unwrap().map(Result::unwrap).collect();
+                let sequences: Vec<u64> = records.iter().map(|record| record.sequence).collect();
+                assert_eq!(sequences, kept, "{context}");
+                for record in records {
+                    assert_eq!(record.bytes, built.records[record.sequence as usize], "{context}");
+                }
+            }
+        }
+    }
 }
 
 #[test]
@@ -363,7 +447,7 @@ fn a_log_that_is_open_for_writing_is_not_repaired_and_a_folder_without_one_is_no
 }
 
 #[test]
-fn who_watches_can_stop_it() {
+fn a_watcher_can_stop_a_verification() {
     let folder = tempfile::tempdir().unwrap();
     written(&durable().files(folder.path()));
     let mut told = Vec::new();
@@ -406,7 +490,8 @@ fn verified_while_written(before: &SampleLog, after: &SampleLog, at_bytes: u64) 
 }
 
 #[test]
-fn what_is_written_between_the_look_at_it_and_the_proof_that_it_was_durable_is_not_damaged() {
+fn a_record_that_comes_between_the_look_at_its_place_and_the_proof_that_it_was_durable_is_not_damaged()
+ {
     let long = vec![7; 1_200_000];
     let before = SampleLog::default().segment().batch(0, &[&long, b"one"]);
     // Longer than the read-ahead.

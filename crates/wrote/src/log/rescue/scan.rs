@@ -1,0 +1,569 @@
+//! The scanner of a segment's file: lists its valid batches and whole records, wherever they lie.
+//!
+//! All that verification, repair, recovery and readers know about damage is folded from this list.
+//! A record may contain the bytes of a batch, so the bytes of valid records are skipped. A thorough
+//! scan also searches every other byte for batches and records. So it finds each whole record, even
+//! where the header of its batch is lost, or where bytes were inserted or removed before it.
+
+use super::super::batch::{self, BatchHeader};
+use super::super::chain;
+use super::super::damage;
+use super::super::input::{Input, LogFiles};
+use super::super::record::{self, u32_at};
+use super::super::segment::{self, SegmentHeader};
+use super::super::walk::{self, Identity, Walk, end_sequence, valid_frame};
+use crate::Error;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// The most bytes examined at once. Batches start at multiples of a block, which may be smaller.
+const STEP_BYTES: u64 = 64 << 10;
+/// The smallest block of a segment.
+const BLOCK_BYTES_MIN: u64 = 512;
+/// Candidates of up to this length are always tried. Damaged bytes may look like any length, so the
+/// bytes of longer ones are bounded in each file.
+const SHORT_BYTES: usize = 4 << 10;
+const TRIED_BYTES_MAX: usize = 1 << 30;
+/// How far the sequence of a record may lie from that of the record before it, if the bytes between
+/// the two do not account for it.
+const FAR: u64 = 1 << 24;
+
+static ZEROS: [u8; STEP_BYTES as usize] = [0; STEP_BYTES as usize];
+
+/// Whole records of one batch that follow each other. Each batch begins with a run, which is empty
+/// if its first record is damaged.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::log) struct Run {
+    /// The sequence of its first record.
+    pub sequence: u64,
+    pub count: u64,
+    /// The offset of its first record, and the end of its last one.
+    pub place: u64,
+    pub end: u64,
+    /// The seed that makes it valid.
+    pub seed: u32,
+    /// The header of its batch; `None` if that is lost.
+    pub batch: Option<BatchHeader>,
+}
+
+impl Run {
+    pub(super) fn end_sequence(&self) -> u64 {
+        self.sequence + self.count
+    }
+
+    /// Returns whether it reaches the end of its batch.
+    pub(super) fn ends_batch(&self) -> bool {
+        self.batch.is_some_and(|batch| end_sequence(&batch) == self.end_sequence())
+    }
+
+    /// Returns whether its records are part of the log, whose records before `durable` were durable.
+    pub(super) fn counts(&self, durable: u64) -> bool {
+        match self.batch {
+            // A flush covers whole batches. A group that was durable in part was cut off, and other
+            // records got its sequences.
+            Some(batch) if batch.whole && self.count < u64::from(batch.count) => {
+                end_sequence(&batch) <= durable
+            }
+            Some(_) => true,
+            // It may belong to such a group.
+            None => self.sequence < durable,
+        }
+    }
+}
+
+/// The findings in a part of a file.
+#[derive(Debug, Default)]
+pub(in crate::log) struct Found {
+    /// In the order of the file.
+    pub runs: Vec<Run>,
+    /// The end of the last nonzero byte; the start of the part if there is none. In a recycled file
+    /// it is the end of the segment's last batch.
+    pub end: u64,
+    /// A file with content, but without a valid segment header.
+    pub is_headless: bool,
+}
+
+impl Found {
+    /// Returns the sequence before which all records were durable, according to the batches that
+    /// begin with `sequence` or a later record; 0 if none says so.
+    pub(in crate::log) fn durable_sequence(&self, sequence: u64) -> u64 {
+        let batches = self.batches(sequence);
+        let stated = batches.map(|(_, batch)| batch.durable_sequence).max().unwrap_or(0);
+        // The segment header and the first batch are in one sector, which a device writes
+        // atomically. The batch without the header proves that the header was damaged later, and
+        // that the batch was durable.
+        let begin = (segment::HEADER_BYTES + batch::HEADER_BYTES) as u64;
+        let first = self.batches(sequence).find(|(run, _)| self.is_headless && run.place == begin);
+        first.map_or(stated, |(_, batch)| stated.max(batch.first_sequence + 1))
+    }
+
+    /// Returns how the batches of a file are recognized whose header is lost, as its log's are.
+    pub(super) fn identity(&self) -> Identity {
+        let known = |run: &Run| Identity::Known { seed: run.seed, block_bytes: BLOCK_BYTES_MIN };
+        self.runs.first().map_or(Identity::Lost, known)
+    }
+
+    /// Returns the smallest first sequence of these batches.
+    pub(super) fn first_sequence(&self, sequence: u64) -> Option<u64> {
+        self.batches(sequence).map(|(_, batch)| batch.first_sequence).min()
+    }
+
+    fn batches(&self, sequence: u64) -> impl Iterator<Item = (&Run, BatchHeader)> {
+        let batches = self.runs.iter().filter_map(|run| run.batch.map(|batch| (run, batch)));
+        batches.filter(move |(_, batch)| batch.first_sequence >= sequence)
+    }
+}
+
+/// Examines the rest of the segment after the end of a walk.
+pub(in crate::log) fn after(walk: &mut Walk) -> Result<Found, Error> {
+    let next = walk.open.map(|open| Expected {
+        place: walk.place,
+        sequence: walk.sequence,
+        left: open.left,
+        end: open.end,
+        seed: walk.seed,
+        batch: walk.last.map(|(header, _)| header),
+        begins: false,
+    });
+    let filled_until = match walk.open {
+        _ if !walk.is_recycled => u64::MAX,
+        // Which bytes belong to the batch is unknown.
+        Some(open) => open.end,
+        None => 0,
+    };
+    let (identity, start) = (walk.identity(), walk.end);
+    Scan { next, ..Scan::new(&mut walk.input, identity, start, filled_until) }.run()
+}
+
+/// Lists all that is whole in the file of a walk, with a search of every byte. The log continues
+/// there with record `sequence`, or with a later one.
+pub(super) fn thorough(walk: &mut Walk, identity: Identity, sequence: u64) -> Result<Found, Error> {
+    let filled_until = if walk.is_recycled { 0 } else { u64::MAX };
+    walk.input.look_again()?;
+    let scan = Scan::new(&mut walk.input, identity, segment::HEADER_BYTES as u64, filled_until);
+    Scan { is_thorough: true, last: (sequence, segment::HEADER_BYTES as u64), ..scan }.run()
+}
+
+/// Examines a whole file.
+pub(in crate::log) fn of_file(
+    files: &LogFiles,
+    path: &Path,
+    identity: Identity,
+) -> Result<Found, Error> {
+    let mut input = Input::open(files, path, true, false)?;
+    let is_marked = segment::is_marked_recycled(input.bytes(0, BLOCK_BYTES_MIN as usize)?);
+    if is_marked && matches!(identity, Identity::Lost) {
+        // Its batches seem to belong to removed segments.
+        return Ok(Found::default());
+    }
+    let header = SegmentHeader::decode(input.bytes(0, segment::HEADER_BYTES)?);
+    let known = header.ok().filter(|header| match identity {
+        Identity::Known { seed, .. } => header.seed() == seed,
+        Identity::Lost => true,
+    });
+    let is_recycled = is_marked || known.is_some_and(|header| header.is_recycled);
+    let filled_until = if is_recycled { 0 } else { u64::MAX };
+    let mut found = Scan::new(&mut input, identity, 0, filled_until).run()?;
+    found.is_headless = known.is_none() && found.end > 0;
+    Ok(found)
+}
+
+#[derive(Debug)]
+pub(in crate::log) struct EndScan {
+    pub rest: Found,
+    pub later: Vec<Found>,
+    /// The error, if the next record was durable and is lost.
+    pub lost: Option<Error>,
+}
+
+/// Examines everything after the end of a walk through a segment of log `log_id`.
+///
+/// Concurrent writes complete in any order, so a batch may be there without its predecessor. But if
+/// a batch states that an unreadable record was durable, the disk lost that record later. Fails
+/// with [`Error::Foreign`] at a segment of another log or position.
+pub(in crate::log) fn behind(
+    walk: &mut Walk,
+    log_id: u64,
+    later: &[(u64, PathBuf)],
+) -> Result<EndScan, Error> {
+    let rest = after(walk)?;
+    let mut durable_sequence = rest.durable_sequence(walk.sequence);
+    let mut found = Vec::with_capacity(later.len());
+    for (number, path) in later {
+        let header = {
+            let mut input = Input::open(&walk.input.files, path, true, false)?;
+            chain::read_header(&mut input, *number)?
+        };
+        if let Some(header) = header {
+            chain::check_log((path, header.log_id), (&walk.input.path, log_id))?;
+        }
+        let seed = segment::seed(log_id, *number);
+        let identity = Identity::Known { seed, block_bytes: walk.block_bytes };
+        let rest = of_file(&walk.input.files, path, identity)?;
+        durable_sequence = durable_sequence.max(rest.durable_sequence(walk.sequence));
+        found.push(rest);
+    }
+    let lost = (durable_sequence > walk.sequence).then(|| {
+        // If this segment is whole, the damage is in the next one.
+        let is_whole = walk.is_between_batches() && rest.end == walk.end;
+        let (path, offset) = match later.first().zip(found.first()) {
+            Some(((_, path), next)) if is_whole && next.is_headless => (path, 0),
+            _ => (&walk.input.path, walk.place),
+        };
+        let what = format!("record {} can't be read, and was durable once", walk.sequence);
+        damage::error(path, offset, &what)
+    });
+    Ok(EndScan { rest, later: found, lost })
+}
+
+/// The next record of a batch, as far as what was read before it tells.
+#[derive(Clone, Copy)]
+struct Expected {
+    place: u64,
+    sequence: u64,
+    /// The records still to come, and the end of the batch.
+    left: u32,
+    end: u64,
+    seed: u32,
+    batch: Option<BatchHeader>,
+    /// It is the first of its batch.
+    begins: bool,
+}
+
+impl Expected {
+    fn of(place: u64, header: BatchHeader, seed: u32) -> Expected {
+        Expected {
+            place: place + batch::HEADER_BYTES as u64,
+            sequence: header.first_sequence,
+            left: header.count,
+            end: place + u64::from(header.bytes),
+            seed,
+            batch: Some(header),
+            begins: true,
+        }
+    }
+
+    /// Reads the whole records from here on.
+    fn run(&mut self, input: &mut Input) -> Result<Run, Error> {
+        let Expected { place, sequence, seed, batch, .. } = *self;
+        while self.left > 0
+            && let Some((len, _)) = valid_frame(input, seed, self.end, self.place, self.sequence)?
+        {
+            self.place += len as u64;
+            self.sequence += 1;
+            self.left -= 1;
+        }
+        let count = self.sequence - sequence;
+        Ok(Run { sequence, count, place, end: self.place, seed, batch })
+    }
+
+    /// Follows the length of a damaged record, which usually leads to the next one. Returns whether
+    /// it leads anywhere.
+    fn pass(&mut self, input: &mut Input) -> Result<bool, Error> {
+        let header = input.bytes(self.place, record::HEADER_BYTES)?;
+        let Some(len) = record::stated_bytes(header) else { return Ok(false) };
+        let leads = self.left > 1
+            && header != [0; record::HEADER_BYTES]
+            && self.place + (len as u64) < self.end.min(input.len_bytes);
+        if leads {
+            self.place += len as u64;
+            self.sequence += 1;
+            self.left -= 1;
+        }
+        Ok(leads)
+    }
+}
+
+struct Scan<'a> {
+    input: &'a mut Input,
+    identity: Identity,
+    start: u64,
+    /// After this offset there may be bytes of another segment, and only batches count.
+    filled_until: u64,
+    is_thorough: bool,
+    next: Option<Expected>,
+    /// The last batch, and its end.
+    batch: Option<(BatchHeader, u64)>,
+    /// The sequence after the last whole record, and the end of that record.
+    last: (u64, u64),
+    tried_bytes: usize,
+    found: Found,
+}
+
+impl<'a> Scan<'a> {
+    fn new(input: &'a mut Input, identity: Identity, start: u64, filled_until: u64) -> Scan<'a> {
+        Scan {
+            input,
+            identity,
+            start,
+            filled_until,
+            is_thorough: false,
+            next: None,
+            batch: None,
+            last: (0, start),
+            tried_bytes: 0,
+            found: Found { end: start, ..Found::default() },
+        }
+    }
+
+    fn run(mut self) -> Result<Found, Error> {
+        let step = match self.identity {
+            Identity::Known { block_bytes, .. } => block_bytes.min(STEP_BYTES),
+            Identity::Lost => BLOCK_BYTES_MIN,
+        };
+        let mut place = self.start;
+        while place < self.input.len_bytes {
+            if let Some(expected) = self.next.filter(|next| next.place <= place) {
+                let end = self.records(expected)?;
+                if end > place {
+                    place = end;
+                    continue;
+                }
+            }
+            if let Some((header, seed)) = self.batch_at(place)? {
+                place = self.records(Expected::of(place, header, seed))?;
+                continue;
+            }
+            let behind_header = if place == 0 { segment::HEADER_BYTES as u64 } else { u64::MAX };
+            let expected = self.next.map_or(u64::MAX, |next| next.place);
+            let begin = place;
+            place = (begin + 1).next_multiple_of(step).min(behind_header).min(expected);
+            let bytes = self.input.bytes(begin, (place - begin) as usize)?;
+            if bytes == &ZEROS[..bytes.len()] {
+                let data = self.input.data_from(place)?;
+                place = place.max(data - data % step).min(expected);
+                continue;
+            }
+            let own = self.filled_until.saturating_sub(begin).min(bytes.len() as u64);
+            if let Some(last) = bytes[..own as usize].iter().rposition(|&byte| byte != 0) {
+                self.found.end = self.found.end.max(begin + last as u64 + 1);
+            }
+            if self.is_thorough
+                && let Some(expected) = self.search(begin..place)?
+            {
+                place = self.records(expected)?;
+            }
+        }
+        self.input.pause()?;
+        if matches!(self.identity, Identity::Lost) {
+            // In a recycled file the later records are its own.
+            let last = self.found.runs.iter().max_by_key(|run| run.sequence).map(|run| run.seed);
+            self.found.runs.retain(|run| Some(run.seed) == last);
+        }
+        Ok(self.found)
+    }
+
+    /// Notes the whole records that begin where they are expected, and returns their end.
+    fn records(&mut self, mut next: Expected) -> Result<u64, Error> {
+        let run = next.run(self.input)?;
+        if next.begins || run.count > 0 {
+            self.found.end = self.found.end.max(run.end);
+            self.found.runs.push(run);
+            self.last = (run.end_sequence(), run.end);
+        }
+        if let Some(batch) = run.batch.filter(|_| next.begins) {
+            self.batch = Some((batch, next.end));
+            if self.filled_until < u64::MAX {
+                self.found.end = self.found.end.max(next.end.min(self.input.len_bytes));
+            }
+        }
+        next.begins = false;
+        self.next = (next.left > 0 && (run.count > 0 || next.pass(self.input)?)).then_some(next);
+        Ok(run.end)
+    }
+
+    /// Returns the batch at a place where one may begin, and the seed that makes it valid.
+    fn batch_at(&mut self, place: u64) -> Result<Option<(BatchHeader, u32)>, Error> {
+        let may_begin = |block_bytes| {
+            place == segment::HEADER_BYTES as u64 || place.is_multiple_of(block_bytes)
+        };
+        match self.identity {
+            Identity::Known { seed, block_bytes } if may_begin(block_bytes) => {
+                let bytes = self.input.bytes(place, batch::HEADER_BYTES)?;
+                Ok(walk::decode(bytes, seed).map(|(header, _)| (header, seed)))
+            }
+            Identity::Lost if may_begin(BLOCK_BYTES_MIN) => batch_by_its_record(self.input, place),
+            _ => Ok(None),
+        }
+    }
+
+    /// Searches these bytes for the beginning of a batch or of a record, at any offset.
+    fn search(&mut self, range: Range<u64>) -> Result<Option<Expected>, Error> {
+        let Identity::Known { seed, .. } = self.identity else { return Ok(None) };
+        // The first bytes of a record may be the last zeros of the bytes before.
+        let begin = range.start.saturating_sub(3).max(self.last.1.min(range.start));
+        let len = (range.end - begin) as usize + record::HEADER_BYTES - 1;
+        let bytes = self.input.bytes(begin, len)?.to_vec();
+        for (place, header) in (begin..range.end).zip(bytes.windows(record::HEADER_BYTES)) {
+            if header.starts_with(&batch::MAGIC) {
+                let header = walk::decode(self.input.bytes(place, batch::HEADER_BYTES)?, seed);
+                if let Some((header, _)) = header {
+                    return Ok(Some(Expected::of(place, header, seed)));
+                }
+            }
+            if record::is_kind(header)
+                && let Some(expected) = self.record_at(place, header, seed)?
+            {
+                return Ok(Some(expected));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the record that begins at `place`, if it is one that can lie there.
+    fn record_at(
+        &mut self,
+        place: u64,
+        header: &[u8],
+        seed: u32,
+    ) -> Result<Option<Expected>, Error> {
+        let Some(len) = record::stated_bytes(header) else { return Ok(None) };
+        let end = place + len as u64;
+        if end > self.input.len_bytes {
+            return Ok(None);
+        }
+        if len > SHORT_BYTES {
+            if self.tried_bytes + len > TRIED_BYTES_MAX {
+                return Ok(None);
+            }
+            self.tried_bytes += len;
+        }
+        let (sequence, known) = self.last;
+        let batch = self.batch.filter(|(_, batch_end)| end <= *batch_end);
+        let near = match batch {
+            // The records to come in its batch have at least their headers.
+            Some((batch, batch_end)) => {
+                let sequences = batch.first_sequence..end_sequence(&batch);
+                let first = sequences.end.saturating_sub(1 + most_records(end, batch_end));
+                sequences.start.max(first)..sequences.end
+            }
+            // The lost records before it have them too.
+            None => sequence..sequence + most_records(known, place) + 1,
+        };
+        let all = near.start.min(sequence.saturating_sub(FAR))..near.end.max(sequence + FAR);
+        let frame = self.input.bytes(place, len)?;
+        let Some(sequence) = sequence_of(frame, seed, &all) else { return Ok(None) };
+        let is_near = near.contains(&sequence);
+        // Bytes may have been removed before it. By chance one checksum may match, but not two.
+        if !is_near && valid_frame(self.input, seed, u64::MAX, end, sequence + 1)?.is_none() {
+            return Ok(None);
+        }
+        let batch = batch.filter(|_| is_near);
+        let (left, end) = batch.map_or((u32::MAX, u64::MAX), |(batch, end)| {
+            ((end_sequence(&batch) - sequence) as u32, end)
+        });
+        let batch = batch.map(|(batch, _)| batch);
+        Ok(Some(Expected { place, sequence, left, end, seed, batch, begins: false }))
+    }
+}
+
+/// Returns the most records that fit between two offsets.
+fn most_records(from: u64, to: u64) -> u64 {
+    to.saturating_sub(from) / record::HEADER_BYTES as u64
+}
+
+/// Finds the batch at `place` of an unknown segment, and its seed. One seed must make the header
+/// and the first record valid.
+///
+/// The batch that closes a log has no record, but its other fields can have one value only.
+fn batch_by_its_record(input: &mut Input, place: u64) -> Result<Option<(BatchHeader, u32)>, Error> {
+    let bytes = input.bytes(place, batch::HEADER_BYTES + record::HEADER_BYTES)?;
+    let Some(header) = bytes.get(4..batch::HEADER_BYTES) else { return Ok(None) };
+    // Any bytes have a seed: only a second checksum proves that it is right.
+    let seed = before(u32_at(header, 0), &header[4..]);
+    let Some((header, _)) = walk::decode(bytes, seed) else { return Ok(None) };
+    if header.closed && (header.bytes as usize, header.count) == (batch::HEADER_BYTES, 0) {
+        let is_whole = header.durable_sequence == header.first_sequence;
+        return Ok(is_whole.then_some((header, seed)));
+    }
+    let Some(frame_bytes) = record::stated_bytes(&bytes[batch::HEADER_BYTES..]) else {
+        return Ok(None);
+    };
+    let len = batch::HEADER_BYTES + frame_bytes;
+    if header.count == 0 || len > header.bytes as usize {
+        return Ok(None);
+    }
+    let bytes = input.bytes(place, len)?;
+    let first = bytes.get(batch::HEADER_BYTES..).unwrap_or_default();
+    Ok(record::parse(first, seed, header.first_sequence).map(|_| (header, seed)))
+}
+
+/// Returns the one of these sequences at which `frame` is a valid record of a segment.
+///
+/// A record's checksum begins with the segment's seed and the sequence. Taking out the record's
+/// bytes leaves the checksum of those two, and the sequence's lower half is all of that which is
+/// unknown.
+fn sequence_of(frame: &[u8], seed: u32, sequences: &Range<u64>) -> Option<u64> {
+    let (header, own) = frame.split_at_checked(record::HEADER_BYTES)?;
+    let covered = record::covered(u32_at(header, 0), own);
+    let behind = before(before(u32_at(header, 4), covered), &header[..4]);
+    let halves = sequences.start >> 32..=sequences.end >> 32;
+    halves.map(|high| high << 32 | u64::from(lower_half(behind, high as u32, seed))).find(
+        |sequence| sequences.contains(sequence) && record::parse(frame, seed, *sequence).is_some(),
+    )
+}
+
+/// Returns the lower half of the sequence whose checksum after the seed is `checksum`.
+fn lower_half(checksum: u32, high: u32, seed: u32) -> u32 {
+    before(before(checksum, &high.to_le_bytes()), &[0; 4]) ^ seed
+}
+
+/// The polynomial of CRC32C (Castagnoli), reflected: RFC 3720, appendix B.4.
+const POLYNOMIAL: u32 = 0x82f6_3b78;
+
+/// The state of a CRC32C eight bits earlier, by its highest byte, as far as that byte determines
+/// it.
+///
+/// Each bit that enters a CRC can be removed again. The polynomial's highest bit is set, so the
+/// highest bit of a state shows whether the polynomial was added.
+static TAKEN_OUT: [u32; 256] = {
+    let mut taken_out = [0; 256];
+    let mut byte = 0;
+    while byte < taken_out.len() {
+        let mut state = (byte as u32) << 24;
+        let mut bit = 0;
+        while bit < 8 {
+            let was_added = state >> 31 == 1;
+            state = if was_added { ((state ^ POLYNOMIAL) << 1) | 1 } else { state << 1 };
+            bit += 1;
+        }
+        taken_out[byte] = state;
+        byte += 1;
+    }
+    taken_out
+};
+
+/// Returns the initial value of a CRC32C over `bytes` that ends as `checksum`.
+fn before(checksum: u32, bytes: &[u8]) -> u32 {
+    let take_out =
+        |state: u32, byte: &u8| (state << 8) ^ TAKEN_OUT[(state >> 24) as usize] ^ u32::from(*byte);
+    !bytes.iter().rev().fold(!checksum, take_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_tells_its_sequence() {
+        let mut frame = [&[0; record::HEADER_BYTES], &b"hello"[..]].concat();
+        for sequence in [0, 42, u64::from(u32::MAX), 1 << 32, (7 << 32) + 5] {
+            for write in [record::seal, record::skip] {
+                write(&mut frame, 7, sequence);
+                let around = sequence.saturating_sub(3)..sequence + 3;
+                assert_eq!(sequence_of(&frame, 7, &around), Some(sequence));
+                assert_eq!(sequence_of(&frame, 8, &around), None);
+                assert_eq!(sequence_of(&frame, 7, &(sequence + 1..sequence + 9)), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_checksum_is_taken_back_to_where_it_began() {
+        for seed in [0, 1, 0x1234_5678, u32::MAX] {
+            for bytes in [&b""[..], b"x", b"forty bytes of a batch header, or so"] {
+                assert_eq!(before(crc32c::crc32c_append(seed, bytes), bytes), seed);
+            }
+        }
+    }
+}
