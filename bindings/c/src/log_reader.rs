@@ -60,7 +60,7 @@ pub unsafe extern "C" fn wrote_log_reader_follow_open(
     unsafe {
         call(error, || {
             hand_over(reader, || {
-                let reader = library::LogReader::follow_new(path(folder)?, from)?;
+                let reader = library::LogReader::expect(path(folder)?, from)?.following()?;
                 Ok(LogReader { reader, follows: true, record: Vec::new() })
             })
         })

@@ -210,9 +210,9 @@ impl Log {
     ) -> napi::Result<AsyncTask<Work<Records>>> {
         let (log, start, bell) = (self.0.log.clone(), size("start", start)?, Bell::new(arrived)?);
         Ok(work(move || {
-            let stream =
-                if follow { log.stream(start)? } else { log.reader(start)?.into_stream()? };
-            Ok(Records::new(stream, bell))
+            let reader = log.reader(start)?;
+            let reader = if follow { reader.following()? } else { reader };
+            Ok(Records::new(reader.into_stream()?, bell))
         }))
     }
 

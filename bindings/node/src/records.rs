@@ -53,7 +53,7 @@ pub fn open_records(
     let since = since_ms.map(|time| Duration::from_micros((time * 1e3) as u64));
     Ok(work(move || {
         let mut reader = match follow {
-            true => LogReader::follow_new(folder, start)?,
+            true => LogReader::expect(folder, start)?.following()?,
             false => LogReader::open(folder, start)?,
         };
         if let Some(since) = since {

@@ -171,7 +171,10 @@ impl Log {
     /// closed.
     #[pyo3(signature = (start=0, *, follow=false))]
     fn reader(&self, py: Python<'_>, start: u64, follow: bool) -> PyResult<LogReader> {
-        let open = || if follow { self.log.tail(start) } else { self.log.reader(start) };
+        let open = || {
+            let reader = self.log.reader(start)?;
+            if follow { reader.following() } else { Ok(reader) }
+        };
         let end = follow.then(|| Arc::clone(&self.is_closed));
         waiting(py, open).map(|reader| LogReader::new(reader, follow, end))
     }

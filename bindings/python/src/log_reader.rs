@@ -143,7 +143,7 @@ impl LogReader {
     #[pyo3(signature = (path, start=0, *, follow=false))]
     fn open(py: Python<'_>, path: FsPath, start: u64, follow: bool) -> PyResult<LogReader> {
         let open = || match follow {
-            true => wrote::LogReader::follow_new(path.0, start),
+            true => wrote::LogReader::expect(path.0, start).and_then(wrote::LogReader::following),
             false => wrote::LogReader::open(path.0, start),
         };
         waiting(py, open).map(|reader| LogReader::new(reader, follow, None))

@@ -434,8 +434,8 @@ impl StoreReader {
     }
 
     fn open_local(&self, folder: &Path, from: u64) -> Result<LogReader, StoreError> {
-        let open = if self.options.follows { LogReader::follow } else { LogReader::open };
-        Ok(open(folder, from)?)
+        let reader = LogReader::open(folder, from)?;
+        Ok(if self.options.follows { reader.following()? } else { reader })
     }
 
     /// Returns whether segments after `number` were shipped since.

@@ -43,14 +43,14 @@ fn main() -> Outcome<()> {
 fn measure(folder: &Path) -> Outcome<()> {
     for sync in [SyncPolicy::No, SyncPolicy::Always] {
         let log = Log::options().sync(sync).open(folder.join(format!("stream {sync:?}")))?;
-        let stream = log.stream(0)?;
+        let stream = log.reader(0)?.following()?.into_stream()?;
         let arrivals = thread::spawn(|| arrivals(blocking(stream)));
         let written = write(&log)?;
         log.close()?;
         report(&format!("stream, {sync:?}"), &written, &arrivals.join().expect("no panic"));
     }
     let apart = folder.join("apart");
-    let reader = LogReader::follow_new(&apart, 0)?;
+    let reader = LogReader::expect(&apart, 0)?.following()?;
     let arrivals = thread::spawn(|| arrivals(reader.take(RECORDS)));
     let child = Command::new(std::env::current_exe()?)
         .arg(&apart)
@@ -61,7 +61,7 @@ fn measure(folder: &Path) -> Outcome<()> {
     let written: Vec<u128> = printed.lines().map(str::parse).collect::<Result<_, _>>()?;
     report("reader of another process's log, No", &written, &arrivals.join().expect("no panic"));
 
-    idle("a closed log", LogReader::follow(&apart, RECORDS as u64)?)?;
+    idle("a closed log", LogReader::open(&apart, RECORDS as u64)?.following()?)?;
 
     let many = folder.join("many");
     let log = Log::options().sync(SyncPolicy::Always).open(&many)?;
@@ -71,9 +71,12 @@ fn measure(folder: &Path) -> Outcome<()> {
     log.sync()?;
     for round in 0..3 {
         rate(&format!("LogReader, round {round}"), log.reader(0)?);
-        rate(&format!("LogStream, round {round}"), blocking(log.stream(0)?.take(MANY)));
+        rate(
+            &format!("LogStream, round {round}"),
+            blocking(log.reader(0)?.following()?.into_stream()?.take(MANY)),
+        );
     }
-    idle("an open log", LogReader::follow(&many, MANY as u64)?)?;
+    idle("an open log", LogReader::open(&many, MANY as u64)?.following()?)?;
     Ok(log.close()?)
 }
 

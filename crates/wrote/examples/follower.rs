@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let events = arguments.next().map_or(Ok(100_000), |events| events.to_string_lossy().parse())?;
     // The oldest events are removed beyond one gigabyte.
     let log = Log::options().sync(SyncPolicy::EverySec).retain_bytes(1 << 30).open(folder)?;
-    let mut tail = log.tail(log.next_sequence())?;
+    let mut tail = log.reader(log.next_sequence())?.following()?;
     let counting = thread::spawn(move || {
         let mut counts: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
         // Waits for the next event, and ends after the last one of a closed log.

@@ -118,7 +118,7 @@ fn append(log: Log, producer: u64, done: &Done) -> Result<(), Trouble> {
 /// Follows the log from record to record.
 fn follow(folder: &Path, done: &Done) -> Result<(), Trouble> {
     wait_for_the_log(done);
-    let mut reader = LogReader::follow(folder, 0)?;
+    let mut reader = LogReader::open(folder, 0)?.following()?;
     let mut next = None;
     while !done.stop.load(Ordering::Relaxed) {
         let Some(record) = reader.next_within(Duration::from_millis(200))? else { continue };

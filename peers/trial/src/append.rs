@@ -151,11 +151,10 @@ fn open_used(path: &Path) -> Result<(Log, u64)> {
 fn finish_log(log: &Log, first: u64, appended: Outcome, folder: &Place) -> Result<Outcome> {
     log.close()?;
     let mut reader = LogReader::open(folder.path(), first)?;
-    let (mut messages, mut bytes, mut record) = (0_u64, 0_u64, Vec::new());
-    while reader.read_into(&mut record)?.is_some() {
+    let (mut messages, mut bytes) = (0_u64, 0_u64);
+    while let Some(record) = reader.next_lent()? {
         messages += 1;
-        bytes += record.len() as u64;
-        record.clear();
+        bytes += record.bytes.len() as u64;
     }
     if (messages, bytes) == (appended.operations, appended.bytes) {
         return Ok(appended);

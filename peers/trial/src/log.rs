@@ -55,8 +55,8 @@ pub enum By {
 pub enum FindBy {
     /// A new `LogReader` for each.
     Reader,
-    /// `LogReader::read` of one reader that has read the same records before.
-    Range,
+    /// `LogReader::seek` of one reader that has read the same records before.
+    Seek,
 }
 
 /// Makes a log at `place`, which stays.
@@ -137,8 +137,12 @@ pub fn find(by: FindBy, reads: u32, place: &Path) -> Result<Outcome> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let wanted: Vec<u64> = (0..reads).map(|_| random.next_u64() % records).collect();
     let mut reader = LogReader::open(place, 0)?;
-    if by == FindBy::Range {
-        wanted.iter().try_for_each(|&sequence| reader.read(sequence..sequence + 1).map(drop))?;
+    let mut find = |sequence| {
+        reader.seek(sequence)?;
+        reader.next().transpose()
+    };
+    if by == FindBy::Seek {
+        wanted.iter().try_for_each(|&sequence| find(sequence).map(drop))?;
     }
     let (mut found, mut bytes) = (Histogram::<u64>::new(3)?, 0);
     let clock = Clock::start()?;
@@ -146,7 +150,7 @@ pub fn find(by: FindBy, reads: u32, place: &Path) -> Result<Outcome> {
         let begin = Instant::now();
         let record = match by {
             FindBy::Reader => LogReader::open(place, sequence)?.next().transpose()?,
-            FindBy::Range => reader.read(sequence..sequence + 1)?.pop(),
+            FindBy::Seek => find(sequence)?,
         };
         found.record(begin.elapsed().as_nanos() as u64)?;
         let record = record.filter(|record| record.sequence == sequence);
@@ -203,7 +207,7 @@ mod tests {
             assert_eq!((read.operations, read.bytes), (made.operations, made.bytes), "{by:?}");
         }
         assert!(read(By::Pieces, &place).expect("files").bytes > made.bytes);
-        for by in [FindBy::Reader, FindBy::Range] {
+        for by in [FindBy::Reader, FindBy::Seek] {
             let found = find(by, 50, &place).expect("records");
             assert_eq!((found.operations, found.bytes), (50, 50 * 500), "{by:?}");
         }

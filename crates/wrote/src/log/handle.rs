@@ -7,9 +7,8 @@ use super::format::Format;
 use super::input::LogFiles;
 use super::lock::Lock;
 use super::reader::LogReader;
-use super::state::{Goal, Terms};
+use super::state::Goal;
 use super::stats::LogStats;
-use super::stream::LogStream;
 use super::ticket::Ticket;
 use crate::{Disk, Effective, Error, Survives};
 use std::fmt;
@@ -353,59 +352,22 @@ impl Log {
         self.0.driver.release(sequence);
     }
 
-    /// Reads records from `from` on, as far as they were passed to the kernel. Fails like
-    /// [`LogReader::open`].
+    /// Reads records from `from` on, as far as they were passed to the kernel. The reader does not
+    /// keep the log open. Fails like [`LogReader::open`].
     pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
-        self.read(from, false)
-    }
-
-    /// Like [`Log::reader`], and waits at the end for further records. The reader does not keep the
-    /// log open: it ends after the last record once the log is closed, by [`Log::close`] or by
-    /// dropping its last clone, and with the log's error once that has failed. Fails like
-    /// [`LogReader::open`].
-    ///
-    /// ```
-    /// use wrote::Log;
-    ///
-    /// # fn main() -> Result<(), wrote::Error> {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let folder = folder.path().join("events");
-    /// let log = Log::open(&folder)?;
-    /// let tail = log.tail(0)?;
-    /// let reading = std::thread::spawn(move || tail.collect::<Result<Vec<_>, _>>());
-    /// log.append(b"hello")?.wait()?;
-    /// log.close()?;
-    /// assert_eq!(reading.join().unwrap()?.len(), 1);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn tail(&self, from: u64) -> Result<LogReader, Error> {
-        let mut reader = self.read(from, true)?;
-        reader.end_with(&self.0.driver)?;
-        Ok(reader)
-    }
-
-    /// Yields the records from `from` on, existing and new ones, for async code. The log wakes the
-    /// stream's thread when a record is written, without polling.
-    ///
-    /// The stream does not keep the log open. It ends after the last record once the log is closed,
-    /// by [`Log::close`] or by dropping its last clone. Fails if no thread can be started; every
-    /// other error is an item of the stream ([`LogStream`]).
-    pub fn stream(&self, from: u64) -> Result<LogStream, Error> {
-        let driver = Arc::clone(&self.0.driver);
+        let driver = &self.0.driver;
         driver.state.process.check()?;
-        let (own, sim) = (Arc::clone(&driver), self.0.sim.clone());
-        LogStream::of_log(driver, move || open_reader(&own.state.terms, sim.as_ref(), from, false))
+        let terms = &driver.state.terms;
+        let reader = match &self.0.sim {
+            Some(disk) => LogReader::open_on(disk, &terms.folder, from),
+            None => LogReader::on_disk(terms.held(), from),
+        };
+        Ok(reader?.of_own(driver))
     }
 
     #[cfg(test)]
     pub(super) fn driver(&self) -> &Arc<LogDriver> {
         &self.0.driver
-    }
-
-    fn read(&self, from: u64, follows: bool) -> Result<LogReader, Error> {
-        self.0.driver.state.process.check()?;
-        open_reader(&self.0.driver.state.terms, self.0.sim.as_ref(), from, follows)
     }
 
     /// Returns the error that keeps the log from writing records: a failed write or flush,
@@ -443,19 +405,6 @@ impl Log {
     /// appends by any clone are refused; the log can be reopened. Returns any error since opening.
     pub fn close(&self) -> Result<(), Error> {
         self.0.close()
-    }
-}
-
-/// Opens a reader of an open log, in the log's open folder.
-fn open_reader(
-    terms: &Terms,
-    sim: Option<&Disk>,
-    from: u64,
-    follows: bool,
-) -> Result<LogReader, Error> {
-    match sim {
-        Some(disk) => LogReader::simulated(disk, &terms.folder, from, follows),
-        None => LogReader::on_disk(terms.held(), from, follows),
     }
 }
 

@@ -65,7 +65,9 @@ mod tests {
         type Call<'a> = &'a dyn Fn() -> Result<(), Error>;
         let calls: [(&str, Call); 6] = [
             ("read", &|| LogReader::open(path, 0)?.try_for_each(|record| record.map(drop))),
-            ("follow", &|| LogReader::follow(path, 9)?.try_for_each(|record| record.map(drop))),
+            ("follow", &|| {
+                LogReader::open(path, 9)?.following()?.try_for_each(|record| record.map(drop))
+            }),
             ("summary", &|| summary(path).map(drop)),
             ("verify", &|| verify(path, None).map(drop)),
             ("repair", &|| repair(path).map(drop)),
@@ -85,7 +87,9 @@ mod tests {
             std::fs::write(path, bytes).unwrap();
         }
         let stop = Arc::new(AtomicBool::new(false));
-        let mut follower = until(&stop, || LogReader::follow(folder.path(), 0)).unwrap();
+        let mut follower =
+            until(&stop, || LogReader::open(folder.path(), 0).and_then(LogReader::following))
+                .unwrap();
         assert_eq!(follower.next().unwrap().unwrap().sequence, 0);
         std::thread::scope(|scope| {
             let rest = scope.spawn(|| follower.last());

@@ -20,7 +20,6 @@ use crate::{Action, Disk, Engine, Error};
 use cursor::AnyCursor;
 use following::Following;
 use std::fmt;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -66,7 +65,7 @@ pub struct LogReader {
     from: u64,
     /// `None` if the reader stops at the end.
     following: Option<Following>,
-    /// The log, open in this process. A following reader ends with it.
+    /// The log, if this process has it open. A following reader ends with it.
     own: Option<Arc<LogDriver>>,
     /// Records that retention removed before they were read.
     passed_over: u64,
@@ -87,17 +86,11 @@ impl LogReader {
     /// may have the log open for writing. If retention has removed the record, starts with the
     /// first remaining one. Fails with [`Error::Refused`] if the folder has no log.
     pub fn open(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
-        LogReader::on_disk(&Folder::open(folder.as_ref())?, from, false)
+        LogReader::on_disk(&Folder::open(folder.as_ref())?, from)
     }
 
-    /// Like [`LogReader::open`], and waits at the end for further records. Fails like
-    /// [`LogReader::open`].
-    pub fn follow(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
-        LogReader::on_disk(&Folder::open(folder.as_ref())?, from, true)
-    }
-
-    /// Like [`LogReader::follow`], for a log that may not exist yet: the reader waits until a
-    /// process creates it. The folder and its parents may be missing. Fails if they can't be read.
+    /// Like [`LogReader::open`], for a log that may not exist yet: it is empty until a process
+    /// creates it. The folder and its parents may be missing. Fails if they can't be read.
     ///
     /// ```
     /// use std::time::Duration;
@@ -106,7 +99,7 @@ impl LogReader {
     /// # fn main() -> Result<(), wrote::Error> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let folder = folder.path().join("events");
-    /// let mut reader = LogReader::follow_new(&folder, 0)?; // there is nothing yet
+    /// let mut reader = LogReader::expect(&folder, 0)?.following()?; // there is nothing yet
     /// let log = Log::open(&folder)?; // here, or in another process
     /// log.append(b"hello")?.wait()?;
     /// let record = reader.next_within(Duration::from_secs(10))?.expect("it was written");
@@ -114,50 +107,80 @@ impl LogReader {
     /// # log.close()
     /// # }
     /// ```
-    pub fn follow_new(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
+    pub fn expect(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
         let files = LogFiles::new(Engine::open_for(&LogFiles::options(), Callers::Any)?);
         // The same folder is meant after a change of the working directory.
         let folder =
             std::path::absolute(folder.as_ref()).tried(folder.as_ref(), Action::Examine)?;
-        LogReader::new(files, &folder, from, Some(Following::new(Some(&folder))), true)
+        LogReader::new(files, &folder, from, true)
     }
 
     /// Like [`LogReader::open`], on a disk. On a simulated one an empty folder is an empty
     /// log.
     pub fn open_on(disk: &Disk, folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
-        let folder = folder.as_ref();
-        if disk.is_simulated() {
-            return LogReader::simulated(disk, folder, from, false);
+        let (files, folder) = (LogFiles::on(disk)?, folder.as_ref());
+        match disk.is_simulated() {
+            true => LogReader::new(files, folder, from, false),
+            false => LogReader::in_folder(files, &Folder::open(folder)?, from),
         }
-        LogReader::in_folder(LogFiles::on(disk)?, &Folder::open(folder)?, from, false)
     }
 
-    pub(super) fn simulated(
-        disk: &Disk,
-        folder: &Path,
-        from: u64,
-        follows: bool,
-    ) -> Result<LogReader, Error> {
-        let files = LogFiles::on(disk)?;
-        LogReader::new(files, folder, from, follows.then(|| Following::new(None)), false)
+    /// Makes the reader wait at the end for further records, written by any process.
+    ///
+    /// A reader of [`Log::reader`](super::Log::reader) ends after the last record once its log is
+    /// closed, by [`Log::close`](super::Log::close) or by dropping its last clone, and with the
+    /// log's error once that has failed:
+    ///
+    /// ```
+    /// use wrote::Log;
+    ///
+    /// # fn main() -> Result<(), wrote::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path().join("events");
+    /// let log = Log::open(&folder)?;
+    /// let tail = log.reader(0)?.following()?;
+    /// let reading = std::thread::spawn(move || tail.collect::<Result<Vec<_>, _>>());
+    /// log.append(b"hello")?.wait()?;
+    /// log.close()?;
+    /// assert_eq!(reading.join().unwrap()?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn following(mut self) -> Result<LogReader, Error> {
+        let is_on_disk = self.held.is_some() || self.is_expected;
+        let mut following = Following::new(is_on_disk.then_some(&*self.folder));
+        self.held.iter().for_each(|held| following.enter(held));
+        self.following = Some(following);
+        let bell = self.bell()?;
+        if let Some((own, bell)) = self.own.as_ref().zip(bell) {
+            own.state.ring_when_over(&bell);
+        }
+        Ok(self)
     }
 
-    pub(super) fn on_disk(held: &Folder, from: u64, follows: bool) -> Result<LogReader, Error> {
+    pub(super) fn on_disk(held: &Folder, from: u64) -> Result<LogReader, Error> {
         let files = LogFiles::new(Engine::open_for(&LogFiles::options(), Callers::Any)?);
-        LogReader::in_folder(files, held, from, follows)
+        LogReader::in_folder(files, held, from)
     }
 
-    fn in_folder(
-        mut files: LogFiles,
-        held: &Folder,
-        from: u64,
-        follows: bool,
-    ) -> Result<LogReader, Error> {
+    /// Makes a reader of a log that this process has open.
+    pub(super) fn of_own(mut self, own: &Arc<LogDriver>) -> LogReader {
+        self.own = Some(Arc::clone(own));
+        self
+    }
+
+    /// Returns the open log that the reader follows, and ends the following: the log itself wakes
+    /// the thread of a stream.
+    pub(super) fn followed_log(&mut self) -> Option<Arc<LogDriver>> {
+        let own = self.own.as_ref().filter(|_| self.following.is_some()).cloned();
+        self.following.take_if(|_| own.is_some());
+        own
+    }
+
+    fn in_folder(mut files: LogFiles, held: &Folder, from: u64) -> Result<LogReader, Error> {
         files.enter(held.clone());
         let folder = held.path();
-        let mut following = follows.then(|| Following::new(Some(folder)));
-        following.iter_mut().for_each(|following| following.enter(held));
-        let mut reader = LogReader::new(files, folder, from, following, false)?;
+        let mut reader = LogReader::new(files, folder, from, false)?;
         reader.held = Some(held.clone());
         if reader.cursor.is_none() {
             // A log without a segment yet has a lock.
@@ -170,7 +193,6 @@ impl LogReader {
         files: LogFiles,
         folder: &Path,
         from: u64,
-        following: Option<Following>,
         is_expected: bool,
     ) -> Result<LogReader, Error> {
         let mut reader = LogReader {
@@ -178,7 +200,7 @@ impl LogReader {
             folder: folder.to_owned(),
             held: None,
             from,
-            following,
+            following: None,
             own: None,
             passed_over: 0,
             is_expected,
@@ -225,17 +247,6 @@ impl LogReader {
         Ok(sequence.map(|sequence| Record { sequence, bytes: self.record(), written_at }))
     }
 
-    /// Appends the next record's bytes to `bytes` and returns its sequence, which saves an
-    /// allocation per record. A following reader waits for it; otherwise `None` is the end. Fails
-    /// like [`LogReader::next_within`].
-    pub fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
-        let sequence = self.find_next(None)?;
-        if sequence.is_some() {
-            bytes.extend_from_slice(self.record());
-        }
-        Ok(sequence)
-    }
-
     /// Returns the sequence of the next record; the reader returns that one, or a later one if it
     /// is missing. At the end it is the sequence of a future record.
     pub fn next_sequence(&self) -> u64 {
@@ -269,7 +280,7 @@ impl LogReader {
 
     /// Returns whether the reader's path still refers to the folder in which it reads. If that was
     /// removed or renamed, records of a new log at the path are not seen: open another reader. True
-    /// while a log of [`LogReader::follow_new`] does not exist yet.
+    /// while a log of [`LogReader::expect`] does not exist yet.
     pub fn is_at_its_path(&self) -> Result<bool, Error> {
         self.held
             .as_ref()
@@ -351,45 +362,6 @@ impl LogReader {
             self.find()?;
         }
         Ok(())
-    }
-
-    /// Returns the existing records of `range` in order, without waiting. The reader continues
-    /// after the last of them. Fails like [`LogReader::seek`].
-    ///
-    /// ```
-    /// use wrote::{Log, LogReader};
-    ///
-    /// # fn main() -> Result<(), wrote::Error> {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let folder = folder.path().join("events");
-    /// # let log = Log::open(&folder)?;
-    /// # for number in 0..10 {
-    /// #     log.append(format!("record {number}").as_bytes())?.wait()?;
-    /// # }
-    /// # log.close()?;
-    /// let mut reader = LogReader::open(&folder, 0)?;
-    /// let records = reader.read(5..8)?;
-    /// assert_eq!((records.len(), &records[0].bytes[..]), (3, &b"record 5"[..]));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn read(&mut self, range: Range<u64>) -> Result<Vec<Record>, Error> {
-        let mut records = Vec::new();
-        if range.is_empty() {
-            return Ok(records);
-        }
-        self.seek(range.start)?;
-        while self.from < range.end
-            && let Some(sequence) = self.find_next(Some(Duration::ZERO))?
-        {
-            if sequence >= range.end {
-                // Records are missing, and this one is for a later call.
-                self.seek(sequence)?;
-                break;
-            }
-            records.push(self.owned(sequence));
-        }
-        Ok(records)
     }
 
     /// Moves to the next record and returns its sequence. A following reader waits for it.

@@ -3,7 +3,6 @@
 mod feed;
 mod queue;
 
-use super::driver::LogDriver;
 use super::reader::{LogReader, Record};
 use super::watch::Bell;
 use crate::Error;
@@ -18,8 +17,8 @@ use std::task::{Context, Poll, ready};
 
 /// The records of a log in order, for any async runtime.
 ///
-/// [`crate::Log::stream`] makes one of an open log, and [`LogReader::into_stream`] of a log that
-/// any process writes:
+/// [`LogReader::into_stream`] makes one, of a log that this process has open or that any process
+/// writes:
 ///
 /// ```
 /// use futures_util::StreamExt;
@@ -29,7 +28,7 @@ use std::task::{Context, Poll, ready};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let folder = folder.path().join("events");
 /// let log = Log::open(&folder)?;
-/// let mut stream = log.stream(0)?;
+/// let mut stream = log.reader(0)?.following()?.into_stream()?;
 /// log.append(b"hello")?.wait()?;
 /// log.close()?; // the stream ends after the last record
 /// # struct Unparker(std::thread::Thread);
@@ -84,23 +83,19 @@ pub struct LogStream {
 
 impl LogReader {
     /// Converts the reader to a stream, for async code. A following reader's stream waits for
-    /// further records endlessly; otherwise it ends with the log. Fails if a thread or an
-    /// `eventfd(2)` can't be created; every other error is an item of the stream ([`LogStream`]).
+    /// further records endlessly, and for those of an open log until that is closed; otherwise it
+    /// ends with the log. Fails if a thread or an `eventfd(2)` can't be created; every other error
+    /// is an item of the stream ([`LogStream`]).
     pub fn into_stream(mut self) -> Result<LogStream, Error> {
+        if let Some(own) = self.followed_log() {
+            return LogStream::start(None, move |feed| feed.of_log(&own, self));
+        }
         let bell = self.bell()?;
         LogStream::start(bell, move |feed| feed.of_reader(self))
     }
 }
 
 impl LogStream {
-    /// Starts a stream of an open log. `open` makes a reader that does not follow.
-    pub(super) fn of_log(
-        driver: Arc<LogDriver>,
-        open: impl FnOnce() -> Result<LogReader, Error> + Send + 'static,
-    ) -> Result<LogStream, Error> {
-        LogStream::start(None, move |feed| feed.of_log(&driver, open()?))
-    }
-
     fn start(
         bell: Option<Bell>,
         run: impl FnOnce(&mut Feed) -> Result<(), Error> + Send + 'static,
@@ -192,8 +187,11 @@ mod tests {
             }
             log.sync().unwrap();
             let streams = [
-                log.stream(from).unwrap(),
-                log.tail(from).unwrap().into_stream().unwrap(),
+                log.reader(from).unwrap().following().unwrap().into_stream().unwrap(),
+                LogReader::open(folder.path().join("log"), from)
+                    .and_then(LogReader::following)
+                    .and_then(LogReader::into_stream)
+                    .unwrap(),
                 log.reader(from).unwrap().into_stream().unwrap(),
             ];
             for mut stream in streams {

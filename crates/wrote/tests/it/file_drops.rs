@@ -458,8 +458,10 @@ fn in_a_child_process_a_log_its_readers_and_writers_leave_the_parents_files_and_
         log.append(b"before").unwrap().wait().unwrap();
         let ticket = log.append(b"in flight").unwrap().into_owned();
         let next = log.stats().next_sequence;
-        let (mut follower, stream) =
-            (LogReader::follow(&log_path, 0).unwrap(), log.stream(0).unwrap());
+        let (mut follower, stream) = (
+            LogReader::open(&log_path, 0).unwrap().following().unwrap(),
+            log.reader(0).unwrap().following().unwrap().into_stream().unwrap(),
+        );
         follower.next().unwrap().unwrap();
         let mut parts = Some((log, ticket, follower, stream));
         in_child(|| {

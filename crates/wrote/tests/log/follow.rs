@@ -15,7 +15,7 @@ const RECORDS: u64 = 1000;
 
 /// Follows a log that need not be there yet, and returns its first records.
 fn following(folder: &Path, records: u64) -> thread::JoinHandle<Vec<(u64, Vec<u8>)>> {
-    let mut reader = LogReader::follow_new(folder, 0).unwrap();
+    let mut reader = LogReader::expect(folder, 0).unwrap().following().unwrap();
     thread::spawn(move || {
         let mut next = |_| {
             let found = reader.next_within(PATIENCE).unwrap().expect("a record in time");
@@ -55,7 +55,7 @@ fn a_log_that_is_renamed_to_the_name_that_is_followed_is_read() {
     let log = small(Format::Framed).open(folder.join("elsewhere/log")).unwrap();
     append(&log, 0..10);
     log.close().unwrap();
-    let mut reader = LogReader::follow_new(folder.join("here/log"), 0).unwrap();
+    let mut reader = LogReader::expect(folder.join("here/log"), 0).unwrap().following().unwrap();
     assert_eq!(reader.next_within(Duration::from_millis(1)).unwrap(), None);
     fs::rename(folder.join("elsewhere"), folder.join("here")).unwrap();
     for number in 0..10 {
@@ -67,12 +67,16 @@ fn a_log_that_is_renamed_to_the_name_that_is_followed_is_read() {
 #[test]
 fn a_log_that_is_not_there_is_an_error_to_a_reader_that_does_not_expect_it_later() {
     let (_folder, folder) = folder();
-    let error = LogReader::follow(&folder, 0).unwrap_err();
+    let error = LogReader::open(&folder, 0).and_then(LogReader::following).unwrap_err();
     assert_eq!(error.errno(), libc::ENOENT, "{error}");
     fs::create_dir(&folder).unwrap();
-    assert!(matches!(LogReader::follow(&folder, 0), Err(Error::Refused { .. })));
+    assert!(matches!(
+        LogReader::open(&folder, 0).and_then(LogReader::following),
+        Err(Error::Refused { .. })
+    ));
     File::create(folder.join("file")).unwrap();
-    let error = LogReader::follow_new(folder.join("file/log"), 0).unwrap_err();
+    let error =
+        LogReader::expect(folder.join("file/log"), 0).and_then(LogReader::following).unwrap_err();
     assert_eq!(error.errno(), libc::ENOTDIR, "{error}");
 }
 
@@ -82,7 +86,7 @@ fn a_follower_goes_on_where_retention_left_the_log() {
         let (_folder, folder) = folder();
         let log = small(format).retain_bytes(300 << 10).open(&folder).unwrap();
         append(&log, 0..10);
-        let mut reader = LogReader::follow(&folder, 0).unwrap();
+        let mut reader = LogReader::open(&folder, 0).unwrap().following().unwrap();
         assert_eq!(reader.next_within(PATIENCE).unwrap().unwrap().sequence, 0);
         append(&log, 10..RECORDS);
         assert!(log.stats().removed > 1);
@@ -114,7 +118,7 @@ fn a_reader_that_begins_later_than_it_was_asked_to_tells_by_how_much() {
         assert_eq!(reader.by_ref().count() as u64, RECORDS - first - 1);
         assert_eq!(reader.passed_over(), first - 10);
         // A reader that begins after the end has skipped nothing.
-        let mut behind = log.tail(RECORDS + 5).unwrap();
+        let mut behind = log.reader(RECORDS + 5).unwrap().following().unwrap();
         assert!(behind.next_within(Duration::from_millis(1)).unwrap().is_none());
         assert_eq!(behind.passed_over(), 0);
         log.close().unwrap();
@@ -128,8 +132,9 @@ fn the_tail_of_a_log_ends_with_it_however_it_is_closed() {
             let (_folder, folder) = folder();
             let log = small(format).open(&folder).unwrap();
             append(&log, 0..10);
-            let tails: Vec<_> = (0..3).map(|_| log.tail(0).unwrap()).collect();
-            let stream = log.tail(0).unwrap().into_stream().unwrap();
+            let tails: Vec<_> =
+                (0..3).map(|_| log.reader(0).unwrap().following().unwrap()).collect();
+            let stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
             let reading: Vec<_> = tails
                 .into_iter()
                 .map(|mut tail| {
@@ -149,7 +154,7 @@ fn the_tail_of_a_log_ends_with_it_however_it_is_closed() {
                 drop(log);
             } else {
                 log.close().unwrap();
-                let mut late = log.tail(15).unwrap();
+                let mut late = log.reader(15).unwrap().following().unwrap();
                 assert_eq!(late.by_ref().count(), 5);
                 assert!(late.next().is_none());
             }
@@ -166,7 +171,7 @@ fn more_events_than_the_kernel_keeps_hide_no_record() {
     let (_folder, folder) = folder();
     let log = small(Format::Framed).open(&folder).unwrap();
     append(&log, 0..1);
-    let mut reader = LogReader::follow(&folder, 0).unwrap();
+    let mut reader = LogReader::open(&folder, 0).unwrap().following().unwrap();
     assert_eq!(reader.next_within(PATIENCE).unwrap().unwrap().sequence, 0);
     assert_eq!(reader.next_within(Duration::from_millis(1)).unwrap(), None);
     let kept = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
@@ -186,7 +191,9 @@ fn more_events_than_the_kernel_keeps_hide_no_record() {
 fn a_flag_ends_the_wait_for_a_log_that_is_not_there() {
     let (_folder, folder) = folder();
     let stop = Arc::new(AtomicBool::new(false));
-    let reader = wrote::log::until(&stop, || LogReader::follow_new(&folder, 0)).unwrap();
+    let reader =
+        wrote::log::until(&stop, || LogReader::expect(&folder, 0).and_then(LogReader::following))
+            .unwrap();
     let waiting = thread::spawn(|| reader.last());
     stop.store(true, Ordering::Relaxed);
     assert!(matches!(waiting.join().unwrap(), Some(Err(Error::Interrupted))));
@@ -197,7 +204,7 @@ fn what_is_there_is_read_without_a_wait() {
     for format in FORMATS {
         let (_folder, folder) = folder();
         let log = small(format).open(&folder).unwrap();
-        let mut reader = LogReader::follow(&folder, 0).unwrap();
+        let mut reader = LogReader::open(&folder, 0).unwrap().following().unwrap();
         for number in 0..50 {
             assert_eq!(reader.next_within(Duration::ZERO).unwrap(), None);
             append(&log, number..number + 1);

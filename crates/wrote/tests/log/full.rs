@@ -210,7 +210,10 @@ fn a_stream_and_a_follower_go_on_when_a_full_disk_has_room_again() {
     let path = mounted.path().join("log");
     let ballast = leave_room_for(mounted.path(), 4 << 20);
     let log = Log::options().buffer_bytes(32 << 10).open(&path).unwrap();
-    let (stream, mut follower) = (log.stream(0).unwrap(), LogReader::follow(&path, 0).unwrap());
+    let (stream, mut follower) = (
+        log.reader(0).unwrap().following().unwrap().into_stream().unwrap(),
+        LogReader::open(&path, 0).unwrap().following().unwrap(),
+    );
     let streaming = thread::spawn(|| block_on(stream.map(Result::unwrap).collect::<Vec<_>>()));
     let is_over = Arc::new(AtomicBool::new(false));
     let ended = Arc::clone(&is_over);
@@ -250,7 +253,7 @@ fn a_log_that_is_dropped_on_a_full_disk_ends_what_waits_for_it_with_the_error() 
     let path = mounted.path().join("log");
     leave_room_for(mounted.path(), 4 << 20);
     let log = Log::options().buffer_bytes(32 << 10).open(&path).unwrap();
-    let mut stream = log.stream(0).unwrap();
+    let mut stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
     let (acknowledged, error) = produce(&log, 0);
     assert_eq!(error.errno(), libc::ENOSPC);
     let unwritten = log.ticket(log.stats().next_sequence - 1).into_owned();

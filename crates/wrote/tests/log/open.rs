@@ -370,7 +370,7 @@ fn two_logs_whose_folders_swap_names_each_go_on_in_their_own() {
         let logs = [&one, &other].map(|path| options.open(path).unwrap());
         append_durably(&logs[0], 0..10).unwrap();
         append_durably(&logs[1], 0..20).unwrap();
-        let mut follower = LogReader::follow(&one, 0).unwrap();
+        let mut follower = LogReader::open(&one, 0).unwrap().following().unwrap();
         fs::rename(&one, &between).unwrap();
         fs::rename(&other, &one).unwrap();
         fs::rename(&between, &other).unwrap();
@@ -458,11 +458,11 @@ fn a_reader_reads_its_folder_to_the_end_after_the_working_directory_was_changed(
         std::env::set_current_dir(folder).unwrap();
         let mut readers = [
             LogReader::open("log", 0),
-            LogReader::follow("log", 0),
-            LogReader::follow_new("log", 0),
+            LogReader::open("log", 0).and_then(LogReader::following),
+            LogReader::expect("log", 0).and_then(LogReader::following),
         ]
         .map(Result::unwrap);
-        let mut later = LogReader::follow_new("later", 0).unwrap();
+        let mut later = LogReader::expect("later", 0).unwrap().following().unwrap();
         std::env::set_current_dir(folder.join("elsewhere")).unwrap();
         for reader in &mut readers {
             for number in 0..500 {

@@ -27,7 +27,7 @@ fn a_reader_follows_a_writer_through_its_segments() {
     for format in [Format::Framed, Format::Lines] {
         let folder = tempfile::tempdir().unwrap();
         let log = options(format).open(folder.path()).unwrap();
-        let follower = LogReader::follow(folder.path(), 0).unwrap();
+        let follower = LogReader::open(folder.path(), 0).unwrap().following().unwrap();
         let reading = std::thread::spawn(move || {
             for (number, found) in (0..RECORDS).zip(follower) {
                 let found = found.unwrap();

@@ -30,7 +30,8 @@ fn streams_yield_exactly_the_log_as_it_is_written_and_end_when_it_is_closed() {
     for format in FORMATS {
         let (_folder, folder) = folder();
         let log = small(format).open(&folder).unwrap();
-        let streams = [0, 0, 1, RECORDS / 2, RECORDS - 1].map(|from| log.stream(from).unwrap());
+        let streams = [0, 0, 1, RECORDS / 2, RECORDS - 1]
+            .map(|from| log.reader(from).unwrap().following().unwrap().into_stream().unwrap());
         let readers = streams.map(|stream| thread::spawn(|| all(stream)));
         for number in 0..RECORDS {
             let ticket = log.append(&record(number)).unwrap();
@@ -45,8 +46,14 @@ fn streams_yield_exactly_the_log_as_it_is_written_and_end_when_it_is_closed() {
             let found = reader.join().unwrap();
             assert!(found == expected[from as usize..], "{format}, from {from}");
         }
-        assert!(all(log.stream(0).unwrap()) == expected, "of a closed log");
-        assert!(all(log.stream(RECORDS + 5).unwrap()).is_empty());
+        assert!(
+            all(log.reader(0).unwrap().following().unwrap().into_stream().unwrap()) == expected,
+            "of a closed log"
+        );
+        assert!(
+            all(log.reader(RECORDS + 5).unwrap().following().unwrap().into_stream().unwrap())
+                .is_empty()
+        );
     }
 }
 
@@ -55,7 +62,7 @@ fn a_stream_that_waits_is_woken_by_the_next_record() {
     for format in FORMATS {
         let (_folder, folder) = folder();
         let log = small(format).open(&folder).unwrap();
-        let mut stream = log.stream(0).unwrap();
+        let mut stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
         let context = &mut Context::from_waker(Waker::noop());
         assert!(pin!(&mut stream).poll_next(context).is_pending());
         for number in 0..200 {
@@ -73,7 +80,7 @@ fn a_stream_that_waits_is_woken_by_the_next_record() {
 fn a_stream_of_records_to_come_skips_all_before_them() {
     let (_folder, folder) = folder();
     let log = small(Format::Framed).open(&folder).unwrap();
-    let mut stream = log.stream(150).unwrap();
+    let mut stream = log.reader(150).unwrap().following().unwrap().into_stream().unwrap();
     for number in 0..200 {
         log.append(&record(number)).unwrap().wait().unwrap();
     }
@@ -85,7 +92,7 @@ fn a_stream_of_records_to_come_skips_all_before_them() {
 fn a_stream_does_not_keep_its_log_open() {
     let (_folder, folder) = folder();
     let log = small(Format::Framed).open(&folder).unwrap();
-    let mut stream = log.stream(0).unwrap();
+    let mut stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
     drop(log.append(b"the last").unwrap());
     drop(log);
     // The lock is free now.
@@ -100,7 +107,7 @@ fn a_stream_does_not_keep_its_log_open() {
 fn a_stream_that_is_not_polled_holds_up_no_producer_and_yields_all_later() {
     let (_folder, folder) = folder();
     let log = small(Format::Framed).open(&folder).unwrap();
-    let stream = log.stream(0).unwrap();
+    let stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
     for number in 0..RECORDS {
         drop(log.append(&record(number)).unwrap());
     }
@@ -113,7 +120,7 @@ fn records_longer_than_a_batch_of_a_stream_come_whole() {
     let (_folder, folder) = folder();
     let log = Log::options().sync(SyncPolicy::No).buffer_bytes(2 << 20).open(&folder).unwrap();
     let long: Vec<u8> = (0..1_500_000u32).map(|place| (place % 251) as u8).collect();
-    let mut stream = log.stream(0).unwrap();
+    let mut stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
     for number in 0..6 {
         let record = if number % 2 == 0 { &long[..] } else { b"short" };
         log.append(record).unwrap().wait().unwrap();
@@ -130,7 +137,7 @@ fn retention_does_not_stop_a_stream() {
     for format in FORMATS {
         let (_folder, folder) = folder();
         let log = small(format).retain_bytes(300 << 10).open(&folder).unwrap();
-        let stream = log.stream(0).unwrap();
+        let stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
         let reading = thread::spawn(|| all(stream));
         for number in 0..RECORDS {
             drop(log.append(&record(number)).unwrap());
@@ -148,12 +155,12 @@ fn retention_does_not_stop_a_stream() {
 fn a_stream_of_a_log_that_fails_yields_what_was_written_and_then_the_error_once() {
     let sim = Sim::new(1);
     let log = small(Format::Framed).on(&sim.disk()).open("/log").unwrap();
-    let mut stream = log.stream(0).unwrap();
+    let mut stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
     for number in 0..5 {
         log.append(&record(number)).unwrap().wait().unwrap();
         assert_eq!(next(&mut stream), (number, record(number)));
     }
-    let mut late = log.stream(3).unwrap();
+    let mut late = log.reader(3).unwrap().following().unwrap().into_stream().unwrap();
     assert_eq!(next(&mut late), (3, record(3)));
     // Both streams have read everything, and do no I/O until more is written.
     assert_eq!(next(&mut late), (4, record(4)));
@@ -183,7 +190,7 @@ fn a_record_that_the_disk_has_lost_ends_a_stream_with_damage() {
         Some(path)
     };
     segments(&folder, Format::Framed).into_iter().find_map(damage).unwrap();
-    let mut stream = log.stream(0).unwrap();
+    let mut stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
     for number in 0..7 {
         assert_eq!(next(&mut stream), (number, text(number)));
     }
@@ -203,7 +210,12 @@ fn a_reader_becomes_a_stream_that_ends_where_the_reader_would() {
         log.sync().unwrap();
         let stream = LogReader::open(&folder, 0).unwrap().into_stream().unwrap();
         assert!(all(stream) == read(&folder));
-        let mut following = LogReader::follow(&folder, RECORDS - 1).unwrap().into_stream().unwrap();
+        let mut following = LogReader::open(&folder, RECORDS - 1)
+            .unwrap()
+            .following()
+            .unwrap()
+            .into_stream()
+            .unwrap();
         assert_eq!(next(&mut following), (RECORDS - 1, record(RECORDS - 1)));
         let context = &mut Context::from_waker(Waker::noop());
         assert!(matches!(pin!(&mut following).poll_next(context), Poll::Pending));
@@ -233,7 +245,7 @@ fn a_stream_can_be_sent_and_its_records_outlive_it() {
     let log = small(Format::Framed).open(&folder).unwrap();
     let longest = vec![b'y'; BUFFER_BYTES - 200];
     log.append(&longest).unwrap().wait().unwrap();
-    let mut stream = log.stream(0).unwrap();
+    let mut stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
     let record = thread::spawn(move || next(&mut stream)).join().unwrap();
     log.close().unwrap();
     assert_eq!(record, (0, longest));

@@ -380,7 +380,7 @@ impl OpenLog<'_> {
             if from.is_multiple_of(2) {
                 reading.go_on(self.model, removed, least)?;
             } else {
-                reading.read_into(self.model, removed, least)?;
+                reading.read_lent(self.model, removed, least)?;
             }
             reading.has_ended()
         });

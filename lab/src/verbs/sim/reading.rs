@@ -71,16 +71,11 @@ impl CheckedReader {
         Ok(())
     }
 
-    /// Reads like [`CheckedReader::go_on`], into one buffer.
-    pub fn read_into(&mut self, model: &Model, removed: u64, least: u64) -> Result<(), Trouble> {
-        let mut bytes = Vec::new();
-        loop {
-            let before = bytes.len();
-            let Some(sequence) = self.reader.read_into(&mut bytes)? else {
-                break;
-            };
-            model.found(sequence, &bytes[before..], self.next, removed)?;
-            self.next = sequence + 1;
+    /// Reads like [`CheckedReader::go_on`], without copying the records.
+    pub fn read_lent(&mut self, model: &Model, removed: u64, least: u64) -> Result<(), Trouble> {
+        while let Some(record) = self.reader.next_lent()? {
+            model.found(record.sequence, record.bytes, self.next, removed)?;
+            self.next = record.sequence + 1;
         }
         self.has_reached(model, removed, least)
     }

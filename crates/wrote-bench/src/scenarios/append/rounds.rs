@@ -273,11 +273,9 @@ impl<'a> Files<'a> {
 
     fn check_log(&self, mut check: Check) -> Result<Records, Error> {
         let mut reader = LogReader::open(&self.log, 0)?;
-        let mut record = Vec::new();
-        while reader.read_into(&mut record)?.is_some() {
+        while let Some(record) = reader.next_lent()? {
             self.site.stop.check()?;
-            check.record(&record);
-            record.clear();
+            check.record(record.bytes);
         }
         Ok(check.finish())
     }

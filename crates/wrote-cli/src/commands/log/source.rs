@@ -89,10 +89,10 @@ impl Source for Folder {
 
     fn follow(&self, from: u64, is_expected: bool) -> Result<Box<dyn Records>, End> {
         if is_expected {
-            let reader = LogReader::follow_new(&self.0, from)?;
+            let reader = LogReader::expect(&self.0, from)?.following()?;
             return Ok(Box::new(Successive { folder: self.0.clone(), reader }));
         }
-        Ok(Box::new(LogReader::follow(&self.0, from)?))
+        Ok(Box::new(LogReader::open(&self.0, from)?.following()?))
     }
 
     fn is_there(&self) -> Result<bool, End> {
@@ -150,7 +150,7 @@ impl Records for Successive {
         }
         let folder = self.folder.display();
         say(&format!("wrote: note: {folder}: removed or renamed; waiting for a log there"));
-        self.reader = LogReader::follow_new(&self.folder, 0)?;
+        self.reader = LogReader::expect(&self.folder, 0)?.following()?;
         Ok(None)
     }
 }

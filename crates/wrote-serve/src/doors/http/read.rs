@@ -147,7 +147,10 @@ async fn since(
 ) -> Result<(u64, Option<LogReader>), Failure> {
     let log = log.clone();
     let find = move || {
-        let mut reader = if follows { log.tail(0)? } else { log.reader(0)? };
+        let mut reader = log.reader(0)?;
+        if follows {
+            reader = reader.following()?;
+        }
         reader.seek_time(time).map_err(|error| match error {
             Error::Refused { .. } => Failure::HasNoTimes(error.to_string()),
             error => Failure::Log(error),
@@ -210,9 +213,9 @@ impl Reading {
         let read = move || {
             let mut reader = match (reader, log, follows) {
                 (Some(reader), ..) => reader,
-                (None, Some(log), true) => log.tail(next)?,
+                (None, Some(log), true) => log.reader(next)?.following()?,
                 (None, Some(log), false) => log.reader(next)?,
-                (None, None, true) => LogReader::follow(folder, next)?,
+                (None, None, true) => LogReader::open(folder, next)?.following()?,
                 (None, None, false) => LogReader::open(folder, next)?,
             };
             let (bytes, next) = fill(&mut reader, next, known, layout)?;

@@ -1,12 +1,10 @@
 //! `Following`: decides when a reader at the end of a log checks for more.
 
-use super::super::driver::LogDriver;
 use super::super::watch::{Bell, Slept, Watch};
 use super::LogReader;
 use crate::Error;
 use crate::engine::Folder;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The interval of checks without a reported change, where the kernel reports every change.
@@ -99,15 +97,6 @@ impl LogReader {
             }
             has_slept = true;
         }
-    }
-
-    /// Makes a following reader end after the last record of this log, once it is over.
-    pub(in crate::log) fn end_with(&mut self, own: &Arc<LogDriver>) -> Result<(), Error> {
-        if let Some(bell) = self.bell()? {
-            own.state.ring_when_over(&bell);
-            self.own = Some(Arc::clone(own));
-        }
-        Ok(())
     }
 
     /// Returns the bell that ends a wait without a record; `None` if the reader does not wait.

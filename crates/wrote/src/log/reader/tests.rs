@@ -7,6 +7,7 @@ use super::super::testing::{
 };
 use super::*;
 use std::io::Write;
+use std::ops::Range;
 
 fn written(built: &SampleLog) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -123,6 +124,12 @@ fn a_batch_behind_one_that_never_arrived_is_not_read_from_its_own_place_on() {
     }
 }
 
+/// Moves the reader to the beginning of the range, and reads the records that are there.
+fn read_range(reader: &mut LogReader, range: Range<u64>) -> Vec<Record> {
+    reader.seek(range.start).unwrap();
+    range.map_while(|_| reader.next_within(Duration::ZERO).unwrap()).collect()
+}
+
 #[test]
 fn a_reader_that_is_moved_reads_what_is_there() {
     let built = long_segment().closed().segment().batch(0, &[b"behind", b"and more"]);
@@ -131,33 +138,22 @@ fn a_reader_that_is_moved_reads_what_is_there() {
     let folder = written(&built);
     let end = built.next_sequence;
     let on_disk = LogReader::open(folder.path(), 0).unwrap();
-    let mut readers = [simulated, on_disk, LogReader::follow(folder.path(), 0).unwrap()];
+    let mut readers =
+        [simulated, on_disk, LogReader::open(folder.path(), 0).unwrap().following().unwrap()];
     for reader in &mut readers {
         for step in 0..400 {
             let from = step * 7919 % (end + 3);
-            let records = reader.read(from..from + 5).unwrap();
+            let records = read_range(reader, from..from + 5);
             let records =
                 records.into_iter().map(|Record { sequence, bytes, .. }| (sequence, bytes));
             let expected = (from..(from + 5).min(end))
                 .map(|sequence| (sequence, built.records[sequence as usize].clone()));
             assert!(records.eq(expected), "from {from}");
         }
-        assert!(reader.read(5..5).unwrap().is_empty());
         reader.seek(end - 1).unwrap();
         let last = reader.next_lent().unwrap().unwrap();
         assert_eq!((last.sequence, last.bytes), (end - 1, &b"and more"[..]));
     }
-}
-
-#[test]
-fn a_range_leaves_the_record_behind_a_gap_to_the_next_call() {
-    let built = two_segments();
-    let folder = written(&built);
-    let mut reader = LogReader::open(folder.path(), 0).unwrap();
-    std::fs::remove_file(segment::path(folder.path(), Format::Framed, 1)).unwrap();
-    assert!(reader.read(1..4).unwrap().is_empty());
-    assert_eq!(reader.next().unwrap().unwrap().sequence, 5);
-    assert_eq!(reader.read(3..7).unwrap().len(), 2);
 }
 
 #[test]
@@ -168,10 +164,10 @@ fn a_reader_that_is_moved_finds_lines_too() {
     std::fs::write(path(3), "three\nfour\n").unwrap();
     let mut reader = LogReader::open(folder.path(), 0).unwrap();
     for from in [4, 1, 3, 0, 2] {
-        let records = reader.read(from..from + 1).unwrap();
+        let records = read_range(&mut reader, from..from + 1);
         assert_eq!((records.len(), records[0].sequence), (1, from));
     }
-    assert_eq!(reader.read(1..9).unwrap().len(), 4);
+    assert_eq!(read_range(&mut reader, 1..9).len(), 4);
 }
 
 #[test]
@@ -214,7 +210,7 @@ fn an_empty_log_has_no_records_and_a_folder_without_one_is_an_error() {
 fn a_reader_that_follows_gets_what_is_written_later_and_in_the_next_segment() {
     let built = two_segments().prepared(4096);
     let folder = written(&built);
-    let mut reader = LogReader::follow(folder.path(), 8).unwrap();
+    let mut reader = LogReader::open(folder.path(), 8).unwrap().following().unwrap();
     let mut sequences = Vec::new();
     while let Some(record) = reader.next_within(Duration::ZERO).unwrap() {
         sequences.push(record.sequence);
@@ -274,10 +270,11 @@ fn lines_are_read_while_they_come() {
     let long = vec![b'x'; 200_000];
     std::fs::write(path(0), [b"zero\n", &long[..], b"\ntwo\n"].concat()).unwrap();
     std::fs::write(path(3), b"three\nfo").unwrap();
-    let mut reader = LogReader::follow(folder.path(), 1).unwrap();
-    let mut bytes = Vec::new();
-    assert_eq!(reader.read_into(&mut bytes).unwrap(), Some(1));
-    assert_eq!(bytes, long);
+    let mut reader = LogReader::open(folder.path(), 1).unwrap().following().unwrap();
+    assert_eq!(
+        reader.next_lent().unwrap().map(|it| (it.sequence, it.bytes.len())),
+        Some((1, long.len()))
+    );
     assert_eq!(reader.next().unwrap().unwrap().bytes, b"two");
     assert_eq!(reader.next().unwrap().unwrap().bytes, b"three");
     assert_eq!(reader.next_within(Duration::from_millis(3)).unwrap(), None);
@@ -340,7 +337,7 @@ fn looks_within(reader: &mut LogReader, time: Duration) -> u64 {
 fn a_reader_that_is_told_of_every_change_does_not_poll() {
     let folder = fixtures::folder();
     write(&two_segments(), folder.path());
-    let mut reader = LogReader::follow(folder.path(), 10).unwrap();
+    let mut reader = LogReader::open(folder.path(), 10).unwrap().following().unwrap();
     // The initial look, one per second, and a check for a lost record.
     assert!(looks_within(&mut reader, Duration::from_secs(1)) <= 5);
     assert_eq!(reader.following.as_ref().unwrap().checks, 1);
@@ -348,7 +345,7 @@ fn a_reader_that_is_told_of_every_change_does_not_poll() {
     let asked = (0..1000).map(|_| looks_within(&mut reader, Duration::ZERO)).sum::<u64>();
     assert!(asked < 100, "{asked} looks");
     let missing = folder.path().join("a/b");
-    let mut reader = LogReader::follow_new(missing, 0).unwrap();
+    let mut reader = LogReader::expect(missing, 0).unwrap().following().unwrap();
     assert!(looks_within(&mut reader, Duration::from_secs(1)) <= 5);
 }
 
@@ -359,12 +356,12 @@ fn a_follower_is_told_of_damage_that_was_there_and_of_damage_that_comes() {
     let at = built.segments[0].batches[1];
     built.segments[0].bytes[at + 100] ^= 1;
     write(&built, folder.path());
-    let mut reader = LogReader::follow(folder.path(), 0).unwrap();
+    let mut reader = LogReader::open(folder.path(), 0).unwrap().following().unwrap();
     let damaged = reader.find_map(Result::err).unwrap();
     assert!(matches!(damaged, Error::Damaged { .. }), "{damaged}");
 
     write(&two_segments(), folder.path());
-    let mut reader = LogReader::follow(folder.path(), 9).unwrap();
+    let mut reader = LogReader::open(folder.path(), 9).unwrap().following().unwrap();
     assert_eq!(reader.next().unwrap().unwrap().sequence, 9);
     while reader.following.as_ref().unwrap().checks == 0 {
         assert_eq!(reader.next_within(Duration::from_millis(10)).unwrap(), None);
@@ -404,7 +401,8 @@ fn a_reader_that_is_told_of_no_change_looks_by_itself() {
     write(&two_segments(), folder.path());
     let files = LogFiles::new(Engine::open_for(&LogFiles::options(), Callers::Any).unwrap());
     let following = Some(Following::new(None));
-    let mut reader = LogReader::new(files, folder.path(), 10, following, false).unwrap();
+    let mut reader = LogReader::new(files, folder.path(), 10, false).unwrap();
+    reader.following = following;
     while reader.following.as_ref().unwrap().looks < 10 {
         looks_within(&mut reader, Duration::from_millis(10));
     }

@@ -3,6 +3,7 @@
 //! A segment is read in order as far as it goes. Where the log continues behind that, the whole file
 //! is scanned, and what was found is put in order.
 
+use super::super::batch;
 use super::super::chain::{self, SegmentHead};
 use super::super::damage::Damage;
 use super::super::format::Format;
@@ -323,6 +324,7 @@ impl Salvage<'_> {
         let mut runs = found.runs;
         runs.retain(|run| run.sequence < limit && run.counts(self.durable));
         runs.sort_by_key(|run| (run.sequence, run.batch.is_none(), run.place));
+        let before = self.sequence;
         let (mut place, mut used_bytes, mut is_closed) = (walk.place, walk.end, false);
         for (number, run) in runs.iter().enumerate() {
             // Where headers and loose records contradict each other, the headers count.
@@ -339,7 +341,8 @@ impl Salvage<'_> {
                 // A torn write.
                 break;
             }
-            let is_elsewhere = run.count > 0 && !self.is_damaged;
+            let is_here = run.place == place + batch::HEADER_BYTES as u64;
+            let is_elsewhere = run.count > 0 && !is_here && !self.is_damaged;
             if run.sequence > self.sequence || is_elsewhere {
                 let next = run.sequence.max(self.sequence);
                 self.lost(&path, place, Some(next), NOT_AS_WRITTEN)?;
@@ -351,6 +354,10 @@ impl Salvage<'_> {
             used_bytes = used_bytes.max(run.end);
         }
         walk.input.pause()?;
+        if self.sequence > before && !self.is_damaged {
+            // A reader does not enter a group in part, even if no record that it lacks is missed.
+            self.lost(&path, walk.place, Some(self.sequence), NOT_AS_WRITTEN)?;
+        }
         let more_bytes = found.end.saturating_sub(used_bytes);
         let ended = match next_first {
             Some(next) if next > self.sequence => {
