@@ -11,7 +11,6 @@ mod bits;
 mod chain;
 mod claim;
 mod cut;
-mod damage;
 mod driver;
 mod flusher;
 mod format;
@@ -46,13 +45,12 @@ mod wait;
 mod walk;
 mod watch;
 
-pub use damage::Damage;
 pub use format::Format;
 pub use handle::Log;
 pub use interrupt::until;
 pub use options::{LogOptions, Prepare};
 pub use reader::{LogReader, Record};
-pub use rescue::{LogSummary, SegmentSummary, repair, summary, verify};
+pub use rescue::{Damage, LogSummary, SegmentSummary, repair, summary, verify};
 /// For `wrote-store`, which keeps sealed segments elsewhere. Not a promise.
 #[doc(hidden)]
 pub use sealed::{

@@ -10,9 +10,10 @@ use super::batch::{self, BatchHeader};
 use super::chain::SegmentHead;
 use super::input::{Input, LogFiles};
 use super::record::{self, Frame};
+use super::rescue::damaged;
 use super::segment::{self, SegmentHeader};
 use super::walk::{Walk, WalkStep};
-use super::{aside, chain, damage, seek};
+use super::{aside, chain, seek};
 use crate::staged::StagedFile;
 use crate::{Engine, Error, FileId, FileOptions};
 use std::ffi::OsStr;
@@ -55,7 +56,7 @@ pub(super) fn find(
     let mut input = Input::open(files, path, true, false)?;
     let begins = chain::read_header(&mut input, number)?;
     let Some(begins) = begins else {
-        return Err(damage::error(path, 0, "this is not how a segment begins"));
+        return Err(damaged(path, 0, "this is not how a segment begins"));
     };
     let mut walk = Walk::new(input, &begins);
     walk.wanted = next;
@@ -85,7 +86,7 @@ pub(super) fn find(
             }
             WalkStep::End => {
                 let what = format!("record {next} can't be read, and was durable once");
-                return Err(damage::error(path, walk.place, &what));
+                return Err(damaged(path, walk.place, &what));
             }
         }
     }

@@ -1,23 +1,18 @@
 //! `LogReader`: reads a log by sequence, even while it is being written.
 
-mod cursor;
 mod following;
 mod framed;
-mod index;
-mod lines;
 #[cfg(test)]
 mod tests;
-mod time;
-mod written;
 
 use super::driver::LogDriver;
 use super::format::Format;
 use super::input::LogFiles;
-use super::names;
+use super::rescue::damaged;
+use super::{lines, names};
 use crate::engine::{Callers, Folder};
 use crate::error::Tried;
 use crate::{Action, Disk, Engine, Error};
-use cursor::AnyCursor;
 use following::Following;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -481,6 +476,43 @@ impl LogReader {
         })?;
         Ok(self.cursor.is_some())
     }
+
+    /// Continues after a cut at record `cut`. Fails if this reader has read that record.
+    pub(super) fn pass_cut(&mut self, cut: u64) -> Result<(), Error> {
+        if self.from > cut {
+            return Err(Error::Truncated { path: self.folder.clone(), sequence: cut });
+        }
+        self.cursor = None;
+        self.seek(self.from)
+    }
+
+    /// Moves to the next record before `end`, up to which the log has written, and returns its
+    /// sequence. Returns `None` if there is none, because its place stayed empty. Fails with
+    /// [`Error::Damaged`] if it can't be read.
+    pub(super) fn read_written(&mut self, end: u64) -> Result<Option<u64>, Error> {
+        if self.from >= end {
+            return Ok(None);
+        }
+        if let Some(cursor) = &mut self.cursor
+            && let Some(sequence) = cursor.next(self.from)?
+        {
+            self.from = sequence + 1;
+            return Ok(Some(sequence));
+        }
+        // It was written since the last look, or is in the next segment.
+        if let Some(found) = self.look_again()? {
+            return Ok(Some(found));
+        }
+        if let Some(cursor) = &self.cursor {
+            let place = cursor.place();
+            if place.sequence < end {
+                let what = "a record that was written can't be read";
+                return Err(damaged(place.path, place.offset, what));
+            }
+        }
+        self.from = end;
+        Ok(None)
+    }
 }
 
 impl Iterator for LogReader {
@@ -506,4 +538,44 @@ impl fmt::Debug for LogReader {
             .field("follows", &self.following.is_some())
             .finish_non_exhaustive()
     }
+}
+
+pub(super) type AnyCursor = Box<dyn Cursor>;
+
+/// The place of a record.
+pub(super) struct Place<'a> {
+    pub sequence: u64,
+    pub path: &'a Path,
+    pub offset: u64,
+}
+
+/// A reader's position in a log of one format.
+pub(super) trait Cursor {
+    /// Moves to the next record, `from` or a later one, and returns its sequence; `None` at the end
+    /// of the segment as read so far.
+    fn next(&mut self, from: u64) -> Result<Option<u64>, Error>;
+
+    /// Returns the bytes of the record just found by [`Cursor::next`].
+    fn record(&self) -> &[u8];
+    /// Returns when that record was written, in nanoseconds since 1970; 0 if unknown.
+    fn written_at_ns(&self) -> u64;
+    /// Returns the sequence of the first record written at this time or later; the next sequence if
+    /// none was.
+    fn find_time(&mut self, folder: &Path, at_ns: u64) -> Result<u64, Error>;
+
+    /// Moves to record `from` or before it, and remembers positions for later searches. Returns
+    /// whether the log has such a position.
+    fn seek(&mut self, folder: &Path, from: u64) -> Result<bool, Error>;
+
+    /// Moves to the next segment, if the log continues there. Returns whether it does.
+    fn turn(&mut self, folder: &Path) -> Result<bool, Error>;
+
+    /// Returns the place of the next record.
+    fn place(&self) -> Place<'_>;
+
+    /// Drops the bytes read ahead, because a writer may have changed them.
+    fn look_again(&mut self) -> Result<(), Error>;
+
+    /// Returns the error if the next record was durable and can't be read.
+    fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error>;
 }

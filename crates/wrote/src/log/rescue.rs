@@ -1,26 +1,24 @@
 //! Rescue of damaged logs: proves that records are lost, and saves the rest.
 
 pub(super) mod end;
-mod lines;
-mod repair;
+pub(super) mod repair;
 mod salvage;
 pub(super) mod scan;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod verify;
+pub(super) mod verify;
 
 pub use summary::{LogSummary, SegmentSummary, summary};
 
-use super::damage::Damage;
 use super::format::Format;
 use super::input::LogFiles;
 use super::lock::Lock;
-use super::names;
+use super::{lines, names};
 use crate::Error;
-use crate::engine::Folder;
+use crate::engine::{Folder, folder_of};
 use crate::progress::{Watch, unwatched};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reads every byte of the log in `folder` and reports damage. `watch` receives the progress, and
 /// may stop the reading.
@@ -95,4 +93,41 @@ pub fn repair(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
         Some(Format::Lines) => lines::repair(&files, folder),
         _ => repair::repair(&files, folder),
     }
+}
+
+/// A position at which a log can't be read.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Damage {
+    /// The segment.
+    pub path: PathBuf,
+    /// The first damaged byte.
+    pub offset_bytes: u64,
+    /// The first record lost there.
+    pub sequence: u64,
+    /// The number of lost records, if known.
+    pub records: Option<u64>,
+    /// A description of the damage.
+    pub because: String,
+}
+
+impl Damage {
+    /// Makes the description of damage at a byte of a segment.
+    pub(super) fn new(
+        path: &Path,
+        offset_bytes: u64,
+        sequence: u64,
+        records: Option<u64>,
+        because: impl Into<String>,
+    ) -> Damage {
+        Damage { path: path.to_owned(), offset_bytes, sequence, records, because: because.into() }
+    }
+}
+
+/// Creates the error for unreadable records although they, or later ones, were durable.
+pub(super) fn damaged(path: &Path, offset: u64, what: &str) -> Error {
+    let folder = folder_of(path).display();
+    let because =
+        format!("{what}; run `wrote log verify {folder}`, then `wrote log repair {folder}`");
+    Error::Damaged { path: path.to_owned(), offset, because }
 }

@@ -3,10 +3,10 @@
 
 use super::batch::BatchHeader;
 use super::chain::{self, SegmentHead};
-use super::damage;
 use super::format::Format;
 use super::input::{Input, LogFiles};
 use super::names::{self, SegmentNames};
+use super::rescue::damaged;
 use super::segment::{HEADER_BYTES, SegmentHeader};
 use super::walk::{Walk, WalkStep};
 use crate::engine::{Folder, open_within};
@@ -167,11 +167,11 @@ fn sealed(
         let [head, next] = pair else { unreachable!("a window of two") };
         let (Some(header), Some(next_header)) = (&head.header, &next.header) else {
             let path = if head.header.is_none() { &head.path } else { &next.path };
-            return Err(damage::error(path, 0, "this is not how a segment begins"));
+            return Err(damaged(path, 0, "this is not how a segment begins"));
         };
         if !next.continues(head.number) {
             let what = format!("segment {} of the log is not there", head.number + 1);
-            return Err(damage::error(&next.path, 0, &what));
+            return Err(damaged(&next.path, 0, &what));
         }
         let end_sequence = next_header.first_sequence;
         if *durable_sequence <= end_sequence {
@@ -259,7 +259,7 @@ impl SealedSegment {
             "record {} can't be read, and was durable once",
             end.end_sequence.min(self.end_sequence)
         );
-        Err(damage::error(&self.path, end.bytes, &what))
+        Err(damaged(&self.path, end.bytes, &what))
     }
 }
 
@@ -292,7 +292,7 @@ fn read_to_end(files: &LogFiles, path: &Path) -> Result<SegmentEnd, Error> {
         None => None,
     };
     let Some(header) = header else {
-        return Err(damage::error(path, 0, "this is not how a segment begins"));
+        return Err(damaged(path, 0, "this is not how a segment begins"));
     };
     let (mut records, mut record_bytes) = (0, 0);
     let mut walk = Walk::new(input, &header);

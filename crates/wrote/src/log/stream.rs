@@ -1,19 +1,19 @@
 //! `LogStream`: the records of a log for async code.
 
-mod feed;
-mod queue;
-
+use super::driver::LogDriver;
 use super::reader::{LogReader, Record};
+use super::state::Goal;
+use super::wait::{Waiter, wake_one};
 use super::watch::Bell;
 use crate::Error;
 use crate::fork::Process;
-use feed::Feed;
 use futures_core::Stream;
-use queue::{Queue, RecordBatch};
+use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker, ready};
+use std::time::SystemTime;
 
 /// The records of a log in order, for any async runtime.
 ///
@@ -157,6 +157,278 @@ impl Drop for LogStream {
 impl fmt::Debug for LogStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LogStream").finish_non_exhaustive()
+    }
+}
+
+/// The result of [`Feed::pass_on`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passed {
+    Records,
+    /// There was no record to read.
+    Nothing,
+    /// The stream was dropped.
+    Left,
+}
+
+/// The thread's end of a stream. Dropping it ends the stream, also by a panic.
+struct Feed {
+    queue: Arc<Queue>,
+}
+
+impl Feed {
+    fn new(queue: Arc<Queue>) -> Feed {
+        Feed { queue }
+    }
+
+    fn end(&self, outcome: Result<(), Error>) {
+        self.queue.end(outcome);
+    }
+
+    /// Reads what an open log writes, until the log is closed or fails.
+    fn of_log(&mut self, driver: &Arc<LogDriver>, mut reader: LogReader) -> Result<(), Error> {
+        let state = &driver.state;
+        let mut arrival = Arrival { driver, waiter: None };
+        let mut cuts = state.cuts();
+        let waker = Waker::from(Arc::clone(&self.queue));
+        loop {
+            // Registered before the look: no record that comes between the two is missed. A log
+            // that is over writes no more after this moment.
+            arrival.wake_at(reader.next_sequence(), &waker);
+            let is_over = state.is_over();
+            let written = state.written.done();
+            if state.cuts() != cuts {
+                let cut = state.cut_since(cuts);
+                cuts = state.cuts();
+                reader.pass_cut(cut.unwrap_or(0))?;
+            } else if reader.next_sequence() < written {
+                match self.pass_on(&mut reader, |reader| reader.read_written(written)) {
+                    Ok(Passed::Left) => return Ok(()),
+                    // It may have come to the end of records that were cut off.
+                    Err(_) if state.cuts() != cuts => {}
+                    passed => _ = passed?,
+                }
+            } else if is_over {
+                return state.check();
+            } else if !self.queue.sleep() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads all that the reader reads, and waits where it follows.
+    fn of_reader(&mut self, mut reader: LogReader) -> Result<(), Error> {
+        loop {
+            let mut is_first = true;
+            let passed = self.pass_on(&mut reader, |reader| {
+                // Only the first record of a batch is waited for.
+                let waits = std::mem::take(&mut is_first);
+                if waits { reader.find_next(None) } else { reader.advance() }
+            })?;
+            if passed != Passed::Records {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Passes a batch of the records to which `next` moves the reader on to the stream, those
+    /// before an error too.
+    fn pass_on(
+        &self,
+        reader: &mut LogReader,
+        mut next: impl FnMut(&mut LogReader) -> Result<Option<u64>, Error>,
+    ) -> Result<Passed, Error> {
+        let mut batch = RecordBatch::default();
+        let end = loop {
+            match next(reader) {
+                Ok(Some(sequence)) => batch.push(sequence, reader.written_at(), reader.record()),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+            if batch.is_full() {
+                break Ok(());
+            }
+        };
+        let passed = match batch.is_empty() {
+            true => Passed::Nothing,
+            false if self.queue.push(batch) => Passed::Records,
+            false => Passed::Left,
+        };
+        end.map(|()| passed)
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        // It counts only where the thread has named no other end.
+        let what = "the thread of a stream panicked";
+        self.queue.end(Err(Error::Engine { what, errno: libc::EIO }));
+    }
+}
+
+/// Waits for a log's records. Dropping it takes it off the list of those to wake.
+struct Arrival<'a> {
+    driver: &'a LogDriver,
+    waiter: Option<Waiter>,
+}
+
+impl Arrival<'_> {
+    /// Wakes `waker` once the record `sequence` is written, or the log is over.
+    fn wake_at(&mut self, sequence: u64, waker: &Waker) {
+        self.forget();
+        let frontier = self.driver.state.frontier(Goal::Written);
+        self.waiter = Some(frontier.wake_at(sequence.saturating_add(1), None, waker));
+    }
+
+    fn forget(&mut self) {
+        if let Some(waiter) = self.waiter.take() {
+            self.driver.state.frontier(Goal::Written).forget(waiter);
+        }
+    }
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// Bytes and records at which a batch is full, and the batches that wait for the consumer.
+const BATCH_BYTES: usize = 256 << 10;
+const BATCH_RECORDS: usize = 4096;
+const BATCHES_MAX: usize = 2;
+
+/// Some records in one buffer.
+#[derive(Debug, Default)]
+struct RecordBatch {
+    bytes: Vec<u8>,
+    /// The sequence and the time of each record, and the end of its bytes.
+    records: VecDeque<(u64, Option<SystemTime>, usize)>,
+    /// The end of the record that was taken last.
+    taken: usize,
+}
+
+impl RecordBatch {
+    /// Appends the record `sequence`.
+    fn push(&mut self, sequence: u64, written_at: Option<SystemTime>, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.records.push_back((sequence, written_at, self.bytes.len()));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes.len() >= BATCH_BYTES || self.records.len() >= BATCH_RECORDS
+    }
+
+    fn take(&mut self) -> Option<Record> {
+        let (sequence, written_at, end) = self.records.pop_front()?;
+        let begin = std::mem::replace(&mut self.taken, end);
+        Some(Record { sequence, bytes: self.bytes[begin..end].to_vec(), written_at })
+    }
+}
+
+/// Waking it, as a log's frontier does, ends [`Queue::sleep`].
+#[derive(Debug, Default)]
+struct Queue {
+    shared: Mutex<Shared>,
+    /// Wakes the thread.
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    batches: VecDeque<RecordBatch>,
+    /// How the thread ended; an error is returned once.
+    end: Option<Result<(), Error>>,
+    consumer: Option<Waker>,
+    /// It was woken since the last sleep.
+    is_woken: bool,
+    /// The stream was dropped.
+    is_left: bool,
+}
+
+impl Queue {
+    /// Takes the next batch, or the end. Wakes `waker` when there is either.
+    fn poll(&self, waker: &Waker) -> Poll<Option<Result<RecordBatch, Error>>> {
+        let mut shared = self.shared();
+        if let Some(batch) = shared.batches.pop_front() {
+            self.changed.notify_one();
+            return Poll::Ready(Some(Ok(batch)));
+        }
+        match &mut shared.end {
+            Some(end) => Poll::Ready(std::mem::replace(end, Ok(())).err().map(Err)),
+            None => {
+                // A waker is the caller's code: it is dropped without the lock.
+                let before = shared.consumer.replace(waker.clone());
+                drop(shared);
+                drop(before);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Gives up the rest, as the stream was dropped.
+    fn leave(&self) {
+        let mut shared = self.shared();
+        shared.is_left = true;
+        let consumer = shared.consumer.take();
+        self.changed.notify_one();
+        drop(shared);
+        drop(consumer);
+    }
+
+    /// Appends a batch once there is room. Returns whether there is still a stream.
+    fn push(&self, batch: RecordBatch) -> bool {
+        let is_full = |shared: &mut Shared| !shared.is_left && shared.batches.len() >= BATCHES_MAX;
+        let shared = self.changed.wait_while(self.shared(), is_full);
+        let mut shared = shared.unwrap_or_else(PoisonError::into_inner);
+        shared.batches.push_back(batch);
+        let is_left = shared.is_left;
+        wake_consumer(shared);
+        !is_left
+    }
+
+    /// Ends the stream after the queued batches. The first end counts.
+    fn end(&self, end: Result<(), Error>) {
+        let mut shared = self.shared();
+        shared.end.get_or_insert(end);
+        wake_consumer(shared);
+    }
+
+    /// Sleeps until the queue was woken since the last sleep. Returns whether there is still a
+    /// stream.
+    fn sleep(&self) -> bool {
+        let is_idle = |shared: &mut Shared| !shared.is_left && !shared.is_woken;
+        let shared = self.changed.wait_while(self.shared(), is_idle);
+        let mut shared = shared.unwrap_or_else(PoisonError::into_inner);
+        shared.is_woken = false;
+        !shared.is_left
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes the consumer, whose waker may poll the stream at once.
+fn wake_consumer(mut shared: MutexGuard<'_, Shared>) {
+    let consumer = shared.consumer.take();
+    drop(shared);
+    if let Some(consumer) = consumer {
+        wake_one(consumer);
+    }
+}
+
+impl Wake for Queue {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.shared().is_woken = true;
+        self.changed.notify_one();
     }
 }
 

@@ -1,19 +1,18 @@
 //! A reader's position in a framed log.
 
-use super::super::chain::{self, LiveNames, read_header};
-use super::super::damage;
+use super::super::chain::{self, LiveNames, SegmentHead, read_header};
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles, ReadBy};
 use super::super::names::{self, SegmentNames};
 use super::super::record::{self, Frame};
+use super::super::rescue::damaged;
 use super::super::rescue::{end, scan};
 use super::super::seek;
 use super::super::segment::{self, SegmentHeader};
-use super::super::walk::{self, Identity, Walk, WalkStep};
-use super::cursor::{AnyCursor, Cursor, Place};
-use super::index::{IndexPlace, LogIndex};
-use super::time;
+use super::super::walk::{self, Identity, OpenBatch, Walk, WalkStep};
+use super::{AnyCursor, Cursor, Place};
 use crate::Error;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 struct FramedCursor {
@@ -50,7 +49,7 @@ fn find_cursor(
         // A writer may have begun the segment between the two reads. Its header comes first.
         return match open(files, &live, name, by)? {
             Some(_) => find_cursor(files, folder, from, by),
-            None => Err(damage::error(path, 0, "this is not how a segment begins")),
+            None => Err(damaged(path, 0, "this is not how a segment begins")),
         };
     };
     // The reader compares each later segment with its predecessor.
@@ -72,7 +71,7 @@ fn find_cursor(
         match open(files, &live, name, by)? {
             Some(earlier) => cursor = earlier,
             None if !has_durable_records(files, names)? => return Ok(None),
-            None => return Err(damage::error(&name.1, 0, "this is not how a segment begins")),
+            None => return Err(damaged(&name.1, 0, "this is not how a segment begins")),
         }
         seek::seek(&mut cursor.walk, stated, || Ok(stated))?;
     }
@@ -230,7 +229,7 @@ impl Cursor for FramedCursor {
     fn find_time(&mut self, folder: &Path, at_ns: u64) -> Result<u64, Error> {
         self.walk.input.pause()?;
         let files = self.walk.input.files.clone();
-        names::unless_removed(|| time::find(&files, folder, at_ns).map(Some))
+        names::unless_removed(|| find_time(&files, folder, at_ns).map(Some))
     }
 
     fn seek(&mut self, folder: &Path, from: u64) -> Result<bool, Error> {
@@ -290,7 +289,7 @@ impl Cursor for FramedCursor {
             _ if is_left && first > sequence => self.has_become_another()?,
             _ if first < sequence => {
                 let path = &cursor.walk.input.path;
-                return Err(damage::error(path, 0, &chain::overlap(first, sequence)));
+                return Err(damaged(path, 0, &chain::overlap(first, sequence)));
             }
             _ => first == sequence,
         };
@@ -320,5 +319,214 @@ impl Cursor for FramedCursor {
             scan::behind(&mut self.walk, log_id, &later).map(Some)
         })?;
         Ok(found.lost)
+    }
+}
+
+/// The least bytes between two places.
+const SPACING_BYTES: u64 = 16 << 10;
+/// Beyond this number every second position is forgotten, and the spacing doubles (W8).
+const PLACES_MAX: usize = 1 << 16;
+/// The maximum gap, in spacings, between positions that leave nothing unknown between them.
+const GAP: u64 = 4;
+
+/// A position at which a walk can continue.
+#[derive(Clone, Copy, Debug)]
+struct IndexPlace {
+    pub number: u64,
+    pub offset: u64,
+    /// The sequence of the next record.
+    pub sequence: u64,
+    pub open: Option<OpenBatch>,
+}
+
+/// Some positions in a framed log, by the sequence of their next record.
+#[derive(Debug)]
+struct LogIndex {
+    places: BTreeMap<u64, IndexPlace>,
+    spacing_bytes: u64,
+    /// Segment and offset of the last noted position.
+    last: (u64, u64),
+}
+
+impl LogIndex {
+    fn new() -> LogIndex {
+        LogIndex { places: BTreeMap::new(), spacing_bytes: SPACING_BYTES, last: (0, 0) }
+    }
+
+    /// Remembers the position of a walk in segment `number`, unless it is near the last one.
+    #[inline]
+    fn note(&mut self, number: u64, walk: &Walk) {
+        let (last_number, last_offset) = self.last;
+        if number != last_number || walk.place.abs_diff(last_offset) >= self.spacing_bytes {
+            self.insert(number, walk);
+        }
+    }
+
+    fn insert(&mut self, number: u64, walk: &Walk) {
+        let Walk { place: offset, sequence, open, .. } = *walk;
+        self.last = (number, offset);
+        self.places.insert(sequence, IndexPlace { number, offset, sequence, open });
+        if self.places.len() > PLACES_MAX {
+            let mut is_kept = false;
+            self.places.retain(|_, _| {
+                is_kept = !is_kept;
+                is_kept
+            });
+            self.spacing_bytes *= 2;
+        }
+    }
+
+    /// Returns the last position before the record, if it is in the record's batch, or if no nearer
+    /// position is possible.
+    fn near(&self, sequence: u64) -> Option<IndexPlace> {
+        let (_, &before) = self.places.range(..=sequence).next_back()?;
+        let is_near = |next: &IndexPlace| {
+            let bytes = next.offset.saturating_sub(before.offset);
+            next.number == before.number && bytes <= GAP * self.spacing_bytes
+        };
+        let is_in_batch =
+            before.open.is_some_and(|open| sequence - before.sequence < u64::from(open.left));
+        let next = || self.places.range(sequence..).find(|(of, _)| **of > before.sequence);
+        let is_known = is_in_batch || next().is_some_and(|(_, next)| is_near(next));
+        is_known.then_some(before)
+    }
+
+    /// Forgets the positions in a removed or replaced segment.
+    fn forget(&mut self, number: u64) {
+        self.places.retain(|_, place| place.number != number);
+        self.last = (0, 0);
+    }
+}
+
+/// Some batch of a segment.
+struct Found {
+    /// Its records.
+    begin: u64,
+    end: u64,
+    written_at_ns: u64,
+}
+
+/// Returns the sequence of the first record whose batch was written at `at_ns` or later, in
+/// nanoseconds since 1970; the next sequence if there is none.
+///
+/// A binary search over the segments, then over the batches of one. If the clock stepped back, it
+/// finds one of the batches written at `at_ns` or later that follow an earlier one.
+fn find_time(files: &LogFiles, folder: &Path, at_ns: u64) -> Result<u64, Error> {
+    let live = chain::live(files, names::all(files, folder, Format::Framed)?)?;
+    let (mut low, mut high) = (0, live.names.len());
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        let head = head_of(files, &live.names[middle])?;
+        let is_before = head.header.is_some_and(|header| header.created_at_ns < at_ns);
+        if is_before { low = middle } else { high = middle }
+    }
+    let Some(name) = live.names.get(low) else { return Ok(0) };
+    let Some(header) = head_of(files, name)?.header else { return Ok(0) };
+    let input = Input::open(files, &name.1, true, false)?;
+    let mut walk = Walk::new(input, &header);
+    walk.limit = live.limit_of(name.0);
+    let next = match live.names.get(low + 1) {
+        Some(name) => head_of(files, name)?.header.map(|next| next.first_sequence),
+        None => None,
+    };
+    let mut end = match next {
+        Some(next) => next,
+        // No batch holds that record: the walk ends after the last one.
+        None => batch_of(&mut walk, &header, u64::MAX)?.map_or(walk.sequence, |last| last.end),
+    };
+    let mut begin = header.first_sequence;
+    while begin < end {
+        let middle = begin + (end - begin) / 2;
+        // After the readable end.
+        let Some(found) = batch_of(&mut walk, &header, middle)? else {
+            end = walk.sequence.clamp(begin, middle);
+            continue;
+        };
+        if found.written_at_ns < at_ns { begin = found.end } else { end = found.begin }
+    }
+    Ok(begin)
+}
+
+fn head_of(files: &LogFiles, name: &(u64, PathBuf)) -> Result<SegmentHead, Error> {
+    let mut heads = chain::read_headers(files, std::slice::from_ref(name))?;
+    Ok(heads.pop().expect("one name was given"))
+}
+
+/// Finds the batch that holds a record; `None` if the segment ends before it. For [`u64::MAX`] that
+/// is its end.
+fn batch_of(
+    walk: &mut Walk,
+    header: &SegmentHeader,
+    sequence: u64,
+) -> Result<Option<Found>, Error> {
+    walk.restart(header.first_sequence);
+    walk.wanted = sequence;
+    // A batch in flight may be there without its predecessor. It affects only its own records,
+    // which no reader finds then.
+    seek::seek(walk, sequence, || Ok(u64::MAX))?;
+    loop {
+        match walk.next()? {
+            WalkStep::End => return Ok(None),
+            WalkStep::Frame { .. } => {}
+            WalkStep::Batch => {
+                let (batch, _) = walk.last.expect("a batch has begun");
+                let (begin, end) = (batch.first_sequence, walk::end_sequence(&batch));
+                if (begin..end).contains(&sequence) {
+                    // A repair does not keep the time.
+                    let written_at_ns = match batch.is_by_repair() {
+                        true => header.created_at_ns,
+                        false => batch.written_at_ns,
+                    };
+                    return Ok(Some(Found { begin, end, written_at_ns }));
+                }
+                walk.skip_batch(sequence)?;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::format::Format;
+    use super::super::super::input::Input;
+    use super::super::super::segment::{self, SegmentHeader};
+    use super::super::super::testing::{disk, files_of, folder, two_segments};
+    use super::*;
+
+    /// Returns a walk whose place and records the tests choose.
+    fn walk() -> Walk {
+        let sim = disk(1, &two_segments().files(folder()));
+        let path = segment::path(folder(), Format::Framed, 1);
+        let header = SegmentHeader { block_bytes: 512, ..SegmentHeader::default() };
+        Walk::new(Input::open(&files_of(&sim), &path, true, false).unwrap(), &header)
+    }
+
+    #[test]
+    fn places_are_bounded_and_those_that_stay_are_near_each_other() {
+        let (mut walk, mut index) = (walk(), LogIndex::new());
+        for number in 0..3 * PLACES_MAX as u64 {
+            (walk.place, walk.sequence) = (number * SPACING_BYTES, number);
+            index.note(1, &walk);
+        }
+        assert!(index.places.len() <= PLACES_MAX, "{}", index.places.len());
+        assert!(index.spacing_bytes >= 2 * SPACING_BYTES);
+        for sequence in (0..2 * PLACES_MAX as u64).step_by(999) {
+            let place = index.near(sequence).unwrap();
+            assert!(place.sequence <= sequence && sequence - place.sequence <= 16, "{place:?}");
+        }
+        index.forget(1);
+        assert!(index.near(5).is_none());
+    }
+
+    #[test]
+    fn a_place_is_near_a_record_of_its_batch_and_far_from_one_behind_bytes_that_were_not_read() {
+        let (mut walk, mut index) = (walk(), LogIndex::new());
+        (walk.place, walk.sequence) = (0, 10);
+        walk.open = Some(OpenBatch { end: 1 << 30, left: 5, written_at_ns: 0 });
+        index.note(1, &walk);
+        (walk.place, walk.sequence, walk.open) = (1 << 29, 100, None);
+        index.note(1, &walk);
+        assert_eq!(index.near(14).map(|place| place.sequence), Some(10));
+        assert!(index.near(9).is_none() && index.near(15).is_none() && index.near(100).is_none());
     }
 }

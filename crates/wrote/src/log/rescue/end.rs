@@ -7,10 +7,10 @@
 
 use super::super::batch::{self, BatchHeader};
 use super::super::chain::{self, SegmentHead};
-use super::super::damage;
 use super::super::input::{Input, LogFiles};
 use super::super::segment::seed;
 use super::super::walk::{self, Identity, Walk, WalkStep};
+use super::damaged;
 use super::scan;
 use crate::Error;
 
@@ -163,10 +163,10 @@ fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> 
     for (earlier, later) in segments.iter().zip(segments.iter().skip(1)) {
         if !later.continues(earlier.number) {
             let what = format!("segment {} of the log is not there", earlier.number + 1);
-            return Err(damage::error(&later.path, 0, &what));
+            return Err(damaged(&later.path, 0, &what));
         }
         let Some(header) = earlier.header else {
-            return Err(damage::error(&earlier.path, 0, "this is not how a segment begins"));
+            return Err(damaged(&earlier.path, 0, "this is not how a segment begins"));
         };
         let is_doubtful = later.header.is_some_and(|next| {
             earlier.file_bytes < next.previous_bytes
@@ -181,7 +181,7 @@ fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> 
         let walk = walk_to_end(files, earlier, false)?;
         if !follows(later, earlier.number, &walk)? {
             let what = format!("record {} can't be read, and was durable once", walk.sequence);
-            return Err(damage::error(&earlier.path, walk.place, &what));
+            return Err(damaged(&earlier.path, walk.place, &what));
         }
     }
     Ok(())
@@ -194,7 +194,7 @@ fn follows(next: &SegmentHead, number: u64, walk: &Walk) -> Result<bool, Error> 
     };
     let (first, end) = (header.first_sequence, walk.sequence);
     if first < end {
-        return Err(damage::error(&next.path, 0, &chain::overlap(first, end)));
+        return Err(damaged(&next.path, 0, &chain::overlap(first, end)));
     }
     Ok(first == end)
 }
@@ -233,7 +233,7 @@ fn without_beginning(
         let rest = scan::of_file(files, &segment.path, identity)?;
         if rest.durable_sequence(0) > 0 || segments[0].number != 1 {
             let what = "this is not how a segment begins, and records in it were durable once";
-            return Err(damage::error(&segments[0].path, 0, what));
+            return Err(damaged(&segments[0].path, 0, what));
         }
     }
     Ok(None)

@@ -174,7 +174,7 @@ impl NewSegment {
 }
 
 /// Copies a damaged file aside and closes it.
-pub(super) fn keep_damaged(mut old: Input) -> Result<PathBuf, Error> {
+pub(in crate::log) fn keep_damaged(mut old: Input) -> Result<PathBuf, Error> {
     let len_bytes = old.len_bytes;
     let copy = aside::copy(&mut old, 0, len_bytes, "damaged")?;
     // The copy must be durable before its source is removed.

@@ -5,13 +5,13 @@
 
 use super::super::batch;
 use super::super::chain::{self, SegmentHead};
-use super::super::damage::Damage;
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::names;
 use super::super::record::{self, Frame};
 use super::super::segment::{self, SegmentHeader};
 use super::super::walk::{Identity, Walk, WalkStep, valid_frame};
+use super::Damage;
 use super::scan::{self, Found, Run};
 use crate::Error;
 use std::ops::Range;

@@ -7,11 +7,11 @@
 
 use super::super::batch::{self, BatchHeader};
 use super::super::chain;
-use super::super::damage;
 use super::super::input::{Input, LogFiles};
 use super::super::record::{self, u32_at};
 use super::super::segment::{self, SegmentHeader};
 use super::super::walk::{self, Identity, Walk, end_sequence, valid_frame};
+use super::damaged;
 use crate::Error;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -211,7 +211,7 @@ pub(in crate::log) fn behind(
             _ => (&walk.input.path, walk.place),
         };
         let what = format!("record {} can't be read, and was durable once", walk.sequence);
-        damage::error(path, offset, &what)
+        damaged(path, offset, &what)
     });
     Ok(EndScan { rest, later: found, lost })
 }

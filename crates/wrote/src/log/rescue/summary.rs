@@ -2,7 +2,6 @@
 //! record.
 
 use super::super::chain::{self, SegmentHead};
-use super::super::damage::Damage;
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
 use super::super::lines;
@@ -11,6 +10,7 @@ use super::super::names::{self, SegmentNames};
 use super::super::record::Frame;
 use super::super::segment::SegmentHeader;
 use super::super::walk::{Walk, WalkStep};
+use super::Damage;
 use super::end::{LogEnd, end};
 use super::scan;
 use crate::Error;
@@ -85,7 +85,7 @@ pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     let folder = folder.as_ref();
     let files = LogFiles::open_in(&Folder::open(folder)?)?;
     match names::format_of_log(&files, folder)? {
-        Some(Format::Lines) => of_lines(&files, folder),
+        Some(Format::Lines) => lines::summary(&files, folder),
         _ => of_framed(&files, folder),
     }
 }
@@ -146,51 +146,8 @@ fn check_end(segments: &[SegmentHead], end: &mut LogEnd) -> Result<(), Error> {
     }
 }
 
-fn of_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
-    lines_with(files, folder, lines::check_sealed)
-}
-
-/// Summarizes a log of lines from the lengths of its sealed files.
-pub(super) fn unchecked_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
-    lines_with(files, folder, |_, _, _, _| Ok(()))
-}
-
-/// Summarizes a log of lines. Calls `check` with each sealed file, its number, the next file's
-/// number, and whether it is the last sealed one.
-fn lines_with(
-    files: &LogFiles,
-    folder: &Path,
-    check: fn(&mut Input, u64, u64, bool) -> Result<(), Error>,
-) -> Result<LogSummary, Error> {
-    names::unless_removed(|| {
-        let names = names::all(files, folder, Format::Lines)?;
-        let mut summary = LogSummary::empty(files, Format::Lines);
-        summary.first_sequence = names.first().map_or(0, |(number, _)| *number);
-        for (index, (number, path)) in names.iter().enumerate() {
-            let mut input = Input::open(files, path, false, false)?;
-            let (records, used_bytes) = match names.get(index + 1) {
-                Some((next, _)) => {
-                    check(&mut input, *number, *next, index + 2 == names.len())?;
-                    (next - number, input.len_bytes)
-                }
-                None => {
-                    let lines = lines::read(&mut input)?;
-                    (lines.count, lines.end)
-                }
-            };
-            let file_bytes = input.len_bytes;
-            summary.next_sequence = number + records;
-            let (path, first_sequence) = (path.clone(), *number);
-            let segment = SegmentSummary { path, file_bytes, used_bytes, first_sequence, records };
-            summary.segments.push(segment);
-        }
-        summary.count();
-        Ok(Some(summary))
-    })
-}
-
 impl LogSummary {
-    pub(super) fn empty(files: &LogFiles, format: Format) -> LogSummary {
+    pub(in crate::log) fn empty(files: &LogFiles, format: Format) -> LogSummary {
         LogSummary {
             format,
             segments: Vec::new(),
@@ -208,17 +165,17 @@ impl LogSummary {
         }
     }
 
-    pub(super) fn count(&mut self) {
+    pub(in crate::log) fn count(&mut self) {
         self.records = self.segments.iter().map(|segment| segment.records).sum();
     }
 
     /// Whether every record is whole, without garbage after any.
-    pub(super) fn is_clean(&self) -> bool {
+    pub(in crate::log) fn is_clean(&self) -> bool {
         self.damage.is_empty() && self.garbage.is_empty()
     }
 
     /// Returns the files that a repair rewrites.
-    pub(super) fn to_repair(&self) -> HashSet<PathBuf> {
+    pub(in crate::log) fn to_repair(&self) -> HashSet<PathBuf> {
         let damaged = self.damage.iter().map(|damage| &damage.path);
         damaged.chain(self.garbage.iter().map(|(path, _)| path)).cloned().collect()
     }
@@ -243,7 +200,7 @@ impl LogSummary {
     }
 
     /// Records that this sequence has no record. Sequences come in order.
-    pub(super) fn note_gap(&mut self, sequence: u64) {
+    pub(in crate::log) fn note_gap(&mut self, sequence: u64) {
         match self.gaps.last_mut() {
             Some(gap) if gap.end == sequence => gap.end += 1,
             _ => self.gaps.push(sequence..sequence + 1),

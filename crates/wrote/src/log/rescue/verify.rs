@@ -67,7 +67,7 @@ impl LogSummary {
 }
 
 /// The progress of a verification.
-pub(super) struct VerifyProgress<'a> {
+pub(in crate::log) struct VerifyProgress<'a> {
     watch: Watch<'a>,
     /// Bytes of finished files.
     before: u64,
@@ -76,18 +76,18 @@ pub(super) struct VerifyProgress<'a> {
 }
 
 impl<'a> VerifyProgress<'a> {
-    pub(super) fn new(all_bytes: u64, watch: Watch<'a>) -> VerifyProgress<'a> {
+    pub(in crate::log) fn new(all_bytes: u64, watch: Watch<'a>) -> VerifyProgress<'a> {
         VerifyProgress { watch, before: 0, reported: 0, all_bytes }
     }
 
     /// Records that the file was read up to this byte.
-    pub(super) fn at(&mut self, offset: u64) -> Result<(), Error> {
+    pub(in crate::log) fn at(&mut self, offset: u64) -> Result<(), Error> {
         let read = self.before + offset;
         if read < self.reported + STEP_BYTES { Ok(()) } else { self.report(read) }
     }
 
     /// Records that a file of this length is finished.
-    pub(super) fn finish_file(&mut self, file_bytes: u64) -> Result<(), Error> {
+    pub(in crate::log) fn finish_file(&mut self, file_bytes: u64) -> Result<(), Error> {
         self.before += file_bytes;
         self.report(self.before)
     }
