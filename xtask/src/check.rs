@@ -60,11 +60,8 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
 
 fn formats(report: &mut Report) -> Result<(), Failure> {
     step(report, "fmt", &["fmt", "--all", "--check"])?;
-    let others = [
-        ("peers", PEERS),
-        ("bindings", bindings::MANIFEST),
-        ("the fuzzer", fuzz::MANIFEST),
-    ];
+    let others =
+        [("peers", PEERS), ("bindings", bindings::MANIFEST), ("the fuzzer", fuzz::MANIFEST)];
     for (name, manifest) in others {
         let words = ["fmt", "--all", "--check", "--manifest-path", manifest];
         step(report, &format!("fmt of {name}"), &words)?;

@@ -113,7 +113,7 @@ struct Campaign {
 type Round = fn(&mut Report, bool) -> Result<(), Failure>;
 
 /// Every campaign, in order.
-const CAMPAIGNS: [Campaign; 33] = [
+const CAMPAIGNS: [Campaign; 32] = [
     Campaign {
         short: Some(|report, _| sim::lab(report, sim::Arguments::of(5_000))),
         ..long("seeds", "lab sim: 100,000 seeds", |report, _| {
