@@ -1,13 +1,13 @@
 //! Runs a benchmark from a request to the result document.
 
-use crate::budget::SinceStart;
+use crate::calibration::{self, Calibration};
 use crate::progress::{Announcement, Observer, Ticker};
 use crate::request::{Common, Request, STREAM_BS_BYTES};
+use crate::rounds::SinceStart;
 use crate::scenario::{Call, Measured, Plan, Scenario, Site};
 use crate::scenarios;
 use crate::scratch::{self, Scratch};
 use crate::sharing;
-use crate::trial::{self, Trial};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -31,7 +31,7 @@ pub struct Bench<'a> {
     request: &'a Request,
     scenarios: Vec<&'a dyn Scenario>,
     peers: &'a dyn Peers,
-    speed: Option<&'a OnceLock<Trial>>,
+    speed: Option<&'a OnceLock<Calibration>>,
 }
 
 impl<'a> Bench<'a> {
@@ -52,8 +52,8 @@ impl<'a> Bench<'a> {
         Bench { peers, ..self }
     }
 
-    /// Sets the speed of the disk. The first trial run fills it, and later ones use it.
-    pub(crate) fn speed(self, speed: &'a OnceLock<Trial>) -> Bench<'a> {
+    /// Sets the speed of the disk. The first calibration fills it, and later ones use it.
+    pub(crate) fn speed(self, speed: &'a OnceLock<Calibration>) -> Bench<'a> {
         Bench { speed: Some(speed), ..self }
     }
 
@@ -67,7 +67,7 @@ impl<'a> Bench<'a> {
         scratch::check_writable(&request.path)?;
         let target = device::examine(&request.path)?;
         let planned = plan(scenarios, request, &sharing::share(&target, *peers)?)?;
-        Ok(announcement(request.path.clone(), &planned, request, peers.ranks()))
+        Ok(announcement(request.path.clone(), &planned, request, (peers.ranks(), None)))
     }
 
     /// Measures the scenarios, and reports findings and advice.
@@ -99,7 +99,7 @@ impl<'a> Bench<'a> {
         shown.limits = watch::limits(device_of(&target));
         let clock = SinceStart(began);
         let site = Site {
-            scenario: "trial",
+            scenario: "calibration",
             target: &target,
             scratch: &scratch,
             stop,
@@ -110,12 +110,16 @@ impl<'a> Bench<'a> {
             together: None,
             ranks: request.ranks,
         };
-        let trial_bytes = match try_out(&mut planned, &site, request) {
+        let calibrated_bytes = match calibrate(&mut planned, &site, request) {
             Ok(bytes) => bytes,
             Err(error) => return scratch.end_for(peers, Err(error)),
         };
-        let announcement =
-            announcement(scratch.path().to_owned(), &planned, request, peers.ranks());
+        let announcement = announcement(
+            scratch.path().to_owned(),
+            &planned,
+            request,
+            (peers.ranks(), speed.get()),
+        );
         observer.announce(&announcement);
         let answers =
             |rows: &[Row]| scenarios::answers(scenarios, &Evidence::of_rows(&shown, rows));
@@ -152,7 +156,7 @@ impl<'a> Bench<'a> {
             device_counts: device_of(&target).is_some_and(BlockDevice::counts),
             in_memory: target.in_memory,
             generator_bytes_per_s,
-            written_bytes_total: trial_bytes
+            written_bytes_total: calibrated_bytes
                 + measured.iter().map(|of| of.written_bytes).sum::<u64>(),
             host: host.clone(),
             watched,
@@ -161,7 +165,7 @@ impl<'a> Bench<'a> {
             left_out: measured.iter().flat_map(|of| of.left_out.clone()).collect(),
             shortened: measured.iter().find_map(|of| of.shortened.clone()),
             burst: measured.iter().find_map(|of| of.burst),
-            first_touch: speed.get().and_then(|trial| trial.first_touch),
+            first_touch: speed.get().and_then(|speed| speed.first_touch),
             interrupted: measured.iter().any(|of| of.is_interrupted),
             sharing: sharing::of(&target, request, peers)?,
         };
@@ -246,7 +250,8 @@ pub(crate) fn plan(
         }
     }
     let planned = plan_each(scenarios, &call)?;
-    let parts = planned.iter().filter(|plan| plan.written_bytes().is_some()).count() as u32;
+    let is_bounded = |plan: &&Box<dyn Plan>| plan.written_bytes_max() < u64::MAX;
+    let parts = planned.iter().filter(is_bounded).count() as u32;
     if parts < 2 || call.is_default() {
         return Ok(planned);
     }
@@ -262,50 +267,41 @@ fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Box<dyn Pla
     Ok(planned)
 }
 
-/// Makes the trial run if a plan's amounts depend on it, and the plans' own. Returns the bytes
+/// Calibrates if the amounts of a plan's runs follow from the disk's speed. Returns the bytes
 /// written.
-fn try_out(planned: &mut [Box<dyn Plan>], site: &Site, request: &Request) -> Result<u64, Error> {
-    let mut written_bytes = 0;
-    if planned.iter().any(|plan| plan.wants_trial()) {
-        let (trial, bytes) = Trial::of(&site.apart(), &of_trial(planned, &request.common))?;
-        planned.iter_mut().filter(|plan| plan.wants_trial()).for_each(|plan| plan.learn(trial));
-        written_bytes += bytes;
+fn calibrate(planned: &mut [Box<dyn Plan>], site: &Site, request: &Request) -> Result<u64, Error> {
+    if !planned.iter().any(|plan| plan.wants_calibration()) {
+        return Ok(0);
     }
-    for plan in planned {
-        written_bytes += plan.look(&Site { scenario: plan.scope().name, ..*site })?;
-    }
-    Ok(written_bytes)
+    let (speed, bytes) = Calibration::of(&site.apart(), &request.common)?;
+    let wanting = planned.iter_mut().filter(|plan| plan.wants_calibration());
+    wanting.for_each(|plan| plan.calibrated(&speed));
+    Ok(bytes)
 }
 
-/// Returns the settings of the trial run: no more bytes than any of the plans permits.
-fn of_trial(planned: &[Box<dyn Plan>], common: &Common) -> Common {
-    let wanting = planned.iter().filter(|plan| plan.wants_trial());
-    let most = wanting.map(|plan| plan.trial_bytes_max());
-    Common { size_bytes: most.chain(common.size_bytes).min(), ..common.clone() }
-}
-
+/// Announces the runs: at most so many bytes, and as many slices as there are runs.
 fn announcement(
     folder: PathBuf,
     planned: &[Box<dyn Plan>],
     request: &Request,
-    ranks: u32,
+    (ranks, speed): (u32, Option<&Calibration>),
 ) -> Announcement {
     let ranks = u64::from(ranks);
-    let is_tried = planned.iter().any(|plan| plan.wants_trial());
-    let trial_bytes =
-        if is_tried { trial::bytes_max(&of_trial(planned, &request.common)) } else { 0 };
-    let expected = planned.iter().map(|of| of.written_bytes()).sum::<Option<u64>>();
-    let most =
-        planned.iter().fold(trial_bytes, |sum, of| sum.saturating_add(of.written_bytes_max()));
+    let is_calibrated = planned.iter().any(|plan| plan.wants_calibration());
+    let before = if is_calibrated { calibration::bytes_max(&request.common) } else { 0 };
+    let most = planned.iter().fold(before, |sum, of| sum.saturating_add(of.written_bytes_max()));
+    let time_of = |plan: &Box<dyn Plan>| {
+        let time = (plan.scope().slice + calibration::beside(speed)) * plan.runs_total();
+        plan.scope().within.map_or(time, |within| time.min(within.until))
+    };
     Announcement {
         folder,
         // Scenarios run one after another, and each removes its files.
         space_bytes_max: planned.iter().map(|of| of.space_bytes_max()).max().unwrap_or(0) * ranks,
-        written_bytes: expected.map(|bytes| bytes * ranks),
         written_bytes_max: most.saturating_mul(ranks),
         runs: planned.iter().map(|of| of.runs_total()).sum(),
-        estimated: planned.iter().map(|of| of.estimate()).sum(),
-        estimated_slowed: planned.iter().map(|of| of.estimate_slowed()).sum(),
+        estimated: planned.iter().map(time_of).sum(),
+        estimated_slowed: planned.iter().map(|of| of.afterwards()).sum(),
     }
 }
 

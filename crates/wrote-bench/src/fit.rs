@@ -1,8 +1,6 @@
 //! Tests whether a disk suits programs: runs each program's pattern, and judges its published
 //! rules.
 
-#[cfg(test)]
-mod made_up;
 mod neighbour;
 mod programs;
 mod scenario;

@@ -2,8 +2,8 @@
 
 mod arrivals;
 mod bench;
-mod budget;
 mod burst;
+mod calibration;
 pub mod child;
 mod choice;
 pub mod fit;
@@ -19,22 +19,18 @@ mod scenario;
 mod scenarios;
 pub mod scratch;
 mod sharing;
-mod trial;
 pub mod versus;
 
 pub use bench::{Bench, report_leftovers};
-pub use budget::{Clock, RUNS_MIN, SinceStart};
+pub use calibration::Calibration;
 pub use measured::{OneRun, clear};
 pub use progress::{Announcement, Answering, Observer, Progress, Ticker};
 pub use request::{Common, RankSettings, Request, Wear, positive};
-pub use rounds::{Turn, in_turn};
-pub use scenario::{
-    Bounds, Call, Limits, Listed, Measured, Plan, Rows, Scenario, Scope, Site, boxed,
-};
+pub use rounds::{Clock, RUNS_MIN, SinceStart, Turn, in_turn};
+pub use scenario::{Call, Listed, Measured, Plan, Scenario, Scope, Site, Within, boxed};
 pub use scenarios::{
     Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Meta, Peak, Rand, Scenarios, Ways,
     catalogue,
 };
 pub use sharing::share;
-pub use trial::Trial;
 pub use wrote_jobs::peers::{Alone, Peers};

@@ -11,13 +11,11 @@ pub struct Announcement {
     pub folder: PathBuf,
     /// The most bytes in that folder at any time.
     pub space_bytes_max: u64,
-    /// The expected bytes written in total; `None` if they depend only on the disk.
-    pub written_bytes: Option<u64>,
     /// The most bytes written in total; `u64::MAX` if limited only by time.
     pub written_bytes_max: u64,
     /// The number of runs.
     pub runs: u32,
-    /// The estimated time of all runs.
+    /// The time of all runs: their number by their slice.
     pub estimated: Duration,
     /// The estimated further time if the disk slows down during a long write; usually 0.
     pub estimated_slowed: Duration,

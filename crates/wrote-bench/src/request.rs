@@ -1,7 +1,7 @@
 //! A benchmark request: common settings, and each scenario's.
 
+use crate::calibration;
 use crate::scenarios::Scenarios;
-use crate::trial;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote::device::Target;
@@ -135,7 +135,7 @@ impl Common {
             None if self.has_amount() => u64::MAX,
             wear => {
                 let bytes = wear.unwrap_or_default().bytes_max(target);
-                let left = bytes - trial::bytes_max(self).min(bytes / 2);
+                let left = bytes - calibration::bytes_max(self).min(bytes / 2);
                 left / u64::from(self.wear_parts.max(1))
             }
         }

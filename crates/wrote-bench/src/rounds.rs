@@ -1,14 +1,17 @@
 //! The loop that runs rows in turn (M8). Every scenario uses it.
 
-use crate::budget::Schedule;
+use crate::calibration;
 use crate::progress::Ticker;
-use crate::scenario::{Measured, Plan, Scope, Site};
-use std::time::Duration;
+use crate::scenario::{Measured, Plan, Scope, Site, Within};
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
 use wrote_jobs::clock::Together;
+use wrote_jobs::findings::Shortened;
 use wrote_jobs::machine::target::device_of;
 use wrote_jobs::report::{Facts, Repeated, merged};
-use wrote_result::Error;
 use wrote_result::document::{Row, Scenario};
+use wrote_result::{Error, units};
 
 /// The default number of runs per row: enough for an interval, few enough for a minute.
 pub const RUNS: u32 = 5;
@@ -36,6 +39,180 @@ pub fn in_turn(rows: usize, rounds: u32) -> Vec<Turn> {
     (0..rounds).flat_map(of_round).collect()
 }
 
+/// The fewest runs of a row with an interval. Student's t then has two degrees of freedom. With
+/// only one, the interval would span a dozen standard errors, too wide to distinguish anything
+/// (M8).
+pub const RUNS_MIN: u32 = 3;
+/// The fraction of the time reserved for removing files and printing the result: three seconds of
+/// sixty.
+const AFTER_PART: u32 = 20;
+/// A row may take this multiple of its share of the time before it has fewer runs.
+const SHARE_TIMES: u32 = 2;
+
+/// The time since the program's start. Tests have their own clocks.
+pub trait Clock: Debug {
+    /// Returns the time since the program's start.
+    fn elapsed(&self) -> Duration;
+}
+
+/// The machine's clock, given the program's start.
+#[derive(Clone, Copy, Debug)]
+pub struct SinceStart(pub Instant);
+
+impl Clock for SinceStart {
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// Orders a plan's runs within its time limit. It predicts no run: a row that had none is expected
+/// to take its slice, and any other as long as its last two runs.
+///
+/// If time is short, there are fewer rounds, down to [`RUNS_MIN`]. A row that took much more than
+/// its share of the time has fewer runs than the others, by the same rule. If the fewest rounds
+/// don't fit either, the least important rows are left out.
+#[derive(Debug)]
+struct Schedule {
+    rounds: u32,
+    within: Option<Within>,
+    /// The time at which the last run must be over.
+    until: Duration,
+    /// A row's share of a round.
+    share: Duration,
+    rows: Vec<RowTime>,
+    /// The current or next run, and those after it.
+    order: VecDeque<Turn>,
+}
+
+/// A row's runs and their times.
+#[derive(Debug)]
+struct RowTime {
+    importance: usize,
+    runs: u32,
+    /// The total times of its last two runs, and of all.
+    took: [Duration; 2],
+    spent: Duration,
+    is_left_out: bool,
+}
+
+impl RowTime {
+    /// Returns the expected time of the next run. A single fast run guarantees nothing.
+    fn next(&self) -> Duration {
+        self.took[0].max(self.took[1])
+    }
+}
+
+impl Schedule {
+    /// Plans `rounds` rounds, with this share of each for every row.
+    fn new(plan: &dyn Plan, rounds: u32, share: Duration) -> Schedule {
+        let within = plan.scope().within;
+        let row = |row| RowTime {
+            importance: plan.importance(row),
+            runs: 0,
+            took: [share; 2],
+            spent: Duration::ZERO,
+            is_left_out: false,
+        };
+        let until = within.map_or(Duration::MAX, |of| of.until - of.until / AFTER_PART);
+        let rows = (0..plan.rows().len()).map(row).collect();
+        Schedule { rounds, within, until, share, rows, order: plan.order(rounds).into() }
+    }
+
+    /// Returns the next run at time `now`; `None` when all runs that fit are done.
+    fn next(&mut self, now: Duration) -> Option<Turn> {
+        let Some(Within { leaves_out, .. }) = self.within else {
+            return self.order.front().copied();
+        };
+        let left = self.until.saturating_sub(now);
+        if leaves_out && self.needs() > left {
+            self.leave_out(left);
+        }
+        while let Some(turn) = self.order.front().copied() {
+            let row = &self.rows[turn.row];
+            let is_over_share = row.spent > self.share * SHARE_TIMES * (turn.round + 1);
+            let is_least = row.runs < self.least();
+            // Rows that come last still have their fewest rounds ahead.
+            if is_least || !is_over_share && row.next() + self.needs() <= left {
+                return Some(turn);
+            }
+            self.order.pop_front();
+        }
+        None
+    }
+
+    /// Records that the run took `took`, including creating, flushing and removing its files.
+    fn is_over(&mut self, took: Duration) {
+        let Some(turn) = self.order.pop_front() else { return };
+        let row = &mut self.rows[turn.row];
+        row.took = [took, if row.runs == 0 { took } else { row.took[0] }];
+        row.runs += 1;
+        row.spent += took;
+    }
+
+    /// Skips the current run.
+    fn skip(&mut self) {
+        self.order.pop_front();
+    }
+
+    /// Returns the time of the runs ahead.
+    fn time_left(&self) -> Duration {
+        let time: Duration = self.order.iter().map(|turn| self.rows[turn.row].next()).sum();
+        time.min(self.until)
+    }
+
+    /// If the time was too short for every row, restores the rows that had a run: one run is better
+    /// than no answer.
+    fn end(&mut self) {
+        if self.rows.iter().all(|row| row.is_left_out) {
+            self.rows.iter_mut().for_each(|row| row.is_left_out = row.runs == 0);
+        }
+    }
+
+    /// Returns the rows that were left out, with reasons.
+    fn left_out(&self) -> impl Iterator<Item = (usize, String)> {
+        let within = self.within.map_or(0.0, |within| within.until.as_secs_f64());
+        let reason = move |row: &RowTime| {
+            let takes = units::seconds((row.next() * RUNS_MIN).as_secs_f64());
+            format!("time budget of {within} s used up; {RUNS_MIN} runs need {takes}")
+        };
+        let rows = self.rows.iter().enumerate().filter(|(_, row)| row.is_left_out);
+        rows.map(move |(number, row)| (number, reason(row)))
+    }
+
+    /// Returns what was shortened for lack of time, except rows that were left out.
+    fn shortened(&self) -> Option<Shortened> {
+        let runs = self.rows.iter().filter(|row| !row.is_left_out).map(|row| row.runs);
+        let runs_min = runs.min().unwrap_or(self.rounds);
+        let of =
+            |within: Within| Shortened { runs_asked: self.rounds, runs_min, within: within.until };
+        self.within.filter(|_| runs_min < self.rounds).map(of)
+    }
+
+    fn least(&self) -> u32 {
+        RUNS_MIN.min(self.rounds)
+    }
+
+    /// Returns the time of the fewest rounds.
+    fn needs(&self) -> Duration {
+        let rows = self.rows.iter().filter(|row| !row.is_left_out);
+        rows.map(|row| row.next() * self.least().saturating_sub(row.runs)).sum()
+    }
+
+    /// Keeps the most important rows that fit into `left`.
+    fn leave_out(&mut self, mut left: Duration) {
+        let least = self.least();
+        let mut rows: Vec<&mut RowTime> =
+            self.rows.iter_mut().filter(|row| !row.is_left_out && row.runs < least).collect();
+        rows.sort_by_key(|row| row.importance);
+        for row in rows {
+            let needs = row.next() * (least - row.runs);
+            row.is_left_out = needs > left;
+            left = if row.is_left_out { left } else { left - needs };
+        }
+        self.order.retain(|turn| !self.rows[turn.row].is_left_out);
+    }
+}
+
 impl dyn Plan + '_ {
     /// Prepares, runs the rows in turn (M8), and combines their runs.
     ///
@@ -59,9 +236,9 @@ impl dyn Plan + '_ {
 }
 
 fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-    let Scope { name, question, runs: rounds } = plan.scope();
+    let Scope { name, question, runs: rounds, .. } = plan.scope();
     let planned = rounds * plan.rows().len() as u32;
-    site.peers.barrier("before the trial runs")?;
+    site.peers.barrier("before the first run")?;
     let mut written_bytes = plan.prepare(site, ticker)?;
     let names = plan.rows();
     let mut now = begin(site, &names)?;
@@ -70,14 +247,15 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     for (name, because) in &left_out {
         ticker.note(&format!("{name} skipped: {because}"));
     }
-    let mut schedule = Schedule::new(plan, rounds);
+    let share = plan.scope().slice + calibration::beside(site.speed.get());
+    let mut schedule = Schedule::new(plan, rounds, share);
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
     // With `keep`, the row whose files still exist, as its run may have been the last.
     let mut kept: Option<usize> = None;
     let mut told = rounds * names.len() as u32;
     let mut is_interrupted = false;
     // All ranks decide by rank 0's time, and therefore alike.
-    while let Some(turn) = schedule.next(plan, now) {
+    while let Some(turn) = schedule.next(now) {
         is_interrupted = site.stop.is_requested();
         if is_interrupted {
             break;
@@ -90,12 +268,10 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
         if let Some(row) = kept.take_if(|_| plan.makes_files(turn.row)) {
             plan.clear(row, site)?;
         }
-        let ahead = schedule.ahead().len() as u32;
+        let ahead = schedule.order.len() as u32;
         ticker.leave_out(told - ahead);
         told = ahead - 1;
-        if let Some(time) = plan.time_left(schedule.ahead()).or(schedule.time_left()) {
-            ticker.foresee(ahead, time);
-        }
+        ticker.foresee(ahead, schedule.time_left());
         ticker.tick(&names[turn.row]);
         match run_together(plan, turn, site, ticker) {
             Err(Error::Interrupted) => {
@@ -112,7 +288,7 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
         let took;
         (now, took) = agreed(site, site.clock.elapsed().saturating_sub(began))?;
         schedule.is_over(took);
-        if schedule.ahead().first().is_none_or(|next| next.round != turn.round) {
+        if schedule.order.front().is_none_or(|next| next.round != turn.round) {
             ticker.so_far(|| runs.iter().cloned().flat_map(Repeated::rows).collect());
         }
     }
@@ -132,7 +308,7 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
         ticker.note(&format!("{} skipped: {because}", names[*row]));
         left_out.push((names[*row].clone(), because.clone()));
     }
-    let measured = runs.into_iter().enumerate().filter(|(row, _)| !schedule.is_left_out(*row));
+    let measured = runs.into_iter().enumerate().filter(|(row, _)| !schedule.rows[*row].is_left_out);
     let rows: Vec<Row> = measured.flat_map(|(_, runs)| runs.rows()).collect();
     if let Some((row, because)) = given_up.first().filter(|_| rows.is_empty()) {
         let text = format!(
@@ -205,6 +381,118 @@ mod ranks_tests;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::{MadeUpClock, measured_by};
+    use std::rc::Rc;
+
+    /// The seconds of every run of a row.
+    const EACH: [fn(u32) -> f64; 4] = [|_| 0.1, |_| 1.0, |_| 2.0, |_| 100.0];
+
+    /// Rows with the seconds of each of their runs, on a clock that only they advance.
+    struct MadeUp {
+        rows: Vec<fn(u32) -> f64>,
+        runs: u32,
+        within: Option<Within>,
+        clock: Rc<MadeUpClock>,
+    }
+
+    impl Plan for MadeUp {
+        fn scope(&self) -> Scope {
+            let (runs, slice, within) = (self.runs, Duration::from_millis(100), self.within);
+            Scope { name: "made-up", question: "Is it in time?".into(), runs, slice, within }
+        }
+
+        fn rows(&self) -> Vec<String> {
+            (0..self.rows.len()).map(|row| format!("made-up/{row}")).collect()
+        }
+
+        /// The last is the most important.
+        fn importance(&self, row: usize) -> usize {
+            self.rows.len() - row
+        }
+
+        fn space_bytes_max(&self) -> u64 {
+            0
+        }
+
+        fn written_bytes_max(&self) -> u64 {
+            0
+        }
+
+        fn run(&mut self, turn: Turn, _: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+            self.clock.pass(self.rows[turn.row](turn.round));
+            let row = crate::sample::row(&self.rows()[turn.row], "power-loss", &[1e9]);
+            Ok(Repeated::one(row, wrote_jobs::histogram()))
+        }
+    }
+
+    /// Returns each row's runs, what was left out, and the seconds that all took.
+    fn made_up(
+        rows: &[fn(u32) -> f64],
+        within_s: Option<u64>,
+        leaves_out: bool,
+    ) -> Result<(Vec<usize>, Measured, f64), Error> {
+        let clock = Rc::new(MadeUpClock::default());
+        let until = within_s.map(Duration::from_secs);
+        let within = until.map(|until| Within { until, leaves_out });
+        let mut plan = MadeUp { rows: rows.to_vec(), runs: 5, within, clock: clock.clone() };
+        let measured = measured_by(&clock, &mut plan)?;
+        let runs = measured.scenario.rows.iter().map(|row| row.runs.len()).collect();
+        Ok((runs, measured, clock.elapsed().as_secs_f64()))
+    }
+
+    #[test]
+    fn rows_within_their_slices_have_every_run() {
+        let (runs, measured, _) = made_up(&[EACH[0]; 17], Some(60), true).unwrap();
+        assert_eq!(runs, [5; 17]);
+        assert_eq!((measured.shortened, measured.left_out.len()), (None, 0));
+    }
+
+    #[test]
+    fn a_slow_disk_has_fewer_rounds_and_ends_in_time() {
+        let (runs, measured, took_s) = made_up(&[EACH[1]; 17], Some(60), true).unwrap();
+        // M8: each row has an interval.
+        assert_eq!(runs, [3; 17]);
+        assert!((51.0..=60.0).contains(&took_s), "{took_s}");
+        assert_eq!(measured.shortened.map(|of| (of.runs_asked, of.runs_min)), Some((5, 3)));
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_are_left_out_by_importance_and_named() {
+        let (runs, measured, took_s) = made_up(&[EACH[2]; 17], Some(60), true).unwrap();
+        assert!((25.0..=60.0).contains(&took_s), "{took_s}");
+        assert!(runs.iter().all(|runs| *runs == 3), "{runs:?}");
+        let left: Vec<&str> = measured.left_out.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(left.len() + runs.len(), 17);
+        assert!(left.contains(&"made-up/0") && !left.contains(&"made-up/16"), "{left:?}");
+        assert!(measured.left_out[0].1.starts_with("time budget of 60 s used up"));
+    }
+
+    #[test]
+    fn a_slow_row_has_fewer_runs_and_the_others_have_theirs() {
+        let slow: fn(u32) -> f64 = |_| 2.0;
+        let (runs, ..) = made_up(&[|_| 0.1, slow, |_| 0.1], Some(60), true).unwrap();
+        assert_eq!(runs, [5, 3, 5]);
+    }
+
+    #[test]
+    fn a_stall_changes_one_run_and_not_the_plan() {
+        let stalls: fn(u32) -> f64 = |round| if round == 1 { 9.0 } else { 0.1 };
+        let (runs, measured, _) = made_up(&[|_| 0.1, stalls, |_| 0.1], Some(60), true).unwrap();
+        assert_eq!((runs[0], runs[2]), (5, 5));
+        assert!(runs[1] >= 3 && measured.left_out.is_empty(), "{runs:?}");
+    }
+
+    #[test]
+    fn without_a_limit_every_run_is_made_and_without_leave_every_row_has_three() {
+        assert_eq!(made_up(&[EACH[3]; 3], None, false).unwrap().0, [5; 3]);
+        assert_eq!(made_up(&[EACH[3]; 3], Some(10), false).unwrap().0, [3; 3]);
+    }
+
+    #[test]
+    fn the_rows_that_had_a_run_are_shown_where_none_fits() {
+        let (runs, measured, _) = made_up(&[EACH[3]; 3], Some(10), true).unwrap();
+        assert_eq!((runs.len(), measured.left_out.len()), (1, 2));
+    }
 
     #[test]
     fn every_second_round_is_backwards() {

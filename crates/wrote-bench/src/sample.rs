@@ -3,9 +3,10 @@
 pub(crate) use wrote_jobs::sample::place;
 pub(crate) use wrote_jobs::sample::*;
 
-use crate::budget::{Clock, SinceStart};
+use crate::calibration::Calibration;
 use crate::progress::{Observer, Ticker};
 use crate::request::{Common, Request, Wear};
+use crate::rounds::{Clock, SinceStart};
 use crate::scenario::{Call, Measured, Plan, Site};
 use crate::scenarios::{Append, AppendAs, Latency, Load, Long, MessageSizes, Meta, Scenarios};
 use crate::scratch::Scratch;
@@ -157,10 +158,10 @@ impl Asked {
         let ranks = self.request().ranks;
         let site =
             Site { scenario, target, scratch, stop, clock, keep, speed, peers, together, ranks };
-        let looked_bytes = planned.look(&site)?;
-        let mut measured = planned.measure(&site, &mut ticker)?;
-        measured.written_bytes += looked_bytes;
-        Ok(measured)
+        if planned.wants_calibration() {
+            planned.calibrated(&Calibration::of(&site, &self.request().common)?.0);
+        }
+        planned.measure(&site, &mut ticker)
     }
 }
 

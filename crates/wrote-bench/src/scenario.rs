@@ -1,12 +1,11 @@
 //! A scenario: a question about a disk, with rows that answer it.
 
-use crate::budget::Clock;
+use crate::calibration::Calibration;
 use crate::measured::clear;
 use crate::progress::Ticker;
 use crate::request::{Common, RankSettings};
-use crate::rounds::{Turn, in_turn};
+use crate::rounds::{Clock, Turn, in_turn};
 use crate::scratch::Scratch;
-use crate::trial::Trial;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -125,8 +124,8 @@ pub struct Site<'a> {
     pub clock: &'a dyn Clock,
     /// Keeps the last test files.
     pub keep: bool,
-    /// The speed of the disk, filled by the first trial run.
-    pub speed: &'a OnceLock<Trial>,
+    /// The speed of the disk, filled by the first calibration.
+    pub speed: &'a OnceLock<Calibration>,
     /// The processes that measure together.
     pub peers: &'a dyn Peers,
     /// Synchronizes timed parts of the run across ranks; `None` for a single rank, and outside of
@@ -257,7 +256,7 @@ impl<'a> Site<'a> {
     ///
     /// Like [`Peers::meet`].
     pub fn least(&self, value: f64) -> Result<f64, Error> {
-        self.peers.least("a trial run", value)
+        self.peers.least("the calibration", value)
     }
 
     /// Returns the paths of `count` files of this scenario.
@@ -308,7 +307,7 @@ pub struct Measured {
     pub is_interrupted: bool,
 }
 
-/// The scenario of a plan's rows, and the runs per row.
+/// The scenario of a plan's rows, their runs, and the time of each.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// The scenario's name.
@@ -317,14 +316,36 @@ pub struct Scope {
     pub question: String,
     /// Runs per row.
     pub runs: u32,
+    /// The time of a run by its clock, the same for every row. What is announced follows from it.
+    pub slice: Duration,
+    /// The limit of time, if there is one.
+    pub within: Option<Within>,
 }
 
-/// The rows of a scenario, in their order.
-pub trait Rows {
-    /// Returns the scenario of the rows, and the runs per row.
+/// A limit of time. Rounds that don't fit are not made, down to [`RUNS_MIN`](crate::RUNS_MIN).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Within {
+    /// The time from the program's start to the end of the last run.
+    pub until: Duration,
+    /// Whether the least important rows are left out where the fewest rounds don't fit either.
+    pub leaves_out: bool,
+}
+
+/// Rows that are measured in turn. The module `rounds` has the loop around them.
+pub trait Plan {
+    /// Returns the scenario of the rows, and their runs.
     fn scope(&self) -> Scope;
     /// Returns the rows' names, in order.
     fn rows(&self) -> Vec<String>;
+    /// Returns the importance of a row, 0 being the highest.
+    fn importance(&self, row: usize) -> usize {
+        row
+    }
+    /// Returns the order of `rounds` rounds: in turn (M8). Runs that would disturb another row's
+    /// runs come after those, again in turn.
+    fn order(&self, rounds: u32) -> Vec<Turn> {
+        in_turn(self.rows().len(), rounds)
+    }
     /// Returns the number of runs counted in [`Plan::prepare`].
     fn runs_before(&self) -> u32 {
         0
@@ -333,92 +354,27 @@ pub trait Rows {
     fn runs_total(&self) -> u32 {
         self.runs_before() + self.scope().runs * self.rows().len() as u32
     }
-    /// Returns the order of `rounds` rounds: in turn (M8). Runs that would disturb another row's
-    /// runs come after those, again in turn.
-    fn order(&self, rounds: u32) -> Vec<Turn> {
-        in_turn(self.rows().len(), rounds)
-    }
     /// Returns requested rows that this machine can't measure, with reasons.
     fn left_out(&self) -> Vec<(String, String)> {
         Vec::new()
     }
-    /// Returns the knee, if the rows form a curve.
-    fn knee(&self, _: &[Row]) -> Option<Knee> {
-        None
-    }
-    /// Adds figures derived from the rows of all ranks to a combined run.
-    fn summed(&self, run: Repeated) -> Result<Repeated, Error> {
-        Ok(run)
-    }
-}
-
-/// The bytes and the time that the runs of a scenario take.
-pub trait Bounds {
     /// Returns the most bytes in the folder at any time.
     fn space_bytes_max(&self) -> u64;
     /// Returns the most bytes written in total; `u64::MAX` if limited only by time.
     fn written_bytes_max(&self) -> u64;
-    /// Returns the expected bytes written in total; `None` if they depend only on the disk.
-    fn written_bytes(&self) -> Option<u64> {
-        Some(self.written_bytes_max())
+    /// Returns the time of what may follow the runs.
+    fn afterwards(&self) -> Duration {
+        Duration::ZERO
     }
-    /// Returns whether amounts or times depend on the disk's speed, measured by a trial run.
-    fn wants_trial(&self) -> bool {
+    /// Returns whether the bytes of a run follow from the disk's speed.
+    fn wants_calibration(&self) -> bool {
         false
     }
-    /// Returns the most bytes that the trial run may write as one stream.
-    fn trial_bytes_max(&self) -> u64 {
-        u64::MAX
-    }
-    /// Receives the disk's speed, before [`Bounds::estimate`] and [`Plan::prepare`].
-    fn learn(&mut self, _: Trial) {}
-    /// Estimates the time of all runs.
-    fn estimate(&self) -> Duration;
-    /// Estimates the further time of a plan that measures a disk again after it slowed down.
-    fn estimate_slowed(&self) -> Duration {
-        Duration::ZERO
-    }
-    /// Estimates the time of the remaining runs, if the plan knows better than their mean.
-    fn time_left(&self, _: &[Turn]) -> Option<Duration> {
-        None
-    }
-    /// Returns the time limit, counted from the program's start, and the bounds of a plan that has
-    /// one.
-    fn limits(&mut self) -> Option<(Duration, &mut dyn Limits)> {
-        None
-    }
-}
-
-/// A limit of time, within which a plan measures less.
-pub trait Limits {
-    /// Returns the part of the time limit to keep for later scenarios.
-    fn kept_time(&self) -> Duration {
-        Duration::ZERO
-    }
-    /// Returns the expected time of this row's run, including creating, flushing and removing its
-    /// files.
-    fn foreseen(&self, row: usize) -> Duration;
-    /// Returns the importance of a row, 0 being the highest. Less important rows are left out first
-    /// if time is short.
-    fn rank(&self, row: usize) -> usize {
-        row
-    }
-    /// Shortens all further runs by about `factor`. Returns `false` if they are as short as
-    /// meaningful figures allow.
-    fn shrink(&mut self, factor: f64) -> bool;
-    /// Returns the expected time of a run that took `took` before runs were shortened by `factor`.
-    fn shrunk(&self, took: Duration, factor: f64) -> Duration {
-        took.div_f64(factor)
-    }
-}
-
-/// How to make one run of a row. The module `rounds` has the loop around it.
-pub trait Plan: Rows + Bounds {
-    /// Measures what its estimate depends on, before the announcement. Returns the bytes written.
-    fn look(&mut self, _: &Site) -> Result<u64, Error> {
-        Ok(0)
-    }
-    /// Creates what all runs share, and measures what sizes depend on. Returns the bytes written.
+    /// Receives the disk's speed, from which follow the most bytes of each run, before they are
+    /// announced.
+    fn calibrated(&mut self, _: &Calibration) {}
+    /// Creates what all runs share, and measures what the amount of a row's run follows from.
+    /// Returns the bytes written.
     fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
         Ok(0)
     }
@@ -450,6 +406,14 @@ pub trait Plan: Rows + Bounds {
     /// the site keeps them.
     fn finish(&mut self, _: &Site) -> Result<(), Error> {
         Ok(())
+    }
+    /// Adds figures derived from the rows of all ranks to a combined run.
+    fn summed(&self, run: Repeated) -> Result<Repeated, Error> {
+        Ok(run)
+    }
+    /// Returns the knee, if the rows form a curve.
+    fn knee(&self, _: &[Row]) -> Option<Knee> {
+        None
     }
     /// Returns the bytes that the disk wrote faster than its sustained rate.
     fn burst(&self) -> Option<Burst> {

@@ -172,7 +172,6 @@ impl<'a> Turns<'a> {
         Announcement {
             folder: first.folder.clone(),
             space_bytes_max: a.space_bytes_max.max(b.space_bytes_max),
-            written_bytes: Some(written_bytes_max),
             written_bytes_max,
             runs: self.runs,
             estimated: self.rounds * (a.estimated + b.estimated),

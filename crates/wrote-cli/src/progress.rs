@@ -21,8 +21,6 @@ use wrote_result::units;
 
 /// How often the time left is redrawn: seldom, because the CPU that draws it is being measured.
 const TICK: Duration = Duration::from_secs(1);
-/// An amount expected to be this share of its bound is announced as that bound.
-const NEAR_SHARE: f64 = 0.9;
 /// A long run moves the bar in this number of steps.
 const STEPS: u32 = 1000;
 
@@ -141,18 +139,11 @@ fn announced(announcement: &Announcement) -> String {
     )
 }
 
-/// Returns the expected bytes written, and their bound.
+/// Returns the most bytes written.
 fn amount(announcement: &Announcement) -> String {
-    let most = announcement.written_bytes_max;
-    match announcement.written_bytes {
-        Some(bytes) if bytes as f64 >= NEAR_SHARE * most as f64 => {
-            format!("at most {}", units::bytes(most))
-        }
-        Some(bytes) => {
-            format!("about {}, never more than {},", units::bytes(bytes), units::bytes(most))
-        }
-        None if most == u64::MAX => "as fast as it can".into(),
-        None => format!("as fast as it can, never more than {},", units::bytes(most)),
+    match announcement.written_bytes_max {
+        u64::MAX => "as fast as it can".into(),
+        most => format!("at most {}", units::bytes(most)),
     }
 }
 
@@ -197,37 +188,25 @@ mod tests {
 
     #[test]
     fn the_announcement_is_one_line_with_what_where_and_how_long() {
-        let slowed = |written_bytes, estimated_slowed| {
+        let line = |written_bytes_max, slowed_s| {
             announced(&Announcement {
                 folder: "/data/.wrote-x1y2".into(),
                 space_bytes_max: 1_100_000_000,
-                written_bytes,
-                written_bytes_max: 10_000_000_000,
+                written_bytes_max,
                 runs: 42,
                 estimated: Duration::from_secs(45),
-                estimated_slowed,
+                estimated_slowed: Duration::from_secs(slowed_s),
             })
         };
-        let line = |written_bytes| slowed(written_bytes, Duration::ZERO);
         assert_eq!(
-            line(Some(4_000_000_000)),
-            "writes about 4.00 GB, never more than 10.0 GB, into /data/.wrote-x1y2, up to 1.10 GB \
-             at a time, 42 runs, about 45 s"
+            line(4_000_000_000, 0),
+            "writes at most 4.00 GB into /data/.wrote-x1y2, up to 1.10 GB at a time, 42 runs, about \
+             45 s"
         );
-        let slowed = slowed(Some(4_000_000_000), Duration::from_secs(20));
+        let slowed = line(4_000_000_000, 20);
         assert!(slowed.ends_with(", about 45 s, or 1 min 05 s if the disk slows down"), "{slowed}");
-        assert!(line(Some(9_500_000_000)).starts_with("writes at most 10.0 GB into "));
-        assert!(line(None).starts_with("writes as fast as it can, never more than 10.0 GB, into "));
-        let unbounded = Announcement {
-            folder: "/data".into(),
-            space_bytes_max: 1,
-            written_bytes: None,
-            written_bytes_max: u64::MAX,
-            runs: 1,
-            estimated: Duration::ZERO,
-            estimated_slowed: Duration::ZERO,
-        };
-        assert!(announced(&unbounded).starts_with("writes as fast as it can into /data, "));
+        let unbounded = line(u64::MAX, 0);
+        assert!(unbounded.starts_with("writes as fast as it can into /data/.wrote-x1y2, "));
     }
 
     #[test]

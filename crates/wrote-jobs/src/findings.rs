@@ -89,8 +89,6 @@ pub struct Shortened {
     pub runs_asked: u32,
     /// The fewest runs of a measured row.
     pub runs_min: u32,
-    /// Runs were made smaller by this factor: 1 where they were not.
-    pub shrunk: f64,
     /// The time from the program's start to its end.
     pub within: Duration,
 }

@@ -1,6 +1,5 @@
 //! Other work on the disk while a pattern runs.
 
-use crate::trial::Trial;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
@@ -16,9 +15,6 @@ use wrote_result::{Error, Stop};
 const FILE_BYTES: u64 = 256 << 20;
 /// The number of one-byte files to remove.
 const REMOVED_FILES: u32 = if cfg!(test) { 100 } else { 100_000 };
-/// The CPU time to create and remove such a file on ext4 (measured: 5.1 s for 100,000), and the
-/// block that it takes.
-const REMOVED_FILE: Duration = Duration::from_micros(50);
 const BLOCK_BYTES: u64 = 4096;
 /// A neighbour's head start, so that its first bytes reach the disk.
 const AHEAD: Duration = Duration::from_millis(300);
@@ -72,23 +68,6 @@ impl Neighbour {
             Neighbour::Unlink => u64::from(REMOVED_FILES) * BLOCK_BYTES,
             _ => FILE_BYTES,
         }
-    }
-
-    /// Returns the likely time of a run of `time` beside it, from its first file until its last one
-    /// is removed. A flush of all of its bytes may hold up the run's last operation, and another
-    /// one its end.
-    pub(super) fn foreseen(self, time: Duration, trial: &Trial) -> Duration {
-        let write = |bytes: u64| Duration::from_secs_f64(bytes as f64 / trial.bytes_per_s);
-        let took = match self {
-            Neighbour::Copy | Neighbour::CopyIdle | Neighbour::CopyPaced | Neighbour::Dontcache => {
-                time.max(write(FILE_BYTES)) + write(FILE_BYTES)
-            }
-            Neighbour::Sync => time + trial.flush,
-            Neighbour::Direct => time + write(8 << 20),
-            Neighbour::Reads => write(FILE_BYTES) + time,
-            Neighbour::Unlink => REMOVED_FILE * REMOVED_FILES + write(self.space_bytes()) + time,
-        };
-        AHEAD + took
     }
 
     fn steps(self) -> Option<Steps> {

@@ -3,16 +3,15 @@
 use super::FitRequest;
 use super::neighbour::Neighbour;
 use super::programs::{Pattern, Program};
-use crate::budget::RUNS_MIN;
 use crate::burst;
+use crate::calibration;
 use crate::measured::clear;
 use crate::progress::Ticker;
 use crate::request::Common;
-use crate::rounds::Turn;
-use crate::scenario::{Bounds, Call, Limits, Listed, Plan, Rows, Scenario, Scope, Site, boxed};
+use crate::rounds::{RUNS_MIN, Turn};
+use crate::scenario::{Call, Listed, Plan, Scenario, Scope, Site, Within, boxed};
 use crate::scenarios::sustained;
 use crate::scratch::{self, Scratch};
-use crate::trial::{self, Trial};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
@@ -36,12 +35,8 @@ const RUN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)]
 /// The shortest run on a device with a limit: the kernel lets two of its slices (0.2 s) through at
 /// once.
 const LIMITED_RUN: Duration = Duration::from_secs(1);
-/// The time that a refusal advises, and the one that the fewest runs may take, as multiples of what
-/// they are expected to take: the first runs may take longer.
-const ADVISED_TIMES: f64 = 1.1;
-const LEAST_TIMES: f64 = 1.4;
-/// The part of the time for runs of the expected length. The rest is for the trial run and the end.
-const RUNS_PART: f64 = 0.9;
+/// The part of the time for the slices of runs. The rest is for their files and the end.
+const RUNS_PART: f64 = 0.8;
 /// The length of a run, as a multiple of the interval of concurrent steps.
 const BESIDE_TIMES: f64 = 2.2;
 /// The size of the file that uses up a burst before each run.
@@ -103,12 +98,8 @@ pub(super) struct SuitsPlan {
     run_min: Duration,
     /// The time of a run.
     run: Duration,
-    /// The difference of the last shortening of runs.
-    saved: Duration,
-    /// The time of all runs.
+    /// The time of all runs, unless their number was asked for.
     time: Duration,
-    /// The speed of the disk, if the time is limited.
-    trial: Option<Trial>,
     /// Each row's program, pattern and neighbour.
     rows: Vec<(usize, usize, Option<Neighbour>)>,
     /// The neighbours' folder, if it is a different one.
@@ -128,29 +119,18 @@ impl SuitsPlan {
         }
         let run_min = if is_limited { LIMITED_RUN } else { RUN[0] };
         let time = request.time.unwrap_or_else(|| request.usual_time());
-        let mut plan = SuitsPlan {
-            request: request.clone(),
-            run_min,
-            run: run_min,
-            saved: Duration::ZERO,
-            time,
-            trial: None,
-            rows,
-            elsewhere: None,
+        let of_each = |time: Duration| {
+            let runs = request.runs.unwrap_or(FitRequest::RUNS) * rows.len() as u32;
+            // As long as a run, the burst is used up before it.
+            let runs = if request.sustained.is_some() { 2 * runs } else { runs };
+            (time.mul_f64(RUNS_PART) / runs).saturating_sub(calibration::beside(None))
         };
-        plan.choose_run(time);
-        plan
+        let run = of_each(time).clamp(run_min, RUN[1]);
+        SuitsPlan { request: request.clone(), run_min, run, time, rows, elsewhere: None }
     }
 
     fn runs(&self) -> u32 {
         self.request.runs.unwrap_or(FitRequest::RUNS)
-    }
-
-    /// Chooses the run whose rounds take about `time`.
-    fn choose_run(&mut self, time: Duration) {
-        self.run = self.run_min;
-        let spare = (time / self.runs()).saturating_sub(self.round());
-        self.run = (self.run_min + spare / self.rows.len() as u32).min(RUN[1]);
     }
 
     /// Returns the most bytes that a neighbour's files take.
@@ -158,29 +138,13 @@ impl SuitsPlan {
         self.request.neighbours.iter().map(|of| of.space_bytes()).max().unwrap_or(0)
     }
 
-    /// Returns the expected time of a round.
-    fn round(&self) -> Duration {
-        (0..self.rows.len()).map(|row| self.foreseen(row)).sum()
-    }
-
-    /// Returns the time of the fewest runs with an interval of each row, after `before`.
-    fn least(&mut self, before: Duration) -> Duration {
-        let run = std::mem::replace(&mut self.run, self.run_min);
-        let least = before + self.round() * RUNS_MIN.min(self.runs());
-        self.run = run;
-        least
-    }
-
     /// Refuses a requested time that is too short for an interval of each row. `before` has passed.
-    fn check_time(&mut self, before: Duration) -> Result<(), Error> {
-        let least = self.least(before);
-        let is_enough = self.request.time.is_none() || least <= self.time;
-        if is_enough {
-            self.time = self.time.max(least.mul_f64(LEAST_TIMES));
-            return Ok(());
-        }
-        let least = least.mul_f64(ADVISED_TIMES);
-        let (asked, enough) = (self.time.as_secs_f64(), least.as_secs_f64().ceil());
+    fn check_time(&self, before: Duration) -> Result<(), Error> {
+        let each = self.run_min + calibration::beside(None);
+        let runs = RUNS_MIN.min(self.runs()) * self.rows.len() as u32;
+        let least = before + (each * runs).div_f64(RUNS_PART);
+        let Some(asked) = self.request.time.filter(|time| *time < least) else { return Ok(()) };
+        let (asked, enough) = (asked.as_secs_f64(), least.as_secs_f64().ceil());
         Err(Error::Usage(format!(
             "--time {asked}s is too short for {RUNS_MIN} runs of {} rows on this disk; use \
              {enough}s or more",
@@ -227,19 +191,29 @@ impl SuitsPlan {
     }
 }
 
-impl Rows for SuitsPlan {
+impl Plan for SuitsPlan {
+    /// A time that was asked for is kept. Without one, each row gets the fewest runs in any time.
     fn scope(&self) -> Scope {
         let question = "Does this disk suit the program?".into();
-        Scope { name: NAME, question, runs: self.runs() }
+        let until = self.time + self.request.sustained.unwrap_or_default();
+        let leaves_out = self.request.time.is_some();
+        let slice = if self.request.sustained.is_some() { 2 * self.run } else { self.run };
+        let within = self.request.runs.is_none().then_some(Within { until, leaves_out });
+        Scope { name: NAME, question, runs: self.runs(), slice, within }
     }
 
     fn rows(&self) -> Vec<String> {
         let name = |row: usize| row_name(self.program(row), self.pattern(row), self.rows[row].2);
         (0..self.rows.len()).map(name).collect()
     }
-}
 
-impl Bounds for SuitsPlan {
+    /// Rows alone are the most important, then those beside the first neighbour.
+    fn importance(&self, row: usize) -> usize {
+        let beside = self.request.neighbours.iter();
+        let place = beside.map(|of| Some(*of)).position(|of| of == self.rows[row].2);
+        place.map_or(0, |place| 1 + place) * self.rows.len() + row
+    }
+
     fn space_bytes_max(&self) -> u64 {
         let is_here = self.request.neighbour_path.is_none();
         let beside = if is_here { self.beside_bytes() } else { 0 };
@@ -252,67 +226,8 @@ impl Bounds for SuitsPlan {
         u64::MAX
     }
 
-    fn written_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    fn wants_trial(&self) -> bool {
-        self.request.runs.is_none()
-    }
-
-    fn learn(&mut self, trial: Trial) {
-        self.trial = Some(trial);
-        if self.request.time.is_none() {
-            self.time = self.time.max(self.least(Duration::ZERO).mul_f64(LEAST_TIMES));
-        }
-        self.choose_run(self.time.mul_f64(RUNS_PART));
-    }
-
-    fn estimate(&self) -> Duration {
-        let all = self.round() * self.runs();
-        if self.trial.is_some() { all.min(self.time) } else { all }
-    }
-
-    fn limits(&mut self) -> Option<(Duration, &mut dyn Limits)> {
-        let within = self.time + self.request.sustained.unwrap_or_default();
-        self.trial.is_some().then_some((within, self as _))
-    }
-}
-
-impl Limits for SuitsPlan {
-    fn foreseen(&self, row: usize) -> Duration {
-        let time = self.time_of(row);
-        let drain = if self.request.sustained.is_some() { self.run } else { Duration::ZERO };
-        let Some(trial) = &self.trial else { return time + drain };
-        let job = &self.pattern(row).job;
-        let files = Duration::from_secs_f64(job.laid_out_bytes() as f64 / trial.bytes_per_s);
-        let apart = drain + files + trial::beside(trial.flush);
-        apart + self.rows[row].2.map_or(time, |neighbour| neighbour.foreseen(time, trial))
-    }
-
-    /// Rows alone are the most important, then those beside the first neighbour.
-    fn rank(&self, row: usize) -> usize {
-        let beside = self.request.neighbours.iter();
-        let place = beside.map(|of| Some(*of)).position(|of| of == self.rows[row].2);
-        place.map_or(0, |place| 1 + place) * self.rows.len() + row
-    }
-
-    fn shrink(&mut self, factor: f64) -> bool {
-        let before = self.run;
-        self.run = before.div_f64(factor).max(self.run_min);
-        self.saved = before - self.run;
-        !self.saved.is_zero()
-    }
-
-    /// Only the run itself is shorter, not the work around it.
-    fn shrunk(&self, took: Duration, _: f64) -> Duration {
-        took.saturating_sub(self.saved)
-    }
-}
-
-impl Plan for SuitsPlan {
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        if self.trial.is_some() {
+        if self.request.runs.is_none() {
             let sustained = self.request.sustained.unwrap_or_default();
             self.check_time(site.clock.elapsed().saturating_sub(sustained))?;
         }

@@ -3,6 +3,7 @@
 use super::Request;
 use super::drive::cells;
 use super::workload::{Content, LINE_BYTES, Table, Task, tables};
+use crate::calibration;
 use crate::progress::Announcement;
 use crate::request::{Common, positive};
 use crate::rounds::{Turn, in_turn};
@@ -90,12 +91,9 @@ impl Plan {
         Announcement {
             folder: folder.to_owned(),
             space_bytes_max: self.places.iter().map(of_place).max().unwrap_or(0),
-            written_bytes: Some(written_bytes_max),
             written_bytes_max,
             runs: runs * places + drives().map(|drive| drive.runs_total()).sum::<u32>(),
-            estimated: self.in_time(
-                estimate * places + drives().map(|drive| drive.estimate()).sum::<Duration>(),
-            ),
+            estimated: self.in_time(estimate * places + drives().map(drive_time).sum::<Duration>()),
             estimated_slowed: Duration::ZERO,
         }
     }
@@ -143,6 +141,11 @@ impl PlacePlan {
         let drive = self.drive.as_ref().map(|drive| drive.space_bytes_max());
         files.chain(drive).chain([self.held_bytes]).max().unwrap_or(0)
     }
+}
+
+/// Returns the time of the drive's cells.
+pub(super) fn drive_time(drive: &Box<dyn DrivePlan>) -> Duration {
+    (drive.scope().slice + calibration::beside(None)) * drive.runs_total()
 }
 
 /// Returns the most bytes of a table's files at once.

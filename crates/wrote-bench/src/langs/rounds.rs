@@ -11,11 +11,11 @@ use super::build::{BuiltProgram, COMPILER_TIMEOUT, build};
 use super::catalogue::{Candidate, catalogue};
 use super::drive;
 use super::pace::Rate;
-use super::plan::{PlacePlan, Plan, fixed};
+use super::plan::{PlacePlan, Plan, drive_time, fixed};
 use super::workload::{Table, Task};
 use crate::bench::report_leftovers;
-use crate::budget::{Clock, SinceStart};
 use crate::progress::{Observer, Ticker};
+use crate::rounds::{Clock, SinceStart};
 use crate::scenario::Site;
 use crate::scratch::Scratch;
 use itertools::Itertools;
@@ -127,7 +127,7 @@ pub fn langs_by(
             .drive
             .as_ref()
             .filter(|_| !ready.is_empty())
-            .map_or((0, Duration::ZERO), |drive| (drive.runs_total(), drive.estimate()))
+            .map_or((0, Duration::ZERO), |drive| (drive.runs_total(), drive_time(drive)))
     };
     let drives: Vec<(u32, Duration)> = plan.places.iter().map(drive).collect();
     let crew = Crew {

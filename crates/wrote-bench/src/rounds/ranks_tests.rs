@@ -1,9 +1,7 @@
 //! The loop with threads as ranks, a simulated disk, simulated clocks, and known totals.
 
 use super::*;
-use crate::budget::Clock;
 use crate::sample;
-use crate::scenario::{Bounds, Limits, Rows};
 use crate::scratch::Scratch;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -70,17 +68,17 @@ fn write(disk: &Sim, path: &str, bytes: u64) -> u64 {
     taken
 }
 
-impl Rows for MadeUp {
+impl Plan for MadeUp {
     fn scope(&self) -> Scope {
-        Scope { name: "made-up", question: "Is it right?".into(), runs: 3 }
+        let within = self.within.map(|until| Within { until, leaves_out: true });
+        let slice = Duration::from_secs(1);
+        Scope { name: "made-up", question: "Is it right?".into(), runs: 3, slice, within }
     }
 
     fn rows(&self) -> Vec<String> {
         vec!["made-up/a".into()]
     }
-}
 
-impl Bounds for MadeUp {
     fn space_bytes_max(&self) -> u64 {
         0
     }
@@ -89,26 +87,6 @@ impl Bounds for MadeUp {
         0
     }
 
-    fn estimate(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn limits(&mut self) -> Option<(Duration, &mut dyn Limits)> {
-        self.within.map(|within| (within, self as _))
-    }
-}
-
-impl Limits for MadeUp {
-    fn foreseen(&self, _: usize) -> Duration {
-        Duration::from_secs(1)
-    }
-
-    fn shrink(&mut self, _: f64) -> bool {
-        false
-    }
-}
-
-impl Plan for MadeUp {
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         if self.fails == Some((self.rank, turn.round)) {
             return Err(Error::Failed("the disk is full".into()));

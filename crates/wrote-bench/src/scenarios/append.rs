@@ -13,8 +13,7 @@ pub use message::Sizes as MessageSizes;
 pub use message::{Append, AppendAs};
 
 use crate::scenario::{self, Call, Listed, Scenario};
-use plan::{Plan, WAITING_PER_S_MAX};
-use std::time::Duration;
+use plan::Plan;
 use wrote::{Format, Survives, SyncPolicy};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
@@ -105,21 +104,6 @@ pub(crate) const STRATEGIES: &[Strategy] = &[
 pub(crate) struct Way {
     pub strategy: Strategy,
     pub producers: Option<u32>,
-}
-
-impl Way {
-    /// Returns the messages per second on most machines, on a disk of such flushes: each producer
-    /// waits for one.
-    fn usual_messages_per_s(&self, flush: Duration) -> f64 {
-        match self.strategy.kind {
-            Kind::Log(Promise { waits: true, .. }) => {
-                let waiting = f64::from(self.producers.unwrap_or(1));
-                (waiting / flush.as_secs_f64().max(1e-6)).min(WAITING_PER_S_MAX)
-            }
-            Kind::Log(_) => 1e6,
-            _ => 100e3,
-        }
-    }
 }
 
 impl Scenario for Append {

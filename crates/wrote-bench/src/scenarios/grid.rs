@@ -4,8 +4,7 @@ use crate::progress::Ticker;
 use crate::request::Common;
 use crate::rounds::Turn;
 use crate::scenario;
-use crate::scenario::{Bounds as _, Call, Listed, Site};
-use crate::trial::{self, Trial};
+use crate::scenario::{Call, Listed, Plan as _, Site};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Survives;
@@ -24,8 +23,6 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 /// The file is at most this fraction of all bytes that may be written.
 const FILE_PART: u64 = 4;
 const RUNS: u32 = 5;
-/// The time of a run outside its clock.
-pub(super) const BESIDE: Duration = Duration::from_millis(60);
 
 /// A scenario whose rows are cells of a grid.
 #[derive(Clone, Debug)]
@@ -41,8 +38,6 @@ pub(crate) struct Grid {
     pub numjobs: u32,
     /// The combined rate of all jobs of a run.
     pub rate: Option<Rate>,
-    /// The disk's speed, after the trial run.
-    trial: Option<Trial>,
 }
 
 /// One cell: a job that each thread of a run executes.
@@ -141,7 +136,6 @@ impl Grid {
             file_bytes: file_bytes >> 20 << 20,
             numjobs,
             rate: request.rate,
-            trial: None,
         };
         if grid.file_bytes == 0 {
             return Err(Error::Usage(format!("--size: {name} needs at least 1 MiB of each job")));
@@ -234,22 +228,21 @@ pub(super) fn short(bytes: u64) -> String {
 const OVERWRITE: Permissions =
     Permissions { overwrite: true, read_unwritten: false, overlap: false, fill: false };
 
-impl scenario::Rows for Grid {
+impl scenario::Plan for Grid {
     fn scope(&self) -> scenario::Scope {
-        scenario::Scope { name: self.name, question: self.question.into(), runs: self.runs }
+        let (runs, slice) = (self.runs, self.time);
+        let question = self.question.into();
+        scenario::Scope { name: self.name, question, runs, slice, within: None }
     }
 
     fn rows(&self) -> Vec<String> {
         self.cells.iter().map(|cell| cell.name.clone()).collect()
     }
-}
 
-impl scenario::Bounds for Grid {
     fn space_bytes_max(&self) -> u64 {
         self.file_bytes * u64::from(self.numjobs)
     }
 
-    /// The files once, and the writes of the cells.
     fn written_bytes_max(&self) -> u64 {
         let writing = self.cells.iter().filter(|cell| cell.spec.rw.write);
         let a_run = |cell: &GridCell| match self.rate {
@@ -260,37 +253,6 @@ impl scenario::Bounds for Grid {
         self.space_bytes_max() + writing.map(a_run).sum::<u64>() * u64::from(self.runs)
     }
 
-    fn wants_trial(&self) -> bool {
-        self.rate.is_none()
-    }
-
-    fn learn(&mut self, trial: Trial) {
-        self.trial = Some(trial);
-    }
-
-    /// A stream ends with its bytes. How many random operations a disk does is not known before.
-    fn estimate(&self) -> Duration {
-        let beside = self.trial.map_or(BESIDE, |trial| trial::beside(trial.flush));
-        let of_cell = |cell: &GridCell| {
-            let jobs = u64::from(self.numjobs);
-            let bytes = cell.spec.io_bytes.unwrap_or(self.file_bytes) * jobs;
-            let in_flight_bytes = cell.spec.bs_bytes_max() * u64::from(cell.spec.iodepth) * jobs;
-            let streaming = self.trial.filter(|_| !cell.spec.rw.random);
-            let clock = streaming.map_or(self.time, |trial| {
-                let at =
-                    |bytes: u64| Duration::from_secs_f64(bytes as f64 / trial.bytes_per_s.max(1.0));
-                // What is in flight at the end of the time is waited for.
-                at(bytes).min(self.time + at(in_flight_bytes))
-            });
-            clock + trial::made(in_flight_bytes)
-        };
-        let of_cells: Duration = self.cells.iter().map(of_cell).sum();
-        (of_cells + beside * self.cells.len() as u32) * self.runs
-    }
-}
-
-impl scenario::Plan for Grid {
-    /// Writes the files that all cells share.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         site.run_jobs(&self.layout(&self.shared_files(site)), OVERWRITE)?;
         Ok(self.space_bytes_max())
@@ -430,20 +392,6 @@ mod tests {
             );
             assert!(grid.space_bytes_max() <= 3 << 30);
         }
-    }
-
-    #[test]
-    fn what_is_in_flight_at_the_end_of_a_run_is_waited_for_on_a_slow_disk() {
-        let request = Asked { stream_bs_bytes: Some(1 << 20), ..asked(&["peak/write"]) };
-        let estimate = |iodepth| {
-            let request = Asked { iodepth: Some(iodepth), ..request.clone() };
-            let mut grid = grids(&request, &target(false)).unwrap().remove(0);
-            let (bytes_per_s, flush) = (10e6, Duration::ZERO);
-            grid.learn(Trial { bytes_per_s, flush, burst: None, first_touch: None });
-            grid.estimate() / grid.runs / grid.cells.len() as u32
-        };
-        let more = estimate(21) - estimate(1);
-        assert!((2000..2200).contains(&more.as_millis()), "{more:?}");
     }
 
     #[test]

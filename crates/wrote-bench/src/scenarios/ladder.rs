@@ -2,8 +2,6 @@
 
 mod advice;
 mod answers;
-#[cfg(test)]
-mod made_up;
 pub(crate) mod plan;
 mod rounds;
 #[cfg(test)]
@@ -29,11 +27,11 @@ pub(crate) const NAME: &str = "ladder";
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Ladder {
-    /// Time from the start to the end of the ladder: 60s, 20s [default: 60s; no limit with --size,
-    /// --time, --runs or --rate]
+    /// Time from the start to the end of the ladder: 20s, 2m [default: a dozen seconds, at most 60s;
+    /// no limit with --size, --time, --runs or --rate]
     ///
-    /// Where a disk is too slow for all, there are fewer rounds, down to 3, then smaller runs, and
-    /// at last fewer rows. Findings name them.
+    /// Every run gets the same slice of it. Where a disk is too slow for all, there are fewer
+    /// rounds, down to 3, then fewer rows. Findings name them.
     #[cfg_attr(feature = "cli", arg(long, value_name = "TIME",
         value_parser = wrote_result::units::parse_duration, allow_hyphen_values = true))]
     pub within: Option<Duration>,

@@ -188,10 +188,6 @@ impl Kind {
         }
     }
 
-    fn flushes(self, state: State) -> u32 {
-        u32::from(self.sync() != Flush::None) + u32::from(self.syncs_folder(state))
-    }
-
     /// The promise of a text that its way reported as saved. Where the folder of a new file is
     /// not flushed, its content may survive and its name need not (fsync(2)). The disk is one that
     /// flushes reach.

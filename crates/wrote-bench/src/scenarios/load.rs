@@ -17,8 +17,6 @@ const USUAL: [&str; 2] = ["rand/read", "rand/write"];
 const PERCENTS: [u32; 13] = [10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 100, 110];
 const RUNS: u32 = 3;
 const TIME: Duration = Duration::from_secs(1);
-/// The time of a run outside its clock, including a rest for the device.
-const BESIDE: Duration = Duration::from_millis(150);
 /// The most bytes that a run writes at closed-loop speed; longer runs are shortened.
 const WRITTEN_BYTES_MAX: u64 = 512 << 20;
 
@@ -130,7 +128,7 @@ const MIX: &str = "rand/mix";
 mod tests {
     use super::*;
     use crate::sample::{self, Asked, place};
-    use crate::scenario::Bounds as _;
+    use crate::scenario::Plan as _;
     use crate::scenarios::Scenarios;
 
     fn asked(only: &[&str]) -> Asked {

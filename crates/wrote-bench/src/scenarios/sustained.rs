@@ -42,13 +42,11 @@ const IDLE: Duration = Duration::from_secs(10);
 const RECOVERED_TIME_MAX: Duration = Duration::from_secs(10);
 /// Of the bytes that a disk may be worn by, this fraction is left for the second measurement.
 const RECOVERED_PART: u64 = 5;
-/// The assumed speed if neither a limit nor a trial is known.
+/// The assumed speed if neither a limit nor a calibration is known.
 const USUAL_BYTES_PER_S: f64 = 1e9;
-/// A trial writes at most this fraction of the run, so as not to use up the burst that the run is
-/// to find.
-const TRIAL_PART: u64 = 20;
-/// A trial of fewer blocks would not keep the disk busy.
-const TRIAL_BLOCKS_MIN: u64 = 32;
+/// A shorter run is not preceded by a calibration, which would use up a part of the burst that the
+/// run is to find.
+const CALIBRATED_BYTES_MIN: u64 = 8 << 30;
 
 /// The settings of the scenario `sustained`.
 #[derive(Clone, Debug, Default)]
@@ -93,10 +91,8 @@ pub(crate) struct Plan {
     idle: Duration,
     /// The most bytes of both measurements; `u64::MAX` without a limit.
     wear_bytes: u64,
-    /// The rate that was asked for, or to which a control group limits the disk.
+    /// The rate that was asked for, to which a control group limits the disk, or of a calibration.
     known_bytes_per_s: Option<f64>,
-    /// The rate of a trial.
-    tried_bytes_per_s: Option<f64>,
 }
 
 impl Plan {
@@ -150,7 +146,6 @@ impl Plan {
             idle,
             wear_bytes,
             known_bytes_per_s: limit.into_iter().chain(asked_for).min_by(f64::total_cmp),
-            tried_bytes_per_s: None,
         }))
     }
 
@@ -169,19 +164,14 @@ impl Plan {
         }
     }
 
-    fn expected_bytes_per_s(&self) -> Option<f64> {
-        self.known_bytes_per_s.or(self.tried_bytes_per_s)
-    }
-
     /// Estimates the writing time before the pause.
     fn writing(&self) -> Duration {
-        let by_size =
-            self.size_bytes as f64 / self.expected_bytes_per_s().unwrap_or(USUAL_BYTES_PER_S);
+        let by_size = self.size_bytes as f64 / self.known_bytes_per_s.unwrap_or(USUAL_BYTES_PER_S);
         self.time.unwrap_or(Duration::MAX).min(Duration::from_secs_f64(by_size))
     }
 
     /// Returns the time of the pause and the second measurement.
-    fn afterwards(&self) -> Duration {
+    fn afterwards_max(&self) -> Duration {
         self.idle + RECOVERED_TIME_MAX.min(self.writing() / 2)
     }
 
@@ -210,7 +200,7 @@ mod plan_tests {
     use super::*;
     use crate::request::Wear;
     use crate::sample::{Asked, asked, place};
-    use crate::scenario::Bounds as _;
+    use crate::scenario::Plan as _;
     use wrote::device::Target;
     use wrote_jobs::rate::Amount;
 
@@ -256,7 +246,6 @@ mod plan_tests {
             assert_eq!(plan.size_bytes % plan.bs_bytes, 0);
             assert_eq!(plan.file_bytes, plan.size_bytes);
             assert!(plan.recovered_bytes_max() > 0);
-            assert_eq!(plan.written_bytes(), Some(plan.written_bytes_max()));
             plan.written_bytes_max()
         };
         assert!((9_000_000_000..=10_000_000_000).contains(&most(None)));
@@ -267,7 +256,7 @@ mod plan_tests {
     fn a_time_is_written_whole_and_bounded_by_what_drives_can_do() {
         let request = Asked { time: Some(TIME), ..asked(&[NAME]) };
         let plan = plan(&request, &place(1 << 42, 1 << 41));
-        assert_eq!((plan.time, plan.written_bytes()), (Some(TIME), None));
+        assert_eq!((plan.time, plan.written_bytes_max()), (Some(TIME), u64::MAX));
         assert!(plan.size_bytes > 59 * BYTES_PER_S_MAX && plan.size_bytes <= 60 * BYTES_PER_S_MAX);
     }
 

@@ -44,7 +44,6 @@ mod tests {
         let announcement = Announcement {
             folder: "/data/.wrote-x1y2".into(),
             space_bytes_max: 513_000_000,
-            written_bytes: Some(44_000_000_000),
             written_bytes_max: 44_000_000_000,
             runs: 408,
             estimated: Duration::from_secs(40 * 60),

@@ -4,8 +4,8 @@ use fixtures::{folder, names};
 use std::time::Duration;
 use wrote::Survives;
 use wrote_bench::{
-    Bench, Bounds, Call, Common, Listed, OneRun, Plan, Request, Rows, Scenario, Scope, Site,
-    Ticker, Turn, boxed, clear,
+    Bench, Call, Common, Listed, OneRun, Plan, Request, Scenario, Scope, Site, Ticker, Turn, boxed,
+    clear,
 };
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::Evidence;
@@ -62,17 +62,16 @@ impl OwnPlan {
     }
 }
 
-impl Rows for OwnPlan {
+impl Plan for OwnPlan {
     fn scope(&self) -> Scope {
-        Scope { name: NAME, question: "How fast is a file written?".into(), runs: self.runs }
+        let (question, slice) = ("How fast is a file written?".into(), Duration::from_millis(1));
+        Scope { name: NAME, question, runs: self.runs, slice, within: None }
     }
 
     fn rows(&self) -> Vec<String> {
         vec![ROW.into()]
     }
-}
 
-impl Bounds for OwnPlan {
     fn space_bytes_max(&self) -> u64 {
         self.bytes as u64
     }
@@ -81,12 +80,6 @@ impl Bounds for OwnPlan {
         self.bytes as u64 * u64::from(self.runs)
     }
 
-    fn estimate(&self) -> Duration {
-        Duration::from_millis(1) * self.runs
-    }
-}
-
-impl Plan for OwnPlan {
     fn run(&mut self, _: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (path, text) = (site.file("text", 0), vec![b'x'; self.bytes]);
         let ((), run) = clocked(&site.timer(), Usage::now, || {

@@ -6,21 +6,17 @@ use std::collections::BTreeMap;
 use wrote_result::document::{Direction, Fallback, Finding, Row, View};
 use wrote_result::finding::names;
 use wrote_result::stats::{ROUGH_WIDTH, relative_width};
-use wrote_result::units::{self, rate, significant};
+use wrote_result::units::{self, rate};
 
 /// The generator limits a row that is faster than this share of the generator's rate.
 const GENERATOR_SHARE_MAX: f64 = 0.5;
 
-/// Finds that the time was too short for all rounds, or for runs of the usual size.
+/// Finds that the time was too short for all rounds.
 pub(super) fn shortened(evidence: &Evidence) -> Option<Finding> {
-    let Shortened { runs_asked, runs_min, shrunk, within } = evidence.shortened.clone()?;
-    let smaller = match shrunk {
-        1.0 => String::new(),
-        factor => format!(", in runs {} times smaller than usual", significant(factor)),
-    };
+    let Shortened { runs_asked, runs_min, within } = evidence.shortened.clone()?;
     let within_s = within.as_secs_f64();
     let text = format!(
-        "little time: at least {runs_min} of {runs_asked} runs of each row{smaller}, to end within \
+        "little time: at least {runs_min} of {runs_asked} runs of each row, to end within \
          {within_s} s; intervals are wider for it, and --runs {runs_asked} makes every run in any \
          time"
     );
@@ -28,7 +24,6 @@ pub(super) fn shortened(evidence: &Evidence) -> Option<Finding> {
         Finding::info("shortened", text)
             .with("runs_asked", runs_asked)
             .with("runs_min", runs_min)
-            .with("shrunk", shrunk)
             .with("within_s", within_s),
     )
 }

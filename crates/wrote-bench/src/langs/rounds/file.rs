@@ -114,7 +114,7 @@ impl<'a> Subject<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::SinceStart;
+    use crate::rounds::SinceStart;
     use crate::scratch::Scratch;
     use std::fs;
     use std::sync::OnceLock;

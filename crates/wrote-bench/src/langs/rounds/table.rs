@@ -8,10 +8,9 @@ use super::super::{answer, program};
 use super::file::Subject;
 use super::ranks::{self, ProgramRun, RunOutcome};
 use super::{Contestant, Crew, LangsReporter};
-use crate::budget::RUNS_MIN;
 use crate::progress::Ticker;
-use crate::rounds::Turn;
-use crate::scenario::{Bounds, Plan, Rows, Scope, Site};
+use crate::rounds::{RUNS_MIN, Turn};
+use crate::scenario::{Plan, Scope, Site};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 use wrote_jobs::clock::{Timer, Together, clocked, now_s};
@@ -110,9 +109,10 @@ impl TableTime {
     }
 }
 
-impl Rows for TablePlan<'_> {
+impl Plan for TablePlan<'_> {
     fn scope(&self) -> Scope {
-        Scope { name: "langs", question: self.table.words(), runs: self.table.runs }
+        let (runs, slice) = (self.table.runs, usual(self.table));
+        Scope { name: "langs", question: self.table.words(), runs, slice, within: None }
     }
 
     fn rows(&self) -> Vec<String> {
@@ -122,9 +122,7 @@ impl Rows for TablePlan<'_> {
     fn order(&self, rounds: u32) -> Vec<Turn> {
         order(self.programs.len(), rounds, self.number)
     }
-}
 
-impl Bounds for TablePlan<'_> {
     fn space_bytes_max(&self) -> u64 {
         files_bytes(self.table)
     }
@@ -133,17 +131,6 @@ impl Bounds for TablePlan<'_> {
         written_bytes(self.table, self.programs.len())
     }
 
-    fn estimate(&self) -> Duration {
-        fixed(&(*self.table, self.programs.len()))
-    }
-
-    fn time_left(&self, ahead: &[Turn]) -> Option<Duration> {
-        let of = |turn: &Turn| self.programs[turn.row].took.unwrap_or_else(|| usual(self.table));
-        Some(ahead.iter().map(of).sum())
-    }
-}
-
-impl Plan for TablePlan<'_> {
     /// Before each round: returns whether it would use another table's time. The minimum rounds are
     /// always made.
     fn gives_up(&mut self, turn: Turn, now: Duration) -> bool {

@@ -3,8 +3,8 @@
 use super::super::build::InUse;
 use super::super::workload::{Kind, tables};
 use super::*;
-use crate::budget::SinceStart;
 use crate::progress::Progress;
+use crate::rounds::SinceStart;
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;

@@ -6,7 +6,7 @@ use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way};
 use crate::burst;
 use crate::request::STREAM_BS_BYTES;
 use crate::rounds::RUNS;
-use crate::scenario::Call;
+use crate::scenario::{Call, Within};
 use crate::scenarios::ladder::{self, plan as ladder_plan};
 use std::time::Duration;
 use wrote::device::Target;
@@ -19,22 +19,14 @@ use wrote_result::{Error, units};
 /// The row of a default run: durable records of many writers.
 const WRITERS_STRATEGY: &str = "append/log-always";
 pub(super) const WRITERS: u32 = 64;
-/// The length of a run at the speed found by the trial.
-pub(super) const RUN_S: f64 = 0.3;
+/// The slice of a run. Its messages are those of the slice at the speed of a first look.
+const RUN_S: f64 = 0.3;
 /// The messages of the first trial, which is not recorded.
 const FIRST_MESSAGES: u64 = 2000;
 /// A shorter trial is repeated with `LOOK_GROWTH` times the messages, because work done once per
 /// run (a sync at the end) would dominate.
 const LOOK_S_MIN: f64 = 0.05;
 const LOOK_GROWTH: u64 = 8;
-/// The likely time of all trials of a way.
-pub(super) const LOOKS_S: f64 = 2.0 * LOOK_S_MIN;
-/// The assumed time of a small write with its flush, until the trial run.
-const USUAL_FLUSH: Duration = Duration::from_micros(100);
-/// The most messages per second of producers that wait for a flush.
-pub(super) const WAITING_PER_S_MAX: f64 = 150e3;
-/// The assumed rate of reading messages back and checking them.
-const READ_BACK_PER_S: f64 = 3e6;
 /// The most messages of a run that keeps each in memory until written.
 const TASKS_MESSAGES_MAX: u64 = 100_000;
 /// The most messages of any other run.
@@ -56,9 +48,7 @@ const ZEROS_TIMES: u64 = 2;
 /// Runs on a disk with a burst are longer by this factor.
 const BURST_TIMES: f64 = 3.0;
 /// All trials of a way are together shorter than this many runs.
-pub(super) const LOOKS: u32 = 2;
-/// The time of a run outside its clock: preparation, reading back, removal.
-pub(super) const BESIDE: Duration = Duration::from_millis(50);
+const LOOKS: u32 = 2;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -67,7 +57,7 @@ pub(crate) struct Plan {
     pub sizes: Sizes,
     pub append_as: AppendAs,
     /// The time limit, counted from the program's start, of a default run.
-    pub(super) within: Option<Duration>,
+    pub(super) within: Option<Within>,
     /// The combined rate of all producers of a run.
     pub rate: Option<Rate>,
     /// Requested rows that can't be measured, with reasons.
@@ -82,10 +72,6 @@ pub(crate) struct Plan {
     share_bytes: u64,
     /// The burst to use up before runs of logs, if the disk has one.
     pub(super) burst: Option<Burst>,
-    /// The time of a small write with its flush; a typical one until the trial run.
-    pub(super) flush: Duration,
-    /// The speed of a stream, once known.
-    pub(super) bytes_per_s: Option<f64>,
     /// The messages of each way's runs, known after the trial.
     pub(super) counts: Vec<u64>,
 }
@@ -109,7 +95,10 @@ impl Plan {
             runs: call.common.runs.unwrap_or(RUNS),
             sizes: asked.checked_sizes()?,
             append_as: asked.append_as,
-            within: call.is_default().then(|| call.within.unwrap_or(ladder_plan::WITHIN)),
+            within: call.is_default().then(|| Within {
+                until: call.within.unwrap_or(ladder_plan::WITHIN),
+                leaves_out: true,
+            }),
             rate: call.common.rate,
             time: call.common.time.unwrap_or(rate::RUN_TIME),
             left_out: Vec::new(),
@@ -118,8 +107,6 @@ impl Plan {
             wear_bytes: u64::MAX,
             share_bytes: u64::MAX,
             burst: None,
-            flush: USUAL_FLUSH,
-            bytes_per_s: None,
             counts: Vec::new(),
         };
         plan.check_space(call.target)?;
@@ -187,7 +174,7 @@ impl Plan {
     }
 
     /// Returns how many times longer runs are, so that a burst is only a small part of them.
-    pub(super) fn longer(&self) -> f64 {
+    fn longer(&self) -> f64 {
         if self.burst.is_some() { BURST_TIMES } else { 1.0 }
     }
 
@@ -255,17 +242,15 @@ impl Plan {
         Some(((self.time.as_secs_f64() / distance.as_secs_f64().max(1e-12)) as u64).max(1))
     }
 
-    /// Returns the likely time of a way's run, with reading its messages back. What it left in
-    /// memory reaches the disk after its clock.
-    pub(super) fn run_s(&self, way: &Way) -> f64 {
-        let per_s = way.usual_messages_per_s(self.flush);
-        let messages = self.messages(way, per_s);
-        let written_s =
-            self.bytes_per_s.map_or(0.0, |per_s| (messages * self.mean_bytes()) as f64 / per_s);
-        written_s.max(messages as f64 / per_s) + messages as f64 / READ_BACK_PER_S
+    /// Returns the time of a run.
+    pub(super) fn slice(&self) -> Duration {
+        match self.rate {
+            Some(_) if self.messages.is_none() => self.time,
+            _ => Duration::from_secs_f64(RUN_S * self.longer()),
+        }
     }
 
-    pub(super) fn mean_bytes(&self) -> u64 {
+    fn mean_bytes(&self) -> u64 {
         u64::from(self.sizes.min_bytes).midpoint(self.sizes.max_bytes.into())
     }
 
@@ -370,7 +355,7 @@ mod tests {
     use super::*;
     use crate::Wear;
     use crate::sample::{Asked, asked, place as target};
-    use crate::scenario::Bounds as _;
+    use crate::scenario::Plan as _;
 
     const GIB: u64 = 1 << 30;
 

@@ -3,20 +3,19 @@
 use super::check::Check;
 use super::check::walk;
 use super::message::Messages;
-use super::plan::{BESIDE, LOOKS, LOOKS_S, Plan, RUN_S};
+use super::plan::Plan;
 use super::{Kind, NAME, Promise, Way, log, usual};
 use crate::arrivals::Arrivals;
 use crate::burst::Drain;
+use crate::calibration::Calibration;
 use crate::measured::{self, OneRun};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
 use crate::scenarios::ladder;
 use crate::scenarios::ways::Done;
-use crate::trial::{self, Trial};
 use std::fs::File;
 use std::path::PathBuf;
-use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use wrote::{Format, LogReader};
 use wrote_jobs::clock::clocked;
@@ -27,12 +26,17 @@ use wrote_jobs::report::{self, Repeated};
 use wrote_result::Error;
 use wrote_result::document::{Records, Row, Run, Settings, View};
 
-impl scenario::Rows for Plan {
+impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
         let question = "How fast does one file take short messages from many producers, and does \
-            it get them all?"
-            .into();
-        scenario::Scope { name: NAME, question, runs: self.runs }
+            it get them all?";
+        scenario::Scope {
+            name: NAME,
+            question: question.into(),
+            runs: self.runs,
+            slice: self.slice(),
+            within: self.within,
+        }
     }
 
     fn rows(&self) -> Vec<String> {
@@ -42,9 +46,7 @@ impl scenario::Rows for Plan {
     fn left_out(&self) -> Vec<(String, String)> {
         self.left_out.clone()
     }
-}
 
-impl scenario::Bounds for Plan {
     fn space_bytes_max(&self) -> u64 {
         let of = |way: &Way| self.file_bytes(way, self.messages_at_most(way));
         let drained = self.ways.iter().map(|way| self.drained_bytes(way)).max().unwrap_or(0);
@@ -55,56 +57,14 @@ impl scenario::Bounds for Plan {
         self.written_bytes_most()
     }
 
-    fn wants_trial(&self) -> bool {
+    fn wants_calibration(&self) -> bool {
         self.needs_trial()
     }
 
-    fn learn(&mut self, trial: Trial) {
-        (self.bytes_per_s, self.flush) = (Some(trial.bytes_per_s), trial.flush);
-        self.leave_out(trial.burst);
+    fn calibrated(&mut self, speed: &Calibration) {
+        self.leave_out(speed.burst);
     }
 
-    /// The messages, without the zeros that a log writes ahead.
-    fn written_bytes(&self) -> Option<u64> {
-        let messages = |way| self.messages(way, way.usual_messages_per_s(self.flush));
-        let round: u64 = self.ways.iter().map(|way| messages(way) * self.mean_bytes()).sum();
-        Some(round * u64::from(self.runs + LOOKS) + self.drained_bytes_max())
-    }
-
-    fn estimate(&self) -> Duration {
-        let round_s: f64 = match self.rate {
-            Some(_) if self.messages.is_none() => self.time.as_secs_f64() * self.ways.len() as f64,
-            _ => self.ways.iter().map(|way| self.run_s(way)).sum(),
-        };
-        let drained_s = self
-            .burst
-            .map_or(0.0, |burst| self.drained_bytes_max() as f64 / burst.bytes_per_s.max(1.0));
-        let looks = self.ways.iter().filter(|way| self.first_messages(way).is_some()).count();
-        let looks_s = LOOKS_S * self.longer() * looks as f64;
-        let runs = self.runs * self.ways.len() as u32;
-        Duration::from_secs_f64(round_s * f64::from(self.runs) + drained_s + looks_s)
-            + trial::beside(self.flush) * runs
-    }
-
-    fn limits(&mut self) -> Option<(Duration, &mut dyn scenario::Limits)> {
-        self.within.map(|within| (within, self as _))
-    }
-}
-
-impl scenario::Limits for Plan {
-    fn foreseen(&self, row: usize) -> Duration {
-        let drained_s = self.burst.map_or(0.0, |burst| {
-            self.drained_bytes(&self.ways[row]) as f64 / burst.bytes_per_s.max(1.0)
-        });
-        Duration::from_secs_f64(RUN_S * self.longer() + drained_s) + BESIDE
-    }
-
-    fn shrink(&mut self, _: f64) -> bool {
-        false
-    }
-}
-
-impl scenario::Plan for Plan {
     fn burst(&self) -> Option<Burst> {
         self.burst
     }

@@ -1,16 +1,14 @@
-//! Chooses sizes, depths and times of the runs, so that the ladder takes less than a minute.
+//! Chooses sizes, depths and the slice of the runs, so that the ladder takes a dozen seconds.
 
 use super::{BY_IMPORTANCE, Sizes, WAYS, Way, Workload};
-use crate::budget::{self, RUNS_MIN};
 use crate::burst;
+use crate::calibration;
 use crate::request::Common;
 use crate::request::STREAM_BS_BYTES;
-use crate::rounds::RUNS;
-use crate::scenario::{Call, Limits as _};
+use crate::rounds::{RUNS, RUNS_MIN};
+use crate::scenario::{Call, Within};
 use crate::scenarios::ladder;
-use crate::trial;
 use std::time::Duration;
-use wrote::Ioengine;
 use wrote::device::Target;
 use wrote_jobs::buffers::check_buffers;
 use wrote_jobs::findings::Burst;
@@ -28,30 +26,28 @@ const IODEPTH: u32 = 64;
 const IODEPTH_MIN: u32 = 4;
 /// The device must complete the writes in flight within this time, so that a run ends on time.
 const IN_FLIGHT_S: f64 = 0.1;
-/// The length of a streaming run at the calibrated speed.
-const STREAM_RUN_S: f64 = 0.3;
+/// A stream has at most the bytes of this time.
+const STREAM_TIME_MAX: Duration = Duration::from_secs(1);
 /// Streams of a disk with a burst are longer by this factor: a control group lets writes through in
 /// slices of 0.1 s, so that a run's rate may be off by half a slice.
 const BURST_TIMES: u32 = 5;
-/// The default time limit of a run, without a final flush.
-pub(super) const RUN_TIME: Duration = Duration::from_millis(500);
-/// The time limit of a shortened run: enough for many small writes on most disks.
-const RUN_TIME_MIN: Duration = Duration::from_millis(100);
+/// The slice of a run, without a final flush: enough for many small writes on most disks. With
+/// `--within` it is as long as fits.
+pub(super) const SLICE: Duration = Duration::from_millis(100);
 /// The minimum writes of a streaming run on a slow disk, and the time that they may take.
 const STREAM_WRITES_MIN: u64 = 4;
 const STREAM_WRITES_MIN_S: f64 = 1.2;
 /// The fewest small writes per file on a slow disk.
 const SMALL_WRITES_MIN: u64 = 64;
-/// The time of the whole ladder, from the program's start to its end.
+/// The longest slice that `--within` makes, and the part of its time for the runs.
+const SLICE_MAX: Duration = Duration::from_secs(5);
+const RUNS_PART: f64 = 0.8;
+/// The time of the whole ladder on a slow disk, from the program's start to its end.
 pub(crate) const WITHIN: Duration = Duration::from_secs(60);
 /// The part of the time and of the bytes that a default run leaves to the writers of one log.
 pub(crate) const LOG_PART: u32 = 10;
-/// The time of a run outside its clock.
-pub(super) const BESIDE: Duration = Duration::from_millis(50);
-/// The assumed rate of writes into the page cache.
-const MEMORY_BYTES_PER_S: f64 = 2e9;
-/// The assumed time of a small write with its flush, until the trial run.
-const USUAL_FLUSH: Duration = Duration::from_millis(5);
+/// The time of a run outside its clock, of a request that is refused where it is too short.
+const BESIDE: Duration = Duration::from_millis(50);
 /// A time limit longer than any run.
 const WHOLE: Duration = Duration::from_secs(24 * 3600);
 const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
@@ -78,13 +74,13 @@ pub(crate) struct Plan {
     pub(super) within: Option<Duration>,
     /// Whether the writers of one log are measured next.
     pub(super) is_default: bool,
-    /// The speed of a stream and the time of a small write with its flush, once known.
+    /// The time of a run, unless the request has one.
+    slice: Duration,
+    /// The speed of a stream, once known.
     pub(super) bytes_per_s: Option<f64>,
-    pub(super) flush: Option<Duration>,
-    /// The burst to use up before runs, if the disk has one.
+    /// The burst to use up before runs, if the disk has one, and one that a run had.
     pub(super) burst: Option<Burst>,
-    /// The usual size of a run divided by this one's.
-    pub(super) shrunk: f64,
+    pub(super) seen: Option<Burst>,
     /// Whether the file that a workload's rows overwrite has been written.
     pub(super) filled: [bool; 2],
     pub(super) held: Option<HeldMemory>,
@@ -107,10 +103,10 @@ impl Plan {
             sizes: [Sizes::default(); 2],
             within: within.or((!request.has_amount()).then_some(WITHIN)),
             is_default: call.is_default(),
+            slice: SLICE,
             bytes_per_s: None,
-            flush: None,
             burst: None,
-            shrunk: 1.0,
+            seen: None,
             filled: [false; 2],
             held: None,
         };
@@ -122,6 +118,7 @@ impl Plan {
             .map(|way| plan.bs_bytes(way.workload))
             .try_for_each(|bs_bytes| Common::check_direct(bs_bytes, target))?;
         plan.check_within()?;
+        plan.slice = within.map_or(SLICE, |within| plan.slice_within(within));
         plan.fit(target)?;
         plan.sizes = Workload::ALL.map(|workload| plan.sizes(workload, f64::MAX));
         Ok(plan)
@@ -139,9 +136,9 @@ impl Plan {
 
     /// Refuses a time limit too short for the minimum runs even on a fast disk.
     fn check_within(&self) -> Result<(), Error> {
-        let of_runs = (RUN_TIME_MIN + BESIDE) * RUNS_MIN.min(self.runs) * self.ways.len() as u32;
-        // The trial run, and the fraction reserved for the end.
-        let least = (2 * trial::TIME + of_runs).mul_f64(1.1).as_secs() + 1;
+        let of_runs = (SLICE + BESIDE) * RUNS_MIN.min(self.runs) * self.ways.len() as u32;
+        // The calibration, and the fraction reserved for the end.
+        let least = (2 * calibration::TIME + of_runs).mul_f64(1.1).as_secs() + 1;
         match self.within {
             Some(within) if within < Duration::from_secs(least) => Err(Error::Usage(format!(
                 "--within {}s is too short; use {least}s or more",
@@ -149,6 +146,19 @@ impl Plan {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the slice with which all runs fill the time that was asked for.
+    fn slice_within(&self, within: Duration) -> Duration {
+        let runs = self.runs * self.ways.len().max(1) as u32;
+        let each = within.mul_f64(RUNS_PART) / runs;
+        each.saturating_sub(BESIDE).clamp(SLICE, SLICE_MAX)
+    }
+
+    /// Returns the limit of time of the rows.
+    pub(super) fn limit(&self) -> Option<Within> {
+        let part = if self.is_default { LOG_PART - 1 } else { LOG_PART };
+        self.within.map(|within| Within { until: within * part / LOG_PART, leaves_out: true })
     }
 
     /// Refuses buffers of more than half of the machine's memory.
@@ -280,8 +290,8 @@ impl Plan {
     }
 
     /// Returns the most bytes that a run writes: its file once, or the bytes due at a rate.
-    pub(super) fn run_bytes_max(&self, workload: Workload) -> u64 {
-        self.due_bytes_max(workload).unwrap_or_else(|| self.largest_bytes(workload))
+    fn run_bytes(&self, workload: Workload) -> u64 {
+        self.due_bytes_max(workload).unwrap_or_else(|| self.sizes_of(workload).size_bytes)
     }
 
     /// Returns the stream that uses up the burst before a run of a way that it would affect.
@@ -308,7 +318,7 @@ impl Plan {
             (Some(time), _) => time,
             (None, _) if self.common.rate.is_some() => rate::RUN_TIME,
             (None, Workload::Stream) if self.common.size_bytes.is_some() => WHOLE,
-            (None, _) => RUN_TIME.div_f64(self.shrunk).max(RUN_TIME_MIN),
+            (None, _) => self.slice,
         }
     }
 
@@ -321,9 +331,17 @@ impl Plan {
         if is_usual && is_longer { time * BURST_TIMES } else { time }
     }
 
-    /// Returns the time of a streaming run at the speed of the trial run.
+    /// Returns the time of a streaming run at the calibrated speed.
     fn stream_run_s(&self) -> f64 {
-        if self.burst.is_some() { STREAM_RUN_S * f64::from(BURST_TIMES) } else { STREAM_RUN_S }
+        let times = if self.burst.is_some() { f64::from(BURST_TIMES) } else { 1.0 };
+        self.time(Workload::Stream).min(STREAM_TIME_MAX).as_secs_f64() * times
+    }
+
+    /// Returns the usual time of a run.
+    pub(super) fn usual_slice(&self) -> Duration {
+        let of = |way: &&'static Way| self.time_of(way);
+        let all: Duration = self.ways.iter().map(of).filter(|time| *time < WHOLE).sum();
+        all / self.ways.len().max(1) as u32
     }
 
     /// Returns whether the sizes depend on the disk's speed.
@@ -343,11 +361,12 @@ impl Plan {
                     .max(few.min(least * STREAM_WRITES_MIN));
                 (wanted / least).saturating_mul(least).min(largest)
             }
-            // Small writes are never faster than a stream, so these bytes take at least a second.
+            // Small writes are never faster than a stream, so these bytes take the whole slice.
             // Flushing them all takes no longer than that on a slow disk.
             (None, Workload::Small) => {
-                let few = (bytes_per_s as u64).max(least * SMALL_WRITES_MIN);
-                let wanted = (bytes_per_s as u64).max(few.min(SMALL_SIZE_BYTES_MIN));
+                let in_time = (bytes_per_s * self.time(workload).as_secs_f64()) as u64;
+                let few = in_time.max(least * SMALL_WRITES_MIN);
+                let wanted = in_time.max(few.min(SMALL_SIZE_BYTES_MIN));
                 (wanted / least).max(1).saturating_mul(least).min(largest)
             }
             (Some(_), _) => largest,
@@ -366,105 +385,13 @@ impl Plan {
         self.sizes = Workload::ALL.map(|workload| self.sizes(workload, bytes_per_s));
     }
 
-    /// Returns the likely time of a row's first run, with the file that it overwrites; none before
-    /// the trial run.
-    pub(super) fn foreseen_of(&self, way: &Way) -> Duration {
-        let Some(bytes_per_s) = self.bytes_per_s else { return Duration::ZERO };
-        let is_first = way.blocks == Blocks::Written && !self.filled[way.workload as usize];
-        let bytes = if is_first { self.sizes[way.workload as usize].size_bytes } else { 0 };
-        self.expected_time_of(way) + time_at(bytes as f64, bytes_per_s)
-    }
-
-    /// Returns whether the speed of the disk determines the time of the runs.
-    pub(super) fn is_foreseeable(&self) -> bool {
-        self.bytes_per_s.is_some() && self.common.rate.is_none()
-    }
-
-    /// Returns the likely time of a round.
-    pub(super) fn round_time(&self) -> Duration {
-        self.ways.iter().map(|way| self.expected_time_of(way)).sum()
-    }
-
-    /// Returns the rounds that are likely to fit into the time, as [`Schedule`] decides; a part of
-    /// one where smaller runs make the fewest rounds fit.
-    ///
-    /// [`Schedule`]: crate::budget::Schedule
-    pub(super) fn expected_rounds(&self) -> f64 {
-        let (most, least) = (f64::from(self.runs), f64::from(RUNS_MIN.min(self.runs)));
-        let Some(within) = self.within.filter(|_| self.is_foreseeable()) else { return most };
-        let time = budget::until(within, self.kept_time()).saturating_sub(self.settled_time());
-        let fit = time.as_secs_f64() / self.round_time().as_secs_f64();
-        if fit < least { fit } else { fit.floor().min(most) }
-    }
-
-    /// Returns the bytes of the files that rows overwrite, written once.
-    pub(super) fn settled_bytes(&self) -> u64 {
+    /// Returns the most bytes that all runs write: each its file once, or the bytes due at a rate.
+    pub(super) fn all_bytes(&self) -> u64 {
+        let of = |way: &&'static Way| self.run_bytes(way.workload) + self.drained_bytes(way);
+        let runs: u64 = self.ways.iter().map(of).fold(0, u64::saturating_add);
         let written = Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload));
-        written.map(|workload| self.sizes_of(workload).size_bytes).sum()
-    }
-
-    pub(super) fn settled_time(&self) -> Duration {
-        time_at(self.settled_bytes() as f64, self.bytes_per_s.unwrap_or(f64::MAX))
-    }
-
-    /// Returns the time of a small write with its flush; a typical one until the trial run.
-    fn flush(&self) -> Duration {
-        self.flush.unwrap_or(USUAL_FLUSH)
-    }
-
-    /// Returns the expected bytes of a run.
-    pub(super) fn expected_bytes_of(&self, way: &Way) -> u64 {
-        let sizes = self.sizes_of(way.workload);
-        if sizes.rate.is_some() {
-            return self.run_bytes_max(way.workload);
-        }
-        let time = self.time_of(way).as_secs_f64();
-        let in_time = match way.flush {
-            Flush::None | Flush::FdatasyncAtEnd => self.bytes_per_s.unwrap_or(f64::MAX) * time,
-            _ => {
-                let bs_bytes = sizes.bs_bytes as f64;
-                let one = time_at(bs_bytes, self.bytes_per_s.unwrap_or(f64::MAX)) + self.flush();
-                time / one.as_secs_f64() * bs_bytes
-            }
-        };
-        sizes.size_bytes.min(in_time as u64)
-    }
-
-    /// Returns the likely time of a run, with all that happens outside its clock.
-    pub(super) fn expected_time_of(&self, way: &Way) -> Duration {
-        let bytes = self.sizes_of(way.workload).size_bytes as f64;
-        let bytes_per_s = self.bytes_per_s.unwrap_or(f64::MAX);
-        // Through the page cache no disk is faster than memory, and each run gets memory in use.
-        let (most_bytes_per_s, held_bytes) = match way.direct {
-            true => (bytes_per_s, 0),
-            false => (bytes_per_s.min(MEMORY_BYTES_PER_S), self.held_bytes()),
-        };
-        let (whole, limit) = (time_at(bytes, most_bytes_per_s), self.time_of(way));
-        let writes = bytes / self.bs_bytes(way.workload) as f64;
-        let one_by_one = whole + self.flush().mul_f64(writes);
-        let time = match (way.flush, way.direct) {
-            (Flush::None, false) => time_at(bytes, MEMORY_BYTES_PER_S),
-            (Flush::FdatasyncAtEnd, _) => whole,
-            (Flush::None, true) if way.ioengine == Ioengine::IoUring => whole,
-            (Flush::None, true) if way.workload == Workload::Stream => whole,
-            _ => one_by_one,
-        };
-        let drained = time_at(self.drained_bytes(way) as f64, bytes_per_s);
-        let held = time_at(held_bytes as f64, MEMORY_BYTES_PER_S);
-        time.min(limit.max(whole)) + drained + held + trial::beside(self.flush())
-    }
-
-    /// Shrinks all further runs by `factor`. Returns `false` if they are as small as meaningful
-    /// figures allow. The depth stays, because it is part of the rows' settings.
-    pub(super) fn shrink_by(&mut self, factor: f64) -> bool {
-        let Some(bytes_per_s) = self.bytes_per_s else { return false };
-        let (before, times) = (self.sizes, Workload::ALL.map(|workload| self.time(workload)));
-        self.shrunk *= factor;
-        for (size, workload) in self.sizes.clone().iter().zip(Workload::ALL) {
-            let smaller = self.sizes(workload, bytes_per_s / self.shrunk).size_bytes;
-            self.sizes[workload as usize].size_bytes = smaller.min(size.size_bytes);
-        }
-        before != self.sizes || times != Workload::ALL.map(|workload| self.time(workload))
+        let settled: u64 = written.map(|workload| self.sizes_of(workload).size_bytes).sum();
+        runs.saturating_mul(self.runs.into()).saturating_add(settled)
     }
 }
 
@@ -480,18 +407,12 @@ fn called(call: &Call) -> Vec<&'static Way> {
     WAYS.iter().filter(is_called).collect()
 }
 
-/// Returns the time of bytes at a rate; a century where the rate is next to nothing.
-fn time_at(bytes: f64, bytes_per_s: f64) -> Duration {
-    Duration::try_from_secs_f64(bytes / bytes_per_s).unwrap_or(Duration::MAX / 1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Wear;
     use crate::sample::{Asked, place as target};
-    use crate::scenario::{Bounds as _, Rows as _};
-    use crate::trial::Trial;
+    use crate::scenario::Plan as _;
+    use crate::{Calibration, Wear};
     use proptest::prelude::*;
 
     fn request() -> Asked {
@@ -547,7 +468,7 @@ mod tests {
     #[test]
     fn a_fast_device_gets_large_deep_runs_and_a_slow_one_small_shallow_ones() {
         // A time is an amount, which lifts the default byte limit.
-        let plan = plan(&Asked { time: Some(RUN_TIME), ..request() }).unwrap();
+        let plan = plan(&Asked { time: Some(Duration::from_millis(300)), ..request() }).unwrap();
         let fast = plan.sizes(Workload::Stream, 5e9);
         assert_eq!((fast.size_bytes, fast.iodepth), (1 << 30, 64));
         let slow = plan.sizes(Workload::Stream, 20e6);
@@ -556,6 +477,14 @@ mod tests {
             .plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call, None));
         let slow = asked.unwrap().sizes(Workload::Stream, 20e6);
         assert_eq!((slow.size_bytes, slow.iodepth), (1 << 28, 64));
+    }
+
+    #[test]
+    fn every_row_has_a_place_among_the_important_ones() {
+        let places: std::collections::HashSet<usize> = WAYS.iter().map(importance).collect();
+        assert_eq!(places, (0..WAYS.len()).collect());
+        let stream = |way: &&Way| way.workload == Workload::Stream;
+        assert!(WAYS.iter().filter(stream).any(|way| importance(way) < 4));
     }
 
     #[test]
@@ -601,7 +530,7 @@ mod tests {
             let plan = Asked { only, wear, ..request() }
                 .plan(&drive(bytes), |_, call| Plan::new(call, None))
                 .unwrap();
-            (plan.written_bytes_max() + trial::bytes_max(&plan.common)) as f64 / 1e9
+            (plan.written_bytes_max() + calibration::bytes_max(&plan.common)) as f64 / 1e9
         };
         for only in [&[][..], &["stream"], &["small"], &["stream/cached"]] {
             let usual = most(only, None, 1 << 40);
@@ -621,19 +550,28 @@ mod tests {
     }
 
     #[test]
-    fn the_trial_run_tells_what_is_written_and_how_long_it_takes() {
+    fn a_calibrated_run_has_the_bytes_of_its_slice_and_all_of_them_are_announced() {
         let mut plan = plan(&request()).unwrap();
         let most = plan.written_bytes_max();
-        plan.learn(Trial {
-            bytes_per_s: 100e6,
-            flush: Duration::from_millis(5),
-            burst: None,
-            first_touch: None,
-        });
-        let (bytes, time) = (plan.written_bytes().unwrap(), plan.estimate());
-        // 40 streams of 30 MB, 30 runs of small writes of 50 MB, and two files in place.
-        assert!(bytes < most / 3 && (2_000_000_000..3_200_000_000).contains(&bytes), "{bytes}");
-        assert!((20..50).contains(&time.as_secs()), "{time:?}");
+        let flush = Duration::from_millis(5);
+        let speed = Calibration { bytes_per_s: 100e6, flush, burst: None, first_touch: None };
+        plan.calibrated(&speed);
+        assert_eq!(plan.sizes_of(Workload::Stream).size_bytes / 1_000_000, 9);
+        // 85 runs of ten megabytes, and two files in place.
+        let bytes = plan.written_bytes_max();
+        assert!(bytes < most && (600_000_000..900_000_000).contains(&bytes), "{bytes}");
+        assert_eq!(plan.scope().slice, SLICE);
+    }
+
+    #[test]
+    fn a_time_that_was_asked_for_is_filled_with_longer_slices() {
+        let slice = |s| {
+            let within = Some(Duration::from_secs(s));
+            let of = |_: &_, call: &Call| Plan::new(call, within);
+            request().plan(&target(1 << 40, 1 << 39), of).unwrap().scope().slice
+        };
+        assert_eq!(slice(10), SLICE);
+        assert!((Duration::from_millis(400)..Duration::from_millis(700)).contains(&slice(60)));
     }
 
     #[test]

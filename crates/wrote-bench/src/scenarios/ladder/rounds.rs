@@ -1,108 +1,61 @@
-//! One run of a row, after a calibration that chooses sizes.
+//! One run of a row.
 
-use super::plan::{BESIDE, LOG_PART, Plan, RUN_TIME, importance};
+use super::plan::{Plan, importance};
 use super::{Blocks, NAME, Sizes, Way, Workload};
 use crate::burst::{self, Drain};
+use crate::calibration::Calibration;
 use crate::progress::Ticker;
 use crate::rounds::Turn;
-use crate::scenario::{self, Bounds as _, Limits as _, Site};
-use crate::trial::Trial;
+use crate::scenario::{self, Site};
 use std::path::PathBuf;
-use std::time::Duration;
 use wrote_jobs::findings::Burst;
 use wrote_jobs::jobs::Permissions;
 use wrote_jobs::machine::held_memory::HeldMemory;
-use wrote_jobs::rate;
 use wrote_jobs::report::Repeated;
 use wrote_result::Error;
 use wrote_result::document::Row;
 
-impl scenario::Rows for Plan {
+impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
         let question =
-            "How fast does this disk take sequential writes, and what does each way survive?"
-                .into();
-        scenario::Scope { name: NAME, question, runs: self.runs }
+            "How fast does this disk take sequential writes, and what does each way survive?";
+        scenario::Scope {
+            name: NAME,
+            question: question.into(),
+            runs: self.runs,
+            slice: self.usual_slice(),
+            within: self.limit(),
+        }
     }
 
     fn rows(&self) -> Vec<String> {
         self.ways.iter().map(|way| way.name.into()).collect()
     }
-}
 
-impl scenario::Bounds for Plan {
+    fn importance(&self, row: usize) -> usize {
+        importance(self.ways[row])
+    }
+
     fn space_bytes_max(&self) -> u64 {
         self.files_bytes_max() + self.held_bytes_max()
     }
 
     fn written_bytes_max(&self) -> u64 {
-        let of = |way: &&'static Way| self.run_bytes_max(way.workload) + self.drained_bytes(way);
-        let runs: u64 = self.ways.iter().map(of).sum();
-        let settled = self.settled_bytes_max();
-        runs * u64::from(self.runs) + settled
+        self.all_bytes()
     }
 
-    fn wants_trial(&self) -> bool {
+    fn wants_calibration(&self) -> bool {
         self.needs_calibration()
     }
 
-    fn learn(&mut self, trial: Trial) {
-        self.flush = Some(trial.flush);
-        self.leave_out(trial.burst);
-        self.choose_sizes(trial.bytes_per_s);
+    fn calibrated(&mut self, speed: &Calibration) {
+        self.leave_out(speed.burst);
+        self.choose_sizes(speed.bytes_per_s);
     }
 
-    fn written_bytes(&self) -> Option<u64> {
-        let of = |way: &&'static Way| self.expected_bytes_of(way) + self.drained_bytes(way);
-        let round: u64 = self.ways.iter().map(of).sum();
-        Some((round as f64 * self.expected_rounds()) as u64 + self.settled_bytes())
-    }
-
-    fn estimate(&self) -> Duration {
-        if self.is_foreseeable() {
-            return self.settled_time() + self.round_time().mul_f64(self.expected_rounds());
-        }
-        let usual = if self.common.rate.is_some() { rate::RUN_TIME } else { RUN_TIME };
-        let time =
-            (self.common.time.unwrap_or(usual) + BESIDE) * self.runs * self.ways.len() as u32;
-        self.within.map_or(time, |within| time.min(within - self.kept_time()))
-    }
-
-    fn limits(&mut self) -> Option<(Duration, &mut dyn scenario::Limits)> {
-        self.within.map(|within| (within, self as _))
-    }
-}
-
-impl scenario::Limits for Plan {
-    fn kept_time(&self) -> Duration {
-        let whole = self.within.filter(|_| self.is_default).unwrap_or_default();
-        whole / LOG_PART
-    }
-
-    fn foreseen(&self, row: usize) -> Duration {
-        self.foreseen_of(self.ways[row])
-    }
-
-    fn rank(&self, row: usize) -> usize {
-        importance(self.ways[row])
-    }
-
-    fn shrink(&mut self, factor: f64) -> bool {
-        self.shrink_by(factor)
-    }
-}
-
-impl scenario::Plan for Plan {
-    /// Chooses sizes by the disk's speed.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        let mut written_bytes = 0;
-        if self.needs_calibration() && self.bytes_per_s.is_none() {
-            let (trial, bytes) = Trial::of(site, &self.common)?;
-            self.learn(trial);
-            written_bytes = bytes;
-        }
         self.hold_memory(site)?;
-        Ok(written_bytes)
+        Ok(0)
     }
 
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
@@ -124,7 +77,9 @@ impl scenario::Plan for Plan {
             None => site.run_jobs(&jobs, permissions(in_place))?,
         };
         if self.burst.is_none() && way.direct && way.workload == Workload::Stream {
-            self.leave_out(burst::find(&group.jobs[0].trail));
+            let seen = burst::find(&group.jobs[0].trail);
+            // To use it up before the other runs would write more than was announced.
+            self.seen = seen.map(|burst| Burst { is_left_out: false, ..burst }).or(self.seen);
         }
         let settled = if in_place { &files[..] } else { &[] };
         let mut run = Repeated::of(&group, &site.before(settled, &files), |row| Row {
@@ -138,7 +93,7 @@ impl scenario::Plan for Plan {
     }
 
     fn burst(&self) -> Option<Burst> {
-        self.burst
+        self.burst.or(self.seen)
     }
 
     fn shares_files(&self) -> bool {

@@ -1,8 +1,8 @@
 //! The requested texts, the number of saves, and the space for them.
 
 use super::{Called, NAME, SaveRow, State, WAYS};
-use crate::rounds::{RUNS, Turn};
-use crate::scenario::{Bounds as _, Call};
+use crate::rounds::RUNS;
+use crate::scenario::{Call, Plan as _};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::Duration;
@@ -11,19 +11,17 @@ use wrote_jobs::machine::space;
 use wrote_jobs::rate::Rate;
 use wrote_result::{Error, units};
 
-/// Saves in a row's trial, which is not recorded.
-pub(super) const LOOK_SAVES: u32 = 5;
+/// The time of a run, unless the request has a number of saves, and the fewest saves of one.
+const SLICE: Duration = Duration::from_millis(250);
+pub(super) const SAVES_MIN: u32 = 10;
 /// The most texts created at once, and thus the most new files that coexist.
 const BATCH_SAVES_MAX: u64 = 256;
 /// The most bytes of those texts, unless a single one is longer (W8).
 const BATCH_BYTES_MAX: u64 = 16 << 20;
 /// The minimum space of a file on most file systems.
 pub(super) const BLOCK_BYTES: u64 = 4096;
-/// The assumed times of a save without flushes, and of a flush, before the saves of its trial.
-pub(super) const USUAL_SAVE: Duration = Duration::from_micros(50);
-pub(super) const USUAL_FLUSH: Duration = Duration::from_micros(2500);
-/// The time of a run outside its clock.
-pub(super) const BESIDE: Duration = Duration::from_millis(30);
+/// The assumed time of a save of a number that was asked for.
+const USUAL_SAVE: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -32,8 +30,8 @@ pub(crate) struct Plan {
     pub rate: Option<Rate>,
     /// Saves per row over all runs.
     pub(super) iterations: u32,
-    /// The time of one save of each row, once known.
-    pub(super) times: Vec<Duration>,
+    /// The time after which a run ends.
+    pub(super) slice: Option<Duration>,
     pub(super) texts: Texts,
 }
 
@@ -52,8 +50,10 @@ impl Plan {
         let iterations = asked.checked_iterations()?;
         // Each run needs at least one save.
         let runs = call.common.runs.unwrap_or(RUNS).min(iterations);
-        let (rate, times, texts) = (call.common.rate, Vec::new(), Texts::default());
-        let plan = Plan { rows, runs, rate, iterations, times, texts };
+        let rate = call.common.rate;
+        let is_counted = asked.iterations.is_some() || rate.is_some();
+        let slice = (!is_counted).then(|| call.common.time.unwrap_or(SLICE));
+        let plan = Plan { rows, runs, rate, iterations, slice, texts: Texts::default() };
         plan.check_space(call.target)?;
         Ok(Some(plan))
     }
@@ -86,29 +86,25 @@ impl Plan {
     /// Returns how many texts of a row are created and saved at a time.
     pub(super) fn batch_saves(&self, row: &SaveRow) -> u32 {
         let fit = (BATCH_BYTES_MAX / row.size_bytes).clamp(1, BATCH_SAVES_MAX) as u32;
-        fit.min(self.saves_max().max(LOOK_SAVES))
+        fit.min(self.saves_max())
     }
 
-    /// Estimates the time of these runs, assuming that each row's saves take as long as its last.
-    pub(super) fn time_of_turns(&self, turns: &[Turn]) -> Duration {
-        let of = |turn: &Turn| {
-            self.time_of(&self.rows[turn.row], self.saves(turn.round), self.times[turn.row])
+    /// Returns the time of a run.
+    pub(super) fn usual_slice(&self) -> Duration {
+        let saves = self.saves_max();
+        let of = |row: &SaveRow| {
+            let distance = self.rate.map(|rate| rate.mean_distance(row.size_bytes));
+            distance.unwrap_or(USUAL_SAVE) * saves
         };
-        turns.iter().map(of).sum()
-    }
-
-    /// Estimates the time of a row's remaining saves; in an open loop they don't end before the
-    /// last is due.
-    pub(super) fn time_of(&self, row: &SaveRow, saves: u32, each: Duration) -> Duration {
-        let distance = self.rate.map_or(Duration::ZERO, |rate| rate.mean_distance(row.size_bytes));
-        each.max(distance) * saves
+        let all: Duration = self.rows.iter().map(of).sum();
+        self.slice.unwrap_or(all / self.rows.len() as u32)
     }
 
     pub(super) fn row_space_bytes(&self, row: &SaveRow) -> u64 {
         let text_bytes = row.size_bytes.next_multiple_of(BLOCK_BYTES);
         match (row.way.kind.grows(row.state), row.state) {
             (true, _) => {
-                let texts = u64::from(self.saves_max().max(LOOK_SAVES)) + 1;
+                let texts = u64::from(self.saves_max()) + 1;
                 (row.size_bytes * texts).next_multiple_of(BLOCK_BYTES)
             }
             (false, State::New) => text_bytes * u64::from(self.batch_saves(row)),
@@ -231,7 +227,6 @@ mod tests {
     use super::*;
     use crate::rounds::in_turn;
     use crate::sample::{Asked, asked, place as target};
-    use crate::scenario::Rows as _;
     use proptest::prelude::*;
     use wrote_jobs::rate::Amount;
     use wrote_result::document::Process;
@@ -318,17 +313,12 @@ mod tests {
     }
 
     #[test]
-    fn slow_flushes_and_a_slow_rate_take_long_and_it_is_said() {
-        let estimate = |name: &str, rate| plan(&Asked { rate, ..asked(&[name]) }).estimate();
-        let unsynced = estimate("latency/new-500/fs-write", None);
-        assert!(estimate("latency/new-500/rename-fsync", None) > 10 * unsynced);
+    fn a_slow_rate_takes_long_and_it_is_announced() {
+        let slice =
+            |rate| plan(&Asked { rate, ..asked(&["latency/new-500/fs-write"]) }).scope().slice;
+        assert_eq!(slice(None), SLICE);
         let rate = Rate { amount: Amount::OperationsPerS(10), process: Process::Linear };
-        let slow = estimate("latency/new-500/fs-write", Some(rate));
-        assert!(slow >= Duration::from_secs(100), "{slow:?}");
-        // A row's own saves count more than what is usual.
-        let mut tried = plan(&asked(&["latency/new-500/rename-fsync"]));
-        tried.times = vec![Duration::from_millis(20)];
-        assert_eq!(tried.estimate(), Duration::from_secs(20) + BESIDE * tried.runs);
+        assert_eq!(slice(Some(rate)), Duration::from_secs(20));
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! One run of each row: saves texts in batches, timing each save.
 
-use super::plan::{BESIDE, BLOCK_BYTES, LOOK_SAVES, Plan, Texts, USUAL_FLUSH, USUAL_SAVE};
+use super::plan::{BLOCK_BYTES, Plan, SAVES_MIN, Texts};
 use super::{Kind, NAME, SaveRow, State};
 use crate::arrivals::Arrivals;
 use crate::measured::OneRun;
@@ -15,77 +15,45 @@ use std::io;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wrote_jobs::buffers::seed;
 use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
 use wrote_jobs::machine::usage::Usage;
-use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
 use wrote_result::Error;
 use wrote_result::document::{Row, Run, View};
 
-impl scenario::Rows for Plan {
+impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
         let question = "How long does it take to save a small text, with and without sync?".into();
-        scenario::Scope { name: NAME, question, runs: self.runs }
+        let (runs, slice) = (self.runs, self.usual_slice());
+        scenario::Scope { name: NAME, question, runs, slice, within: None }
     }
 
     fn rows(&self) -> Vec<String> {
         self.rows.iter().map(SaveRow::name).collect()
     }
-}
 
-impl scenario::Bounds for Plan {
     fn space_bytes_max(&self) -> u64 {
         self.rows.iter().map(|row| self.row_space_bytes(row)).max().unwrap_or(0)
     }
 
-    /// Each text in whole blocks, and once per run also the previous text.
     fn written_bytes_max(&self) -> u64 {
-        let saves = u64::from(self.iterations + LOOK_SAVES + self.runs + 1);
+        let saves = u64::from(self.iterations + self.runs);
         let of = |row: &SaveRow| saves * row.size_bytes.next_multiple_of(BLOCK_BYTES);
         self.rows.iter().map(of).sum()
     }
 
-    fn estimate(&self) -> Duration {
-        let of = |(number, row): (usize, &SaveRow)| {
-            let usual = USUAL_SAVE + USUAL_FLUSH * row.way.kind.flushes(row.state);
-            self.time_of(row, self.iterations, self.times.get(number).copied().unwrap_or(usual))
-        };
-        let runs = self.runs * self.rows.len() as u32;
-        self.rows.iter().enumerate().map(of).sum::<Duration>() + BESIDE * runs
-    }
-
-    fn time_left(&self, left: &[Turn]) -> Option<Duration> {
-        Some(self.time_of_turns(left))
-    }
-}
-
-impl scenario::Plan for Plan {
-    /// Measures how long each way takes. A few saves of one way may pass a limit of operations,
-    /// which the saves of all rows use up.
-    fn look(&mut self, site: &Site) -> Result<u64, Error> {
+    fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
         let bytes = self.rows.iter().map(|row| u64::from(self.batch_saves(row)) * row.size_bytes);
         self.texts = Texts::new(bytes.max().unwrap_or(0) as usize, seed());
-        let mut written_bytes = 0;
-        for row in self.rows.clone() {
-            let mut saves = Saves::new(self, site);
-            let run = saves.run(&row, LOOK_SAVES, None)?.run;
-            saves.clear()?;
-            written_bytes += run.bytes;
-            self.times.push(Duration::from_secs_f64(run.elapsed_s / f64::from(LOOK_SAVES)));
-        }
-        Ok(written_bytes)
+        Ok(0)
     }
 
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (row, saves) = (self.rows[turn.row], self.saves(turn.round));
-        let rate = self.rate;
-        let run = Saves::new(self, site).run(&row, saves, rate)?;
-        if rate.is_none() {
-            self.times[turn.row] = Duration::from_secs_f64(run.run.elapsed_s / f64::from(saves));
-        }
+        let run = Saves::new(self, site).run(&row, saves)?;
         let asked = row.asked(self.saves_max().into(), self.rate);
         let row = Row {
             name: row.name(),
@@ -126,27 +94,32 @@ impl<'a> Saves<'a> {
 
     /// Saves texts in a row's way, in batches. Between batches, outside the clock, it creates texts
     /// and removes new files. The last batch's files stay.
-    fn run(&mut self, row: &SaveRow, saves: u32, rate: Option<Rate>) -> Result<OneRun, Error> {
+    fn run(&mut self, row: &SaveRow, saves: u32) -> Result<OneRun, Error> {
         if row.state == State::Existing {
             self.make_old(row)?;
         }
         let mut latencies = histogram();
         let mut run = Run { iodepth_reached: 1, ..Run::default() };
         let batch_saves = self.plan.batch_saves(row);
-        let mut left = saves;
-        while left > 0 {
-            if left < saves && row.state == State::New {
+        let until = self.plan.slice.map(|slice| Instant::now() + slice);
+        let mut done = 0;
+        let mut is_over = false;
+        while done < saves && !is_over {
+            if done > 0 && row.state == State::New {
                 self.clear()?;
             }
-            let count = left.min(batch_saves);
-            add(&mut run, self.batch(row, count, rate, &mut latencies)?);
-            left -= count;
+            let count = (saves - done).min(batch_saves);
+            let (saved, batch) = self.batch(row, count, (done, until), &mut latencies)?;
+            add(&mut run, batch);
+            done += saved;
+            is_over = saved < count;
         }
+        let saves = done;
         run.bytes = row.size_bytes * u64::from(saves);
         run.throughput_bytes_per_s = run.bytes as f64 / run.elapsed_s;
         run.iops = f64::from(saves) / run.elapsed_s;
         run.max_rss_bytes = Some(Usage::now().max_rss_bytes);
-        let effective = row.asked(saves.into(), rate);
+        let effective = row.asked(saves.into(), self.plan.rate);
         Ok(OneRun { run, latencies, effective, fallbacks: Vec::new() })
     }
 
@@ -155,28 +128,33 @@ impl<'a> Saves<'a> {
         &mut self,
         row: &SaveRow,
         count: u32,
-        rate: Option<Rate>,
+        (done, until): (u32, Option<Instant>),
         latencies: &mut Histogram<u64>,
-    ) -> Result<Run, Error> {
+    ) -> Result<(u32, Run), Error> {
         let (kind, state, stop) = (row.way.kind, row.state, self.site.stop);
         let texts = self.plan.texts.make(count as usize, row.size_bytes as usize);
         let (folder, temporary) = (self.site.scratch.path(), self.temporary.as_path());
         let files = &self.files;
         // Each batch starts again, so that the time between batches does not count as latency.
-        let mut arrivals = Arrivals::seeded(rate, 0, 1, seed());
+        let mut arrivals = Arrivals::seeded(self.plan.rate, 0, 1, seed());
         let saves = || {
+            let mut saved = 0;
             for (number, text) in texts.enumerate() {
                 let path = &files[if state == State::New { number } else { 0 }];
                 // M5: in an open loop, latency counts from when the save was due.
                 let due = arrivals.wait(text.len(), stop);
                 stop.check()?;
                 let due = due.unwrap_or_else(Instant::now);
+                if done + saved >= SAVES_MIN && until.is_some_and(|until| due >= until) {
+                    break;
+                }
                 save(kind, state, Place { path, folder, temporary }, text)?;
                 latencies.saturating_record(due.elapsed().as_nanos() as u64);
+                saved += 1;
             }
-            Ok(())
+            Ok(saved)
         };
-        clocked(&self.site.timer(), Usage::now, saves).map(|((), run)| run)
+        clocked(&self.site.timer(), Usage::now, saves)
     }
 
     /// Creates the initial file, durably.

@@ -1,10 +1,10 @@
 //! The runs of one curve: a closed loop, then runs at increasing fractions of its speed, in turn.
 
 use super::knee::knee;
-use super::{BESIDE, NAME, PERCENTS, Plan, WRITTEN_BYTES_MAX};
+use super::{NAME, PERCENTS, Plan, WRITTEN_BYTES_MAX};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
-use crate::scenario::{self, Plan as _, Rows as _, Site};
+use crate::scenario::{self, Plan as _, Site};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_jobs::jobs::{GroupReport, JobReport};
@@ -19,13 +19,14 @@ const REST: Duration = Duration::from_millis(50);
 /// The fewest operations for a 99th percentile.
 const OPERATIONS_MIN: u64 = 100;
 
-impl scenario::Rows for Plan {
+impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
         let name = self.subject.name;
         let question = format!(
             "What does the latency of {name} do as the load rises, and where does it bend?"
         );
-        scenario::Scope { name: NAME, question, runs: self.runs }
+        let (runs, slice) = (self.runs, self.time + REST);
+        scenario::Scope { name: NAME, question, runs, slice, within: None }
     }
 
     fn rows(&self) -> Vec<String> {
@@ -41,9 +42,7 @@ impl scenario::Rows for Plan {
     fn knee(&self, rows: &[Row]) -> Option<Knee> {
         knee_of(rows)
     }
-}
 
-impl scenario::Bounds for Plan {
     fn space_bytes_max(&self) -> u64 {
         self.subject.file_bytes()
     }
@@ -60,12 +59,6 @@ impl scenario::Bounds for Plan {
         files + at_rates * u64::from(self.runs)
     }
 
-    fn estimate(&self) -> Duration {
-        (self.time + BESIDE) * self.runs * (1 + PERCENTS.len() as u32)
-    }
-}
-
-impl scenario::Plan for Plan {
     /// Fills the files, and measures a closed loop: the median of its runs.
     fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<u64, Error> {
         let mut written_bytes = self.subject.prepare(&self.shared_files(site), site)?;

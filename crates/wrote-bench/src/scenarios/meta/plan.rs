@@ -2,12 +2,12 @@
 
 use super::{Create, FILE_BYTES, Kind, Meta, NAME, Open, Read, Rename, Stat, Unlink, WAYS, Way};
 use crate::rounds::RUNS;
-use crate::scenario::Call;
+use crate::scenario::{Call, Within};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The length of a run, unless its files are too few or too many.
-const RUN_S: f64 = 0.3;
+pub(super) const RUN_S: f64 = 0.3;
 /// The time to create and remove the files that stay for all rounds.
 const STAYING_S: f64 = 3.0;
 /// The most files of a run by default. On ext4 without a journal, each removed file slows creations
@@ -29,8 +29,6 @@ const WITHIN: Duration = Duration::from_secs(100);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub made_s: f64,
-    /// Until the device has it.
-    pub settled_s: f64,
     pub found_s: f64,
     pub read_s: f64,
     pub renamed_s: f64,
@@ -38,16 +36,6 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The assumed pace before the trial.
-    const USUAL: Pace = Pace {
-        made_s: 50e-6,
-        settled_s: 50e-6,
-        found_s: 5e-6,
-        read_s: 100e-6,
-        renamed_s: 20e-6,
-        removed_s: 50e-6,
-    };
-
     fn of(&self, kind: Kind) -> f64 {
         match kind {
             Stat | Open => self.found_s,
@@ -66,11 +54,9 @@ pub(super) struct Plan {
     pub asked: Option<u32>,
     /// Whether the time is limited: not if the request specifies an amount.
     is_limited: bool,
-    /// The time limit, counted from the program's start.
-    pub within: Option<Duration>,
-    pub pace: Pace,
-    /// The usual size of a run divided by this one's.
-    shrunk: f64,
+    pub within: Option<Within>,
+    /// The time per file, once known.
+    pub pace: Option<Pace>,
     /// The most files that a rank created in any folder.
     pub files_made: u32,
     /// Folders that the plan created or found.
@@ -88,8 +74,7 @@ impl Plan {
             asked: asked.meta_files,
             is_limited: call.common.runs.is_none() && asked.meta_files.is_none(),
             within: None,
-            pace: Pace::USUAL,
-            shrunk: 1.0,
+            pace: None,
             files_made: 0,
             folders: Vec::new(),
             filled: Vec::new(),
@@ -100,55 +85,27 @@ impl Plan {
 
     /// Limits the time, if the request specifies no amount. `began` is the time of its first run.
     pub fn begin(&mut self, began: Duration) {
-        self.within = self.is_limited.then(|| WITHIN + Duration::from_secs(began.as_secs()));
+        let until = WITHIN + Duration::from_secs(began.as_secs());
+        self.within = self.is_limited.then_some(Within { until, leaves_out: true });
     }
 
-    /// Returns the files per run.
+    /// Returns the files per run: those of its slice at the known pace, and the most before.
     pub fn files(&self, kind: Kind) -> u32 {
-        let Pace { made_s, removed_s, .. } = self.pace;
-        let of_run = RUN_S / self.pace.of(kind).max(1e-9);
+        let Some(pace) = self.pace else { return self.asked.unwrap_or(FILES_MAX) };
+        let Pace { made_s, removed_s, .. } = pace;
+        let of_run = RUN_S / pace.of(kind).max(1e-9);
         let fit = match is_of_round(kind) {
             true => of_run,
             false => of_run.min(STAYING_S / (made_s + removed_s).max(1e-9)),
         };
         let usual = fit.min(f64::from(FILES_MAX));
-        self.asked.unwrap_or(((usual / self.shrunk) as u32).max(FILES_MIN))
+        self.asked.unwrap_or((usual as u32).max(FILES_MIN))
     }
 
     /// Returns the files of a persistent folder: enough for each row that uses them.
     pub fn files_staying(&self) -> u32 {
         let kinds = self.ways.iter().map(|way| way.kind).filter(|kind| !is_of_round(*kind));
         kinds.map(|kind| self.files(kind)).max().unwrap_or(0)
-    }
-
-    /// Returns the expected time of this row's run, including preparing its files.
-    pub fn foreseen_of(&self, way: &Way) -> Duration {
-        let ready_s = match way.kind {
-            Read => self.pace.found_s,
-            Rename => self.pace.renamed_s,
-            Unlink => self.pace.made_s + self.pace.settled_s,
-            Create | Stat | Open => 0.0,
-        };
-        let file_s = self.pace.of(way.kind) + ready_s;
-        Duration::from_secs_f64(f64::from(self.files(way.kind)) * file_s)
-    }
-
-    /// Returns the expected time of all runs, including the persistent files.
-    pub fn estimate_of_all(&self) -> Duration {
-        let of_round: Duration = self.ways.iter().map(|way| self.foreseen_of(way)).sum();
-        let staying = self.folders_of(|kind| !is_of_round(kind)) as f64;
-        let file_s = self.pace.made_s + self.pace.settled_s + self.pace.removed_s;
-        of_round * self.runs
-            + Duration::from_secs_f64(staying * f64::from(self.files_staying()) * file_s)
-    }
-
-    /// Shrinks runs by about `factor`; `false` if they are as small as meaningful figures allow.
-    pub fn shrink_by(&mut self, factor: f64) -> bool {
-        let files =
-            |plan: &Plan| plan.ways.iter().map(|way| plan.files(way.kind)).collect::<Vec<_>>();
-        let before = files(self);
-        self.shrunk *= factor;
-        files(self) != before
     }
 
     /// Counts folders of all rounds, or of a single round.

@@ -1,6 +1,6 @@
 //! One run of a row: an operation on each of many files, in a persistent folder or the round's own.
 
-use super::plan::{LOOK_FILES, LOOK_FILES_MAX, LOOK_TIME, Pace, Plan, is_of_round};
+use super::plan::{LOOK_FILES, LOOK_FILES_MAX, LOOK_TIME, Pace, Plan, RUN_S, is_of_round};
 use super::{Create, FILE_BYTES, Kind, NAME, Open, Read, Rename, Stat, Unlink, Way};
 use crate::measured::OneRun;
 use crate::progress::Ticker;
@@ -20,19 +20,23 @@ use wrote_jobs::report::Repeated;
 use wrote_result::Error;
 use wrote_result::document::{Row, SourceCache, View};
 
-impl scenario::Rows for Plan {
+impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
         let question = "How many files does this place create, find, read, rename and remove per \
             second, with a folder for each rank and with one that all share?";
-        scenario::Scope { name: NAME, question: question.into(), runs: self.runs }
+        scenario::Scope {
+            name: NAME,
+            question: question.into(),
+            runs: self.runs,
+            slice: Duration::from_secs_f64(RUN_S),
+            within: self.within,
+        }
     }
 
     fn rows(&self) -> Vec<String> {
         self.ways.iter().map(|way| way.name.into()).collect()
     }
 
-    /// `unlink` comes after all other rows: on some file systems creation is slower after many
-    /// removals.
     fn order(&self, rounds: u32) -> Vec<Turn> {
         let turns = in_turn(self.ways.len(), rounds).into_iter();
         let (last, mut order): (Vec<Turn>, Vec<Turn>) =
@@ -40,9 +44,7 @@ impl scenario::Rows for Plan {
         order.extend(last);
         order
     }
-}
 
-impl scenario::Bounds for Plan {
     fn space_bytes_max(&self) -> u64 {
         self.space_bytes()
     }
@@ -51,28 +53,10 @@ impl scenario::Bounds for Plan {
         self.written_bytes() + u64::from(LOOK_FILES_MAX) * FILE_BYTES
     }
 
-    fn estimate(&self) -> Duration {
-        self.estimate_of_all()
-    }
-
-    fn limits(&mut self) -> Option<(Duration, &mut dyn scenario::Limits)> {
-        self.within.map(|within| (within, self as _))
-    }
-}
-
-impl scenario::Limits for Plan {
-    fn foreseen(&self, row: usize) -> Duration {
-        self.foreseen_of(&self.ways[row])
-    }
-
-    fn shrink(&mut self, factor: f64) -> bool {
-        self.shrink_by(factor)
-    }
-}
-
-impl scenario::Plan for Plan {
-    /// Measures how long it takes to create, stat, read, rename and remove a file.
-    fn look(&mut self, site: &Site) -> Result<u64, Error> {
+    /// Measures the pace of each operation, which decides how many files a run has.
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
+        // Every rank has the same limit.
+        self.begin(Duration::from_secs_f64(site.least(site.clock.elapsed().as_secs_f64())?));
         let most = self.asked.unwrap_or(LOOK_FILES_MAX).clamp(LOOK_FILES, LOOK_FILES_MAX);
         self.files_made = most;
         let first = self.ways[0];
@@ -81,23 +65,16 @@ impl scenario::Plan for Plan {
         // What others wrote before is not of these files.
         folder.settle()?;
         let (made_s, made) = folder.fill_some(most, site)?;
-        let settled_s = timed(site, made, || folder.settle())?;
+        folder.settle()?;
         folder.drop_pages(LOOK_FILES)?;
         let found_s = timed(site, LOOK_FILES, || each(Stat))?;
         let read_s = timed(site, LOOK_FILES, || each(Read))?;
         let renamed_s = timed(site, LOOK_FILES, || each(Rename))?;
         folder.rename_back(LOOK_FILES)?;
         let removed_s = timed(site, LOOK_FILES, || each(Unlink))?;
-        self.pace = Pace { made_s, settled_s, found_s, read_s, renamed_s, removed_s };
+        self.pace = Some(Pace { made_s, found_s, read_s, renamed_s, removed_s });
         self.files_made = self.ways.iter().map(|way| self.files(way.kind)).fold(made, u32::max);
         Ok(u64::from(made) * FILE_BYTES)
-    }
-
-    /// Limits the time from here on, as other scenarios may run after the trial.
-    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        // Every rank has the same limit.
-        self.begin(Duration::from_secs_f64(site.least(site.clock.elapsed().as_secs_f64())?));
-        Ok(0)
     }
 
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {

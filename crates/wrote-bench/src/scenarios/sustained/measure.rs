@@ -2,12 +2,12 @@
 
 use super::change::changes;
 use super::change::{interval, until};
-use super::{NAME, Plan, RECOVERED_TIME_MAX, ROW, TRIAL_BLOCKS_MIN, TRIAL_PART, WORDS};
+use super::{CALIBRATED_BYTES_MIN, NAME, Plan, RECOVERED_TIME_MAX, ROW, WORDS};
+use crate::calibration::Calibration;
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario;
 use crate::scenario::Site;
-use crate::trial::Trial;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -21,19 +21,42 @@ const PART: &str = "data";
 /// How often the pause checks for a stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-impl scenario::Rows for Plan {
+impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
         let question = "How fast does this disk take writes for long, and after how many bytes \
-            does it slow down?"
-            .into();
-        scenario::Scope { name: NAME, question, runs: 1 }
+            does it slow down?";
+        let slice = self.writing();
+        scenario::Scope { name: NAME, question: question.into(), runs: 1, slice, within: None }
     }
 
     fn rows(&self) -> Vec<String> {
         vec![ROW.into()]
     }
 
-    /// Analyses the throughput of all ranks together.
+    fn space_bytes_max(&self) -> u64 {
+        self.file_bytes
+    }
+
+    fn written_bytes_max(&self) -> u64 {
+        match (self.time, self.wear_bytes) {
+            (Some(_), u64::MAX) if self.known_bytes_per_s.is_none() => u64::MAX,
+            _ => self.size_bytes + self.recovered_bytes_max(),
+        }
+    }
+
+    fn wants_calibration(&self) -> bool {
+        let is_long = self.size_bytes >= CALIBRATED_BYTES_MIN;
+        self.time.is_none() && self.known_bytes_per_s.is_none() && is_long
+    }
+
+    fn calibrated(&mut self, speed: &Calibration) {
+        self.known_bytes_per_s = Some(speed.bytes_per_s);
+    }
+
+    fn afterwards(&self) -> Duration {
+        if self.idle.is_zero() { Duration::ZERO } else { self.afterwards_max() }
+    }
+
     fn summed(&self, mut run: Repeated) -> Result<Repeated, Error> {
         for sustained in run.rows.iter_mut().filter_map(|row| row.sustained.as_mut()) {
             let of_all = describe(&sustained.samples, sustained.file_bytes);
@@ -45,54 +68,10 @@ impl scenario::Rows for Plan {
         }
         Ok(run)
     }
-}
 
-impl scenario::Bounds for Plan {
-    fn space_bytes_max(&self) -> u64 {
-        self.file_bytes
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        self.size_bytes + self.recovered_bytes_max()
-    }
-
-    fn written_bytes(&self) -> Option<u64> {
-        match (self.expected_bytes_per_s().zip(self.time), self.wear_bytes) {
-            (Some((bytes_per_s, time)), _) => {
-                Some(((bytes_per_s * time.as_secs_f64()) as u64).min(self.size_bytes))
-            }
-            (None, u64::MAX) if self.time.is_some() => None,
-            (None, _) => Some(self.written_bytes_max()),
-        }
-    }
-
-    fn wants_trial(&self) -> bool {
-        self.known_bytes_per_s.is_none()
-            && self.trial_bytes_max() >= TRIAL_BLOCKS_MIN * self.bs_bytes
-    }
-
-    /// The trial writes its stream again.
-    fn trial_bytes_max(&self) -> u64 {
-        self.size_bytes / TRIAL_PART / 2
-    }
-
-    fn learn(&mut self, trial: Trial) {
-        self.tried_bytes_per_s = Some(trial.bytes_per_s);
-    }
-
-    fn estimate(&self) -> Duration {
-        self.writing()
-    }
-
-    fn estimate_slowed(&self) -> Duration {
-        if self.idle.is_zero() { Duration::ZERO } else { self.afterwards() }
-    }
-}
-
-impl scenario::Plan for Plan {
     /// Writes continuously. If that became slow, lets the device rest and measures again.
     fn run(&mut self, _: Turn, site: &Site, ticker: &mut Ticker) -> Result<Repeated, Error> {
-        let whole = self.writing() + self.afterwards();
+        let whole = self.writing() + self.afterwards_max();
         let share = |time: Duration| time.as_secs_f64() / whole.as_secs_f64().max(1e-9);
         let (written, rested) = (share(self.writing()), share(self.writing() + self.idle));
         let spec = JobSpec { files: site.job_files(PART, 1), ..self.spec() };

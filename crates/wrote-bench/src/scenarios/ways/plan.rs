@@ -2,7 +2,7 @@
 
 use super::{CHUNK, FILE, NAME, WAYS, Way};
 use crate::rounds::RUNS;
-use crate::scenario::{Bounds as _, Call};
+use crate::scenario::{Call, Plan as _};
 use std::time::Duration;
 use wrote_jobs::machine::{host, space};
 use wrote_result::Error;
@@ -16,9 +16,7 @@ const CHUNK_BYTES_MAX: u64 = 256 * MIB;
 /// The writing time of all runs together at the measured speed.
 const ALL_RUNS_S: f64 = 60.0;
 /// The assumed speed of the disk before it is known.
-pub(super) const USUAL_BYTES_PER_S: f64 = 1e9;
-/// The time of a run in addition to its bytes, until the trial run.
-pub(super) const BESIDE: Duration = Duration::from_millis(50);
+const USUAL_BYTES_PER_S: f64 = 1e9;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -30,10 +28,9 @@ pub(crate) struct Plan {
     pub(super) largest_bytes: u64,
     /// Whether the request specifies that size.
     asked: bool,
-    /// The speed of the disk, after the trial run.
+    /// The disk's speed, once known.
     pub(super) bytes_per_s: Option<f64>,
     /// The time of a small write with its flush, after the trial run.
-    pub(super) flush: Option<Duration>,
     /// The file sizes: the largest until the disk's speed is known.
     pub(super) sizes: Sizes,
 }
@@ -74,16 +71,8 @@ impl Plan {
         let asked = call.common.size_bytes.is_some();
         let sizes = Sizes::of_file(largest_bytes);
         let left_out = Vec::new();
-        let mut plan = Plan {
-            ways,
-            runs,
-            left_out,
-            largest_bytes,
-            asked,
-            sizes,
-            bytes_per_s: None,
-            flush: None,
-        };
+        let mut plan =
+            Plan { ways, runs, left_out, largest_bytes, asked, sizes, bytes_per_s: None };
         space::check(plan.space_bytes_max(), largest_bytes, call.target)?;
         plan.keep_memory(memory_bytes);
         Ok(Some(plan))
@@ -110,6 +99,13 @@ impl Plan {
                 false
             }
         });
+    }
+
+    /// Returns the time of a run at the disk's speed: whole files have no other slice.
+    pub(super) fn slice(&self) -> Duration {
+        let round: u64 = self.ways.iter().map(|way| self.sizes.of(way)).sum();
+        let bytes = round as f64 / self.ways.len().max(1) as f64;
+        Duration::from_secs_f64(bytes / self.bytes_per_s.unwrap_or(USUAL_BYTES_PER_S))
     }
 
     pub(super) fn sizes_max(&self) -> Sizes {

@@ -1,17 +1,16 @@
 //! One run of each way: creates the source, times the way, and measures its cost.
 
-use super::plan::{BESIDE, Plan, Sizes, USUAL_BYTES_PER_S};
+use super::plan::{Plan, Sizes};
 use super::write::{self, Task};
 use super::{Kind, NAME, Way, dd};
+use crate::calibration::Calibration;
 use crate::measured::{self, OneRun};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
-use crate::trial::{self, Trial};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
 use wrote_jobs::jobs::lay_out;
@@ -22,12 +21,12 @@ use wrote_jobs::report::{self, Repeated};
 use wrote_result::Error;
 use wrote_result::document::{Fallback, Row, Run, Settings, View};
 
-impl scenario::Rows for Plan {
+impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
         let question =
-            "How fast is a whole file written by each usual way, and what does the way cost?"
-                .into();
-        scenario::Scope { name: NAME, question, runs: self.runs }
+            "How fast is a whole file written by each usual way, and what does the way cost?";
+        let (question, slice) = (question.into(), self.slice());
+        scenario::Scope { name: NAME, question, runs: self.runs, slice, within: None }
     }
 
     fn rows(&self) -> Vec<String> {
@@ -37,47 +36,26 @@ impl scenario::Rows for Plan {
     fn left_out(&self) -> Vec<(String, String)> {
         self.left_out.clone()
     }
-}
 
-impl scenario::Bounds for Plan {
-    /// The source, and the file being written.
+    /// The source, and the file of a run.
     fn space_bytes_max(&self) -> u64 {
         2 * self.largest_bytes
     }
 
-    /// The source, and each file.
     fn written_bytes_max(&self) -> u64 {
-        let sizes = self.sizes_max();
-        let round: u64 = self.ways.iter().map(|way| sizes.of(way)).sum();
-        self.largest_bytes + round.saturating_mul(self.runs.into())
+        let round: u64 = self.ways.iter().map(|way| self.sizes.of(way)).sum();
+        self.sizes.file_bytes + round.saturating_mul(self.runs.into())
     }
 
-    fn wants_trial(&self) -> bool {
+    fn wants_calibration(&self) -> bool {
         true
     }
 
-    fn learn(&mut self, trial: Trial) {
-        (self.bytes_per_s, self.flush) = (Some(trial.bytes_per_s), Some(trial.flush));
-        self.sizes = self.sizes(trial.bytes_per_s);
+    fn calibrated(&mut self, speed: &Calibration) {
+        self.bytes_per_s = Some(speed.bytes_per_s);
+        self.sizes = self.sizes(speed.bytes_per_s);
     }
 
-    fn written_bytes(&self) -> Option<u64> {
-        let round: u64 = self.ways.iter().map(|way| self.sizes.of(way)).sum();
-        Some(self.sizes.file_bytes + round * u64::from(self.runs))
-    }
-
-    fn estimate(&self) -> Duration {
-        let bytes = self.written_bytes().unwrap_or(0);
-        let bytes_per_s = self.bytes_per_s.unwrap_or(USUAL_BYTES_PER_S);
-        let beside = self.flush.map_or(BESIDE, trial::beside);
-        // Data is generated before each run's clock, and the file removed after it.
-        Duration::from_secs_f64(bytes as f64 / bytes_per_s)
-            + trial::made(bytes)
-            + beside * self.runs * self.ways.len() as u32
-    }
-}
-
-impl scenario::Plan for Plan {
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         let output = output(site);
         self.leave_out(|way| match way.kind {

@@ -1,4 +1,5 @@
-//! The trial run: measures the disk's speed, which determines sizes, times and the announcement.
+//! The calibration: half a second that measures the disk's speed. The most bytes of a run follow
+//! from it; it predicts no run.
 
 use crate::burst;
 use crate::measured;
@@ -15,10 +16,10 @@ use wrote_jobs::machine::{space, watch};
 use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
 
-/// The maximum time of each part of the trial, without a final flush.
+/// The maximum time of each part of the calibration, without a final flush.
 pub(crate) const TIME: Duration = Duration::from_millis(250);
 const BYTES_MAX: u64 = 256 << 20;
-/// The most bytes of a trial to rewrite.
+/// The most bytes to rewrite.
 const AGAIN_BYTES_MAX: u64 = 64 << 20;
 /// Shorter streams are not compared: their rates are too rough.
 const COMPARED_MIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(25)];
@@ -32,23 +33,17 @@ const SAVE_BYTES: usize = 4 << 10;
 const BESIDE: Duration = Duration::from_millis(10);
 /// The flushes outside a run's clock, of its folder and of what it removes.
 const BESIDE_FLUSHES: u32 = 4;
+/// The assumed time of a flush without a calibration.
+const USUAL_FLUSH: Duration = Duration::from_millis(5);
 
-/// Returns the likely time of a run outside its clock on a disk of such flushes.
-pub(crate) fn beside(flush: Duration) -> Duration {
-    BESIDE + flush * BESIDE_FLUSHES
+/// Returns the time to add to a run for what is outside its clock.
+pub(crate) fn beside(speed: Option<&Calibration>) -> Duration {
+    BESIDE + speed.map_or(USUAL_FLUSH, |speed| speed.flush) * BESIDE_FLUSHES
 }
 
-/// The assumed rate of generating and dropping data outside the clocks.
-const MADE_BYTES_PER_S: f64 = 3e9;
-
-/// Returns the likely time to generate and drop data outside a run's clock.
-pub(crate) fn made(bytes: u64) -> Duration {
-    Duration::from_secs_f64(bytes as f64 / MADE_BYTES_PER_S)
-}
-
-/// The speed of a disk, measured by a short trial run.
+/// The speed of a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Trial {
+pub struct Calibration {
     /// The speed of a direct stream, including its flush.
     pub bytes_per_s: f64,
     /// The time of one small write with its flush.
@@ -59,13 +54,13 @@ pub struct Trial {
     pub first_touch: Option<FirstTouch>,
 }
 
-/// Returns the most bytes that a trial run writes.
+/// Returns the most bytes that a calibration writes.
 pub(crate) fn bytes_max(common: &Common) -> u64 {
     let first = stream_bytes_max(common);
     first + first.min(AGAIN_BYTES_MAX)
 }
 
-/// Returns the most bytes of the trial's stream.
+/// Returns the most bytes of its stream.
 fn stream_bytes_max(common: &Common) -> u64 {
     let bs_bytes = common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
     let bytes = match common.wear {
@@ -75,35 +70,35 @@ fn stream_bytes_max(common: &Common) -> u64 {
     common.size_bytes.map_or(bytes, |size| size.min(bytes)).max(bs_bytes)
 }
 
-impl Trial {
+impl Calibration {
     /// Measures the disk, unless already done. Also returns the bytes written. All ranks use the
     /// slowest speed.
     ///
     /// # Errors
     ///
     /// [`Error::Failed`] if a write or flush failed.
-    pub(crate) fn of(site: &Site, common: &Common) -> Result<(Trial, u64), Error> {
-        if let Some(trial) = site.speed.get() {
-            return Ok((*trial, 0));
+    pub(crate) fn of(site: &Site, common: &Common) -> Result<(Calibration, u64), Error> {
+        if let Some(known) = site.speed.get() {
+            return Ok((*known, 0));
         }
         let flush = save(site)?;
         let Stream { bytes_per_s, bytes, burst, first_touch } = stream(site, common)?;
         let limits = || watch::limits(site.device());
         let burst = burst.or_else(|| burst::of_limit(&limits(), bytes_per_s));
         let bytes_per_s = burst.as_ref().map_or(bytes_per_s, |burst| burst.bytes_per_s);
-        let trial = Trial {
+        let measured = Calibration {
             burst,
             first_touch,
             bytes_per_s: site.least(bytes_per_s)?,
             flush: Duration::from_secs_f64(1.0 / site.least(1.0 / flush.as_secs_f64().max(1e-9))?),
         };
-        Ok((*site.speed.get_or_init(|| trial), bytes))
+        Ok((*site.speed.get_or_init(|| measured), bytes))
     }
 }
 
 /// Returns the median time of a small write with its flush.
 fn save(site: &Site) -> Result<Duration, Error> {
-    let path = site.file("trial", 0);
+    let path = site.file("calibration", 0);
     let failed = |error: io::Error| Error::Failed(format!("{}: {error}", path.display()));
     let mut file = File::create_new(&path).map_err(failed)?;
     let (began, mut times) = (Instant::now(), Vec::new());
@@ -128,12 +123,13 @@ struct Stream {
 /// Measures a stream. The flush at its end shows the device's speed where the file system refuses
 /// direct I/O. Its first part is then written once more, over the same blocks.
 ///
-/// If the first write takes as long as a trial, it is the trial: a full queue might take a minute.
+/// If the first write takes as long as a stream may, it is the stream: a full queue might take a
+/// minute.
 fn stream(site: &Site, common: &Common) -> Result<Stream, Error> {
     let bs_bytes = common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
     let bytes = stream_bytes_max(common).min(space::room_bytes(site.target) / 2);
     let one = Sizes { bs_bytes, size_bytes: bs_bytes, iodepth: 1, numjobs: 1, rate: None };
-    let files = site.files("trial", 1);
+    let files = site.files("calibration", 1);
     let first = write_once(&one, &files, site)?;
     measured::clear(&files, site.scratch.path())?;
     if first.elapsed >= TIME {
@@ -162,7 +158,7 @@ fn stream(site: &Site, common: &Common) -> Result<Stream, Error> {
     })
 }
 
-/// A file written for the time of a trial.
+/// A file written for the time of a stream.
 struct Written {
     bytes: u64,
     elapsed: Duration,
@@ -175,7 +171,7 @@ impl Written {
     }
 }
 
-/// Writes a file of `sizes` for the time of a trial, over the blocks that it has, if any. It stays.
+/// Writes a file of `sizes` for the time of a stream, over the blocks that it has, if any. It stays.
 fn write_once(sizes: &Sizes, files: &[PathBuf], site: &Site) -> Result<Written, Error> {
     let job = JobSpec { runtime: Some(TIME), ..sizes.fill(sizes.bs_bytes, sizes.iodepth) };
     let permissions = Permissions { fill: true, overwrite: true, ..Permissions::default() };
