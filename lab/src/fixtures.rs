@@ -2,59 +2,45 @@
 //!
 //! | room | what belongs in it |
 //! |---|---|
-//! | `again` | a test that runs once more in another process |
-//! | `command` | system programs, run to their end |
 //! | `faulty` | file systems on a device with faults |
-//! | `folder` | folders and files of a test, and the names in a folder |
-//! | `group` | control groups that limit a device |
+//! | `folder` | folders and files of a test, and ones that imitate a machine's root or `/sys` |
+//! | `group` | control groups that limit a device, and kernel settings that a test changes |
 //! | `loops`, `mounted` | loop devices, and file systems on them |
-//! | `records` | records of logs that name their producer and number |
-//! | `running` | a program that runs while a test watches it |
+//! | `running` | programs of a test: run to the end, watched, or itself once more |
 //! | `samples` | made-up results and reports of jobs (feature `samples`) |
 //! | `schema` | documents judged by their JSON Schema |
-//! | `seeds` | seeds that are tried on every CPU |
-//! | `setting` | kernel settings that a test changes |
-//! | `skip` | reports of a test that cannot run here |
+//! | `seeds` | seeds that are tried on every CPU, and records of logs |
 //! | `strange` | the file system of `lab strange-fs` |
-//! | `tree` | folders that imitate a machine's root or its `/sys` |
 //!
 //! Dropping a fixture removes what it made.
 
 #![forbid(unsafe_code)]
 
-mod again;
-mod command;
 mod faulty;
 mod folder;
 mod group;
 mod loops;
 mod mounted;
-mod records;
 mod running;
 #[cfg(feature = "samples")]
-pub mod samples;
+pub mod samples {
+    //! Made-up results and reports of jobs.
+    pub mod document;
+    pub mod reports;
+}
 mod schema;
 mod seeds;
-mod setting;
-mod skip;
 mod strange;
-mod tree;
 
-pub use again::{again, alone};
-pub use command::{is_installed, run};
 pub use faulty::{Fault, FaultyDisk};
-pub use folder::{file, folder, names, program};
-pub use group::Group;
+pub use folder::{Tree, file, folder, names, program};
+pub use group::{Group, Setting};
 pub use loops::Loop;
 pub use mounted::{Mounted, leave_room_for};
-pub use records::{record, sender};
-pub use running::{Finished, Running, finish};
+pub use running::{Finished, Running, again, alone, finish, is_installed, run, skip, test_around};
 pub use schema::judge;
-pub use seeds::{Seeds, words_of_panic};
-pub use setting::Setting;
-pub use skip::{skip, test_around};
+pub use seeds::{Seeds, record, sender, words_of_panic};
 pub use strange::Strange;
-pub use tree::Tree;
 
 /// A shell program that implements the protocol of `langs/README.md`. A caller appends `main "$@"`,
 /// preceded by functions that replace some of the program's own.

@@ -1,16 +1,17 @@
 //! The program `lab`: a verb for each piece of work on a machine that refuses or fails.
 
+use crate::runs::trace::PATTERNS;
+use clap::Parser;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
 mod commands;
 mod confine;
 mod damage;
-mod pattern;
 mod power_cut;
 pub mod sim;
 mod soak;
 mod strange_fs;
-
-use clap::Parser;
-use std::process::ExitCode;
 
 /// The reason why a verb failed, for a person.
 type Trouble = Box<dyn std::error::Error + Send + Sync>;
@@ -26,12 +27,12 @@ enum Verb {
     /// Damage logs and read them
     Damage(damage::Arguments),
     /// Save a file in one way
-    Pattern(pattern::Arguments),
+    Pattern(PatternArguments),
     /// Write until the power is cut, or check the files that are left
     #[command(subcommand)]
     PowerCut(power_cut::Verb),
     /// Try the log on simulated disks
-    Sim(sim::command::Arguments),
+    Sim(sim::Arguments),
     /// Append to a log and read it for a time
     Soak(soak::Arguments),
     /// Mount a file system in memory that misbehaves on demand
@@ -44,9 +45,9 @@ pub fn main() -> ExitCode {
         Verb::Commands(arguments) => commands::run(&arguments),
         Verb::Confine(arguments) => confine::run(&arguments),
         Verb::Damage(arguments) => damage::run(&arguments),
-        Verb::Pattern(arguments) => pattern::run(&arguments),
+        Verb::Pattern(arguments) => run_pattern(&arguments),
         Verb::PowerCut(verb) => power_cut::run(verb),
-        Verb::Sim(arguments) => sim::command::run(arguments),
+        Verb::Sim(arguments) => sim::run(arguments),
         Verb::Soak(arguments) => soak::run(&arguments),
         Verb::StrangeFs(arguments) => strange_fs::run(&arguments),
     };
@@ -62,6 +63,23 @@ pub fn main() -> ExitCode {
 /// Fails where rules were broken, which are printed.
 fn none_broken(broken: usize) -> Result<(), Trouble> {
     if broken == 0 { Ok(()) } else { Err(format!("{broken} broken").into()) }
+}
+
+/// A pattern, and where it is carried out.
+#[derive(clap::Args)]
+struct PatternArguments {
+    /// The name of the pattern.
+    name: String,
+    /// A folder that has been prepared for it.
+    folder: PathBuf,
+}
+
+/// Takes all steps of the pattern.
+fn run_pattern(arguments: &PatternArguments) -> Result<(), Trouble> {
+    let pattern = PATTERNS.iter().find(|pattern| pattern.name == arguments.name);
+    let pattern = pattern.ok_or("no such pattern")?;
+    pattern.run(&arguments.folder, pattern.steps().len())?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Runs a command within a time limit and keeps its output. After the limit or a signal the command
 //! is ended with all its children; after the limit, the state of its threads is printed first.
 
-mod threads;
-
 use crate::process::{GRACE, Process};
+use crate::process::{Stat, stat, threads};
 use crate::tools::failure::{Failure, Tried};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -165,7 +166,7 @@ fn watch(process: &mut Process, limit: Duration, heeds: bool) -> Option<ExitStat
     let status = process.wait(limit, || !(heeds && check_interrupted().is_err()));
     if status.is_none() {
         if !STOPPED.load(Ordering::Relaxed) {
-            threads::print(process.id());
+            print_threads(process.id());
         }
         process.end();
     }
@@ -210,6 +211,27 @@ pub fn trouble(status: ExitStatus) -> Option<String> {
         (None, Some(signal)) => Some(format!("ended by signal {signal}")),
         (None, None) => Some("ended in an unknown way".to_owned()),
     }
+}
+
+/// Prints each thread of a process group with its state, its processor time, and where it is in the
+/// kernel.
+fn print_threads(group: u32) {
+    for thread in lines(group) {
+        eprintln!("xtask: {thread}");
+    }
+}
+
+fn lines(group: u32) -> Vec<String> {
+    threads(group).filter_map(|thread| line(&thread)).collect()
+}
+
+fn line(thread: &Path) -> Option<String> {
+    let Stat { state, user, kernel, .. } = stat(thread)?;
+    let word = |name| fs::read_to_string(thread.join(name)).unwrap_or_default().trim().to_owned();
+    let (name, place, call) = (word("comm"), word("wchan"), word("syscall"));
+    let id = thread.file_name()?.to_string_lossy();
+    let ticks = format!("{user} ticks in user space, {kernel} in the kernel");
+    Some(format!("thread {id} {name}: state {state}, {ticks}, at {place}, system call {call}"))
 }
 
 #[cfg(test)]
@@ -260,5 +282,13 @@ mod tests {
         let failure = run(&mut Command::new("no-such-program"), LIMIT, Show::Quiet);
         let message = failure.expect_err("not there").to_string();
         assert_eq!(message, "no-such-program: No such file or directory (os error 2)");
+    }
+
+    #[test]
+    fn the_threads_of_this_process_are_told() {
+        let own = stat(Path::new("/proc/self")).expect("this process");
+        let name = std::thread::current().name().expect("a test has a name").to_owned();
+        // The kernel keeps 15 bytes of a thread's name.
+        assert!(lines(own.group).iter().any(|thread| thread.contains(&name[..15])));
     }
 }

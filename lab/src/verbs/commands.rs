@@ -4,8 +4,6 @@
 #![forbid(unsafe_code)]
 
 mod draw;
-mod help;
-mod judge;
 mod run;
 mod world;
 
@@ -39,7 +37,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
     let &Arguments { calls: count, from_seed: from, failures, .. } = arguments;
     let program = std::path::absolute(&arguments.program)?;
-    let drawer = Drawer::new(help::verbs(&program)?, run::can_hide());
+    let drawer = Drawer::new(draw::verbs(&program)?, run::can_hide());
     let place = || World::new(&program, &arguments.folder);
     let broken =
         Seeds { from, count, failures }.try_all("command lines", place, |world, seed| {
@@ -47,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
             let Err(because) = one(&program, world, &call)? else { return Ok(None) };
             // Shortening a call that hangs would take minutes.
             let line = match because.as_str() {
-                judge::HANGS => call.to_string(),
+                run::HANGS => call.to_string(),
                 _ => shortest(&program, world, call)?,
             };
             Ok(Some(format!("{because}\n  {line}")))
@@ -59,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
 fn one(program: &Path, world: &mut World, call: &Call) -> Result<Result<(), String>, Trouble> {
     world.refresh(call)?;
     let ended = run::run(program, world, call)?;
-    Ok(judge::judge(world, call, &ended))
+    Ok(run::judge(world, call, &ended))
 }
 
 /// Removes words, limits, hidden folders and the damage while a rule is still broken. Returns the

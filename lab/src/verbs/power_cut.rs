@@ -5,8 +5,6 @@
 
 mod content;
 mod copies;
-mod foreign;
-mod found;
 mod log_checks;
 mod logs;
 // One call of the kernel has no safe wrapper.

@@ -4,15 +4,14 @@
 #![forbid(unsafe_code)]
 
 mod faults;
-mod keep;
 mod pace;
 mod serve;
 mod tree;
 
 use super::Trouble;
 use faults::Faults;
+use faults::Keep;
 use fuser::{Config, MountOption, Session};
-use keep::Keep;
 use pace::Pace;
 use serve::StrangeFs;
 use signal_hook::consts::{SIGINT, SIGTERM};

@@ -1,7 +1,7 @@
 //! A subject that copies a few files to new names.
 
 use crate::verbs::power_cut::content::content;
-use crate::verbs::power_cut::found::{CheckResult, describe, names, read};
+use crate::verbs::power_cut::content::{CheckResult, describe, names, read};
 use crate::verbs::power_cut::said::{Line, Report};
 use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, remove, sync_folder};
 use std::convert::Infallible;

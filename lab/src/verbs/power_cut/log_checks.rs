@@ -1,6 +1,6 @@
 //! Checks a log after a power cut, and reopens it until the next one, for all subjects with a log.
 
-use crate::verbs::power_cut::found::{CheckResult, names};
+use crate::verbs::power_cut::content::{CheckResult, names};
 use crate::verbs::power_cut::said::{Line, Report};
 use crate::verbs::power_cut::subject::Reporter;
 use std::io;

@@ -1,9 +1,9 @@
 //! A subject that replaces one file again and again.
 
+use crate::verbs::power_cut::content::{CheckResult, describe, names, read};
 use crate::verbs::power_cut::content::{content, length};
-use crate::verbs::power_cut::foreign::{Language, Program};
-use crate::verbs::power_cut::found::{CheckResult, describe, names, read};
 use crate::verbs::power_cut::said::{Line, Report};
+use crate::verbs::power_cut::subject::{Language, Program};
 use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, sync_folder};
 use std::convert::Infallible;
 use std::fs::{self, File};

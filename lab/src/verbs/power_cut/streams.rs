@@ -1,7 +1,7 @@
 //! A subject that writes files with a `Writer` in odd pieces, and syncs them occasionally.
 
+use crate::verbs::power_cut::content::{CheckResult, describe, names, read};
 use crate::verbs::power_cut::content::{content, random};
-use crate::verbs::power_cut::found::{CheckResult, describe, names, read};
 use crate::verbs::power_cut::said::{Line, Report};
 use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, remove, sync_folder};
 use rand::RngExt;

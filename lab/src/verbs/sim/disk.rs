@@ -1,7 +1,7 @@
 //! The simulated disk of a run: its planned faults, and the errors that they explain.
 
 use crate::verbs::sim::program::PlannedFault;
-use crate::verbs::sim::trouble::{Trouble, holds};
+use crate::verbs::sim::{Trouble, holds};
 use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
 use std::path::PathBuf;

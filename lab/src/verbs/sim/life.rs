@@ -1,12 +1,12 @@
 //! One life of a log, from its opening to its end.
 
-use crate::verbs::sim::content;
 use crate::verbs::sim::disk::{Disk, FOLDER};
 use crate::verbs::sim::model::{Model, Slot};
+use crate::verbs::sim::program;
 use crate::verbs::sim::program::{End, Flavour, How, Opening, Step};
 use crate::verbs::sim::reading::CheckedReader;
 use crate::verbs::sim::run::Tally;
-use crate::verbs::sim::trouble::{Trouble, holds};
+use crate::verbs::sim::{Trouble, holds};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use wrote::{Error, Format, Log, Survives, SyncPolicy};
@@ -270,9 +270,9 @@ impl OpenLog<'_> {
         match (flavour, self.format) {
             (Flavour::Own, Format::Framed) => {
                 let file = self.disk.last_segment().unwrap_or_default();
-                content::with_pieces_of(&file, number, len)
+                program::with_pieces_of(&file, number, len)
             }
-            _ => content::bytes(number, len, flavour, self.format),
+            _ => program::bytes(number, len, flavour, self.format),
         }
     }
 

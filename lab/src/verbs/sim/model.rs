@@ -1,7 +1,7 @@
 //! The records that were sent to a log, its promises about them, and the check of found records.
 
 use crate::verbs::sim::repairing::RecordsBySequence;
-use crate::verbs::sim::trouble::{Trouble, holds};
+use crate::verbs::sim::{Trouble, holds};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Readers, checked against the model.
 
+use crate::verbs::sim::Trouble;
 use crate::verbs::sim::model::Model;
-use crate::verbs::sim::trouble::Trouble;
 use std::time::Duration;
 use wrote::{Error, LogReader};
 

@@ -2,7 +2,7 @@
 //! be read before and after.
 
 use crate::verbs::sim::disk::{Disk, FOLDER};
-use crate::verbs::sim::trouble::{Trouble, holds};
+use crate::verbs::sim::{Trouble, holds};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -6,7 +6,7 @@ use crate::verbs::sim::model::Model;
 use crate::verbs::sim::program::{End, Flavour, How, Life, Opening, Program, Step};
 use crate::verbs::sim::reading::CheckedReader;
 use crate::verbs::sim::repairing::{RecordsBySequence, readable, repair};
-use crate::verbs::sim::trouble::{Trouble, holds};
+use crate::verbs::sim::{Trouble, holds};
 use std::time::Duration;
 use wrote::engine::Fault;
 use wrote::{Error, Format, Log, SyncPolicy};

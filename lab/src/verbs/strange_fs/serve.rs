@@ -1,7 +1,7 @@
 //! Answers the kernel's FUSE requests (`linux/fuse.h`) from the tree, with faults.
 
 use crate::verbs::strange_fs::faults::Faults;
-use crate::verbs::strange_fs::keep::Keep;
+use crate::verbs::strange_fs::faults::Keep;
 use crate::verbs::strange_fs::pace::Pace;
 use crate::verbs::strange_fs::tree::{Kind, Maker, Node, Tree};
 use fuser::{

@@ -1,6 +1,6 @@
 //! A log behind a server. Producers append to it with RESP and HTTP clients over loopback.
 
-use super::records::record;
+use super::record;
 use super::{Logs, PRODUCERS, WINDOW};
 use crate::verbs::power_cut::said::Line;
 use crate::verbs::power_cut::subject::Reporter;

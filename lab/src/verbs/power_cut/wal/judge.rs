@@ -1,6 +1,6 @@
 //! The check that groups are whole, and that trims and cuts did exactly what was promised.
 
-use super::groups::{Place, size};
+use super::{Place, size};
 use crate::verbs::power_cut::said::{Line, Report};
 
 /// A possible state of the log.
