@@ -432,8 +432,7 @@ int wrote_ticket_until_durable(wrote_ticket *ticket, wrote_error **error);
 int wrote_ticket_wait(wrote_ticket *ticket, wrote_error **error);
 
 // Asks without waiting. Sets `done` once the record is as safe as wrote_ticket_wait() says. Until
-// then the wakeup becomes readable when it is worth asking again, once at least. Asking may write
-// and flush for all waiting records, where the disk takes less than about half a millisecond.
+// then the wakeup becomes readable when it is worth asking again, once at least.
 int wrote_ticket_poll(wrote_ticket *ticket,
                       const wrote_wakeup *wakeup,
                       bool *done,
@@ -754,8 +753,7 @@ int wrote_ticket_until_durable(wrote_ticket *ticket, wrote_error **error);
 int wrote_ticket_wait(wrote_ticket *ticket, wrote_error **error);
 
 // Asks without waiting. Sets `done` once the record is as safe as wrote_ticket_wait() says. Until
-// then the wakeup becomes readable when it is worth asking again, once at least. Asking may write
-// and flush for all waiting records, where the disk takes less than about half a millisecond.
+// then the wakeup becomes readable when it is worth asking again, once at least.
 int wrote_ticket_poll(wrote_ticket *ticket,
                       const wrote_wakeup *wakeup,
                       bool *done,

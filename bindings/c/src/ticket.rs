@@ -127,8 +127,7 @@ pub unsafe extern "C" fn wrote_ticket_wait(ticket: *mut Ticket, error: *mut *mut
 }
 
 /// Asks without waiting. Sets `done` once the record is as safe as wrote_ticket_wait() says. Until
-/// then the wakeup becomes readable when it is worth asking again, once at least. Asking may write
-/// and flush for all waiting records, where the disk takes less than about half a millisecond.
+/// then the wakeup becomes readable when it is worth asking again, once at least.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_ticket_poll(
     ticket: *mut Ticket,

@@ -65,7 +65,7 @@ use std::fmt;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What engines stand on: the kernel, or a simulated disk.
 #[derive(Clone)]
@@ -465,6 +465,11 @@ impl Engine {
         let waited = self.settle_all(wait, &mut |completion| completed.push(completion));
         self.completed = completed;
         waited
+    }
+
+    /// Returns the time of the disk, to measure how long its operations take.
+    pub(crate) fn now(&mut self) -> Instant {
+        self.backend.queue.now()
     }
 
     /// Returns whether replies are left because `take` panicked; the kernel reports them only once.

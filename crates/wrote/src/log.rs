@@ -1,11 +1,10 @@
 //! `Log`: many producers, one sequential log, and an acknowledgement once a record is safe.
 
+mod ahead;
 mod append;
 mod aside;
-mod atomics;
-mod awaited;
-mod background;
 mod batch;
+mod batches;
 #[cfg(test)]
 mod bits;
 mod chain;
@@ -14,10 +13,9 @@ mod cut;
 mod driver;
 mod flusher;
 mod format;
+mod gather;
 mod handle;
 mod input;
-mod interrupt;
-mod layout;
 mod lines;
 mod lock;
 #[cfg(test)]
@@ -35,8 +33,8 @@ mod retention;
 mod sealed;
 mod seek;
 mod segment;
+mod space;
 mod state;
-mod stats;
 mod stream;
 #[cfg(test)]
 mod testing;
@@ -47,7 +45,7 @@ mod watch;
 
 pub use format::Format;
 pub use handle::Log;
-pub use interrupt::until;
+pub use input::until;
 pub use options::{LogOptions, Prepare};
 pub use reader::{LogReader, Record};
 pub use rescue::{Damage, LogSummary, SegmentSummary, repair, summary, verify};
@@ -57,6 +55,6 @@ pub use sealed::{
     SEGMENT_START_BYTES, SealedSegment, SealedSegments, SegmentEnd, SegmentStart, check_segment,
     segment_name, segment_number,
 };
-pub use stats::LogStats;
+pub use state::LogStats;
 pub use stream::LogStream;
 pub use ticket::Ticket;

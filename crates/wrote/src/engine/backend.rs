@@ -11,7 +11,7 @@ use crate::buffer::Pool;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The two halves, which know each other only by slots and descriptors.
 pub(super) struct Backend {
@@ -68,6 +68,10 @@ pub(super) trait Queue {
     fn truncated(&mut self, _slot: u32) {}
     /// Called before the file is closed.
     fn closing(&mut self, _slot: u32) {}
+    /// Returns the time by which callers measure this disk.
+    fn now(&mut self) -> Instant {
+        Instant::now()
+    }
     /// Pins the pool's pages once instead of for each operation, if the kernel can.
     fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
     /// Queues requests. At most `iodepth` are queued or in flight at once.

@@ -26,6 +26,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The time that passes between two looks at the clock: a few of them make records late.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// The fault of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,6 +196,9 @@ struct SimDisk {
     /// Counts its engines, and has their open files by engine and slot.
     engines: u64,
     slots: HashMap<(u64, u32), SimSlot>,
+    /// When the time was looked at first, and how often it was since.
+    began_at: Option<Instant>,
+    looks: u32,
 }
 
 impl SimDisk {
@@ -375,6 +382,14 @@ impl SimQueue {
 }
 
 impl Queue for SimQueue {
+    /// The time of a simulated disk passes by being looked at, so that a seed repeats a run.
+    fn now(&mut self) -> Instant {
+        let mut disk = self.view.sim.locked();
+        disk.looks += 1;
+        let passed = LOOK * disk.looks;
+        *disk.began_at.get_or_insert_with(Instant::now) + passed
+    }
+
     fn push(&mut self, requests: Requests) {
         self.pending.extend(requests);
     }

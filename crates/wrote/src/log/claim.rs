@@ -10,13 +10,24 @@
 //! Claiming by one addition is the idea of Aeron's term buffers. A closed batch released by its
 //! last writer is the idea of WiredTiger's log slots.
 
-use super::atomics::{
-    AtomicU32, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, yield_now,
-};
 use super::format::Format;
-use super::layout::{Layout, Start};
+use super::segment::{Layout, Start};
 use super::{batch, segment};
 use std::collections::VecDeque;
+
+// With `--cfg loom`, the crate `loom` runs a test with every possible order of its threads.
+#[cfg(loom)]
+use loom::{
+    sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
+    sync::{Condvar, Mutex, MutexGuard},
+    thread::yield_now,
+};
+#[cfg(not(loom))]
+use std::{
+    sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
+    sync::{Condvar, Mutex, MutexGuard},
+    thread::yield_now,
+};
 
 /// The word: 36 bits of bytes, 22 of records, 6 of the slot.
 const COUNT_SHIFT: u32 = 36;
@@ -442,7 +453,8 @@ pub(super) fn head_bytes(format: Format, begins_segment: bool) -> usize {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
 

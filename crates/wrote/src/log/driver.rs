@@ -1,19 +1,21 @@
-//! The driver: lets a waiting caller, or the background thread, run the flusher.
+//! The driver: an open log, and who works for it: a waiting caller, or the background thread.
 //!
 //! A caller that waits for its record runs the flusher itself if no other thread does. This avoids
-//! waking another thread that would then have to wake the caller.
+//! waking another thread that would then have to wake the caller. The background thread works while
+//! no caller does, and keeps the log's timers. A log on a disk without time has no such thread.
 
 use super::claim::Ready;
 use super::flusher::Flusher;
+use super::lock::Lock;
 use super::state::{Goal, LogState};
-use super::wait::{Frontier, Gate, Waiter, wake, wake_one};
-use crate::{Effective, Error};
+use super::wait::{Frontier, Gate, Waiter, wake};
+use crate::{Disk, Effective, Error};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::task::Waker;
-use std::thread::Thread;
-use std::time::Duration;
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
 
 /// A future that waits for a goal.
 #[derive(Clone, Copy)]
@@ -34,12 +36,16 @@ thread_local! {
     static DRIVEN: Cell<*const LogDriver> = const { Cell::new(std::ptr::null()) };
 }
 
-/// The most time for which polling a future drives the log: as long as a task may occupy its
-/// thread, and longer than a write and flush of a fast disk.
-const BRIEF: Duration = Duration::from_micros(500);
-/// The most polls that leave the log to its thread after brief drives that did not finish.
-const PASSED_OVER_MAX: u32 = 1024;
+/// The approximate maximum time that a record without a waiting caller stays in memory.
+const LINGER: Duration = Duration::from_millis(10);
+/// The minimum time between ticks, even if the interval of [`SyncPolicy::Interval`] is shorter.
+const TICK_MIN: Duration = Duration::from_millis(1);
+/// Time without a new record after which the thread sleeps until one arrives, or for [`SLEEP`].
+const QUIET: Duration = Duration::from_secs(1);
+/// The longest sleep. Producers read the flag `is_asleep` without a fence, so a record may miss it.
+const SLEEP: Duration = Duration::from_secs(1);
 
+/// An open log.
 pub(super) struct LogDriver {
     pub state: LogState,
     effective: Mutex<Effective>,
@@ -54,44 +60,31 @@ pub(super) struct LogDriver {
     visitors: AtomicU32,
     /// The last thread that drove left work behind.
     has_left_work: AtomicBool,
-    brevity: Brevity,
+    /// The number of [`super::Log`]s that share it.
+    handles: AtomicUsize,
+    /// The background thread is to end.
+    stop: AtomicBool,
+    shutdown: Mutex<Shutdown>,
+    /// The disk of its readers, if that has no folders.
+    pub disk: Option<Disk>,
 }
 
-/// Tracks whether a brief drive is worthwhile, which it is not on a slow disk.
-#[derive(Debug, Default)]
-struct Brevity {
-    /// The number of polls still to skip.
-    passed_over: AtomicU32,
-    /// The polls to skip after the next brief drive that does not finish.
-    penalty: AtomicU32,
-}
-
-impl Brevity {
-    // Races are harmless here, so the atomics are relaxed.
-
-    fn is_due(&self) -> bool {
-        let passed_over = self.passed_over.load(Ordering::Relaxed);
-        self.passed_over.store(passed_over.saturating_sub(1), Ordering::Relaxed);
-        passed_over == 0
-    }
-
-    fn note(&self, has_ended: bool) {
-        let penalty = if has_ended {
-            0
-        } else {
-            let penalty = self.penalty.load(Ordering::Relaxed);
-            self.passed_over.store(penalty, Ordering::Relaxed);
-            (2 * penalty).clamp(1, PASSED_OVER_MAX)
-        };
-        self.penalty.store(penalty, Ordering::Relaxed);
-    }
+/// The parts of a log that its shutdown consumes, and the result.
+struct Shutdown {
+    thread: Option<JoinHandle<()>>,
+    /// Held until no write is in flight.
+    lock: Option<Lock>,
+    result: Option<Result<(), Error>>,
 }
 
 impl LogDriver {
-    /// Makes the driver, and gives every slot its first buffer.
-    pub(super) fn new(state: LogState, mut flusher: Flusher) -> Result<LogDriver, Error> {
-        flusher.open_slots(&state)?;
-        Ok(LogDriver {
+    pub(super) fn new(
+        state: LogState,
+        flusher: Flusher,
+        disk: Option<Disk>,
+        lock: Option<Lock>,
+    ) -> LogDriver {
+        LogDriver {
             state,
             effective: Mutex::new(flusher.effective().clone()),
             flusher: Mutex::new(flusher),
@@ -100,13 +93,55 @@ impl LogDriver {
             is_driven: AtomicBool::new(false),
             visitors: AtomicU32::new(0),
             has_left_work: AtomicBool::new(false),
-            brevity: Brevity::default(),
-        })
+            handles: AtomicUsize::new(1),
+            stop: AtomicBool::new(false),
+            shutdown: Mutex::new(Shutdown { thread: None, lock, result: None }),
+            disk,
+        }
     }
 
-    pub(super) fn set_background(&self, thread: Thread) {
-        let set = self.background.set(thread);
+    /// Starts the background thread.
+    pub(super) fn start_thread(
+        self: &Arc<Self>,
+        segment_age: Option<Duration>,
+    ) -> Result<(), Error> {
+        let driver = Arc::clone(self);
+        let thread = std::thread::Builder::new()
+            .name("wrote-log".to_owned())
+            .spawn(move || driver.run_in_background(segment_age))
+            .map_err(|error| {
+                let what = "starting the log's thread";
+                Error::Engine { what, errno: crate::error::errno_of(&error) }
+            })?;
+        let set = self.background.set(thread.thread().clone());
         debug_assert!(set.is_ok(), "a log has one background thread");
+        self.shutdown().thread = Some(thread);
+        Ok(())
+    }
+
+    /// Drives the log until `stop` is set. The caller sets it, and then wakes the thread.
+    fn run_in_background(&self, segment_age: Option<Duration>) {
+        let _panic = FailedByPanic(self);
+        let mut clock = Clock { moved_at: Instant::now(), next: None };
+        while !self.stop.load(Ordering::SeqCst) {
+            // A caller that holds the flusher wakes this thread if it leaves work behind.
+            let _ = self.drive(|| self.stop.load(Ordering::SeqCst));
+            if self.state.has_failed() {
+                // Code called by `drive`, such as a waker or a channel, may have parked and so
+                // consumed the wake-up that followed `stop`.
+                if !self.stop.load(Ordering::SeqCst) {
+                    std::thread::park();
+                }
+                continue;
+            }
+            if clock.moved_at.elapsed() < QUIET || has_sync_due(&self.state) {
+                let interval = self.state.terms.interval();
+                std::thread::park_timeout(interval.unwrap_or(LINGER).clamp(TICK_MIN, LINGER));
+            } else {
+                self.sleep(SLEEP);
+            }
+            clock.tick(self, segment_age);
+        }
     }
 
     /// Waits until every record before `end` has reached `goal`, and drives if no other thread
@@ -164,21 +199,9 @@ impl LogDriver {
         }
         let frontier = self.state.frontier(goal);
         let is_over = || self.state.outcome(goal, end).is_some();
-        let is_brief =
-            goal != Goal::Room && self.background.get().is_some() && self.brevity.is_due();
-        let gives_way = is_brief && known.is_none();
-        if is_brief && !gives_way {
-            self.drive_briefly(is_over);
-            if let Some(outcome) = outcome() {
-                return Some(outcome);
-            }
-        }
         let waiter = frontier.wake_at(end, known.map(|known| known.waiter), waker);
         *known = Some(Waiting { waiter, lacks });
         match self.background.get() {
-            // Ready tasks append first and share the flush; otherwise each would flush its record
-            // separately.
-            Some(_) if gives_way => wake_one(waker.clone()),
             Some(_) => self.notify(),
             None => _ = self.drive(is_over),
         }
@@ -204,8 +227,22 @@ impl LogDriver {
     /// Drives the log until `is_enough` holds or no work is left, unless another thread drives.
     /// Returns whether `is_enough` holds or the log has failed.
     pub(super) fn drive(&self, is_enough: impl Fn() -> bool) -> bool {
+        if self.has_visitor() {
+            return false;
+        }
+        let mut flusher = match self.flusher.try_lock() {
+            Ok(flusher) => flusher,
+            Err(TryLockError::WouldBlock) => return false,
+            // A bug in the log: it must not continue from an unfinished step.
+            Err(TryLockError::Poisoned(_)) => {
+                self.state.fail(half_done());
+                return true;
+            }
+        };
         let gives_way = || is_enough() || self.has_visitor();
-        self.drive_by(&is_enough, |flusher| flusher.run(&self.state, &gives_way))
+        self.hold(&mut flusher, |flusher| flusher.run(&self.state, &gives_way));
+        self.let_go(flusher);
+        is_enough() || self.state.has_failed()
     }
 
     fn has_visitor(&self) -> bool {
@@ -238,34 +275,6 @@ impl LogDriver {
         });
         self.let_go(flusher);
         done
-    }
-
-    /// Like [`LogDriver::drive`] for at most [`BRIEF`], so that a waiting future needs no other
-    /// thread to be woken and to wake it.
-    fn drive_briefly(&self, is_enough: impl Fn() -> bool) {
-        if self.is_driven.load(Ordering::SeqCst) {
-            return;
-        }
-        let run = |flusher: &mut Flusher| flusher.run_briefly(&self.state, BRIEF, &is_enough);
-        self.brevity.note(self.drive_by(&is_enough, run));
-    }
-
-    fn drive_by(&self, is_enough: &impl Fn() -> bool, run: impl FnOnce(&mut Flusher)) -> bool {
-        if self.has_visitor() {
-            return false;
-        }
-        let mut flusher = match self.flusher.try_lock() {
-            Ok(flusher) => flusher,
-            Err(TryLockError::WouldBlock) => return false,
-            // A bug in the log: it must not continue from an unfinished step.
-            Err(TryLockError::Poisoned(_)) => {
-                self.state.fail(half_done());
-                return true;
-            }
-        };
-        self.hold(&mut flusher, run);
-        self.let_go(flusher);
-        is_enough() || self.state.has_failed()
     }
 
     fn hold<T>(&self, flusher: &mut Flusher, work: impl FnOnce(&mut Flusher) -> T) -> T {
@@ -340,7 +349,7 @@ impl LogDriver {
 
     /// Puts the background thread, which calls this, to sleep until a record arrives, or for
     /// `time`.
-    pub(super) fn sleep(&self, time: Duration) {
+    fn sleep(&self, time: Duration) {
         self.is_asleep.store(true, Ordering::SeqCst);
         // On a full disk the next attempt happens at the next tick or call.
         let is_open = self.state.claims.has_open_records() && !self.state.lacks_room();
@@ -351,7 +360,7 @@ impl LogDriver {
     }
 
     /// Makes the next record start a segment if the current one is older than `age`.
-    pub(super) fn rotate_if_older(&self, age: Duration) {
+    fn rotate_if_older(&self, age: Duration) {
         // If another thread drives now, the next tick checks again.
         let Ok(mut flusher) = self.flusher.try_lock() else { return };
         if flusher.take_rotation(age) {
@@ -371,7 +380,7 @@ impl LogDriver {
     }
 
     /// Applies retention if records were released, because without new records no flush does it.
-    pub(super) fn retain_if_released(&self) {
+    fn retain_if_released(&self) {
         // If another thread drives now, the next tick tries again.
         let Ok(mut flusher) = self.flusher.try_lock() else { return };
         if self.state.take_released() && !self.state.has_failed() {
@@ -379,16 +388,36 @@ impl LogDriver {
         }
     }
 
-    /// Ends the log: refuses further records, and wakes producers that wait for room.
-    pub(super) fn end(&self) {
-        // Closing the log takes every batch, so the flusher needs no notification.
+    /// Ends the log: writes everything, makes it durable and marks the log as closed. On a full
+    /// disk the rest stays in memory, and a later call tries again.
+    pub(super) fn close(&self) -> Result<(), Error> {
+        self.state.process.check()?;
+        let mut shutdown = self.shutdown();
+        if let Some(result) = &shutdown.result {
+            return result.clone();
+        }
+        // Producers that wait for room, and the driving thread, come to an end. Closing the log
+        // takes every batch, so the flusher needs no notification.
         let _ = self.state.claims.end();
         wake(self.state.freed.all());
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(thread) = shutdown.thread.take() {
+            thread.thread().unpark();
+            if thread.join().is_err() {
+                let what = "the log's thread panicked";
+                self.state.fail(Error::Engine { what, errno: libc::EIO });
+            }
+        }
+        let result = self.flush_and_close();
+        // On a full disk the next call tries again.
+        if result.is_ok() || self.state.has_failed() {
+            shutdown.lock = None;
+            shutdown.result = Some(result.clone());
+        }
+        result
     }
 
-    /// Writes everything, makes it durable and marks the log as closed. On a full disk the rest
-    /// stays in memory, and a later call tries again.
-    pub(super) fn close(&self) -> Result<(), Error> {
+    fn flush_and_close(&self) -> Result<(), Error> {
         let mut flusher = self.flusher.lock().unwrap_or_else(|poisoned| {
             self.state.fail(half_done());
             poisoned.into_inner()
@@ -401,34 +430,136 @@ impl LogDriver {
         flusher.drain(&self.state);
         closed?.inspect(|()| self.state.close())
     }
+
+    fn shutdown(&self) -> MutexGuard<'_, Shutdown> {
+        self.shutdown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts one more [`super::Log`].
+    pub(super) fn add_handle(&self) {
+        self.handles.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts one [`super::Log`] less, and closes the log with the last.
+    pub(super) fn drop_handle(self: &Arc<Self>) {
+        if self.handles.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        let driver = Arc::clone(self);
+        if !self.state.process.is_this() {
+            // Its thread and its lock belong to the parent.
+            return std::mem::forget(driver);
+        }
+        let close = move || {
+            if let Err(error) = driver.close() {
+                ::log::error!("a dropped log could not be closed: {error}");
+                // On a full disk too, because no later call can try again.
+                driver.state.fail(error.given_up());
+            }
+        };
+        if !self.is_driven_here() {
+            close();
+        } else if let Err(error) = std::thread::Builder::new().spawn(close) {
+            // A waker that this thread called dropped the last clone. This thread holds the
+            // flusher, and may be the log's own.
+            ::log::error!("a dropped log could not be closed: {error}");
+        }
+    }
+}
+
+/// Fails the log if its thread panics, so that callers which sleep until it has driven do not sleep
+/// forever.
+struct FailedByPanic<'a>(&'a LogDriver);
+
+impl Drop for FailedByPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.state.fail(half_done());
+        }
+    }
+}
+
+/// The timers of the background thread.
+struct Clock {
+    /// When the thread last saw a new record.
+    moved_at: Instant,
+    /// The log's next sequence at the last tick.
+    next: Option<u64>,
+}
+
+impl Clock {
+    /// Requests the records appended before the last tick: written, or durable if the log promises
+    /// that.
+    fn tick(&mut self, driver: &LogDriver, segment_age: Option<Duration>) {
+        let state = &driver.state;
+        let next = state.next_sequence();
+        let before = self.next.replace(next);
+        if before != Some(next) {
+            self.moved_at = Instant::now();
+        }
+        if let Some(before) = before {
+            // Records may have been cut since.
+            state.frontier(state.promised()).want(before.min(next));
+        }
+        driver.retain_if_released();
+        if let Some(age) = segment_age {
+            driver.rotate_if_older(age);
+        }
+    }
+}
+
+/// Returns whether written records wait for the next interval, so that the thread must not sleep
+/// long.
+fn has_sync_due(state: &LogState) -> bool {
+    state.terms.interval().is_some() && state.durable.done() < state.written.done()
 }
 
 /// Creates the error for a panic that interrupted the flusher.
-pub(super) fn half_done() -> Error {
+fn half_done() -> Error {
     Error::Engine { what: "an earlier panic while the log was written", errno: libc::EIO }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Log;
     use super::*;
+    use crate::SyncPolicy;
+    use std::sync::mpsc::{Sender, channel};
+    use std::task::Wake;
+    use std::thread;
+
+    /// Only a hang takes this long.
+    const HANG: Duration = Duration::from_secs(60);
+
+    /// A waker that fails the log, and sleeps until the thread is woken.
+    struct Sleeper {
+        driver: Arc<LogDriver>,
+        begun: Mutex<Sender<()>>,
+    }
+
+    impl Wake for Sleeper {
+        fn wake(self: Arc<Self>) {
+            self.driver.state.fail(half_done());
+            // Consumes an earlier wake-up.
+            thread::park_timeout(Duration::ZERO);
+            self.begun.lock().unwrap().send(()).unwrap();
+            thread::park();
+        }
+    }
 
     #[test]
-    fn polls_soon_leave_a_slow_disk_to_the_logs_thread() {
-        let brevity = Brevity::default();
-        let drives = |polls: u32, has_ended: bool| {
-            let is_driven = |_: &u32| {
-                let is_due = brevity.is_due();
-                if is_due {
-                    brevity.note(has_ended);
-                }
-                is_due
-            };
-            (0..polls).filter(is_driven).count()
-        };
-        // Pauses of 0, 1, 2, 4 .. 512 polls, and then of 1024.
-        assert_eq!(drives(1023 + 12, false), 12);
-        assert_eq!(drives(10 * 1025, false), 10);
-        assert_eq!(drives(1024, true), 0, "the last pause ends first");
-        assert_eq!(drives(1000, true), 1000, "a flush in time ends the pauses");
+    fn a_log_is_closed_whose_thread_missed_the_wake_up_as_it_failed() {
+        let folder = fixtures::folder();
+        let log = Log::options().sync(SyncPolicy::No).open(folder.path()).unwrap();
+        let (begun, has_begun) = channel();
+        let sleeper = Sleeper { driver: Arc::clone(log.driver()), begun: Mutex::new(begun) };
+        let waker = Waker::from(Arc::new(sleeper));
+        log.driver().state.written.wake_at(1, None, &waker);
+        // The log's thread writes the record, and calls the waker.
+        drop(log.append(b"hello").unwrap());
+        has_begun.recv_timeout(HANG).unwrap();
+        let (closed, is_closed) = channel();
+        thread::spawn(move || closed.send(log.close()));
+        assert_eq!(is_closed.recv_timeout(HANG).unwrap().unwrap_err().errno(), libc::EIO);
     }
 }

@@ -1,22 +1,15 @@
 //! `Log`: the handle to append, wait, read and close.
 
-use super::awaited::Awaited;
-use super::background;
 use super::driver::LogDriver;
 use super::format::Format;
 use super::input::LogFiles;
-use super::lock::Lock;
 use super::reader::LogReader;
-use super::state::Goal;
-use super::stats::LogStats;
-use super::ticket::Ticket;
-use crate::{Disk, Effective, Error, Survives};
+use super::state::{Goal, LogStats};
+use super::ticket::{Awaited, Ticket};
+use crate::{Effective, Error, Survives};
 use std::fmt;
-use std::ops::{Deref, Range};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// An append-only log in a folder, for any number of threads and tasks.
 ///
@@ -59,18 +52,15 @@ use std::time::Duration;
 /// The log writes a record without a waiting caller within about 10 ms, and flushes full segments
 /// in the background. [`Log::survives`] reports on any record at any moment.
 ///
-/// With a policy other than `Always`, a framed log bypasses the page cache only while the disk
-/// keeps up. If producers wait for a slow disk, the page cache absorbs new records until the disk
-/// has caught up, as far as the kernel allows (`vm.dirty_ratio`), but at most 64 full segments and
-/// [`LogOptions::retain_bytes`](super::LogOptions::retain_bytes). With
-/// `No` its first two segments go through the page cache too, and all of them once the disk was
-/// found to be slow.
-/// [`LogStats::flushed_bytes`](super::LogStats::flushed_bytes) shows how far the disk is behind.
-/// [`Log::close`], [`Log::sync`] and [`Ticket::until_durable`], and the next open after a kill,
-/// take as long as the disk needs for all of it. With `EverySec` and `Interval` the backlog is
-/// limited to what the disk writes in the interval plus a second, after which it is durable. Before
-/// that limit, and if the oldest record is older than that, producers are slowed down. They are
-/// held up at the limit, and once the oldest record is half as old again.
+/// With `Always`, records bypass the page cache, into space that was written before. With every
+/// other policy they go through it, so that a burst is as fast as memory, as far as the kernel
+/// allows (`vm.dirty_ratio`). [`LogStats::flushed_bytes`](super::LogStats::flushed_bytes) shows how
+/// far the disk is behind. [`Log::close`], [`Log::sync`] and [`Ticket::until_durable`], and the next
+/// open after a kill, take as long as the disk needs for all of it.
+///
+/// With `EverySec` and `Interval` a flush begins in each interval, and a power loss loses what was
+/// appended since the last completed flush began. Producers wait while a flush runs and the oldest
+/// record that it may lose is older than two intervals, so that a slow disk slows them down.
 ///
 /// # Errors
 ///
@@ -104,68 +94,24 @@ use std::time::Duration;
 /// zeros there ([`Prepare::Write`](super::Prepare::Write)). Each batch starts at a block of 4 KiB,
 /// so a record with its own flush takes that much. One thread, which sleeps while no producer
 /// appends.
-#[derive(Clone)]
-pub struct Log(Arc<Handle>);
+pub struct Log(Arc<LogDriver>);
 
-/// The part that all clones of a [`Log`] share, dropped with the last of them.
-struct Handle(Arc<OpenLog>);
-
-impl Deref for Handle {
-    type Target = OpenLog;
-
-    fn deref(&self) -> &OpenLog {
-        &self.0
+impl Clone for Log {
+    fn clone(&self) -> Log {
+        self.0.add_handle();
+        Log(Arc::clone(&self.0))
     }
 }
 
-struct OpenLog {
-    driver: Arc<LogDriver>,
-    stop: Arc<AtomicBool>,
-    shutdown: Mutex<Shutdown>,
-    /// Its simulated disk, if any.
-    sim: Option<Disk>,
-}
-
-/// The parts of a log that its shutdown consumes, and the result.
-struct Shutdown {
-    thread: Option<JoinHandle<()>>,
-    /// Held until no write is in flight.
-    lock: Option<Lock>,
-    result: Option<Result<(), Error>>,
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.0.drop_handle();
+    }
 }
 
 impl Log {
-    pub(super) fn with_thread(
-        driver: LogDriver,
-        segment_age: Option<Duration>,
-        lock: Lock,
-    ) -> Result<Log, Error> {
-        let log = Log::new(driver, Some(lock), None);
-        let (driver, stop) = (Arc::clone(&log.0.driver), Arc::clone(&log.0.stop));
-        let thread = std::thread::Builder::new()
-            .name("wrote-log".to_owned())
-            .spawn(move || background::run(&driver, segment_age, &stop))
-            .map_err(|error| {
-                let what = "starting the log's thread";
-                Error::Engine { what, errno: crate::error::errno_of(&error) }
-            })?;
-        log.0.driver.set_background(thread.thread().clone());
-        log.0.shutdown().thread = Some(thread);
-        Ok(log)
-    }
-
-    /// Creates a log on a simulated disk, driven only by waiting callers.
-    pub(super) fn without_thread(driver: LogDriver, sim: &Disk) -> Log {
-        Log::new(driver, None, Some(sim.clone()))
-    }
-
-    fn new(driver: LogDriver, lock: Option<Lock>, sim: Option<Disk>) -> Log {
-        Log(Arc::new(Handle(Arc::new(OpenLog {
-            driver: Arc::new(driver),
-            stop: Arc::new(AtomicBool::new(false)),
-            shutdown: Mutex::new(Shutdown { thread: None, lock, result: None }),
-            sim,
-        }))))
+    pub(super) fn new(driver: Arc<LogDriver>) -> Log {
+        Log(driver)
     }
 
     /// Appends a record: copies its bytes and gives it its sequence. It is not written yet. Waits
@@ -174,7 +120,7 @@ impl Log {
     /// Fails with [`Error::Refused`] for a record that does not fit into a buffer or the format,
     /// and after [`Log::close`].
     pub fn append(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
-        self.0.driver.append(bytes, true).map(waited)
+        self.0.append(bytes, true).map(waited)
     }
 
     /// Appends records without waiting, atomically like [`Log::append_all`] if they are several.
@@ -195,7 +141,7 @@ impl Log {
     /// }
     /// ```
     pub fn try_append(&self, records: &[impl AsRef<[u8]>]) -> Result<Option<Ticket<'_>>, Error> {
-        self.0.driver.append_group(records, false)
+        self.0.append_group(records, false)
     }
 
     /// Appends consecutive records atomically: after a crash all or none exist. Returns their
@@ -227,7 +173,7 @@ impl Log {
         &self,
         records: &[impl AsRef<[u8]>],
     ) -> Result<(Range<u64>, Ticket<'_>), Error> {
-        let ticket = self.0.driver.append_group(records, true).map(waited)?;
+        let ticket = self.0.append_group(records, true).map(waited)?;
         let end = ticket.sequence() + 1;
         Ok((end - records.len() as u64..end, ticket))
     }
@@ -243,7 +189,7 @@ impl Log {
     /// After an error some segments may be gone, oldest first, and the log continues. Fails with
     /// [`Error::Refused`] after [`Log::close`].
     pub fn trim_before(&self, sequence: u64) -> Result<u64, Error> {
-        let driver = &self.0.driver;
+        let driver = &self.0;
         driver.visit(|flusher| flusher.trim(&driver.state, sequence))
     }
 
@@ -281,12 +227,12 @@ impl Log {
     /// # }
     /// ```
     pub fn truncate_from(&self, sequence: u64) -> Result<(), Error> {
-        let driver = &self.0.driver;
+        let driver = &self.0;
         if driver.state.format() == Format::Lines {
             let because = "a log of lines cannot be cut in one step; use the framed format";
             return Err(Error::refused(&driver.state.terms.folder, because));
         }
-        let files = match &self.0.sim {
+        let files = match &self.0.disk {
             Some(disk) => LogFiles::on(disk)?,
             None => LogFiles::open_in(driver.state.terms.held())?,
         };
@@ -297,7 +243,7 @@ impl Log {
     /// probably does not return `None`. Another producer may have taken the room by then. Blocks no
     /// thread. Fails like [`Log::append`] on a full disk and after an error.
     pub async fn room(&self) -> Result<(), Error> {
-        let driver = &self.0.driver;
+        let driver = &self.0;
         let freed = driver.state.freed.done();
         Awaited::new(driver, Goal::Room, freed + 1).await
     }
@@ -307,58 +253,58 @@ impl Log {
     /// with the error of a full disk, and with [`Error::Refused`] if the log is closed before that
     /// record.
     pub async fn written(&self, sequence: u64) -> Result<(), Error> {
-        Awaited::until_behind(&self.0.driver, Goal::Written, sequence).without_wanting().await
+        Awaited::until_behind(&self.0, Goal::Written, sequence).without_wanting().await
     }
 
     /// Returns the ticket of a record, appended by any caller.
     pub fn ticket(&self, sequence: u64) -> Ticket<'_> {
-        let driver = &self.0.driver;
+        let driver = &self.0;
         Ticket::new(driver, sequence, driver.state.common_gate())
     }
 
     /// Returns what a record survives now.
     pub fn survives(&self, sequence: u64) -> Survives {
-        self.0.driver.state.survives(sequence)
+        self.0.state.survives(sequence)
     }
 
     /// Makes every record appended so far durable, with any [`crate::SyncPolicy`].
     pub fn sync(&self) -> Result<(), Error> {
-        let state = &self.0.driver.state;
+        let state = &self.0.state;
         state.check()?;
         let gate = &state.gates[state.common_gate()];
         let cuts = state.cuts();
-        self.0.driver.wait(Goal::Durable, state.next_sequence(), cuts, gate)
+        self.0.wait(Goal::Durable, state.next_sequence(), cuts, gate)
     }
 
     /// Returns the sequence of the next record, unless another thread appends before.
     pub fn next_sequence(&self) -> u64 {
-        self.0.driver.state.next_sequence()
+        self.0.state.next_sequence()
     }
 
     /// Returns the sequence before which all records were passed to the kernel. Costs one load.
     pub fn written_sequence(&self) -> u64 {
-        self.0.driver.state.written.done()
+        self.0.state.written.done()
     }
 
     /// Returns the sequence before which all records are durable. Costs one load.
     pub fn durable_sequence(&self) -> u64 {
-        self.0.driver.state.durable.done()
+        self.0.state.durable.done()
     }
 
     /// Lets retention remove the records before `sequence` from a log that holds its segments
     /// ([`LogOptions::hold`](super::LogOptions::hold)). A lower sequence than before has no effect.
     /// The log's thread applies retention within a second.
     pub fn release(&self, sequence: u64) {
-        self.0.driver.release(sequence);
+        self.0.release(sequence);
     }
 
     /// Reads records from `from` on, as far as they were passed to the kernel. The reader does not
     /// keep the log open. Fails like [`LogReader::open`].
     pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
-        let driver = &self.0.driver;
+        let driver = &self.0;
         driver.state.process.check()?;
         let terms = &driver.state.terms;
-        let reader = match &self.0.sim {
+        let reader = match &self.0.disk {
             Some(disk) => LogReader::open_on(disk, &terms.folder, from),
             None => LogReader::on_disk(terms.held(), from),
         };
@@ -367,13 +313,13 @@ impl Log {
 
     #[cfg(test)]
     pub(super) fn driver(&self) -> &Arc<LogDriver> {
-        &self.0.driver
+        &self.0
     }
 
     /// Returns the error that keeps the log from writing records: a failed write or flush,
     /// permanently (W2), or [`Error::NotYet`] on a full disk ([`Log::is_waiting_for_room`]).
     pub fn check(&self) -> Result<(), Error> {
-        let state = &self.0.driver.state;
+        let state = &self.0.state;
         state.check()?;
         state.lack().map_or(Ok(()), Err)
     }
@@ -382,23 +328,23 @@ impl Log {
     /// descriptor or memory for the next segment. It continues by itself once an attempt, at least
     /// one per second, finds room.
     pub fn is_waiting_for_room(&self) -> bool {
-        let state = &self.0.driver.state;
+        let state = &self.0.state;
         !state.has_failed() && state.lacks_room()
     }
 
     /// Returns the format of the log's files.
     pub fn format(&self) -> Format {
-        self.0.driver.state.format()
+        self.0.state.format()
     }
 
     /// Returns the findings of the opening, and the log's figures so far.
     pub fn stats(&self) -> LogStats {
-        self.0.driver.state.stats()
+        self.0.state.stats()
     }
 
     /// Returns the options in effect, and every fallback.
     pub fn effective(&self) -> Effective {
-        self.0.driver.effective()
+        self.0.effective()
     }
 
     /// Ends the log: writes all records, makes them durable, and marks the log as closed. Later
@@ -413,64 +359,9 @@ fn waited(ticket: Option<Ticket<'_>>) -> Ticket<'_> {
     ticket.expect("an append that waits ends with a place")
 }
 
-impl OpenLog {
-    fn close(&self) -> Result<(), Error> {
-        self.driver.state.process.check()?;
-        let mut shutdown = self.shutdown();
-        if let Some(result) = &shutdown.result {
-            return result.clone();
-        }
-        // Producers that wait for room, and the driving thread, come to an end.
-        self.driver.end();
-        self.stop.store(true, Ordering::SeqCst);
-        if let Some(thread) = shutdown.thread.take() {
-            thread.thread().unpark();
-            if thread.join().is_err() {
-                let what = "the log's thread panicked";
-                self.driver.state.fail(Error::Engine { what, errno: libc::EIO });
-            }
-        }
-        let result = self.driver.close();
-        // On a full disk the next call tries again.
-        if result.is_ok() || self.driver.state.has_failed() {
-            shutdown.lock = None;
-            shutdown.result = Some(result.clone());
-        }
-        result
-    }
-
-    fn shutdown(&self) -> MutexGuard<'_, Shutdown> {
-        self.shutdown.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        let log = Arc::clone(&self.0);
-        if !log.driver.state.process.is_this() {
-            // Its thread and its lock belong to the parent.
-            return std::mem::forget(log);
-        }
-        let close = move || {
-            if let Err(error) = log.close() {
-                ::log::error!("a dropped log could not be closed: {error}");
-                // On a full disk too, because no later call can try again.
-                log.driver.state.fail(error.given_up());
-            }
-        };
-        if !self.driver.is_driven_here() {
-            close();
-        } else if let Err(error) = std::thread::Builder::new().spawn(close) {
-            // A waker that this thread called dropped the last clone. This thread holds the
-            // flusher, and may be the log's own.
-            ::log::error!("a dropped log could not be closed: {error}");
-        }
-    }
-}
-
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = &self.0.driver.state;
+        let state = &self.0.state;
         f.debug_struct("Log")
             .field("folder", &state.terms.folder)
             .field("format", &state.format())

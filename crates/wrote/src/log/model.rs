@@ -3,12 +3,11 @@
 //! The crate `loom` runs each test with every order of its threads' steps, and every value that the
 //! memory model allows a read to see, within `LOOM_MAX_PREEMPTIONS`. It also detects deadlocks.
 
-use super::atomics::{Condvar, Mutex};
 use super::claim::{Claim, Claims, ClosedBatch, Place, Ready, head_bytes};
 use super::format::Format;
-use super::layout::{Layout, Start};
+use super::segment::{Layout, Start};
 use loom::cell::UnsafeCell;
-
+use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -393,7 +392,7 @@ fn a_place_that_nobody_filled_holds_nothing_up() {
 }
 
 #[test]
-fn when_the_log_ends_nobody_waits_for_room() {
+fn the_end_of_a_log_ends_every_wait_for_room() {
     loom::model(|| {
         let scene = Scene::new(Format::Lines, 1, 100);
         // No batch is ever written, and there is room for two.
@@ -416,7 +415,7 @@ fn when_the_log_ends_nobody_waits_for_room() {
 }
 
 #[test]
-fn where_the_log_goes_on_is_never_before_what_was_claimed() {
+fn the_next_start_is_never_before_a_claimed_place() {
     loom::model(|| {
         let scene = Scene::new(Format::Lines, 1, 100);
         let other = {

@@ -1,18 +1,19 @@
 //! Opens a log: recovers it, prepares a segment, and assembles the log.
 
+use super::ahead::AHEAD_BYTES_MIN;
 use super::claim::{CAPACITY_MAX, SLOTS_MAX};
 use super::driver::LogDriver;
-use super::flusher::{AHEAD_BYTES_MIN, Beginning, Flusher, OpenSegment};
+use super::flusher::Flusher;
 use super::format::Format;
 use super::handle::Log;
 use super::input::LogFiles;
-use super::layout::{Layout, Ramp, Start};
 use super::lock::{LOCK, Lock};
 use super::options::{LogOptions, Prepare};
-use super::prepare::{self, BLOCK_BYTES, Preparation};
+use super::prepare::{self, Preparation};
 use super::recovery::{ActiveSegment, Recovery, recover};
 use super::retention::Retention;
-use super::segment;
+use super::segment::{self, BLOCK_BYTES, Layout, OpenSegment, Ramp, Start};
+use super::space::Space;
 use super::state::{LogState, Promise, Terms};
 use crate::engine::{Callers, Folder, Options, folder_of};
 use crate::error::Tried;
@@ -21,6 +22,7 @@ use crate::{Action, Disk, Durable, Engine, Error, FileOptions, Ioengine, SyncPol
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::sync::Arc;
 
 const BUFFER_BYTES_MIN: usize = 4096;
 /// The maximum length of a segment: more than any file system has, without overflowing when added
@@ -62,18 +64,22 @@ impl LogOptions {
         let lock = Lock::take(&held)?;
         let held = held.with_mode(lock.mode()?);
         let path = std::path::absolute(folder).tried(folder, Action::Examine)?;
-        let driver = on_disk(&within_bounds(self), held.known_as(&path))?;
-        Log::with_thread(driver, self.segment_age, lock)
+        let (state, flusher) = on_disk(&within_bounds(self), held.known_as(&path))?;
+        let driver = Arc::new(LogDriver::new(state, flusher, None, Some(lock)));
+        let log = Log::new(Arc::clone(&driver));
+        driver.start_thread(self.segment_age)?;
+        Ok(log)
     }
 
     fn open_simulated(&self, disk: &Disk, folder: &Path) -> Result<Log, Error> {
         let options = within_bounds(self);
         let files = LogFiles::new(engine_for(&options)?);
-        let driver = assemble(files, &options, folder, |_| {
+        let (state, flusher) = assemble(files, &options, folder, |_| {
             let promise = Promise::new(&device::Target::default(), false);
             Ok((promise, options.durable.unwrap_or_default()))
         })?;
-        Ok(Log::without_thread(driver, disk))
+        let driver = LogDriver::new(state, flusher, Some(disk.clone()), None);
+        Ok(Log::new(Arc::new(driver)))
     }
 }
 
@@ -92,7 +98,7 @@ fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
     engine.sync_folder(folder_of(folder))
 }
 
-fn on_disk(options: &LogOptions, held: Folder) -> Result<LogDriver, Error> {
+fn on_disk(options: &LogOptions, held: Folder) -> Result<(LogState, Flusher), Error> {
     let mut files = LogFiles::new(engine_for(options)?);
     files.enter(held.clone());
     let target = device::examine(held.path())?;
@@ -153,7 +159,7 @@ fn assemble(
     options: &LogOptions,
     folder: &Path,
     examine: impl FnOnce(bool) -> Result<(Promise, Durable), Error>,
-) -> Result<LogDriver, Error> {
+) -> Result<(LogState, Flusher), Error> {
     let held = files.held.clone();
     let found = recover(&files, folder, options.format)?;
     let mut engine = files.into_engine();
@@ -183,37 +189,27 @@ fn assemble(
         log_id: found.log_id,
     };
     let start = start(&found, &layout);
+    let is_framed = options.format == Format::Framed;
+    let is_direct = options.sync == SyncPolicy::Always && is_framed;
     let (mut segment, mut first) = (None, None);
     if let Some(active) = &found.active {
-        let mut continued = continue_segment(&mut engine, active, &layout, &start)?;
-        if options.format == Format::Framed && start.segment == active.number {
-            continued.prepare_ahead(&mut engine, &layout, prepare, options.prepared_bytes)?;
+        let mut continued = continue_segment(&mut engine, active, &layout, &start, is_direct)?;
+        if is_framed && start.segment == active.number {
+            let bytes = options.prepared_bytes;
+            prepare_ahead(&mut engine, &mut continued, &layout, prepare, bytes)?;
         }
         segment = Some(continued);
-    } else if options.format == Format::Framed {
+    } else if is_framed {
         let bytes = options.prepared_bytes.max(AHEAD_BYTES_MIN);
-        first = Some(first_segment(&mut engine, folder, &layout, prepare, bytes)?);
+        first = Some(first_segment(&mut engine, folder, &layout, prepare, bytes, is_direct)?);
     }
     let file = segment.as_ref().map(|segment| segment.file);
     let file = file.or(first.as_ref().map(|first| first.file));
-    // If no caller waits, the page cache absorbs what a slow disk can't keep up with.
-    let is_direct =
-        options.sync == SyncPolicy::Always && file.is_some_and(|file| engine.is_direct(file));
+    let is_direct = is_direct && file.is_some_and(|file| engine.is_direct(file));
     let (promise, durable) = examine(is_direct)?;
-    let beginning = Beginning {
-        slots: options.buffers,
-        is_simulated: held.is_none(),
-        after_cut: found.active.is_some_and(|active| active.after_cut),
-        segment,
-        first,
-        retention: Retention::new(
-            options.retain_bytes,
-            options.retain_age,
-            options.hold,
-            found.sealed,
-        ),
-        next_sequence: found.next_sequence,
-    };
+    let LogOptions { retain_bytes, retain_age, hold, .. } = *options;
+    let retention = Retention::new(retain_bytes, retain_age, hold, found.sealed);
+    let space = Space::new(segment, first, retention);
     let terms = Terms {
         folder: folder.to_owned(),
         held,
@@ -226,7 +222,9 @@ fn assemble(
         recovered: found.recovered,
     };
     let state = LogState::new(terms, options.buffers, start, found.first_sequence);
-    LogDriver::new(state, Flusher::new(engine, beginning))
+    let after_cut = found.active.is_some_and(|active| active.after_cut);
+    let flusher = Flusher::new(engine, &state, options.buffers, space, after_cut)?;
+    Ok((state, flusher))
 }
 
 /// Returns where the next record goes.
@@ -255,40 +253,38 @@ fn continue_segment(
     active: &ActiveSegment,
     layout: &Layout,
     start: &Start,
+    is_direct: bool,
 ) -> Result<OpenSegment, Error> {
-    let is_framed = layout.format == Format::Framed;
-    let options = FileOptions::new().write(true).direct(is_framed);
+    let options = FileOptions::new().write(true).direct(is_direct);
     let file = prepare::open(engine, &active.path, &options)?;
     let mut segment =
         OpenSegment::new(file, active.path.clone(), active.number, active.created_at_ns);
     segment.end = active.bytes;
     segment.prepared = active.bytes.next_multiple_of(layout.block_bytes);
-    segment.written = 0..segment.prepared;
+    segment.written = segment.prepared;
     segment.last_checksum = active.last_checksum;
     segment.end_sequence = start.first_sequence;
     Ok(segment)
 }
 
-impl OpenSegment {
-    /// Prepares the space of the next `bytes`, as far as the segment goes.
-    fn prepare_ahead(
-        &mut self,
-        engine: &mut Engine,
-        layout: &Layout,
-        how: Prepare,
-        bytes: u64,
-    ) -> Result<(), Error> {
-        let end = self.prepared.saturating_add(bytes).min(layout.bytes_of(self.number));
-        let end = end.next_multiple_of(layout.block_bytes);
-        let mut rest =
-            Preparation::rest_of(self.file, &self.path, self.number, how, self.prepared, end);
-        if let Err(error) = rest.finish(engine) {
-            rest.abandon(engine);
-            return Err(error);
-        }
-        (self.prepared, self.written) = (self.prepared.max(end), 0..rest.written);
-        Ok(())
+/// Prepares the space of the next `bytes`, as far as the segment goes.
+fn prepare_ahead(
+    engine: &mut Engine,
+    segment: &mut OpenSegment,
+    layout: &Layout,
+    how: Prepare,
+    bytes: u64,
+) -> Result<(), Error> {
+    let OpenSegment { file, number, prepared, .. } = *segment;
+    let end = prepared.saturating_add(bytes).min(layout.bytes_of(number));
+    let end = end.next_multiple_of(layout.block_bytes);
+    let mut rest = Preparation::rest_of(file, &segment.path, number, how, prepared, end);
+    if let Err(error) = rest.finish(engine) {
+        rest.abandon(engine);
+        return Err(error);
     }
+    (segment.prepared, segment.written) = (prepared.max(end), rest.written);
+    Ok(())
 }
 
 fn first_segment(
@@ -297,10 +293,11 @@ fn first_segment(
     layout: &Layout,
     prepare: Prepare,
     bytes: u64,
+    is_direct: bool,
 ) -> Result<Preparation, Error> {
     let path = segment::path(folder, layout.format, 1);
     let bytes = bytes.min(layout.segment_bytes).next_multiple_of(layout.block_bytes);
-    let mut first = Preparation::new(engine, &path, 1, prepare, bytes)?;
+    let mut first = Preparation::new(engine, &path, 1, prepare, bytes, is_direct)?;
     if let Err(error) = first.finish(engine) {
         first.abandon(engine);
         return Err(error);

@@ -143,10 +143,9 @@ impl LogOptions {
     /// bcachefs), where a write over zeros goes elsewhere, so they reserve no space for it. Files
     /// of lines are not prepared.
     ///
-    /// By default zeros are also left out while records become durable about as fast without them,
-    /// and where they fall behind these. The log measures both if zeros take a large part of the
-    /// time, as on a disk limited by bandwidth. With [`Prepare::Write`] every segment is written
-    /// completely.
+    /// By default zeros are also left out of the next segment where a flush had more than 64 KiB of
+    /// records on average in the last one: they would then take longer than they save. With
+    /// [`Prepare::Write`] every segment is written completely.
     pub fn prepare(self, prepare: Prepare) -> LogOptions {
         LogOptions { prepare: Some(prepare), ..self }
     }

@@ -1,7 +1,7 @@
 //! Prepares a segment before its first record: its file, its space, and zeros in it.
 
 use super::options::Prepare;
-use super::segment;
+use super::segment::{self, BLOCK_BYTES};
 use crate::engine::Op;
 use crate::{Completion, Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
@@ -9,13 +9,9 @@ use std::path::{Path, PathBuf};
 /// The user data of a preparation's operations; one is in flight at a time.
 pub(super) const USER_DATA: u64 = 1 << 63;
 
-/// Batches of framed segments start at multiples of this. No disk writes a larger unit, so a block
-/// that holds acknowledged records is never rewritten (W3).
-pub(super) const BLOCK_BYTES: u64 = 4096;
-
 /// Zeros written in steps end at multiples of this. A concurrent flush takes longer by a step's
 /// bytes and its write: with 64 KiB every flush had a step beside it.
-pub(super) const STEP_BYTES: u64 = 256 << 10;
+const STEP_BYTES: u64 = 256 << 10;
 
 /// Opens through the page cache if direct transfers need a larger alignment than its blocks.
 pub(super) fn open(
@@ -43,8 +39,6 @@ pub(super) struct Preparation {
     from: u64,
     /// The end of the blocks written before: zeros, or former records.
     pub written: u64,
-    /// The space is allocated, so that zeros can be left out.
-    is_allocated: bool,
     /// Whether the file holds no records yet.
     is_new: bool,
     /// The future name of a reused file, which has a temporary name until its former content is
@@ -72,8 +66,9 @@ impl Preparation {
         number: u64,
         how: Prepare,
         bytes: u64,
+        is_direct: bool,
     ) -> Result<Preparation, Error> {
-        let options = FileOptions::new().create_new(true).write(true).direct(true);
+        let options = FileOptions::new().create_new(true).write(true).direct(is_direct);
         let file = open(engine, path, &options)?;
         let rest = Preparation::rest_of(file, path, number, how, 0, bytes);
         Ok(Preparation { is_new: true, ..rest })
@@ -99,7 +94,6 @@ impl Preparation {
             step,
             from,
             written: from,
-            is_allocated: false,
             is_new,
             place,
             is_recycled,
@@ -134,28 +128,8 @@ impl Preparation {
         if end < self.end { end - end % STEP_BYTES } else { self.end }
     }
 
-    /// Leaves out the zeros that are still to be written, unless they allocate the space.
-    pub(super) fn leave_out_zeros(&mut self) {
-        if self.zeros_left() > 0 {
-            self.step = PrepareStep::Done;
-        }
-    }
-
-    /// Returns how many bytes of zeros can still be left out.
-    pub(super) fn zeros_left(&self) -> u64 {
-        match self.step {
-            PrepareStep::Write(offset) if self.is_allocated => self.end - offset,
-            _ => 0,
-        }
-    }
-
-    /// Returns whether zeros are to be written next, or are being written.
-    pub(super) fn writes_zeros(&self) -> bool {
-        matches!(self.step, PrepareStep::Write(_))
-    }
-
     /// Starts the next step, which is due, while none is in flight.
-    pub(super) fn start(&mut self, engine: &mut Engine, end: u64) -> Result<(), Error> {
+    pub(super) fn start(&self, engine: &mut Engine, end: u64) -> Result<(), Error> {
         let file = self.file;
         let op = match self.step {
             PrepareStep::Mark => {
@@ -206,13 +180,10 @@ impl Preparation {
             (PrepareStep::Allocate, Err(error)) if error.errno() != libc::EOPNOTSUPP => {
                 return Err(error);
             }
-            (PrepareStep::Allocate, allocated) => {
-                self.is_allocated = allocated.is_ok();
-                match self.how {
-                    Prepare::Allocate => PrepareStep::Done,
-                    Prepare::Write => PrepareStep::Write(self.from),
-                }
-            }
+            (PrepareStep::Allocate, _) => match self.how {
+                Prepare::Allocate => PrepareStep::Done,
+                Prepare::Write => PrepareStep::Write(self.from),
+            },
             (_, Err(error)) => return Err(error),
             (PrepareStep::Write(offset), Ok(len)) if offset + (len as u64) < self.end => {
                 PrepareStep::Write(offset + len as u64)

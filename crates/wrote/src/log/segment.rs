@@ -1,7 +1,8 @@
-//! Segments: the files of a log, their names, and the header of a framed one.
+//! Segments: the files of a log, their names, the header of a framed one, and where batches start.
 
 use super::format::Format;
 use super::record::{u32_at, u64_at};
+use crate::FileId;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::os::unix::ffi::OsStrExt;
@@ -10,6 +11,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Bytes of a segment header. The first batch begins right after it.
 pub(crate) const HEADER_BYTES: usize = 64;
+
+/// Batches of framed segments start at multiples of this. No disk writes a larger unit, so a block
+/// that holds acknowledged records is never rewritten (W3).
+pub(super) const BLOCK_BYTES: u64 = 4096;
 
 /// The limit of segment numbers and sequences. Arithmetic on numbers from a file thus can't
 /// overflow, and the flusher has numbers left for other operations.
@@ -178,6 +183,123 @@ pub(super) fn unix_ns_ago(age: Duration) -> u64 {
     unix_ns().saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX))
 }
 
+/// A segment that is written, or waits for its flush.
+pub(super) struct OpenSegment {
+    pub file: FileId,
+    pub path: PathBuf,
+    pub number: u64,
+    pub end: u64,
+    /// The end of its prepared space, which no record may exceed. A segment of lines has none.
+    pub prepared: u64,
+    /// The end of the blocks that were written before its records.
+    pub written: u64,
+    pub last_checksum: u32,
+    pub first_sequence: u64,
+    pub end_sequence: u64,
+    /// Its file was another segment's.
+    pub is_recycled: bool,
+    pub created_at_ns: u64,
+    /// It exceeded its age: the batch after the next starts another.
+    pub is_old: bool,
+    /// It was written since the last flush started.
+    pub is_dirty: bool,
+}
+
+impl OpenSegment {
+    pub(super) fn new(file: FileId, path: PathBuf, number: u64, created_at_ns: u64) -> OpenSegment {
+        OpenSegment {
+            file,
+            path,
+            number,
+            end: 0,
+            prepared: 0,
+            written: 0,
+            last_checksum: 0,
+            first_sequence: 0,
+            end_sequence: 0,
+            is_recycled: false,
+            created_at_ns,
+            is_old: false,
+            is_dirty: false,
+        }
+    }
+}
+
+/// How a log lies in its segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub format: Format,
+    /// The most bytes of a batch, with headers.
+    pub capacity: u64,
+    /// Batches begin at multiples of this.
+    pub block_bytes: u64,
+    /// A segment ends before the first batch of full capacity that would exceed this length.
+    pub segment_bytes: u64,
+    /// The first segments are shorter.
+    pub ramp: Option<Ramp>,
+    /// The log's number. Every checksum of the log begins with it.
+    pub log_id: u64,
+}
+
+/// Segments of increasing length until the full length is reached. So each one's space can be
+/// prepared completely before it starts, and is at most what the log has written before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ramp {
+    /// The segment in which the log started to write, and the length that it may reach.
+    pub segment: u64,
+    pub bytes: u64,
+    /// The length of the second segment. Each later one is twice as long.
+    pub second_bytes: u64,
+}
+
+/// The number of segments of a ramp, after which all have full length.
+const RAMP_SEGMENTS: u64 = 6;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Start {
+    pub first_sequence: u64,
+    pub segment: u64,
+    /// Its offset in the segment; 0 if it starts the segment.
+    pub offset: u64,
+}
+
+impl Ramp {
+    /// Returns the ramp to segments of `full_bytes`, which starts `grown_bytes` into a segment with
+    /// `prepared_bytes` after them.
+    pub(super) fn to(full_bytes: u64, segment: u64, grown_bytes: u64, prepared_bytes: u64) -> Ramp {
+        let least = (full_bytes >> RAMP_SEGMENTS).max(prepared_bytes);
+        let second_bytes = least.next_multiple_of(BLOCK_BYTES);
+        Ramp { segment, bytes: grown_bytes + second_bytes, second_bytes }
+    }
+}
+
+impl Layout {
+    /// Returns `at`, or the start of the next segment if `rotate` or if a full batch would not fit.
+    /// On a ramp, full means twice as long as the last batch of `last_bytes`.
+    pub(super) fn start(&self, at: Start, rotate: bool, last_bytes: u64) -> Start {
+        let fits = at.offset + self.capacity <= self.segment_bytes
+            && at.offset + self.capacity.min(2 * last_bytes) <= self.bytes_of(at.segment);
+        if !rotate && fits {
+            return at;
+        }
+        let segment = match self.format {
+            Format::Framed => at.segment + 1,
+            Format::Lines => at.first_sequence,
+        };
+        Start { segment, offset: 0, ..at }
+    }
+
+    /// Returns the length of a segment. A batch on a ramp may exceed it.
+    pub(super) fn bytes_of(&self, segment: u64) -> u64 {
+        let bytes = match self.ramp {
+            Some(ramp) if segment <= ramp.segment => ramp.bytes,
+            Some(ramp) => ramp.second_bytes << (segment - ramp.segment - 1).min(RAMP_SEGMENTS),
+            None => self.segment_bytes,
+        };
+        bytes.min(self.segment_bytes)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,5 +383,44 @@ mod tests {
         ] {
             assert_eq!(number(Path::new(other), Format::Framed), None, "{other}");
         }
+    }
+
+    #[test]
+    fn segments_on_a_ramp_are_longer_from_one_to_the_next_until_they_are_full() {
+        let layout = Layout {
+            format: Format::Framed,
+            capacity: 1 << 20,
+            block_bytes: 4096,
+            segment_bytes: 5 << 20,
+            ramp: Some(Ramp { segment: 7, bytes: 3 << 20, second_bytes: 1 << 20 }),
+            log_id: 1,
+        };
+        let mib = [7, 8, 9, 10, 11, 1000].map(|segment| layout.bytes_of(segment) >> 20);
+        assert_eq!(mib, [3, 1, 2, 4, 5, 5]);
+        assert_eq!(Layout { ramp: None, ..layout }.bytes_of(8), 5 << 20);
+    }
+
+    #[test]
+    fn a_segment_on_a_ramp_ends_where_two_batches_like_the_last_do_not_fit() {
+        let ramp = Some(Ramp { segment: 7, bytes: 1024, second_bytes: 512 });
+        let layout = Layout {
+            format: Format::Framed,
+            capacity: 512,
+            block_bytes: 512,
+            segment_bytes: 4096,
+            ramp,
+            log_id: 1,
+        };
+        let at = Start { first_sequence: 100, segment: 7, offset: 512 };
+        let next = Start { segment: 8, offset: 0, ..at };
+        assert_eq!(layout.start(at, false, 256), at);
+        assert_eq!(layout.start(at, true, 256), next);
+        assert_eq!(layout.start(Start { offset: 1024, ..at }, false, 1), next);
+        // A full batch always fits into the whole of a segment.
+        assert_eq!(layout.start(Start { offset: 0, ..at }, false, 512).offset, 0);
+        let full = Start { segment: 100, offset: 4096 - 512, ..at };
+        assert_eq!(layout.start(full, false, 512), full);
+        let past = Start { offset: 4096 - 511, ..full };
+        assert_eq!(layout.start(past, false, 1).segment, 101);
     }
 }

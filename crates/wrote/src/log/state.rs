@@ -1,11 +1,10 @@
-//! The state of an open log, shared by its producers and its flusher.
+//! The state of an open log, shared by its producers and its flusher, and its figures.
 
 use super::claim::Claims;
 use super::format::Format;
-use super::layout::{Layout, Start};
 use super::options::Prepare;
 use super::recovery::Recovered;
-use super::stats::LogStats;
+use super::segment::{Layout, Start};
 use super::wait::{Frontier, Gate, wake};
 use super::watch::{Bell, Bells};
 use crate::device::Target;
@@ -87,13 +86,19 @@ pub(super) struct Terms {
     pub sync: SyncPolicy,
     pub durable: Durable,
     pub prepare: Prepare,
-    /// Whether zeros are left out if they cost more than they save.
+    /// Whether zeros are left out where flushes are long.
     pub may_omit_zeros: bool,
     pub promise: Promise,
     pub recovered: Recovered,
 }
 
 impl Terms {
+    /// Returns whether records bypass the page cache: those that callers wait to be durable, in a
+    /// format whose batches fill whole blocks.
+    pub(super) fn is_direct(&self) -> bool {
+        self.sync == SyncPolicy::Always && self.layout.format == Format::Framed
+    }
+
     /// Returns the time after which records are flushed, where they are so by time.
     pub(super) fn interval(&self) -> Option<Duration> {
         match self.sync {
@@ -361,4 +366,50 @@ impl LogState {
             ..self.counted().clone()
         }
     }
+}
+
+/// The findings of a log's opening, and its figures since.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct LogStats {
+    /// Records found on opening, with the places that were skipped.
+    pub found_records: u64,
+    /// Whether the opening found that the log had been closed.
+    pub found_closed: bool,
+    /// Bytes found on opening after the last whole record, of a write interrupted by a crash.
+    pub torn_bytes: u64,
+    /// The files that keep these bytes.
+    pub kept_aside: Vec<PathBuf>,
+    /// The sequence of the first remaining record.
+    pub first_sequence: u64,
+    /// The sequence that the next record gets.
+    pub next_sequence: u64,
+    /// Every record before this one has been passed to the kernel.
+    pub written_sequence: u64,
+    /// Every record before this one survives power loss.
+    pub durable_sequence: u64,
+    /// Batches written.
+    pub batches: u64,
+    /// Batches that waited for a flush, with `EverySec` or `Interval`, because earlier records were
+    /// older than two intervals: the disk is slower than the producers.
+    pub late_batches: u64,
+    /// Flushes, and writes that were durable by themselves.
+    pub flushes: u64,
+    /// The time that they took; they never overlap.
+    pub flush_time: Duration,
+    /// Bytes written to segments, with the padding of blocks, without the preparation of segments.
+    pub written_bytes: u64,
+    /// The part of `written_bytes` that was flushed. The rest is in the kernel's memory or in the
+    /// device's, and a power loss may take it.
+    pub flushed_bytes: u64,
+    /// Segments begun.
+    pub segments: u64,
+    /// Segments that retention removed.
+    pub removed: u64,
+    /// Segments begun in the file of a removed one.
+    pub recycled: u64,
+    /// How records are made durable here.
+    pub durable: Durable,
+    /// How segments are prepared; `None` for lines.
+    pub prepare: Option<Prepare>,
 }

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_again_waits_once() {
+    fn a_future_that_asks_again_waits_once() {
         let frontier = Frontier::new(0);
         let waiting = frontier.wake_at(1, None, Waker::noop());
         assert_eq!(frontier.wake_at(1, Some(waiting), Waker::noop()), waiting);

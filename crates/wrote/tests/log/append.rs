@@ -59,7 +59,7 @@ fn the_longest_record_fits_and_a_longer_one_is_refused_and_harms_nothing() {
 }
 
 #[test]
-fn what_is_no_line_is_refused_and_harms_nothing() {
+fn bytes_that_are_no_line_are_refused_and_harm_nothing() {
     let (_folder, folder) = folder();
     let log = small(Format::Lines).open(&folder).unwrap();
     log.append(b"before").unwrap().wait().unwrap();

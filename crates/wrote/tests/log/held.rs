@@ -50,7 +50,7 @@ fn a_held_segment_stays_however_full_the_log_is_and_goes_once_it_is_released() {
 }
 
 #[test]
-fn what_is_sealed_has_each_record_and_stays_as_it_is_while_the_log_goes_on() {
+fn a_sealed_segment_has_each_record_and_stays_as_it_is_while_the_log_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let log = options().open(folder.path()).unwrap();
     let (mut listing, mut from, mut seen) = (SealedSegments::open(folder.path()).unwrap(), 1, 0);

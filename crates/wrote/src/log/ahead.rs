@@ -1,0 +1,617 @@
+//! Decides which space is prepared ahead of the records, when, and whether by zeros or in the file
+//! of a removed segment.
+//!
+//! A durable record goes into blocks that were written before, for which the file system need not
+//! record anything. In a new file these blocks are zeros, which doubles the bytes written. In the
+//! file of a removed segment they are its records.
+
+use super::format::Format;
+use super::options::Prepare;
+use super::prepare::{self, Preparation};
+use super::retention::RetainedSegment;
+use super::segment::{self, OpenSegment};
+use super::state::{LogState, Terms};
+use crate::engine::Found;
+use crate::staged::beside;
+use crate::{Completion, Engine, Error, FileId, FileOptions};
+use std::path::{Path, PathBuf};
+
+/// The minimum space prepared at once. A new log has no more before its first record, and an
+/// existing one has none.
+pub(super) const AHEAD_BYTES_MIN: u64 = 64 << 10;
+
+/// Zeros are written ahead of the records of the next segment if the mean flush of the last one is
+/// at most so long. A flush of fewer bytes into allocated blocks takes longer by its commit of
+/// metadata than the zeros take; a flush of more bytes takes less than as many zeros.
+const FLUSH_BYTES_WITH_ZEROS: u64 = 64 << 10;
+
+/// Temporary errors: no space on disk or in a quota, no descriptor, no memory, and a file size
+/// limit, which another process may raise (`prlimit(2)`).
+const MAY_PASS: [i32; 6] =
+    [libc::ENOSPC, libc::EDQUOT, libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EFBIG];
+
+/// Whether there is space for a batch.
+pub(super) enum Room {
+    Ready,
+    /// An operation in flight, or a flush that is wanted, will make some.
+    Waits,
+    /// A temporary error, such as a full disk. Any other error fails the log.
+    Lacks(Error),
+}
+
+/// Sorts an error into one that may pass and one that fails the log.
+pub(super) fn lack(error: Error) -> Result<Room, Error> {
+    match &error {
+        Error::File { errno, .. } if MAY_PASS.contains(errno) => Ok(Room::Lacks(error)),
+        _ => Err(error),
+    }
+}
+
+/// Preparing space ahead: more of the current segment, or the next one.
+enum Preparing {
+    Idle,
+    InFlight(Preparation),
+    /// No step is in flight; [`Preparation::is_ready`] returns whether one is left.
+    Waiting(Preparation),
+    /// It failed ahead of time, and is retried when needed.
+    Failed(Error),
+}
+
+impl Preparing {
+    fn take(&mut self) -> Preparing {
+        std::mem::replace(self, Preparing::Idle)
+    }
+
+    fn preparation(&self) -> Option<&Preparation> {
+        match self {
+            Preparing::InFlight(next) | Preparing::Waiting(next) => Some(next),
+            Preparing::Idle | Preparing::Failed(_) => None,
+        }
+    }
+}
+
+/// The file of a removed segment under a temporary name, to be reused by a later one. Nothing in it
+/// is valid in a segment of another number.
+struct Spare {
+    path: PathBuf,
+    /// The length of its segment.
+    bytes: u64,
+    /// The removal of its segment is durable.
+    is_removed_durably: bool,
+}
+
+pub(super) struct Ahead {
+    preparing: Preparing,
+    /// The lengths that were tried to prepare the space of a batch.
+    attempts: usize,
+    spare: Option<Spare>,
+    /// The file of an abandoned preparation that could not be removed.
+    left_over: Option<PathBuf>,
+    /// The file system can't determine whether a file is shared, so none is reused.
+    knows_no_sharing: bool,
+    /// Bytes of records written since opening; that much space is prepared ahead.
+    written_bytes: u64,
+    /// The flushes since the current segment was begun, and their bytes.
+    flushes: u64,
+    flushed_bytes: u64,
+    /// The mean bytes of a flush in the segment before; 0 while there is none.
+    mean_flush_bytes: u64,
+}
+
+impl Ahead {
+    /// `first` is the first segment of a new log.
+    pub(super) fn new(first: Option<Preparation>) -> Ahead {
+        Ahead {
+            preparing: first.map_or(Preparing::Idle, Preparing::Waiting),
+            attempts: 0,
+            spare: None,
+            left_over: None,
+            knows_no_sharing: false,
+            written_bytes: 0,
+            flushes: 0,
+            flushed_bytes: 0,
+            mean_flush_bytes: 0,
+        }
+    }
+
+    /// Returns whether a step of a preparation is in flight.
+    pub(super) fn is_in_flight(&self) -> bool {
+        matches!(self.preparing, Preparing::InFlight(_))
+    }
+
+    /// Returns the number of the segment that is prepared.
+    pub(super) fn number(&self) -> Option<u64> {
+        self.preparing.preparation().map(|next| next.number)
+    }
+
+    /// Counts bytes of records that are written.
+    pub(super) fn note_written(&mut self, bytes: u64) {
+        self.written_bytes += bytes;
+    }
+
+    /// Counts a flush of so many bytes of records.
+    pub(super) fn note_flush(&mut self, bytes: u64) {
+        self.flushes += u64::from(bytes > 0);
+        self.flushed_bytes += bytes;
+    }
+
+    /// Records that the names in the folder are durable.
+    pub(super) fn note_synced(&mut self) {
+        if let Some(spare) = &mut self.spare {
+            spare.is_removed_durably = true;
+        }
+    }
+
+    /// Takes the next segment, which is ready.
+    pub(super) fn take_ready(&mut self) -> Preparation {
+        let Preparing::Waiting(next) = self.preparing.take() else {
+            unreachable!("a segment was prepared")
+        };
+        if self.flushes > 0 {
+            self.mean_flush_bytes = self.flushed_bytes / self.flushes;
+            (self.flushes, self.flushed_bytes) = (0, 0);
+        }
+        next
+    }
+
+    /// Ends preparing, while no step is in flight. Returns what was prepared.
+    pub(super) fn take_waiting(&mut self) -> Option<Preparation> {
+        self.attempts = 0;
+        match self.preparing.take() {
+            Preparing::InFlight(_) => unreachable!("no operation is in flight"),
+            Preparing::Waiting(next) => Some(next),
+            Preparing::Idle | Preparing::Failed(_) => None,
+        }
+    }
+
+    /// Prepares segment `number`, the current or next one, up to `end`. If the disk has no room for
+    /// the space ahead, prepares only the needed part.
+    pub(super) fn prepare(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        current: &mut Option<OpenSegment>,
+        number: u64,
+        end: u64,
+    ) -> Result<Room, Error> {
+        let lengths = [
+            self.written_bytes.max(AHEAD_BYTES_MIN),
+            AHEAD_BYTES_MIN,
+            state.terms.layout.block_bytes,
+        ];
+        while !self.is_prepared(current.as_ref(), number, end) {
+            match self.preparing.take() {
+                in_flight @ Preparing::InFlight(_) => {
+                    self.preparing = in_flight;
+                    return Ok(Room::Waits);
+                }
+                Preparing::Waiting(other) if other.number != number => {
+                    self.left_over = other.abandon(engine).or(self.left_over.take());
+                }
+                Preparing::Waiting(next) => self.go_on(engine, current, next, u64::MAX)?,
+                // Nothing is tried ahead after a failure until the next record needs it.
+                failed @ (Preparing::Idle | Preparing::Failed(_)) => {
+                    let error = match &failed {
+                        Preparing::Failed(error) => Some(error.clone()),
+                        _ => None,
+                    };
+                    self.preparing = failed;
+                    if let Some(&ahead_bytes) = lengths.get(self.attempts) {
+                        self.attempts += 1;
+                        self.begin(engine, state, current.as_ref(), number, end, ahead_bytes)?;
+                        continue;
+                    }
+                    self.attempts = 0;
+                    // The spare file takes space that the record needs.
+                    if !self.discard_spare(engine) {
+                        return lack(error.expect("every preparation is done or has failed"));
+                    }
+                }
+            }
+        }
+        self.attempts = 0;
+        Ok(Room::Ready)
+    }
+
+    fn is_prepared(&self, current: Option<&OpenSegment>, number: u64, end: u64) -> bool {
+        match (current, &self.preparing) {
+            (Some(segment), _) if segment.number == number => segment.prepared >= end,
+            (_, Preparing::Waiting(next)) => next.number == number && next.is_ready(),
+            _ => false,
+        }
+    }
+
+    /// Starts to prepare segment `number` up to `end`, and `ahead_bytes` in total if the segment is
+    /// that long: the prepared space grows with the log, so that preparing costs no more than the
+    /// records do. An earlier attempt may have failed.
+    fn begin(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        current: Option<&OpenSegment>,
+        number: u64,
+        end: u64,
+        ahead_bytes: u64,
+    ) -> Result<(), Error> {
+        let Terms { layout, folder, .. } = &state.terms;
+        let end_after = |from: u64| {
+            let ahead = from.saturating_add(ahead_bytes).min(layout.bytes_of(number));
+            ahead.max(end).next_multiple_of(layout.block_bytes)
+        };
+        let how = self.how(&state.terms);
+        if let Some(segment) = current.filter(|segment| segment.number == number) {
+            let OpenSegment { file, path, prepared, .. } = segment;
+            let end = end_after(*prepared);
+            let rest = Preparation::rest_of(*file, path, number, how, *prepared, end);
+            self.preparing = Preparing::Waiting(rest);
+            return Ok(());
+        }
+        let path = segment::path(folder, layout.format, number);
+        if let Some(next) = self.recycle(engine, state, &path, number, end_after(0))? {
+            self.preparing = Preparing::Waiting(next);
+            return Ok(());
+        }
+        // A failed attempt's file could not be removed at the time.
+        if self.left_over.take_if(|left| *left == path).is_some()
+            && engine.remove(&path).is_err_and(|error| error.errno() != libc::ENOENT)
+        {
+            self.left_over = Some(path.clone());
+        }
+        let is_direct = state.terms.is_direct();
+        let next = Preparation::new(engine, &path, number, how, end_after(0), is_direct);
+        self.preparing = match (next, self.preparing.take()) {
+            (Ok(next), _) => Preparing::Waiting(next),
+            // A failed attempt whose file could not be removed: report its error.
+            (Err(error), Preparing::Failed(first)) if error.errno() == libc::EEXIST => {
+                Preparing::Failed(first)
+            }
+            (Err(error), _) => Preparing::Failed(error),
+        };
+        Ok(())
+    }
+
+    /// Returns how the space of the next records is prepared.
+    fn how(&self, terms: &Terms) -> Prepare {
+        match terms.may_omit_zeros && self.mean_flush_bytes > FLUSH_BYTES_WITH_ZEROS {
+            true => Prepare::Allocate,
+            false => terms.prepare,
+        }
+    }
+
+    /// Continues preparing space: the current segment's once half of it is used, and the next one's
+    /// at the pace at which this one fills, or at once while no record waits for the disk.
+    pub(super) fn prepare_ahead(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        current: &mut Option<OpenSegment>,
+        is_idle: bool,
+    ) -> Result<(), Error> {
+        // Opening without appending need not write.
+        let Some(segment) = current.as_ref().filter(|_| self.written_bytes > 0) else {
+            return Ok(());
+        };
+        let (layout, number) = (&state.terms.layout, segment.number);
+        let segment_bytes = layout.bytes_of(number);
+        let pace = Pace { used: segment.end, segment_bytes };
+        if matches!(self.preparing, Preparing::Idle) && layout.format == Format::Framed {
+            let ahead_bytes = self.written_bytes.max(AHEAD_BYTES_MIN).min(segment_bytes);
+            let is_used = segment.end + ahead_bytes / 2 > segment.prepared;
+            if segment.prepared < segment_bytes {
+                if is_used {
+                    self.begin(engine, state, Some(segment), number, 0, ahead_bytes)?;
+                }
+            } else if pace.begins() {
+                let ahead_bytes = if layout.ramp.is_some() { u64::MAX } else { ahead_bytes };
+                self.begin(engine, state, Some(segment), number + 1, 0, ahead_bytes)?;
+            }
+        }
+        match self.preparing.take() {
+            Preparing::Waiting(next) => {
+                let is_paced = next.number != number && !is_idle;
+                let end = if is_paced { pace.end_of(next.end) } else { u64::MAX };
+                self.go_on(engine, current, next, end)
+            }
+            other => {
+                self.preparing = other;
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts the next step of a preparation, with zeros up to at most `end`.
+    fn go_on(
+        &mut self,
+        engine: &mut Engine,
+        current: &mut Option<OpenSegment>,
+        next: Preparation,
+        end: u64,
+    ) -> Result<(), Error> {
+        if !next.is_due(end) {
+            self.keep(current, next);
+            return Ok(());
+        }
+        next.start(engine, end)?;
+        self.preparing = Preparing::InFlight(next);
+        Ok(())
+    }
+
+    /// Keeps a preparation, or gives what it has prepared to the current segment.
+    fn keep(&mut self, current: &mut Option<OpenSegment>, next: Preparation) {
+        match current {
+            Some(segment) if next.is_ready() && segment.number == next.number => {
+                if segment.written == segment.prepared {
+                    segment.written = next.written;
+                }
+                segment.prepared = next.end;
+            }
+            _ => self.preparing = Preparing::Waiting(next),
+        }
+    }
+
+    /// Takes the completion of the step in flight.
+    pub(super) fn settle(
+        &mut self,
+        engine: &mut Engine,
+        current: &mut Option<OpenSegment>,
+        completion: Completion,
+    ) -> Result<(), Error> {
+        let Preparing::InFlight(mut next) = self.preparing.take() else {
+            unreachable!("a preparation is in flight")
+        };
+        match next.complete(engine, completion) {
+            // W2
+            Err(error) if next.flushes_records() => return Err(error),
+            Err(error) => {
+                self.left_over = next.abandon(engine).or(self.left_over.take());
+                self.preparing = Preparing::Failed(error);
+            }
+            Ok(()) => self.keep(current, next),
+        }
+        Ok(())
+    }
+
+    /// Removes the file of a segment, or keeps it as the spare one if there is none or a shorter
+    /// one.
+    pub(super) fn remove_segment(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        segment: &RetainedSegment,
+    ) -> Result<(), Error> {
+        let RetainedSegment { path, bytes, is_written, .. } = segment;
+        // The name may be that of a link.
+        let is_ordinary = |engine: &mut Engine| {
+            let located = engine.locate(path);
+            located.is_ok_and(|located| located.found == Found::File && located.path == *path)
+        };
+        let is_wanted = *is_written
+            && !self.knows_no_sharing
+            && !state.lacks_room()
+            && *bytes <= state.terms.layout.segment_bytes
+            && self.spare.as_ref().is_none_or(|spare| spare.bytes < *bytes)
+            && is_ordinary(engine);
+        if is_wanted && let Ok((spare, ())) = beside(path, |to| engine.rename(path, to, false)) {
+            self.discard_spare(engine);
+            self.spare = Some(Spare { path: spare, bytes: *bytes, is_removed_durably: false });
+            return Ok(());
+        }
+        engine.remove(path)
+    }
+
+    /// Starts to prepare segment `number`, up to `end`, in the spare file. Returns `None` if there
+    /// is none, if it is longer, or if a reader or backup still uses it.
+    fn recycle(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        place: &Path,
+        number: u64,
+        end: u64,
+    ) -> Result<Option<Preparation>, Error> {
+        if self.spare.is_some() && engine.locate(place)?.found != Found::Nothing {
+            // A failed attempt's file could not be removed.
+            return Ok(None);
+        }
+        let Some(spare) = self.spare.take_if(|spare| spare.bytes <= end) else { return Ok(None) };
+        // A power loss must not restore the file's name as a segment.
+        if !spare.is_removed_durably {
+            engine.sync_folder(&state.terms.folder)?;
+        }
+        let Some((file, len_bytes)) = self.open_unshared(engine, state, &spare.path) else {
+            // A new file serves as well.
+            let _ = engine.remove(&spare.path);
+            return Ok(None);
+        };
+        let from = len_bytes - len_bytes % state.terms.layout.block_bytes;
+        let how = self.how(&state.terms);
+        let rest = Preparation::rest_of(file, &spare.path, number, how, from, end);
+        Ok(Some(rest.in_spare_for(place)))
+    }
+
+    /// Opens the file, unless it is shared, and returns its length too.
+    fn open_unshared(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        path: &Path,
+    ) -> Option<(FileId, u64)> {
+        let options = FileOptions::new().write(true).direct(state.terms.is_direct());
+        let file = prepare::open(engine, path, &options).ok()?;
+        let is_shared = engine.is_shared(file).unwrap_or_else(|error| {
+            log::info!("segments are not recycled here: {error}");
+            self.knows_no_sharing = true;
+            true
+        });
+        let len_bytes = engine.file_len(file).ok().filter(|_| !is_shared);
+        if len_bytes.is_none() {
+            let _ = engine.close_file(file);
+        }
+        len_bytes.map(|len_bytes| (file, len_bytes))
+    }
+
+    /// Removes the spare file, if no segment will use it. Returns whether there was one.
+    pub(super) fn discard_spare(&mut self, engine: &mut Engine) -> bool {
+        let Some(spare) = self.spare.take() else { return false };
+        // If it stays, the next open removes it.
+        let _ = engine.remove(&spare.path);
+        true
+    }
+}
+
+/// The pace of preparing the next segment. A flush waits for zeros written before it, so they are
+/// written in small steps.
+#[derive(Clone, Copy)]
+struct Pace {
+    used: u64,
+    segment_bytes: u64,
+}
+
+impl Pace {
+    /// The next segment is started at half of this one, and complete at fifteen sixteenths.
+    fn begins(self) -> bool {
+        self.used >= self.segment_bytes / 2
+    }
+
+    /// Returns how far the zeros of a next segment of `bytes` should reach now.
+    fn end_of(self, bytes: u64) -> u64 {
+        let sixteenth = (self.segment_bytes / 16).max(1);
+        let used = self.used.saturating_sub(8 * sixteenth);
+        let end = u128::from(bytes) * u128::from(used) / u128::from(7 * sixteenth);
+        u64::try_from(end).map_or(bytes, |end| end.min(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Fault;
+    use crate::log::LogOptions;
+    use crate::log::testing::{folder, read, used_bytes};
+    use crate::{Log, Sim};
+
+    fn of_zeros() -> LogOptions {
+        let options = Log::options().prepare(Prepare::Write).segment_bytes(64 << 10);
+        options.buffers(2).buffer_bytes(4096)
+    }
+
+    fn append(log: &Log, records: u64) {
+        for _ in 0..records {
+            log.append(&[b'r'; 3000]).unwrap().wait().unwrap();
+        }
+    }
+
+    fn hidden(sim: &Sim) -> usize {
+        let name = |path: &std::path::PathBuf| path.file_name().unwrap().to_owned();
+        sim.names().iter().filter(|path| name(path).as_encoded_bytes()[0] == b'.').count()
+    }
+
+    /// Waits for a record until it is durable or the log has failed. Returns whether a wait
+    /// reported that it is not durable yet.
+    fn wait_until_known(log: &Log, sequence: u64) -> Result<bool, Error> {
+        let mut has_waited = false;
+        loop {
+            match log.ticket(sequence).wait() {
+                Err(Error::NotYet { .. }) => has_waited = true,
+                known => return known.map(|()| has_waited),
+            }
+        }
+    }
+
+    #[test]
+    fn the_next_segment_is_prepared_while_the_second_half_of_this_one_fills() {
+        let pace = |used| Pace { used, segment_bytes: 16 << 20 };
+        assert!(!pace((8 << 20) - 1).begins() && pace(8 << 20).begins());
+        let ends = [0, 8 << 20, 11_534_336, 15 << 20, 16 << 20, u64::MAX / 2]
+            .map(|used| pace(used).end_of(32 << 20) >> 20);
+        assert_eq!(ends, [0, 0, 13, 32, 32, 32]);
+        assert_eq!(Pace { used: 0, segment_bytes: 0 }.end_of(4096), 0);
+    }
+
+    #[test]
+    fn a_trim_of_a_full_disk_makes_room_for_the_records_that_wait() {
+        let sim = Sim::new(1);
+        let log = of_zeros().on(&sim.disk()).open(folder()).unwrap();
+        append(&log, 100);
+        sim.set_capacity(used_bytes(&sim));
+        let waiting =
+            (0..100).find(|_| log.append(&[b'w'; 3000]).and_then(|it| it.wait()).is_err());
+        assert!(waiting.is_some(), "the disk is not full");
+        log.trim_before(60).unwrap();
+        append(&log, 10);
+        log.close().unwrap();
+        assert_eq!(hidden(&sim), 0);
+    }
+
+    #[test]
+    fn a_spare_file_makes_room_for_a_record_on_a_disk_that_is_full() {
+        let sim = Sim::new(1);
+        let log = of_zeros().on(&sim.disk()).open(folder()).unwrap();
+        append(&log, 100);
+        log.trim_before(60).unwrap();
+        assert_eq!(hidden(&sim), 1, "one file is kept");
+        sim.set_capacity(used_bytes(&sim));
+        let took = |_: &u32| log.append(&[b'w'; 3000]).and_then(|it| it.wait()).is_ok();
+        // Each takes a block of 4096 bytes.
+        assert!((0..100).take_while(took).count() >= 16 && hidden(&sim) == 0);
+    }
+
+    #[test]
+    fn a_file_that_is_longer_than_segments_are_or_was_not_written_here_is_not_kept() {
+        let sim = Sim::new(1);
+        let log = of_zeros().prepare(Prepare::Allocate).on(&sim.disk()).open(folder()).unwrap();
+        append(&log, 100);
+        log.close().unwrap();
+        let log = of_zeros().on(&sim.disk()).open(folder()).unwrap();
+        append(&log, 1);
+        log.trim_before(60).unwrap();
+        assert_eq!((hidden(&sim), log.stats().removed > 0), (0, true), "its blocks are allocated");
+        append(&log, 100);
+        log.trim_before(150).unwrap();
+        assert_eq!(hidden(&sim), 1);
+        append(&log, 100);
+        assert!(log.stats().recycled > 0);
+        log.close().unwrap();
+        let small = of_zeros().segment_bytes(16 << 10).retain_bytes(32 << 10);
+        let log = small.on(&sim.disk()).open(folder()).unwrap();
+        append(&log, 100);
+        assert!(log.stats().recycled > 5, "{:?}", log.stats());
+    }
+
+    #[test]
+    fn an_error_that_may_pass_at_a_new_segment_loses_no_record_and_doubles_none() {
+        // W1, W2
+        let mut waits = 0;
+        for errno in MAY_PASS {
+            for operation in 0..60 {
+                let sim = Sim::new(operation);
+                let options = Log::options().segment_bytes(64 << 10).buffers(2);
+                let log = options.buffer_bytes(4096).on(&sim.disk()).open(folder()).unwrap();
+                // A shorter preparation is tried at once, so it fails several times.
+                let begin = sim.operations() + operation;
+                (begin..begin + 8).for_each(|at| sim.fault(at, Fault::Once(errno)));
+                let mut durable = 0;
+                for number in 0..60_u64 {
+                    let appended = log.append(&[number as u8; 3000]).map(|it| it.sequence());
+                    let Ok(sequence) = appended else { break };
+                    match wait_until_known(&log, sequence) {
+                        Ok(has_waited) => waits += u64::from(has_waited),
+                        Err(error) => {
+                            assert_eq!(error.errno(), errno);
+                            break;
+                        }
+                    }
+                    durable = number + 1;
+                }
+                drop(log);
+                sim.restart();
+                let (records, end) = read(&sim, 0);
+                end.unwrap();
+                assert!(records.len() as u64 >= durable, "{errno} at {operation}");
+                let in_order = (0..).zip(&records).all(|(number, it)| it.bytes[0] == number);
+                assert!(in_order, "{errno} at {operation}");
+            }
+        }
+        assert!(waits > 0, "no attempt found an error that may pass");
+    }
+}

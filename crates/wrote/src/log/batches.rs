@@ -1,0 +1,282 @@
+//! The batches of a log: those in flight, those written and not durable yet, and the flush that
+//! makes them durable.
+
+use super::claim::ClosedBatch;
+use super::state::LogState;
+use super::wait::{Waiters, wake};
+use crate::buffer::Buffer;
+use crate::{Durable, Engine, Error};
+use std::collections::VecDeque;
+use std::time::Instant;
+
+pub(super) struct Batches {
+    /// The buffer of each slot, unless it is in flight.
+    buffers: Vec<Option<Buffer>>,
+    in_flight: VecDeque<Batch>,
+    /// Written batches not known to be durable, in order.
+    not_durable: VecDeque<Batch>,
+    /// The sequence after the last batch that was started.
+    taken: u64,
+    flush: Flush,
+    wakeups: Wakeups,
+}
+
+/// A batch in flight or written.
+pub(super) struct Batch {
+    pub slot: usize,
+    pub bytes: u64,
+    pub end_sequence: u64,
+    pub begun_at: Instant,
+    /// Its write makes it durable, and all records before it are.
+    pub is_durable: bool,
+    is_done: bool,
+}
+
+enum Flush {
+    Idle,
+    /// It starts once all records before this sequence are written.
+    Wanted(u64),
+    /// It makes all records before `covers` durable.
+    Running {
+        covers: u64,
+        since: Instant,
+    },
+}
+
+/// The records that became durable.
+pub(super) struct Reached {
+    pub records: u64,
+    pub bytes: u64,
+    /// When the last batch of them was started.
+    pub last_begun_at: Instant,
+}
+
+/// The gates and futures to wake once the disk is busy again.
+#[derive(Default)]
+struct Wakeups {
+    gates: Vec<usize>,
+    waiters: Vec<Waiters>,
+}
+
+impl Batch {
+    pub(super) fn new(closed: &ClosedBatch, bytes: u64, is_durable: bool, now: Instant) -> Batch {
+        let (slot, end_sequence) = (closed.slot, closed.end_sequence());
+        Batch { slot, bytes, end_sequence, begun_at: now, is_durable, is_done: false }
+    }
+}
+
+impl Batches {
+    pub(super) fn new(slots: u32, next_sequence: u64) -> Batches {
+        Batches {
+            buffers: (0..slots).map(|_| None).collect(),
+            in_flight: VecDeque::new(),
+            not_durable: VecDeque::new(),
+            taken: next_sequence,
+            flush: Flush::Idle,
+            wakeups: Wakeups::default(),
+        }
+    }
+
+    /// Gives every slot its first buffer.
+    pub(super) fn open(&mut self, engine: &mut Engine, state: &LogState) -> Result<(), Error> {
+        (0..self.buffers.len()).try_for_each(|slot| {
+            let buffer = engine.lease()?;
+            self.fill_slot(state, slot, buffer);
+            Ok(())
+        })
+    }
+
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    pub(super) fn are_in_flight(&self) -> bool {
+        !self.in_flight.is_empty()
+    }
+
+    /// Returns whether every buffer is in flight but the one that is left for the open batch.
+    pub(super) fn are_all_in_flight(&self) -> bool {
+        self.in_flight.len() == self.buffers.len() - 1
+    }
+
+    pub(super) fn is_flushing(&self) -> bool {
+        matches!(self.flush, Flush::Running { .. })
+    }
+
+    /// Returns the number of records that no batch in flight or written has.
+    pub(super) fn waiting(&self, state: &LogState) -> u64 {
+        state.next_sequence().saturating_sub(self.taken)
+    }
+
+    /// Returns whether the next batch, with a record that a caller wants durable, may still wait
+    /// for further records: nothing else is under way or wanted.
+    pub(super) fn may_gather(&self, state: &LogState) -> bool {
+        matches!(self.flush, Flush::Idle)
+            && self.in_flight.is_empty()
+            && state.durable.wanted() > self.taken
+            && !state.written.is_wanted()
+            && !state.claims.has_closed()
+    }
+
+    /// Closes the open batch if a caller waits for one of its records. While writes, or a startable
+    /// flush, are in flight, the batch stays open so that more records can join.
+    pub(super) fn close_wanted(&mut self, state: &LogState) {
+        if state.cuts() > 0 && self.in_flight.is_empty() {
+            let next = || state.next_sequence();
+            state.written.want_no_more_than(next);
+            state.durable.want_no_more_than(next);
+        }
+        let wanted = match self.flush {
+            Flush::Running { .. } => state.written.wanted(),
+            Flush::Wanted(end) if end <= state.written.done() => state.written.wanted(),
+            _ => state.written.wanted().max(state.durable.wanted()),
+        };
+        if self.in_flight.is_empty() && wanted > self.taken && !state.claims.has_closed() {
+            // The caller takes ready batches next.
+            let _ = state.claims.close_open();
+        }
+    }
+
+    /// Requests a flush once the oldest record that is not durable is as old as the log's interval.
+    /// Returns whether the next batch waits for that flush, as in Redis: it runs, and that record
+    /// is older than two intervals.
+    pub(super) fn hold_up(&self, state: &LogState, now: impl FnOnce() -> Instant) -> bool {
+        let (Some(interval), Some(oldest)) = (state.terms.interval(), self.not_durable.front())
+        else {
+            return false;
+        };
+        let age = now() - oldest.begun_at;
+        if age >= interval {
+            state.durable.want(self.taken);
+        }
+        self.is_flushing() && age >= interval.saturating_mul(2)
+    }
+
+    /// Takes the buffer of a batch that is about to be started.
+    pub(super) fn take_buffer(&mut self, slot: usize) -> Buffer {
+        self.buffers[slot].take().expect("the slot was in use")
+    }
+
+    /// Returns whether the next batch can become durable by its own write: it is the only one in
+    /// flight, after durable records only.
+    pub(super) fn can_be_durable_alone(&self, state: &LogState) -> bool {
+        state.terms.durable == Durable::Dsync
+            && state.durable.is_wanted()
+            && state.durable.done() == self.taken
+            && !self.is_flushing()
+            && !state.claims.has_closed()
+    }
+
+    pub(super) fn start(&mut self, batch: Batch) {
+        self.taken = batch.end_sequence;
+        self.in_flight.push_back(batch);
+    }
+
+    /// Records that the batch which begins with this record was written.
+    pub(super) fn settle(&mut self, first_sequence: u64) {
+        let is_it = |batch: &&mut Batch| batch.end_sequence > first_sequence;
+        self.in_flight.iter_mut().find(is_it).expect("it is in flight").is_done = true;
+    }
+
+    /// Advances the written frontier over completed batches, and frees their slots. Returns the end
+    /// of a batch that its own write has made durable, and when it was started.
+    pub(super) fn acknowledge(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+    ) -> Result<Option<(u64, Instant)>, Error> {
+        let mut durable = None;
+        while self.in_flight.front().is_some_and(|batch| batch.is_done) {
+            let batch = self.in_flight.pop_front().expect("is there");
+            let buffer = engine.lease()?;
+            self.fill_slot(state, batch.slot, buffer);
+            self.wakeups.waiters.push(state.written.reach(batch.end_sequence));
+            self.wakeups.gates.push(batch.slot);
+            if batch.is_durable {
+                durable = Some((batch.end_sequence, batch.begun_at));
+            }
+            self.not_durable.push_back(batch);
+        }
+        Ok(durable)
+    }
+
+    /// Returns whether a flush starts now: one is wanted, everything that it is wanted for is
+    /// written, and no other runs. `full_end` is the end of the full segments; the current one
+    /// keeps filling while no record in it is wanted.
+    pub(super) fn is_flush_due(&mut self, state: &LogState, full_end: u64) -> bool {
+        let is_running = self.is_flushing() || self.in_flight.iter().any(|batch| batch.is_durable);
+        if is_running || self.taken == state.durable.done() {
+            return false;
+        }
+        if matches!(self.flush, Flush::Idle) && state.durable.is_wanted() {
+            // It covers the batches in flight now, without waiting for later ones.
+            let end = if state.durable.wanted() <= full_end { full_end } else { self.taken };
+            self.flush = Flush::Wanted(end);
+        }
+        matches!(self.flush, Flush::Wanted(end) if end <= state.written.done())
+    }
+
+    pub(super) fn begin_flush(&mut self, covers: u64, since: Instant) {
+        self.flush = Flush::Running { covers, since };
+    }
+
+    /// Ends the flush that runs. Returns the end of the records that it covers, and its start.
+    pub(super) fn end_flush(&mut self) -> (u64, Instant) {
+        match std::mem::replace(&mut self.flush, Flush::Idle) {
+            Flush::Running { covers, since } => (covers, since),
+            _ => unreachable!("a flush is running"),
+        }
+    }
+
+    /// Advances the durable frontier to `sequence`, by a flush that started at `since`.
+    pub(super) fn reach_durable(
+        &mut self,
+        state: &LogState,
+        sequence: u64,
+        since: Instant,
+    ) -> Reached {
+        let records = sequence.saturating_sub(state.durable.done());
+        self.wakeups.waiters.push(state.durable.reach(sequence));
+        let mut reached = Reached { records, bytes: 0, last_begun_at: since };
+        while self.not_durable.front().is_some_and(|batch| batch.end_sequence <= sequence) {
+            let batch = self.not_durable.pop_front().expect("is there");
+            reached.bytes += batch.bytes;
+            reached.last_begun_at = since.min(batch.begun_at);
+            self.wakeups.gates.push(batch.slot);
+        }
+        reached
+    }
+
+    /// Gives a slot its buffer, and so room for a batch.
+    pub(super) fn fill_slot(&mut self, state: &LogState, slot: usize, buffer: Buffer) {
+        // Not through a reference to the bytes: producers write by this address.
+        let address = buffer.address().expose_provenance();
+        self.buffers[slot] = Some(buffer);
+        state.claims.free(slot, address);
+        self.note_room(state);
+    }
+
+    /// Wakes futures that wait for room, at the next [`Batches::wake`].
+    pub(super) fn note_room(&mut self, state: &LogState) {
+        self.wakeups.waiters.push(state.freed.reach(state.freed.done() + 1));
+    }
+
+    /// Continues with record `next`, as later ones were cut. All of them were durable.
+    pub(super) fn cut(&mut self, next: u64) {
+        self.taken = next;
+        self.not_durable.clear();
+        self.flush = Flush::Idle;
+    }
+
+    /// Wakes the callers whose records have become safe.
+    pub(super) fn wake(&mut self, state: &LogState) {
+        let Wakeups { gates, waiters } = &mut self.wakeups;
+        if !gates.is_empty() {
+            gates.push(state.common_gate());
+        }
+        gates.sort_unstable();
+        gates.dedup();
+        gates.drain(..).for_each(|gate| state.gates[gate].open());
+        waiters.drain(..).for_each(wake);
+    }
+}

@@ -1,0 +1,715 @@
+//! The space of a log: its segments, from being prepared ahead of their records to being sealed,
+//! reused or removed.
+//!
+//! The policy chooses a lane when the log is opened. Records that callers wait to be durable are
+//! written directly, into blocks that were written before: those of a removed segment's file, or
+//! zeros. A flush of them changes no metadata of the file system. All others go through the page
+//! cache, into allocated space.
+
+use super::ahead::{Ahead, Room, lack};
+use super::batch::{self, BatchHeader};
+use super::claim::ClosedBatch;
+use super::cut::{self, CutPlace};
+use super::format::Format;
+use super::input::LogFiles;
+use super::options::Prepare;
+use super::prepare::{self, Preparation};
+use super::retention::{RetainedSegment, Retention};
+use super::segment::{self, OpenSegment, SegmentHeader, Start, unix_ns, unix_ns_ago};
+use super::state::LogState;
+use crate::engine::Op;
+use crate::{Action, Completion, Engine, Error, FileId, FileOptions};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The most full segments of a framed log that are not durable: each keeps its file open, and
+/// opening after a crash reads them all.
+const FULL_MAX: usize = 64;
+
+pub(super) struct Space {
+    /// The current segment; `None` before the first batch of a new log.
+    segment: Option<OpenSegment>,
+    /// The end of the previous segment, and the checksum of its last batch.
+    previous: Option<(u64, u32)>,
+    /// Full segments that are not flushed yet.
+    full: Vec<OpenSegment>,
+    ahead: Ahead,
+    retention: Retention,
+    /// Names in the folder have changed since it was synced.
+    is_folder_dirty: bool,
+    /// Segments were removed since it was synced.
+    has_removed: bool,
+}
+
+impl Space {
+    /// Makes the space of a log that continues in `segment`, or begins in `first`.
+    pub(super) fn new(
+        segment: Option<OpenSegment>,
+        first: Option<Preparation>,
+        retention: Retention,
+    ) -> Space {
+        Space {
+            segment,
+            previous: None,
+            full: Vec::new(),
+            ahead: Ahead::new(first),
+            retention,
+            is_folder_dirty: true,
+            has_removed: false,
+        }
+    }
+
+    /// Returns whether a step of a preparation is in flight.
+    pub(super) fn is_preparing(&self) -> bool {
+        self.ahead.is_in_flight()
+    }
+
+    pub(super) fn has_durable_names(&self) -> bool {
+        !self.is_folder_dirty
+    }
+
+    pub(super) fn has_full(&self) -> bool {
+        !self.full.is_empty()
+    }
+
+    /// Returns whether a full segment holds only records before `sequence`.
+    pub(super) fn has_full_before(&self, sequence: u64) -> bool {
+        self.full.iter().any(|segment| segment.end_sequence <= sequence)
+    }
+
+    /// Returns the sequence after the records of the full segments; 0 if there are none.
+    pub(super) fn full_end(&self) -> u64 {
+        self.full.last().map_or(0, |last| last.end_sequence)
+    }
+
+    pub(super) fn take_rotation(&mut self, age: Duration) -> bool {
+        let Some(segment) = &mut self.segment else { return false };
+        let is_old = segment.created_at_ns < unix_ns_ago(age) && !segment.is_old;
+        segment.is_old |= is_old;
+        is_old
+    }
+
+    /// Counts a flush of so many bytes of records.
+    pub(super) fn note_flush(&mut self, bytes: u64) {
+        self.ahead.note_flush(bytes);
+    }
+
+    /// Returns the number of the current segment.
+    fn number(&self) -> Option<u64> {
+        self.segment.as_ref().map(|segment| segment.number)
+    }
+
+    /// Prepares the space of a batch about to be written, and starts its segment.
+    pub(super) fn make_room(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        batch: &ClosedBatch,
+    ) -> Result<Room, Error> {
+        let Start { segment: number, offset, .. } = batch.start;
+        if batch.count == 0 {
+            return Ok(Room::Ready);
+        }
+        if self.number() != Some(number) {
+            let begun = match state.format() {
+                Format::Framed => self.begin_framed(engine, state, number)?,
+                Format::Lines => self.begin_lines(engine, state, number)?,
+            };
+            if !matches!(begun, Room::Ready) {
+                return Ok(begun);
+            }
+        }
+        match state.format() {
+            Format::Framed => {
+                let end = offset + batch.bytes as u64;
+                self.ahead.prepare(engine, state, &mut self.segment, number, end)
+            }
+            Format::Lines => Ok(Room::Ready),
+        }
+    }
+
+    fn begin_framed(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        number: u64,
+    ) -> Result<Room, Error> {
+        match self.ahead.prepare(engine, state, &mut self.segment, number, 0)? {
+            Room::Ready => {}
+            // If no file can be opened, files of earlier segments are closed first.
+            Room::Lacks(error)
+                if matches!(error.errno(), libc::EMFILE | libc::ENFILE) && self.has_full() =>
+            {
+                return self.wait_for_full(engine, state, 0);
+            }
+            room => return Ok(room),
+        }
+        let segment_bytes = state.terms.layout.segment_bytes;
+        let kept = self.retention.bytes_max().map_or(u64::MAX, |bytes| bytes / segment_bytes);
+        let most = usize::try_from(kept).map_or(FULL_MAX, |kept| kept.clamp(1, FULL_MAX));
+        if let room @ Room::Waits = self.wait_for_full(engine, state, most - 1)? {
+            return Ok(room);
+        }
+        let next = self.ahead.take_ready();
+        let mut begun = OpenSegment::new(next.file, next.path, next.number, unix_ns());
+        (begun.prepared, begun.written) = (next.end, next.written);
+        begun.is_recycled = next.is_recycled;
+        self.begin(state, begun);
+        Ok(Room::Ready)
+    }
+
+    /// Begins a segment of lines. It is one as soon as it has its name, which proves that all lines
+    /// of the previous file were durable.
+    fn begin_lines(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        number: u64,
+    ) -> Result<Room, Error> {
+        self.leave_segment(state);
+        if let room @ Room::Waits = self.wait_for_full(engine, state, 0)? {
+            return Ok(room);
+        }
+        let path = segment::path(&state.terms.folder, Format::Lines, number);
+        match engine.open_file(&path, &FileOptions::new().create_new(true).write(true)) {
+            Ok(file) => self.begin(state, OpenSegment::new(file, path, number, unix_ns())),
+            Err(error) => return lack(error),
+        }
+        Ok(Room::Ready)
+    }
+
+    fn begin(&mut self, state: &LogState, begun: OpenSegment) {
+        self.leave_segment(state);
+        self.is_folder_dirty = true;
+        let mut counted = state.counted();
+        counted.segments += 1;
+        counted.recycled += u64::from(begun.is_recycled);
+        self.segment = Some(begun);
+    }
+
+    fn leave_segment(&mut self, state: &LogState) {
+        if let Some(full) = self.segment.take() {
+            state.durable.want(full.end_sequence);
+            self.previous = Some((full.end, full.last_checksum));
+            self.full.push(full);
+        }
+    }
+
+    /// Waits until at most `left` full segments are not durable.
+    fn wait_for_full(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        left: usize,
+    ) -> Result<Room, Error> {
+        // A batch in flight may become durable by its own write, and then no flush seals.
+        self.seal(engine, state)?;
+        if self.full.len() <= left {
+            return Ok(Room::Ready);
+        }
+        state.durable.want(self.full_end());
+        Ok(Room::Waits)
+    }
+
+    /// Continues preparing space ahead of the records.
+    pub(super) fn prepare_ahead(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        is_idle: bool,
+    ) -> Result<(), Error> {
+        self.ahead.prepare_ahead(engine, state, &mut self.segment, is_idle)
+    }
+
+    pub(super) fn settle_preparation(
+        &mut self,
+        engine: &mut Engine,
+        completion: Completion,
+    ) -> Result<(), Error> {
+        self.ahead.settle(engine, &mut self.segment, completion)
+    }
+
+    /// Adds a batch to its segment, which was begun, and writes its headers. Returns its file.
+    pub(super) fn add_batch(
+        &mut self,
+        state: &LogState,
+        closed: &ClosedBatch,
+        buffer: &mut [u8],
+        bytes: usize,
+        is_durable: bool,
+        after_cut: bool,
+    ) -> FileId {
+        let Start { first_sequence, segment: segment_id, offset } = closed.start;
+        let segment = self.segment.as_mut().expect("a segment was begun");
+        if offset == 0 {
+            segment.first_sequence = first_sequence;
+        }
+        segment.end = offset + closed.bytes as u64;
+        segment.end_sequence = closed.end_sequence();
+        segment.is_dirty |= !is_durable;
+        self.ahead.note_written(bytes as u64);
+        if state.format() == Format::Lines {
+            return segment.file;
+        }
+        let layout = &state.terms.layout;
+        let mut at = 0;
+        if offset == 0 {
+            let (previous_bytes, previous_checksum) = self.previous.unwrap_or_default();
+            let header = SegmentHeader {
+                is_recycled: segment.is_recycled,
+                log_id: layout.log_id,
+                segment_id,
+                first_sequence,
+                previous_bytes,
+                previous_checksum,
+                block_bytes: layout.block_bytes as u32,
+                created_at_ns: unix_ns(),
+                ..SegmentHeader::default()
+            };
+            header.encode(buffer);
+            at = segment::HEADER_BYTES;
+        }
+        let header = BatchHeader {
+            bytes: (closed.bytes - at) as u32,
+            count: closed.count as u32,
+            first_sequence,
+            durable_sequence: state.durable.done(),
+            written_at_ns: unix_ns(),
+            after_cut,
+            closed: false,
+            whole: state.claims.is_whole(closed.slot),
+            longest_bytes: layout.capacity as u32,
+        };
+        let seed = segment::seed(layout.log_id, segment_id);
+        segment.last_checksum = header.encode(&mut buffer[at..], seed);
+        segment.file
+    }
+
+    /// Returns the oldest file with written records that are not flushed, and the sequence before
+    /// which all are durable once it is. All records before `written` are written.
+    pub(super) fn take_dirty(&mut self, written: u64) -> (Option<FileId>, u64) {
+        let mut segments = self.full.iter_mut().chain(&mut self.segment);
+        let dirty = segments.find(|it| it.is_dirty && it.first_sequence < written);
+        let Some(segment) = dirty else { return (None, written) };
+        // Batches in flight are not covered.
+        segment.is_dirty = segment.end_sequence > written;
+        (Some(segment.file), segment.end_sequence.min(written))
+    }
+
+    /// Makes the names of the segments durable, and checks them.
+    pub(super) fn sync_names(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+    ) -> Result<(), Error> {
+        if std::mem::take(&mut self.is_folder_dirty) {
+            engine.sync_folder(&state.terms.folder)?;
+            self.ahead.note_synced();
+        }
+        self.check_names(engine)
+    }
+
+    /// Fails if a segment's file has lost its name, or the folder was removed: its records are then
+    /// lost to the log, even if their bytes are stable.
+    pub(super) fn check_names(&self, engine: &Engine) -> Result<(), Error> {
+        for OpenSegment { file, path, .. } in self.full.iter().chain(&self.segment) {
+            if !engine.is_named(*file, path)? {
+                let gone = io::Error::from_raw_os_error(libc::ENOENT);
+                return Err(Error::file(path, Action::Examine, None, &gone));
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes full segments that are durable, and applies retention.
+    pub(super) fn seal(&mut self, engine: &mut Engine, state: &LogState) -> Result<(), Error> {
+        let durable = state.durable.done();
+        let is_durable = |it: &OpenSegment| !it.is_dirty && it.end_sequence <= durable;
+        while self.full.first().is_some_and(is_durable) {
+            let OpenSegment { file, path, end, written, end_sequence, .. } = self.full.remove(0);
+            let bytes = engine.file_len(file)?;
+            engine.close_file(file)?;
+            // A full segment lacks at most the space of a batch.
+            let is_whole = bytes <= written.max(end + state.terms.layout.capacity);
+            let is_prepared = state.format() == Format::Framed;
+            let is_written = is_prepared && state.terms.prepare == Prepare::Write && is_whole;
+            let written_at_ns = unix_ns();
+            let sealed = RetainedSegment { path, bytes, end_sequence, written_at_ns, is_written };
+            self.retention.push(sealed);
+        }
+        self.retain(engine, state);
+        Ok(())
+    }
+
+    /// Removes the oldest segments beyond the limits.
+    pub(super) fn retain(&mut self, engine: &mut Engine, state: &LogState) {
+        let active_bytes = self.full.iter().chain(&self.segment).map(|it| it.end).sum();
+        let (durable, released) = (state.durable.done(), state.released());
+        while let Some(oldest) = self.retention.excess(active_bytes, durable, released).cloned() {
+            if let Err(error) = self.remove_oldest(engine, state, &oldest) {
+                log::warn!("retention could not remove a segment: {error}");
+                return;
+            }
+        }
+    }
+
+    /// Removes the sealed segments whose records are all before `sequence`, durably. Returns the
+    /// first remaining record.
+    pub(super) fn trim(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        sequence: u64,
+    ) -> Result<u64, Error> {
+        let (durable, released) = (state.durable.done(), state.released());
+        let mut removed = Ok(());
+        while removed.is_ok()
+            && let Some(oldest) = self.retention.before(sequence, durable, released).cloned()
+        {
+            removed = self.remove_oldest(engine, state, &oldest);
+        }
+        self.retain(engine, state);
+        // Retention does not wait for the folder.
+        if self.has_removed {
+            let synced = engine.sync_folder(&state.terms.folder);
+            self.has_removed = synced.is_err();
+            removed = removed.and(synced);
+        }
+        removed.map(|()| state.counted().first_sequence)
+    }
+
+    fn remove_oldest(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        oldest: &RetainedSegment,
+    ) -> Result<(), Error> {
+        self.ahead.remove_segment(engine, state, oldest)?;
+        let mut counted = state.counted();
+        counted.first_sequence = oldest.end_sequence;
+        counted.removed += 1;
+        self.retention.forget_oldest();
+        self.has_removed = true;
+        Ok(())
+    }
+
+    /// Returns whether a cut at this record would change a segment held for another program.
+    pub(super) fn is_held_against_cut(&self, sequence: u64) -> bool {
+        self.retention.holds_against_cut(sequence)
+    }
+
+    /// Returns the number of the segment that a cut begins. The file of an already prepared segment
+    /// is removed like a cut one's.
+    pub(super) fn number_after_cut(&self) -> u64 {
+        self.ahead.number().max(self.number()).expect("a log with records has a segment") + 1
+    }
+
+    /// Finds the place of a cut in the segment that holds record `next`, which was written.
+    pub(super) fn cut_place(&self, files: &LogFiles, next: u64) -> Result<CutPlace, Error> {
+        let sealed = self.retention.holding(next).map(|segment| &segment.path);
+        let path = sealed.or(self.segment.as_ref().map(|segment| &segment.path));
+        let path = path.expect("a log with records has a segment");
+        let number = segment::number(path, Format::Framed).expect("the path of a segment");
+        cut::find(files, path, number, next)
+    }
+
+    /// Cuts the log at this place, and continues in segment `number`. Returns where. While nothing
+    /// is in flight.
+    pub(super) fn cut_at(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        files: &LogFiles,
+        place: CutPlace,
+        number: u64,
+        next: u64,
+    ) -> Result<Start, Error> {
+        let layout = &state.terms.layout;
+        let (header, previous) = (place.header, place.previous);
+        let path = segment::path(&state.terms.folder, Format::Framed, number);
+        let written = place.write(files, &path, number, layout.capacity);
+        let written = written.map_err(|(is_done, error)| {
+            if is_done {
+                state.fail(error.clone());
+            }
+            error
+        })?;
+        // From here on the log is cut.
+        let finished = self.finish_cut(engine, state, &header, previous).and_then(|()| {
+            let options = FileOptions::new().write(true).direct(state.terms.is_direct());
+            let file = prepare::open(engine, &path, &options)?;
+            let mut segment = OpenSegment::new(file, path, number, unix_ns());
+            segment.end = written.end;
+            segment.prepared = written.end.next_multiple_of(layout.block_bytes);
+            segment.written = segment.prepared;
+            segment.last_checksum = written.checksum;
+            segment.end_sequence = next;
+            self.segment = Some(segment);
+            Ok(())
+        });
+        finished.inspect_err(|error| state.fail(error.clone()))?;
+        let mut counted = state.counted();
+        counted.segments += 1;
+        counted.flushes += 1;
+        let offset = written.end.next_multiple_of(layout.block_bytes);
+        Ok(layout.start(Start { first_sequence: next, segment: number, offset }, false, 0))
+    }
+
+    /// Deletes the files of segments removed by the cut, and the end of the one that it left.
+    fn finish_cut(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        header: &SegmentHeader,
+        previous: u64,
+    ) -> Result<(), Error> {
+        if let Some(next) = self.ahead.take_waiting() {
+            next.discard(engine)?;
+        }
+        let mut dead: Vec<PathBuf> = Vec::new();
+        let active = self.segment.take().expect("a segment was begun");
+        let is_live = |path: &PathBuf| segment::number(path, Format::Framed) <= Some(previous);
+        let end = cut::end_before(header);
+        if active.number == previous {
+            cut::shorten(engine, active.file, end)?;
+            self.retention.push(RetainedSegment {
+                path: active.path,
+                bytes: end,
+                end_sequence: header.first_sequence,
+                written_at_ns: unix_ns(),
+                // Its file was cut.
+                is_written: false,
+            });
+        } else {
+            engine.close_file(active.file)?;
+            while let Some(last) = self.retention.take_last_unless(is_live) {
+                dead.insert(0, last.path);
+            }
+            dead.push(active.path);
+            cut::remove(engine, &dead)?;
+            if let Some(last) = self.retention.last_mut()
+                && last.end_sequence > header.first_sequence
+            {
+                let file = engine.open_file(&last.path, &FileOptions::new().write(true))?;
+                cut::shorten(engine, file, end)?;
+                last.end_sequence = header.first_sequence;
+                self.retention.set_last_bytes(end);
+            }
+        }
+        engine.sync_folder(&state.terms.folder)
+    }
+
+    /// Ends a log whose records are all durable, before `next`: marks the end with a last batch,
+    /// and cuts the space after it. While nothing is in flight.
+    pub(super) fn close(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        next: u64,
+        after_cut: bool,
+    ) -> Result<(), Error> {
+        if let Some(next) = self.ahead.take_waiting() {
+            // If its file stays, the next open removes it.
+            let _ = next.abandon(engine);
+        }
+        if state.format() == Format::Framed {
+            self.write_closing_batch(engine, state, next, after_cut)?;
+        }
+        self.check_names(engine)?;
+        if let Some(segment) = self.segment.take() {
+            engine.close_file(segment.file)?;
+        }
+        self.ahead.discard_spare(engine);
+        engine.sync_folder(&state.terms.folder)
+    }
+
+    fn write_closing_batch(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        next: u64,
+        after_cut: bool,
+    ) -> Result<(), Error> {
+        let Some(OpenSegment { file, number, end, .. }) = self.segment else { return Ok(()) };
+        let layout = &state.terms.layout;
+        let seed = segment::seed(layout.log_id, number);
+        let offset = end.next_multiple_of(layout.block_bytes);
+        if !self.prepare_now(engine, state, number, offset + layout.block_bytes)? {
+            // Without that mark the log is still intact, as after a crash.
+            engine.truncate(file, end)?;
+            return engine.flush(file);
+        }
+        let mut buffer = engine.lease()?;
+        buffer.set_len(layout.block_bytes as usize);
+        buffer.fill(0);
+        let header = BatchHeader {
+            bytes: batch::HEADER_BYTES as u32,
+            count: 0,
+            first_sequence: next,
+            durable_sequence: next,
+            written_at_ns: unix_ns(),
+            after_cut,
+            closed: true,
+            whole: false,
+            longest_bytes: layout.capacity as u32,
+        };
+        header.encode(&mut buffer, seed);
+        engine.queue(0, Op::Write { file, offset, buffer, durable: false });
+        engine.drain()?;
+        engine.truncate(file, offset + batch::HEADER_BYTES as u64)?;
+        engine.flush(file)?;
+        state.counted().flushes += 1;
+        Ok(())
+    }
+
+    /// Prepares the current segment up to `end`, and waits for each step. Returns whether there is
+    /// room.
+    fn prepare_now(
+        &mut self,
+        engine: &mut Engine,
+        state: &LogState,
+        number: u64,
+        end: u64,
+    ) -> Result<bool, Error> {
+        let mut completions = Vec::new();
+        loop {
+            match self.ahead.prepare(engine, state, &mut self.segment, number, end)? {
+                Room::Ready => return Ok(true),
+                Room::Lacks(_) => return Ok(false),
+                Room::Waits => engine.reap(1, &mut completions)?,
+            }
+            for completion in completions.drain(..) {
+                self.settle_preparation(engine, completion)?;
+            }
+        }
+    }
+
+    /// Returns the sequence after each full segment.
+    #[cfg(test)]
+    pub(super) fn full_ends(&self) -> Vec<u64> {
+        self.full.iter().map(|segment| segment.end_sequence).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Fault;
+    use crate::log::LogOptions;
+    use crate::log::testing::{folder, read, used_bytes};
+    use crate::{Log, Sim, SyncPolicy};
+
+    fn visit<T>(log: &Log, look: impl FnOnce(&mut Engine, &mut Space) -> T) -> T {
+        let visited = log.driver().visit(|flusher| {
+            let (engine, _, space) = flusher.parts();
+            Ok(look(engine, space))
+        });
+        visited.unwrap()
+    }
+
+    #[test]
+    fn the_policy_chooses_whether_records_bypass_the_page_cache() {
+        for (sync, is_direct) in
+            [(SyncPolicy::Always, true), (SyncPolicy::EverySec, false), (SyncPolicy::No, false)]
+        {
+            let sim = Sim::new(1);
+            let log = small().sync(sync).on(&sim.disk()).open(folder()).unwrap();
+            for _ in 0..20 {
+                log.append(&[b'r'; 3900]).unwrap().wait().unwrap();
+                let found = visit(&log, |engine, space| {
+                    engine.is_direct(space.segment.as_ref().unwrap().file)
+                });
+                assert_eq!(found, is_direct, "{sync:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_are_written_ahead_of_records_that_are_flushed_in_short_groups_alone() {
+        for (record_bytes, has_zeros) in [(3000, true), (100_000, false)] {
+            let sim = Sim::new(1);
+            let options = Log::options().buffers(2).buffer_bytes(128 << 10);
+            let log = options.segment_bytes(1 << 20).on(&sim.disk()).open(folder()).unwrap();
+            let append = || {
+                log.append(&vec![b'r'; record_bytes]).unwrap().wait().unwrap();
+                visit(&log, |_, space| {
+                    let segment = space.segment.as_ref().unwrap();
+                    (segment.number, segment.written == segment.prepared)
+                })
+            };
+            let found = std::iter::repeat_with(append).find(|(number, _)| *number == 5);
+            assert_eq!(found, Some((5, has_zeros)), "{record_bytes}");
+        }
+    }
+
+    fn small() -> LogOptions {
+        let options = Log::options().sync(SyncPolicy::No).buffers(8).buffer_bytes(4096);
+        options.segment_bytes(8192)
+    }
+
+    #[test]
+    fn segments_that_wait_for_a_flush_are_few_and_count_as_kept() {
+        for (retain_bytes, most_segments) in [(u64::MAX, 64), (64 << 10, 8)] {
+            let sim = Sim::new(1);
+            let options = small().retain_bytes(retain_bytes);
+            let log = options.on(&sim.disk()).open(folder()).unwrap();
+            let mut most = 0;
+            for _ in 0..2000 {
+                let _sequence = log.append(&[b'r'; 3900]).unwrap().sequence();
+                most = most.max(visit(&log, |_, space| space.full.len()));
+                // The current segment, the next, and one that has just become full.
+                assert!(used_bytes(&sim) <= retain_bytes.saturating_add(3 * 8192));
+            }
+            assert_eq!(most, most_segments);
+        }
+    }
+
+    #[test]
+    fn a_closed_log_opens_by_its_last_segment_however_many_waited_for_a_flush() {
+        let operations = |waits: bool| {
+            let sim = Sim::new(1);
+            let log = small().on(&sim.disk()).open(folder()).unwrap();
+            for _ in 0..801 {
+                let ticket = log.append(&[b'r'; 3900]).unwrap();
+                if waits {
+                    ticket.until_durable().wait().unwrap();
+                }
+            }
+            log.close().unwrap();
+            let before = sim.operations();
+            assert!(small().on(&sim.disk()).open(folder()).unwrap().stats().found_closed);
+            sim.operations() - before
+        };
+        assert_eq!(operations(false), operations(true));
+    }
+
+    #[test]
+    fn an_opening_finds_no_record_that_a_failed_flush_kept_off_the_disk() {
+        // W2
+        let mut lost = 0;
+        for seed in 0..60 {
+            let sim = Sim::new(seed);
+            let options = Log::options().sync(SyncPolicy::No).buffers(3).buffer_bytes(4096);
+            let options = options.segment_bytes(8192);
+            let log = options.clone().on(&sim.disk()).open(folder()).unwrap();
+            let fault = sim.operations() + 7 * seed;
+            sim.fault(fault, Fault::Once(libc::EIO));
+            let _ = (0..400).try_for_each(|_| log.append(&[b'r'; 700]).map(drop));
+            drop(log);
+            if sim.operations() <= fault {
+                break;
+            }
+            let seen = read(&sim, 0).0.len();
+            let log = options.on(&sim.disk()).open(folder()).unwrap();
+            let recovered = log.stats().found_records as usize;
+            lost += usize::from(recovered < seen);
+            sim.restart();
+            drop(log);
+            let (records, end) = read(&sim, 0);
+            end.unwrap();
+            assert_eq!(records.len(), recovered, "seed {seed}");
+        }
+        assert!(lost > 0, "no flush lost a record");
+    }
+}
