@@ -9,7 +9,7 @@
 //! | `account` | what was done with each file, counted |
 //! | `timeline` | when that was |
 //! | `judge` | the findings |
-//! | `sign` | the acknowledgements of a program |
+//! | `wanted` | the acknowledgements of a program, and other things to be watched |
 //! | `pattern` | the writes as a job file |
 //! | `record` | the folder before, and the calls with their data, in a file |
 //! | `states`, `tree` | the folders that a power cut may leave, from a record and `disk` |
@@ -25,19 +25,19 @@ mod judge;
 mod names;
 mod pattern;
 mod record;
-mod sign;
 mod states;
 mod timeline;
 mod tree;
+mod wanted;
 mod watch;
 
 pub use front::{Front, attended};
 pub use judge::kinds::{KINDS, Kind};
 pub use pattern::Jobs;
 pub use record::Record;
-pub use sign::Sign;
 pub use states::{State, states};
 pub use tree::{Entry, Tree};
+pub use wanted::{Sign, Wanted};
 
 use account::Accounts;
 use call::Call;
@@ -52,7 +52,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use timeline::Timelines;
-use watch::{Subject, Wanted, Watched};
+use watch::{Subject, Watched};
 use wrote_result::document::{Host, Program};
 use wrote_result::trace::{File, How, SCHEMA, Trace};
 
@@ -63,14 +63,8 @@ pub struct TraceRequest {
     pub command: Vec<OsString>,
     /// A program that runs, in its place.
     pub process: Option<i32>,
-    /// How the program signals that something is saved.
-    pub ack: Sign,
-    /// Whether reads are watched, too.
-    pub reads: bool,
-    /// Whether it may use io_uring, whose writes are not seen.
-    pub io_uring: bool,
-    /// Whether daemons that it leaves are watched to their end.
-    pub daemons: bool,
+    /// The things that are watched beside the calls that change files.
+    pub wanted: Wanted,
     /// The folders whose files are judged; all if empty.
     pub under: Vec<PathBuf>,
     /// An optional record.
@@ -133,13 +127,6 @@ pub fn trace(
         let begun = Recorder::begin(&asked.path, asked.replaces, &asked.folder, asked.max_bytes);
         desk.recorder = Some(begun.map_err(Refused::Record)?);
     }
-    let wanted = Wanted {
-        ack: request.ack.clone(),
-        reads: request.reads,
-        io_uring: request.io_uring,
-        data: desk.recorder.is_some(),
-        daemons: request.daemons,
-    };
     let subject = match request.process {
         None => Subject::Command(request.command.clone(), front.cloned()),
         Some(process) => {
@@ -147,7 +134,7 @@ pub fn trace(
             Subject::Process(process)
         }
     };
-    let watched = watch::watch(subject, wanted, desk, Desk::see, stop, say);
+    let watched = watch::watch(subject, request.wanted.clone(), desk, Desk::see, stop, say);
     let (mut desk, watched) = watched.map_err(Refused::Program)?;
     let record = desk.recorder.take().map_or(Ok(()), Recorder::end);
     let jobs = desk.jobs(&request);
@@ -218,8 +205,8 @@ impl Desk {
             end: watched.end,
             elapsed_s: watched.elapsed_s,
             watching: watched.watching,
-            acknowledged_by: request.ack.kind(),
-            acknowledged_text: request.ack.text(),
+            acknowledged_by: request.wanted.ack.kind(),
+            acknowledged_text: request.wanted.ack.text(),
             files,
             removed_files: self.accounts.removed,
             timeline,

@@ -27,23 +27,8 @@ enum Piece {
         file: FileId,
         path: PathBuf,
     },
-    /// A folder below it, as it was before.
-    Folder {
-        file: FileId,
-        name: Name,
-        mode: u32,
-    },
-    /// A symbolic link, as it was before.
-    Link {
-        name: Name,
-        to: PathBuf,
-    },
-    /// A file, as it was before; the piece's data is its content.
-    File {
-        file: FileId,
-        name: Name,
-        mode: u32,
-    },
+    /// An entry below it, as it was before; a file's content is the piece's data.
+    Before(Before),
     /// A call; the piece holds a write's data.
     Call(Call),
     /// The end of the program.
@@ -66,18 +51,22 @@ pub struct Record {
 }
 
 /// A file, folder or link that existed before the program ran.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Before {
     pub name: Name,
     pub mode: u32,
     pub what: What,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum What {
     Folder(FileId),
     Link(PathBuf),
-    File(FileId, Vec<u8>),
+    File {
+        file: FileId,
+        #[serde(skip)]
+        bytes: Vec<u8>,
+    },
 }
 
 /// Writes a record while a program runs. An error ends the record, not the program.
@@ -171,19 +160,23 @@ impl Recorder {
         };
         let (file, name) = (id_of(&found), Name { folder, path: path.to_owned() });
         let mode = mode_of(&found);
-        if found.is_dir() {
-            self.add(&Piece::Folder { file, name, mode }, &[])?;
+        let mut data = Vec::new();
+        let what = if found.is_dir() {
             folders.push((path.to_owned(), file));
+            What::Folder(file)
         } else if found.is_symlink() {
-            self.add(&Piece::Link { name, to: fs::read_link(path)? }, &[])?;
+            What::Link(fs::read_link(path)?)
         } else if found.is_file() && found.len() > self.room_bytes() {
             self.overflow();
+            return Ok(());
         } else if found.is_file() {
             let named = |error| io::Error::other(format!("{}: {error}", path.display()));
-            let data = fs::read(path).map_err(named)?;
-            self.add(&Piece::File { file, name, mode }, &data)?;
-        }
-        Ok(())
+            data = fs::read(path).map_err(named)?;
+            What::File { file, bytes: Vec::new() }
+        } else {
+            return Ok(());
+        };
+        self.add(&Piece::Before(Before { name, mode, what }), &data)
     }
 
     /// Records a call that `disk` has not processed yet.
@@ -314,14 +307,11 @@ impl Record {
             };
             match piece {
                 Piece::Root { file, path } => root = Some((file, path)),
-                Piece::Folder { file, name, mode } => {
-                    before.push(Before { name, mode, what: What::Folder(file) });
-                }
-                Piece::Link { name, to } => {
-                    before.push(Before { name, mode: 0, what: What::Link(to) });
-                }
-                Piece::File { file, name, mode } => {
-                    before.push(Before { name, mode, what: What::File(file, data) });
+                Piece::Before(mut entry) => {
+                    if let What::File { bytes, .. } = &mut entry.what {
+                        *bytes = data;
+                    }
+                    before.push(entry);
                 }
                 Piece::Call(call) => calls.push(Call { data, ..call }),
                 Piece::End { calls: count } if count == calls.len() as u64 => break,
@@ -394,7 +384,7 @@ mod tests {
         let names: Vec<_> =
             record.before.iter().filter_map(|of| of.name.path.file_name()).collect();
         assert_eq!(names, ["below", "a"]);
-        assert!(matches!(&record.before[1].what, What::File(_, bytes) if bytes == b"old"));
+        assert!(matches!(&record.before[1].what, What::File { bytes, .. } if bytes == b"old"));
         assert_eq!((record.calls.len(), record.calls[0].data.as_slice()), (1, &b"new"[..]));
     }
 

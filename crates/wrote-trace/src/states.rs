@@ -169,7 +169,7 @@ impl<'a> Replay<'a> {
                     (disk.found_folder(*file, Some(name), &name.path), Kind::Folder)
                 }
                 What::Link(to) => (disk.found_link(name), Kind::Link(to.clone())),
-                What::File(file, bytes) => {
+                What::File { file, bytes } => {
                     let versions = Versions { bytes: bytes.clone(), changes: Vec::new() };
                     let size_bytes = bytes.len() as u64;
                     (disk.found(*file, Some(name), size_bytes), Kind::File(versions))

@@ -3,7 +3,6 @@
 mod calls;
 mod descriptors;
 mod filter;
-mod limit;
 mod memory;
 mod places;
 mod ptrace;
@@ -11,15 +10,15 @@ mod start;
 
 use crate::call::{Call, PlaceId};
 use crate::front::{Front, status};
-use crate::sign::Sign;
+use crate::wanted::Wanted;
 use calls::{Begin, Begun, Reader};
 use filter::When;
 use libc::{c_int, c_long, pid_t};
-use limit::Limit;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::{Pid, getsid, gettid};
 pub use places::Places;
 use ptrace::{Event, Until};
+use start::Limit;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -36,21 +35,6 @@ use wrote_result::units::some_of;
 
 /// Interrupts a call of the watching thread.
 const WAKES: Signal = Signal::SIGUSR2;
-
-/// The things that a watch sees beside the calls that change files.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    /// The acknowledgements.
-    pub ack: Sign,
-    /// Whether reads are watched, too.
-    pub reads: bool,
-    /// Whether the program may use io_uring, unseen.
-    pub io_uring: bool,
-    /// Whether the data of writes is needed.
-    pub data: bool,
-    /// Whether daemons that the program leaves are watched to their end.
-    pub daemons: bool,
-}
 
 /// A program to be watched.
 #[derive(Clone, Debug)]
@@ -152,7 +136,7 @@ fn on_this_thread<D>(
     SigSet::from(WAKES).thread_unblock()?;
     let _ = report.send(Report::Thread(gettid().as_raw()));
     let started = Instant::now();
-    let calls = calls::watched(&wanted);
+    let calls = filter::watched(&wanted);
     let daemons = wanted.daemons;
     let limit = Limit::raise()?;
     let (program, own, asked) = match subject {

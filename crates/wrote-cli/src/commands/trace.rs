@@ -18,7 +18,7 @@ use wrote_report::Content;
 use wrote_result::document::Program;
 use wrote_result::trace::End;
 use wrote_result::{Error, Stop};
-use wrote_trace::{Front, RecordRequest, Refused, TraceRequest};
+use wrote_trace::{Front, RecordRequest, Refused, TraceRequest, Wanted};
 
 /// Exit codes, as in shells: no such program, or it can't be run.
 const NOT_FOUND: u8 = 127;
@@ -54,14 +54,18 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         arguments.under.iter().map(|folder| whole(folder)).collect::<Result<_, _>>()?;
     let record = record(arguments, &under)?;
     let job = ResultFile::of("--job", arguments.job.as_deref(), arguments.to.force)?;
+    let wanted = Wanted {
+        ack: arguments.ack.clone(),
+        reads: arguments.reads,
+        io_uring: arguments.io_uring,
+        data: record.is_some(),
+        daemons: arguments.daemons,
+    };
     let request = TraceRequest {
         record,
         command: arguments.command.clone(),
         process: arguments.process,
-        ack: arguments.ack.clone(),
-        reads: arguments.reads,
-        io_uring: arguments.io_uring,
-        daemons: arguments.daemons,
+        wanted,
         under,
         wrote: Program {
             version: env!("CARGO_PKG_VERSION").into(),

@@ -3,6 +3,7 @@
 mod crash;
 mod kinds;
 mod left;
+mod places;
 mod programs;
 
 use crate::support::{printed, run_through, without_rights, wrote};
@@ -52,59 +53,26 @@ const CACHED: Survives = Survives::ProcessCrash;
 
 #[test]
 fn each_way_to_save_a_file_has_its_row_and_its_findings() {
+    use How::{Appended, Changed, Made, Replaced, Rewritten};
+    let link = "ln -s b l; sync .; ln -s a t; mv -T t l";
+    let flushed_link = format!("{link}; sync .");
     let ways: [(&str, &str, How, Survives, &[&str]); 13] = [
-        ("printf new > t; mv t a", "a", How::Replaced, CACHED, &["rename-before-flush"]),
-        ("printf new > t; sync t; mv t a", "a", How::Replaced, CACHED, &["folder-not-flushed"]),
-        ("printf new > t; sync t; mv t a; sync .", "a", How::Replaced, SAFE, &[]),
-        (
-            "printf new > a",
-            "a",
-            How::Rewritten,
-            CACHED,
-            &["only-copy-overwritten", "never-flushed"],
-        ),
-        ("printf new >> a; sync a", "a", How::Appended, SAFE, &[]),
-        ("truncate -s 1M a", "a", How::Appended, CACHED, &[]),
-        ("truncate -s 1 a", "a", How::Changed, CACHED, &["cut-not-flushed"]),
-        (
-            "ln -s b l; sync .; ln -s a t; mv -T t l",
-            "l",
-            How::Replaced,
-            CACHED,
-            &["folder-not-flushed"],
-        ),
-        ("ln -s b l; sync .; ln -s a t; mv -T t l; sync .", "l", How::Replaced, SAFE, &[]),
-        (
-            "dd if=/dev/zero of=b bs=4096 count=4 oflag=direct status=none",
-            "b",
-            How::Made,
-            CACHED,
-            &["direct-taken-for-durable"],
-        ),
-        (
-            "dd if=/dev/zero of=b bs=1 count=1000 status=none conv=fsync; sync .",
-            "b",
-            How::Made,
-            SAFE,
-            &["unbuffered"],
-        ),
-        (
-            "dd if=/dev/zero of=b bs=16 count=100 oflag=dsync status=none; sync .",
-            "b",
-            How::Made,
-            SAFE,
-            &["flush-each-small"],
-        ),
-        (
-            "dd if=/dev/zero of=a bs=2 count=1 oflag=dsync status=none",
-            "a",
-            How::Rewritten,
-            SAFE,
-            &["only-copy-overwritten"],
-        ),
+        ("printf new > t; mv t a", "a", Replaced, CACHED, &["rename-before-flush"]),
+        ("printf new > t; sync t; mv t a", "a", Replaced, CACHED, &["folder-not-flushed"]),
+        ("printf new > t; sync t; mv t a; sync .", "a", Replaced, SAFE, &[]),
+        ("printf new > a", "a", Rewritten, CACHED, &["only-copy-overwritten", "never-flushed"]),
+        ("printf new >> a; sync a", "a", Appended, SAFE, &[]),
+        ("truncate -s 1M a", "a", Appended, CACHED, &[]),
+        ("truncate -s 1 a", "a", Changed, CACHED, &["cut-not-flushed"]),
+        (link, "l", Replaced, CACHED, &["folder-not-flushed"]),
+        (&flushed_link, "l", Replaced, SAFE, &[]),
+        ("z of=b bs=4096 oflag=direct", "b", Made, CACHED, &["direct-taken-for-durable"]),
+        ("z of=b bs=1 count=1000 conv=fsync; sync .", "b", Made, SAFE, &["unbuffered"]),
+        ("z of=b bs=16 count=100 oflag=dsync; sync .", "b", Made, SAFE, &["flush-each-small"]),
+        ("z of=a bs=2 oflag=dsync", "a", Rewritten, SAFE, &["only-copy-overwritten"]),
     ];
     for (script, name, how, survives, findings) in ways {
-        let trace = trace(script);
+        let trace = trace(&format!("z() {{ dd if=/dev/zero status=none count=1 $*; }}; {script}"));
         let row = file(&trace, name);
         assert_eq!((row.how, row.survives), (how, survives), "{script}: {trace:?}");
         assert_eq!(ids(&trace), findings, "{script}: {trace:?}");
@@ -147,71 +115,52 @@ fn names_of_a_file_survive_each_for_itself() {
 #[test]
 fn a_file_that_is_emptied_by_its_path_or_by_zeros_loses_its_only_copy_too() {
     or_skip!(installed("python3").and(installed("fallocate")));
-    let by_path = trace("python3 -SEc 'import os; os.truncate(\"a\", 0)'; printf new >> a; sync a");
-    assert_eq!(ids(&by_path), ["only-copy-overwritten"], "{by_path:?}");
-    let cut = trace("python3 -SEc 'import os; os.truncate(\"a\", 1)'; printf new >> a; sync a");
-    assert_eq!(ids(&cut), [""; 0], "{cut:?}");
     let pages = |script: &str| {
         let place = folder();
         fs::write(place.path().join("a"), vec![7; 8192]).unwrap();
         traced(place.path(), script, &[]).0
     };
     // It flushes the file.
-    let zeroed = pages("fallocate --zero-range -l 8192 a");
-    or_skip!(match zeroed.end.code {
+    or_skip!(match pages("fallocate --zero-range -l 8192 a").end.code {
         Some(0) => Ok(()),
         _ => Err("this file system can't zero ranges"),
     });
-    assert_eq!(ids(&zeroed), [""; 0], "{zeroed:?}");
-    for mode in ["--punch-hole", "--zero-range"] {
-        let write = "dd if=a of=a bs=4096 count=1 conv=notrunc,fsync status=none";
-        let whole = pages(&format!("fallocate {mode} -l 8192 a; {write}"));
-        assert_eq!(ids(&whole), ["only-copy-overwritten"], "{mode}: {whole:?}");
-        let half = pages(&format!("fallocate {mode} -l 4096 a; {write}"));
-        assert_eq!(ids(&half), [""; 0], "{mode}: {half:?}");
+    let lost: &[&str] = &["only-copy-overwritten"];
+    let write = "dd if=/dev/zero of=a bs=4096 count=1 conv=notrunc,fsync status=none";
+    for (script, findings) in [
+        ("python3 -SEc 'import os; os.truncate(\"a\", 0)'", lost),
+        ("python3 -SEc 'import os; os.truncate(\"a\", 1)'", &[]),
+        ("fallocate --punch-hole -l 8192 a", lost),
+        ("fallocate --zero-range -l 8192 a", lost),
+        ("fallocate --punch-hole -l 4096 a", &[]),
+        ("fallocate --zero-range -l 4096 a", &[]),
+        ("fallocate --collapse-range -l 4096 a", &[]),
+    ] {
+        let trace = pages(&format!("{script} && {write}"));
+        assert_eq!((trace.end.code, ids(&trace)), (Some(0), findings.to_vec()), "{script}");
     }
-    let shifted = pages(
-        "fallocate --collapse-range -l 4096 a && dd if=/dev/zero of=a bs=4096 \
-        seek=1 count=1 conv=notrunc,fsync status=none",
-    );
-    assert_eq!(ids(&shifted), [""; 0], "{shifted:?}");
 }
 
 #[test]
 fn an_answer_before_the_flush_is_told_with_how_much_later_the_file_was_durable() {
     let place = folder();
-    let script = "printf new > b; echo saved; sync b; sync .";
-    let (early, finished) = traced(place.path(), script, &["--ack", "stdout"]);
-    assert_eq!(finished.stdout, "saved\n");
-    assert_eq!(ids(&early), ["acknowledged-early"], "{early:?}");
-    let text = &early.findings[0].text;
-    assert!(text.starts_with("b (durable ") && text.contains(" later): not durable"), "{text}");
-    let (end, _) = traced(place.path(), script, &[]);
-    assert_eq!(ids(&end), ["only-copy-overwritten"], "{end:?}");
-}
-
-#[test]
-fn a_pipe_between_children_of_a_program_is_not_its_standard_output() {
-    let inner = "printf new > b; echo saved | cat >/dev/null; sync b; sync .";
-    let place = folder();
-    for sign in ["stdout", "/saved/"] {
-        let (trace, _) = traced(place.path(), inner, &["--ack", sign]);
-        assert_eq!(trace.timeline.answers, [], "{sign}: {trace:?}");
-        assert!(!ids(&trace).contains(&"acknowledged-early"), "{sign}: {trace:?}");
-    }
-}
-
-#[test]
-fn an_answer_is_told_by_its_text_too() {
-    let place = folder();
     let script = "printf new > b; echo start; sync b; sync .; echo saved >&2";
-    let ids_of = |sign: &str| {
-        let (trace, _) = traced(place.path(), script, &["--ack", sign]);
-        let _ = fs::remove_file(place.path().join("b"));
-        ids(&trace).join(",")
+    let early = |script: &str, sign: &str| {
+        let (trace, finished) = traced(place.path(), script, &["--ack", sign]);
+        fs::remove_file(place.path().join("b")).unwrap();
+        let found = trace.findings.iter().find(|finding| finding.id == "acknowledged-early");
+        (found.map(|found| found.text.clone()), finished.stdout)
     };
-    assert_eq!(ids_of("/^sta?rt$/"), "acknowledged-early");
-    assert_eq!(ids_of("/saved/"), "");
+    let (text, stdout) = early(script, "stdout");
+    let text = text.unwrap();
+    assert!(text.starts_with("b (durable ") && text.contains(" later): not durable"), "{text}");
+    assert_eq!(stdout, "start\n");
+    assert!(early(script, "/^sta?rt$/").0.is_some());
+    assert_eq!(early(script, "/saved/").0, None);
+    assert_eq!(early(script, "exit").0, None);
+    // A pipe between children of the program is not its standard output.
+    let piped = "printf new > b; echo saved | cat >/dev/null; sync b; sync .";
+    assert_eq!((early(piped, "stdout").0, early(piped, "/saved/").0), (None, None));
     for wrong in ["stdot", "/(/"] {
         is_one_line(&finish(&mut wrote(&["trace", "--ack", wrong, "true"])), 2, "--ack");
     }
@@ -292,80 +241,6 @@ fn descriptors_that_write_over_each_other_are_told_and_those_that_share_a_positi
     assert_eq!(ids(&python(&program("os.dup(first)"), &[])), [""; 0]);
 }
 
-/// Compiles a program that saves `a`, traces it, and returns its findings with their calls' lines.
-fn lines_of(source: &str, text: &str, compile: &str) -> Vec<String> {
-    let place = folder();
-    fs::write(place.path().join("a"), "old").unwrap();
-    fs::write(place.path().join(source), text).unwrap();
-    let compiled = Command::new("sh").args(["-c", compile]).current_dir(&place).status().unwrap();
-    assert!(compiled.success(), "{compile}");
-    let (trace, finished) = traced(place.path(), "./save", &[]);
-    assert_eq!(finished.code(), Some(0), "{finished:?}");
-    let line = |call: &serde_json::Value| match call["place"].as_str() {
-        Some(place) => format!("{} {place}", call["call"].as_str().unwrap()),
-        None => format!("{} nowhere", call["call"].as_str().unwrap()),
-    };
-    let calls = trace
-        .findings
-        .iter()
-        .flat_map(|finding| &finding.evidence["places"][0]["calls"].as_array().unwrap()[..]);
-    calls.map(line).collect()
-}
-
-#[test]
-fn a_finding_names_the_line_of_a_program_with_symbols() {
-    or_skip!(installed("gcc"));
-    let program = "#include <stdio.h>\n\
-        static int save(const char *text) {\n\
-        \x20 FILE *file = fopen(\"t\", \"w\");\n\
-        \x20 if (!file || fputs(text, file) < 0) return 1;\n\
-        \x20 if (fclose(file)) return 1;\n\
-        \x20 return rename(\"t\", \"a\") != 0;\n\
-        }\n\
-        int main(void) {\n\
-        \x20 return save(\"new\") ? 1 : 0;\n\
-        }\n";
-    let expected = ["write save.c:5", "rename save.c:6"];
-    for options in ["-g -O0", "-g -O2 -fomit-frame-pointer", "-g -static"] {
-        let lines = lines_of("save.c", program, &format!("gcc {options} -o save save.c"));
-        assert_eq!(lines, expected, "{options}");
-    }
-    let stripped = lines_of("save.c", program, "gcc -s -o save save.c");
-    assert_eq!(stripped, ["write nowhere", "rename nowhere"]);
-}
-
-#[test]
-fn a_finding_names_the_programs_line_and_not_that_of_its_library() {
-    or_skip!(installed("rustc"));
-    let program = "fn main() {\n\
-        \x20   std::fs::write(\"a\", \"new\").unwrap();\n\
-        }\n";
-    let lines = lines_of("save.rs", program, "rustc -g -o save save.rs");
-    let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-    assert_eq!(lines, ["truncation save.rs:2", "write save.rs:2", "last write save.rs:2"]);
-    // The standard library alone has lines.
-    let lines = lines_of("save.rs", program, "rustc -C debuginfo=0 -o save save.rs");
-    assert!(lines.iter().all(|line| line.ends_with(" nowhere")), "{lines:?}");
-}
-
-#[test]
-fn a_finding_names_no_line_of_the_interpreter_that_runs_a_script() {
-    or_skip!(installed("gcc"));
-    let program = "#include <stdio.h>\n\
-        int save(void);\n\
-        #ifdef MODULE\n\
-        int save(void) { return rename(\"t\", \"a\"); }\n\
-        #else\n\
-        int main(void) {\n\
-        \x20 FILE *file = fopen(\"t\", \"w\");\n\
-        \x20 return !file || fputs(\"new\", file) < 0 || fclose(file) || save();\n\
-        }\n\
-        #endif\n";
-    let compile = "gcc -g -DMODULE -shared -fPIC -o libmodule.so save.c && \
-        gcc -g -o python-3 save.c -L. -lmodule '-Wl,-rpath,$ORIGIN' && ln -s python-3 save";
-    assert_eq!(lines_of("save.c", program, compile), ["write nowhere", "rename save.c:4"]);
-}
-
 #[test]
 fn a_read_of_unflushed_bytes_is_told_where_reads_are_watched() {
     or_skip!(installed("python3"));
@@ -389,7 +264,6 @@ fn the_program_keeps_its_streams_and_its_exit_code() {
     assert_eq!((plain.code(), plain.stdout.as_str()), (Some(7), "out\n"), "{plain:?}");
     assert!(plain.stderr.starts_with("err\n"), "{plain:?}");
     assert!(plain.stderr.ends_with("It wrote no file.\n"), "{plain:?}");
-    assert_eq!(run("kill -9 $$", &[]).signal(), Some(9));
     // A real-time signal, which has no name but which the shell accepts.
     assert_eq!(run("trap 'exit 5' 40; kill -40 $$", &[]).code(), Some(5));
     // Stopped as a whole, and continued.
@@ -578,6 +452,9 @@ fn a_program_that_is_left_runs_on_alone() {
 fn a_process_that_is_not_there_or_another_users_is_one_line() {
     is_one_line(&finish(&mut wrote(&["trace", "-p", "2147483647"])), 1, "no such process");
     let through = or_skip!(without_rights());
+    // An ordinary user's program is traced.
+    let finished = finish(&mut run_through(&through, wrote(&["trace", "sh", "-c", "exit 3"])));
+    assert_eq!(finished.code(), Some(3), "{finished:?}");
     let finished = finish(&mut run_through(&through, wrote(&["trace", "-p", "1"])));
     is_one_line(&finished, 1, "--pid 1: the kernel does not permit it");
 }
@@ -640,13 +517,6 @@ fn a_second_run_that_is_not_watched_has_its_time_beside_the_first() {
     assert_eq!(fs::read(place.path().join("b")).unwrap(), b"xx");
     assert!(trace.watching.stopped_s > 0.0 && trace.watching.stopped_s < trace.elapsed_s);
     assert_eq!(traced(place.path(), "exit 3", &["--time"]).0.watching.alone_s, None);
-}
-
-#[test]
-fn an_ordinary_user_traces_too() {
-    let through = or_skip!(without_rights());
-    let finished = finish(&mut run_through(&through, wrote(&["trace", "sh", "-c", "exit 3"])));
-    assert_eq!(finished.code(), Some(3), "{finished:?}");
 }
 
 #[test]

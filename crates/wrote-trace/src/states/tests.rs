@@ -280,7 +280,10 @@ impl Script {
             |path: &str, what| Before { name: at_first.name(path).unwrap(), mode: 0o644, what };
         let found = |at: usize| {
             let inode = at_first.names[NAMES[at]];
-            before(NAMES[at], What::File(file(inode), vec![at as u8 + 200; SIZE as usize]))
+            before(
+                NAMES[at],
+                What::File { file: file(inode), bytes: vec![at as u8 + 200; SIZE as usize] },
+            )
         };
         let folder = before("d", What::Folder(file(2)));
         Record {

@@ -1,21 +1,17 @@
 //! Translates system calls that change files into their effects.
 
-use super::Wanted;
 use super::descriptors::{Descriptor, Descriptors, Kind, id_of, name_of};
-use super::filter::When;
 use super::memory;
 use super::ptrace::Entry;
 use crate::call::{Act, FileId, How, Name, Storage};
-use crate::sign::Sign;
-use libc::{c_long, pid_t};
+use crate::wanted::{Sign, Wanted};
+use libc::pid_t;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Without any of these flags of `open(2)` a file can't be changed.
-const CHANGES: u32 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) as u32;
 /// The largest write whose data is read: a call writes at most 2 GiB, but a clone any amount.
 const DATA_BYTES_MAX: u64 = 1 << 31;
 /// The modes of `fallocate(2)` that leave zeros, and the modes that move bytes.
@@ -25,84 +21,8 @@ const SHIFTS: i32 = libc::FALLOC_FL_COLLAPSE_RANGE | libc::FALLOC_FL_INSERT_RANG
 const WRITE_ZEROES: i32 = 0x80;
 /// The most files that are remembered as seen.
 const MET_MAX: usize = 1 << 16;
-/// `linux/fs.h`.
-const FICLONE: u32 = 0x4004_9409;
-const FICLONERANGE: u32 = 0x4020_940d;
-
 /// The note on a program that uses io_uring.
 pub const IO_URING_UNSEEN: &str = "writes by io_uring are not seen";
-
-/// The calls at which a program is stopped.
-pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
-    let always = |number: &c_long| (*number, When::Always);
-    let mut calls: Vec<(c_long, When)> = ALWAYS.iter().map(always).collect();
-    calls.extend(OF_THIS_MACHINE);
-    calls.extend([
-        (libc::SYS_openat, When::Has(2, CHANGES)),
-        (libc::SYS_mmap, When::Has(3, libc::MAP_SHARED as u32)),
-        (libc::SYS_fcntl, When::Is(1, libc::F_SETFL as u32)),
-        (libc::SYS_ioctl, When::Is(1, FICLONE)),
-        (libc::SYS_ioctl, When::Is(1, FICLONERANGE)),
-    ]);
-    if matches!(wanted.ack, Sign::Socket | Sign::Text(_)) {
-        calls.extend([libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg].iter().map(always));
-    }
-    if wanted.reads {
-        calls.extend(READS.iter().map(always));
-    }
-    calls
-}
-
-const ALWAYS: [c_long; 29] = [
-    libc::SYS_write,
-    libc::SYS_close,
-    libc::SYS_pwrite64,
-    libc::SYS_writev,
-    libc::SYS_pwritev,
-    libc::SYS_pwritev2,
-    libc::SYS_openat2,
-    libc::SYS_fsync,
-    libc::SYS_fdatasync,
-    libc::SYS_sync,
-    libc::SYS_syncfs,
-    libc::SYS_msync,
-    libc::SYS_sync_file_range,
-    libc::SYS_sendfile,
-    libc::SYS_splice,
-    libc::SYS_copy_file_range,
-    libc::SYS_truncate,
-    libc::SYS_ftruncate,
-    libc::SYS_fallocate,
-    libc::SYS_renameat,
-    libc::SYS_renameat2,
-    libc::SYS_linkat,
-    libc::SYS_unlinkat,
-    libc::SYS_mkdirat,
-    libc::SYS_symlinkat,
-    libc::SYS_close_range,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_setup,
-    libc::SYS_setsid,
-];
-
-const READS: [c_long; 4] = [libc::SYS_read, libc::SYS_pread64, libc::SYS_readv, libc::SYS_preadv];
-
-/// Calls that newer architectures have only in their `..at` form.
-#[cfg(target_arch = "x86_64")]
-const OF_THIS_MACHINE: [(c_long, When); 10] = [
-    (libc::SYS_open, When::Has(1, CHANGES)),
-    (libc::SYS_creat, When::Always),
-    (libc::SYS_rename, When::Always),
-    (libc::SYS_link, When::Always),
-    (libc::SYS_unlink, When::Always),
-    (libc::SYS_rmdir, When::Always),
-    (libc::SYS_mkdir, When::Always),
-    (libc::SYS_symlink, When::Always),
-    (libc::SYS_dup2, When::Always),
-    (libc::SYS_dup3, When::Always),
-];
-#[cfg(not(target_arch = "x86_64"))]
-const OF_THIS_MACHINE: [(c_long, When); 1] = [(libc::SYS_dup3, When::Always)];
 
 /// A call in progress, with what is needed when it returns.
 #[derive(Debug)]

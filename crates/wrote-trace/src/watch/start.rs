@@ -1,13 +1,49 @@
-//! Starts a program so that it is watched from its first call.
+//! Starts a program so that it is watched from its first call, with the limit of open files that
+//! this process had: its own is raised while it watches.
 
 use super::ptrace;
 use libc::{c_char, pid_t, rlimit, sock_filter, sock_fprog};
 use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::SigSet;
 use std::ffi::{CString, OsString};
 use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::null;
+
+/// A raised limit of open files. Dropping it restores the former one.
+#[derive(Debug)]
+pub struct Limit {
+    /// The former soft limit, and the hard one.
+    before: (rlim_t, rlim_t),
+    now: rlim_t,
+}
+
+impl Limit {
+    /// Raises the soft limit to the hard one.
+    pub fn raise() -> nix::Result<Limit> {
+        let before = getrlimit(Resource::RLIMIT_NOFILE)?;
+        let is_raised = setrlimit(Resource::RLIMIT_NOFILE, before.1, before.1).is_ok();
+        Ok(Limit { before, now: if is_raised { before.1 } else { before.0 } })
+    }
+
+    /// Returns the most files that this process can have open.
+    pub fn files_max(&self) -> usize {
+        usize::try_from(self.now).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the former limit, which a program starts with.
+    pub fn before(&self) -> libc::rlimit {
+        libc::rlimit { rlim_cur: self.before.0, rlim_max: self.before.1 }
+    }
+}
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        // A soft limit can always be lowered.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, self.before.0, self.before.1);
+    }
+}
 
 /// Starts a program in a watched child with the filter installed, these signals blocked and this
 /// limit of open files. If the child can't execute the program, it exits with the error number.

@@ -49,30 +49,24 @@ fn a_program_is_traced_without_the_capability_to_trace_others() {
     assert_eq!((file(&trace, "b").bytes, file(&trace, "b").flushes), (1, 1), "{trace:?}");
 }
 
-/// A program of 32 bits (i386) that writes one byte to a new file `b` and exits with code 3.
+/// The code of a program of 32 bits (i386), at `BASE` behind its headers: it writes one byte to a new
+/// file `b`, and exits with code 3. Its last two bytes are the name. In its lines:
+/// `creat(name, 0644)` (two), `write(it, name, 1)` (two), `exit(3)` (two).
+#[cfg(target_arch = "x86_64")]
+const CODE: &[u8] = b"\
+    \xb8\x08\x00\x00\x00\xbb\x84\x80\x04\x08\
+    \xb9\xa4\x01\x00\x00\xcd\x80\
+    \x89\xc3\xb8\x04\x00\x00\x00\xb9\x84\x80\x04\x08\
+    \xba\x01\x00\x00\x00\xcd\x80\
+    \xb8\x01\x00\x00\x00\xbb\x03\x00\x00\x00\
+    \xcd\x80\
+    b\0";
+
 #[cfg(target_arch = "x86_64")]
 fn program_of_32_bits() -> Vec<u8> {
     const BASE: u32 = 0x0804_8000;
     const HEADERS_BYTES: u32 = 52 + 32;
-    const CODE_BYTES: u32 = 48;
-    let name_at = BASE + HEADERS_BYTES + CODE_BYTES;
-    let to_eax = |number: u32| [&[0xb8], &number.to_le_bytes()[..]].concat();
-    let to_ebx = |number: u32| [&[0xbb], &number.to_le_bytes()[..]].concat();
-    let to_ecx = |number: u32| [&[0xb9], &number.to_le_bytes()[..]].concat();
-    let to_edx = |number: u32| [&[0xba], &number.to_le_bytes()[..]].concat();
-    let call = vec![0xcd, 0x80];
-    let eax_to_ebx = vec![0x89, 0xc3];
-    let code = [
-        // creat(name, 0644)
-        [to_eax(8), to_ebx(name_at), to_ecx(0o644), call.clone()].concat(),
-        // write(it, name, 1)
-        [eax_to_ebx, to_eax(4), to_ecx(name_at), to_edx(1), call.clone()].concat(),
-        // exit(3)
-        [to_eax(1), to_ebx(3), call].concat(),
-        b"b\0".to_vec(),
-    ]
-    .concat();
-    let file_bytes = HEADERS_BYTES + code.len() as u32;
+    let file_bytes = HEADERS_BYTES + CODE.len() as u32;
     let mut bytes = b"\x7fELF\x01\x01\x01".to_vec();
     bytes.resize(16, 0);
     // An executable file for the 386, with its entry and one program header.
@@ -82,8 +76,7 @@ fn program_of_32_bits() -> Vec<u8> {
     // The whole file is loaded, readable and executable.
     let header = [1, 0, BASE, BASE, file_bytes, file_bytes, 5, 0x1000];
     bytes.extend(header.into_iter().flat_map(u32::to_le_bytes));
-    bytes.extend(code);
-    bytes
+    [&bytes, CODE].concat()
 }
 
 #[cfg(target_arch = "x86_64")]

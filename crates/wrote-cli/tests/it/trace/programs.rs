@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use wrote_result::document::Survives;
-use wrote_result::trace::{File, Trace};
+use wrote_result::trace::Trace;
 
 /// The end of a SQLite commit, by its journal and its pragma `synchronous`.
 fn committed(pragmas: &str) -> Trace {
@@ -37,35 +37,6 @@ fn sqlite_keeps_what_its_documents_promise() {
         assert_eq!(file(&trace, "db").survives, survives, "{synchronous}: {trace:?}");
         assert_eq!(ids(&trace), findings, "{synchronous}: {trace:?}");
     }
-}
-
-/// The end of a Redis server that was killed after acknowledging one command.
-fn acknowledged_by_redis(appendfsync: &str) -> Trace {
-    let place = folder();
-    let script = format!(
-        "redis-server --dir . --port 0 --unixsocket s --save '' --appendonly yes \
-         --appendfsync {appendfsync} >/dev/null & \
-         until redis-cli -s s set a 1 2>/dev/null | grep -q OK; do sleep 0.05; done; kill -9 $!"
-    );
-    traced(place.path(), &script, &[]).0
-}
-
-#[test]
-fn redis_keeps_what_its_documents_promise() {
-    or_skip!(installed("redis-server").and(installed("redis-cli")));
-    // <https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/>: `always` is
-    // durable at each answer, `no` leaves it to the kernel. `everysec` depends on the moment.
-    let log = |trace: &Trace| {
-        let is_log = |file: &&File| file.path.ends_with("incr.aof") || file.path.ends_with("y.aof");
-        let log = trace.files.iter().find(is_log);
-        log.unwrap_or_else(|| panic!("no log: {trace:?}")).survives
-    };
-    let always = acknowledged_by_redis("always");
-    assert_eq!(log(&always), Survives::PowerLoss, "{always:?}");
-    assert!(!ids(&always).contains(&"never-flushed"), "{always:?}");
-    let no = acknowledged_by_redis("no");
-    assert_eq!(log(&no), Survives::ProcessCrash, "{no:?}");
-    assert!(ids(&no).contains(&"never-flushed"), "{no:?}");
 }
 
 /// A program that saves a file, in the place of an old one where the file is `a`.
@@ -106,6 +77,10 @@ const NOTHING_FLUSHED: Ids = &["rename-before-flush"];
 const NO_FOLDER: Ids = &["folder-not-flushed"];
 const NEVER: Ids = &["never-flushed"];
 
+// `core.fsync` of git-config(1): which components are hardened. Folders are not among them.
+const GIT: &str = "git init -q .";
+const COMMIT: &str = "git -c user.name=a -c user.email=a@b -c gc.auto=0 -c core.fsync=none \
+    commit -q --allow-empty -m new";
 const PACKAGE: &str = "d=var/lib/dpkg; mkdir -p r/$d/updates r/$d/info r/etc p/DEBIAN p/etc; \
     : > r/$d/status; : > r/$d/available; echo old > r/etc/x; echo new > p/etc/x; \
     printf 'Package: x\nVersion: 1\nArchitecture: all\nDescription: x\n\
@@ -118,7 +93,7 @@ const WRITE_FILE: &str = "node -e 'require(\"fs\").writeFile(\"a\", \"new\", () 
 const DUMP: &str = "python3 -SEc 'import json; json.dump([1], open(\"a\", \"w\"))'";
 
 /// Debian's programs.
-const INSTALLED: [Save; 9] = [
+const INSTALLED: [Save; 10] = [
     Save::of(&["sed"], "sed -i s/old/new/ a", NOTHING_FLUSHED),
     // `:help backupcopy`: it overwrites the file beside a copy, which it does not flush.
     Save::of(&["vim"], "vim -u NONE -es -c s/old/new/ -c wq a", &["only-copy-overwritten"]).safe(),
@@ -129,6 +104,7 @@ const INSTALLED: [Save; 9] = [
     Save::of(&["python3"], DUMP, REWRITTEN),
     Save::of(&["python3"], PICKLE, NEVER).to("/b"),
     Save::of(&["python3"], LOGGING, NEVER).to("/b"),
+    Save::of(&["git"], COMMIT, NEVER).prepared(GIT).to("/index"),
     // It flushes the files of a package, but their folders never.
     Save::of(
         &["dpkg", "dpkg-deb"],
@@ -197,18 +173,6 @@ class Save {
 END
 javac Save.java";
 
-const KOTLIN: &str = "
-cat > Save.kt <<'END'
-import java.io.File
-
-fun main(steps: Array<String>) {
-    if (steps.isEmpty()) return File(\"a\").writeText(\"new\")
-    File(\"t\").outputStream().use { it.write(\"new\".toByteArray()); it.fd.sync() }
-    check(File(\"t\").renameTo(File(\"a\")))
-}
-END
-kotlinc Save.kt -include-runtime -d save.jar";
-
 const GO: &str = "
 cat > main.go <<'END'
 package main
@@ -242,12 +206,10 @@ const ATOMIC_UNFLUSHED: &str =
     "node -e 'require(\"write-file-atomic\").sync(\"a\", \"new\", {fsync: false})'";
 
 /// Programs of languages, made here: by their own libraries, and by packages from their registries.
-const MADE: [Save; 9] = [
+const MADE: [Save; 7] = [
     Save::of(&["java", "javac"], "java Save", NOTHING_FLUSHED).prepared(JAVA),
     Save::of(&["java", "javac"], "java Save file", NO_FOLDER).prepared(JAVA),
     Save::of(&["java", "javac"], "java Save file folder", &[]).prepared(JAVA).safe(),
-    Save::of(&["java", "kotlinc"], "java -jar save.jar", REWRITTEN).prepared(KOTLIN),
-    Save::of(&["java", "kotlinc"], "java -jar save.jar file", NO_FOLDER).prepared(KOTLIN),
     Save::of(&["go"], "./save", REWRITTEN).prepared(GO),
     // <https://pkg.go.dev/github.com/google/renameio/v2>: it flushes the file, and no folder.
     Save::of(&["go"], "./save renameio", NO_FOLDER).prepared(GO),
@@ -302,27 +264,4 @@ fn postgres_has_a_commit_in_its_log_when_it_answers_unless_it_may_be_lost() {
     assert_eq!((log.survives, log.flushes), (Survives::PowerLoss, log.writes), "{durable:?}");
     let later = or_skip!(committed("off"));
     assert!(later.files.iter().map(|log| log.flushes).sum::<u64>() < log.flushes, "{later:?}");
-}
-
-#[test]
-fn git_flushes_the_objects_that_core_fsync_names_and_no_folder() {
-    or_skip!(installed("git"));
-    // `core.fsync` of git-config(1): which components are hardened; folders are not among them.
-    let commit = |components: &str| {
-        let place = folder();
-        let git = "git -c user.name=a -c user.email=a@b -c gc.auto=0 -c core.fsync";
-        let script = format!("git init -q .; {git}={components} commit -q --allow-empty -m new");
-        traced(place.path(), &script, &[]).0
-    };
-    let objects = |trace: &Trace| {
-        let of_objects = trace.files.iter().filter(|file| file.path.contains("/objects/"));
-        of_objects.map(|file| file.flushes).collect::<Vec<_>>()
-    };
-    let none = commit("none");
-    assert!(objects(&none).iter().all(|flushes| *flushes == 0), "{none:?}");
-    assert_eq!(file(&none, "index").flushes, 0, "{none:?}");
-    let all = commit("all");
-    assert!(!objects(&all).is_empty() && objects(&all).iter().all(|flushes| *flushes > 0));
-    assert_eq!(file(&all, "index").survives, Survives::ProcessCrash, "{all:?}");
-    assert!(ids(&all).contains(&"folder-not-flushed"), "{all:?}");
 }

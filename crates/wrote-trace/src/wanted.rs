@@ -1,8 +1,24 @@
-//! Signs of a program that something is saved.
+//! The things that a watch sees beside the calls that change files: reads, and the signs of a program
+//! that something is saved.
 
 use regex::bytes::{Regex, RegexBuilder};
 use std::str::FromStr;
 use wrote_result::trace::Ack;
+
+/// The things that a watch sees beside the calls that change files.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// How the program signals that something is saved.
+    pub ack: Sign,
+    /// Whether reads are watched, too.
+    pub reads: bool,
+    /// Whether the program may use io_uring, whose writes are not seen.
+    pub io_uring: bool,
+    /// Whether the data of writes is needed.
+    pub data: bool,
+    /// Whether daemons that the program leaves are watched to their end.
+    pub daemons: bool,
+}
 
 /// A sign that something is saved.
 #[derive(Clone, Debug)]
