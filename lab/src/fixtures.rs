@@ -25,8 +25,10 @@ mod running;
 #[cfg(feature = "samples")]
 pub mod samples {
     //! Made-up results and reports of jobs.
-    pub mod document;
+    mod document;
     pub mod reports;
+
+    pub use document::document;
 }
 mod schema;
 mod seeds;
