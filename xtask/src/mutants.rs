@@ -24,7 +24,6 @@ const CRATES: [(&str, &[&str], &[&str]); 2] = [
             "crates/wrote/src/file/order.rs",
             "crates/wrote/src/log/claim.rs",
             "crates/wrote/src/log/recovery*",
-            "crates/wrote/src/log/recovery/*.rs",
         ],
         &["--lib", "--test", "it", "--test", "log"],
     ),

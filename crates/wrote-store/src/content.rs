@@ -7,7 +7,7 @@ use std::fs::{File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use wrote::log::SealedSegment;
+use wrote::log::Segment;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes that are read at once.
@@ -61,7 +61,7 @@ pub(crate) struct Content {
 
 impl Content {
     /// Checks every record of the segment and opens its file. Blocks.
-    pub(crate) fn checked(segment: &SealedSegment) -> Result<Content, StoreError> {
+    pub(crate) fn checked(segment: &Segment) -> Result<Content, StoreError> {
         let opened = Content::open(segment)?;
         segment.check()?;
         // A repair may give the name to another file.
@@ -77,7 +77,7 @@ impl Content {
     }
 
     /// Opens the segment's file. Blocks.
-    pub(crate) fn open(segment: &SealedSegment) -> Result<Content, StoreError> {
+    pub(crate) fn open(segment: &Segment) -> Result<Content, StoreError> {
         Ok(Content { file: segment.open()?, left: segment.bytes })
     }
 
@@ -96,7 +96,7 @@ fn of_file(path: &Path, error: std::io::Error) -> StoreError {
 }
 
 /// Returns the checksum of a segment's content. Blocks.
-pub(crate) fn checksum_of(segment: &SealedSegment) -> Result<Checksum, StoreError> {
+pub(crate) fn checksum_of(segment: &Segment) -> Result<Checksum, StoreError> {
     let (mut content, mut summing) = (Content::open(segment)?, Summing::default());
     loop {
         let piece = content.next(&segment.path)?;

@@ -1,7 +1,7 @@
 //! The names of objects: segments, their checksums, and segments that are put there in parts.
 
 use crate::content::Checksum;
-use wrote::log::{segment_name, segment_number};
+use wrote::log::Segment;
 
 /// Stands between a segment's name and its checksum.
 const CHECKSUM: &str = ".xxh3-";
@@ -23,23 +23,23 @@ pub(crate) enum Name {
 impl Name {
     /// Parses a name; `None` if it is not one of this program's.
     pub(crate) fn read(name: &str) -> Option<Name> {
-        if let Some(number) = segment_number(name) {
+        if let Some(number) = Segment::number_in(name) {
             return Some(Name::Segment(number));
         }
         if let Some((segment, checksum)) = name.split_once(CHECKSUM) {
-            return Some(Name::Checksum(segment_number(segment)?, Checksum::read(checksum)?));
+            return Some(Name::Checksum(Segment::number_in(segment)?, Checksum::read(checksum)?));
         }
         let (segment, _) = name.split_once(STAGED)?;
-        segment_number(segment).map(Name::Staged)
+        Segment::number_in(segment).map(Name::Staged)
     }
 }
 
 pub(crate) fn checksum_name(number: u64, checksum: Checksum) -> String {
-    format!("{}{CHECKSUM}{checksum}", segment_name(number))
+    format!("{}{CHECKSUM}{checksum}", Segment::name(number))
 }
 
 pub(crate) fn staged_name(number: u64, mark: u64) -> String {
-    format!("{}{STAGED}{mark:016x}", segment_name(number))
+    format!("{}{STAGED}{mark:016x}", Segment::name(number))
 }
 
 #[cfg(test)]
@@ -50,12 +50,15 @@ mod tests {
     fn a_name_is_read_as_it_is_written_and_others_are_none() {
         let checksum = Checksum::of(b"a segment");
         for (name, read) in [
-            (segment_name(7), Name::Segment(7)),
+            (Segment::name(7), Name::Segment(7)),
             (checksum_name(7, checksum), Name::Checksum(7, checksum)),
             (staged_name(7, 1), Name::Staged(7)),
         ] {
             assert_eq!(Name::read(&name), Some(read), "{name}");
-            assert!(name >= segment_name(7) && name < segment_name(8), "sorts beside its segment");
+            assert!(
+                name >= Segment::name(7) && name < Segment::name(8),
+                "sorts beside its segment"
+            );
         }
         for other in ["lock", "7.segment", "00000000000000000007.segment.xxh3-zz", "manifest"] {
             assert_eq!(Name::read(other), None, "{other}");

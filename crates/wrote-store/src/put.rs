@@ -11,7 +11,7 @@ use object_store::{
     Error, MultipartUpload, ObjectStoreExt, PutMode, PutOptions, PutPayload, UploadPart,
 };
 use std::hash::{BuildHasher, Hasher, RandomState};
-use wrote::log::SealedSegment;
+use wrote::log::Segment;
 
 /// The bytes of a part of a long segment. S3 accepts 10,000 parts, of at least 5 MiB.
 const PART_BYTES: u64 = 16 << 20;
@@ -39,7 +39,7 @@ impl SegmentStore {
     /// that replaces nothing.
     ///
     /// Fails with [`StoreError::Differs`] if the store holds other bytes under that name.
-    pub async fn put(&self, segment: &SealedSegment) -> Result<Put, StoreError> {
+    pub async fn put(&self, segment: &Segment) -> Result<Put, StoreError> {
         if segment.bytes > SEGMENT_BYTES_MAX {
             let because =
                 format!("{} bytes are more than 5 GiB, the most of a segment", segment.bytes);
@@ -54,13 +54,13 @@ impl SegmentStore {
             Err(Error::AlreadyExists { .. }) => {
                 self.judge(segment, checksum).await.map(|()| Put::WasThere)
             }
-            Err(error) => Err(StoreError::of_store(self.url_of(segment.start.number), &error)),
+            Err(error) => Err(StoreError::of_store(self.url_of(segment.number), &error)),
         }
     }
 
     async fn put_at_once(
         &self,
-        segment: &SealedSegment,
+        segment: &Segment,
     ) -> Result<(Result<(), Error>, Checksum), StoreError> {
         let own = segment.clone();
         let read = blocking(move || {
@@ -94,17 +94,17 @@ impl SegmentStore {
 
     async fn create(
         &self,
-        segment: &SealedSegment,
+        segment: &Segment,
         payload: PutPayload,
         options: PutOptions,
     ) -> Result<(), Error> {
-        let path = self.path_of(segment.start.number);
+        let path = self.path_of(segment.number);
         self.objects().put_opts(&path, payload, options).await.map(drop)
     }
 
     /// Creates an empty object whose name is the checksum, before the segment itself.
-    async fn mark(&self, segment: &SealedSegment, checksum: Checksum) -> Result<(), StoreError> {
-        let number = segment.start.number;
+    async fn mark(&self, segment: &Segment, checksum: Checksum) -> Result<(), StoreError> {
+        let number = segment.number;
         let path = self.path(checksum_name(number, checksum));
         let put = self.objects().put(&path, PutPayload::new()).await;
         put.map(drop).map_err(|error| StoreError::of_store(self.url_of(number), &error))
@@ -112,9 +112,9 @@ impl SegmentStore {
 
     async fn put_in_parts(
         &self,
-        segment: &SealedSegment,
+        segment: &Segment,
     ) -> Result<(Result<(), Error>, Checksum), StoreError> {
-        let number = segment.start.number;
+        let number = segment.number;
         let staged = self.path(staged_name(number, RandomState::new().build_hasher().finish()));
         let failed = |error: Error| StoreError::of_store(self.url_of(number), &error);
         let mut upload = self.objects().put_multipart(&staged).await.map_err(failed)?;
@@ -134,13 +134,13 @@ impl SegmentStore {
     /// Gives the segment its final name, after its checksum has one.
     async fn publish(
         &self,
-        segment: &SealedSegment,
+        segment: &Segment,
         checksum: Checksum,
         staged: &Path,
     ) -> Result<Result<(), Error>, StoreError> {
         // A copy keeps no attributes.
         self.mark(segment, checksum).await?;
-        let path = self.path_of(segment.start.number);
+        let path = self.path_of(segment.number);
         match self.objects().copy_if_not_exists(staged, &path).await {
             Err(Error::NotSupported { .. } | Error::NotImplemented { .. }) => {
                 let because = format!(
@@ -157,10 +157,10 @@ impl SegmentStore {
     /// Sends the parts one after the other: memory holds one.
     async fn upload(
         &self,
-        segment: &SealedSegment,
+        segment: &Segment,
         upload: &mut dyn MultipartUpload,
     ) -> Result<Checksum, StoreError> {
-        let failed = |error: Error| StoreError::of_store(self.url_of(segment.start.number), &error);
+        let failed = |error: Error| StoreError::of_store(self.url_of(segment.number), &error);
         let own = segment.clone();
         let mut content = blocking(move || Content::checked(&own)).await?;
         let mut summing = Summing::default();
@@ -194,14 +194,14 @@ impl SegmentStore {
     /// Compares the object of the segment's name with the local bytes.
     ///
     /// Fails with [`StoreError::Differs`] if they are not the same.
-    pub(crate) async fn judge_by_content(&self, segment: &SealedSegment) -> Result<(), StoreError> {
+    pub(crate) async fn judge_by_content(&self, segment: &Segment) -> Result<(), StoreError> {
         let own = segment.clone();
         let checksum = blocking(move || checksum_of(&own)).await?;
         self.judge(segment, checksum).await
     }
 
-    async fn judge(&self, segment: &SealedSegment, own: Checksum) -> Result<(), StoreError> {
-        let number = segment.start.number;
+    async fn judge(&self, segment: &Segment, own: Checksum) -> Result<(), StoreError> {
+        let number = segment.number;
         let kept = self.kept(number).await?;
         if kept.bytes != segment.bytes {
             return Err(self.differs(segment, kept.bytes));
@@ -218,9 +218,9 @@ impl SegmentStore {
         Err(StoreError::Differs { object, path, because })
     }
 
-    pub(crate) fn differs(&self, segment: &SealedSegment, bytes: u64) -> StoreError {
+    pub(crate) fn differs(&self, segment: &Segment, bytes: u64) -> StoreError {
         StoreError::Differs {
-            object: self.url_of(segment.start.number),
+            object: self.url_of(segment.number),
             path: segment.path.clone(),
             because: format!("it has {bytes} bytes, the segment {}", segment.bytes),
         }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
-use wrote::log::{SegmentStart, check_segment, segment_name};
+use wrote::log::Segment;
 use wrote::{LogReader, Record};
 
 /// The interval between two checks for newly shipped segments.
@@ -140,7 +140,7 @@ impl StoreReader {
     /// Returns the local folder, if it has the log and its first segment `suits`.
     fn local_from(
         &self,
-        suits: impl FnOnce(&SegmentStart) -> bool,
+        suits: impl FnOnce(&Segment) -> bool,
     ) -> Result<Option<PathBuf>, StoreError> {
         let Some(folder) = &self.options.local else { return Ok(None) };
         let local = check_local(&self.store, self.log_id, folder)?;
@@ -194,7 +194,7 @@ impl StoreReader {
 
     /// Fetches the last of the segments that begin as wanted, which precede the others, or else the
     /// first one. Continues reading in it.
-    fn enter_last(&mut self, is_wanted: impl Fn(&SegmentStart) -> bool) -> Result<(), StoreError> {
+    fn enter_last(&mut self, is_wanted: impl Fn(&Segment) -> bool) -> Result<(), StoreError> {
         let found = until(&self.options.stop, self.find_last(is_wanted));
         match self.runtime.block_on(found)? {
             Some(number) => self.enter(number),
@@ -204,7 +204,7 @@ impl StoreReader {
 
     async fn find_last(
         &self,
-        is_wanted: impl Fn(&SegmentStart) -> bool,
+        is_wanted: impl Fn(&Segment) -> bool,
     ) -> Result<Option<u64>, StoreError> {
         let numbers: Vec<u64> = self.listing.segments.keys().copied().collect();
         let (mut low, mut high) = (0, numbers.len());
@@ -228,7 +228,7 @@ impl StoreReader {
     }
 
     fn fetch(&self, number: u64) -> Fetch {
-        let (store, path) = (self.store.clone(), self.folder.path().join(segment_name(number)));
+        let (store, path) = (self.store.clone(), self.folder.path().join(Segment::name(number)));
         let named = self.listing.checksums_of(number).to_vec();
         let fetch = async move { store.fetch_listed(number, &named, &path).await.map(drop) };
         Fetch(self.runtime.spawn(fetch))
@@ -345,13 +345,13 @@ impl StoreReader {
     /// Checks that a segment begins where the one before ends. Places without a record may lie
     /// between.
     fn check_seam(&self, before: u64, number: u64) -> Result<(), StoreError> {
-        let path = |number| self.folder.path().join(segment_name(number));
+        let path = |number| self.folder.path().join(Segment::name(number));
         let start = start_of(&path(number))?;
-        if start.is_some_and(|start| start.first_sequence == self.from) {
+        if start.as_ref().is_some_and(|start| start.first_sequence == self.from) {
             return Ok(());
         }
-        let end = check_segment(path(before)).map_err(|error| self.of_copy(error))?;
-        if start.is_some_and(|start| start.first_sequence == end.end_sequence) {
+        let end = Segment::examine(path(before)).map_err(|error| self.of_copy(error))?;
+        if start.as_ref().is_some_and(|start| start.first_sequence == end.end_sequence) {
             return Ok(());
         }
         let because = format!("record {} can't be read, and was durable once", end.end_sequence);
@@ -428,7 +428,7 @@ impl StoreReader {
 
     /// Removes the copy of a segment that was read.
     fn remove_copy(&self, number: u64) -> Result<(), StoreError> {
-        let path = self.folder.path().join(segment_name(number));
+        let path = self.folder.path().join(Segment::name(number));
         let removed = std::fs::remove_file(&path);
         removed.map_err(|error| StoreError::local(path.display().to_string(), error))
     }

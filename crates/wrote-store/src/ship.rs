@@ -6,7 +6,7 @@ use crate::put::Put;
 use crate::store::{Listing, SegmentStore};
 use object_store::ObjectStoreExt;
 use std::path::{Path, PathBuf};
-use wrote::log::{SealedSegment, SealedSegments};
+use wrote::log::{SealedSegments, Segment};
 
 /// The work of a shipper so far, and the end of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,14 +82,13 @@ impl Shipper {
         self.shipped.waiting = local.len() as u64;
         let Some(first) = local.first() else { return Ok(()) };
         let stored = match self.next {
-            Some(next) if first.start.number > next => {
-                return Err(self.missing(next, first.start.number - 1));
+            Some(next) if first.number > next => {
+                return Err(self.missing(next, first.number - 1));
             }
             Some(_) => Listing::default(),
             None => self.look(&local).await?,
         };
-        let is_there =
-            |segment: &SealedSegment| stored.segments.contains_key(&segment.start.number);
+        let is_there = |segment: &Segment| stored.segments.contains_key(&segment.number);
         let bytes_total = local.iter().filter(|segment| !is_there(segment)).map(|own| own.bytes);
         let (mut bytes_done, bytes_total) = (0, bytes_total.sum());
         progress(ShipProgress { shipped: self.shipped, bytes_done, bytes_total });
@@ -106,7 +105,7 @@ impl Shipper {
                 }
                 bytes_done += segment.bytes;
             }
-            self.next = Some(segment.start.number + 1);
+            self.next = Some(segment.number + 1);
             self.shipped.end_sequence = segment.end_sequence;
             self.shipped.waiting -= 1;
             progress(ShipProgress { shipped: self.shipped, bytes_done, bytes_total });
@@ -114,11 +113,7 @@ impl Shipper {
         Ok(())
     }
 
-    async fn list(
-        &mut self,
-        from: u64,
-        durable_sequence: u64,
-    ) -> Result<Vec<SealedSegment>, StoreError> {
+    async fn list(&mut self, from: u64, durable_sequence: u64) -> Result<Vec<Segment>, StoreError> {
         // A copy, since this call may be dropped while it lists.
         let mut sealed = self.sealed.clone();
         let listed = blocking(move || {
@@ -131,9 +126,9 @@ impl Shipper {
     }
 
     /// Lists the store, and makes sure that it holds this log.
-    async fn look(&self, local: &[SealedSegment]) -> Result<Listing, StoreError> {
+    async fn look(&self, local: &[Segment]) -> Result<Listing, StoreError> {
         let first = &local[0];
-        let number = first.start.number;
+        let number = first.number;
         let stored = self.store.listing(number.saturating_sub(1)).await?;
         let Some((&last, _)) = stored.segments.last_key_value() else {
             if number > 1 && self.store.has_any().await? {
@@ -143,17 +138,17 @@ impl Shipper {
             return Ok(stored);
         };
         let start = self.store.start(last).await?;
-        if start.log_id != first.start.log_id {
+        if start.log_id != first.log_id {
             let because = format!(
                 "it is of the log {:016x}, this is the log {:016x}",
-                start.log_id, first.start.log_id
+                start.log_id, first.log_id
             );
             let path = first.path.clone();
             return Err(StoreError::Differs { object: self.store.url_of(last), path, because });
         }
         let mut common = None;
         for segment in local {
-            match stored.segments.get(&segment.start.number) {
+            match stored.segments.get(&segment.number) {
                 Some(&bytes) if bytes != segment.bytes => {
                     return Err(self.store.differs(segment, bytes));
                 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use wrote::log::{SEGMENT_START_BYTES, SegmentStart, segment_name};
+use wrote::log::Segment;
 
 /// The most bytes of a segment that goes to the store in one request, from memory: twice the
 /// default length of a segment.
@@ -123,7 +123,7 @@ impl SegmentStore {
 
     /// Returns the URL of the segment `number`.
     pub fn url_of(&self, number: u64) -> String {
-        format!("{}/{}", self.0.url, segment_name(number))
+        format!("{}/{}", self.0.url, Segment::name(number))
     }
 
     pub(crate) fn objects(&self) -> &dyn ObjectStore {
@@ -135,7 +135,7 @@ impl SegmentStore {
     }
 
     pub(crate) fn path_of(&self, number: u64) -> Path {
-        self.path(segment_name(number))
+        self.path(Segment::name(number))
     }
 
     pub(crate) fn one_put_bytes_max(&self) -> u64 {
@@ -206,11 +206,11 @@ impl SegmentStore {
     /// Reads the first 64 bytes of a segment.
     ///
     /// Fails with [`StoreError::Damaged`] if they are not the beginning of this segment.
-    pub async fn start(&self, number: u64) -> Result<SegmentStart, StoreError> {
-        let range = 0..SEGMENT_START_BYTES as u64;
+    pub async fn start(&self, number: u64) -> Result<Segment, StoreError> {
+        let range = 0..Segment::BEGINNING_BYTES as u64;
         let bytes = self.objects().get_range(&self.path_of(number), range).await;
         let bytes = bytes.map_err(|error| StoreError::of_store(self.url_of(number), &error))?;
-        SegmentStart::read(&bytes).filter(|start| start.number == number).ok_or_else(|| {
+        Segment::beginning(&bytes).filter(|start| start.number == number).ok_or_else(|| {
             let because = "this is not how this segment begins".to_owned();
             StoreError::Damaged { object: self.url_of(number), because }
         })

@@ -8,10 +8,7 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use wrote::log::{
-    LogSummary, SEGMENT_START_BYTES, SealedSegments, SegmentStart, check_segment, segment_name,
-    segment_number,
-};
+use wrote::log::{LogSummary, SealedSegments, Segment};
 
 /// Requests in flight for the beginnings of segments.
 const AT_ONCE: usize = 16;
@@ -96,10 +93,10 @@ pub async fn summary(
     let start = |(&number, &bytes): (&u64, &u64)| async move {
         store.start(number).await.map(|start| (start, bytes))
     };
-    let starts: Vec<(SegmentStart, u64)> =
+    let starts: Vec<(Segment, u64)> =
         stream::iter(listing.segments.iter().map(start)).buffered(AT_ONCE).try_collect().await?;
-    let last = starts.last().map(|(start, _)| *start);
-    let end_sequence = match last {
+    let last = starts.last().map(|(start, _)| start.clone());
+    let end_sequence = match &last {
         Some(last) => end_of(store, last.number, &listing).await?,
         None if local.is_some() => 0,
         None => return Err(StoreError::Empty { url: store.url().to_owned() }),
@@ -107,7 +104,7 @@ pub async fn summary(
     let ends = starts.iter().skip(1).map(|(next, _)| next.first_sequence).chain([end_sequence]);
     let segments = starts.iter().zip(ends).map(|((start, bytes), end)| StoredSummary {
         number: start.number,
-        name: segment_name(start.number),
+        name: Segment::name(start.number),
         bytes: *bytes,
         first_sequence: start.first_sequence,
         records: end.saturating_sub(start.first_sequence),
@@ -121,7 +118,7 @@ pub async fn summary(
         unshipped: None,
     };
     if let Some(folder) = local.map(Path::to_owned) {
-        if let Some(last) = last {
+        if let Some(last) = &last {
             check_local(store, last.log_id, &folder)?;
         }
         let stored = last.map_or(0, |last| last.number);
@@ -161,9 +158,9 @@ pub(crate) async fn end_of(
         return Ok(end_sequence);
     }
     let folder = temporary()?;
-    let path = folder.path().join(segment_name(number));
+    let path = folder.path().join(Segment::name(number));
     store.fetch_listed(number, listing.checksums_of(number), &path).await?;
-    let end = blocking(move || Ok(check_segment(&path)?.end_sequence)).await;
+    let end = blocking(move || Ok(Segment::examine(&path)?.end_sequence)).await;
     drop(folder);
     end
 }
@@ -176,26 +173,26 @@ pub(crate) fn temporary() -> Result<tempfile::TempDir, StoreError> {
 
 /// Returns the path and the beginning of the first segment of a local log; `None` if it has none
 /// yet.
-pub(crate) fn first_local(folder: &Path) -> Result<Option<(PathBuf, SegmentStart)>, StoreError> {
+pub(crate) fn first_local(folder: &Path) -> Result<Option<(PathBuf, Segment)>, StoreError> {
     let failed = |error| StoreError::local(folder.display().to_string(), error);
     let mut first: Option<u64> = None;
     for file in std::fs::read_dir(folder).map_err(failed)? {
         let name = file.map_err(failed)?.file_name();
-        let number = name.to_str().and_then(segment_number);
+        let number = name.to_str().and_then(Segment::number_in);
         first = [first, number].into_iter().flatten().min();
     }
     let Some(number) = first else { return Ok(None) };
-    let path = folder.join(segment_name(number));
+    let path = folder.join(Segment::name(number));
     start_of(&path).map(|start| start.map(|start| (path, start)))
 }
 
 /// Returns the beginning of a segment's file; `None` if the file is only prepared for later
 /// records.
-pub(crate) fn start_of(path: &Path) -> Result<Option<SegmentStart>, StoreError> {
-    let mut bytes = [0; SEGMENT_START_BYTES];
+pub(crate) fn start_of(path: &Path) -> Result<Option<Segment>, StoreError> {
+    let mut bytes = [0; Segment::BEGINNING_BYTES];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut bytes));
     match read {
-        Ok(()) => Ok(SegmentStart::read(&bytes)),
+        Ok(()) => Ok(Segment::beginning(&bytes)),
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(StoreError::local(path.display().to_string(), error)),
     }
@@ -206,7 +203,7 @@ pub(crate) fn check_local(
     store: &SegmentStore,
     log_id: u64,
     folder: &Path,
-) -> Result<Option<SegmentStart>, StoreError> {
+) -> Result<Option<Segment>, StoreError> {
     let Some((path, start)) = first_local(folder)? else { return Ok(None) };
     if start.log_id == log_id {
         return Ok(Some(start));

@@ -6,7 +6,7 @@ use crate::store::SegmentStore;
 use crate::summary::temporary;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
-use wrote::log::{SegmentStart, check_segment, segment_name};
+use wrote::log::Segment;
 
 /// The findings of a verification.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -83,7 +83,7 @@ pub async fn verify(
         }
         verified.take_up(store, &start);
         let folder = temporary()?;
-        let path = folder.path().join(segment_name(number));
+        let path = folder.path().join(Segment::name(number));
         match store.fetch_listed(number, listing.checksums_of(number), &path).await {
             Ok(fetched) => verified.checksums += u64::from(fetched.was_checked),
             Err(StoreError::Damaged { object, because }) => {
@@ -92,7 +92,7 @@ pub async fn verify(
             }
             Err(error) => return Err(error),
         }
-        let end = blocking(move || Ok(check_segment(&path)?)).await?;
+        let end = blocking(move || Ok(Segment::examine(&path)?)).await?;
         verified.records += end.records;
         verified.record_bytes += end.record_bytes;
         verified.end_sequence = end.end_sequence;
@@ -107,7 +107,7 @@ pub async fn verify(
 
 impl StoreVerified {
     /// Compares the beginning of a segment with the end of the previous one.
-    fn take_up(&mut self, store: &SegmentStore, start: &SegmentStart) {
+    fn take_up(&mut self, store: &SegmentStore, start: &Segment) {
         let expected = self.end_sequence;
         if self.segments == 1 || start.first_sequence == expected {
             self.end_sequence = start.first_sequence;

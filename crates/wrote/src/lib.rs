@@ -103,7 +103,6 @@ mod fork;
 #[cfg(feature = "log")]
 pub mod log;
 mod metadata;
-mod names;
 #[cfg(any(feature = "copy", feature = "log"))]
 mod progress;
 mod read_ahead;
@@ -126,10 +125,9 @@ pub use error::{Action, Error};
 pub use file::{Calibration, DirectFile, Disk, DiskBuffer, Durable, Operation, ReadBytes};
 #[cfg(feature = "log")]
 pub use log::{Format, Log, LogOptions, LogReader, LogStream, Record, Ticket};
-pub use names::{rename, sync_folder};
 #[cfg(any(feature = "copy", feature = "log"))]
 pub use progress::Progress;
 pub use reader::{Reader, ReaderOptions};
-pub use save::{read, write, write_many, write_new, write_unflushed};
+pub use save::{read, rename, sync_folder, write, write_many, write_new, write_unflushed};
 pub use sync::{Survives, SyncPolicy};
 pub use writer::{Writer, WriterOptions, Written};

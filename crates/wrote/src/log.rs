@@ -49,12 +49,7 @@ pub use input::until;
 pub use options::{LogOptions, Prepare};
 pub use reader::{LogReader, Record};
 pub use rescue::{Damage, LogSummary, SegmentSummary, repair, summary, verify};
-/// For `wrote-store`, which keeps sealed segments elsewhere. Not a promise.
-#[doc(hidden)]
-pub use sealed::{
-    SEGMENT_START_BYTES, SealedSegment, SealedSegments, SegmentEnd, SegmentStart, check_segment,
-    segment_name, segment_number,
-};
+pub use sealed::{SealedSegments, Segment};
 pub use state::LogStats;
 pub use stream::LogStream;
 pub use ticket::Ticket;

@@ -109,18 +109,6 @@ fn an_existing_file_is_replaced_only_by_force() {
 }
 
 #[test]
-fn a_file_is_not_copied_onto_itself_by_whatever_name() {
-    let folder = place(b"precious");
-    symlink("from", folder.path().join("link")).expect("a link");
-    fs::hard_link(folder.path().join("from"), folder.path().join("hard")).expect("a link");
-    for to in ["from", "link", "hard", "./from"] {
-        let said = refusal(&mut copy(folder.path(), &format!("-f from {to}")));
-        assert_eq!(said, format!("{to}: is the same file as from"));
-    }
-    assert_eq!(content(folder.path(), "from"), b"precious");
-}
-
-#[test]
 fn senseless_arguments_are_refused_in_one_line_and_nothing_is_made() {
     let folder = place(b"some");
     fs::create_dir(folder.path().join("sub")).expect("a folder");
@@ -217,18 +205,6 @@ fn standard_input_that_comes_in_pieces_is_put_together() {
 }
 
 #[test]
-fn a_file_that_standard_input_replaces_keeps_its_permissions() {
-    let folder = place(b"old");
-    let from = folder.path().join("from");
-    fs::set_permissions(&from, fs::Permissions::from_mode(0o640)).expect("it is ours");
-    let said = refusal(&mut copy(folder.path(), "- from"));
-    assert_eq!(said, "from: exists already; --force replaces it");
-    line(&finish(&mut copy(folder.path(), "--force - from")));
-    assert_eq!(fs::metadata(&from).expect("there").permissions().mode() & 0o7777, 0o640);
-    assert_eq!(content(folder.path(), "from"), b"");
-}
-
-#[test]
 fn a_reader_that_goes_away_before_the_end_is_an_error() {
     let folder = place(&bytes(2 * MIB));
     let mut child = copy(folder.path(), "from -").spawn().expect("the program starts");
@@ -239,15 +215,6 @@ fn a_reader_that_goes_away_before_the_end_is_an_error() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.starts_with("wrote: standard output: write at byte "), "{said}");
     assert!(said.ends_with(": Broken pipe (os error 32)\n") && said.lines().count() == 1, "{said}");
-}
-
-#[test]
-fn a_file_is_not_appended_to_itself() {
-    let folder = place(b"some");
-    let end = fs::OpenOptions::new().append(true).open(folder.path().join("from"));
-    let said = refusal(copy(folder.path(), "from -").stdout(end.expect("a file")));
-    assert_eq!(said, "from: is the file that the output goes to");
-    assert_eq!(content(folder.path(), "from"), b"some");
 }
 
 /// Sends SIGINT once the copy has begun, and asserts that it ends and leaves nothing.

@@ -14,7 +14,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use wrote::log::segment_number;
+use wrote::log::Segment;
 use wrote::{Log, LogReader, SyncPolicy};
 
 const HANG: Duration = Duration::from_secs(120);
@@ -342,7 +342,7 @@ fn following_it_ships_what_is_sealed_and_ctrl_c_ends_it() {
 fn numbers(folder: &Path) -> Vec<u64> {
     let Ok(files) = fs::read_dir(folder) else { return Vec::new() };
     let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
-    let mut numbers: Vec<u64> = names.filter_map(|name| segment_number(&name)).collect();
+    let mut numbers: Vec<u64> = names.filter_map(|name| Segment::number_in(&name)).collect();
     numbers.sort_unstable();
     numbers
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use wrote::log::{segment_name, segment_number};
+use wrote::log::Segment;
 use wrote::{Log, LogReader, SyncPolicy};
 use wrote_serve::Config;
 
@@ -42,7 +42,7 @@ fn append(client: &mut Client, numbers: std::ops::Range<u64>) {
 fn numbers(folder: &Path) -> Vec<u64> {
     let Ok(files) = fs::read_dir(folder) else { return Vec::new() };
     let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
-    let mut numbers: Vec<u64> = names.filter_map(|name| segment_number(&name)).collect();
+    let mut numbers: Vec<u64> = names.filter_map(|name| Segment::number_in(&name)).collect();
     numbers.sort_unstable();
     numbers
 }
@@ -69,7 +69,7 @@ fn all(store: &Path, log: &Path) -> Vec<Vec<u8>> {
         .iter()
         .flat_map(|folder| numbers(folder).into_iter().map(move |number| (folder, number)))
     {
-        let name = segment_name(number);
+        let name = Segment::name(number);
         fs::copy(folder.join(&name), whole.path().join(&name)).unwrap();
     }
     LogReader::open(whole.path(), 0).unwrap().map(|record| record.unwrap().bytes).collect()

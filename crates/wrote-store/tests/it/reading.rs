@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
-use wrote::log::{SealedSegments, segment_name};
+use wrote::log::{SealedSegments, Segment};
 use wrote_store::{SegmentStore, StoreError, StoreOptions, StoreReader, summary, verify};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -77,7 +77,7 @@ fn a_reader_that_follows_sees_what_is_shipped_and_what_is_appended() {
 fn ship_and_remove(runtime: &tokio::runtime::Runtime, store: &SegmentStore, folder: &Path) {
     ship(runtime, store, folder).unwrap();
     for segment in runtime.block_on(store.list(1)).unwrap() {
-        let _ = fs::remove_file(folder.join(segment_name(segment.number)));
+        let _ = fs::remove_file(folder.join(Segment::name(segment.number)));
     }
 }
 
@@ -178,7 +178,7 @@ fn a_summary_counts_the_sealed_segments_that_wait_and_names_those_that_are_nowhe
     assert_eq!(waiting.end_sequence, sealed.last().unwrap().end_sequence);
     // The shipped ones are removed, and two unshipped ones.
     for number in 1..=shipped.segments + 2 {
-        fs::remove_file(folder.path().join(segment_name(number))).unwrap();
+        fs::remove_file(folder.path().join(Segment::name(number))).unwrap();
     }
     let gap = unshipped();
     let missing = gap.missing.map(|missing| (missing.first, missing.last));
@@ -225,7 +225,7 @@ fn every_changed_byte_of_an_object_is_found_by_its_reader_and_by_verify() {
         assert_eq!((whole.records, whole.damage.len()), (end, 0));
         assert_eq!(whole.checksums, whole.segments);
         // The first segments are shorter.
-        let path = folder.path().join(segment_name(5));
+        let path = folder.path().join(Segment::name(5));
         let mut bytes = fs::read(&path).unwrap();
         match cut {
             0 => bytes[place] ^= 1,
@@ -252,12 +252,12 @@ fn an_object_that_is_gone_is_damage_unless_it_is_the_first() {
     let runtime = runtime();
     let folder = tempfile::tempdir().unwrap();
     let (store, end) = kept(&runtime, folder.path());
-    fs::remove_file(folder.path().join(segment_name(1))).unwrap();
+    fs::remove_file(folder.path().join(Segment::name(1))).unwrap();
     let whole = runtime.block_on(verify(&store, &mut |_, _| {})).unwrap();
     assert_eq!(whole.damage, []);
     let first = read(&runtime, &store, 0, None).unwrap();
     assert_eq!(first, (end - first.len() as u64..end).collect::<Vec<_>>());
-    fs::remove_file(folder.path().join(segment_name(5))).unwrap();
+    fs::remove_file(folder.path().join(Segment::name(5))).unwrap();
     let found = runtime.block_on(verify(&store, &mut |_, _| {})).unwrap();
     assert_eq!(found.damage.len(), 1, "{:?}", found.damage);
     assert_eq!(found.damage[0].because, "segment 5 is not there");
@@ -274,10 +274,10 @@ fn without_a_checksum_beside_them_the_segments_own_find_a_changed_record() {
     for segment in &sealed {
         // As if another program had copied them there.
         let mut bytes = fs::read(&segment.path).unwrap()[..segment.bytes as usize].to_vec();
-        if segment.start.number == 4 {
+        if segment.number == 4 {
             bytes[130] ^= 1;
         }
-        let path = ObjectPath::from(format!("logs/events/{}", segment_name(segment.start.number)));
+        let path = ObjectPath::from(format!("logs/events/{}", Segment::name(segment.number)));
         runtime.block_on(objects.put(&path, PutPayload::from(bytes))).unwrap();
     }
     let found = runtime.block_on(verify(&store, &mut |_, _| {})).unwrap();

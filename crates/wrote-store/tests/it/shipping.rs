@@ -4,7 +4,7 @@ use crate::support::{append, make, memory, options, read, record, runtime, ship}
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
 use std::fs;
-use wrote::log::{SealedSegments, segment_name};
+use wrote::log::{SealedSegments, Segment};
 use wrote_store::{SegmentStore, Shipper, StoreError};
 
 #[test]
@@ -18,7 +18,7 @@ fn every_sealed_segment_is_one_object_whose_bytes_are_the_files() {
     assert_eq!((shipped.segments, shipped.waiting), (sealed.len() as u64, 0));
     assert_eq!(shipped.end_sequence, sealed.last().unwrap().end_sequence);
     for segment in &sealed {
-        let name = segment_name(segment.start.number);
+        let name = Segment::name(segment.number);
         let path = ObjectPath::from(format!("logs/events/{name}"));
         let object = runtime.block_on(async { objects.get(&path).await?.bytes().await }).unwrap();
         let file = fs::read(&segment.path).unwrap();
@@ -124,7 +124,7 @@ fn an_object_with_other_bytes_is_an_error_that_names_both_and_is_never_replaced(
         let mut bytes = fs::read(&sealed[1].path).unwrap()[..sealed[1].bytes as usize].to_vec();
         bytes[200] ^= 1;
         bytes.truncate(bytes.len() - other_len);
-        let path = ObjectPath::from(format!("logs/events/{}", segment_name(2)));
+        let path = ObjectPath::from(format!("logs/events/{}", Segment::name(2)));
         let put = objects.put(&path, PutPayload::from(bytes.clone()));
         runtime.block_on(put).unwrap();
         let Err(error) = ship(&runtime, &store, folder.path()) else {

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_of_a_part_can_stop() {
+    fn a_receiver_of_progress_can_stop_the_copy() {
         let (source, target) = (file(), file());
         source.write_all_at(&[7; 10_000], 0).unwrap();
         let copied = copy_ranges(source.as_fd(), target.as_fd(), 10_000, |_| Err("stop"));

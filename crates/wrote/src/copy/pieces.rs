@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_after_the_beginning_is_left_out() {
+    fn bytes_added_after_the_beginning_are_left_out() {
         let file = file_with_data_at(&[0, 5 * BLOCK_BYTES], 6 * BLOCK_BYTES);
         let extents = all(Some(&file), 1000);
         assert!(matches!(&extents[..], [Range { start: 0, end: 1000 }]), "{extents:?}");

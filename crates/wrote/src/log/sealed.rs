@@ -6,6 +6,7 @@ use super::chain::{self, SegmentHead};
 use super::format::Format;
 use super::input::{Input, LogFiles};
 use super::names::{self, SegmentNames};
+use super::record::Frame;
 use super::rescue::damaged;
 use super::segment::{HEADER_BYTES, SegmentHeader};
 use super::walk::{Walk, WalkStep};
@@ -17,33 +18,17 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The bytes at the beginning of a segment that [`SegmentStart::read`] needs.
-pub const SEGMENT_START_BYTES: usize = HEADER_BYTES;
-
-/// A full and durable segment of a framed log, which never changes again.
+/// A segment of a framed log: a file, as its header and its end state it.
 ///
-/// Only [`repair`](super::repair) rewrites such a file, if the disk has damaged it; and a cut
+/// A sealed one, which [`SealedSegments`] lists, is full and durable, and never changes again. Only
+/// [`repair`](super::repair) rewrites such a file, if the disk has damaged it; and a cut
 /// ([`Log::truncate_from`](super::Log::truncate_from)) shortens or removes it, unless its log holds
 /// its segments.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct SealedSegment {
-    /// The file.
+pub struct Segment {
+    /// The file; empty if only its beginning was read.
     pub path: PathBuf,
-    /// Its beginning.
-    pub start: SegmentStart,
-    /// The sequence after its last record.
-    pub end_sequence: u64,
-    /// The bytes up to the end of its last batch. The file may be longer: zeros follow.
-    pub bytes: u64,
-    /// None on a simulated disk.
-    folder: Option<Folder>,
-}
-
-/// The beginning of a segment, as its header states it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SegmentStart {
     /// The log's random number, equal in all its segments.
     pub log_id: u64,
     /// The segment's number, which its name has too.
@@ -54,34 +39,111 @@ pub struct SegmentStart {
     pub previous_bytes: u64,
     /// When it was started, by the writer's clock, at the latest when its first record was written.
     pub created_at: SystemTime,
+    /// The sequence after its last record; of a beginning, that of the first.
+    pub end_sequence: u64,
+    /// The bytes up to the end of its last batch. The file may be longer: zeros follow.
+    pub bytes: u64,
+    /// Its records, and their bytes, without the places that their producers or a repair left empty,
+    /// if all of it was read by [`Segment::examine`].
+    pub records: u64,
+    /// The bytes of these records.
+    pub record_bytes: u64,
+    /// None on a simulated disk.
+    folder: Option<Folder>,
 }
 
-impl SegmentStart {
-    /// Reads the beginning of a segment from its first [`SEGMENT_START_BYTES`]; `None` if they are
-    /// not a valid header.
-    pub fn read(bytes: &[u8]) -> Option<SegmentStart> {
-        SegmentHeader::decode(bytes).ok().map(|header| SegmentStart::of(&header))
+impl Segment {
+    /// The bytes at the beginning of a segment that [`Segment::beginning`] needs.
+    pub const BEGINNING_BYTES: usize = HEADER_BYTES;
+
+    /// Returns the name of a segment's file: twenty digits and `.segment`.
+    pub fn name(number: u64) -> String {
+        format!("{number:020}.{}", Format::Framed.extension())
     }
 
-    fn of(header: &SegmentHeader) -> SegmentStart {
-        SegmentStart {
+    /// Returns the number in a name that [`Segment::name`] made; `None` for any other name.
+    pub fn number_in(name: &str) -> Option<u64> {
+        super::segment::number(Path::new(name), Format::Framed).filter(|_| !name.contains('/'))
+    }
+
+    /// Reads the beginning of a segment from its first [`Segment::BEGINNING_BYTES`]; `None` if they
+    /// are not a valid header.
+    pub fn beginning(bytes: &[u8]) -> Option<Segment> {
+        SegmentHeader::decode(bytes).ok().map(|header| Segment::of(&header))
+    }
+
+    /// Reads one segment by itself, anywhere, and checks every record up to the first invalid one.
+    /// Fails with [`Error::Damaged`] if the file does not start as the segment that its name states.
+    pub fn examine(path: impl AsRef<Path>) -> Result<Segment, Error> {
+        Segment::read(&LogFiles::open()?, path.as_ref())
+    }
+
+    /// Opens its file for reading, in the folder in which the segment was found, even if that was
+    /// renamed since.
+    pub fn open(&self) -> Result<File, Error> {
+        let file = open_within(self.folder.as_ref(), &self.path, OFlags::empty());
+        file.tried(&self.path, Action::Open)
+    }
+
+    /// Reads the whole sealed segment and checks every record. Fails with [`Error::Damaged`] if a
+    /// record up to its end is missing.
+    pub fn check(&self) -> Result<(), Error> {
+        let mut files = LogFiles::open()?;
+        self.folder.iter().for_each(|folder| files.enter(folder.clone()));
+        let found = Segment::read(&files, &self.path)?;
+        // Where recovery cut the segment, zeros may stand between its last record and its end.
+        if found.end_sequence == self.end_sequence && found.bytes <= self.bytes {
+            return Ok(());
+        }
+        let what = format!(
+            "record {} can't be read, and was durable once",
+            found.end_sequence.min(self.end_sequence)
+        );
+        Err(damaged(&self.path, found.bytes, &what))
+    }
+
+    fn of(header: &SegmentHeader) -> Segment {
+        Segment {
+            path: PathBuf::new(),
             log_id: header.log_id,
             number: header.segment_id,
             first_sequence: header.first_sequence,
             previous_bytes: header.previous_bytes,
             created_at: UNIX_EPOCH + Duration::from_nanos(header.created_at_ns),
+            end_sequence: header.first_sequence,
+            bytes: 0,
+            records: 0,
+            record_bytes: 0,
+            folder: None,
         }
     }
-}
 
-/// Returns the name of a segment's file: twenty digits and `.segment`.
-pub fn segment_name(number: u64) -> String {
-    format!("{number:020}.{}", Format::Framed.extension())
-}
-
-/// Returns the number in a name that [`segment_name`] made; `None` for any other name.
-pub fn segment_number(name: &str) -> Option<u64> {
-    super::segment::number(Path::new(name), Format::Framed).filter(|_| !name.contains('/'))
+    fn read(files: &LogFiles, path: &Path) -> Result<Segment, Error> {
+        let mut input = Input::open(files, path, true, false)?;
+        let number = super::segment::number(path, Format::Framed);
+        let header = match number {
+            Some(number) => chain::read_header(&mut input, number)?,
+            None => None,
+        };
+        let Some(header) = header else {
+            return Err(damaged(path, 0, "this is not how a segment begins"));
+        };
+        let mut found = Segment { path: path.to_owned(), ..Segment::of(&header) };
+        let mut walk = Walk::new(input, &header);
+        loop {
+            match walk.next()? {
+                WalkStep::Frame { frame: Frame::Data(bytes), .. } => {
+                    found.records += 1;
+                    found.record_bytes += bytes.len() as u64;
+                }
+                WalkStep::Batch | WalkStep::Frame { .. } => {}
+                WalkStep::End => break,
+            }
+        }
+        // Where recovery cut the last batch, its header still counts the records after the cut.
+        (found.end_sequence, found.bytes) = (walk.sequence, walk.end);
+        Ok(found)
+    }
 }
 
 /// Finds the sealed segments of a log, even while any process writes it. Takes no lock and writes
@@ -104,7 +166,8 @@ pub struct SealedSegments {
 
 #[derive(Clone, Copy, Debug)]
 struct Scanned {
-    start: SegmentStart,
+    /// The log and the number of the segment, and its first record.
+    of: (u64, u64, u64),
     place: u64,
     sequence: u64,
 }
@@ -130,7 +193,7 @@ impl SealedSegments {
     /// Reads the first bytes of each segment, and of the last one the headers of batches added
     /// since the previous call. Fails with [`Error::Damaged`] if a segment is missing between two
     /// others, or does not start as one.
-    pub fn list(&mut self, from: u64, durable_sequence: u64) -> Result<Vec<SealedSegment>, Error> {
+    pub fn list(&mut self, from: u64, durable_sequence: u64) -> Result<Vec<Segment>, Error> {
         let files = LogFiles::open_in(&self.folder)?;
         let SealedSegments { folder, scanned, durable_sequence: known } = self;
         *known = (*known).max(durable_sequence);
@@ -147,7 +210,7 @@ fn sealed(
     names: &SegmentNames,
     scanned: &mut Option<Scanned>,
     durable_sequence: &mut u64,
-) -> Result<Vec<SealedSegment>, Error> {
+) -> Result<Vec<Segment>, Error> {
     let mut heads = chain::read_headers(files, names)?;
     // The last files may be prepared for later batches only.
     let begun = heads.iter().rposition(|head| head.header.is_some()).map_or(0, |last| last + 1);
@@ -178,9 +241,8 @@ fn sealed(
             break;
         }
         let bytes = used_bytes(files, head, header, next_header)?;
-        let start = SegmentStart::of(header);
         let (path, folder) = (head.path.clone(), files.held.clone());
-        sealed.push(SealedSegment { path, start, end_sequence, bytes, folder });
+        sealed.push(Segment { path, end_sequence, bytes, folder, ..Segment::of(header) });
     }
     Ok(sealed)
 }
@@ -212,8 +274,8 @@ fn scan(
     durable_sequence: &mut u64,
 ) -> Result<(), Error> {
     let mut walk = Walk::new(Input::open(files, path, true, false)?, header);
-    let start = SegmentStart::of(header);
-    if let Some(scanned) = scanned.filter(|scanned| scanned.start == start) {
+    let of = (header.log_id, header.segment_id, header.first_sequence);
+    if let Some(scanned) = scanned.filter(|scanned| scanned.of == of) {
         walk.jump_to(scanned.place, scanned.sequence);
     }
     loop {
@@ -232,83 +294,9 @@ fn scan(
     }
     // A batch that is seen in part is read again.
     if walk.is_between_batches() {
-        *scanned = Some(Scanned { start, place: walk.place, sequence: walk.sequence });
+        *scanned = Some(Scanned { of, place: walk.place, sequence: walk.sequence });
     }
     Ok(())
-}
-
-impl SealedSegment {
-    /// Opens its file for reading, in the folder in which the segment was found, even if that was
-    /// renamed since.
-    pub fn open(&self) -> Result<File, Error> {
-        let file = open_within(self.folder.as_ref(), &self.path, OFlags::empty());
-        file.tried(&self.path, Action::Open)
-    }
-
-    /// Reads the whole segment and checks every record. Fails with [`Error::Damaged`] if a record
-    /// up to its end is missing.
-    pub fn check(&self) -> Result<(), Error> {
-        let mut files = LogFiles::open()?;
-        self.folder.iter().for_each(|folder| files.enter(folder.clone()));
-        let end = read_to_end(&files, &self.path)?;
-        // Where recovery cut the segment, zeros may stand between its last record and its end.
-        if end.end_sequence == self.end_sequence && end.bytes <= self.bytes {
-            return Ok(());
-        }
-        let what = format!(
-            "record {} can't be read, and was durable once",
-            end.end_sequence.min(self.end_sequence)
-        );
-        Err(damaged(&self.path, end.bytes, &what))
-    }
-}
-
-/// The end of a segment, found by reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SegmentEnd {
-    /// The sequence after its last whole record.
-    pub end_sequence: u64,
-    /// The bytes up to the end of its last whole record or batch.
-    pub bytes: u64,
-    /// Its records, without the places that their producers or a repair left empty.
-    pub records: u64,
-    /// Their bytes.
-    pub record_bytes: u64,
-}
-
-/// Reads one segment of a framed log by itself, anywhere, and checks every record up to the first
-/// invalid one. Fails with [`Error::Damaged`] if the file does not start as the segment that its
-/// name states.
-pub fn check_segment(path: impl AsRef<Path>) -> Result<SegmentEnd, Error> {
-    read_to_end(&LogFiles::open()?, path.as_ref())
-}
-
-fn read_to_end(files: &LogFiles, path: &Path) -> Result<SegmentEnd, Error> {
-    let mut input = Input::open(files, path, true, false)?;
-    let number = super::segment::number(path, Format::Framed);
-    let header = match number {
-        Some(number) => chain::read_header(&mut input, number)?,
-        None => None,
-    };
-    let Some(header) = header else {
-        return Err(damaged(path, 0, "this is not how a segment begins"));
-    };
-    let (mut records, mut record_bytes) = (0, 0);
-    let mut walk = Walk::new(input, &header);
-    loop {
-        match walk.next()? {
-            WalkStep::Frame { frame: super::record::Frame::Data(bytes), .. } => {
-                records += 1;
-                record_bytes += bytes.len() as u64;
-            }
-            WalkStep::Batch | WalkStep::Frame { .. } => {}
-            WalkStep::End => break,
-        }
-    }
-    // Where recovery cut the last batch, its header still counts the records after the cut.
-    let (end_sequence, bytes) = (walk.sequence, walk.end);
-    Ok(SegmentEnd { end_sequence, bytes, records, record_bytes })
 }
 
 #[cfg(test)]
@@ -324,7 +312,7 @@ mod tests {
         let names = names::all(&files, folder(), Format::Framed).unwrap();
         let mut known = durable_sequence;
         let sealed = sealed(&files, &names, &mut None, &mut known).unwrap();
-        sealed.iter().map(|segment| segment.start.number).collect()
+        sealed.iter().map(|segment| segment.number).collect()
     }
 
     fn segments(count: u64) -> SampleLog {
@@ -389,13 +377,13 @@ mod tests {
 
     #[test]
     fn names_and_beginnings_of_segments_are_read_as_they_are_written() {
-        assert_eq!(segment_number(&segment_name(7)), Some(7));
+        assert_eq!(Segment::number_in(&Segment::name(7)), Some(7));
         for other in ["7.segment", "a/00000000000000000007.segment", "lock"] {
-            assert_eq!(segment_number(other), None, "{other}");
+            assert_eq!(Segment::number_in(other), None, "{other}");
         }
         let files = segments(2).files(folder());
-        let start = SegmentStart::read(&files[1].1).unwrap();
+        let start = Segment::beginning(&files[1].1).unwrap();
         assert_eq!((start.number, start.first_sequence), (2, 1));
-        assert_eq!(SegmentStart::read(&files[1].1[..SEGMENT_START_BYTES - 1]), None);
+        assert!(Segment::beginning(&files[1].1[..Segment::BEGINNING_BYTES - 1]).is_none());
     }
 }

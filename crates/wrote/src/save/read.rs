@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_or_interrupted_is_whole_and_what_fails_is_an_error() {
+    fn a_short_or_interrupted_read_is_made_whole_and_a_failed_one_is_an_error() {
         // W4
         const LEN: usize = 40_000;
         let reads = LEN.div_ceil(PIECE_BYTES) as u64;

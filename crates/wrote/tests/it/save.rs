@@ -108,7 +108,7 @@ fn of_several_hard_links_only_the_name_that_was_saved_gets_the_new_content() {
 }
 
 #[test]
-fn who_has_the_old_file_open_goes_on_reading_it() {
+fn a_reader_of_the_old_file_goes_on_reading_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     fs::write(&path, b"old").unwrap();
@@ -132,7 +132,7 @@ fn a_name_of_the_greatest_length_can_be_saved() {
 }
 
 #[test]
-fn what_is_no_ordinary_file_is_refused_in_one_line_and_stays() {
+fn a_target_that_is_no_ordinary_file_is_refused_in_one_line_and_stays() {
     // W7: a device must never become a file.
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");

@@ -40,7 +40,7 @@ fn a_file_is_read_whole_whether_it_is_cached_or_not() {
 }
 
 #[test]
-fn what_is_only_in_the_cache_is_read_beside_what_is_only_on_the_disk() {
+fn bytes_only_in_the_cache_are_read_beside_bytes_only_on_the_disk() {
     use std::os::unix::fs::FileExt;
     let folder = folder();
     let path = folder.path().join("file");
@@ -82,7 +82,7 @@ fn a_file_that_grows_and_shrinks_meanwhile_is_read_up_to_an_end_that_it_had() {
 }
 
 #[test]
-fn what_tells_no_length_is_read_to_its_end() {
+fn a_file_that_tells_no_length_is_read_to_its_end() {
     assert_eq!(fs::metadata("/proc/version").unwrap().len(), 0);
     assert_eq!(wrote::read("/proc/version").unwrap(), fs::read("/proc/version").unwrap());
     assert_eq!(wrote::read("/dev/null").unwrap(), b"");
@@ -94,7 +94,7 @@ fn what_tells_no_length_is_read_to_its_end() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error_that_says_so() {
+fn a_path_that_cannot_be_read_is_an_error_that_says_so() {
     let folder = folder();
     let path = folder.path().join("no");
     let words = wrote::read(&path).unwrap_err().to_string();

@@ -200,7 +200,7 @@ fn a_flag_ends_the_wait_for_a_log_that_is_not_there() {
 }
 
 #[test]
-fn what_is_there_is_read_without_a_wait() {
+fn records_that_are_there_are_read_without_a_wait() {
     for format in FORMATS {
         let (_folder, folder) = folder();
         let log = small(format).open(&folder).unwrap();

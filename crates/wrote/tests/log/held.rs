@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::time::{Duration, Instant};
-use wrote::log::{SealedSegments, segment_number};
+use wrote::log::{SealedSegments, Segment};
 use wrote::{Log, LogOptions, SyncPolicy};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -20,7 +20,7 @@ fn append(log: &Log, records: u64) {
 fn numbers(folder: &Path) -> Vec<u64> {
     let files = std::fs::read_dir(folder).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-    let mut numbers: Vec<u64> = names.filter_map(|name| segment_number(&name)).collect();
+    let mut numbers: Vec<u64> = names.filter_map(|name| Segment::number_in(&name)).collect();
     numbers.sort_unstable();
     numbers
 }
@@ -59,7 +59,7 @@ fn a_sealed_segment_has_each_record_and_stays_as_it_is_while_the_log_goes_on() {
         append(&log, 3);
         // Another process does not know the durable frontier.
         for segment in listing.list(from, 0).unwrap() {
-            assert_eq!((segment.start.number, segment.start.first_sequence), (from, seen));
+            assert_eq!((segment.number, segment.first_sequence), (from, seen));
             segment.check().unwrap();
             let bytes = std::fs::read(&segment.path).unwrap();
             (from, seen) = (from + 1, segment.end_sequence);

@@ -1,11 +1,8 @@
 //! Readers of a log being written, and of a damaged log.
 
-use std::collections::BTreeSet;
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wrote::log::{repair, summary, verify};
-use wrote::{Error, Format, Log, LogOptions, LogReader, SyncPolicy};
+use wrote::log::{summary, verify};
+use wrote::{Format, Log, LogOptions, LogReader, SyncPolicy};
 
 fn options(format: Format) -> LogOptions {
     Log::options()
@@ -54,72 +51,6 @@ fn a_reader_follows_a_writer_through_its_segments() {
 }
 
 #[test]
-fn a_log_that_is_written_meanwhile_is_not_called_damaged() {
-    for (format, sync, retain_bytes) in [
-        (Format::Framed, SyncPolicy::Always, 4 << 20),
-        (Format::Framed, SyncPolicy::Always, 512 << 10),
-        (Format::Framed, SyncPolicy::No, 512 << 10),
-        (Format::Lines, SyncPolicy::No, 512 << 10),
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        let options = options(format).sync(sync).retain_bytes(retain_bytes);
-        let log = options.open(folder.path()).unwrap();
-        log.append(&record(0)).unwrap().wait().unwrap();
-        let ended = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for number in (1..).take_while(|_| !ended.load(Ordering::Relaxed)) {
-                    drop(log.append(&record(number)).unwrap());
-                }
-            });
-            // After any failure the writer must end.
-            let looked = std::panic::catch_unwind(|| {
-                for look in 0..40 {
-                    let found = verify(folder.path(), None).unwrap();
-                    assert!(found.damage.is_empty(), "{format}, {look}: {:?}", found.damage);
-                    summary(folder.path()).unwrap();
-                }
-            });
-            ended.store(true, Ordering::Relaxed);
-            looked.unwrap();
-        });
-        log.close().unwrap();
-        assert!(verify(folder.path(), None).unwrap().damage.is_empty());
-    }
-}
-
-#[test]
-fn a_log_that_was_repaired_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = options(Format::Framed).open(folder.path()).unwrap();
-    for number in 0..1000 {
-        log.append(&record(number)).unwrap().wait().unwrap();
-    }
-    log.close().unwrap();
-    drop(log);
-    let segment = summary(folder.path()).unwrap().segments[2].clone();
-    let mut bytes = std::fs::read(&segment.path).unwrap();
-    let at = bytes.windows(7).position(|window| window == b"record ").unwrap();
-    bytes[at] ^= 1;
-    std::fs::write(&segment.path, bytes).unwrap();
-
-    let failed = LogReader::open(folder.path(), 0).unwrap().find_map(Result::err).unwrap();
-    assert!(matches!(&failed, Error::Damaged { path, .. } if *path == segment.path), "{failed}");
-    let repaired = repair(folder.path()).unwrap();
-    assert_eq!((repaired.damage.len(), repaired.records), (1, 999));
-    let lost = repaired.damage[0].sequence;
-
-    let log = options(Format::Framed).open(folder.path()).unwrap();
-    let sequence = log.append(b"after the repair").unwrap().sequence();
-    assert_eq!(sequence, 1000);
-    log.close().unwrap();
-    let found: BTreeSet<u64> =
-        LogReader::open(folder.path(), 0).unwrap().map(|found| found.unwrap().sequence).collect();
-    let expected: BTreeSet<u64> = (0..=1000).filter(|&sequence| sequence != lost).collect();
-    assert_eq!(found, expected);
-}
-
-#[test]
 fn a_log_is_looked_at_while_retention_removes_its_segments() {
     for format in [Format::Framed, Format::Lines] {
         let folder = tempfile::tempdir().unwrap();
@@ -145,7 +76,7 @@ fn a_log_is_looked_at_while_retention_removes_its_segments() {
 }
 
 #[test]
-fn what_is_written_meanwhile_is_no_damage_and_damage_is_found_meanwhile() {
+fn records_written_meanwhile_are_no_damage_and_damage_is_found_meanwhile() {
     let folder = tempfile::tempdir().unwrap();
     let log = options(Format::Framed).sync(SyncPolicy::Always).open(folder.path()).unwrap();
     let is_over = std::sync::atomic::AtomicBool::new(false);
@@ -174,30 +105,4 @@ fn what_is_written_meanwhile_is_no_damage_and_damage_is_found_meanwhile() {
     let verified = verify(folder.path(), None).unwrap();
     assert_eq!(verified.damage.len(), 1, "{:?}", verified.damage);
     log.close().unwrap();
-}
-
-#[test]
-fn a_log_whose_first_records_come_meanwhile_is_not_called_damaged() {
-    const READERS: usize = 12;
-    for _ in 0..40 {
-        let folder = tempfile::tempdir().unwrap();
-        let log = Log::options().sync(SyncPolicy::Always).open(folder.path()).unwrap();
-        let ready = Barrier::new(READERS + 1);
-        std::thread::scope(|scope| {
-            for _ in 0..READERS {
-                scope.spawn(|| {
-                    ready.wait();
-                    for _ in 0..5 {
-                        let reader = LogReader::open(folder.path(), 0).unwrap();
-                        reader.for_each(|record| drop(record.unwrap()));
-                    }
-                });
-            }
-            ready.wait();
-            for number in 0..10 {
-                log.append(&record(number)).unwrap().wait().unwrap();
-            }
-        });
-        log.close().unwrap();
-    }
 }

@@ -4,7 +4,7 @@ use crate::small_log::{SEGMENT_BYTES, folder, record, segments, small};
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use wrote::log::{Prepare, check_segment, summary};
+use wrote::log::{Prepare, Segment, summary};
 use wrote::{Format, Log, LogReader};
 
 const RETAIN_BYTES: u64 = 2 * SEGMENT_BYTES;
@@ -95,7 +95,7 @@ fn a_segment_with_a_second_name_is_never_written_over() {
             // The file was prepared, and no segment began in it.
             continue;
         }
-        let sealed = check_segment(&copy).unwrap();
+        let sealed = Segment::examine(&copy).unwrap();
         assert_eq!(sealed.end_sequence - sealed.records, end, "{}", copy.display());
         end = sealed.end_sequence;
     }

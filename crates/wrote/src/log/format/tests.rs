@@ -7,8 +7,6 @@ use super::super::testing::{self, LONGEST_BYTES, holding, long_segment};
 use super::Format;
 use crate::{Error, LogReader, Record};
 use fixtures::log_reader::{self, End, File};
-use rand::{RngExt, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -379,32 +377,6 @@ fn agreed(files: &[File], what: &str) -> log_reader::ReadLog {
     read
 }
 
-#[test]
-fn both_readers_agree_on_logs_of_which_a_file_is_lost_or_followed_by_garbage() {
-    let segments = three_segments();
-    let file = |number: usize| (name(Format::Framed, number as u64 + 1), &segments[number].bytes);
-    let files: Vec<File> = (0..3).map(|number| (file(number).0, file(number).1.clone())).collect();
-    let whole = agreed(&files, "whole");
-    assert_eq!((whole.records.len(), whole.end), (18, End::Open { sequence: 27 }));
-    for number in 0..3 {
-        let mut changed = files.clone();
-        changed[number].1.clear();
-        agreed(&changed, &format!("file {number} is empty"));
-        changed[number].1 = vec![0; files[number].1.len()];
-        let read = agreed(&changed, &format!("file {number} is zero"));
-        assert_eq!(matches!(read.end, End::Damaged { .. }), number < 2, "file {number} is zero");
-        if number == 1 {
-            changed.remove(number);
-            agreed(&changed, "the file in the middle is missing");
-        }
-        let mut changed = files.clone();
-        changed[number].1.extend([7; 3 * BLOCK]);
-        let read = agreed(&changed, &format!("garbage behind file {number}"));
-        assert_eq!(read.records, whole.records);
-        assert_eq!(read.garbage.len(), usize::from(number < 2));
-    }
-}
-
 /// Makes the same segments in files of earlier ones, and one more file that is ready for a segment.
 fn recycled_segments() -> Vec<File> {
     let mut earlier = EncodedSegment::begin(9, 0, None);
@@ -421,7 +393,7 @@ fn recycled_segments() -> Vec<File> {
 }
 
 #[test]
-fn what_a_recycled_file_held_before_is_neither_read_nor_torn_nor_garbage() {
+fn old_bytes_of_a_recycled_file_are_neither_read_nor_torn_nor_garbage() {
     let read = agreed(&recycled_segments(), "recycled");
     let plain = (1..).zip(three_segments());
     let plain: Vec<File> =
@@ -448,39 +420,6 @@ fn zeros_at_the_end_of_a_batch_are_not_torn_whatever_the_file_held_behind_it() {
 }
 
 #[test]
-fn both_readers_agree_on_logs_that_are_damaged_by_chance() {
-    let plain = (1..).zip(three_segments());
-    let plain: Vec<File> =
-        plain.map(|(number, segment)| (name(Format::Framed, number), segment.bytes)).collect();
-    let recycled = recycled_segments();
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
-    for round in 0..800 {
-        let mut files = if round % 2 == 0 { plain.clone() } else { recycled.clone() };
-        for _ in 0..random.random_range(1..4) {
-            let count = files.len();
-            let bytes = &mut files[random.random_range(0..count)].1;
-            if bytes.is_empty() {
-                continue;
-            }
-            let at = random.random_range(0..bytes.len());
-            let block = at / BLOCK * BLOCK;
-            let end = (block + BLOCK).min(bytes.len());
-            match random.random_range(0..5) {
-                0 => bytes.truncate(at),
-                1 => bytes[at] ^= 1,
-                2 => bytes[block..end].fill(0),
-                3 => bytes[at..end].fill(9),
-                _ => {
-                    let to = random.random_range(0..=bytes.len() - (end - block)) / BLOCK * BLOCK;
-                    bytes.copy_within(block..end, to);
-                }
-            }
-        }
-        agreed(&files, &format!("round {round}"));
-    }
-}
-
-#[test]
 fn a_reader_made_from_the_document_reads_lines() {
     let files = [
         (name(Format::Lines, 0), b"one\n\nthree\n".to_vec()),
@@ -499,32 +438,4 @@ fn a_reader_made_from_the_document_reads_lines() {
         let read = log_reader::read_lines(&[(name(Format::Lines, 0), text.to_vec()), next]);
         assert_eq!((read.end, read.garbage.len()), (end, garbage));
     }
-}
-
-#[test]
-fn a_reader_made_from_the_document_reads_what_was_repaired() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = crate::Log::options().sync(crate::SyncPolicy::No).buffers(2).buffer_bytes(4096);
-    let options = options.segment_bytes(16 << 10);
-    let log = options.open(folder.path()).unwrap();
-    for number in 0..60u8 {
-        log.append(&[number; 1000]).unwrap().wait().unwrap();
-    }
-    log.close().unwrap();
-    let second = segment::path(folder.path(), Format::Framed, 2);
-    let mut bytes = std::fs::read(&second).unwrap();
-    bytes[5000] ^= 1;
-    std::fs::write(&second, bytes).unwrap();
-    assert_eq!(super::super::repair(folder.path()).unwrap().damage.len(), 1);
-    let entries = std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap);
-    let name = |entry: &std::fs::DirEntry| entry.file_name().to_str().unwrap().to_owned();
-    let files: Vec<File> =
-        entries.map(|entry| (name(&entry), std::fs::read(entry.path()).unwrap())).collect();
-    let found = super::super::LogReader::open(folder.path(), 0).unwrap().map(Result::unwrap);
-    let found: Vec<_> = found.map(|record| (record.sequence, record.bytes)).collect();
-    let read = log_reader::read(&files);
-    assert_eq!(read.end, End::Closed { sequence: 60 });
-    assert!(found.len() == 59 && read.records == found);
-    // Only the segment after the rewritten one.
-    assert_eq!(read.unlinked, [3]);
 }

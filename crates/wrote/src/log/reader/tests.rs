@@ -22,7 +22,7 @@ fn write(built: &SampleLog, folder: &Path) {
 }
 
 #[test]
-fn where_the_clock_stepped_back_a_time_leads_to_a_record_of_it_behind_one_before_it() {
+fn a_time_around_which_the_clock_stepped_back_leads_to_a_record_of_it_behind_one_before_it() {
     let times = [100, 200, 300, 400, 150, 250, 320, 390, 410, 90, 500];
     let at = |written_at_ns| BatchHeader { written_at_ns, ..BatchHeader::default() };
     let begun = SampleLog::default().segment();

@@ -140,7 +140,7 @@ fn a_torn_end_is_kept_aside_and_cut() {
 }
 
 #[test]
-fn what_a_torn_end_said_of_earlier_records_is_said_again_before_it_is_gone() {
+fn the_durable_frontier_of_a_torn_end_is_stated_again_before_it_is_gone() {
     // W1
     let built = two_segments().batch(10, &[b"ten", b"eleven"]);
     let torn_batch = built.segments[1].batches[2];
@@ -339,34 +339,6 @@ fn a_log_of_the_other_format_is_refused() {
     assert_eq!(error.to_string(), "/log: this log is in the format framed, not lines");
 }
 
-#[test]
-fn a_recovery_that_loses_power_is_made_good_by_the_next() {
-    // A torn segment 2 with a segment after it: recovery copies, renames and truncates.
-    let built = two_segments().batch(0, &[b"ten"]).segment().batch(0, &[b"eleven"]);
-    let mut files = built.files(folder());
-    files[1].1[100] ^= 1;
-    files.push((file(4), vec![0; 1000]));
-    for seed in 0..10 {
-        for operation in 0.. {
-            let sim = disk(seed, &files);
-            let first = sim.operations();
-            sim.fault(first + operation, Fault::PowerLoss);
-            let result = recovered(&sim);
-            sim.restart();
-            let found = recovered(&sim).unwrap();
-            assert_eq!(found.next_sequence, 5, "operation {operation}, seed {seed}");
-            assert_eq!(sim.contents(file(2)).unwrap()[..64], built.segments[1].bytes[..64]);
-            assert_eq!(read(&sim, 0).0.len(), 5);
-            let aside = torn(&file(2), 0);
-            let kept = sim.names().contains(&torn(&file(3), 0)) && sim.names().contains(&aside);
-            assert!(kept, "operation {operation}, seed {seed}");
-            if result.is_ok() {
-                break;
-            }
-        }
-    }
-}
-
 mod of_lines {
     use super::*;
 
@@ -395,7 +367,7 @@ mod of_lines {
     }
 
     #[test]
-    fn what_is_behind_the_last_whole_line_is_kept_aside() {
+    fn bytes_behind_the_last_whole_line_are_kept_aside() {
         for torn_end in [&b"par"[..], b"pa\0\0\nx\n", b"\0\0\0\0", b"\0"] {
             let text = [&b"zero\none\n"[..], torn_end].concat();
             let (sim, found) = lines(&[(0, &text)]);
