@@ -1,5 +1,5 @@
-//! Acknowledgements: what one promises, and the waking of the connections of one listener and worker
-//! together when their records are safe.
+//! Acknowledgements: the levels that they promise, and the waking of the connections of one
+//! listener and worker together when their records are safe.
 //!
 //! One flush makes records of many connections safe. A single task waits for it and wakes them all.
 //! If each connection waited by itself, each would be woken twice.

@@ -11,10 +11,13 @@ use crate::acks::Level;
 use crate::stream::TlsFiles;
 use access::AccessConfig;
 pub use keys::Key;
+use keys::{Target, Written};
 pub use listen::{Door, Frame, Listen, Oversize, OwnSettings, Socket, Stamp};
+use listen::{EXAMPLE, Scheme};
 use log::LevelFilter;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::thread;
 use std::time::Duration;
 use wrote::{Log, LogOptions, SyncPolicy};
@@ -188,6 +191,40 @@ impl LogConfig {
 /// Returns whether a record fits into a buffer.
 pub(crate) fn holds(buffer_bytes: usize, record_bytes: usize) -> bool {
     record_bytes.saturating_add(HEADER_BYTES_MAX) <= buffer_bytes
+}
+
+/// Guesses the URL that was meant: an address with a port lacks its scheme.
+fn meant(url: &str) -> String {
+    let is_address = url.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    match is_address {
+        true => format!("; did you mean tcp://{url}?"),
+        false => format!(", such as {EXAMPLE}"),
+    }
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(url: &str) -> Result<Listen, String> {
+        let (word, rest) =
+            url.split_once("://").ok_or_else(|| format!("'{url}' is not a URL{}", meant(url)))?;
+        let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
+        if address.is_empty() {
+            return Err(format!("'{url}' names no address, such as {EXAMPLE}"));
+        }
+        let Scheme(_, socket, is_tls, door) = Scheme::of(word)
+            .ok_or_else(|| format!("'{url}': '{word}' is none of {}", Scheme::words()))?;
+        let mut listen = Listen::new(socket(address), *is_tls, *door);
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, word) = pair.split_once('=').unwrap_or((pair, ""));
+            let key = Key::find("url", name, &[])
+                .map_err(|hint| format!("'{url}': unknown option '{name}'; {hint}"))?;
+            let target = Target::Listener(&mut listen);
+            key.set(target, Written::Word(word.into()), Path::new(""))
+                .map_err(|fault| format!("'{url}': {name}={word} {fault}"))?;
+        }
+        Ok(listen)
+    }
 }
 
 /// The server's limits. Each refusal is counted.

@@ -50,7 +50,7 @@ pub(crate) struct Connection<S, P> {
 
 type Wait<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What the connection's account was told last.
+/// The last report to the connection's account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Held {
     message_bytes: usize,

@@ -13,7 +13,7 @@ use crate::sockets::{Passed, SocketFile};
 use rustix::net::{RecvFlags, SocketType};
 use socket2::SockRef;
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::net::{UdpSocket, UnixDatagram};
@@ -35,72 +35,71 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// A bound socket for datagrams.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
-    socket: DatagramSocket,
+    /// Of either kind. Only recv(2) is called on it, which is the same for both.
+    socket: UnixDatagram,
+    is_udp: bool,
+    _file: Option<SocketFile>,
     buffer_bytes: usize,
     /// The drops counted so far. The kernel's counter wraps at 32 bits.
     drops: AtomicU32,
 }
 
-#[derive(Debug)]
-enum DatagramSocket {
-    Udp(UdpSocket),
-    Unix { socket: UnixDatagram, _file: Option<SocketFile> },
-}
-
 impl Datagrams {
     pub(crate) async fn bind(listen: &Listen) -> io::Result<Datagrams> {
-        let socket = match &listen.socket {
+        match &listen.socket {
             Socket::UnixDatagram(path) => {
                 let (socket, file) = SocketFile::bind(path, listen.mode, SocketType::DGRAM)?;
-                DatagramSocket::Unix { socket: UnixDatagram::from_std(socket)?, _file: Some(file) }
+                Datagrams::prepare(listen, socket, Some(file))
             }
-            Socket::Udp(address) | Socket::Tcp(address) => {
-                DatagramSocket::Udp(UdpSocket::bind(address).await?)
+            Socket::Udp(address) => {
+                let socket = UdpSocket::bind(address).await?.into_std()?;
+                Datagrams::prepare(listen, socket.into(), None)
             }
-            Socket::Unix(_) => return Err(ErrorKind::Unsupported.into()),
-        };
-        Datagrams::prepare(listen, socket)
+            Socket::Tcp(_) | Socket::Unix(_) => Err(ErrorKind::Unsupported.into()),
+        }
     }
 
     /// Uses a socket bound by the service manager.
     pub(crate) fn take(listen: &Listen, passed: Passed) -> io::Result<Datagrams> {
-        let socket = match passed {
-            Passed::Udp(socket) => DatagramSocket::Udp(UdpSocket::from_std(socket)?),
-            Passed::UnixDatagram(socket) => {
-                DatagramSocket::Unix { socket: UnixDatagram::from_std(socket)?, _file: None }
-            }
-            Passed::Tcp(_) | Passed::Unix(_) => return Err(ErrorKind::Unsupported.into()),
-        };
-        Datagrams::prepare(listen, socket)
+        match passed {
+            Passed::Udp(socket) => Datagrams::prepare(listen, socket.into(), None),
+            Passed::UnixDatagram(socket) => Datagrams::prepare(listen, socket.into(), None),
+            Passed::Tcp(_) | Passed::Unix(_) => Err(ErrorKind::Unsupported.into()),
+        }
     }
 
-    fn prepare(listen: &Listen, socket: DatagramSocket) -> io::Result<Datagrams> {
-        if let DatagramSocket::Udp(socket) = &socket {
+    /// Takes a socket that never blocks.
+    fn prepare(
+        listen: &Listen,
+        socket: OwnedFd,
+        file: Option<SocketFile>,
+    ) -> io::Result<Datagrams> {
+        let is_udp = matches!(listen.socket, Socket::Udp(_));
+        if is_udp {
             // A refused size shows up below as a small buffer.
-            let _ = SockRef::from(socket).set_recv_buffer_size(BUFFER_BYTES);
+            let _ = SockRef::from(&socket).set_recv_buffer_size(BUFFER_BYTES);
         }
-        let bytes = SockRef::from(&socket).recv_buffer_size()?;
-        if let DatagramSocket::Udp(_) = socket {
+        let buffer_bytes = SockRef::from(&socket).recv_buffer_size()?;
+        if is_udp {
             // The kernel doubles the size for its own needs and reports the double (socket(7)).
-            let given = bytes / 2;
+            let given = buffer_bytes / 2;
             log::info!("{listen}: the receive buffer has {given} bytes");
             if given < BUFFER_BYTES {
                 log::warn!("{listen}: asked for {BUFFER_BYTES} bytes; raise net.core.rmem_max");
             }
         }
-        let datagrams = Datagrams { socket, buffer_bytes: bytes, drops: AtomicU32::new(0) };
+        let (socket, drops) = (UnixDatagram::from_std(socket.into())?, AtomicU32::new(0));
+        let datagrams = Datagrams { socket, is_udp, _file: file, buffer_bytes, drops };
         datagrams.drops.store(datagrams.dropped().unwrap_or(0), Ordering::Relaxed);
         Ok(datagrams)
     }
 
     /// Returns the address, with the port that the kernel chose.
     pub(crate) fn socket(&self, asked: &Socket) -> Socket {
-        match &self.socket {
-            DatagramSocket::Udp(socket) => match socket.local_addr() {
-                Ok(address) => Socket::Udp(address.to_string()),
-                Err(_) => asked.clone(),
-            },
-            DatagramSocket::Unix { .. } => asked.clone(),
+        let address = SockRef::from(&self.socket).local_addr();
+        match address.ok().and_then(|address| address.as_socket()) {
+            Some(address) => Socket::Udp(address.to_string()),
+            None => asked.clone(),
         }
     }
 
@@ -124,18 +123,18 @@ impl Datagrams {
                 _ = self.socket.readable() => {}
                 _ = draining.wait_for(|&draining| draining) => break,
             }
-            self.receive_some(DatagramSocket::try_recv, &mut buffer, TURN_BYTES, port).await;
+            self.receive_some(UnixDatagram::try_recv, &mut buffer, TURN_BYTES, port).await;
             tokio::task::yield_now().await;
         }
         // At most the kernel's buffer has arrived. Without this bound, a persistent sender would
         // keep the server alive.
-        self.receive_some(DatagramSocket::recv_now, &mut buffer, self.buffer_bytes, port).await;
+        self.receive_some(recv_now, &mut buffer, self.buffer_bytes, port).await;
     }
 
     /// Receives up to about `bytes_max` of available data with `receive`.
     async fn receive_some(
         &self,
-        receive: fn(&DatagramSocket, &mut [u8]) -> io::Result<usize>,
+        receive: fn(&UnixDatagram, &mut [u8]) -> io::Result<usize>,
         buffer: &mut [u8],
         bytes_max: usize,
         port: &Port,
@@ -184,7 +183,7 @@ impl Datagrams {
                 }
             }
             *turn = None;
-            if self.is_udp() || *port.draining.borrow() {
+            if self.is_udp || *port.draining.borrow() {
                 return port.reject(Client(None), Reason::Log, "");
             }
             sleep(RETRY_PAUSE).await;
@@ -208,16 +207,12 @@ impl Datagrams {
 
     /// Returns the kernel's drop count of this socket.
     fn dropped(&self) -> Option<u32> {
-        if !self.is_udp() {
+        if !self.is_udp {
             return None;
         }
         let inode = rustix::fs::fstat(&self.socket).ok()?.st_ino;
         let tables = ["/proc/self/net/udp", "/proc/self/net/udp6"];
         tables.iter().find_map(|table| drops_in(&std::fs::read_to_string(table).ok()?, inode))
-    }
-
-    fn is_udp(&self) -> bool {
-        matches!(self.socket, DatagramSocket::Udp(_))
     }
 }
 
@@ -238,35 +233,10 @@ async fn append_in_turn(
     }
 }
 
-impl DatagramSocket {
-    async fn readable(&self) -> io::Result<()> {
-        match self {
-            DatagramSocket::Udp(socket) => socket.readable().await,
-            DatagramSocket::Unix { socket, .. } => socket.readable().await,
-        }
-    }
-
-    fn try_recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            DatagramSocket::Udp(socket) => socket.try_recv(buffer),
-            DatagramSocket::Unix { socket, .. } => socket.try_recv(buffer),
-        }
-    }
-
-    /// Receives what the kernel has, even if the runtime does not know of it yet.
-    fn recv_now(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        let (bytes, _) = rustix::net::recv(self, buffer, RecvFlags::DONTWAIT)?;
-        Ok(bytes)
-    }
-}
-
-impl AsFd for DatagramSocket {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        match self {
-            DatagramSocket::Udp(socket) => socket.as_fd(),
-            DatagramSocket::Unix { socket, .. } => socket.as_fd(),
-        }
-    }
+/// Receives what the kernel has, even if the runtime does not know of it yet.
+fn recv_now(socket: &UnixDatagram, buffer: &mut [u8]) -> io::Result<usize> {
+    let (bytes, _) = rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?;
+    Ok(bytes)
 }
 
 /// Finds a socket in the kernel's table (proc(5)): field 10 is the inode, the last one the drop

@@ -1,5 +1,5 @@
-//! Doors: protocol parsers without I/O. Bytes come in, messages go to the log by an [`Intake`], which
-//! checks and counts them, and answers come out.
+//! Doors: protocol parsers without I/O. Bytes come in, messages go to the log by an [`Intake`],
+//! which checks and counts them, and answers come out.
 
 mod frames;
 pub(crate) mod http;

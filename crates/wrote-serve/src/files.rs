@@ -1,4 +1,4 @@
-//! What the server needs of the file system: the operator's files, folders, and descriptors.
+//! The operator's files, folders of logs and sockets, and the descriptors left for connections.
 
 use crate::Error;
 use rustix::fs::{Access, access};

@@ -1,7 +1,7 @@
 //! Starts, runs and stops the server.
 
 use crate::acks::Acks;
-use crate::channel::{Channel, Opener, shipping};
+use crate::channel::{Channel, Opener};
 use crate::config::access::{self, Access};
 use crate::config::settings::{self, Loaded, Settings};
 use crate::config::{Config, Limits, Listen, LogConfig, Socket, holds};
@@ -15,7 +15,6 @@ use crate::refusals::Reason;
 use crate::sockets::Inherited;
 use crate::workers::Workers;
 use crate::{Error, files};
-#[cfg(feature = "store")]
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -171,7 +170,7 @@ impl Server {
         for channel in &channels {
             runtime.spawn(channel.clone().watch(limits.subscribe()));
             #[cfg(feature = "store")]
-            runtime.spawn(shipping::run(channel.clone()));
+            runtime.spawn(crate::channel::shipping::run(channel.clone()));
         }
         let left = files::connections_max(channels.len(), readers_max + READS_MAX)?;
         descriptors_left.store(left, Ordering::Relaxed);

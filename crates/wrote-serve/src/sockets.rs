@@ -1,4 +1,4 @@
-//! Sockets: those that a service manager passes (sd_listen_fds(3)), and the files of Unix sockets.
+//! Sockets that a service manager passes (sd_listen_fds(3)), and the files of Unix sockets.
 
 use crate::config::{Listen, Socket};
 use crate::files;

@@ -110,11 +110,17 @@ pub(crate) struct Loaded {
 }
 
 impl TlsFiles {
+    /// Fails unless there are a certificate and its key.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self.cert_file.as_os_str().is_empty() || self.key_file.as_os_str().is_empty() {
+            true => Err("cert_file and key_file go together".to_owned()),
+            false => Ok(()),
+        }
+    }
+
     /// Reads the files for sessions, of HTTP or another protocol. The error is one line.
     pub(crate) fn load(&self, is_http: bool) -> Result<Loaded, String> {
-        if self.cert_file.as_os_str().is_empty() || self.key_file.as_os_str().is_empty() {
-            return Err("cert_file and key_file go together".to_owned());
-        }
+        self.check()?;
         load(self, is_http)
     }
 }

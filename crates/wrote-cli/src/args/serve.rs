@@ -82,7 +82,7 @@ impl FromArgMatches for Settings {
     }
 }
 
-/// Refuses a word that is no value of the key.
+/// Refuses a word that the key cannot have.
 fn check(key: &Key, word: &str) -> Result<String, String> {
     let mut config = Config::of_log(Path::new("log"), Vec::new());
     key.apply(&mut config, word).map(|()| word.to_owned())

@@ -71,8 +71,8 @@ mod task {
     /// The longest pause after a failure; pauses double up to it.
     const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-    /// Ships the sealed segments of the channel's log, and lets retention remove those in the store.
-    /// A store that fails or hangs delays only this task.
+    /// Ships the sealed segments of the channel's log, and lets retention remove those in the
+    /// store. A store that fails or hangs delays only this task.
     pub(crate) async fn run(channel: Arc<Channel>) {
         let Some(url) = channel.config.store.clone() else { return };
         let (mut shipper, mut pause) = (None, LOOK_PAUSE);

@@ -123,8 +123,8 @@ pub(crate) fn addresses(listen: &Listen) -> Result<Vec<IpAddr>, String> {
     Ok(found.map(|address| address.ip()).collect())
 }
 
-/// Returns the addresses on which the operators' listener will listen, and whether it requires a token, because any host
-/// that reaches it may read.
+/// Returns the addresses on which the operators' listener will listen, and whether it requires a
+/// token, because any host that reaches it may read.
 pub(crate) fn operators_addresses(
     address: &str,
     rule: &AccessConfig,

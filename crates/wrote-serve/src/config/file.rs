@@ -4,6 +4,7 @@
 //! and keeps the lines of faults that only the whole configuration shows.
 
 use super::keys::{Key, Target, Written};
+use super::listen::EXAMPLE;
 use super::settings::{self, Fault, Part};
 use super::{Config, Listen, LogConfig};
 use crate::{Error, files};
@@ -193,7 +194,8 @@ impl<'t> File<'t> {
             _ => Err("a listener is a URL in quotes, or a table with url".to_owned()),
         };
         let mut listen = listen.map_err(|fault| self.add(at, fault)).ok();
-        let mut scratch = Listen::example();
+        // The keys of a listener whose URL is wrong are checked too.
+        let mut scratch = EXAMPLE.parse().expect("a right URL");
         for (key, value) in entries {
             let target = Target::Listener(listen.as_mut().unwrap_or(&mut scratch));
             self.set(("listener", "the listener"), &["url"], target, key, value);

@@ -88,7 +88,7 @@ impl Key {
     ///
     /// # Errors
     ///
-    /// Why the word is no value of this key.
+    /// Why this key cannot have the word.
     pub fn apply(&self, config: &mut Config, word: &str) -> Result<(), String> {
         let written = || Written::Word(word.into());
         if self.sections[0] != "log" {
@@ -141,7 +141,7 @@ impl Key {
             }
             "token_file" => to.access.token_file = Some(given.path()?),
             "insecure" => to.access.is_insecure = given.switch()?,
-            _ => unreachable!("{} is no key of the server", self.name),
+            _ => unreachable!("{} is not a key of the server", self.name),
         }
         Ok(())
     }
@@ -158,12 +158,8 @@ impl Key {
             "retain_age" => to.options = options.retain_age(given.time()?),
             "buffers" => to.options = options.buffers(given.count()?),
             "buffer_bytes" => to.buffer_bytes = Some(given.bytes()?),
-            "store" => {
-                let url = given.text()?;
-                super::check_store(&url)?;
-                to.store = Some(url);
-            }
-            _ => unreachable!("{} is no key of logs", self.name),
+            "store" => to.store = Some(given.text()?),
+            _ => unreachable!("{} is not a key of logs", self.name),
         }
         Ok(())
     }
@@ -233,11 +229,8 @@ impl Given<'_> {
             Written::Word(text) => units::parse_size(text)?,
             _ => return Err("must be a size such as 65536, \"64KiB\" or \"10GB\"".into()),
         };
-        let (least, most) = self.range;
-        let fitting = Some(bytes).filter(|bytes| (least..=most).contains(bytes));
-        let fitting = fitting.and_then(|bytes| bytes.try_into().ok());
-        let [least, most] = [least, most].map(units::block_size);
-        fitting.ok_or_else(|| format!("must be from {least} to {most}"))
+        let [least, most] = [self.range.0, self.range.1].map(units::block_size);
+        self.fitting(bytes).ok_or_else(|| format!("must be from {least} to {most}"))
     }
 
     fn count<T: TryFrom<u64>>(&self) -> Result<T, String> {
@@ -247,14 +240,14 @@ impl Given<'_> {
             _ => None,
         };
         let (least, most) = self.range;
-        match number.filter(|number| *number >= least) {
-            None => Err(format!("must be a whole number, {least} or more")),
-            Some(number) => {
-                let fitting = Some(number).filter(|number| *number <= most);
-                let fitting = fitting.and_then(|number| number.try_into().ok());
-                fitting.ok_or_else(|| format!("must be {most} at most"))
-            }
-        }
+        let number = number.filter(|number| *number >= least);
+        let number = number.ok_or_else(|| format!("must be a whole number, {least} or more"))?;
+        self.fitting(number).ok_or_else(|| format!("must be {most} at most"))
+    }
+
+    fn fitting<T: TryFrom<u64>>(&self, number: u64) -> Option<T> {
+        let (least, most) = self.range;
+        (least..=most).contains(&number).then(|| number.try_into().ok())?
     }
 
     fn time(&self) -> Result<Duration, String> {

@@ -1,14 +1,13 @@
 //! Listeners: their URLs, protocols and promises.
 
-use super::keys::{Key, Target, Written};
 use crate::acks::Level;
 use crate::stream::TlsFiles;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use wrote_result::words;
 
-const EXAMPLE: &str = "tcp://127.0.0.1:5140";
+/// A listener for errors that explain how one is written.
+pub(super) const EXAMPLE: &str = "tcp://127.0.0.1:5140";
 /// The host of a URL that refers to a socket by name: `tcp://fd:NAME`.
 const BY_NAME: &str = "fd:";
 /// The longest stamp without the listener: time, address, certificate name (RFC 1035: 255 bytes),
@@ -154,7 +153,12 @@ impl Socket {
 }
 
 /// A scheme: its word, socket, encryption and protocol.
-struct Scheme(&'static str, fn(&str) -> Socket, bool, Door);
+pub(super) struct Scheme(
+    pub(super) &'static str,
+    pub(super) fn(&str) -> Socket,
+    pub(super) bool,
+    pub(super) Door,
+);
 
 const TCP: fn(&str) -> Socket = |address| Socket::Tcp(address.to_owned());
 const FRAMES: Door = Door::Frames(Frame::Auto);
@@ -176,55 +180,24 @@ const SCHEMES: [Scheme; 13] = [
     Scheme("rediss", TCP, true, Door::Resp),
 ];
 
-/// Guesses the URL that was meant: an address with a port lacks its scheme.
-fn meant(url: &str) -> String {
-    let is_address = url.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    match is_address {
-        true => format!("; did you mean tcp://{url}?"),
-        false => format!(", such as {EXAMPLE}"),
+impl Scheme {
+    pub(super) fn of(word: &str) -> Option<&'static Scheme> {
+        SCHEMES.iter().find(|scheme| scheme.0 == word)
     }
-}
 
-impl FromStr for Listen {
-    type Err = String;
-
-    fn from_str(url: &str) -> Result<Listen, String> {
-        let (word, rest) =
-            url.split_once("://").ok_or_else(|| format!("'{url}' is not a URL{}", meant(url)))?;
-        let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
-        if address.is_empty() {
-            return Err(format!("'{url}' names no address, such as {EXAMPLE}"));
-        }
-        let scheme = SCHEMES.iter().find(|scheme| scheme.0 == word).ok_or_else(|| {
-            let words = SCHEMES.map(|scheme| scheme.0);
-            format!("'{url}': '{word}' is none of {}", words.join(", "))
-        })?;
-        let Scheme(_, socket, is_tls, door) = *scheme;
-        let mut listen = Listen {
-            socket: socket(address),
-            is_tls,
-            door,
-            ack: Level::default(),
-            oversize: Oversize::default(),
-            tls: None,
-            stamp: Stamp::default(),
-            has_probes: false,
-            mode: None,
-            own: OwnSettings::default(),
-        };
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, word) = pair.split_once('=').unwrap_or((pair, ""));
-            let key = Key::find("url", name, &[])
-                .map_err(|hint| format!("'{url}': unknown option '{name}'; {hint}"))?;
-            let target = Target::Listener(&mut listen);
-            key.set(target, Written::Word(word.into()), Path::new(""))
-                .map_err(|fault| format!("'{url}': {name}={word} {fault}"))?;
-        }
-        Ok(listen)
+    pub(super) fn words() -> String {
+        SCHEMES.each_ref().map(|scheme| scheme.0).join(", ")
     }
 }
 
 impl Listen {
+    /// Returns a listener with all defaults.
+    pub(super) fn new(socket: Socket, is_tls: bool, door: Door) -> Listen {
+        let (ack, oversize, stamp) = (Level::default(), Oversize::default(), Stamp::default());
+        let (tls, has_probes, mode, own) = (None, false, None, OwnSettings::default());
+        Listen { socket, is_tls, door, ack, oversize, tls, stamp, has_probes, mode, own }
+    }
+
     /// Returns the durability that acknowledgements promise; `None` for protocols without
     /// acknowledgements.
     pub fn answers(&self) -> Option<Level> {
@@ -266,11 +239,6 @@ impl Listen {
         }
     }
 
-    /// Returns any listener, to check the keys of one whose URL is wrong.
-    pub(super) fn example() -> Listen {
-        EXAMPLE.parse().expect("a right URL")
-    }
-
     /// Returns whether both are equal except for certificates and settings.
     pub(crate) fn is_same_place(&self, other: &Listen) -> bool {
         let place =
@@ -297,28 +265,22 @@ impl fmt::Display for Listen {
             Socket::Unix(path) | Socket::UnixDatagram(path) => write!(f, "{}", path.display())?,
         }
         let frame = match self.door {
-            Door::Frames(frame) if frame != Frame::default() => Some(frame.as_str()),
-            _ => None,
+            Door::Frames(frame) => frame,
+            _ => Frame::default(),
         };
-        let ack = self.answers().filter(|ack| *ack != Level::default()).map(Level::as_str);
-        let oversize = (self.oversize != Oversize::default()).then(|| self.oversize.as_str());
-        let stamp = (self.stamp != Stamp::default()).then(|| self.stamp.as_str());
-        let probes = self.has_probes.then_some("yes");
-        let mode = self.mode.map(|mode| format!("{mode:03o}"));
+        let word = |is_set: bool, key: &str, word: &str| is_set.then(|| format!("{key}={word}"));
+        let ack = self.answers().unwrap_or_default();
         let pairs = [
-            ("frame", frame),
-            ("ack", ack),
-            ("oversize", oversize),
-            ("stamp", stamp),
-            ("probes", probes),
-            ("mode", mode.as_deref()),
+            word(frame != Frame::default(), "frame", frame.as_str()),
+            word(ack != Level::default(), "ack", ack.as_str()),
+            word(self.oversize != Oversize::default(), "oversize", self.oversize.as_str()),
+            word(self.stamp != Stamp::default(), "stamp", self.stamp.as_str()),
+            word(self.has_probes, "probes", "yes"),
+            self.mode.map(|mode| format!("mode={mode:03o}")),
         ];
-        let set = pairs.iter().filter_map(|(key, word)| Some((key, (*word)?)));
-        for (separator, (key, word)) in std::iter::once('?').chain(std::iter::repeat('&')).zip(set)
-        {
-            write!(f, "{separator}{key}={word}")?;
-        }
-        Ok(())
+        let pairs: Vec<String> = pairs.into_iter().flatten().collect();
+        let mark = if pairs.is_empty() { "" } else { "?" };
+        write!(f, "{mark}{}", pairs.join("&"))
     }
 }
 

@@ -68,6 +68,9 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
         faults.push(Fault { part: Part::Top("access"), text });
         Access::default()
     });
+    if let Some(Err(text)) = config.tls.as_ref().map(TlsFiles::check) {
+        faults.push(Fault { part: Part::Top("tls"), text });
+    }
     let (access, limits) = (Arc::new(access), Arc::new(config.limits.clone()));
     for (index, listen) in config.listeners().enumerate() {
         let files = listen.tls.as_ref().or(config.tls.as_ref()).filter(|_| listen.is_tls);
@@ -103,6 +106,9 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
                 faults.push(Fault { part, text });
             }
         };
+        if let Some(Err(text)) = listen.tls.as_ref().map(TlsFiles::check) {
+            fault(part, text);
+        }
         match files.map(|files: &TlsFiles| files.load(listen.door == Door::Http)) {
             None if listen.is_tls => fault(part, format!("{listen}: has no cert_file")),
             None => {}
@@ -137,6 +143,7 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
         if let Some(url) = &log.store
             && let Err(text) = super::check_store(url)
         {
+            let text = format!("[logs.{}]: {text}", log.name);
             faults.push(Fault { part: Part::Log(index, "store"), text });
         }
     }

@@ -1,4 +1,4 @@
-//! What a connection has read and its door has not taken.
+//! The input of a connection, as far as its door has not taken it.
 
 use crate::stream::Stream;
 use std::pin::Pin;
@@ -107,7 +107,7 @@ impl Inbox {
         input
     }
 
-    /// Moves the input back, of which the first `taken` bytes were consumed.
+    /// Moves the input back, without the first `taken` bytes.
     pub(super) fn move_back(&mut self, mut input: Vec<u8>, taken: usize) {
         input.drain(..taken);
         if taken > 0 && input.capacity() > 2 * input.len() {

@@ -124,7 +124,7 @@ impl Outbox {
         true
     }
 
-    /// Drops the answer in progress, which nobody waits for.
+    /// Drops the answer in progress: its client is gone.
     pub(super) fn forget_later(&mut self) {
         (self.later, self.look) = (None, None);
     }

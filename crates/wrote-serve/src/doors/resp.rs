@@ -58,7 +58,7 @@ struct Said {
 }
 
 const NO_GROUPS: &str =
-    "ERR there are no consumer groups here: keep the last ID, and go on with XREAD";
+    "ERR consumer groups are not supported: keep the last ID, and continue with XREAD";
 const NO_KEYS: &str = "ERR IDMP is not taken: a retry may append a message again";
 
 static CLIENTS: AtomicU64 = AtomicU64::new(1);

@@ -77,35 +77,6 @@ fn the_documented_example_is_read_and_shows_the_defaults() {
 }
 
 #[test]
-fn a_check_finds_everything_that_the_start_refuses() {
-    let folder = folder();
-    fs::write(folder.path().join("file"), "").unwrap();
-    let text = r#"metrics = "0.0.0.0:9600"
-[logs.a]
-folder = "file/log"
-listen = [
-    "unix:file/socket",
-    "unix://HERE/file/socket",
-    "tcp://127.0.0.1",
-]
-"#;
-    let here = folder.path().display().to_string();
-    let faults = read(folder.path(), &text.replace("HERE", &here)).unwrap_err();
-    for (line, part) in [
-        (1, "metrics: 0.0.0.0:9600 can be reached from other machines"),
-        (3, "file: is not a folder"),
-        (5, "is not a URL"),
-        (6, "/file/socket: "),
-        (7, "tcp://127.0.0.1: "),
-    ] {
-        let begin = format!("line {line}: ");
-        let is_it = |fault: &String| fault.starts_with(&begin) && fault.contains(part);
-        assert!(faults.iter().any(is_it), "{line}: {part} is none of {faults:#?}");
-    }
-    assert_eq!(faults.len(), 5, "{faults:#?}");
-}
-
-#[test]
 fn missing_parents_are_made_and_a_log_is_seen_by_its_group_alone() {
     let parent = fixtures::folder();
     let folder = parent.path().join("var/lib/log");
@@ -128,11 +99,12 @@ fn missing_parents_are_made_and_a_log_is_seen_by_its_group_alone() {
 #[test]
 fn every_fault_is_listed_with_its_line() {
     let folder = folder();
+    let here = folder.path().display().to_string();
     let faults = read(
         folder.path(),
-        r#"
+        &r#"metrics = "nowhere"
 [logs.events]
-folder = "events"
+folder = "cert.pem/log"
 lisen = ["tcp://127.0.0.1:1"]
 
 [logs."a b"]
@@ -142,13 +114,13 @@ listen = [
     "ftp://127.0.0.1:3",
     "tcp://0.0.0.0:4",
     { url = "tls://127.0.0.1:5", cert_file = "cert.pem", key = "key.pem" },
-    "udp://127.0.0.1:2",
+    "udp://127.0.0.1:2", "unix://HERE/cert.pem/socket", "tcp://127.0.0.1",
 ]
 sync = "sometimes"
 segment_bytes = "1KiB"
 
 [logs.twice]
-folder = "events"
+folder = "cert.pem/log"
 listen = ["tcp://127.0.0.1:6", "relp://127.0.0.1:6"]
 buffer_bytes = "1MiB"
 
@@ -163,11 +135,14 @@ insecure = "off"
 token_file = "none"
 
 [tsl]
-"#,
+"#
+        .replace("HERE", &here),
     )
     .unwrap_err();
     for (line, part) in [
+        (1, "http://nowhere: "),
         (2, "[logs.events] has no listen"),
+        (3, "cert.pem: is not a folder"),
         (4, "unknown key 'lisen' in [logs.events]; did you mean 'listen'?"),
         (6, "'a b': names of logs are letters"),
         (7, "folder in [logs.a b]: must be in quotes"),
@@ -175,6 +150,8 @@ token_file = "none"
         (11, "tcp://0.0.0.0:4: other hosts can reach it"),
         (12, "unknown key 'key' in the listener; did you mean 'key_file'?"),
         (12, "cert_file and key_file go together"),
+        (13, "/cert.pem/socket: "),
+        (13, "tcp://127.0.0.1: no port"),
         (15, "sync in [logs.a b]: is none of always"),
         (16, "segment_bytes must be twice buffer_bytes or more"),
         (19, "[logs.twice]: another log has"),
@@ -191,7 +168,7 @@ token_file = "none"
         let is_it = |fault: &String| fault.starts_with(&begin) && fault.contains(part);
         assert!(faults.iter().any(is_it), "{line}: {part} is none of {faults:#?}");
     }
-    assert_eq!(faults.len(), 19, "{faults:#?}");
+    assert_eq!(faults.len(), 24, "{faults:#?}");
 }
 
 #[test]

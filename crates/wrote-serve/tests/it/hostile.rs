@@ -5,10 +5,10 @@ use crate::serving::{Serving, connect, tokens};
 use crate::warnings;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use socket2::{Domain, SockRef, Socket, Type};
+use socket2::SockRef;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -207,44 +207,6 @@ fn a_client_that_is_gone_or_a_server_that_ends_waits_for_no_answer() {
     });
     serving.stop();
     assert_eq!(reader.join().unwrap(), b"+PONG\r\n".repeat(PINGS));
-}
-
-/// Connects from the given address.
-fn connect_from(address: [u8; 4], serving: &Serving) -> TcpStream {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
-    let server: SocketAddr = serving.address().parse().unwrap();
-    socket.connect(&server.into()).unwrap();
-    socket.into()
-}
-
-#[test]
-fn one_address_shuts_out_no_other() {
-    let serving = Serving::start("tcp://127.0.0.1:0", |config| {
-        config.limits.in_flight_bytes = 64 << 10;
-    });
-    // The first 16 fill the memory.
-    let mut filled: Vec<_> = (0..16).map(|_| connect_from([127, 0, 0, 2], &serving)).collect();
-    for stream in &mut filled {
-        stream.write_all(&[b'y'; 4 << 10]).unwrap();
-    }
-    serving.wait_until(|figures| figures.in_flight_bytes == 64 << 10);
-    let mut good = serving.connect();
-    good.write_all(&[b'z'; 6000]).unwrap();
-    serving.wait_until(|figures| figures.refused == 2);
-    let more: Vec<_> = (0..50)
-        .map(|_| {
-            let mut stream = connect_from([127, 0, 0, 2], &serving);
-            stream.write_all(&[b'x'; 4 << 10]).unwrap();
-            stream
-        })
-        .collect();
-    serving.wait_until(|figures| figures.refused == 52);
-    good.write_all(b" whole\n").unwrap();
-    serving.wait_until(|figures| figures.messages == 1);
-    assert_eq!(serving.refused(), [("in_flight_bytes", 52)]);
-    drop((filled, more, good));
-    assert_eq!(serving.stop()[0].len(), 6006);
 }
 
 /// Sends bytes repeatedly until a flag is set, and leaves the rest unread.

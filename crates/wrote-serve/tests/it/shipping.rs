@@ -181,11 +181,8 @@ fn a_wrong_store_and_a_log_of_lines_are_told_with_their_line() {
         wrote_serve::Config::from_file(&path)
     };
     for (log, part) in [
-        (
-            "store = \"ftp://host/x\"",
-            "line 4: store in [logs.events]: ftp://host/x: ftp:// is not a store",
-        ),
-        ("store = \"events\"", "line 4: store in [logs.events]: events: "),
+        ("store = \"ftp://host/x\"", "line 4: [logs.events]: ftp://host/x: ftp:// is not a store"),
+        ("store = \"events\"", "line 4: [logs.events]: events: "),
         ("store = 5", "must be in quotes"),
         ("store = \"file:///x\"\nformat = \"lines\"", "store takes no log of lines"),
     ] {

@@ -149,21 +149,18 @@ struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     fn new(log: Log, exchange: &'a Exchange) -> Batch<'a> {
-        let counted = (0, 0);
-        let (first, last, is_acknowledged, turn) = (None, 0, false, None);
-        let (records, bytes, lines, refused) = (0, 0, 0, RefusedLines::default());
         Batch {
             log,
             exchange,
-            records,
-            bytes,
-            counted,
-            first,
-            last,
-            is_acknowledged,
-            lines,
-            refused,
-            turn,
+            records: 0,
+            bytes: 0,
+            counted: (0, 0),
+            first: None,
+            last: 0,
+            is_acknowledged: false,
+            lines: 0,
+            refused: RefusedLines::default(),
+            turn: None,
         }
     }
 

@@ -1,5 +1,5 @@
-//! Bodies of requests as they arrive, and answers: a code, a body in whole or in pieces, and whether
-//! to retry.
+//! Bodies of requests as they arrive, and answers: a code, a body in whole or in pieces, and
+//! whether to retry.
 
 use super::exchange::Exchange;
 use crate::refusals::Refusal;

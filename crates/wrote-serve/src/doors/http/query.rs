@@ -46,7 +46,7 @@ pub(super) struct Wanted {
 
 /// Returns how a body is split, as given by the query or else by its type.
 pub(super) fn by(parts: &Parts) -> Result<By, String> {
-    // Its sender would rely on a promise that nobody keeps.
+    // Its sender relies on a promise that the server does not make.
     if parts.headers.contains_key("idempotency-key") {
         return Err("Idempotency-Key is not taken: a retry may append a record again".to_owned());
     }

@@ -80,7 +80,7 @@ impl Resp {
             let end = level.present(&log).await;
             let begin = log.stats().first_sequence;
             let (sequences, count) = (begin..end, Some(1));
-            let wanted = Wanted { sequences, count, is_partial: true, ..Wanted::default() };
+            let wanted = Wanted { sequences, count, is_partial: true };
             let first = entries(channel.clone(), wanted).await;
             let (first, last) = match (first, last_entries(channel.clone(), begin..end, 1).await) {
                 (Ok(first), Ok(last)) => (first, last),

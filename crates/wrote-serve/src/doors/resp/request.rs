@@ -1,5 +1,5 @@
-//! Parses RESP requests (an array of bulk strings, or a typed line of words), and encodes the fields
-//! of an entry as one record.
+//! Parses RESP requests (an array of bulk strings, or a typed line of words), and encodes the
+//! fields of an entry as one record.
 //!
 //! A record of one field is its value, byte for byte. A record of several is an element of a JSON
 //! text sequence (RFC 7464): the byte 0x1E, and an array of alternating names and values.

@@ -1,4 +1,4 @@
-//! curl: single records, lines, large bodies, and following.
+//! curl: files and pipes of lines.
 
 use super::programs::feed_all;
 use super::{COUNT, assert_same, lines};
@@ -11,30 +11,6 @@ fn curl(serving: &Serving, path: &str, arguments: &[&str]) -> Command {
     command.args(arguments).arg(format!("http://{}{path}", serving.address()));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
-}
-
-/// Runs curl, and returns the answer.
-#[track_caller]
-fn answer(serving: &Serving, path: &str, arguments: &[&str]) -> String {
-    let finished = fixtures::finish(&mut curl(serving, path, arguments));
-    assert_eq!(finished.code(), Some(0), "{finished:?}");
-    finished.stdout
-}
-
-#[test]
-fn curl_appends_records_one_by_one() {
-    fixtures::or_skip!(fixtures::is_installed("curl"));
-    let serving = Serving::http();
-    assert_eq!(
-        answer(&serving, "/append", &["--data", "hello"]),
-        "{\"appended\":1,\"first\":0,\"next\":1}\n"
-    );
-    let file = fixtures::file();
-    std::fs::write(file.path(), b"\0bytes\r\n\xff as they are\n").unwrap();
-    let data = format!("@{}", file.path().display());
-    let headers = ["--header", "Content-Type: application/octet-stream"];
-    answer(&serving, "/append", &["--data-binary", &data, headers[0], headers[1]]);
-    assert_eq!(serving.stop(), [&b"hello"[..], b"\0bytes\r\n\xff as they are\n"]);
 }
 
 #[test]

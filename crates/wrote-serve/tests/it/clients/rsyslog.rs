@@ -83,23 +83,6 @@ pub fn assert_delivers(rsyslog: Rsyslog, serving: Serving, lines: &[String]) {
 
 #[test]
 #[ignore = "nightly"]
-fn a_message_over_the_limit_blocks_nothing_that_omrelp_sends_behind_it() {
-    let mut lines = lines();
-    let serving = Serving::start("relp://127.0.0.1:0", |_| ());
-    let rsyslog = fixtures::or_skip!(Rsyslog::start(&relp(&serving)));
-    lines[COUNT / 2] = "x".repeat(60_000);
-    rsyslog.give(&lines);
-    serving.wait_until(|figures| figures.acks == COUNT as u64);
-    rsyslog.end();
-    serving.wait_until(|figures| figures.connections == 0);
-    assert_eq!((serving.figures().refused, serving.figures().cut), (0, 1));
-    lines[COUNT / 2].truncate(8 << 10);
-    lines.sort();
-    assert_same(serving.stop(), &lines);
-}
-
-#[test]
-#[ignore = "nightly"]
 fn omrelp_loses_nothing_when_the_server_is_restarted_in_the_middle() {
     let lines = lines();
     let serving = Serving::start("relp://127.0.0.1:0", |_| ());
@@ -140,27 +123,4 @@ fn omfwd_delivers_lines_and_octet_counts() {
         assert_eq!(serving.figures().refused, 0);
         assert_same(serving.stop(), &lines);
     }
-}
-
-#[test]
-#[ignore = "nightly"]
-fn omfwd_waits_for_a_disk_with_too_little_room_and_loses_nothing() {
-    let lines = lines();
-    let mut serving = Serving::start("tcp://127.0.0.1:0", |config| {
-        config.limits.free_bytes = u64::MAX;
-    });
-    let action = format!(r#"type="omfwd" port="{}" protocol="tcp""#, serving.port());
-    let rsyslog = fixtures::or_skip!(Rsyslog::start(&action));
-    rsyslog.give(&lines);
-    rsyslog.give(&["last".to_owned()]);
-    assert_eq!((serving.figures().messages, serving.figures().refused), (0, 0));
-    serving.config.limits.free_bytes = 0;
-    serving.reload().unwrap();
-    serving.wait_until(|figures| figures.messages == COUNT as u64 + 1);
-    rsyslog.end();
-    assert_eq!(serving.figures().refused, 0);
-    let mut messages = serving.stop();
-    // Its two inputs may be read at once.
-    messages.retain(|message| message != b"last");
-    assert_same(messages, &lines);
 }

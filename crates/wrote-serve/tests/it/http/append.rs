@@ -213,28 +213,6 @@ fn a_log_that_takes_nothing_now_asks_to_come_again() {
 }
 
 #[test]
-fn requests_one_behind_the_other_are_answered_in_order() {
-    let serving = Serving::http();
-    let mut client = Client::connect(serving.address());
-    let request = |number: u64| {
-        let body = format!("message {number}");
-        let len = body.len();
-        format!("POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len}\r\n\r\n{body}")
-    };
-    let all: String = (0..100).map(request).collect();
-    let (one, other) = all.split_at(all.len() / 2 + 7);
-    client.send(one.as_bytes());
-    for number in 0..40 {
-        assert!(client.answer().text().contains(&format!("\"first\":{number},")));
-    }
-    client.send(other.as_bytes());
-    for number in 40..100 {
-        assert!(client.answer().text().contains(&format!("\"first\":{number},")));
-    }
-    assert_eq!(serving.stop().len(), 100);
-}
-
-#[test]
 fn a_server_that_drains_finishes_what_it_has_and_says_that_it_closes() {
     let serving = Serving::http();
     let mut busy = Client::connect(serving.address());

@@ -222,27 +222,3 @@ fn an_answer_whose_records_are_removed_meanwhile_breaks_off_and_the_next_one_say
     assert_eq!(Client::connect(serving.address()).get("/records").code, 410);
     serving.stop();
 }
-
-#[test]
-fn a_reader_goes_on_by_its_sequence_across_restarts_and_rotation() {
-    let mut serving = Serving::start("http://127.0.0.1:0", |config| {
-        config.logs[0].options = Log::options().sync(SyncPolicy::No).segment_bytes(64 << 10);
-    });
-    let (mut from, mut read, mut written) = (0, Vec::new(), Vec::new());
-    for round in 0..6 {
-        let mut client = Client::connect(serving.address());
-        let round: Vec<String> =
-            (0..200).map(|number| format!("{round} {number} {}", "y".repeat(400))).collect();
-        client.append(&round.join("\n"));
-        written.extend(round.into_iter().map(String::into_bytes));
-        let answer = client.get(&format!("/records?from={from}&limit=150"));
-        from = answer.header("wrote-next-sequence").unwrap().parse().unwrap();
-        read.extend(counted(&answer.body));
-        assert_eq!(read.len(), from);
-        serving = serving.restart();
-    }
-    let mut client = Client::connect(serving.address());
-    read.extend(counted(&client.get(&format!("/records?from={from}")).body));
-    assert!(read == written);
-    serving.stop();
-}
