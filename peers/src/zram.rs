@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_is_said() {
+    fn a_missing_requirement_is_named() {
         let because = |state| unusable(&state, SIZE_BYTES).expect("not to be had");
         let ordinary = State { is_root: false, ..unused() };
         assert_eq!(because(ordinary), "sizing /dev/zram0 needs root");

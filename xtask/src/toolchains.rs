@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_is_the_first_error_that_is_told() {
+    fn the_first_error_is_the_reason() {
         let maven = failed("[WARNING] x\n[ERROR] no such artifact\n[ERROR] [Help 1] read\n", "");
         assert_eq!(first_error(&maven).as_deref(), Some("[ERROR] no such artifact"));
         let pip = failed("", "ERROR: no such version\nERROR: nothing found\n");

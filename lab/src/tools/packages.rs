@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_its_package() {
+    fn a_missing_program_is_named_with_its_package() {
         assert_eq!(
             describe(&["mkfs.xfs", "fio"]),
             "missing: mkfs.xfs (Debian package xfsprogs), fio (Debian package fio)"

@@ -10,7 +10,7 @@ const HIDDEN_FOUND: [u64; 9] =
     [8005096, 9000645, 9002685, 9008765, 9009001, 9015598, 9403177, 9492236, 10427600];
 
 #[test]
-fn what_was_promised_is_kept_whatever_happens_to_the_disk() {
+fn promises_are_kept_whatever_happens_to_the_disk() {
     // W1, W2, W9
     let mut all = Tally::default();
     for seed in 0..SEEDS {
@@ -28,7 +28,7 @@ fn what_was_promised_is_kept_whatever_happens_to_the_disk() {
 }
 
 #[test]
-fn what_is_left_of_it_is_kept_where_the_disk_hides_faults() {
+fn the_remaining_promises_are_kept_where_the_disk_hides_faults() {
     let mut all = Tally::default();
     for seed in (0..SEEDS / 4).chain(HIDDEN_FOUND) {
         let tally = carry_out(&Program::with_hidden_faults(seed), seed).unwrap_or_else(|broken| {

@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_of_both_ratios_is_said_with_whether_it_is_met() {
+    fn goals_of_both_ratios_are_shown_with_whether_they_are_met() {
         let mut requirements = Requirement::of_best(Condition::AtLeast(1.0));
         requirements.extend(Requirement::of_each(Comparison::Cpu, &[Condition::AtMost(0.7)]));
         let table =
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_slowest_wait_is_set_against_one_flush_of_the_peer() {
+    fn the_slowest_wait_is_compared_with_one_flush_of_the_peer() {
         let of = |[p50, p99]: [u64; 2]| Percentiles { p50: p50 * 1000, p99: p99 * 1000 };
         let timed = |latency, flush_ns| Outcome {
             operations: 1000,

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_does_once_cancels_out() {
+    fn work_done_once_by_a_program_cancels_out() {
         let count = |instructions: u64, operations: u64| Outcome {
             instructions: Some(instructions),
             operations,

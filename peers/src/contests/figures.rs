@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_met_or_not_by_what_is_shown() {
+    fn a_goal_is_met_or_not_by_the_shown_figure() {
         let verdict = |asked: Condition, ratio| asked.verdict(&Figures::new([ratio]));
         assert_eq!(verdict(Condition::AtLeast(1.0), 0.996), "≥ 1.00, met");
         assert_eq!(verdict(Condition::AtLeast(1.5), 1.49), "≥ 1.50, not met");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_not_met() {
+    fn a_goal_that_was_not_measured_is_not_met() {
         assert_eq!(Condition::AtLeast(1.0).verdict(&Figures::new([])), "≥ 1.00, not met");
         assert_eq!(Condition::AllBelow(1.0).verdict(&Figures::new([])), "all < 1.00, not met");
     }

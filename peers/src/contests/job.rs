@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_or_no_whole_number_of_writes_is_refused() {
+    fn a_wrong_size_or_number_of_writes_is_refused() {
         let message = |text: &str| text.parse::<Size>().expect_err("refused");
         for text in ["", "g", "2x", "2gb", "-1g", "99999999999g", "1.5g"] {
             assert_eq!(message(text), "a number and k, m or g: 2g");

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_outcome_says_whose_it_is() {
+    fn a_line_without_an_outcome_names_its_program() {
         let message = Outcome::of_line("{}", "cp").expect_err("empty").to_string();
         assert!(message.starts_with("the outcome of cp: missing field `bytes`"), "{message}");
         let message = Outcome::of_line("", "cp").expect_err("nothing").to_string();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_the_result_is_not_part_of_it() {
+    fn lines_after_the_result_are_not_part_of_it() {
         let outcome = Outcome::of_fio(&format!("{RESULT}\n{LINE}\n"), "wrote").expect("a result");
         assert_eq!(outcome, Outcome::of_fio(RESULT, "wrote").expect("a result"));
         let message = Outcome::of_fio("", "wrote").expect_err("empty").to_string();

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_device_cannot_be_polled() {
+    fn a_place_without_a_device_cannot_be_polled() {
         assert!(!has_poll_queues(Path::new("/proc")));
     }
 

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_neither_taken_nor_removed() {
+    fn existing_files_are_neither_taken_nor_removed() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("file");
         std::fs::write(&path, "theirs").expect("room");

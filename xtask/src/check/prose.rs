@@ -29,7 +29,8 @@ pub struct Arguments {
 pub fn prose(arguments: &Arguments) -> Result<(), Failure> {
     let paths: Vec<&str> = arguments.paths.iter().map(String::as_str).collect();
     check(&paths)?;
-    links::check()
+    links::check()?;
+    links::check_paths()
 }
 
 /// Checks every file below `paths`, or all files where there are no `paths`.

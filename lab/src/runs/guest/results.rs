@@ -145,7 +145,7 @@ BEGIN polled: d
     }
 
     #[test]
-    fn what_did_not_pass_is_counted_and_named() {
+    fn failed_tests_are_counted_and_named() {
         let counts = Results::read(SAID).counts(6);
         assert_eq!((counts.passed, counts.failed), (1, 5));
         let expected = [

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_half_said_at_the_cut_is_neither_sure_nor_late() {
+    fn a_line_half_printed_at_the_power_loss_is_neither_sure_nor_late() {
         let said = "ready\nsaved 1\nsaved 2\nsaved 3\n";
         let marked_1 = "ready\nsaved 1\npower-going\nsaved 2\npower-gone\nsaved 3\n";
         assert_eq!(marked(said, 14, 22), marked_1);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sure_of_a_second_time_are_its_whole_lines() {
+    fn a_second_time_is_sure_of_its_whole_lines() {
         let said = "ready\nreopened 7\nreopened 9\nrefused open 5\n";
         assert_eq!(sure_lines(said, said.len()), "reopened 7\nreopened 9\nrefused open 5\n");
         assert_eq!(sure_lines(said, 20), "reopened 7\n");

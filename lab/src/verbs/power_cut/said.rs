@@ -235,7 +235,7 @@ mod tests {
     use wrote::Action;
 
     #[test]
-    fn what_was_said_is_read_again() {
+    fn printed_lines_are_read_again() {
         let refused = Line::Refused { action: "sync-folder".into(), errno: 5 };
         let lines = [
             Line::Ready,
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sure_ends_when_the_power_goes() {
+    fn certainty_ends_when_the_power_is_lost() {
         let said = "ready\nsaved 1\npower-going\nsaved 2\npower-gone\nsaved 3\nsending 0 7\n\
             refused open 5";
         let said = parse(said).expect("lines");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_says_is_an_error() {
+    fn a_line_that_no_subject_prints_is_an_error() {
         assert!(parse("saved\n").is_err());
         assert!(parse("saved many\n").is_err());
     }

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_synced_must_be_there_and_what_was_not_may_be_anything() {
+    fn synced_bytes_must_be_there_and_others_may_be_anything() {
         let (first, second) = (content(0, LENGTHS), content(1, LENGTHS));
         let exact = found(&first, &second[..5000]);
         assert_eq!((exact.in_flight, exact.faults), ("promised", vec![]));

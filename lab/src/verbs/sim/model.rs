@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_promised_has_to_be_there_and_what_was_not_may_be() {
+    fn promised_records_have_to_be_there_and_others_may_be() {
         for next in 0..=4 {
             let mut model = with(&[b"a", b"b", b"c"]);
             model.promise_durable(1);
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_once_is_durable() {
+    fn records_found_once_are_durable() {
         let mut model = with(&[b"a", b"b", b"c"]);
         model.lose_power();
         model.open(0, 2, 0).unwrap();
@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_removed_comes_back_by_a_power_loss_only() {
+    fn removed_records_come_back_by_a_power_loss_only() {
         let mut model = with(&[b"a", b"b", b"c"]);
         model.remove(2).unwrap();
         assert!(broken(model.remove(1)));

@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_needed_is_taken_away() {
+    fn needless_parts_of_a_program_are_taken_away() {
         let large = (0..).map(Program::of_seed).find(|program| syncs(program) > 1).unwrap();
         let least = smallest(&large, |program| syncs(program) > 0);
         assert_eq!(least.lives.len(), 1);

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_waits_and_goes_in_its_order() {
+    fn kept_writes_wait_and_leave_in_their_order() {
         let keep = Keep::default();
         keep.take(2, 0, b"first");
         keep.take(3, 4096, b"second");

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back_with_zeros_in_the_gap() {
+    fn written_bytes_are_read_back_with_zeros_in_the_gap() {
         let mut tree = tree();
         let file = file(&mut tree, "a");
         tree.write(file, 3, b"xyz").expect("room");

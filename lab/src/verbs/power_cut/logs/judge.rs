@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_when_it_was_opened_again_must_stay() {
+    fn records_found_by_an_opening_must_stay() {
         let said = parse("sending 0 2\nreopened 2\n").expect("lines");
         let place = |sequence| Place { sequence, producer: 0, number: sequence };
         assert!(judge(&[place(0), place(1)], &said, false).is_ok());

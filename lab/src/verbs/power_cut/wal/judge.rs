@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_when_it_was_opened_again_stays_and_nothing_comes_back() {
+    fn records_found_by_an_opening_stay_and_none_comes_back() {
         let said = format!("grouping 20\nreopened {}\n", begin(4));
         assert_eq!(judged(0, begin(4), &said), Ok("more"));
         assert!(judged(0, begin(3), &said).is_err());
