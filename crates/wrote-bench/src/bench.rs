@@ -279,7 +279,7 @@ fn calibrate(planned: &mut [Box<dyn Plan>], site: &Site, request: &Request) -> R
     Ok(bytes)
 }
 
-/// Announces the runs: at most so many bytes, and as many slices as there are runs.
+/// Announces the runs: the most bytes, and as many slices as there are runs.
 fn announcement(
     folder: PathBuf,
     planned: &[Box<dyn Plan>],

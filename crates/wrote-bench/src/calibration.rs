@@ -171,7 +171,8 @@ impl Written {
     }
 }
 
-/// Writes a file of `sizes` for the time of a stream, over the blocks that it has, if any. It stays.
+/// Writes a file of `sizes` for the time of a stream, over the blocks that it has, if any. It
+/// stays.
 fn write_once(sizes: &Sizes, files: &[PathBuf], site: &Site) -> Result<Written, Error> {
     let job = JobSpec { runtime: Some(TIME), ..sizes.fill(sizes.bs_bytes, sizes.iodepth) };
     let permissions = Permissions { fill: true, overwrite: true, ..Permissions::default() };

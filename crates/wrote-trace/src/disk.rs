@@ -1,10 +1,11 @@
 //! Models the files that a program uses, and what of them each crash would leave. It is the only
 //! such model: a report's levels and the states of `wrote trace crash` are both derived from it.
 //!
-//! Data (`content`) and names (`names`) are separate, as in file systems: `fdatasync` of a file makes
-//! its data durable, and a flush of its folder makes its name durable. The rules are those observed on ext4, XFS and Btrfs in this project's crash tests
-//! (`docs/durability.md`): flushing a new file keeps its names too, flushing a renamed one does
-//! not. POSIX promises less, see [`Promise`].
+//! Data (`content`) and names (`names`) are separate, as in file systems: `fdatasync` of a file
+//! makes its data durable, and a flush of its folder makes its name durable. The rules are those
+//! observed on ext4, XFS and Btrfs in this project's crash tests (`docs/durability.md`): flushing a
+//! new file keeps its names too, flushing a renamed one does not. POSIX promises less, see
+//! [`Promise`].
 
 use crate::call::{Act, Call, FileId, Name, Point, Storage};
 use crate::content::Content;
@@ -501,7 +502,7 @@ impl Disk {
         }
     }
 
-    /// Moves found folders, of which only paths are known, below a renamed folder.
+    /// Moves found folders, whose paths alone are known, below a renamed folder.
     fn move_folders(&mut self, moved: Id, from: &Path) {
         if self.node(moved).kind == Kind::File {
             return;

@@ -5,7 +5,8 @@
 //! | `front` | the user's process, which ends with the program while daemons are traced on |
 //! | `watch` | the program under `ptrace(2)`, and its calls from their arguments to their effects |
 //! | `call` | those effects, as data |
-//! | `disk`, `content`, `names` | the files, and what of their names and bytes each crash would leave |
+//! | `disk`, `content`, `names` | the files, and what of their names and bytes each crash would
+//! leave |
 //! | `account` | what was done with each file, counted |
 //! | `timeline` | when that was |
 //! | `judge` | the findings |

@@ -1,7 +1,7 @@
 //! Models which changes of names a crash would leave.
 //!
 //! A name has a durable file, and the changes since. A crash keeps the changes that were made up to
-//! some call, and those that a flush covers.
+//! some call, and the ones that a flush covers.
 
 use crate::call::Point;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct Names {
     changes_max: usize,
 }
 
-/// What a name refers to.
+/// The thing that a name refers to.
 #[derive(Debug, Default)]
 struct Entry {
     durable: Option<Id>,
@@ -49,7 +49,7 @@ impl Entry {
 #[derive(Debug)]
 struct Change {
     names: Vec<Place>,
-    /// The folders of which one's flush keeps it.
+    /// The folders; a flush of either keeps it.
     folders: [Id; 2],
     /// Where and when it removed the name of a whole file, if it does only that.
     removal: Option<Point>,
@@ -171,8 +171,8 @@ impl Names {
     }
 
     /// Forgets changes that later ones have superseded, and removed names, where there are many.
-    /// Returns whether it did. States made after that lack moments; what is said about names that
-    /// are there stays true.
+    /// Returns whether it did. States made after that lack moments; statements about names that
+    /// are there stay true.
     pub fn forget(&mut self) -> bool {
         if self.changes.len() < self.changes_max.max(CHANGES_MIN) {
             return false;

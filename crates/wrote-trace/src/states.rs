@@ -1,7 +1,7 @@
 //! Derives the possible states of a folder after power loss from a record's calls.
 //!
-//! Which names a crash leaves is said by [`Disk`]: those that changed first survive, and those
-//! covered by a flush. The data is kept here. Any unflushed bytes may be missing, together with
+//! [`Disk`] tells which names a crash leaves: the ones that changed first survive, and the ones
+//! that a flush covers. The data is kept here. Any unflushed bytes may be missing, together with
 //! size changes.
 
 use crate::call::{Act, Call, FileId, Name};
@@ -248,7 +248,7 @@ impl<'a> Replay<'a> {
         let mut walked = HashSet::from([self.root]);
         while let Some((folder, path)) = folders.pop() {
             for (name, id) in self.disk.names.entries(folder, cut.until) {
-                // What another program has put there meanwhile is not known.
+                // The changes of other programs since then are not known.
                 let Some(node) = self.nodes.get(&id) else { continue };
                 let path = path.join(name);
                 let entry = match &node.kind {

@@ -58,7 +58,7 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
             let end = end;
             let finished = finished;
             for job in waiting {
-                // After a drop there is nobody to take it, and the jobs are still done.
+                // After a drop no task takes it, and the jobs are still done.
                 let _ = finished.send(work(job));
                 wake(&end.0);
             }

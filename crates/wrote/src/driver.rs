@@ -1,4 +1,5 @@
-//! Who waits, and who works: the threads that wait for something take turns at working on it.
+//! The turns of waiting and working: the threads that wait for something take turns at working on
+//! it.
 //!
 //! One thread at a time has the turn, and works for all. A thread that waits takes the turn where
 //! it is free, so that it needs no other thread. Where it is taken, the thread sleeps until its own
@@ -100,7 +101,7 @@ pub(crate) trait Driven {
         Ok(self.relock(state))
     }
 
-    /// Sees to it that somebody does the work that there is.
+    /// Sees to it that the work that there is gets done.
     fn attend(&self, state: &mut Self::State) {
         if Self::turns(state).is_taken {
             self.nudge(state);

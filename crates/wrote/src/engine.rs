@@ -67,7 +67,7 @@ use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What engines stand on: the kernel, or a simulated disk.
+/// The ground below engines: the kernel, or a simulated disk.
 #[derive(Clone)]
 pub(crate) enum System {
     Kernel,

@@ -148,8 +148,8 @@ fn save_by_thread(sync: SyncPolicy, path: &Path, bytes: &[u8], replace: bool) ->
 }
 
 impl Disk {
-    /// Saves like the function [`write()`], by the method of this disk's engine, or on the disk that
-    /// it simulates.
+    /// Saves like the function [`write()`], by the method of this disk's engine, or on the disk
+    /// that it simulates.
     ///
     /// The content goes through buffers of the disk's size, up to its `iodepth` at once. Content of
     /// 4 MiB and more bypasses the page cache if the depth is more than one and a buffer has 64 KiB

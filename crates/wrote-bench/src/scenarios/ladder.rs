@@ -27,8 +27,8 @@ pub(crate) const NAME: &str = "ladder";
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Ladder {
-    /// Time from the start to the end of the ladder: 20s, 2m [default: a dozen seconds, at most 60s;
-    /// no limit with --size, --time, --runs or --rate]
+    /// Time from the start to the end of the ladder: 20s, 2m [default: a dozen seconds, at most
+    /// 60s; no limit with --size, --time, --runs or --rate]
     ///
     /// Every run gets the same slice of it. Where a disk is too slow for all, there are fewer
     /// rounds, down to 3, then fewer rows. Findings name them.

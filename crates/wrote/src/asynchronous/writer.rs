@@ -48,7 +48,7 @@ pub struct AsyncWriter {
     worker: Worker<(Vec<u8>, Then), (Vec<u8>, io::Result<Reply>)>,
     chunk: Vec<u8>,
     spare: Vec<u8>,
-    /// What the thread does.
+    /// The work of the thread.
     doing: Option<Then>,
     /// The seek that was asked for last, until it is complete.
     seek: Option<SeekFrom>,

@@ -138,8 +138,8 @@ impl<'w> CopyOptions<'w> {
         self
     }
 
-    /// Copies by the method of a disk's engine, or on its simulated disk. The engine and the buffers
-    /// are the copy's own.
+    /// Copies by the method of a disk's engine, or on its simulated disk. The engine and the
+    /// buffers are the copy's own.
     ///
     /// ```
     /// use wrote::engine::Options;
@@ -249,7 +249,7 @@ pub struct Copied {
     pub effective: Effective,
 }
 
-/// What a copy has when its bytes are moved.
+/// The state of a copy when its bytes are moved.
 pub(super) struct Filled {
     pub bytes: u64,
     pub method: Method,

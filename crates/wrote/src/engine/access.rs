@@ -1,4 +1,4 @@
-//! What an engine does to files and names, besides the operations that it queues.
+//! Actions of an engine on files and names, besides the operations that it queues.
 
 use super::backend::OpenedFile;
 use super::judge::uninterrupted;

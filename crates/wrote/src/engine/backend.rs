@@ -1,5 +1,5 @@
-//! What lies below an engine, the kernel or a simulated disk: files with their names, and a queue of
-//! requests.
+//! The ground below an engine, the kernel or a simulated disk: files with their names, and a queue
+//! of requests.
 
 use super::names::{Folder, Located, NameChange};
 use super::op::Reply;

@@ -1,4 +1,4 @@
-//! What an engine knows of its open files.
+//! An engine's knowledge of its open files.
 
 use super::op::OpKind;
 use super::{FileId, FileOptions};

@@ -60,7 +60,7 @@ pub struct Disk(Arc<Handle>);
 /// The last one ends the disk.
 struct Handle {
     shared: Arc<Shared>,
-    /// What the engine stands on, and its options: for other engines on the same disk.
+    /// The ground below the engine, and its options: for other engines on the same disk.
     system: System,
     options: Options,
 }
@@ -186,8 +186,8 @@ impl Disk {
         self.shared().wait_until(|schedule| (schedule.unfinished() == 0).then_some(()))
     }
 
-    /// Runs a future to its end on this thread, which sleeps while the future is pending. The future
-    /// may await operations of several files and disks, and other events.
+    /// Runs a future to its end on this thread, which sleeps while the future is pending. The
+    /// future may await operations of several files and disks, and other events.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.shared().block_on(future)
     }

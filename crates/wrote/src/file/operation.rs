@@ -21,8 +21,8 @@ use std::task::{Context, Poll};
 /// # On another executor
 ///
 /// A pending operation uses no CPU: the disk's thread waits for it, and wakes its task once. Where
-/// operations complete inside calls ([`Ioengine::Psync`](crate::Ioengine::Psync), a simulated disk),
-/// a poll carries them out until its own is complete.
+/// operations complete inside calls ([`Ioengine::Psync`](crate::Ioengine::Psync), a simulated
+/// disk), a poll carries them out until its own is complete.
 #[must_use = "the operation continues, but its error reaches only the next flush"]
 pub struct Operation<T: Output> {
     state: State,

@@ -175,8 +175,8 @@ impl LogOptions {
         LogOptions { mode: Some(mode), ..self }
     }
 
-    /// Writes by the method of a disk's engine, or to its simulated disk. The engine and the buffers
-    /// are the log's own.
+    /// Writes by the method of a disk's engine, or to its simulated disk. The engine and the
+    /// buffers are the log's own.
     ///
     /// On a simulated disk ([`Disk::simulated`]) the log has no thread: waiting callers do that
     /// work, so a run with the same seed performs the same operations in the same order.

@@ -78,9 +78,9 @@ fn read_all(folder: &Folder, watch: Watch) -> Result<LogSummary, Error> {
 /// Repairs a damaged log, so that it can be read and written again.
 ///
 /// Every whole record of a framed log keeps its sequence, even at another place of its segment than
-/// it was written to, and where the header of its batch is lost. Lost records leave a gap. Lost lines become empty lines, because a line's
-/// sequence is its count. Damaged segments and garbage are kept aside in files named `.damaged-N`.
-/// A torn end is left to the next open.
+/// it was written to, and where the header of its batch is lost. Lost records leave a gap. Lost
+/// lines become empty lines, because a line's sequence is its count. Damaged segments and garbage
+/// are kept aside in files named `.damaged-N`. A torn end is left to the next open.
 ///
 /// Fails with [`Error::Refused`] if the folder has no log, or the log is open for writing. A power
 /// loss at any moment leaves a log that can be repaired.

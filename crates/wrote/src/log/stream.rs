@@ -83,8 +83,8 @@ pub struct LogStream {
 
 impl LogReader {
     /// Converts the reader to a stream, for async code. A following reader's stream waits for
-    /// further records endlessly, and for those of an open log until that is closed; otherwise it
-    /// ends with the log. Fails if a thread or an `eventfd(2)` can't be created; every other error
+    /// further records endlessly, in an open log until that is closed; otherwise it ends with the
+    /// log. Fails if a thread or an `eventfd(2)` can't be created; every other error
     /// is an item of the stream ([`LogStream`]).
     pub fn into_stream(mut self) -> Result<LogStream, Error> {
         if let Some(own) = self.followed_log() {

@@ -197,8 +197,8 @@ impl Stream {
     /// They are at most [`Stream::room_bytes`].
     #[inline]
     pub(super) unsafe fn put(&mut self, bytes: &[u8]) {
-        // SAFETY: from `next` to `last` there is room for these bytes. Both lie in the leased buffer,
-        // and between two calls no other code has a reference to it.
+        // SAFETY: from `next` to `last` there is room for these bytes. Both lie in the leased
+        // buffer, and between two calls no other code has a reference to it.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.next, bytes.len());
             self.next = self.next.add(bytes.len());

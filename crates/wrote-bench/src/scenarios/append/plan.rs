@@ -19,7 +19,7 @@ use wrote_result::{Error, units};
 /// The row of a default run: durable records of many writers.
 const WRITERS_STRATEGY: &str = "append/log-always";
 pub(super) const WRITERS: u32 = 64;
-/// The slice of a run. Its messages are those of the slice at the speed of a first look.
+/// The slice of a run. It has as many messages as fit into it at the speed of a trial run.
 const RUN_S: f64 = 0.3;
 /// The messages of the first trial, which is not recorded.
 const FIRST_MESSAGES: u64 = 2000;

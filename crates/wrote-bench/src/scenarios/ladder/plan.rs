@@ -148,7 +148,7 @@ impl Plan {
         }
     }
 
-    /// Returns the slice with which all runs fill the time that was asked for.
+    /// Returns the slice so that all runs fill the time that was asked for.
     fn slice_within(&self, within: Duration) -> Duration {
         let runs = self.runs * self.ways.len().max(1) as u32;
         let each = within.mul_f64(RUNS_PART) / runs;

@@ -89,7 +89,7 @@ impl Plan {
         self.within = self.is_limited.then_some(Within { until, leaves_out: true });
     }
 
-    /// Returns the files per run: those of its slice at the known pace, and the most before.
+    /// Returns the files per run: the files of its slice at the known pace, and the most before.
     pub fn files(&self, kind: Kind) -> u32 {
         let Some(pace) = self.pace else { return self.asked.unwrap_or(FILES_MAX) };
         let Pace { made_s, removed_s, .. } = pace;

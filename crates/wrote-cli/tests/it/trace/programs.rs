@@ -1,4 +1,4 @@
-//! `wrote trace` on programs that exist: its verdicts are those of their documents.
+//! `wrote trace` on programs that exist: its verdicts agree with their documents.
 
 use super::{CACHED, SAFE, file, ids, installed, traced};
 use fixtures::{folder, or_skip};

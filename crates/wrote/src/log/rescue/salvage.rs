@@ -1,7 +1,7 @@
 //! The salvage of a framed log: every whole record in its order, and every gap between them.
 //!
-//! A segment is read in order as far as it goes. Where the log continues behind that, the whole file
-//! is scanned, and what was found is put in order.
+//! A segment is read in order as far as it goes. Where the log continues behind that, the whole
+//! file is scanned, and what was found is put in order.
 
 use super::super::batch;
 use super::super::chain::{self, SegmentHead};

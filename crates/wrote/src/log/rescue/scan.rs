@@ -24,8 +24,8 @@ const BLOCK_BYTES_MIN: u64 = 512;
 /// bytes of longer ones are bounded in each file.
 const SHORT_BYTES: usize = 4 << 10;
 const TRIED_BYTES_MAX: usize = 1 << 30;
-/// How far the sequence of a record may lie from that of the record before it, if the bytes between
-/// the two do not account for it.
+/// How far the sequence of a record may lie from the sequence of the record before it, if the bytes
+/// between the two do not account for it.
 const FAR: u64 = 1 << 24;
 
 static ZEROS: [u8; STEP_BYTES as usize] = [0; STEP_BYTES as usize];
@@ -56,7 +56,8 @@ impl Run {
         self.batch.is_some_and(|batch| end_sequence(&batch) == self.end_sequence())
     }
 
-    /// Returns whether its records are part of the log, whose records before `durable` were durable.
+    /// Returns whether its records are part of the log, whose records before `durable` were
+    /// durable.
     pub(super) fn counts(&self, durable: u64) -> bool {
         match self.batch {
             // A flush covers whole batches. A group that was durable in part was cut off, and other
