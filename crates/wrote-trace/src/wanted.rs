@@ -1,5 +1,5 @@
-//! The things that a watch sees beside the calls that change files: reads, and the signs of a program
-//! that something is saved.
+//! The things that a watch sees beside the calls that change files: reads, and the signs of a
+//! program that something is saved.
 
 use regex::bytes::{Regex, RegexBuilder};
 use std::str::FromStr;

@@ -68,7 +68,7 @@ pub(super) trait Queue {
     fn truncated(&mut self, _slot: u32) {}
     /// Called before the file is closed.
     fn closing(&mut self, _slot: u32) {}
-    /// Returns the time by which callers measure this disk.
+    /// Returns the clock of callers that measure this disk.
     fn now(&mut self) -> Instant {
         Instant::now()
     }

@@ -196,7 +196,7 @@ struct SimDisk {
     /// Counts its engines, and has their open files by engine and slot.
     engines: u64,
     slots: HashMap<(u64, u32), SimSlot>,
-    /// When the time was looked at first, and how often it was since.
+    /// The time of the first reading of the clock, and the number of readings since.
     began_at: Option<Instant>,
     looks: u32,
 }
@@ -382,7 +382,7 @@ impl SimQueue {
 }
 
 impl Queue for SimQueue {
-    /// The time of a simulated disk passes by being looked at, so that a seed repeats a run.
+    /// The time of a simulated disk passes with each reading, so that a seed repeats a run.
     fn now(&mut self) -> Instant {
         let mut disk = self.view.sim.locked();
         disk.looks += 1;

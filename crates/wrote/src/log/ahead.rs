@@ -129,7 +129,7 @@ impl Ahead {
         self.written_bytes += bytes;
     }
 
-    /// Counts a flush of so many bytes of records.
+    /// Counts a flush of this number of bytes of records.
     pub(super) fn note_flush(&mut self, bytes: u64) {
         self.flushes += u64::from(bytes > 0);
         self.flushed_bytes += bytes;
@@ -380,7 +380,7 @@ impl Ahead {
         segment: &RetainedSegment,
     ) -> Result<(), Error> {
         let RetainedSegment { path, bytes, is_written, .. } = segment;
-        // The name may be that of a link.
+        // The name may be a link's.
         let is_ordinary = |engine: &mut Engine| {
             let located = engine.locate(path);
             located.is_ok_and(|located| located.found == Found::File && located.path == *path)

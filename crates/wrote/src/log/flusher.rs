@@ -373,7 +373,7 @@ impl Flusher {
     }
 
     /// Ends a log: makes everything durable, marks the end with a last batch, and cuts the space
-    /// after it. The error inside is that of a full disk: the rest stays in memory.
+    /// after it. The error inside means a full disk: the rest stays in memory.
     pub(super) fn close(&mut self, state: &LogState) -> Result<Result<(), Error>, Error> {
         let lacks = state.lacks();
         let end = state.next_sequence();

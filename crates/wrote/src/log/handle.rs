@@ -55,8 +55,8 @@ use std::sync::Arc;
 /// With `Always`, records bypass the page cache, into space that was written before. With every
 /// other policy they go through it, so that a burst is as fast as memory, as far as the kernel
 /// allows (`vm.dirty_ratio`). [`LogStats::flushed_bytes`](super::LogStats::flushed_bytes) shows how
-/// far the disk is behind. [`Log::close`], [`Log::sync`] and [`Ticket::until_durable`], and the next
-/// open after a kill, take as long as the disk needs for all of it.
+/// far the disk is behind. [`Log::close`], [`Log::sync`] and [`Ticket::until_durable`], and the
+/// next open after a kill, take as long as the disk needs for all of it.
 ///
 /// With `EverySec` and `Interval` a flush begins in each interval, and a power loss loses what was
 /// appended since the last completed flush began. Producers wait while a flush runs and the oldest

@@ -2,7 +2,7 @@
 //! reused or removed.
 //!
 //! The policy chooses a lane when the log is opened. Records that callers wait to be durable are
-//! written directly, into blocks that were written before: those of a removed segment's file, or
+//! written directly, into blocks that were written before: the ones of a removed segment's file, or
 //! zeros. A flush of them changes no metadata of the file system. All others go through the page
 //! cache, into allocated space.
 
@@ -90,7 +90,7 @@ impl Space {
         is_old
     }
 
-    /// Counts a flush of so many bytes of records.
+    /// Counts a flush of this number of bytes of records.
     pub(super) fn note_flush(&mut self, bytes: u64) {
         self.ahead.note_flush(bytes);
     }

@@ -93,8 +93,8 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Returns whether records bypass the page cache: those that callers wait to be durable, in a
-    /// format whose batches fill whole blocks.
+    /// Returns whether records bypass the page cache: where callers wait for them to be durable, in
+    /// a format whose batches fill whole blocks.
     pub(super) fn is_direct(&self) -> bool {
         self.sync == SyncPolicy::Always && self.layout.format == Format::Framed
     }

@@ -18,8 +18,8 @@ use std::task::{Context, Poll};
 /// [`Ticket::until_written`] and [`Ticket::until_durable`]. Dropping a ticket does not affect the
 /// record.
 ///
-/// A poll returns at once: the log's thread writes and flushes the record, together with those of
-/// all tasks that append meanwhile, and wakes the task.
+/// A poll returns at once: the log's thread writes and flushes the record, together with the
+/// records of all tasks that append in that time, and wakes the task.
 ///
 /// [`Ticket::into_owned`] makes a ticket that can be stored, and sent to another thread:
 ///

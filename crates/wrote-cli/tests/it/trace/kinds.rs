@@ -49,8 +49,8 @@ fn a_program_is_traced_without_the_capability_to_trace_others() {
     assert_eq!((file(&trace, "b").bytes, file(&trace, "b").flushes), (1, 1), "{trace:?}");
 }
 
-/// The code of a program of 32 bits (i386), at `BASE` behind its headers: it writes one byte to a new
-/// file `b`, and exits with code 3. Its last two bytes are the name. In its lines:
+/// The code of a program of 32 bits (i386), at `BASE` behind its headers: it writes one byte to a
+/// new file `b`, and exits with code 3. Its last two bytes are the name. In its lines:
 /// `creat(name, 0644)` (two), `write(it, name, 1)` (two), `exit(3)` (two).
 #[cfg(target_arch = "x86_64")]
 const CODE: &[u8] = b"\
