@@ -137,3 +137,131 @@ impl Content {
         self.lost.clone_from(&self.dirty);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BYTES: usize = 24;
+
+    /// A byte, as a file of its own.
+    #[derive(Clone, Copy, Debug, Default, PartialEq)]
+    struct Byte {
+        is_dirty: bool,
+        is_lost: bool,
+        is_in_place: bool,
+        is_settled: bool,
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Write(Range<u64>, How),
+        Resize(u64),
+        Erase(Range<u64>),
+        Cut(Range<u64>),
+        Insert(Range<u64>),
+        Flush,
+        Lose,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let range = || (0..16_u64, 1..8_u64).prop_map(|(from, count)| from..from + count);
+        let how = (any::<bool>(), any::<bool>());
+        let how = how.prop_map(|(is_direct, is_durable)| How { is_direct, is_durable });
+        prop_oneof![
+            4 => (range(), how).prop_map(|(bytes, how)| Step::Write(bytes, how)),
+            1 => (0..20_u64).prop_map(Step::Resize),
+            1 => range().prop_map(Step::Erase),
+            1 => range().prop_map(Step::Cut),
+            1 => range().prop_map(Step::Insert),
+            1 => Just(Step::Flush),
+            1 => Just(Step::Lose),
+        ]
+    }
+
+    fn take(step: &Step, bytes: &mut Vec<Byte>, content: &mut Content) {
+        let ends = |range: &Range<u64>| range.start as usize..range.end as usize;
+        match step {
+            Step::Write(range, how) => {
+                content.write(range.clone(), *how);
+                let was_settled = bytes[ends(range)].iter().all(|byte| byte.is_settled);
+                for byte in &mut bytes[ends(range)] {
+                    byte.is_dirty = !how.is_durable;
+                    byte.is_lost = false;
+                    byte.is_in_place = how.is_direct && !how.is_durable && was_settled;
+                    byte.is_settled |= how.is_durable;
+                }
+            }
+            Step::Resize(size) => {
+                content.resize(*size);
+                bytes[*size as usize..].fill(Byte::default());
+            }
+            Step::Erase(range) => {
+                content.erase(range.clone());
+                bytes[ends(range)].fill(Byte::default());
+            }
+            Step::Cut(range) => {
+                let count = range.end - range.start;
+                content.shift(range.start, 1000, 1000 - count);
+                bytes.drain(ends(range));
+                bytes.resize(BYTES, Byte::default());
+            }
+            Step::Insert(range) => {
+                let count = range.end - range.start;
+                content.shift(range.start, 1000, 1000 + count);
+                let at = range.start as usize;
+                bytes.splice(at..at, vec![Byte::default(); count as usize]);
+                bytes.truncate(BYTES);
+                // What is pushed out of this small file stays in the real one.
+                content.erase(BYTES as u64..u64::MAX);
+            }
+            Step::Flush => {
+                content.flush();
+                for byte in bytes {
+                    byte.is_settled = (byte.is_settled || byte.is_dirty) && !byte.is_lost;
+                    byte.is_dirty = byte.is_lost;
+                    byte.is_in_place = false;
+                }
+            }
+            Step::Lose => {
+                content.lose();
+                bytes.iter_mut().for_each(|byte| byte.is_lost = byte.is_dirty);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_are_what_each_byte_is(steps in prop::collection::vec(step(), 1..30)) {
+            let (mut bytes, mut content) = (vec![Byte::default(); BYTES], Content::found(10));
+            bytes[..10].iter_mut().for_each(|byte| byte.is_settled = true);
+            for step in &steps {
+                let cut = |bytes: &[Byte]| bytes.iter().filter(|byte| byte.is_settled).count();
+                let (settled, was_cut) = (cut(&bytes), content.is_cut());
+                take(step, &mut bytes, &mut content);
+                let is_durable = matches!(step, Step::Write(_, How { is_durable: true, .. }));
+                let keeps = is_durable || matches!(step, Step::Flush);
+                prop_assert!(!(keeps && content.is_cut()));
+                if matches!(step, Step::Resize(_) | Step::Erase(_) | Step::Cut(_)) {
+                    prop_assert!(content.is_dirty() && !content.is_in_place());
+                    prop_assert_eq!(content.is_cut(), was_cut || cut(&bytes) < settled);
+                }
+                let dirty = bytes.iter().filter(|byte| byte.is_dirty);
+                prop_assert_eq!(content.dirty_bytes(), dirty.clone().count() as u64, "{:?}", step);
+                if keeps {
+                    prop_assert_eq!(content.is_dirty(), dirty.clone().count() > 0);
+                    prop_assert_eq!(content.is_in_place(), dirty.clone().all(|of| of.is_in_place));
+                }
+                prop_assert_eq!(content.has_lost(), bytes.iter().any(|byte| byte.is_lost));
+                for (at, byte) in (0..).zip(&bytes) {
+                    let one = at..at + 1;
+                    prop_assert_eq!(content.is_dirty_in(&one), byte.is_dirty, "{} {:?}", at, step);
+                    prop_assert_eq!(content.repeats_lost(&one), byte.is_lost, "{} {:?}", at, step);
+                    prop_assert_eq!(content.settled.contains(&at), byte.is_settled);
+                    prop_assert_eq!(content.in_place.contains(&at), byte.is_in_place);
+                }
+            }
+        }
+    }
+}

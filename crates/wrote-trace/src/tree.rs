@@ -100,6 +100,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_loss_is_told_by_its_kind() {
+        let file = |bytes: &[u8]| (Entry::File(bytes.into()), None);
+        let tree = |entries: &[(&str, (Entry, Option<u32>))]| {
+            Tree(entries.iter().map(|(path, entry)| (path.into(), entry.clone())).collect())
+        };
+        let whole =
+            ["cut", "empty", "gone", "other", "same", "zeros"].map(|path| (path, file(b"ab")));
+        let whole = tree(&whole);
+        let left = tree(&[
+            ("cut", file(b"a")),
+            ("empty", file(b"")),
+            ("old", (Entry::Folder, None)),
+            ("other", file(b"ba")),
+            ("same", file(b"ab")),
+            ("zeros", file(b"\0\0")),
+        ]);
+        let losses = [
+            "cut is cut short",
+            "empty is empty",
+            "gone is missing",
+            "old is still there",
+            "other differs",
+            "zeros has zeros",
+        ];
+        assert_eq!(left.losses(&whole), losses);
+        assert_ne!(left.signature(), whole.signature());
+        let link = |to: &str| tree(&[("l", (Entry::Link(to.into()), None))]);
+        assert_ne!(link("a").signature(), link("b").signature());
+        assert_eq!(link("a").signature(), link("a").signature());
+    }
+
+    #[test]
     fn a_state_is_made_in_a_folder() {
         let place = tempfile::tempdir().unwrap();
         let tree = Tree(BTreeMap::from([

@@ -159,8 +159,10 @@ fn a_link_after_the_flush_is_kept_by_another_flush_and_the_first_name_does_not_n
     assert!(by_name(&disk).iter().all(|(_, level)| *level == Survives::PowerLoss));
     assert!(!disk.names_of(disk.file(id(9)).unwrap()).any(|(_, named)| disk.may_lose(named)));
     assert!(!disk.is_last_name(id(9), &name(1, 1)));
+    assert!(disk.file(id(9)).unwrap().has_other_names());
     see(&mut disk, Act::Unlink { file: id(9), name: name(1, 1) });
     assert_eq!(by_name(&disk).len(), 1);
+    assert!(!disk.file(id(9)).unwrap().has_other_names());
     assert!(disk.is_last_name(id(9), &name(1, 2)));
 }
 
@@ -205,6 +207,50 @@ fn folders_that_threads_move_into_each_other_have_a_path_and_a_level() {
     see(&mut disk, made(9, Name { folder: id(5), path: "/a".into() }));
     assert!(disk.path(id(9)).ends_with("5/a"));
     assert_eq!(levels(&disk, 9).0, Survives::ProcessCrash);
+}
+
+#[test]
+fn a_flush_of_one_file_system_keeps_nothing_on_another() {
+    let mut disk = ext4();
+    see(&mut disk, made(9, name(1, 1)));
+    see(&mut disk, write(9, 0..10, CACHED));
+    see(&mut disk, Act::FlushAll { device: Some(2) });
+    assert_eq!(levels(&disk, 9), (Survives::ProcessCrash, Survives::ProcessCrash));
+    see(&mut disk, Act::FlushAll { device: Some(1) });
+    assert_eq!(levels(&disk, 9), (Survives::PowerLoss, Survives::PowerLoss));
+}
+
+#[test]
+fn superseded_changes_of_names_are_forgotten_where_there_are_many_and_levels_stay() {
+    const MANY: u64 = 1 << 15;
+    let mut disk = ext4();
+    let found = Act::Found { file: id(7), name: Some(name(1, 0)), size_bytes: 10 };
+    see(&mut disk, found);
+    see(&mut disk, Act::Unlink { file: id(7), name: name(1, 0) });
+    see(&mut disk, made(8, name(1, 1)));
+    for number in 0..MANY {
+        // Each save has a name of its own before its rename.
+        let [from, to] = [name(1, 10 + number), name(1, 2)];
+        let (file, replaced) = (1000 + number, (number > 0).then(|| id(999 + number)));
+        see(&mut disk, made(file, from.clone()));
+        see(&mut disk, write(file, 0..10, CACHED));
+        see(&mut disk, flush(file));
+        see(&mut disk, Act::Rename { file: id(file), from, to, replaced });
+        disk.forget();
+        assert!(disk.names.open_calls().len() <= 1 << 15, "{}", disk.names.open_calls().len());
+    }
+    let removed: Vec<_> = disk.removals().map(|(path, _)| path).collect();
+    assert!(removed.contains(&PathBuf::from("/1/0")), "{removed:?}");
+    let last = 999 + MANY;
+    assert_eq!(levels(&disk, last), (Survives::ProcessCrash, Survives::ProcessCrash));
+    assert_eq!(levels(&disk, 8).0, Survives::ProcessCrash);
+    assert_eq!(disk.unsafe_files().collect::<Vec<_>>(), [id(8), id(last)]);
+    see(&mut disk, flush(1));
+    assert_eq!(
+        (levels(&disk, last).0, levels(&disk, 8).0),
+        (Survives::PowerLoss, Survives::PowerLoss)
+    );
+    assert_eq!((disk.removals().count(), disk.names.open_calls().len()), (0, 0));
 }
 
 /// A file system by POSIX: names and data are lost unless flushed.

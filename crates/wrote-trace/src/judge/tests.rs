@@ -200,6 +200,8 @@ fn a_flush_that_failed_is_neither_repeated_nor_ignored() {
     assert!(ids(retried).contains(&"flush-retried".into()));
     let ignored = begin().into_iter().chain([write(OLD, 10..20)]);
     assert!(ids(ignored).contains(&"flush-error-ignored".into()));
+    let repeated = begin().into_iter().chain([write(OLD, 0..10), flush(OLD)]);
+    assert_eq!(ids(repeated), [""; 0]);
 }
 
 #[test]
@@ -245,6 +247,62 @@ fn many_small_calls_are_told_as_what_they_cost() {
     let flushed = (0..100).flat_map(|at| [write(OLD, at * 600..at * 600 + 600), flush(OLD)]);
     let acts = std::iter::once(found(OLD, "/data/a")).chain(flushed);
     assert_eq!(ids(acts), ["flush-each-small"]);
+}
+
+#[test]
+fn calls_that_are_few_or_large_are_no_cost() {
+    let of = |count: u64, bytes: u64| {
+        let writes = (0..count).map(move |at| write(OLD, at * bytes..(at + 1) * bytes));
+        std::iter::once(found(OLD, "/data/a")).chain(writes).chain([flush(OLD)])
+    };
+    assert_eq!(ids(of(MANY_WRITES, SMALL_WRITE_BYTES - 1)), ["unbuffered"]);
+    assert_eq!(ids(of(MANY_WRITES - 1, 1)), [""; 0]);
+    assert_eq!(ids(of(MANY_WRITES, SMALL_WRITE_BYTES)), [""; 0]);
+    let flushed = |count: u64, bytes: u64| {
+        let each = move |at| [write(OLD, at * bytes..(at + 1) * bytes), flush(OLD)];
+        std::iter::once(found(OLD, "/data/a")).chain((0..count).flat_map(each))
+    };
+    assert_eq!(ids(flushed(MANY_FLUSHES, SMALL_FLUSH_BYTES - 1)), ["flush-each-small"]);
+    assert_eq!(ids(flushed(MANY_FLUSHES - 1, 600)), [""; 0]);
+    assert_eq!(ids(flushed(MANY_FLUSHES, SMALL_FLUSH_BYTES)), [""; 0]);
+    assert_eq!(
+        ids(std::iter::once(found(OLD, "/data/a")).chain((0..100).map(|_| flush(OLD)))),
+        [""; 0]
+    );
+}
+
+#[test]
+fn places_beyond_the_most_are_counted_and_the_last_of_a_file_stands_for_it() {
+    let file = |number| FileId { device: 1, inode: 100 + number };
+    let of = |number: u64| {
+        let path = format!("/data/{number:02}");
+        [made(file(number), &path), write(file(number), 0..10)]
+    };
+    let findings = Script::of((0..25).flat_map(of)).findings();
+    let [finding] = findings.as_slice() else { panic!("{findings:?}") };
+    assert_eq!(finding.evidence["count"], 25);
+    assert_eq!(finding.evidence["places"].as_array().unwrap().len(), EVIDENCE_MAX);
+    let begins = "00 (10 B), 01 (10 B), 02 (10 B) and 22 more: written";
+    assert!(finding.text.replace(", and", " and").starts_with(begins), "{}", finding.text);
+    let again = [write(OLD, 0..5), Act::Empty { file: OLD, size_bytes: 70 }, write(OLD, 0..7)];
+    let empty = Act::Empty { file: OLD, size_bytes: 100 };
+    let first = [found(OLD, "/data/a"), empty, write(OLD, 0..9), flush(OLD)];
+    let twice = Script::of(first.into_iter().chain(again[1..].to_vec()).chain([flush(OLD)]));
+    let findings = twice.findings();
+    assert!(findings[0].text.starts_with("a (70 B before): "), "{findings:?}");
+    assert_eq!(findings[0].evidence["count"], 2);
+}
+
+#[test]
+fn a_link_after_the_flush_needs_its_folder_flushed() {
+    let link = Act::Link { file: NEW, name: name("/data/b") };
+    let acts = [made(NEW, "/data/a"), write(NEW, 0..10), flush(NEW), link, Act::Tell];
+    let findings = Script::of(acts.clone()).findings();
+    let ids_of: Vec<_> = findings.iter().map(|finding| finding.id.as_str()).collect();
+    assert_eq!(ids_of, ["acknowledged-early", "folder-not-flushed"]);
+    assert!(findings[1].text.starts_with("b: renamed or linked"), "{findings:?}");
+    let kept = acts.into_iter().filter(|act| !matches!(act, Act::Tell)).chain([flush(FOLDER)]);
+    assert_eq!(ids(kept), [""; 0]);
 }
 
 #[test]

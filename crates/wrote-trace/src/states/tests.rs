@@ -487,3 +487,81 @@ fn states_have_the_same_numbers_each_time_and_differ() {
     }
     assert!(one.last().is_some_and(|state| state.number <= 60));
 }
+
+#[test]
+fn a_moment_is_told_by_its_call() {
+    let steps = [
+        Step::MakeFolder(2),
+        Step::Make(3),
+        Step::Rewrite(0),
+        Step::Rewrite(1),
+        Step::Erase(1),
+        Step::Collapse(0),
+        Step::Grow(0),
+        Step::Flush(0, false),
+        Step::Rename(3, 4),
+        Step::Exchange(0, 1),
+        Step::Link(0, 3),
+        Step::Unlink(4),
+        Step::Tell,
+        Step::FlushAll,
+    ];
+    let mut script = Script::new();
+    steps.iter().for_each(|step| script.step(step));
+    let link = Act::MadeLink { file: file(90), name: script.name("l").unwrap(), to: "a".into() };
+    script.call(link);
+    script.call(Act::Made { file: file(91), name: None });
+    let record = script.record();
+    let root = Path::new("/data");
+    let told: Vec<_> = record.calls.iter().skip(4).map(|call| shown(call, root)).collect();
+    let told: Vec<_> = told.iter().map(|text| text.rsplit_once(" at ").unwrap().0).collect();
+    let expected = [
+        "after making the folder e",
+        "after making new",
+        "after a write of 5000 bytes",
+        "after a truncation to 0 bytes",
+        "after a write of 5000 bytes",
+        "after zeros over 5000 bytes",
+        "after a write of 5000 bytes",
+        "after zeros over 4096 bytes",
+        "after a shift to 904 bytes",
+        "after a resize to 5000 bytes",
+        "after a flush",
+        "after the rename to t",
+        "after the exchange of a",
+        "after the link new",
+        "after the removal of t",
+        "after an answer",
+        "after a flush",
+        "after making the link l",
+        "after making a file without a name",
+    ];
+    assert_eq!(told, expected);
+    // Reports of what was there before are no moments, and one of two writes is none.
+    assert_eq!(moments(&record.calls, 1000), (5..=record.calls.len() as u64).collect::<Vec<_>>());
+    let thin = moments(&record.calls, 10);
+    assert_eq!((thin.len(), thin.last()), (5, Some(&(record.calls.len() as u64))));
+    let all = all(&record, 7);
+    assert_eq!((all.len(), all.last().unwrap().number), (7, 7));
+    assert_eq!(all.iter().map(|state| state.told).max(), Some(2));
+}
+
+#[test]
+fn links_that_were_there_before_keep_their_targets_and_other_file_systems_their_changes() {
+    let mut script = Script::new();
+    let [from, to] = ["l", "m"].map(|path| script.name(path).unwrap());
+    let rename = Act::Rename { file: file(80), from: from.clone(), to, replaced: None };
+    script.step(&Step::Append(0, false));
+    script.call(rename);
+    script.call(Act::FlushAll { device: Some(2) });
+    let mut record = script.record();
+    record.before.push(Before { name: from, mode: 0, what: What::Link("a".into()) });
+    let replay = after(&record, record.calls.len());
+    let seen = replay.tree(Cut::NO);
+    assert_eq!(entry(&seen, Path::new("m")), Some(&Entry::Link("a".into())));
+    assert_eq!(entry(&seen, Path::new("l")), None);
+    let flushed = replay.tree(Cut { until: 0, bytes: Left::None });
+    assert_eq!(entry(&flushed, Path::new("l")), Some(&Entry::Link("a".into())));
+    assert_eq!(flushed.file(Path::new("a")).map(<[u8]>::len), Some(SIZE as usize));
+    assert_eq!(seen.file(Path::new("a")).map(<[u8]>::len), Some(2 * SIZE as usize));
+}
