@@ -16,6 +16,7 @@ pub use ranks::{Node, RankFiles, RankRun, Ranks, Spread};
 pub use row::{Cell, CpuBusy, Reached, Records, Row, Run, View, fastest};
 pub use settings::{BlockShare, Fallback, Settings, SettingsPair};
 pub use sustained::{CHANGED_SHARE_MAX, Change, SAMPLES_MIN, Sample, SteadyState, Sustained};
+pub(crate) use words::SurvivesWord;
 pub use words::{Blocks, CrashLeaves, Direction, Flush, Ioengine, Process, SourceCache};
 pub use wrote::Survives;
 

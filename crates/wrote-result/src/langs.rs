@@ -2,10 +2,12 @@
 //!
 //! Keys carry their units, and a key that does not apply is left out, never null.
 
-use crate::document::{Host, Interval, Latency, Program, Ranks, Spread, Survives, Target};
+use crate::document::{
+    Host, Interval, Latency, Program, Ranks, Spread, Survives, SurvivesWord, Target,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde_with::{As, DisplayFromStr, skip_serializing_none};
 
 /// The name and version of this format.
 pub const SCHEMA: &str = "wrote.langs/1";
@@ -118,6 +120,8 @@ pub struct Workload {
     /// The place of the bytes while the clock ran.
     pub cache: Cache,
     /// The level that the bytes survive when the clock stops (M3); reads have none.
+    #[serde(default, with = "As::<Option<DisplayFromStr>>")]
+    #[schemars(with = "Option<SurvivesWord>")]
     pub survives: Option<Survives>,
     /// One for each language that did it, the fastest first; of saves by the median save.
     pub rows: Vec<Row>,

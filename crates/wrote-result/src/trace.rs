@@ -1,9 +1,9 @@
 //! The document of a traced program: one JSON document, `wrote.trace/1`.
 
-use crate::document::{Finding, Host, Interval, Program, Severity, Survives};
+use crate::document::{Finding, Host, Interval, Program, Severity, Survives, SurvivesWord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde_with::{As, DisplayFromStr, skip_serializing_none};
 
 /// The name and version of this format.
 pub const SCHEMA: &str = "wrote.trace/1";
@@ -139,8 +139,12 @@ pub struct File {
     pub unflushed_bytes: u64,
     /// The worst event that the written bytes survive at the end, on real file systems
     /// (`docs/durability.md`).
+    #[serde(with = "As::<DisplayFromStr>")]
+    #[schemars(with = "SurvivesWord")]
     pub survives: Survives,
     /// The same, by POSIX's promises.
+    #[serde(with = "As::<DisplayFromStr>")]
+    #[schemars(with = "SurvivesWord")]
     pub survives_posix: Survives,
 }
 

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::task::{JoinSet, spawn_blocking};
 use wrote::engine::Options;
-use wrote::{DirectFile, Disk, FileOptions, Ioengine};
+use wrote::file::DirectFile;
+use wrote::{Disk, FileOptions, Ioengine};
 
 type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
 

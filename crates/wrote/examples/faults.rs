@@ -7,7 +7,8 @@
 //! `cargo run -p wrote --example faults`
 
 use wrote::engine::{Fault, Options};
-use wrote::{DirectFile, Disk, Error, FileOptions, Ioengine, Sim};
+use wrote::file::DirectFile;
+use wrote::{Disk, Error, FileOptions, Ioengine, Sim};
 
 const SLOT_BYTES: usize = 4096;
 const SAVES: u64 = 4;

@@ -46,8 +46,8 @@ mod tests {
     const LEN_BYTES: usize = 1_000_000;
 
     #[test]
-    fn what_was_written_is_cached_until_it_is_dropped() {
-        let test = "what_was_written_is_cached_until_it_is_dropped";
+    fn written_bytes_are_cached_until_they_are_dropped() {
+        let test = "written_bytes_are_cached_until_they_are_dropped";
         // In the build folder, which is usually on a disk.
         let program = std::env::current_exe().unwrap();
         let mut file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();

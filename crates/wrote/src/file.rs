@@ -58,25 +58,20 @@ mod cached;
 mod calibrate;
 mod disk;
 mod entry;
-mod operation;
-mod order;
 mod schedule;
 mod shared;
-mod span;
 
 pub use buffer::DiskBuffer;
 pub use bytes::ReadBytes;
-pub use calibrate::{Calibration, Durable, calibrate};
-pub use disk::Disk;
-pub use operation::{Operation, Output};
+pub use calibrate::{Durable, calibrate};
+pub use disk::{Disk, Operation};
 
 use crate::engine::{FileId, FileOptions, Op};
 use crate::error::{Action, Error};
+use bytes::Span;
 use cached::CachedReads;
-use entry::{Outcome, Work};
-use order::Touch;
+use entry::{Outcome, Touch, Work};
 use schedule::Schedule;
-use span::Span;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -138,7 +133,7 @@ impl DirectFile {
     /// Like [`DirectFile::read`], in progress when this returns.
     pub fn start_read(&self, offset: u64, len: usize) -> Operation<ReadBytes> {
         if let Err(error) = self.disk().check_process() {
-            return Operation::over(Err(error));
+            return Operation::over(Err(error), Outcome::bytes);
         }
         let (span, buffers) = self.disk().with(|schedule| {
             let pool = schedule.engine.pool();
@@ -146,23 +141,28 @@ impl DirectFile {
             (Span::around(offset, len, align_bytes, pool.buffer_bytes()), pool.count())
         });
         if span.is_empty() {
-            return Operation::over(Ok(Outcome::Read(ReadBytes::default())));
+            return Operation::over(Ok(Outcome::Read(ReadBytes::default())), Outcome::bytes);
         }
         let cached = self.0.cached.as_ref();
         if let Some(bytes) =
             cached.and_then(|cached| cached.read(|| self.disk().try_lease(), offset, len))
         {
-            return Operation::over(Ok(Outcome::Read(bytes)));
+            return Operation::over(Ok(Outcome::Read(bytes)), Outcome::bytes);
         }
         match span.pieces().filter(|&pieces| pieces <= u64::from(buffers)) {
             Some(pieces) => {
                 let found = (0..pieces).map(|_| None).collect();
                 let touch = Touch::Read(offset..offset.saturating_add(len as u64));
-                self.start(touch, Work::Read { span, found })
+                self.disk().start(
+                    Some(self.place()),
+                    (touch, Work::Read { span, found }),
+                    Outcome::bytes,
+                )
             }
             None => {
                 let (path, action, len_max) = (self.path(), Action::Read, span.len_max(buffers));
-                Operation::over(Err(Error::TooLong { path, action, offset, len, len_max }))
+                let error = Error::TooLong { path, action, offset, len, len_max };
+                Operation::over(Err(error), Outcome::bytes)
             }
         }
     }
@@ -256,8 +256,8 @@ impl DirectFile {
         self.start(Touch::Sync, Work::Steps { first: Some(op), then: None })
     }
 
-    fn start<T: Output>(&self, touch: Touch, work: Work) -> Operation<T> {
-        self.disk().start(Some(self.place()), touch, work)
+    fn start(&self, touch: Touch, work: Work) -> Operation<()> {
+        self.disk().start(Some(self.place()), (touch, work), Outcome::done)
     }
 
     /// Returns the file's current length in bytes, which may include operations in progress.

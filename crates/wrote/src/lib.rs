@@ -13,10 +13,10 @@
 //! | read a file from start to end, by bytes or lines: a faster `BufReader<File>` | [`Reader`] |
 //! | read and write files in tasks (with a feature) | `AsyncReader`, `AsyncWriter` |
 //! | copy files and streams | [`copy`](fn@copy), [`copy_in`], [`copy_out`] |
-//! | read any bytes of a file and write its blocks directly, blocking or awaited | [`DirectFile`] |
-//! | do all of this with one ring and one budget of memory, or on a simulated disk | [`Disk`] |
+//! | read any bytes of a file and write its blocks directly, blocking or awaited | [`file::DirectFile`] |
+//! | do all of this by another method than io_uring, or on a simulated disk | [`Disk`] |
 //! | make writes durable in the way that is fastest here | [`file::calibrate`] |
-//! | write or read many blocks at the device's speed, with my own loop | [`Engine`] |
+//! | write or read many blocks at the device's speed, with my own loop (with a feature) | `engine::Engine` |
 //! | append records from many threads, and know when each is durable | [`Log`] |
 //! | read the records of a log, and follow it, blocking or awaited | [`LogReader`], [`LogStream`] |
 //! | know what an acknowledged write survives | [`Survives`], [`device::Target::survives`] |
@@ -31,7 +31,7 @@
 //! - a write through the page cache survives a process crash;
 //! - a direct write over blocks that were written and flushed before survives a kernel crash. Into
 //!   new blocks it is as safe as a cached write;
-//! - a write covered by [`Engine::flush`], or queued as durable, survives power loss.
+//! - a write covered by `Engine::flush`, or queued as durable, survives power loss.
 //!
 //! # After `fork(2)`
 //!
@@ -66,7 +66,7 @@
 //! it are durable |
 
 #![cfg_attr(
-    not(all(feature = "copy", feature = "io-uring", feature = "log")),
+    not(all(feature = "copy", feature = "engine", feature = "io-uring", feature = "log")),
     allow(dead_code, reason = "the modules of these features alone use it")
 )]
 
@@ -117,12 +117,10 @@ pub use asynchronous::{AsyncReader, AsyncWriter};
 pub use cached::cached_bytes;
 #[cfg(feature = "copy")]
 pub use copy::{Copied, CopyOptions, Reflink, copy, copy_in, copy_out};
-#[cfg(any(feature = "sim", test))]
-pub use engine::Sim;
 pub(crate) use engine::{Completion, Engine, Fallback, FileId};
-pub use engine::{Effective, FileOptions, Ioengine};
+pub use engine::{Effective, FileOptions, Ioengine, Sim};
 pub use error::{Action, Error};
-pub use file::{Calibration, DirectFile, Disk, DiskBuffer, Durable, Operation, ReadBytes};
+pub use file::Disk;
 #[cfg(feature = "log")]
 pub use log::{Format, Log, LogOptions, LogReader, LogStream, Record, Ticket};
 #[cfg(any(feature = "copy", feature = "log"))]

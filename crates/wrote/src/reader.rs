@@ -9,7 +9,10 @@ mod tests;
 
 pub use options::ReaderOptions;
 
-use crate::{Effective, Error};
+use crate::engine::Options;
+use crate::error::Tried;
+use crate::{Action, Effective, Error};
+use plain::Plain;
 use source::Source;
 use std::fmt;
 use std::fs::File;
@@ -58,7 +61,7 @@ use std::path::Path;
 /// # Seeks
 ///
 /// A seek within buffered data is free. Any other seek starts with a short read again. For random
-/// reads, several at a time, use [`crate::DirectFile`].
+/// reads, several at a time, use [`crate::file::DirectFile`].
 pub struct Reader {
     /// The next byte, and the end of the buffer. They are equal if every read takes the slow path.
     next: *const u8,
@@ -80,6 +83,26 @@ impl Reader {
     /// Returns the options of a `Reader`, as a builder.
     pub fn options() -> ReaderOptions {
         ReaderOptions::default()
+    }
+
+    fn open_by(options: ReaderOptions, path: &Path) -> Result<Reader, Error> {
+        let plain = match &options.disk {
+            Some(disk) => {
+                let one = Options::new(options.ioengine, 1, options.bs_bytes);
+                Plain::open(disk.engine(&one)?, path)?
+            }
+            None => Plain::of(File::open(path).tried(path, Action::Open)?, path),
+        };
+        if plain.is_folder() {
+            return Err(Error::refused(path, "is a folder: name a file in it"));
+        }
+        Ok(Reader::new(Source::new(plain, options, 0)))
+    }
+
+    fn of_file(options: ReaderOptions, file: File) -> Reader {
+        let plain = Plain::given(file);
+        let place = plain.place();
+        Reader::new(Source::new(plain, options, place))
     }
 
     fn new(source: Source) -> Reader {

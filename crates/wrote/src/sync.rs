@@ -8,8 +8,6 @@ use std::time::Duration;
 ///
 /// Ordered from the weakest to the strongest, so `a >= b` reads "survives at least b".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "document", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "document", derive(schemars::JsonSchema), serde(rename_all = "kebab-case"))]
 pub enum Survives {
     /// The bytes are in the program's own memory: a buffer that was not flushed.
     Nothing,

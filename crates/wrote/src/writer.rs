@@ -269,7 +269,7 @@ impl Write for Writer {
 
 /// A seek waits for operations in flight. If it leads into a block, it reads that block, so that
 /// the next write keeps the rest of it. It suits a header filled in at the end. For random writes
-/// use [`crate::DirectFile`].
+/// use [`crate::file::DirectFile`].
 impl Seek for Writer {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let place = match to {

@@ -4,8 +4,9 @@ use lab::verbs::sim::{
     End, Flavour, How, Life, Opening, PlannedFault, Program, Step, Tally, carry_out,
 };
 use wrote::engine::Fault;
+use wrote::file::Durable;
 use wrote::log::Prepare;
-use wrote::{Durable, Format, SyncPolicy};
+use wrote::{Format, SyncPolicy};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;

@@ -1,8 +1,9 @@
 //! A disk that fills up within a batch or a segment, and has room again.
 
 use lab::verbs::sim::{End, Flavour, How, Life, Opening, Program, Step, Tally, carry_out};
+use wrote::file::Durable;
 use wrote::log::Prepare;
-use wrote::{Durable, Format, SyncPolicy};
+use wrote::{Format, SyncPolicy};
 
 /// Returns steps that append the records of some batches and wait for them together: a group commit
 /// each.

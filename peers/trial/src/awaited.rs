@@ -14,7 +14,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wrote::engine::Options;
-use wrote::{DirectFile, Disk, FileOptions, Ioengine};
+use wrote::file::DirectFile;
+use wrote::{Disk, FileOptions, Ioengine};
 
 /// Offsets and addresses of direct reads are multiples of this on every usual disk.
 const BLOCK_BYTES: usize = 4096;

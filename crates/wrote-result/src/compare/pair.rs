@@ -2,7 +2,7 @@
 
 use super::differ::{flat, maps};
 use super::document::{Because, Difference, NotCompared};
-use crate::document::{Document, Row, schema};
+use crate::document::{Document, Row, Survives, schema};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -157,7 +157,7 @@ fn random_span_differs(old: &Row, new: &Row) -> bool {
 
 fn of_row(row: &Row) -> BTreeMap<String, Value> {
     let words = [
-        ("survives", json!(row.survives)),
+        ("survives", json!(row.survives.map(Survives::as_str))),
         ("crash_leaves", json!(row.crash_leaves)),
         ("direction", json!(row.direction)),
     ];

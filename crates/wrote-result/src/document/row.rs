@@ -2,13 +2,13 @@
 
 use super::{
     CrashLeaves, Direction, Flush, Interval, Latency, Process, SettingsPair, Spread, Survives,
-    Sustained,
+    SurvivesWord, Sustained,
 };
 use crate::stats::{ROUGH_WIDTH, distinguishable, interval, median, relative_width};
 use crate::units::{rounded, significant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde_with::{As, DisplayFromStr, skip_serializing_none};
 use std::time::Duration;
 
 /// One way of reading or writing, measured several times.
@@ -32,6 +32,8 @@ pub struct Row {
     pub direction: Direction,
     /// The worst event that an acknowledged write survives: `nothing`, `process-crash`, `os-crash`,
     /// `power-loss`. Reads have none.
+    #[serde(default, with = "As::<Option<DisplayFromStr>>")]
+    #[schemars(with = "Option<SurvivesWord>")]
     pub survives: Option<Survives>,
     /// File bytes transferred by each run (the median, where runs are bounded by time).
     pub bytes_per_run: u64,

@@ -223,3 +223,24 @@ mod tests {
         assert_eq!(serde_json::to_string(&engine).unwrap(), "\"libaio\"");
     }
 }
+
+/// The worst event that the bytes of an acknowledged write survive: the words of
+/// [`Survives`](super::Survives) in documents.
+///
+/// Ordered from the weakest to the strongest, so `a >= b` reads "survives at least b".
+#[derive(JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "Survives")]
+#[expect(dead_code, reason = "it is the schema, and values are read and written by their words")]
+pub(crate) enum SurvivesWord {
+    /// The bytes are in the program's own memory: a buffer that was not flushed.
+    Nothing,
+    /// The bytes are in the kernel's page cache, or only the kernel's memory has the map to them.
+    /// They survive a process crash, but not a kernel crash.
+    ProcessCrash,
+    /// The bytes are on the device, perhaps in its volatile cache. They survive a kernel crash, but
+    /// not power loss.
+    OsCrash,
+    /// The bytes, and everything needed to find them, are on stable storage.
+    PowerLoss,
+}

@@ -237,7 +237,7 @@ this is no line of a mountinfo\n\
     }
 
     #[test]
-    fn what_is_no_escape_stays_as_it_is() {
+    fn a_backslash_that_begins_no_escape_stays() {
         assert_eq!(unescape(b"a\\040b\\011\\012\\134\\043"), b"a b\t\n\\#");
         assert_eq!(unescape(b"\\9x \\04"), b"\\9x \\04");
         assert_eq!(unescape(b"\\777\\+12"), b"\\777\\+12");

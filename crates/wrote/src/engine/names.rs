@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_behind_its_link_is_not_taken_for_nothing() {
+    fn a_file_without_a_name_behind_its_link_is_not_taken_for_nothing() {
         // W7: a file called "gone (deleted)" would be created.
         let folder = tempfile::tempdir().unwrap();
         let gone = File::create(folder.path().join("gone")).unwrap();
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_rename_knows_no_flags_files_and_folders_get_new_names_and_no_taken_ones() {
+    fn a_rename_without_flags_gives_files_and_folders_new_names_and_no_taken_ones() {
         // W7
         let folder = tempfile::tempdir().unwrap();
         let place = |name: &str| folder.path().join(name);

@@ -1,4 +1,5 @@
 //! A kernel thread that takes operations from rings, shared by the engines whose options share it.
+//! Apart from the ring, because options name it also where io_uring is not built in.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, Weak};

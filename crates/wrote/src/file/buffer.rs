@@ -1,17 +1,18 @@
 //! Buffers of a disk's pool, which any thread may hold.
 
-use super::shared::Shared;
 use crate::buffer::Buffer;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 
+/// Where buffers return to.
 pub(super) struct Home {
-    pub disk: Weak<Shared>,
     /// Whether an operation waits for a buffer held outside.
     pub lacks_buffers: AtomicBool,
+    /// Called then, once one has returned.
+    pub on_return: Box<dyn Fn() + Send + Sync>,
 }
 
 /// A leased, page-aligned buffer of a [`Disk`](super::Disk)'s pool, on any thread. Dropping it
@@ -36,7 +37,7 @@ impl DiskBuffer {
     /// Creates a buffer without a disk.
     #[cfg(test)]
     pub(super) fn alone(buffer: Buffer) -> DiskBuffer {
-        let home = Home { disk: Weak::new(), lacks_buffers: AtomicBool::new(false) };
+        let home = Home { lacks_buffers: AtomicBool::new(false), on_return: Box::new(|| {}) };
         DiskBuffer::new(buffer, Arc::new(home))
     }
 
@@ -85,10 +86,8 @@ impl Drop for DiskBuffer {
         // SAFETY: the buffer is not used again.
         unsafe { ManuallyDrop::drop(&mut self.buffer) };
         // After the return: a caller that started to wait before sees the buffer, or is seen here.
-        if self.home.lacks_buffers.load(Ordering::SeqCst)
-            && let Some(disk) = self.home.disk.upgrade()
-        {
-            disk.buffer_returned();
+        if self.home.lacks_buffers.load(Ordering::SeqCst) {
+            (self.home.on_return)();
         }
     }
 }

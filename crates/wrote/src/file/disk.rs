@@ -1,19 +1,18 @@
-//! One engine shared by any number of files, on any threads.
+//! One engine shared by any number of files, on any threads, and the handles of its operations.
 
+use super::DirectFile;
 use super::buffer::{DiskBuffer, Home};
-use super::entry::Work;
-use super::order::Touch;
+use super::entry::{Outcome, Touch, Work};
 use super::schedule::Schedule;
 use super::shared::Shared;
-use super::{DirectFile, Operation};
-use crate::engine::{Callers, Effective, Engine, FileOptions, Options, System};
-#[cfg(any(feature = "sim", test))]
-use crate::engine::{Ioengine, Sim};
+use crate::engine::{Callers, Effective, Engine, FileOptions, Ioengine, Options, Sim, System};
 use crate::error::Error;
 use std::fmt;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 
 /// An engine shared by any number of [`DirectFile`]s on any threads. Clones are handles to the same
 /// engine.
@@ -80,7 +79,6 @@ impl Disk {
     /// Opens an engine on a simulated disk, to test code that uses this crate. Only one thread
     /// should use it: no thread drives it, only waits and polls, so the order of operations is
     /// repeatable.
-    #[cfg(any(feature = "sim", test))]
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Disk, Error> {
         Disk::on(System::Simulated(sim.clone()), options)
     }
@@ -88,8 +86,14 @@ impl Disk {
     fn on(system: System, options: &Options) -> Result<Disk, Error> {
         let engine = system.open(options, Callers::Shared)?;
         let schedule = |disk: &Weak<Shared>| {
-            let lacks_buffers = AtomicBool::new(false);
-            Schedule::new(engine, Arc::new(Home { disk: Weak::clone(disk), lacks_buffers }))
+            let disk = Weak::clone(disk);
+            let on_return = Box::new(move || {
+                if let Some(disk) = disk.upgrade() {
+                    disk.buffer_returned();
+                }
+            });
+            let home = Home { lacks_buffers: AtomicBool::new(false), on_return };
+            Schedule::new(engine, Arc::new(home))
         };
         let (shared, options) = (Shared::new(schedule), options.clone());
         Ok(Disk(Arc::new(Handle { shared, system, options })))
@@ -141,7 +145,7 @@ impl Disk {
 
     /// Like [`Disk::lease`], to await. Waiting callers get buffers in the order of their calls.
     pub fn start_lease(&self) -> Operation<DiskBuffer> {
-        self.start(None, Touch::Nothing, Work::Lease(None))
+        self.start(None, (Touch::Nothing, Work::Lease(None)), Outcome::buffer)
     }
 
     /// Leases a buffer if one is free.
@@ -192,17 +196,21 @@ impl Disk {
         self.shared().block_on(future)
     }
 
-    pub(super) fn start<T: super::Output>(
+    /// Starts an operation, whose outcome `output` turns into the caller's result.
+    pub(super) fn start<T>(
         &self,
         file: Option<usize>,
-        touch: Touch,
-        work: Work,
+        (touch, work): (Touch, Work),
+        output: fn(Outcome) -> T,
     ) -> Operation<T> {
-        if let Err(error) = self.check_process() {
-            return Operation::over(Err(error));
-        }
-        let key = self.with(|schedule| schedule.start(file, touch, work));
-        Operation::started(self.clone(), key)
+        let state = match self.check_process() {
+            Ok(()) => {
+                let key = self.with(|schedule| schedule.start(file, touch, work));
+                State::Started { disk: self.clone(), key }
+            }
+            Err(error) => State::Over(Err(error)),
+        };
+        Operation { state, output }
     }
 
     /// Fails in a child of the process that opened the disk.
@@ -218,13 +226,8 @@ impl Disk {
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Schedule) -> T) -> T {
         self.shared().with(look)
     }
-
-    pub(super) fn is_over(&self, key: usize) -> bool {
-        self.with(|schedule| schedule.is_over(key))
-    }
 }
 
-#[cfg(any(feature = "sim", test))]
 impl Sim {
     /// Creates a [`Disk`] on this one, through which everything is opened here:
     /// `Writer::options().on(&sim.disk())`. [`Disk::simulated`] creates one with other buffers.
@@ -244,5 +247,99 @@ impl fmt::Debug for Disk {
             .field("effective", &self.effective())
             .field("outstanding", &self.outstanding())
             .finish()
+    }
+}
+
+/// A started operation, which will be executed. [`Operation::wait`] blocks; it is also a `Future`
+/// for [`Disk::block_on`] or any other executor, on any thread.
+///
+/// Dropping it cancels nothing (W5). The operation continues, and its buffer returns to the pool
+/// when it is complete. The error of a dropped change is returned by the file's next flush or by
+/// [`DirectFile::close`](super::DirectFile::close). Only an operation that waits for a buffer is
+/// cancelled. If more operations were dropped than the engine's `iodepth`, dropping waits (W8).
+///
+/// # On another executor
+///
+/// A pending operation uses no CPU: the disk's thread waits for it, and wakes its task once. Where
+/// operations complete inside calls ([`Ioengine::Psync`], a simulated disk), a poll carries them
+/// out until its own is complete.
+#[must_use = "the operation continues, but its error reaches only the next flush"]
+pub struct Operation<T> {
+    state: State,
+    output: fn(Outcome) -> T,
+}
+
+enum State {
+    Started {
+        disk: Disk,
+        key: usize,
+    },
+    /// Complete before it was started: no work, or an error.
+    Over(Result<Outcome, Error>),
+    Taken,
+}
+
+impl<T> Operation<T> {
+    pub(super) fn over(result: Result<Outcome, Error>, output: fn(Outcome) -> T) -> Operation<T> {
+        Operation { state: State::Over(result), output }
+    }
+
+    /// Returns whether the operation is known to be complete or failed. Only a wait or a poll
+    /// notices new completions.
+    pub fn is_over(&self) -> bool {
+        match &self.state {
+            State::Started { disk, key } => disk.with(|schedule| schedule.is_over(*key)),
+            State::Over(_) | State::Taken => true,
+        }
+    }
+
+    /// Waits until the operation is complete. Other operations continue, and their awaiting tasks
+    /// are woken. Panics if its result was already taken by awaiting it.
+    pub fn wait(mut self) -> Result<T, Error> {
+        let output = self.output;
+        let result = match std::mem::replace(&mut self.state, State::Taken) {
+            State::Started { disk, key } => disk.shared().wait(key),
+            State::Over(result) => result,
+            State::Taken => panic!("the operation has given its result"),
+        };
+        result.map(output)
+    }
+}
+
+impl<T> Future for Operation<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
+        let result = match std::mem::replace(&mut self.state, State::Taken) {
+            State::Started { disk, key } => match disk.shared().poll(key, context.waker()) {
+                Poll::Ready(result) => result,
+                Poll::Pending => {
+                    self.state = State::Started { disk, key };
+                    return Poll::Pending;
+                }
+            },
+            State::Over(result) => result,
+            State::Taken => panic!("the operation has given its result"),
+        };
+        Poll::Ready(result.map(self.output))
+    }
+}
+
+impl<T> Drop for Operation<T> {
+    fn drop(&mut self) {
+        if let State::Started { disk, key } = &self.state {
+            disk.shared().forget(*key);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Operation<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Started { .. } => "started",
+            State::Over(_) => "over",
+            State::Taken => "taken",
+        };
+        f.debug_tuple("Operation").field(&state).finish()
     }
 }

@@ -1,12 +1,11 @@
-//! One operation: its remaining work, its result, and its owner.
+//! One operation: its place in the order of a file's, its remaining work, its result, and its owner.
 
-use super::ReadBytes;
 use super::buffer::{DiskBuffer, Home};
-use super::order::Touch;
-use super::span::Span;
+use super::bytes::{ReadBytes, Span};
 use crate::Error;
 use crate::buffer::Buffer;
 use crate::engine::Op;
+use std::ops::Range;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -53,10 +52,24 @@ pub(super) enum Owner {
 }
 
 /// The result of a successful operation.
-pub enum Outcome {
+pub(super) enum Outcome {
     Done,
     Read(ReadBytes),
     Lease(DiskBuffer),
+}
+
+impl Outcome {
+    pub fn done(self) {}
+
+    pub fn bytes(self) -> ReadBytes {
+        let Outcome::Read(bytes) = self else { unreachable!("only reads start as such") };
+        bytes
+    }
+
+    pub fn buffer(self) -> DiskBuffer {
+        let Outcome::Lease(buffer) = self else { unreachable!("only leases start as such") };
+        buffer
+    }
 }
 
 impl Entry {
@@ -122,5 +135,110 @@ impl Entry {
             }
             Work::Steps { .. } => Outcome::Done,
         })
+    }
+}
+
+/// The part of a file that an operation affects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Touch {
+    /// Nothing: a lease.
+    Nothing,
+    Read(Range<u64>),
+    Write {
+        bytes: Range<u64>,
+        /// The bytes that a later read finds changed. Beyond the file's end this includes the gap,
+        /// which then reads as zeros.
+        seen: Range<u64>,
+    },
+    /// Flushes every earlier change.
+    Sync,
+}
+
+impl Touch {
+    /// Returns a change of `len` bytes from `offset` in a file that ends at `end` or later, because
+    /// operations in progress may have extended it.
+    pub(super) fn change(offset: u64, len: u64, end: u64) -> Touch {
+        let bytes = offset..offset.saturating_add(len);
+        let start = if len == 0 { offset } else { offset.min(end) };
+        Touch::Write { seen: start..bytes.end, bytes }
+    }
+
+    /// Returns whether this must wait for `earlier`. Operations on the same bytes thus run in the
+    /// order of their start, with never two concurrent writes on one block (W3), and a flush covers
+    /// earlier writes (W1).
+    pub(super) fn must_follow(&self, earlier: &Touch) -> bool {
+        match (earlier, self) {
+            (Touch::Write { .. }, Touch::Sync) => true,
+            (Touch::Write { bytes: a, .. }, Touch::Write { bytes: b, .. })
+            | (Touch::Read(a), Touch::Write { seen: b, .. })
+            | (Touch::Write { seen: a, .. }, Touch::Read(b)) => overlap(a, b),
+            _ => false,
+        }
+    }
+
+    /// Returns whether a read or flush may have to wait for it.
+    pub(super) fn changes(&self) -> bool {
+        matches!(self, Touch::Write { .. })
+    }
+
+    /// Returns the end of the changed range, if there is one.
+    pub(super) fn change_end(&self) -> Option<u64> {
+        match self {
+            Touch::Write { bytes, .. } if !bytes.is_empty() => Some(bytes.end),
+            _ => None,
+        }
+    }
+}
+
+fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start.max(b.start) < a.end.min(b.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a change inside a file.
+    fn write(bytes: Range<u64>) -> Touch {
+        Touch::change(bytes.start, bytes.end - bytes.start, 1000)
+    }
+
+    #[test]
+    fn operations_that_overlap_a_change_wait_for_it_and_no_others_do() {
+        // W3
+        let (earlier, read) = (write(10..20), Touch::Read(10..20));
+        for later in [write(19..30), Touch::Read(0..11), Touch::Read(12..13)] {
+            assert!(later.must_follow(&earlier));
+        }
+        for later in [write(20..30), Touch::Read(0..10), Touch::Nothing] {
+            assert!(!later.must_follow(&earlier) && !later.must_follow(&read));
+        }
+        assert!(write(5..11).must_follow(&read));
+        assert!(!Touch::Read(5..11).must_follow(&read));
+    }
+
+    #[test]
+    fn a_flush_waits_for_every_change_and_for_no_read() {
+        // W1
+        assert!(Touch::Sync.must_follow(&write(0..1)));
+        assert!(!Touch::Sync.must_follow(&Touch::Read(0..1)));
+        assert!(!Touch::Sync.must_follow(&Touch::Sync));
+        assert!(!write(0..1).must_follow(&Touch::Sync));
+    }
+
+    #[test]
+    fn a_read_sees_the_gap_that_a_change_beyond_the_end_makes() {
+        let beyond = Touch::change(100, 10, 40);
+        assert!(Touch::Read(50..60).must_follow(&beyond));
+        assert!(beyond.must_follow(&Touch::Read(50..60)));
+        assert!(!Touch::Read(30..40).must_follow(&beyond));
+        assert!(!Touch::Read(0..200).must_follow(&Touch::change(100, 0, 40)));
+        assert_eq!(beyond.change_end(), Some(110));
+        assert_eq!(Touch::change(100, 0, 40).change_end(), None);
+    }
+
+    #[test]
+    fn appends_do_not_wait_for_each_other() {
+        assert!(!Touch::change(110, 10, 100).must_follow(&Touch::change(100, 10, 100)));
     }
 }

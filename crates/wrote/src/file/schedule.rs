@@ -5,8 +5,7 @@
 //! completion is routed back to it here.
 
 use super::buffer::{DiskBuffer, Home};
-use super::entry::{Entry, Outcome, Owner, Work};
-use super::order::Touch;
+use super::entry::{Entry, Outcome, Owner, Touch, Work};
 use crate::buffer::Pool;
 use crate::engine::{Completion, Engine, FileId, Op, Wait};
 use crate::error::Error;

@@ -5,7 +5,8 @@ use super::claim::ClosedBatch;
 use super::state::LogState;
 use super::wait::{Waiters, wake};
 use crate::buffer::Buffer;
-use crate::{Durable, Engine, Error};
+use crate::file::Durable;
+use crate::{Engine, Error};
 use std::collections::VecDeque;
 use std::time::Instant;
 

@@ -17,8 +17,9 @@ use super::space::Space;
 use super::state::{LogState, Promise, Terms};
 use crate::engine::{Callers, Folder, Options, folder_of};
 use crate::error::Tried;
+use crate::file::Durable;
 use crate::file::calibrate;
-use crate::{Action, Disk, Durable, Engine, Error, FileOptions, Ioengine, SyncPolicy, device};
+use crate::{Action, Disk, Engine, Error, FileOptions, Ioengine, SyncPolicy, device};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -111,7 +112,7 @@ fn on_disk(options: &LogOptions, held: Folder) -> Result<(LogState, Flusher), Er
             Some(durable) => durable,
             None if options.sync == SyncPolicy::Always && options.format == Format::Framed => {
                 let disk = Disk::open(&Options::new(Ioengine::IoUring, 1, BLOCK_BYTES as usize))?;
-                calibrate(&disk, held.path(), BLOCK_BYTES as usize, CALIBRATION_ROUNDS)?.choice
+                calibrate(&disk, held.path(), BLOCK_BYTES as usize, CALIBRATION_ROUNDS)?
             }
             None => Durable::default(),
         };

@@ -1,7 +1,8 @@
 //! The options of a log.
 
 use super::format::Format;
-use crate::{Disk, Durable, SyncPolicy};
+use crate::file::Durable;
+use crate::{Disk, SyncPolicy};
 use std::time::Duration;
 
 /// How a log prepares the space of a segment before its first record.

@@ -1,11 +1,8 @@
-//! Options of a `Reader`, and its opening.
+//! Options of a `Reader`.
 
 use super::Reader;
-use super::plain::Plain;
-use super::source::Source;
 use crate::engine::Options;
-use crate::error::Tried;
-use crate::{Action, Disk, Error, Ioengine};
+use crate::{Disk, Error, Ioengine};
 use std::fs::File;
 use std::path::Path;
 
@@ -75,24 +72,12 @@ impl ReaderOptions {
     /// [`Error::File`] with the kernel's message; [`Error::Refused`] for a folder. A refused
     /// io_uring or `O_DIRECT` is a fallback, not an error.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Reader, Error> {
-        let path = path.as_ref();
-        let plain = match &self.disk {
-            Some(disk) => {
-                Plain::open(disk.engine(&Options::new(self.ioengine, 1, self.bs_bytes))?, path)?
-            }
-            None => Plain::of(File::open(path).tried(path, Action::Open)?, path),
-        };
-        if plain.is_folder() {
-            return Err(Error::refused(path, "is a folder: name a file in it"));
-        }
-        Ok(Reader::new(Source::new(plain, self, 0)))
+        Reader::open_by(self, path.as_ref())
     }
 
     /// Reads a file opened by the caller, from its current position. `Reader::from` does the same
     /// with the default options. A folder or a write-only file fails at the first read.
     pub fn from_file(self, file: File) -> Reader {
-        let plain = Plain::given(file);
-        let place = plain.place();
-        Reader::new(Source::new(plain, self, place))
+        Reader::of_file(self, file)
     }
 }

@@ -35,7 +35,7 @@ fn is_send<T: Send>(value: T) -> T {
 }
 
 #[test]
-fn what_tasks_write_is_what_tasks_read() {
+fn tasks_read_the_bytes_that_tasks_wrote() {
     let folder = fixtures::folder();
     runtime().block_on(async {
         for len in [0, 1, 4096, 131_072, 131_073, 1_000_001, 9_000_000] {
@@ -172,7 +172,7 @@ fn an_error_in_the_background_comes_back_for_ever() {
 }
 
 #[test]
-fn what_is_dropped_is_finished_by_its_thread_and_a_replacement_removed() {
+fn a_dropped_writer_is_finished_by_its_thread_and_a_replacement_removed() {
     let folder = fixtures::folder();
     let (path, kept) = (folder.path().join("file"), folder.path().join("kept"));
     fs::write(&kept, b"old").unwrap();

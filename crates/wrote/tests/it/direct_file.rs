@@ -10,7 +10,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::os::fd::AsFd;
 use std::path::Path;
 use wrote::engine::Options;
-use wrote::{Disk, Durable, Error, FileOptions, Ioengine, Sim};
+use wrote::file::Durable;
+use wrote::{Disk, Error, FileOptions, Ioengine, Sim};
 
 const MIB: u64 = 1 << 20;
 const SEED: u64 = 20_250_904;

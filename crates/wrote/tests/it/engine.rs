@@ -444,7 +444,7 @@ fn a_mapping_is_never_direct_and_says_so() {
 }
 
 #[test]
-fn what_was_cut_off_can_be_written_again() {
+fn bytes_that_were_truncated_can_be_written_again() {
     for rung in RUNGS {
         let (_folder, path) = folder();
         let mut engine = engine(rung);

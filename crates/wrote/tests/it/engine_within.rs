@@ -21,7 +21,7 @@ fn opened(ioengine: Ioengine, path: &Path, create_new: bool) -> (Engine, FileId)
 }
 
 #[test]
-fn who_waits_for_a_while_gets_what_completes_and_nothing_is_lost() {
+fn a_wait_for_a_time_returns_every_completion_and_loses_none() {
     for ioengine in ENGINES {
         let (_folder, path) = folder();
         let (mut engine, file) = opened(ioengine, &path, true);

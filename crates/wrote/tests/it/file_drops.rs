@@ -11,10 +11,8 @@ use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use wrote::engine::{Engine, Options};
-use wrote::{
-    DirectFile, Disk, DiskBuffer, Error, FileOptions, Ioengine, Log, LogReader, Operation,
-    ReadBytes, Reader, Sim, SyncPolicy, Writer,
-};
+use wrote::file::{DirectFile, DiskBuffer, Operation, ReadBytes};
+use wrote::{Disk, Error, FileOptions, Ioengine, Log, LogReader, Reader, Sim, SyncPolicy, Writer};
 
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 64;
@@ -346,7 +344,7 @@ fn a_read_that_waits_for_a_buffer_is_given_up_when_it_is_dropped() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_bounded_by_the_depth() {
+fn dropped_operations_are_bounded_by_the_depth() {
     // W8
     let sim = Sim::new(1);
     let disk = Disk::simulated(&sim, &options(Ioengine::IoUring)).unwrap();

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use wrote::engine::Options;
-use wrote::{DirectFile, Disk, DiskBuffer, FileOptions, Ioengine, Operation, ReadBytes, Sim};
+use wrote::file::{DirectFile, DiskBuffer, Operation, ReadBytes};
+use wrote::{Disk, FileOptions, Ioengine, Sim};
 
 const KERNELS: [Ioengine; 2] = [Ioengine::Threads, Ioengine::IoUring];
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use wrote::engine::Options;
-use wrote::{DirectFile, Disk, Error, FileOptions, Ioengine, Sim};
+use wrote::file::DirectFile;
+use wrote::{Disk, Error, FileOptions, Ioengine, Sim};
 
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
 const BLOCK_BYTES: usize = 4096;

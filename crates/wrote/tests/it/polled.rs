@@ -479,7 +479,7 @@ fn a_cached_file_beside_a_polled_one_is_never_polled_and_the_reason_is_told() {
 }
 
 #[test]
-fn what_a_block_device_holds_is_read_by_polling() {
+fn the_bytes_of_a_block_device_are_read_by_polling() {
     let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let places = places();
     // Without such a device, a file with the same contents.

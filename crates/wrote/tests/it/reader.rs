@@ -116,7 +116,7 @@ fn a_file_that_grows_is_read_on_and_one_that_shrinks_ends_where_it_ends_now() {
 }
 
 #[test]
-fn what_is_no_ordinary_file_is_read_as_it_comes_or_refused_in_one_line() {
+fn pipes_and_devices_are_read_as_they_come_and_folders_refused_in_one_line() {
     let (folder, _) = folder();
     let pipe = folder.path().join("pipe");
     rustix::fs::mknodat(

@@ -3,7 +3,8 @@
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::VecDeque;
-use wrote::{DirectFile, Disk, Operation, ReadBytes};
+use wrote::Disk;
+use wrote::file::{DirectFile, Operation, ReadBytes};
 
 pub const BUFFER_BYTES: usize = 8 << 10;
 /// Files in scripts are shorter than this.

@@ -165,7 +165,7 @@ fn a_writer_that_is_abandoned_leaves_no_file_that_it_made_and_nothing_more_of_an
 }
 
 #[test]
-fn what_was_synced_can_be_read_by_others_and_more_can_follow() {
+fn synced_bytes_can_be_read_by_others_and_more_can_follow() {
     let (_folder, path) = folder();
     let bytes = content(300_000);
     for direct in [false, true] {
@@ -241,7 +241,7 @@ fn a_writer_goes_to_another_thread_and_outlives_the_one_that_used_it() {
 }
 
 #[test]
-fn what_is_dropped_is_finished() {
+fn a_dropped_writer_is_finished() {
     let (_folder, path) = folder();
     let bytes = content(50_000);
     let mut writer = small().open(&path).unwrap();
@@ -302,7 +302,7 @@ fn a_reader_is_taken_to_its_end() {
 }
 
 #[test]
-fn what_is_there_is_replaced_kept_or_refused_as_was_said() {
+fn an_existing_file_is_replaced_kept_or_refused_as_was_said() {
     // W7
     let (folder, path) = folder();
     let link = folder.path().join("link");

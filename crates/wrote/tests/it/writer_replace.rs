@@ -71,7 +71,7 @@ fn a_writer_finishes_in_its_own_folder_after_another_got_the_name() {
 }
 
 #[test]
-fn what_is_dropped_unfinished_leaves_the_old_content_alone() {
+fn a_replacement_dropped_unfinished_leaves_the_old_content_alone() {
     // W7
     let (folder, path) = folder();
     fs::write(&path, b"old").unwrap();

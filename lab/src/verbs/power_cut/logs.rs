@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::{io, thread};
+use wrote::file::Durable;
 use wrote::log::Prepare;
-use wrote::{Action, Durable, Error, Format, Log, LogOptions, SyncPolicy};
+use wrote::{Action, Error, Format, Log, LogOptions, SyncPolicy};
 
 mod judge;
 mod served;

@@ -11,7 +11,8 @@ use std::convert::Infallible;
 use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use wrote::{Durable, Error, Log, LogOptions, SyncPolicy};
+use wrote::file::Durable;
+use wrote::{Error, Log, LogOptions, SyncPolicy};
 
 mod judge;
 

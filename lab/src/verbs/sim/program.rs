@@ -4,8 +4,9 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::LazyLock;
 use wrote::engine::Fault;
+use wrote::file::Durable;
 use wrote::log::Prepare;
-use wrote::{Durable, Format, Log, LogOptions, SyncPolicy};
+use wrote::{Format, Log, LogOptions, SyncPolicy};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;

@@ -5,7 +5,8 @@ use crate::path;
 use libc::ENOSPC;
 use std::ops::Range;
 use wrote::engine::{Fault, Options};
-use wrote::{DirectFile, Disk, Durable, Error, FileOptions, Ioengine, Operation, ReadBytes, Sim};
+use wrote::file::{DirectFile, Durable, Operation, ReadBytes};
+use wrote::{Disk, Error, FileOptions, Ioengine, Sim};
 
 const BLOCK_BYTES: usize = 2048;
 /// Enough for all operations in progress at once.

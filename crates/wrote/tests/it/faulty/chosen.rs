@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
+use wrote::file::Durable;
 use wrote::log::Prepare;
-use wrote::{Durable, Error, Format, Log, LogOptions, Writer};
+use wrote::{Error, Format, Log, LogOptions, Writer};
 
 /// The records that are durable before the fault.
 const RECORDS: usize = 20;
