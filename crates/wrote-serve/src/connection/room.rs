@@ -75,8 +75,8 @@ impl Room {
         add(&port.metrics.paused_connections, 1);
     }
 
-    /// Polls the wait, if any. Returns whether the connection continues with its kept bytes. If the
-    /// log has failed meanwhile, a connection that holds waits again.
+    /// Polls the wait, if any. Returns whether the connection continues with its kept bytes: a
+    /// connection that holds waits again after a failure of the log.
     pub(super) fn poll(
         &mut self,
         port: &Port,

@@ -213,6 +213,7 @@ impl Resp {
             (b"XRANGE", 4 | 6) => self.range(input, false, intake),
             (b"XREVRANGE", 4 | 6) => self.range(input, true, intake),
             (b"XINFO", 3) if self.is(input, 1, b"STREAM") => self.stream_info(intake),
+            (b"XINFO", 2..) if self.is(input, 1, b"GROUPS") => error(intake, NO_GROUPS),
             (b"XINFO", 2..) => self.unknown_subcommand(input, intake),
             (b"XGROUP" | b"XREADGROUP" | b"XACK" | b"XPENDING" | b"XCLAIM" | b"XAUTOCLAIM", _) => {
                 error(intake, NO_GROUPS);

@@ -161,12 +161,9 @@ fn words_that_are_not_obeyed_are_errors() {
         "RPUSH key \"a b\"",
         "RPUSH key 'a'",
         "XINFO CONSUMERS key group",
-        "XGROUP CREATE key group 0",
         "XAUTOCLAIM key group reader 0 0",
-        "XADD key IDMP web 1 * f v",
         "XADD key NOMKSTREAM IDMPAUTO web * f v",
         "XREAD NOACK STREAMS key 0",
-        "XREADGROUP GROUP g c STREAMS key >",
         "XACK key group 1-1",
         "HELLO 3 BADOPT x",
         "HELLO 3 AUTH x",
@@ -194,6 +191,20 @@ fn http_and_other_garbage_is_one_refusal_and_no_record() {
     ] {
         let outcome = over(stream, &[]);
         assert!(outcome.refused.is_some() && outcome.records.is_empty(), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_command_of_consumer_groups_and_a_key_of_retries_are_told_what_to_do_instead() {
+    for (line, instead) in [
+        ("XREADGROUP GROUP g c STREAMS key >", "continue with XREAD"),
+        ("XGROUP CREATE key g 0", "continue with XREAD"),
+        ("XINFO GROUPS key", "continue with XREAD"),
+        ("XADD key IDMP web 1 * f v", "a retry may append a message again"),
+    ] {
+        let answers = over(format!("{line}\r\n").as_bytes(), &[]).answers;
+        let answers = String::from_utf8(answers).unwrap();
+        assert!(answers.starts_with("-ERR") && answers.contains(instead), "{answers}");
     }
 }
 
