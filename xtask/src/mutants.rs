@@ -21,7 +21,7 @@ const CRATES: [(&str, &[&str], &[&str]); 2] = [
         "wrote",
         &[
             "crates/wrote/src/engine/judge.rs",
-            "crates/wrote/src/file/order.rs",
+            "crates/wrote/src/file/entry.rs",
             "crates/wrote/src/log/claim.rs",
             "crates/wrote/src/log/recovery*",
         ],
