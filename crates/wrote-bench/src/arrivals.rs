@@ -1,4 +1,4 @@
-//! Schedules messages at a given rate (M5).
+//! Schedules messages at a given rate (M5). Alone, since two scenarios use it.
 
 use std::time::{Duration, Instant};
 use wrote_jobs::pace::{Pace, nap};
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_to_stop_is_heard_long_before_the_next_message_is_due() {
+    fn a_stop_is_heard_long_before_the_next_message_is_due() {
         let rate = Rate { amount: Amount::BytesPerS(1), process: Process::Linear };
         let (mut arrivals, stop) = (Arrivals::new(Some(rate), 0, 1), Stop::new());
         assert!(arrivals.wait(1_000_000, &stop).is_some());

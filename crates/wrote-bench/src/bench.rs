@@ -7,17 +7,16 @@ use crate::rounds::SinceStart;
 use crate::scenario::{Call, Measured, Plan, Scenario, Site};
 use crate::scenarios;
 use crate::scratch::{self, Scratch};
-use crate::sharing;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 use wrote::device::{self, BlockDevice, Target};
 use wrote_jobs::data::Data;
-use wrote_jobs::findings::{self, Evidence};
-use wrote_jobs::machine::host;
+use wrote_jobs::findings::{self, Evidence, Sharing, User};
 use wrote_jobs::machine::target::{device_of, shown_target};
 use wrote_jobs::machine::watch::{self, Watch};
+use wrote_jobs::machine::{host, space};
 use wrote_jobs::peers::{Alone, Peers};
 use wrote_result::document::{Document, Program, RankFiles, Row, SCHEMA, Source};
 use wrote_result::shell::quoted;
@@ -66,7 +65,7 @@ impl<'a> Bench<'a> {
         let Bench { request, scenarios, peers, .. } = self;
         scratch::check_writable(&request.path)?;
         let target = device::examine(&request.path)?;
-        let planned = plan(scenarios, request, &sharing::share(&target, *peers)?)?;
+        let planned = plan(scenarios, request, &share(&target, *peers)?)?;
         Ok(announcement(request.path.clone(), &planned, request, (peers.ranks(), None)))
     }
 
@@ -88,7 +87,7 @@ impl<'a> Bench<'a> {
         let started_at = format!("{:.0}", jiff::Timestamp::now());
         scratch::check_writable(&request.path)?;
         let target = device::examine(&request.path)?;
-        let mut planned = plan(scenarios, request, &sharing::share(&target, peers)?)?;
+        let mut planned = plan(scenarios, request, &share(&target, peers)?)?;
         refuse_shared(request, &planned)?;
         let leftovers = match peers.is_first() {
             true => report_leftovers(&request.path, observer),
@@ -167,7 +166,7 @@ impl<'a> Bench<'a> {
             burst: measured.iter().find_map(|of| of.burst),
             first_touch: speed.get().and_then(|speed| speed.first_touch),
             interrupted: measured.iter().any(|of| of.is_interrupted),
-            sharing: sharing::of(&target, request, peers)?,
+            sharing: sharing(&target, request, peers)?,
         };
         let findings = findings::of_all_ranks(peers, &evidence, |evidence| {
             scenarios::findings(scenarios, evidence)
@@ -318,4 +317,63 @@ pub fn report_leftovers(folder: &Path, observer: &mut dyn Observer) -> Vec<Strin
         path
     })
     .collect()
+}
+
+/// Returns the disk with the space that a rank may use, the same for each, so that all plan alike.
+///
+/// A disk's space is divided between the ranks that use it. If no block device identifies disks, as
+/// on network storage, all ranks are assumed to share one.
+///
+/// # Errors
+///
+/// Like [`Peers::meet`].
+pub fn share(target: &Target, peers: &dyn Peers) -> Result<Target, Error> {
+    if !peers.are_many() {
+        return Ok(target.clone());
+    }
+    let device = device_of(target).map(|device| device.name.clone());
+    let mine = (device, target.capacity_bytes, target.free_bytes, target.path.clone());
+    let places = peers.places();
+    let (path, capacity_bytes, free_bytes) = peers.agree("the room", mine, |all| {
+        let users = |rank: usize| {
+            let shares = |(other, theirs): (usize, &(Option<String>, u64, u64, PathBuf))| {
+                let is_beside = places.of_rank[other] == places.of_rank[rank];
+                theirs.0 == all[rank].0 && (is_beside || theirs.0.is_none())
+            };
+            all.iter().enumerate().filter(|one| shares(*one)).count() as u64
+        };
+        let rooms = all.iter().enumerate().map(|(rank, (_, capacity_bytes, free_bytes, path))| {
+            let room_bytes = space::budget(*capacity_bytes, *free_bytes);
+            let kept_bytes = free_bytes - room_bytes;
+            (room_bytes / users(rank), *capacity_bytes, kept_bytes, path.clone())
+        });
+        let known = rooms.filter(|(_, capacity_bytes, ..)| *capacity_bytes > 0);
+        let least = known.min().map(|(room_bytes, capacity_bytes, kept_bytes, path)| {
+            (path, capacity_bytes, room_bytes + kept_bytes)
+        });
+        Ok(least.unwrap_or((all[0].3.clone(), 0, 0)))
+    })?;
+    // The path with the least space, for error messages.
+    let mut shared = target.clone();
+    (shared.path, shared.capacity_bytes, shared.free_bytes) = (path, capacity_bytes, free_bytes);
+    Ok(shared)
+}
+
+/// Returns the information about ranks that findings need; only on rank 0.
+fn sharing(
+    target: &Target,
+    request: &Request,
+    peers: &dyn Peers,
+) -> Result<Option<Sharing>, Error> {
+    if !peers.are_many() {
+        return Ok(None);
+    }
+    let device = device_of(target).map(|device| device.name.clone());
+    let user = User { path: request.path.display().to_string(), device };
+    let users = peers.gather("the devices", user)?;
+    let places = peers.places();
+    let shift = request.ranks.reorder.then(|| peers.shift());
+    let ranks = places.shown(request.ranks.files, shift);
+    let own_paths = request.ranks.own_paths;
+    Ok(peers.is_first().then_some(Sharing { ranks, users, own_paths }))
 }

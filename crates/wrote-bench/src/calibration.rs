@@ -2,9 +2,8 @@
 //! from it; it predicts no run.
 
 use crate::burst;
-use crate::measured;
 use crate::request::{Common, STREAM_BS_BYTES};
-use crate::scenario::Site;
+use crate::scenario::{Site, clear};
 use crate::scenarios::ladder::Sizes;
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -107,7 +106,7 @@ fn save(site: &Site) -> Result<Duration, Error> {
         file.write_all(&[0xa5; SAVE_BYTES]).and_then(|()| file.sync_data()).map_err(failed)?;
         times.push(before.elapsed());
     }
-    measured::clear(std::slice::from_ref(&path), site.scratch.path())?;
+    clear(std::slice::from_ref(&path), site.scratch.path())?;
     times.sort_unstable();
     Ok(times[times.len() / 2])
 }
@@ -131,7 +130,7 @@ fn stream(site: &Site, common: &Common) -> Result<Stream, Error> {
     let one = Sizes { bs_bytes, size_bytes: bs_bytes, iodepth: 1, numjobs: 1, rate: None };
     let files = site.files("calibration", 1);
     let first = write_once(&one, &files, site)?;
-    measured::clear(&files, site.scratch.path())?;
+    clear(&files, site.scratch.path())?;
     if first.elapsed >= TIME {
         let (bytes_per_s, bytes) = (first.bytes_per_s(), first.bytes);
         return Ok(Stream { bytes_per_s, bytes, burst: None, first_touch: None });
@@ -144,7 +143,7 @@ fn stream(site: &Site, common: &Common) -> Result<Stream, Error> {
     let again = (written.elapsed >= COMPARED_MIN[0] && size_bytes > 0)
         .then(|| write_once(&Sizes { size_bytes, ..sizes }, &files, site))
         .transpose()?;
-    measured::clear(&files, site.scratch.path())?;
+    clear(&files, site.scratch.path())?;
     let is_long = |again: &&Written| again.elapsed >= COMPARED_MIN[1];
     let first_touch = again.as_ref().filter(is_long).map(|again| FirstTouch {
         first_bytes_per_s: written.bytes_per_s(),

@@ -384,5 +384,34 @@ impl Pipe {
     }
 }
 
+/// The most characters of another program's line.
+const CHARS_MAX: usize = 200;
+
+/// Makes a line of another program safe and short for a terminal: trims it, replaces
+/// control characters, and truncates it to `chars_max`.
+pub(crate) fn shown(line: &str, chars_max: usize) -> String {
+    let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let is_blank = |letter: char| letter.is_whitespace() || letter.is_control();
+    let mut letters = line.trim_matches(is_blank).chars();
+    let mut shown: String = letters.by_ref().take(chars_max).map(plain).collect();
+    if letters.next().is_some() {
+        shown.push_str("..");
+    }
+    shown
+}
+
+/// Returns the most informative line of an error message: the last that reports an error (many
+/// languages print its origin first), else the last.
+pub(crate) fn complaint(stderr: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(stderr);
+    let lines = || text.lines().filter(|line| !line.trim().is_empty());
+    let names_error = |line: &&str| {
+        let from_start = !line.starts_with(char::is_whitespace);
+        from_start && ["rror", "xception", "panic"].iter().any(|word| line.contains(word))
+    };
+    let line = lines().rfind(names_error).or_else(|| lines().next_back())?;
+    Some(shown(line, CHARS_MAX))
+}
+
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,6 @@ mod catalogue;
 mod check;
 mod drive;
 mod manifest;
-mod message;
 mod pace;
 mod plan;
 mod program;

@@ -2,7 +2,6 @@
 
 pub(crate) mod append;
 mod grid;
-mod grids;
 pub(crate) mod ladder;
 pub(crate) mod latency;
 pub(crate) mod load;

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_run_did_not_make_is_left_and_named() {
+    fn files_of_others_are_left_and_named() {
         let parent = TempDir::new().unwrap();
         let scratch = Scratch::make(parent.path()).unwrap();
         let path = scratch.path().to_owned();

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_round_had_less_of_the_whole_has_less_of() {
+    fn the_whole_has_the_least_that_any_round_had() {
         let mut later = round(1e9, 100);
         let row = &mut later.scenarios[0].rows[0];
         row.survives = Some(Survives::ProcessCrash);

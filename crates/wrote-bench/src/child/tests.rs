@@ -210,3 +210,34 @@ fn a_program_that_is_not_there_is_named() {
     assert!(matches!(error, Error::Failed(_)));
     assert!(error.to_string().starts_with("cannot start /no/such/program: "), "{error}");
 }
+
+fn told(stderr: &str) -> String {
+    complaint(stderr.as_bytes()).unwrap()
+}
+
+#[test]
+fn the_line_that_names_the_error_is_found_in_what_each_language_prints() {
+    let java = "Exception in thread \"main\" java.io.IOException: No space left on device\n\
+                \tat java.base/java.io.FileOutputStream.writeBytes(Native Method)\n\
+                \tat Main.main(Main.java:9)\n";
+    assert!(told(java).ends_with("No space left on device"));
+    let node = "node:fs:441\n    return binding.open(\n\nError: ENOENT: no such file, open \
+                'x'\n    \
+                at Object.openSync (node:fs:561:18) {\n  errno: -2\n}\n\nNode.js v22.1.0\n";
+    assert_eq!(told(node), "Error: ENOENT: no such file, open 'x'");
+    let python = "Traceback (most recent call last):\n  File \"m.py\", line 3\nOSError: no\n";
+    assert_eq!(told(python), "OSError: no");
+    let go = "panic: open x: permission denied\n\ngoroutine 1 [running]:\nmain.main()\n";
+    assert_eq!(told(go), "panic: open x: permission denied");
+    assert_eq!(told("cannot open x\n\n"), "cannot open x");
+    assert_eq!(complaint(b" \n"), None);
+}
+
+#[test]
+fn a_long_line_is_cut_and_no_control_character_is_left() {
+    assert_eq!(shown("\u{1b}[2Jabc\u{7}d", 100), "[2Jabc d");
+    assert_eq!(shown("äöü", 3), "äöü");
+    assert_eq!(shown("äöüx", 3), "äöü..");
+    assert!(complaint(&[b'x'; 100_000]).unwrap().len() < 210);
+    assert_eq!(complaint(b"\xff\xfe bad\n").unwrap(), "\u{fffd}\u{fffd} bad");
+}

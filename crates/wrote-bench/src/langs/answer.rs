@@ -1,7 +1,7 @@
 //! Parses and checks a program's report of its run: one line of JSON.
 
-use super::message::shown;
 use super::workload::{Table, Task};
+use crate::child::shown;
 use serde::Deserialize;
 use wrote_result::units;
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_shown_bounded_on_one_line_and_without_control_characters() {
+    fn other_output_than_an_answer_is_one_bounded_line_without_control_characters() {
         assert_eq!(refused(""), "printed no answer");
         assert_eq!(refused("\n \n"), "printed no answer");
         assert_eq!(refused("hello\n"), "printed something that is not an answer: hello");
@@ -222,7 +222,7 @@ mod tests {
         }
 
         #[test]
-        fn what_took_as_long_as_its_process_lived_or_less_is_believed(
+        fn a_time_up_to_its_processs_is_believed(
             elapsed_ns in prop::collection::vec(1_000..1_000_000_000_u64, 1..20),
             more_s in 0.0..10.0_f64,
         ) {

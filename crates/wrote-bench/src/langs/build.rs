@@ -3,8 +3,8 @@
 mod shelf;
 
 use super::catalogue::Candidate;
+use crate::child::shown;
 use crate::child::{Limits, Outcome, supervise};
-use crate::langs::message::shown;
 use crate::langs::toolchain::neutral;
 pub(super) use shelf::InUse;
 use shelf::{Draft, Shelf};

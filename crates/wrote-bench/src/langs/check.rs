@@ -185,7 +185,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_as_it_should_be_is_found_so_in_pieces_of_any_length(
+        fn right_content_is_found_right_in_pieces_of_any_length(
             content in any_content(),
             piece_bytes in 1..100_usize,
         ) {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_one_line() {
+    fn a_fault_is_named_in_one_line() {
         let bytes = content(Task::BytesWrite, 1000, 1);
         let short = left(&bytes, |path| fs::write(path, &bytes_of(&bytes)[..100]).unwrap());
         assert_eq!(short.unwrap(), "the file has 100 bytes, not 1000 as the program says");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_not_followed_nor_waited_for() {
+    fn a_link_or_pipe_is_not_followed_nor_waited_for() {
         // W7
         let bytes = content(Task::BytesWrite, 3, 1);
         let elsewhere = tempfile::NamedTempFile::new().unwrap();

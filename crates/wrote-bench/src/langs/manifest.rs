@@ -2,7 +2,7 @@
 
 mod checked;
 
-use crate::langs::message::shown;
+use crate::child::shown;
 use itertools::Itertools;
 use serde::Deserialize;
 use wrote_result::Error;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn a_fault_is_named_with_its_line() {
         for (from, to, told) in [
             (r#"name = "Zig""#, "name = Zig", "line 2: name = Zig: "),
             (
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told() {
+    fn a_missing_toolchain_is_named() {
         assert_eq!(refused(r#"install = "pip install ziglang""#, ""), "missing field `install`");
         assert!(
             refused(r#"version = ["zig", "version"]"#, "").ends_with("missing field `version`")

@@ -3,13 +3,13 @@
 use super::Request;
 use super::drive::cells;
 use super::workload::{Content, LINE_BYTES, Table, Task, tables};
+use crate::bench::share;
 use crate::calibration;
 use crate::progress::Announcement;
 use crate::request::{Common, positive};
 use crate::rounds::{Turn, in_turn};
 use crate::scenario::Plan as DrivePlan;
 use crate::scratch;
-use crate::sharing::share;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_one_line() {
+    fn nonsense_is_refused_in_one_line() {
         let folder = tempfile::tempdir().unwrap();
         let good = request(folder.path());
         let bad = |change: fn(&mut Request)| {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_announced_is_as_much_as_all_programs_write() {
+    fn the_announced_bytes_are_those_that_all_programs_write() {
         let folder = tempfile::tempdir().unwrap();
         let asked = Request {
             workloads: vec![Kind::Bytes],

@@ -2,9 +2,9 @@
 
 use super::answer;
 use super::build::BuiltProgram;
-use super::message::{complaint, shown};
 use super::workload::Table;
 use crate::child::{End, Limits, Outcome, supervise};
+use crate::child::{complaint, shown};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;

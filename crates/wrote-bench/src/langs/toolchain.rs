@@ -1,8 +1,8 @@
 //! A language's compiler or interpreter: whether it is installed, and its version.
 
 use super::manifest::{Manifest, Toolchain};
-use super::message::{complaint, shown};
 use crate::child::{Limits, supervise};
+use crate::child::{complaint, shown};
 use itertools::Itertools;
 use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_before_cannot_be_taken_for_what_is_to_be_written() {
+    fn earlier_content_cannot_pass_for_the_content_to_write() {
         for task in [Task::Save, Task::SaveSync, Task::Lines] {
             let table = table(task, 64, 3);
             assert_ne!(table.before().unwrap(), table.content());

@@ -2,7 +2,6 @@
 
 mod advice;
 mod check;
-mod findings;
 mod log;
 mod message;
 mod plan;
@@ -126,7 +125,7 @@ impl Scenario for Append {
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
-        findings::find(evidence).into_iter().flatten().collect()
+        advice::find(evidence).into_iter().flatten().collect()
     }
 
     fn advice(&self, evidence: &Evidence) -> Vec<Advice> {

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_announced_bounds_what_the_cells_are_told_to_write() {
+    fn the_announced_bytes_bound_those_of_the_cells() {
         let request = Asked { numjobs: Some(3), ..asked(&["peak", "rand"]) };
         for grid in grids(&request, &target(true)).unwrap() {
             let files = vec!["a".into(), "b".into(), "c".into()];
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_is_held_to_its_jobs_share_and_a_mix_divides() {
+    fn the_jobs_share_a_runs_rate_and_a_mix_divides_it() {
         let rate = Rate { amount: Amount::OperationsPerS(1000), process: Process::Poisson };
         let request = Asked { rate: Some(rate), numjobs: Some(4), ..asked(&["rand"]) };
         let grid = grids(&request, &target(false)).unwrap().remove(0);

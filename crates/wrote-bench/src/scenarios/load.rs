@@ -1,11 +1,10 @@
 //! The scenario `load`: one workload at rising rates, and its latency at each.
 
-mod knee;
 mod rounds;
 mod subject;
 
 use crate::scenario::{self, Call, Listed, Scenario};
-use crate::scenarios::{grids, ladder};
+use crate::scenarios::ladder;
 use std::time::Duration;
 use subject::Subject;
 use wrote_result::Error;
@@ -91,7 +90,7 @@ impl Load {
 
 /// Returns the workloads of a name: rows of a grid or of the ladder.
 fn subjects(name: &str, call: &Call) -> Result<Vec<Subject>, Error> {
-    let of_grids = grids::workloads().filter(|named| {
+    let of_grids = subject::workloads().filter(|named| {
         // A mix has two rates and two latencies, so a scenario's name selects only its other
         // workloads.
         name == named.workload || name == named.scenario && named.workload != MIX
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_rate_to_raise_is_refused_in_one_line() {
+    fn a_row_without_a_rate_to_raise_is_refused_in_one_line() {
         for name in ["ways", "append", "rand/mix"] {
             let refused = names(&asked(&[name])).unwrap_err();
             assert!(matches!(refused, Error::Usage(_)), "{name}");

@@ -284,7 +284,7 @@ mod plan_tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_one_line() {
+    fn nonsense_is_refused_in_one_line() {
         let target = place(1 << 40, 1 << 39);
         for request in [
             Asked { size_bytes: Some(0), ..asked(&[NAME]) },

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_runs_folder_is_not_one() {
+    fn a_folder_that_only_looks_like_a_runs_is_not_one() {
         let parent = TempDir::new().unwrap();
         let folder = |name: &str| {
             let path = parent.path().join(name);

@@ -98,7 +98,7 @@ mod tests {
     const DEAD: &str = "4194305-0";
 
     #[test]
-    fn what_dead_copies_left_goes_and_nothing_else() {
+    fn leftovers_of_dead_copies_go_and_nothing_else() {
         // W7
         let parent = tempfile::tempdir().unwrap();
         let path = |name: &str| parent.path().join(name);

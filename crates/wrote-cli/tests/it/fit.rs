@@ -81,7 +81,7 @@ fn a_run_that_is_interrupted_leaves_nothing_and_has_no_verdict() {
 }
 
 #[test]
-fn what_a_program_does_is_printed_as_a_file_that_can_be_changed_and_run() {
+fn a_program_is_printed_as_a_file_that_can_be_changed_and_run() {
     let shown = finish(&mut wrote(&["fit", "--show", "sqlite"]));
     assert_eq!((shown.code(), shown.stderr.as_str()), (Some(0), ""));
     let place = folder();

@@ -80,7 +80,7 @@ fn a_program_is_built_and_runs_from_its_place() {
 }
 
 #[test]
-fn what_is_built_is_for_its_owner_alone_and_scripts_may_be_run() {
+fn a_build_is_its_owners_alone_and_scripts_may_be_run() {
     let cache = tempfile::tempdir().unwrap();
     let built = built(&copied(&cache, "text"), &cache);
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
@@ -133,7 +133,7 @@ fn a_program_that_needs_no_building_is_unpacked_in_the_same_way() {
 }
 
 #[test]
-fn what_the_compiler_says_is_told_in_one_line_and_nothing_stays() {
+fn a_compilers_complaint_is_one_line_and_nothing_stays() {
     let cache = tempfile::tempdir().unwrap();
     let refused = |script: &str| {
         let chosen = chosen(&cache, "text", script);
@@ -199,7 +199,7 @@ fn two_at_once_have_the_same_program() {
 }
 
 #[test]
-fn what_somebody_put_there_meanwhile_is_taken() {
+fn a_build_that_appears_meanwhile_is_used() {
     let cache = tempfile::tempdir().unwrap();
     let shelf_of = Shelf::open(cache.path()).unwrap();
     let (one, other) = (shelf_of.draft().unwrap(), shelf_of.draft().unwrap());

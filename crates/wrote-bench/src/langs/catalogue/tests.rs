@@ -140,7 +140,7 @@ fn an_id_can_be_taken_once() {
 }
 
 #[test]
-fn what_is_there_is_chosen_and_what_is_missing_is_told() {
+fn installed_languages_are_chosen_and_missing_ones_named() {
     let parent = tempfile::tempdir().unwrap();
     let (chosen, languages) = three(&parent).choose(&request(&[]), &Stop::new()).unwrap();
     assert_eq!(ids(&languages), ["shell", "nowhere", "nowhere-get"]);
@@ -258,7 +258,7 @@ fn all_languages_are_embedded_each_with_its_program() {
 }
 
 #[test]
-fn what_an_embedded_manifest_names_is_in_its_folder() {
+fn files_named_by_an_embedded_manifest_are_in_its_folder() {
     for entry in catalogue(&[]).unwrap().entries {
         let commands = entry.manifest.toolchains.iter().flat_map(|toolchain| toolchain.commands());
         let named = commands.flatten().filter_map(|word| word.strip_prefix("{source}/"));

@@ -2,8 +2,8 @@
 
 use super::super::check;
 use super::super::workload::{Content, Table, Task};
-use crate::measured::clear;
 use crate::scenario::Site;
+use crate::scenario::clear;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;

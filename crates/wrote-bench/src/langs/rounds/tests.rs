@@ -282,7 +282,7 @@ fn a_short_file_is_found_whatever_the_program_says_of_it() {
 }
 
 #[test]
-fn where_nothing_can_be_made_any_more_what_was_measured_before_stands() {
+fn earlier_figures_stand_if_no_file_can_be_made_any_more() {
     let away = "test $1 = bytes-read && rm -r \"${2%/*}\"";
     let lab = Lab::new(Kind::Bytes).honest("before").with("rogue", "", away).honest("after");
     let (measured, notes) = lab.measure(&Stop::new());
@@ -293,7 +293,7 @@ fn where_nothing_can_be_made_any_more_what_was_measured_before_stands() {
 }
 
 #[test]
-fn who_replaces_what_is_to_be_appended_to_or_saves_nothing_is_found() {
+fn a_program_that_replaces_the_file_to_append_to_or_saves_nothing_is_found() {
     let failures = rogue(Kind::Lines, "rm \"$2\"", "");
     assert_eq!(because(&failures), ["the line that was in the file before is not there any more"]);
     let lab = Lab::new(Kind::Save).with("rogue", "cp() { :; }", "");
@@ -303,14 +303,14 @@ fn who_replaces_what_is_to_be_appended_to_or_saves_nothing_is_found() {
 }
 
 #[test]
-fn who_changes_what_is_only_to_be_read_harms_nobody_else() {
+fn a_program_that_changes_a_file_to_be_read_harms_no_other() {
     let spoil = "test $1 = bytes-read && { bytes=1000; printf X > \"$2\"; }";
     let lab = Lab::new(Kind::Bytes).with("rogue", "", spoil).honest("after").honest("before");
     assert_eq!(because(&of_rogue(&lab)), ["the file's byte 0 is 88, not 0"]);
 }
 
 #[test]
-fn where_all_fail_there_is_a_result_all_the_same_and_each_is_noted_at_once() {
+fn a_run_in_which_all_fail_has_a_result_and_each_failure_is_noted_at_once() {
     let lab = Lab::new(Kind::Lines).with("rogue", "exit 1", "").with("thief", "exit 2", "");
     let (measured, notes) = lab.measure(&Stop::new());
     let workloads = measured.unwrap().workloads;

@@ -80,7 +80,7 @@ fn a_version_is_shown_without_control_characters_and_not_endless() {
 }
 
 #[test]
-fn what_is_missing_is_named_once_each() {
+fn each_missing_program_is_named_once() {
     let empty = bin(&[]);
     let because = look(&compiler(), &[&empty]).unwrap_err();
     assert_eq!(because, "ac: not found in PATH nor in ~/.local/bin");

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sent_is_no_record() {
+    fn bytes_that_nobody_sent_are_no_record() {
         let (sent, _) = all(1, 10);
         let (_, more) = all(2, 22);
         // Messages are recognized by their stamps: the first ten of the first producer are ours.

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ready_is_bounded_and_comes_again_with_another_stamp() {
+    fn ready_messages_are_bounded_and_come_again_with_another_stamp() {
         // M2, W8
         let mut messages = Messages::new(0, SIZES, 1000, 10_000);
         assert!(messages.bytes.len() < 12_000 && messages.ready.len() < 100);

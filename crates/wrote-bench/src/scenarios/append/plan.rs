@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_one_line() {
+    fn nonsense_is_refused_in_one_line() {
         let sizes = |sizes| Asked { message_size: Some(sizes), ..asked(&["append"]) };
         for request in [
             sizes((31, 100)),
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_announced_bounds_what_is_written_at_any_speed() {
+    fn the_announced_bytes_bound_those_written_at_any_speed() {
         for messages_per_s in [1.0, 1e5, 1e9] {
             let mut plan = plan(&asked(&["append"]));
             let most = plan.written_bytes_max();

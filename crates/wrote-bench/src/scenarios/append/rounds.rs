@@ -8,9 +8,9 @@ use super::{Kind, NAME, Promise, Way, log, usual};
 use crate::arrivals::Arrivals;
 use crate::burst::Drain;
 use crate::calibration::Calibration;
-use crate::measured::{self, OneRun};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
+use crate::scenario::OneRun;
 use crate::scenario::{self, Site};
 use crate::scenarios::ladder;
 use crate::scenarios::ways::Done;
@@ -243,7 +243,7 @@ impl<'a> Files<'a> {
     /// Removes what the last run wrote, and waits until the file system has released it.
     fn clear(&self) -> Result<(), Error> {
         self.site.scratch.remove_log(&self.log)?;
-        measured::clear(std::slice::from_ref(&self.file), self.site.scratch.path())
+        scenario::clear(std::slice::from_ref(&self.file), self.site.scratch.path())
     }
 }
 

@@ -112,7 +112,7 @@ fn a_loop_keeps_the_order() {
 }
 
 #[test]
-fn what_ten_handles_lose_is_counted() {
+fn losses_by_ten_handles_are_counted() {
     let folder = folder();
     let scratch = Scratch::make(folder.path()).unwrap();
     let request = request(folder.path(), "append/flume-10-files", 1);

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_was_measured_nothing_is_advised() {
+    fn nothing_is_advised_without_measured_rows() {
         assert!(advise(&evidence(&target(), &[])).next().is_none());
     }
 
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn where_safety_costs_nothing_it_is_said() {
+    fn safety_that_costs_nothing_is_named() {
         let rows = [
             row("stream/direct-io_uring-fdatasync-at-end", DURABLE, &around(3e9)),
             row("stream/cached", CACHED, &around(1e9)),
@@ -498,7 +498,7 @@ mod library_tests {
     }
 
     #[test]
-    fn what_is_shown_is_the_file_that_is_compiled_and_short_enough_for_a_terminal() {
+    fn the_code_shown_is_the_file_compiled_and_fits_a_terminal() {
         for file in
             [WRITER, WRITER_CACHED, WRITER_UNSYNCED, WRITER_CACHED_UNSYNCED, LOG, DIRECT_FILE]
         {

@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_one_line() {
+    fn nonsense_is_refused_in_one_line() {
         for request in [
             Asked { size_bytes: Some(0), ..request() },
             Asked { size_bytes: Some(4096), ..request() },

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_win_is_not_advised_though_it_is_ours_unless_it_can_not_be_told_apart() {
+    fn a_way_of_ours_that_does_not_win_is_not_advised_unless_it_is_tied() {
         // M8
         let of = |rename_ns| {
             advice(&[
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_loses_the_old_text_or_the_new_is_never_advised() {
+    fn a_save_that_loses_a_text_is_never_advised() {
         let rows = [
             saved("latency/existing-500/fs-write-fsync", 900_000),
             saved("latency/existing-500/o_dsync", 800_000),

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_one_line() {
+    fn nonsense_is_refused_in_one_line() {
         let of = |request: Asked| match planned(&request) {
             Err(Error::Usage(text)) => assert_eq!(text.lines().count(), 1, "{text}"),
             other => panic!("{other:?}"),

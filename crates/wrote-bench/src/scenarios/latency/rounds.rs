@@ -3,11 +3,11 @@
 use super::plan::{BLOCK_BYTES, Plan, SAVES_MIN, Texts};
 use super::{Kind, NAME, SaveRow, State};
 use crate::arrivals::Arrivals;
-use crate::measured::OneRun;
 use crate::progress::Ticker;
 use crate::rounds::Turn;
+use crate::scenario;
+use crate::scenario::OneRun;
 use crate::scenario::Site;
-use crate::{measured, scenario};
 use hdrhistogram::Histogram;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
@@ -171,7 +171,7 @@ impl<'a> Saves<'a> {
     /// Removes the files, and waits until the file system has released them. Write-back of
     /// unflushed pages then does not affect other rows' latency.
     fn clear(&self) -> Result<(), Error> {
-        measured::clear(&self.files, self.site.scratch.path())
+        scenario::clear(&self.files, self.site.scratch.path())
     }
 }
 

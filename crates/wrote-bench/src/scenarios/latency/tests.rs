@@ -214,7 +214,7 @@ fn only_what_is_flushed_with_its_name_survives_a_power_loss() {
 }
 
 #[test]
-fn what_was_saved_is_told_of_a_row_and_not_of_others() {
+fn the_saved_texts_are_stated_for_rows_of_saves_alone() {
     let rows: Vec<Row> = vec![crate::sample::saved("latency/new-5/rename", 1)];
     assert_eq!(rows[0].view(), View::Saves);
     let stream = crate::sample::row("stream/cached", "process-crash", &[1.0]);

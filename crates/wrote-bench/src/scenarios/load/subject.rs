@@ -3,9 +3,10 @@
 use crate::request::Common;
 use crate::request::STREAM_BS_BYTES;
 use crate::scenario::{Call, Site};
+use crate::scenarios::grid::{Grid, GridWorkload, called};
 use crate::scenarios::ladder::Way;
 use crate::scenarios::ladder::plan::Plan;
-use crate::scenarios::{grids, ladder};
+use crate::scenarios::{ladder, peak, rand};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_jobs::buffers::seed;
@@ -45,7 +46,7 @@ impl Subject {
             ..call.common.clone()
         };
         let call = Call { only: &[workload.into()], common: &common, ..*call };
-        let mut grid = grids::of_workload(&call)?;
+        let mut grid = of_workload(&call)?;
         // If there are several io_uring ways, the default one.
         if grid.cells.len() > 1 {
             grid.cells.retain(|cell| cell.name.ends_with("-registered"));
@@ -125,4 +126,19 @@ impl Subject {
             None => settings,
         }
     }
+}
+
+/// Returns the workloads of all grids, in the order of measurement.
+pub(super) fn workloads() -> impl Iterator<Item = &'static GridWorkload> {
+    peak::WORKLOADS.iter().chain(rand::WORKLOADS)
+}
+
+/// Creates the grid with the requested workload.
+fn of_workload(call: &Call) -> Result<Grid, Error> {
+    let peak = called(peak::WORKLOADS, call, peak::grid)?;
+    let grid = match peak {
+        None => called(rand::WORKLOADS, call, rand::grid)?,
+        peak => peak,
+    };
+    grid.ok_or_else(|| Error::Failed("no grid has that workload".into()))
 }

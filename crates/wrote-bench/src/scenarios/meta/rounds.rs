@@ -2,9 +2,9 @@
 
 use super::plan::{LOOK_FILES, LOOK_FILES_MAX, LOOK_TIME, Pace, Plan, RUN_S, is_of_round};
 use super::{Create, FILE_BYTES, Kind, NAME, Open, Read, Rename, Stat, Unlink, Way};
-use crate::measured::OneRun;
 use crate::progress::Ticker;
 use crate::rounds::{Turn, in_turn};
+use crate::scenario::OneRun;
 use crate::scenario::{self, Site};
 use rustix::fs::{Advice, fadvise, syncfs};
 use std::fs::{self, File};

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_vary_has_the_least_variance() {
+    fn constant_values_have_the_least_variance() {
         assert_eq!(long_run_variance(&[1.0; 50]), DEVIATION_MIN.powi(2));
         assert_eq!(long_run_variance(&[]), DEVIATION_MIN.powi(2));
     }

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_slow_for_a_while_is_no_cliff() {
+    fn a_slow_while_is_no_cliff() {
         assert_eq!(found(&long(&[2.0, 0.5, 2.0, 2.0], &[1, 2]))[0].id, "within-drive-cache");
     }
 
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_even_behind_a_cliff_and_was_not_before_looks_like_a_limit() {
+    fn an_even_rate_behind_a_cliff_looks_like_a_limit() {
         let uneven = (0..30).map(|at| if at % 2 == 0 { 3.0 } else { 4.0 });
         let even: Vec<f64> = uneven.clone().chain([0.5; 30]).collect();
         assert!(found(&long(&even, &[30]))[0].text.contains("burst credit"));

@@ -125,7 +125,7 @@ fn two_cliffs_are_two() {
 }
 
 #[test]
-fn what_becomes_faster_is_a_change_too() {
+fn a_rise_is_a_change_too() {
     for (name, noise) in noises() {
         for seed in 0..SEEDS / 2 {
             let levels = [(100, GB_PER_S), (300, 5.0 * GB_PER_S), (200, GB_PER_S)];

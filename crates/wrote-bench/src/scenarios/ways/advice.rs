@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_win_is_not_advised_though_it_is_ours() {
+    fn a_way_of_ours_that_does_not_win_is_not_advised() {
         let rows = [way("ways/file/write_all", None, 2e9), way("ways/file/writer", None, 1e9)];
         assert!(advice(&rows)[0].action.starts_with("Write everything by one write_all"));
         assert!(advice(&rows[1..]).is_empty());

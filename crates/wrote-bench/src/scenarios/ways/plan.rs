@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_announced_bounds_what_is_written_at_any_speed() {
+    fn the_announced_bytes_bound_those_written_at_any_speed() {
         let plan = plan(&asked(&["ways"])).unwrap();
         for bytes_per_s in [1.0, 1e8, 1e12] {
             let sizes = plan.sizes(bytes_per_s);

@@ -4,9 +4,9 @@ use super::plan::{Plan, Sizes};
 use super::write::{self, Task};
 use super::{Kind, NAME, Way, dd};
 use crate::calibration::Calibration;
-use crate::measured::{self, OneRun};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
+use crate::scenario::OneRun;
 use crate::scenario::{self, Site};
 use std::fs::File;
 use std::io::Read;
@@ -87,7 +87,7 @@ impl scenario::Plan for Plan {
     }
 
     fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
-        measured::clear(&[output(site)], site.scratch.path())
+        scenario::clear(&[output(site)], site.scratch.path())
     }
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {

@@ -125,7 +125,7 @@ fn several_places_are_measured_and_what_is_missing_or_cannot_be_built_is_told() 
 }
 
 #[test]
-fn where_nothing_that_was_asked_for_is_there_it_is_said_how_it_is_installed() {
+fn the_line_that_installs_is_named_if_no_requested_language_is_there() {
     let (place, cache, added) = (folder(), folder(), folder());
     let add = vec![language(added.path(), "absent", "no-such-shell", "")];
     let asked = request(&[place.path()], cache.path(), add);

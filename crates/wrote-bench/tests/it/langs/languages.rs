@@ -189,7 +189,7 @@ fn a_comparison_that_is_stopped_before_it_begins_makes_nothing() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_nothing_is_made() {
+fn nonsense_is_refused_and_nothing_is_made() {
     let folder = folder();
     let good = request(&folder);
     for wrong in [

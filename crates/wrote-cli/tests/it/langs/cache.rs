@@ -44,7 +44,7 @@ fn runs(scene: &Scene) {
 }
 
 #[test]
-fn what_a_compiler_says_is_told_and_the_others_run() {
+fn a_compilers_complaint_is_told_and_the_others_run() {
     let scene = Scene::new();
     scene.honest();
     built(&scene, "echo 'program.sh:7: too much cheese' >&2\nexit 4\n", &program(""));
@@ -90,7 +90,7 @@ fn a_build_that_makes_no_program_is_a_failure_of_that_language() {
 }
 
 #[test]
-fn who_has_no_home_gets_a_folder_for_the_run_alone() {
+fn a_user_without_a_home_gets_a_folder_for_the_run_alone() {
     let scene = Scene::new();
     let (count, build) = counting(&scene);
     built(&scene, &build, &program(""));

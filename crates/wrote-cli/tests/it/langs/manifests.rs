@@ -32,7 +32,7 @@ fn a_manifest_that_is_no_toml_is_refused_with_the_line_of_the_mistake() {
 }
 
 #[test]
-fn who_does_nothing_of_what_was_asked_for_is_refused_in_one_line() {
+fn a_program_that_does_no_requested_task_is_refused_in_one_line() {
     let scene = Scene::new();
     scene.rogue("saver", "", "save");
     let finished = finish(&mut scene.langs(&["saver"], "--workloads lines --lines 20"));

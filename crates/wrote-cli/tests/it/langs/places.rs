@@ -38,7 +38,7 @@ fn tables(place: &Place) -> Vec<&str> {
 }
 
 #[test]
-fn what_was_there_is_as_it_was() {
+fn other_files_stay_as_they_were() {
     let scene = scene();
     let there = ["job-0.data", "lines", "honest", "notes.txt"];
     for name in there {
@@ -88,7 +88,7 @@ fn the_same_place_twice_is_refused_by_whatever_name() {
 }
 
 #[test]
-fn what_is_no_folder_is_refused_before_anything_is_built_or_written() {
+fn a_path_that_is_no_folder_is_refused_before_anything_is_built_or_written() {
     let scene = scene();
     let file = scene.beside("file");
     fs::write(&file, "text").expect("a file");

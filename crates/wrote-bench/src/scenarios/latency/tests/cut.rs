@@ -68,7 +68,7 @@ fn is_seen(
 }
 
 #[test]
-fn what_says_that_it_survives_a_power_loss_is_there_after_one() {
+fn a_text_saved_for_a_power_loss_is_there_after_one() {
     // M3
     for (kind, promises) in PROMISES {
         for (state, (survives, _)) in State::ALL.into_iter().zip(promises) {
