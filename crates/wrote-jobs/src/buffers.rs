@@ -1,5 +1,6 @@
 //! Numbers and sizes of the buffers of a run, and the check of their memory.
 
+use crate::machine::host::Memory;
 use rand::TryRng;
 use wrote_result::{Error, units};
 
@@ -22,16 +23,17 @@ pub fn buffers_bytes(bs_bytes: u64, iodepth: u32) -> u64 {
     in_pages_bytes(bs_bytes).saturating_mul(buffers(bs_bytes, iodepth).into())
 }
 
-/// Refuses buffers of more than half of the machine's memory; `what` names the settings that decide
-/// their size.
-pub fn check_buffers(what: &str, buffers: u64, memory_bytes: u64) -> Result<(), Error> {
-    if buffers <= memory_bytes / 2 {
+/// Refuses buffers of more than half of the memory, beyond which the kernel would kill the program;
+/// `what` names the settings that decide their size.
+pub fn check_buffers(what: &str, buffers: u64, memory: Memory) -> Result<(), Error> {
+    if buffers <= memory.bytes / 2 {
         return Ok(());
     }
     Err(Error::Usage(format!(
-        "{what}: {} of buffers are more than half of the machine's {} of memory",
+        "{what}: {} of buffers are more than half of {} {} of memory",
         units::bytes(buffers),
-        units::bytes(memory_bytes)
+        memory.whose,
+        units::bytes(memory.bytes)
     )))
 }
 
@@ -48,6 +50,16 @@ mod tests {
     use super::*;
     use wrote::Ioengine;
     use wrote::engine::{Buffer, Engine, Options};
+
+    #[test]
+    fn too_many_buffers_are_refused_with_both_figures_and_the_limits_owner() {
+        // W8
+        let memory = Memory { bytes: 512 << 20, whose: "the control group's" };
+        assert!(check_buffers("bs", 256 << 20, memory).is_ok());
+        let refused = check_buffers("bs", 1 << 30, memory).unwrap_err().to_string();
+        let half = "more than half of the control group's 537 MB of memory";
+        assert_eq!(refused, format!("bs: 1.07 GB of buffers are {half}"));
+    }
 
     #[test]
     fn buffers_take_no_more_than_is_announced_however_small_they_are() {

@@ -105,8 +105,7 @@ impl Plan {
         let bs_bytes = request.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES).max(1);
         Common::check_direct(bs_bytes, target)?;
         let iodepth = request.iodepth.unwrap_or(IODEPTH).max(1);
-        let memory_bytes = host::memory_bytes();
-        check_buffers("--bs x --iodepth", buffers_bytes(bs_bytes, iodepth), memory_bytes)?;
+        check_buffers("--bs x --iodepth", buffers_bytes(bs_bytes, iodepth), host::memory())?;
         let time = request.time.or(request.size_bytes.is_none().then_some(TIME));
         let size_bytes = match (request.size_bytes, time) {
             (Some(size), _) => size,

@@ -50,7 +50,7 @@ pub fn check(
         let buffers =
             group.iter().map(|spec| buffers::buffers_bytes(most_bytes(spec), spec.iodepth));
         let buffers = buffers.fold(0, u64::saturating_add);
-        buffers::check_buffers("bs x iodepth x numjobs", buffers, host::memory_bytes())?;
+        buffers::check_buffers("bs x iodepth x numjobs", buffers, host::memory())?;
         check_overlap(&group, permissions, note)?;
         let files = Files::examine(&group, |path| foresight.find(path), permissions)?;
         let sequences = group.iter().zip(files.regions());

@@ -11,7 +11,25 @@ use wrote_result::document::Host;
 /// trust the processor's own.
 pub const SLOW_CLOCKS: [&str; 5] = ["acpi_pm", "hpet", "pit", "jiffies", "refined-jiffies"];
 
-/// Returns the main memory in bytes.
+/// The memory that this process may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Its bytes.
+    pub bytes: u64,
+    /// The one that limits it.
+    pub whose: &'static str,
+}
+
+/// Returns the machine's memory, or what a control group leaves of it.
+pub fn memory() -> Memory {
+    let bytes = memory_bytes();
+    match super::watch::memory_bytes(Path::new("/")) {
+        Some(group) if group < bytes => Memory { bytes: group, whose: "the control group's" },
+        _ => Memory { bytes, whose: "the machine's" },
+    }
+}
+
+/// Returns the machine's main memory in bytes.
 pub fn memory_bytes() -> u64 {
     let memory = rustix::system::sysinfo();
     // `c_ulong` is 32 bits wide on 32-bit machines.

@@ -7,7 +7,7 @@ pub(crate) mod limits;
 
 pub use drive::{CachedLoop, Drives, Heat, Link};
 pub use limits::Throttled;
-pub(crate) use limits::cpus;
+pub(crate) use limits::{cpus, memory_bytes};
 
 use std::path::Path;
 use std::time::Instant;

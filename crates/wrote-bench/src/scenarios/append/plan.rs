@@ -79,7 +79,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// Plans the requested rows, and one row of a default run; `None` if there are none.
     pub(crate) fn new(asked: &Append, call: &Call) -> Result<Option<Plan>, Error> {
-        Plan::within(asked, call, host::memory_bytes())
+        Plan::within(asked, call, host::memory().bytes)
     }
 
     fn within(asked: &Append, call: &Call, memory_bytes: u64) -> Result<Option<Plan>, Error> {

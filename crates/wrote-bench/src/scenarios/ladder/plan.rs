@@ -13,6 +13,7 @@ use wrote::device::Target;
 use wrote_jobs::buffers::check_buffers;
 use wrote_jobs::findings::Burst;
 use wrote_jobs::machine::held_memory::HeldMemory;
+use wrote_jobs::machine::host::Memory;
 use wrote_jobs::machine::{held_memory, host, space};
 use wrote_jobs::rate;
 use wrote_result::Error;
@@ -112,7 +113,7 @@ impl Plan {
         };
         plan.check_size()?;
         request.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
-        plan.check_memory(host::memory_bytes())?;
+        plan.check_memory(host::memory())?;
         let direct = plan.ways.iter().filter(|way| way.direct);
         direct
             .map(|way| plan.bs_bytes(way.workload))
@@ -161,12 +162,12 @@ impl Plan {
         self.within.map(|within| Within { until: within * part / LOG_PART, leaves_out: true })
     }
 
-    /// Refuses buffers of more than half of the machine's memory.
-    fn check_memory(&self, memory_bytes: u64) -> Result<(), Error> {
+    /// Refuses buffers of more than half of the memory.
+    fn check_memory(&self, memory: Memory) -> Result<(), Error> {
         let bs = self.ways.iter().map(|way| self.bs_bytes(way.workload)).max().unwrap_or(0);
         let depth = self.common.iodepth.unwrap_or(IODEPTH);
         let buffers = bs.saturating_mul(depth.into()).saturating_mul(self.numjobs.into());
-        check_buffers("--bs x --iodepth x --numjobs", buffers, memory_bytes)
+        check_buffers("--bs x --iodepth x --numjobs", buffers, memory)
     }
 
     /// Chooses sizes that leave enough free space, or refuses the request.
@@ -581,11 +582,12 @@ mod tests {
         match plan(&deep) {
             Err(Error::Usage(text)) => assert!(text.contains("68.7 GB of buffers"), "{text}"),
             // On a very large machine, 64 GiB are less than half of the memory.
-            other => assert!(other.is_ok() && host::memory_bytes() >= 128 << 30),
+            other => assert!(other.is_ok() && host::memory().bytes >= 128 << 30),
         }
         let usual = plan(&request()).unwrap();
-        assert!(usual.check_memory(1 << 30).is_ok());
-        assert!(usual.check_memory(32 << 20).is_err());
+        let of = |bytes| usual.check_memory(Memory { bytes, whose: "the machine's" });
+        assert!(of(1 << 30).is_ok());
+        assert!(of(32 << 20).is_err());
     }
 
     #[test]

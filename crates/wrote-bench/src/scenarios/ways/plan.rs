@@ -47,7 +47,7 @@ impl Plan {
     /// Plans the requested rows; `None` if there are none. Measured only on request, because the
     /// ladder alone takes a minute.
     pub(crate) fn new(call: &Call) -> Result<Option<Plan>, Error> {
-        Plan::within(call, host::memory_bytes())
+        Plan::within(call, host::memory().bytes)
     }
 
     fn within(call: &Call, memory_bytes: u64) -> Result<Option<Plan>, Error> {

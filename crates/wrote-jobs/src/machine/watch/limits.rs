@@ -115,6 +115,18 @@ pub(crate) fn cpus(root: &Path, folder: &Path) -> Option<Limit> {
     is_limit.then(|| limit("cpus", quota / period, root, &folder.join(file)))
 }
 
+/// Returns the most memory that this process's groups may use; `None` without a limit.
+pub(crate) fn memory_bytes(root: &Path) -> Option<u64> {
+    let Groups { version, folders } = groups(root, "memory", "memory")?;
+    let file = match version {
+        Version::One => "memory.limit_in_bytes",
+        Version::Two => "memory.max",
+    };
+    let of = |folder: &PathBuf| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok();
+    // `max` means no limit, and so does a number beyond the machine's memory.
+    folders.iter().filter_map(of).min()
+}
+
 /// Returns the stops of this process's groups until now; `None` without a visible group.
 pub(super) fn throttled(root: &Path) -> Option<Throttled> {
     let Groups { folders, .. } = groups(root, "cpu", "cpu")?;
@@ -255,6 +267,16 @@ mod tests {
     fn told(fake: &Tree, devices: &[(u32, u32)]) -> Vec<(String, f64, String)> {
         let limits = limits(fake.path(), devices).into_iter();
         limits.map(|limit| (limit.of, limit.most, limit.from)).collect()
+    }
+
+    #[test]
+    fn memory_is_limited_by_the_least_of_the_groups_that_hold_the_process() {
+        let fake = version_two();
+        fake.file("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
+        assert_eq!(memory_bytes(fake.path()), None);
+        fake.file("sys/fs/cgroup/a/b/memory.max", "max\n");
+        fake.file("sys/fs/cgroup/a/memory.max", "536870912\n");
+        assert_eq!(memory_bytes(fake.path()), Some(512 << 20));
     }
 
     #[test]
