@@ -43,9 +43,6 @@ pub fn in_turn(rows: usize, rounds: u32) -> Vec<Turn> {
 /// only one, the interval would span a dozen standard errors, too wide to distinguish anything
 /// (M8).
 pub const RUNS_MIN: u32 = 3;
-/// The fraction of the time reserved for removing files and printing the result: three seconds of
-/// sixty.
-const AFTER_PART: u32 = 20;
 /// A row may take this multiple of its share of the time before it has fewer runs.
 const SHARE_TIMES: u32 = 2;
 
@@ -113,7 +110,7 @@ impl Schedule {
             spent: Duration::ZERO,
             is_left_out: false,
         };
-        let until = within.map_or(Duration::MAX, |of| of.until - of.until / AFTER_PART);
+        let until = within.map_or(Duration::MAX, |within| within.until);
         let rows = (0..plan.rows().len()).map(row).collect();
         Schedule { rounds, within, until, share, rows, order: plan.order(rounds).into() }
     }
@@ -170,7 +167,7 @@ impl Schedule {
 
     /// Returns the rows that were left out, with reasons.
     fn left_out(&self) -> impl Iterator<Item = (usize, String)> {
-        let within = self.within.map_or(0.0, |within| within.until.as_secs_f64());
+        let within = self.within.map_or(0.0, |within| within.asked.as_secs_f64());
         let reason = move |row: &RowTime| {
             let takes = units::seconds((row.next() * RUNS_MIN).as_secs_f64());
             format!("time budget of {within} s used up; {RUNS_MIN} runs need {takes}")
@@ -184,7 +181,7 @@ impl Schedule {
         let runs = self.rows.iter().filter(|row| !row.is_left_out).map(|row| row.runs);
         let runs_min = runs.min().unwrap_or(self.rounds);
         let of =
-            |within: Within| Shortened { runs_asked: self.rounds, runs_min, within: within.until };
+            |within: Within| Shortened { runs_asked: self.rounds, runs_min, within: within.asked };
         self.within.filter(|_| runs_min < self.rounds).map(of)
     }
 
@@ -433,7 +430,7 @@ mod tests {
     ) -> Result<(Vec<usize>, Measured, f64), Error> {
         let clock = Rc::new(MadeUpClock::default());
         let until = within_s.map(Duration::from_secs);
-        let within = until.map(|until| Within { until, leaves_out });
+        let within = until.map(|until| Within::new(until, Duration::ZERO, leaves_out));
         let mut plan = MadeUp { rows: rows.to_vec(), runs: 5, within, clock: clock.clone() };
         let measured = measured_by(&clock, &mut plan)?;
         let runs = measured.scenario.rows.iter().map(|row| row.runs.len()).collect();

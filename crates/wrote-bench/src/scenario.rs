@@ -329,10 +329,23 @@ pub struct Scope {
 /// A limit of time. Rounds that don't fit are not made, down to [`RUNS_MIN`](crate::RUNS_MIN).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Within {
+    /// The time from the program's start to its end.
+    pub asked: Duration,
     /// The time from the program's start to the end of the last run.
     pub until: Duration,
     /// Whether the least important rows are left out where the fewest rounds don't fit either.
     pub leaves_out: bool,
+}
+
+/// The fraction of the time reserved for removing files and printing the result: three seconds of
+/// sixty.
+const AFTER_PART: u32 = 20;
+
+impl Within {
+    /// Limits the time to `asked`, of which `kept` is for later scenarios.
+    pub fn new(asked: Duration, kept: Duration, leaves_out: bool) -> Within {
+        Within { asked, until: asked - asked / AFTER_PART - kept, leaves_out }
+    }
 }
 
 /// Rows that are measured in turn. The module `rounds` has the loop around them.

@@ -195,10 +195,11 @@ impl Plan for SuitsPlan {
     /// A time that was asked for is kept. Without one, each row gets the fewest runs in any time.
     fn scope(&self) -> Scope {
         let question = "Does this disk suit the program?".into();
-        let until = self.time + self.request.sustained.unwrap_or_default();
+        let asked = self.time + self.request.sustained.unwrap_or_default();
         let leaves_out = self.request.time.is_some();
         let slice = if self.request.sustained.is_some() { 2 * self.run } else { self.run };
-        let within = self.request.runs.is_none().then_some(Within { until, leaves_out });
+        let within =
+            self.request.runs.is_none().then(|| Within::new(asked, Duration::ZERO, leaves_out));
         Scope { name: NAME, question, runs: self.runs(), slice, within }
     }
 

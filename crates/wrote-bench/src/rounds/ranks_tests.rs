@@ -70,7 +70,7 @@ fn write(disk: &Sim, path: &str, bytes: u64) -> u64 {
 
 impl Plan for MadeUp {
     fn scope(&self) -> Scope {
-        let within = self.within.map(|until| Within { until, leaves_out: true });
+        let within = self.within.map(|asked| Within::new(asked, Duration::ZERO, true));
         let slice = Duration::from_secs(1);
         Scope { name: "made-up", question: "Is it right?".into(), runs: 3, slice, within }
     }

@@ -95,9 +95,9 @@ impl Plan {
             runs: call.common.runs.unwrap_or(RUNS),
             sizes: asked.checked_sizes()?,
             append_as: asked.append_as,
-            within: call.is_default().then(|| Within {
-                until: call.within.unwrap_or(ladder_plan::WITHIN),
-                leaves_out: true,
+            within: call.is_default().then(|| {
+                let within = call.within.unwrap_or(ladder_plan::WITHIN);
+                Within::new(within, Duration::ZERO, true)
             }),
             rate: call.common.rate,
             time: call.common.time.unwrap_or(rate::RUN_TIME),

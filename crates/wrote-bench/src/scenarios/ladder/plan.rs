@@ -158,8 +158,9 @@ impl Plan {
 
     /// Returns the limit of time of the rows.
     pub(super) fn limit(&self) -> Option<Within> {
-        let part = if self.is_default { LOG_PART - 1 } else { LOG_PART };
-        self.within.map(|within| Within { until: within * part / LOG_PART, leaves_out: true })
+        let kept =
+            |within: Duration| if self.is_default { within / LOG_PART } else { Duration::ZERO };
+        self.within.map(|within| Within::new(within, kept(within), true))
     }
 
     /// Refuses buffers of more than half of the memory.

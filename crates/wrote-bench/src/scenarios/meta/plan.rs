@@ -85,8 +85,8 @@ impl Plan {
 
     /// Limits the time, if the request specifies no amount. `began` is the time of its first run.
     pub fn begin(&mut self, began: Duration) {
-        let until = WITHIN + Duration::from_secs(began.as_secs());
-        self.within = self.is_limited.then_some(Within { until, leaves_out: true });
+        let within = WITHIN + Duration::from_secs(began.as_secs());
+        self.within = self.is_limited.then(|| Within::new(within, Duration::ZERO, true));
     }
 
     /// Returns the files per run: the files of its slice at the known pace, and the most before.
