@@ -297,8 +297,8 @@ fn decode_head(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::SampleLog;
     use super::*;
+    use crate::log::testing::SampleLog;
 
     fn names(folder: &Path, built: &SampleLog) -> Vec<(u64, PathBuf)> {
         let files = built.files(folder);

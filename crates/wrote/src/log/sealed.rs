@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A segment of a framed log: a file, as its header and its end state it.
 ///
 /// A sealed one, which [`SealedSegments`] lists, is full and durable, and never changes again. Only
-/// [`repair`](super::repair) rewrites such a file, if the disk has damaged it; and a cut
+/// [`repair`](fn@super::repair) rewrites such a file, if the disk has damaged it; and a cut
 /// ([`Log::truncate_from`](super::Log::truncate_from)) shortens or removes it, unless its log holds
 /// its segments.
 #[derive(Clone, Debug)]
@@ -301,9 +301,9 @@ fn scan(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{SampleLog, disk, files_of, folder};
     use super::*;
     use crate::log::batch::BatchHeader;
+    use crate::log::testing::{SampleLog, disk, files_of, folder};
 
     /// Returns the numbers of the sealed segments of a log, given a durable sequence.
     fn sealed_of(built: &SampleLog, durable_sequence: u64) -> Vec<u64> {

@@ -212,13 +212,13 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use super::super::format::Format;
-    use super::super::input::Input;
-    use super::super::segment::SegmentHeader;
-    use super::super::testing::*;
-    use super::super::walk::WalkStep;
     use super::*;
     use crate::Sim;
+    use crate::log::format::Format;
+    use crate::log::input::Input;
+    use crate::log::segment::SegmentHeader;
+    use crate::log::testing::*;
+    use crate::log::walk::WalkStep;
 
     fn walk(sim: &Sim) -> Walk {
         let path = segment::path(folder(), Format::Framed, 1);

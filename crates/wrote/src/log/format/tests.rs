@@ -1,10 +1,10 @@
 //! `docs/log-format.md` compared with the bytes that the encoders write.
 
-use super::super::batch::{self, BatchHeader};
-use super::super::record::{self, Frame};
-use super::super::segment::{self, SegmentHeader};
-use super::super::testing::{self, LONGEST_BYTES, holding, long_segment};
 use super::Format;
+use crate::log::batch::{self, BatchHeader};
+use crate::log::record::{self, Frame};
+use crate::log::segment::{self, SegmentHeader};
+use crate::log::testing::{self, LONGEST_BYTES, holding, long_segment};
 use crate::{Error, LogReader, Record};
 use fixtures::log_reader::{self, End, File};
 use std::fmt::Write as _;

@@ -1,9 +1,9 @@
 //! `Following`: decides when a reader at the end of a log checks for more.
 
-use super::super::watch::{Bell, Slept, Watch};
 use super::LogReader;
 use crate::Error;
 use crate::engine::Folder;
+use crate::log::watch::{Bell, Slept, Watch};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const SLEEP_MAX: Duration = Duration::from_millis(20);
 /// It doubles up to the maximum, because a check reads all prepared space.
 const CHECK_AFTER: Duration = Duration::from_millis(200);
 const CHECK_AFTER_MAX: Duration = Duration::from_secs(10);
-/// The interval of checking the flag of [`super::super::until`], which reports no change.
+/// The interval of checking the flag of [`crate::log::until`], which reports no change.
 const FLAG_AFTER: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]

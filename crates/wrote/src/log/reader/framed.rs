@@ -1,17 +1,17 @@
 //! A reader's position in a framed log.
 
-use super::super::chain::{self, LiveNames, SegmentHead, read_header};
-use super::super::format::Format;
-use super::super::input::{Input, LogFiles, ReadBy};
-use super::super::names::{self, SegmentNames};
-use super::super::record::{self, Frame};
-use super::super::rescue::damaged;
-use super::super::rescue::{end, scan};
-use super::super::seek;
-use super::super::segment::{self, SegmentHeader};
-use super::super::walk::{self, Identity, OpenBatch, Walk, WalkStep};
 use super::{AnyCursor, Cursor, Place};
 use crate::Error;
+use crate::log::chain::{self, LiveNames, SegmentHead, read_header};
+use crate::log::format::Format;
+use crate::log::input::{Input, LogFiles, ReadBy};
+use crate::log::names::{self, SegmentNames};
+use crate::log::record::{self, Frame};
+use crate::log::rescue::damaged;
+use crate::log::rescue::{end, scan};
+use crate::log::seek;
+use crate::log::segment::{self, SegmentHeader};
+use crate::log::walk::{self, Identity, OpenBatch, Walk, WalkStep};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -487,11 +487,11 @@ fn batch_of(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::format::Format;
-    use super::super::super::input::Input;
-    use super::super::super::segment::{self, SegmentHeader};
-    use super::super::super::testing::{disk, files_of, folder, two_segments};
     use super::*;
+    use crate::log::format::Format;
+    use crate::log::input::Input;
+    use crate::log::segment::{self, SegmentHeader};
+    use crate::log::testing::{disk, files_of, folder, two_segments};
 
     /// Returns a walk whose place and records the tests choose.
     fn walk() -> Walk {

@@ -1,11 +1,11 @@
 //! Reads of closed logs, and of logs being written.
 
-use super::super::batch::BatchHeader;
-use super::super::segment;
-use super::super::testing::{
+use super::*;
+use crate::log::batch::BatchHeader;
+use crate::log::segment;
+use crate::log::testing::{
     SampleLog, assert_begins, disk, folder, long_segment, read, two_segments,
 };
-use super::*;
 use std::io::Write;
 use std::ops::Range;
 
@@ -184,9 +184,9 @@ fn a_reader_goes_on_behind_a_cut() {
 #[test]
 fn places_that_were_passed_over_are_no_records() {
     let mut built = SampleLog::default().segment().batch(0, &[b"zero", b"gone", b"two"]);
-    let seed = segment::seed(super::super::testing::LOG_ID, 1);
+    let seed = segment::seed(crate::log::testing::LOG_ID, 1);
     let at = 64 + 48 + 12;
-    super::super::record::skip(&mut built.segments[0].bytes[at..at + 12], seed, 1);
+    crate::log::record::skip(&mut built.segments[0].bytes[at..at + 12], seed, 1);
     let (records, end) = read(&disk(1, &built.files(folder())), 0);
     end.unwrap();
     let sequences: Vec<u64> = records.iter().map(|record| record.sequence).collect();

@@ -1,14 +1,14 @@
 //! Recovery of logs as crashes leave them.
 
-use super::super::batch::BatchHeader;
-use super::super::segment;
-use super::super::testing::{
+use super::*;
+use crate::engine::Fault;
+use crate::log::batch::BatchHeader;
+use crate::log::segment;
+use crate::log::testing::{
     BLOCK_BYTES, LONGEST_BYTES, SampleLog, disk, files_of, folder, holding, long_segment, read,
     two_segments,
 };
-use super::super::walk::{Walk, WalkStep};
-use super::*;
-use crate::engine::Fault;
+use crate::log::walk::{Walk, WalkStep};
 use crate::{FileOptions, Sim};
 
 fn recovered(sim: &Sim) -> Result<Recovery, Error> {
@@ -316,7 +316,7 @@ fn a_header_that_was_there_when_its_batch_was_written_is_damaged() {
 #[test]
 fn a_log_goes_on_behind_a_cut_and_behind_the_next() {
     let end_of = |built: &SampleLog| built.segments[1].bytes.len();
-    let header = |after_cut| super::super::batch::BatchHeader { after_cut, ..Default::default() };
+    let header = |after_cut| crate::log::batch::BatchHeader { after_cut, ..Default::default() };
     let built = two_segments().batch(5, &[b"lost", b"lost"]);
     // Only the header of the batch reached the disk, twice in a row.
     let place = built.segments[1].batches[2];

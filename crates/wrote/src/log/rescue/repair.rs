@@ -1,15 +1,15 @@
 //! Repairs a framed log: rewrites damaged segments, with gaps for lost records.
 
-use super::super::aside;
-use super::super::batch::{self, BatchHeader};
-use super::super::input::{Input, LogFiles};
-use super::super::record::{self, Frame};
-use super::super::segment::{self, SegmentHeader, new_log_id};
 use super::salvage::{Event, salvage};
 use super::summary::LogSummary;
 use super::verify::verify;
 use crate::engine::Found;
 use crate::engine::folder_of;
+use crate::log::aside;
+use crate::log::batch::{self, BatchHeader};
+use crate::log::input::{Input, LogFiles};
+use crate::log::record::{self, Frame};
+use crate::log::segment::{self, SegmentHeader, new_log_id};
 use crate::metadata::{Inherited, Metadata, mode_at_first};
 use crate::progress::unwatched;
 use crate::staged::{StagedFile, complete};

@@ -3,17 +3,17 @@
 //! A segment is read in order as far as it goes. Where the log continues behind that, the whole
 //! file is scanned, and what was found is put in order.
 
-use super::super::batch;
-use super::super::chain::{self, SegmentHead};
-use super::super::format::Format;
-use super::super::input::{Input, LogFiles};
-use super::super::names;
-use super::super::record::{self, Frame};
-use super::super::segment::{self, SegmentHeader};
-use super::super::walk::{Identity, Walk, WalkStep, valid_frame};
 use super::Damage;
 use super::scan::{self, Found, Run};
 use crate::Error;
+use crate::log::batch;
+use crate::log::chain::{self, SegmentHead};
+use crate::log::format::Format;
+use crate::log::input::{Input, LogFiles};
+use crate::log::names;
+use crate::log::record::{self, Frame};
+use crate::log::segment::{self, SegmentHeader};
+use crate::log::walk::{Identity, Walk, WalkStep, valid_frame};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 

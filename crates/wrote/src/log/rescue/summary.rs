@@ -1,28 +1,28 @@
 //! Summaries of a log: its segments, end and damage; and a quick summary without reading every
 //! record.
 
-use super::super::chain::{self, SegmentHead};
-use super::super::format::Format;
-use super::super::input::{Input, LogFiles};
-use super::super::lines;
-use super::super::lock::Lock;
-use super::super::names::{self, SegmentNames};
-use super::super::record::Frame;
-use super::super::segment::SegmentHeader;
-use super::super::walk::{Walk, WalkStep};
 use super::Damage;
 use super::end::{LogEnd, end};
 use super::scan;
 use crate::Error;
 use crate::engine::Folder;
+use crate::log::chain::{self, SegmentHead};
+use crate::log::format::Format;
+use crate::log::input::{Input, LogFiles};
+use crate::log::lines;
+use crate::log::lock::Lock;
+use crate::log::names::{self, SegmentNames};
+use crate::log::record::Frame;
+use crate::log::segment::SegmentHeader;
+use crate::log::walk::{Walk, WalkStep};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The segments of a log, its end and its damage.
 ///
-/// [`summary`] finds the segments and the end. [`verify`](super::super::verify) reads every byte,
-/// and so finds the damage. [`repair`](super::super::repair) returns what it found and repaired.
+/// [`summary`] finds the segments and the end. [`verify`](fn@super::verify) reads every byte,
+/// and so finds the damage. [`repair`](fn@super::repair) returns what it found and repaired.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LogSummary {
@@ -43,7 +43,7 @@ pub struct LogSummary {
     /// The process that has it open for writing.
     pub writer: Option<u32>,
     /// The sequences without a record. [`summary`] finds those in segments rewritten by a repair,
-    /// [`verify`](super::super::verify) all of them, including places whose producer panicked.
+    /// [`verify`](fn@super::verify) all of them, including places whose producer panicked.
     pub gaps: Vec<Range<u64>>,
     /// Bytes after the last whole record that are not zero: a write interrupted by a crash. The
     /// next opening for writing keeps them aside. 0 in a [`summary`].
@@ -69,7 +69,7 @@ pub struct SegmentSummary {
     pub used_bytes: u64,
     /// The sequence of its first record.
     pub first_sequence: u64,
-    /// Its records. [`summary`] counts their places, [`verify`](super::super::verify) the records
+    /// Its records. [`summary`] counts their places, [`verify`](fn@super::verify) the records
     /// themselves.
     pub records: u64,
 }
@@ -77,7 +77,7 @@ pub struct SegmentSummary {
 /// Summarizes the log in `folder`, reading only the records needed to find its end.
 ///
 /// It counts sequences, including those without a record, because the producer panicked or a repair
-/// replaced a lost record. Only [`verify`](super::super::verify) distinguishes them.
+/// replaced a lost record. Only [`verify`](fn@super::verify) distinguishes them.
 ///
 /// Fails with [`Error::Refused`] if the folder has no log; with [`Error::Damaged`] if bytes after
 /// its end prove that more records were durable.

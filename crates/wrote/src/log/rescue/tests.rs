@@ -1,10 +1,8 @@
 //! Logs with each kind of damage: the report, and the repair.
 
-use super::super::testing::{
-    BLOCK_BYTES, LOG_ID, SampleLog, assert_begins, read_all, two_segments,
-};
-use super::super::{LogReader, batch, record, segment};
 use super::*;
+use crate::log::testing::{BLOCK_BYTES, LOG_ID, SampleLog, assert_begins, read_all, two_segments};
+use crate::log::{LogReader, batch, record, segment};
 use crate::{Log, Progress};
 use fixtures::names;
 use std::collections::BTreeMap;

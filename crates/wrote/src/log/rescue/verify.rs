@@ -1,12 +1,12 @@
 //! Verification of a framed log.
 
-use super::super::chain;
-use super::super::format::Format;
-use super::super::input::LogFiles;
-use super::super::record::Frame;
 use super::salvage::{Event, Tail, salvage};
 use super::summary::{LogSummary, SegmentSummary};
 use crate::Error;
+use crate::log::chain;
+use crate::log::format::Format;
+use crate::log::input::LogFiles;
+use crate::log::record::Frame;
 use crate::progress::{Progress, Watch, report};
 use std::path::Path;
 
