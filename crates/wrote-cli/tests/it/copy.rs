@@ -6,7 +6,6 @@ use fixtures::{Finished, Running, finish, folder, names};
 use rustix::process::Signal;
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
