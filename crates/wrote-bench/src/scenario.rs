@@ -342,7 +342,7 @@ pub struct Within {
 const AFTER_PART: u32 = 20;
 
 impl Within {
-    /// Limits the time to `asked`, of which `kept` is for later scenarios.
+    /// Limits the time to `asked`, where `kept` of it is for later scenarios.
     pub fn new(asked: Duration, kept: Duration, leaves_out: bool) -> Within {
         Within { asked, until: asked - asked / AFTER_PART - kept, leaves_out }
     }

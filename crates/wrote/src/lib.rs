@@ -13,10 +13,12 @@
 //! | read a file from start to end, by bytes or lines: a faster `BufReader<File>` | [`Reader`] |
 //! | read and write files in tasks (with a feature) | `AsyncReader`, `AsyncWriter` |
 //! | copy files and streams | [`copy`](fn@copy), [`copy_in`], [`copy_out`] |
-//! | read any bytes of a file and write its blocks directly, blocking or awaited | [`file::DirectFile`] |
+//! | read any bytes of a file and write its blocks directly, blocking or awaited |
+//! [`file::DirectFile`] |
 //! | do all of this by another method than io_uring, or on a simulated disk | [`Disk`] |
 //! | make writes durable in the way that is fastest here | [`file::calibrate`] |
-//! | write or read many blocks at the device's speed, with my own loop (with a feature) | `engine::Engine` |
+//! | write or read many blocks at the device's speed, with my own loop (with a feature) |
+//! `engine::Engine` |
 //! | append records from many threads, and know when each is durable | [`Log`] |
 //! | read the records of a log, and follow it, blocking or awaited | [`LogReader`], [`LogStream`] |
 //! | know what an acknowledged write survives | [`Survives`], [`device::Target::survives`] |

@@ -1,4 +1,5 @@
-//! The blocks to read for a byte range, and the bytes read, in the leased buffers that received them.
+//! The blocks to read for a byte range, and the bytes read, in the leased buffers that received
+//! them.
 
 use super::buffer::DiskBuffer;
 use std::borrow::Cow;

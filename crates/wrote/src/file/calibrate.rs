@@ -33,8 +33,8 @@ impl fmt::Display for Durable {
     }
 }
 
-/// Returns the way whose writes took less time, by their medians; `Dsync`, which is one call, if they
-/// are equal.
+/// Returns the way whose writes took less time, by their medians; `Dsync`, which is one call, if
+/// they are equal.
 fn faster([mut dsync_ns, mut fdatasync_ns]: [Vec<u64>; 2]) -> Durable {
     let is_faster = median(&mut fdatasync_ns) < median(&mut dsync_ns);
     if is_faster { Durable::Fdatasync } else { Durable::Dsync }
@@ -46,10 +46,10 @@ fn median(samples: &mut [u64]) -> u64 {
     samples[(samples.len() - 1) / 2].midpoint(samples[samples.len() / 2])
 }
 
-/// Finds the faster way of making a write of `write_bytes` durable in the real folder `folder`. Each
-/// way makes `rounds` writes (at least one), in turn, over flushed blocks of a new file, directly
-/// if the file system can. The file is unlinked before the first write, so that it can't be left
-/// behind.
+/// Finds the faster way of making a write of `write_bytes` durable in the real folder `folder`.
+/// Each way makes `rounds` writes (at least one), in turn, over flushed blocks of a new file,
+/// directly if the file system can. The file is unlinked before the first write, so that it can't
+/// be left behind.
 ///
 /// The choice is for [`DirectFile::set_durable`](super::DirectFile::set_durable). The first write
 /// into a block costs more either way.

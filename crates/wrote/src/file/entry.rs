@@ -1,4 +1,5 @@
-//! One operation: its place in the order of a file's, its remaining work, its result, and its owner.
+//! One operation: its place in the order of a file's, its remaining work, its result, and its
+//! owner.
 
 use super::buffer::{DiskBuffer, Home};
 use super::bytes::{ReadBytes, Span};

@@ -39,12 +39,12 @@ pub struct Segment {
     pub previous_bytes: u64,
     /// When it was started, by the writer's clock, at the latest when its first record was written.
     pub created_at: SystemTime,
-    /// The sequence after its last record; of a beginning, that of the first.
+    /// The sequence after its last record; of a beginning, the sequence of its first.
     pub end_sequence: u64,
     /// The bytes up to the end of its last batch. The file may be longer: zeros follow.
     pub bytes: u64,
-    /// Its records, and their bytes, without the places that their producers or a repair left empty,
-    /// if all of it was read by [`Segment::examine`].
+    /// Its records, and their bytes, without the places that their producers or a repair left
+    /// empty, if all of it was read by [`Segment::examine`].
     pub records: u64,
     /// The bytes of these records.
     pub record_bytes: u64,
@@ -73,7 +73,8 @@ impl Segment {
     }
 
     /// Reads one segment by itself, anywhere, and checks every record up to the first invalid one.
-    /// Fails with [`Error::Damaged`] if the file does not start as the segment that its name states.
+    /// Fails with [`Error::Damaged`] if the file does not start as the segment that its name
+    /// states.
     pub fn examine(path: impl AsRef<Path>) -> Result<Segment, Error> {
         Segment::read(&LogFiles::open()?, path.as_ref())
     }
