@@ -27,8 +27,8 @@ pub use fio::translated;
 pub use fit::FitArgs;
 pub use langs::LangsArgs;
 pub use log::{
-    BehindStore, LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogShipArgs,
-    LogStatArgs, LogTailArgs, LogVerb, LogVerifyArgs, RECORD_BYTES_MAX,
+    LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogShipArgs, LogStatArgs,
+    LogTailArgs, LogVerb, LogVerifyArgs, RECORD_BYTES_MAX,
 };
 #[cfg(not(feature = "serve"))]
 pub use no_serve::ServeArgs;
@@ -176,6 +176,13 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap:
     Cli::from_arg_matches(&matches)
 }
 
+/// Options that people may have written down, and what to do without them.
+const GONE: [(&str, &str); 1] = [(
+    "--local",
+    "read the URL, then the folder from the record before which the store ends; \
+     wrote log stat URL prints it",
+)];
+
 /// The fault of the command line, in one line: the argument and what is wrong with its value,
 /// or else clap's message and its tips, without its usage text.
 pub fn one_line(error: &clap::Error) -> String {
@@ -187,6 +194,11 @@ pub fn one_line(error: &clap::Error) -> String {
         (error.kind(), argument, error.source())
     {
         return format!("{argument} {problem}");
+    }
+    if let (ErrorKind::UnknownArgument, Some(argument)) = (error.kind(), argument)
+        && let Some((_, instead)) = GONE.iter().find(|(gone, _)| *gone == argument)
+    {
+        return format!("{argument} does not exist any more: {instead}");
     }
     if let (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(missing))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
@@ -243,6 +255,14 @@ mod tests {
         let line = refused("wrote bench --siez 1G");
         assert!(line.starts_with("unexpected argument '--siez' found; tip:"), "{line}");
         assert!(line.contains("'--size'"), "{line}");
+    }
+
+    #[test]
+    fn an_option_that_went_is_answered_with_what_to_do_without_it() {
+        for (option, instead) in GONE {
+            let line = refused(&format!("wrote log cat {option} x s3://bucket/x"));
+            assert_eq!(line, format!("{option} does not exist any more: {instead}"));
+        }
     }
 
     #[test]

@@ -38,7 +38,8 @@ pub enum StoreError {
         because: String,
     },
     /// Segments between those in the store and those in the folder are in neither.
-    #[error("segments {} to {} are neither in {url} nor in {}; {hint}", numbers.0, numbers.1,
+    #[error("segments {} to {} are neither in {url} nor in {}; they were removed before they were \
+        shipped; ship the rest to another URL", numbers.0, numbers.1,
         folder.display())]
     Missing {
         /// The store.
@@ -47,8 +48,6 @@ pub enum StoreError {
         folder: PathBuf,
         /// The first and the last of them.
         numbers: (u64, u64),
-        /// The way out.
-        hint: &'static str,
     },
     /// An object no longer holds its records.
     #[error("{object}: {because}")]
@@ -64,13 +63,14 @@ pub enum StoreError {
         /// The URL.
         url: String,
     },
-    /// A segment that is too long for this store or any.
-    #[error("{}: {because}", path.display())]
+    /// A segment that is too long for one request.
+    #[error("{}: {bytes} bytes are more than 128 MiB, the most of a segment that is shipped; write \
+        the log with shorter segments", path.display())]
     TooLong {
         /// The segment.
         path: PathBuf,
-        /// The limit.
-        because: String,
+        /// Its length.
+        bytes: u64,
     },
     /// The local log, or a copy of a segment on the local disk, could not be read or written.
     #[error(transparent)]

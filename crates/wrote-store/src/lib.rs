@@ -2,32 +2,69 @@
 //!
 //! A [`Shipper`] puts the sealed segments of a folder into a [`SegmentStore`], each as one object
 //! that is created and never replaced. A [`StoreReader`] reads the records from there by sequence,
-//! and continues in the local folder where the store ends. The objects' names suffice to find them:
-//! there is no manifest that could be lost or wrong.
+//! and the objects' names suffice to find them: there is no manifest that could be lost or wrong.
 //!
 //! The crate does not use a terminal. Its network code is async, in tokio.
 
 #![forbid(unsafe_code)]
 
-mod blocking;
-mod content;
 mod error;
-mod fetch;
-mod names;
 mod place;
-mod put;
 mod reader;
+mod segment;
 mod ship;
 mod store;
 mod summary;
-mod verify;
 
-pub use blocking::{runtime, until};
 pub use error::StoreError;
-pub use fetch::Fetched;
-pub use put::Put;
-pub use reader::{StoreOptions, StoreReader};
-pub use ship::{ShipProgress, Shipped, Shipper};
+pub use reader::StoreReader;
+pub use ship::{SEGMENT_BYTES_MAX, ShipProgress, Shipped, Shipper};
 pub use store::{SegmentStore, StoredSegment};
-pub use summary::{MissingSegments, StoreSummary, StoredSummary, Unshipped, summary};
-pub use verify::{StoreDamage, StoreVerified, verify};
+pub use summary::{StoreDamage, StoreSummary, StoreVerified, StoredSummary, summary, verify};
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// Threads of a program's runtime: one sends while another receives.
+const THREADS: usize = 2;
+
+/// The interval between two checks of a flag.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Makes a runtime for a program that has none.
+///
+/// Fails with [`StoreError::Local`] if the kernel creates no thread.
+pub fn runtime() -> Result<Runtime, StoreError> {
+    let built = Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .thread_name("wrote-store")
+        .enable_all()
+        .build();
+    built.map_err(|error| StoreError::local("a runtime", error))
+}
+
+/// Awaits `work`, or ends with [`StoreError::Interrupted`] once `stop` is set. The work is then
+/// dropped, and leaves no partial object.
+pub async fn until<T>(
+    stop: &AtomicBool,
+    work: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let stopped = async {
+        while !stop.load(Ordering::Relaxed) {
+            tokio::time::sleep(LOOK_PAUSE).await;
+        }
+    };
+    tokio::select! {
+        done = work => done,
+        () = stopped => Err(StoreError::Interrupted),
+    }
+}
+
+/// Does work that blocks on a separate thread.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(StoreError::local("a thread", std::io::Error::other(error))))
+}

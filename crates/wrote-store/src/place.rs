@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use object_store::ObjectStore;
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, S3CopyIfNotExists};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::client::ClientConfigKey;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -85,7 +85,6 @@ fn s3(url: &Url) -> Result<Place, String> {
     };
     let mut builder = AmazonS3Builder::new()
         .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), TIMEOUT)
-        .with_copy_if_not_exists(S3CopyIfNotExists::Multipart)
         .with_retry(RetryConfig {
             backoff: BackoffConfig::default(),
             max_retries: RETRIES_MAX,
@@ -129,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_that_names_no_store_is_told_in_one_line_what_would_be_right() {
+    fn a_url_that_names_no_store_is_refused_in_one_line_with_the_right_form() {
         for (url, part) in [
             ("events", "s3://bucket/prefix"),
             ("memory:///x", "memory:// is not a store"),

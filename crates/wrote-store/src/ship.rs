@@ -1,12 +1,14 @@
 //! The shipper: puts every sealed segment of a folder into the store, in order.
 
-use crate::blocking::blocking;
+use crate::blocking;
 use crate::error::StoreError;
-use crate::put::Put;
 use crate::store::{Listing, SegmentStore};
-use object_store::ObjectStoreExt;
 use std::path::{Path, PathBuf};
 use wrote::log::{SealedSegments, Segment};
+
+/// The most bytes of a segment that is shipped: twice the default length of a segment. Each goes to
+/// the store in one request, from memory.
+pub const SEGMENT_BYTES_MAX: u64 = 128 << 20;
 
 /// The work of a shipper so far, and the end of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +72,9 @@ impl Shipper {
     /// Ships every segment sealed now, and returns when the last is in the store. Records before
     /// `durable_sequence` are known to be durable; 0 if the caller knows of none.
     ///
+    /// Fails with [`StoreError::TooLong`], before it ships anything, if a segment has more than
+    /// [`SEGMENT_BYTES_MAX`].
+    ///
     /// After an error, including a refusal by the store, a later call continues. Dropping the
     /// future ends the running request; the next call finds out whether it succeeded.
     pub async fn pass(
@@ -81,6 +86,7 @@ impl Shipper {
         let local = self.list(from, durable_sequence).await?;
         self.shipped.waiting = local.len() as u64;
         let Some(first) = local.first() else { return Ok(()) };
+        refuse_long(&local)?;
         let stored = match self.next {
             Some(next) if first.number > next => {
                 return Err(self.missing(next, first.number - 1));
@@ -96,12 +102,11 @@ impl Shipper {
             if is_there(segment) {
                 self.shipped.were_there += 1;
             } else {
-                match self.store.put(segment).await? {
-                    Put::Created => {
-                        self.shipped.segments += 1;
-                        self.shipped.bytes += segment.bytes;
-                    }
-                    Put::WasThere => self.shipped.were_there += 1,
+                if self.store.put(segment).await? {
+                    self.shipped.segments += 1;
+                    self.shipped.bytes += segment.bytes;
+                } else {
+                    self.shipped.were_there += 1;
                 }
                 bytes_done += segment.bytes;
             }
@@ -131,9 +136,11 @@ impl Shipper {
         let number = first.number;
         let stored = self.store.listing(number.saturating_sub(1)).await?;
         let Some((&last, _)) = stored.segments.last_key_value() else {
-            if number > 1 && self.store.has_any().await? {
-                let last = self.last_before(number).await?;
-                return Err(self.missing(last + 1, number - 1));
+            if number > 1 {
+                let stored = self.store.listing(0).await?;
+                if let Some((&last, _)) = stored.segments.last_key_value() {
+                    return Err(self.missing(last + 1, number - 1));
+                }
             }
             return Ok(stored);
         };
@@ -161,23 +168,7 @@ impl Shipper {
         if let Some(segment) = common {
             self.store.judge_by_content(segment).await?;
         }
-        self.clear(&stored).await;
         Ok(stored)
-    }
-
-    /// Removes leftover parts of uploads whose segments are complete.
-    async fn clear(&self, stored: &Listing) {
-        for (number, path) in &stored.staged {
-            if stored.segments.contains_key(number) {
-                // Another shipper's upload would have been refused, and finds the segment.
-                let _ = self.store.objects().delete(path).await;
-            }
-        }
-    }
-
-    async fn last_before(&self, number: u64) -> Result<u64, StoreError> {
-        let stored = self.store.listing(0).await?;
-        Ok(stored.segments.range(..number).next_back().map_or(0, |(&number, _)| number))
     }
 
     fn missing(&self, first: u64, last: u64) -> StoreError {
@@ -185,7 +176,40 @@ impl Shipper {
             url: self.store.url().to_owned(),
             folder: self.folder.clone(),
             numbers: (first, last),
-            hint: "they were removed before they were shipped; ship the rest to another URL",
         }
+    }
+}
+
+fn refuse_long(segments: &[Segment]) -> Result<(), StoreError> {
+    match segments.iter().find(|segment| segment.bytes > SEGMENT_BYTES_MAX) {
+        Some(Segment { path, bytes, .. }) => {
+            Err(StoreError::TooLong { path: path.clone(), bytes: *bytes })
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wrote::{Log, SyncPolicy};
+
+    #[test]
+    fn a_segment_of_more_than_128_mib_is_refused_and_one_of_128_mib_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Log::options().sync(SyncPolicy::Always).buffers(2).buffer_bytes(4096);
+        let log = options.segment_bytes(16 << 10).open(folder.path()).unwrap();
+        for _ in 0..40 {
+            log.append(&[7; 1000]).unwrap().wait().unwrap();
+        }
+        log.close().unwrap();
+        let mut sealed = SealedSegments::open(folder.path()).unwrap().list(1, 0).unwrap();
+        sealed[1].bytes = SEGMENT_BYTES_MAX;
+        refuse_long(&sealed).unwrap();
+        sealed[1].bytes += 1;
+        let refused = refuse_long(&sealed).unwrap_err();
+        assert!(!refused.is_passing());
+        let (path, refused) = (sealed[1].path.display().to_string(), refused.to_string());
+        assert!(refused.starts_with(&path) && refused.lines().count() == 1, "{refused}");
     }
 }

@@ -1,10 +1,9 @@
 //! A store of segments: the objects under one prefix, listed and named.
 
-use crate::content::Checksum;
 use crate::error::StoreError;
-use crate::names::Name;
 use crate::place::{self, Place};
-use futures_util::{StreamExt, TryStreamExt};
+use crate::segment::Checksum;
+use futures_util::TryStreamExt;
 use object_store::path::Path;
 use object_store::{Attribute, ObjectStore, ObjectStoreExt};
 use std::collections::BTreeMap;
@@ -13,9 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wrote::log::Segment;
 
-/// The most bytes of a segment that goes to the store in one request, from memory: twice the
-/// default length of a segment.
-pub(crate) const ONE_PUT_BYTES_MAX: u64 = 128 << 20;
+/// Stands between a segment's name and its checksum.
+const CHECKSUM: &str = ".xxh3-";
 
 /// The key under which an object keeps its checksum. Some stores take only letters and digits.
 const CHECKSUM_KEY: &str = "wrotexxh3";
@@ -45,7 +43,6 @@ struct Shared {
     /// Whether the store keeps attributes with an object; otherwise a separate name has the
     /// checksum.
     keeps_attributes: AtomicBool,
-    one_put_bytes_max: u64,
 }
 
 /// The attributes of an object of this program.
@@ -62,7 +59,6 @@ pub(crate) struct Listing {
     /// Length by number.
     pub segments: BTreeMap<u64, u64>,
     pub checksums: BTreeMap<u64, Vec<Checksum>>,
-    pub staged: Vec<(u64, Path)>,
 }
 
 impl SegmentStore {
@@ -98,21 +94,6 @@ impl SegmentStore {
             prefix,
             url: url.trim_end_matches('/').to_owned(),
             keeps_attributes: AtomicBool::new(keeps_attributes),
-            one_put_bytes_max: ONE_PUT_BYTES_MAX,
-        }))
-    }
-
-    /// Sets the most bytes of a segment that goes to the store in one request, from memory: 128 MiB
-    /// by default. Longer ones go in parts.
-    pub fn one_put_bytes(self, bytes: u64) -> SegmentStore {
-        let shared = &self.0;
-        let keeps_attributes = AtomicBool::new(shared.keeps_attributes.load(Ordering::Relaxed));
-        SegmentStore(Arc::new(Shared {
-            store: shared.store.clone(),
-            prefix: shared.prefix.clone(),
-            url: shared.url.clone(),
-            keeps_attributes,
-            one_put_bytes_max: bytes,
         }))
     }
 
@@ -136,10 +117,6 @@ impl SegmentStore {
 
     pub(crate) fn path_of(&self, number: u64) -> Path {
         self.path(Segment::name(number))
-    }
-
-    pub(crate) fn one_put_bytes_max(&self) -> u64 {
-        self.0.one_put_bytes_max
     }
 
     pub(crate) fn keeps_attributes(&self) -> bool {
@@ -178,29 +155,11 @@ impl SegmentStore {
                 Some(Name::Checksum(number, checksum)) if number >= from => {
                     listing.checksums.entry(number).or_default().push(checksum);
                 }
-                Some(Name::Staged(number)) if number >= from => {
-                    listing.staged.push((number, object.location));
-                }
                 _ => {}
             }
             Ok(listing)
         });
         listing.await.map_err(failed)
-    }
-
-    /// Returns whether there is any segment.
-    pub(crate) async fn has_any(&self) -> Result<bool, StoreError> {
-        let prefix = Some(&self.0.prefix).filter(|prefix| !prefix.as_ref().is_empty());
-        let mut objects = self.objects().list(prefix);
-        while let Some(object) = objects.next().await {
-            let object =
-                object.map_err(|error| StoreError::of_store(self.url().to_owned(), &error))?;
-            let name = object.location.filename().and_then(Name::read);
-            if matches!(name, Some(Name::Segment(_))) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// Reads the first 64 bytes of a segment.
@@ -210,7 +169,12 @@ impl SegmentStore {
         let range = 0..Segment::BEGINNING_BYTES as u64;
         let bytes = self.objects().get_range(&self.path_of(number), range).await;
         let bytes = bytes.map_err(|error| StoreError::of_store(self.url_of(number), &error))?;
-        Segment::beginning(&bytes).filter(|start| start.number == number).ok_or_else(|| {
+        self.start_in(number, &bytes)
+    }
+
+    /// Returns the beginning that a segment's first bytes state.
+    pub(crate) fn start_in(&self, number: u64, bytes: &[u8]) -> Result<Segment, StoreError> {
+        Segment::beginning(bytes).filter(|start| start.number == number).ok_or_else(|| {
             let because = "this is not how this segment begins".to_owned();
             StoreError::Damaged { object: self.url_of(number), because }
         })
@@ -229,6 +193,14 @@ impl Listing {
     /// Returns the checksums that names beside a segment state.
     pub(crate) fn checksums_of(&self, number: u64) -> &[Checksum] {
         self.checksums.get(&number).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the names of one segment.
+    pub(crate) fn only(&self, number: u64) -> Listing {
+        let mut only = Listing::default();
+        only.segments.extend(self.segments.get_key_value(&number));
+        only.checksums.insert(number, self.checksums_of(number).to_vec());
+        only
     }
 }
 
@@ -253,5 +225,55 @@ impl Kept {
 impl fmt::Debug for SegmentStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SegmentStore").field(&self.0.url).finish()
+    }
+}
+
+/// The meaning of an object's name, without the prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    /// A segment: its bytes are the file's.
+    Segment(u64),
+    /// An empty object whose name states the checksum of a segment.
+    Checksum(u64, Checksum),
+}
+
+impl Name {
+    /// Parses a name; `None` if it is not one of this program's.
+    fn read(name: &str) -> Option<Name> {
+        if let Some(number) = Segment::number_in(name) {
+            return Some(Name::Segment(number));
+        }
+        let (segment, checksum) = name.split_once(CHECKSUM)?;
+        Some(Name::Checksum(Segment::number_in(segment)?, Checksum::read(checksum)?))
+    }
+}
+
+pub(crate) fn checksum_name(number: u64, checksum: Checksum) -> String {
+    format!("{}{CHECKSUM}{checksum}", Segment::name(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_is_written_and_others_are_none() {
+        let checksum = Checksum::of(b"a segment");
+        for (name, read) in [
+            (Segment::name(7), Name::Segment(7)),
+            (checksum_name(7, checksum), Name::Checksum(7, checksum)),
+        ] {
+            assert_eq!(Name::read(&name), Some(read), "{name}");
+            assert!(name >= Segment::name(7) && name < Segment::name(8), "sorts beside its segment");
+        }
+        for other in [
+            "lock",
+            "7.segment",
+            "00000000000000000007.segment.xxh3-zz",
+            "manifest",
+            "00000000000000000007.segment.staged-1",
+        ] {
+            assert_eq!(Name::read(other), None, "{other}");
+        }
     }
 }

@@ -52,24 +52,12 @@ pub struct LogShape {
     pub json: bool,
 }
 
-/// The log that continues where a store ends.
-#[derive(Clone, Debug, Args)]
-pub struct BehindStore {
-    /// The folder in which the log of a URL continues where the store ends
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub local: Option<PathBuf>,
-}
-
 /// The arguments of `wrote log cat`.
 #[derive(Debug, Args)]
 pub struct LogCatArgs {
     /// The log's folder, or the URL of its store: s3://bucket/prefix, file:///path
     #[arg(value_name = "DIR|URL", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
-
-    /// Where it continues when the store ends.
-    #[command(flatten)]
-    pub behind: BehindStore,
 
     /// Begin with the record of this sequence
     #[arg(long, value_name = "SEQUENCE", default_value = "0", hide_default_value = true,
@@ -106,10 +94,6 @@ pub struct LogTailArgs {
     #[arg(value_name = "DIR|URL", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
 
-    /// Where it continues when the store ends.
-    #[command(flatten)]
-    pub behind: BehindStore,
-
     /// Begin with the last N records
     #[arg(short = 'n', long, value_name = "N", default_value = "10", value_parser = number,
         allow_hyphen_values = true)]
@@ -145,10 +129,6 @@ pub struct LogStatArgs {
     #[arg(value_name = "DIR|URL", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
 
-    /// Where it continues when the store ends.
-    #[command(flatten)]
-    pub behind: BehindStore,
-
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
@@ -160,10 +140,6 @@ pub struct LogVerifyArgs {
     /// The log's folder, or the URL of its store: s3://bucket/prefix, file:///path
     #[arg(value_name = "DIR|URL", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
-
-    /// Where it continues when the store ends.
-    #[command(flatten)]
-    pub behind: BehindStore,
 
     /// Print it as JSON
     #[arg(long)]
@@ -286,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_none_is_told() {
+    fn a_word_in_place_of_a_time_is_refused_with_the_right_forms() {
         let refused = parsed("wrote log cat --since yesterday events").unwrap_err();
         let because = "must be a time, as 2026-11-24T07:00Z or 2026-11-24T07:00, or an age, as 10m";
         assert_eq!(refused, format!("--since \"yesterday\": {because}"));
     }
 
     #[test]
-    fn a_sequence_that_is_none_is_told() {
+    fn a_negative_sequence_is_refused() {
         let refused = parsed("wrote log cat --from -1 events").unwrap_err();
         assert_eq!(refused, "--from \"-1\": must be a whole number, 0 or more");
     }

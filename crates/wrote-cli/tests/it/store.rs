@@ -15,18 +15,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use wrote::log::Segment;
-use wrote::{Log, LogReader, SyncPolicy};
+use wrote::{Log, SyncPolicy};
 
 const HANG: Duration = Duration::from_secs(120);
 
 /// Appends records `from..to` of 100 bytes to the log `events`, of segments of 64 KiB.
 fn append(folder: &Path, numbers: std::ops::Range<u64>) {
-    append_to(folder, numbers, 64 << 10);
-}
-
-fn append_to(folder: &Path, numbers: std::ops::Range<u64>, segment_bytes: u64) {
     let options = Log::options().sync(SyncPolicy::No).buffers(2).buffer_bytes(16 << 10);
-    let log = options.segment_bytes(segment_bytes).open(folder.join("events")).expect("a log");
+    let log = options.segment_bytes(64 << 10).open(folder.join("events")).expect("a log");
     for number in numbers {
         // The close below waits for all of them.
         assert_eq!(log.append(line(number).as_bytes()).expect("room").sequence(), number);
@@ -67,7 +63,7 @@ fn store_of(folder: &Path) -> String {
 }
 
 #[test]
-fn what_is_shipped_is_read_from_the_url_as_from_the_folder() {
+fn shipped_records_are_read_from_the_url_as_from_the_folder() {
     let folder = folder();
     append(folder.path(), 0..5000);
     let url = store_of(folder.path());
@@ -76,134 +72,23 @@ fn what_is_shipped_is_read_from_the_url_as_from_the_folder() {
     let run = |arguments: &[&str]| said(&mut log(folder.path(), arguments));
     assert_eq!(run(&["cat", &url]), lines(0..end));
     assert_eq!(run(&["cat", &url, "--from", "1234", "-n", "3"]), lines(1234..1237));
-    assert_eq!(run(&["cat", &url, "--local", "events"]), lines(0..5000));
     assert_eq!(run(&["tail", &url]), lines(end - 10..end));
-    assert_eq!(run(&["tail", "-n", "2", &url, "--local", "events"]), lines(4998..5000));
     let verified = run(&["verify", &url]);
     assert!(verified.starts_with(&format!("{end} records in ")), "{verified}");
     assert!(verified.trim_end().ends_with("whole"), "{verified}");
-    let both = run(&["verify", &url, "--local", "events"]);
-    assert!(both.lines().nth(1).is_some_and(|line| line.starts_with("5000 records in ")), "{both}");
-    let stat: Value =
-        serde_json::from_str(&run(&["stat", "--json", &url, "--local", "events"])).expect("JSON");
+    let stat: Value = serde_json::from_str(&run(&["stat", "--json", &url])).expect("JSON");
     assert_eq!(
-        (stat["end_sequence"].as_u64(), stat["next_sequence"].as_u64()),
-        (Some(end), Some(5000))
+        (stat["first_sequence"].as_u64(), stat["end_sequence"].as_u64()),
+        (Some(0), Some(end))
     );
-    assert_eq!(stat["local"]["next_sequence"], 5000);
-    let table = run(&["stat", &url, "--local", "events"]);
-    assert!(table.contains(&format!("the store ends before record {end}")), "{table}");
-    assert_eq!(table.lines().filter(|line| line.ends_with(" folder")).count(), 1, "{table}");
+    let table = run(&["stat", &url]);
+    assert!(table.contains(&format!("\nthe store ends before record {end}\n")), "{table}");
+    let segments = numbers(&folder.path().join("store")).len();
+    assert_eq!(table.lines().filter(|line| line.contains(".segment")).count(), segments);
     // Again: nothing new.
     let again = finish(&mut log(folder.path(), &["ship", "events", &url]));
     assert!(again.stderr.starts_with("shipped nothing new; the records before"), "{again:?}");
     assert_eq!(shipped_to(&again), end);
-}
-
-#[test]
-fn stat_says_what_is_shipped_and_what_waits() {
-    let folder = folder();
-    append(folder.path(), 0..2000);
-    let url = store_of(folder.path());
-    let end = shipped_to(&finish(&mut log(folder.path(), &["ship", "events", &url])));
-    let run = |arguments: &[&str]| said(&mut log(folder.path(), arguments));
-    let stat = || run(&["stat", &url, "--local", "events"]);
-    let json = || -> Value {
-        serde_json::from_str(&run(&["stat", "--json", &url, "--local", "events"])).expect("JSON")
-    };
-    assert!(stat().contains("\nno sealed segment waits to be shipped\n"), "{}", stat());
-    assert_eq!(json()["unshipped"]["segments"], 0);
-    append(folder.path(), 2000..5000);
-    let before = json();
-    let [segments, bytes, to] =
-        ["segments", "bytes", "end_sequence"].map(|key| before["unshipped"][key].as_u64());
-    let (segments, bytes) = (segments.expect("a number"), bytes.expect("bytes"));
-    assert!(segments > 3 && (60_000 * segments..=64 * 1024 * segments).contains(&bytes));
-    let waiting = format!("\n{segments} sealed segments wait to be shipped, ");
-    assert!(stat().contains(&waiting), "{}", stat());
-    assert!(stat().contains(&format!(": the records before {}\n", to.expect("a sequence"))));
-    // A shipper ships only these.
-    let again = finish(&mut log(folder.path(), &["ship", "events", &url]));
-    assert!(again.stderr.starts_with(&format!("shipped {segments} segments, ")), "{again:?}");
-    assert_eq!(Some(shipped_to(&again)), to);
-    assert_eq!(
-        (json()["unshipped"]["segments"].as_u64(), json()["end_sequence"].as_u64()),
-        (Some(0), to)
-    );
-    // Two segments that are nowhere.
-    append(folder.path(), 5000..7000);
-    let stored = numbers(&folder.path().join("store"));
-    let last = stored.last().expect("a segment");
-    for number in 1..=last + 2 {
-        let name = format!("events/{number:020}.segment");
-        fs::remove_file(folder.path().join(name)).expect("ours");
-    }
-    let missing = format!("segments {} to {} are neither in the store nor in", last + 1, last + 2);
-    assert!(stat().contains(&missing), "{}", stat());
-    assert_eq!(json()["unshipped"]["missing"]["first"], last + 1);
-    assert!(end < 2000);
-}
-
-#[test]
-fn before_anything_is_shipped_stat_counts_all_that_waits() {
-    let folder = folder();
-    append(folder.path(), 0..2000);
-    fs::create_dir(folder.path().join("store")).expect("a folder");
-    let url = store_of(folder.path());
-    let stat = said(&mut log(folder.path(), &["stat", &url, "--local", "events"]));
-    let waiting = numbers(&folder.path().join("events")).len() - 1;
-    assert!(stat.contains("\nthe store ends before record 0\n"), "{stat}");
-    assert!(stat.contains(&format!("\n{waiting} sealed segments wait to be shipped, ")), "{stat}");
-    let cat = said(&mut log(folder.path(), &["cat", &url, "--local", "events"]));
-    assert_eq!(cat, lines(0..2000));
-}
-
-fn read_lines(reader: &mut std::io::PipeReader, count: u64) -> String {
-    let (mut text, mut bytes) = (Vec::new(), [0]);
-    for _ in 0..count * line(0).len() as u64 + count {
-        reader.read_exact(&mut bytes).expect("the program prints");
-        text.push(bytes[0]);
-    }
-    String::from_utf8(text).expect("text")
-}
-
-#[test]
-fn tail_waits_for_a_store_follows_it_and_goes_on_in_the_local_log_where_it_ends() {
-    for is_made in [false, true] {
-        let folder = folder();
-        let (site, prepared) = (folder.path().join("site"), folder.path().join("prepared"));
-        fs::create_dir(&prepared).expect("a folder");
-        if is_made {
-            fs::create_dir_all(site.join("store")).expect("a folder");
-        }
-        let (mut reader, output) = std::io::pipe().expect("a pipe");
-        let url = store_of(&site);
-        let mut command = log(folder.path(), &["tail", "-F", &url, "--local", "site/events"]);
-        let mut running = Running::start(command.stdout(output));
-        drop(command);
-        std::thread::sleep(Duration::from_millis(300));
-        assert!(!running.is_over(), "it waits for a log");
-        // The folder keeps only the end of the log. Both happen at once.
-        append(&prepared, 0..5000);
-        let ship = ["ship", "prepared/events", &store_of(&prepared)];
-        let end = shipped_to(&finish(&mut log(folder.path(), &ship)));
-        for number in numbers(&prepared.join("store")) {
-            let name = format!("events/{number:020}.segment");
-            fs::remove_file(prepared.join(name)).expect("ours");
-        }
-        assert!(end > 4000 && numbers(&prepared.join("events")).len() == 1);
-        let flags = if is_made { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
-        renameat_with(CWD, &prepared, CWD, &site, flags).expect("ours");
-        assert_eq!(read_lines(&mut reader, 5000), lines(0..5000));
-        append(&site, 5000..6800);
-        assert_eq!(read_lines(&mut reader, 1800), lines(5000..6800));
-        shipped_to(&finish(&mut log(folder.path(), &["ship", "site/events", &url])));
-        append(&site, 6800..7000);
-        assert_eq!(read_lines(&mut reader, 200), lines(6800..7000));
-        running.send(Signal::INT);
-        let finished = running.finish();
-        assert_eq!((finished.code(), finished.stderr.as_str()), (Some(130), ""));
-    }
 }
 
 #[test]
@@ -238,8 +123,6 @@ fn records_of_a_store_have_their_times_and_are_found_by_them() {
         assert_eq!(run(&["tail", "--since", &since, &url]), lines(first..end));
         let both = ["--since", &since, "--until", &until, &url];
         assert_eq!(run(&[&["cat"], &both[..]].concat()), lines(first..last.min(end)));
-        let local = ["cat", "--since", &since, &url, "--local", "events"];
-        assert_eq!(run(&local), lines(first..5000));
     }
     assert_eq!(run(&["cat", "--since", "1d", &url]), lines(0..end));
     assert_eq!(run(&["cat", "--until", "1d", &url]), "");
@@ -251,7 +134,7 @@ fn line_of(line: &str) -> String {
 }
 
 #[test]
-fn a_wrong_url_or_folder_is_told_in_one_line() {
+fn a_wrong_url_or_folder_is_refused_in_one_line() {
     let folder = folder();
     append(folder.path(), 0..100);
     let missing = format!("file://{}/missing", folder.path().display());
@@ -266,7 +149,8 @@ fn a_wrong_url_or_folder_is_told_in_one_line() {
         (&["cat", &empty], 2, "there is no log here"),
         (&["stat", &empty], 2, "there is no log here"),
         (&["verify", &empty], 2, "there is no log here"),
-        (&["tail", "events", "--local", "events"], 2, "--local goes with the URL of a store"),
+        (&["tail", "-f", &empty], 2, "follow the log's folder"),
+        (&["tail", "-F", &missing], 2, "follow the log's folder"),
     ] {
         let finished = finish(&mut log(folder.path(), arguments));
         assert_eq!(finished.code(), Some(code), "{arguments:?}: {finished:?}");
@@ -435,32 +319,15 @@ fn a_server_that_is_killed_between_the_store_and_the_removal_loses_and_doubles_n
     assert!(numbers(&folder.path().join("events"))[0] > 3, "retention was at work");
     // Bytes that recovery would keep aside were never acknowledged.
     Log::open(folder.path().join("events")).expect("a log").close().expect("a disk");
-    let all = said(&mut log(folder.path(), &["cat", &url, "--local", "events"]));
-    let found: Vec<u64> = all.lines().map(|line| line.parse().expect("a number")).collect();
+    let end =
+        serde_json::from_str::<Value>(&said(&mut log(folder.path(), &["stat", "--json", &url])));
+    let end = end.expect("JSON")["end_sequence"].to_string();
+    let stored = said(&mut log(folder.path(), &["cat", &url]));
+    let local = said(&mut log(folder.path(), &["cat", "--from", &end, "events"]));
+    let found = stored.lines().chain(local.lines()).map(|line| line.parse().expect("a number"));
+    let found: Vec<u64> = found.collect();
     assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "nothing is there twice");
     let missing: Vec<_> =
         answered.iter().filter(|number| found.binary_search(number).is_err()).collect();
     assert!(missing.is_empty() && answered.len() > 300, "{missing:?} of {}", answered.len());
-}
-
-#[test]
-fn a_shipper_that_is_killed_at_any_moment_goes_on_where_it_was() {
-    let folder = folder();
-    append(folder.path(), 0..20_000);
-    let url = store_of(folder.path());
-    for round in 0..15 {
-        let mut command = log(folder.path(), &["ship", "-q", "events", &url]);
-        let mut running = Running::start(&mut command);
-        std::thread::sleep(Duration::from_millis(10 + round * 9));
-        running.send(Signal::KILL);
-        while !running.is_over() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        if let Ok(reader) = LogReader::open(folder.path().join("store"), 0) {
-            let found = reader.map(|record| record.expect("it is whole").sequence);
-            assert!(found.enumerate().all(|(number, sequence)| number as u64 == sequence));
-        }
-    }
-    let end = shipped_to(&finish(&mut log(folder.path(), &["ship", "events", &url])));
-    assert_eq!(said(&mut log(folder.path(), &["cat", &url])), lines(0..end));
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 use wrote::{Log, LogOptions, SyncPolicy};
-use wrote_store::{SegmentStore, Shipper, StoreError, StoreOptions, StoreReader};
+use wrote_store::{SegmentStore, Shipper, StoreError, StoreReader};
 
 pub fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
@@ -49,19 +49,15 @@ pub fn ship(runtime: &Runtime, store: &SegmentStore, folder: &Path) -> Result<Sh
 }
 
 /// Reads every record from `from` on, and checks its bytes.
-pub fn read(
-    runtime: &Runtime,
-    store: &SegmentStore,
-    from: u64,
-    local: Option<&Path>,
-) -> Result<Vec<u64>, StoreError> {
-    let options = StoreOptions { local: local.map(Path::to_owned), ..StoreOptions::default() };
-    let mut reader = StoreReader::open(runtime.handle().clone(), store.clone(), from, options)?;
-    let (mut sequences, mut bytes) = (Vec::new(), Vec::new());
-    while let Some(sequence) = reader.read_into(&mut bytes)? {
-        assert!(bytes == record(sequence), "record {sequence}");
-        sequences.push(sequence);
-        bytes.clear();
-    }
-    Ok(sequences)
+pub fn read(runtime: &Runtime, store: &SegmentStore, from: u64) -> Result<Vec<u64>, StoreError> {
+    let (handle, stop) = (runtime.handle().clone(), Arc::default());
+    let reader = StoreReader::open(handle, store.clone(), from, stop)?;
+    reader
+        .map(|found| {
+            found.map(|found| {
+                assert!(found.bytes == record(found.sequence), "record {}", found.sequence);
+                found.sequence
+            })
+        })
+        .collect()
 }

@@ -2,14 +2,13 @@
 
 use super::source::Source;
 use crate::args::{LogShipArgs, LogStatArgs, LogVerifyArgs};
-use std::path::PathBuf;
 use wrote_result::{Error, Stop};
 
 pub(super) fn ship(arguments: &LogShipArgs, _: &Stop) -> Result<(), Error> {
     Err(lacks(&arguments.url))
 }
 
-pub(super) fn source(url: &str, _: Option<PathBuf>, _: &Stop) -> Result<Box<dyn Source>, Error> {
+pub(super) fn source(url: &str, _: &Stop) -> Result<Box<dyn Source>, Error> {
     Err(lacks(url))
 }
 

@@ -1,7 +1,7 @@
 //! `wrote log cat` and `wrote log tail`: prints records in several formats.
 
 use super::source;
-use super::source::{Ends, Head, Records, Source};
+use super::source::{Ends, Following, Head, Records, Source, in_store, is_there};
 use crate::args::{LogCatArgs, LogShape, LogTailArgs};
 use crate::stdio::{End, Output};
 use base64::Engine as _;
@@ -24,7 +24,7 @@ pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
     let to = arguments.to.unwrap_or(u64::MAX);
     let mut left = arguments.count.unwrap_or(u64::MAX);
     let mut printer = Printer::new(arguments.shape, stop);
-    let source = source(&arguments.folder, &arguments.behind, stop)?;
+    let source = source(&arguments.folder, stop)?;
     let mut reader = source.open(arguments.from)?;
     if arguments.until.is_some() {
         // A log without times is refused, even if empty.
@@ -53,11 +53,17 @@ pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
 }
 
 pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
-    let source = source(&arguments.folder, &arguments.behind, stop)?;
+    let LogTailArgs { folder, retry, since, .. } = arguments;
+    let follows = arguments.follow || *retry;
+    if let Some(url) = in_store(folder).filter(|_| follows) {
+        let because = "a store has no segment that grows; follow the log's folder";
+        return Err(Error::Usage(format!("{url}: {because}")).into());
+    }
+    let source = source(folder, stop)?;
     let (from, mut passed_over) = match arguments.from {
         Some(from) => (from, 0),
-        None if arguments.since.is_some() => (0, 0),
-        None if arguments.retry && !source.is_there()? => (0, 0),
+        None if since.is_some() => (0, 0),
+        None if *retry && !is_there(folder)? => (0, 0),
         None => last(&*source, arguments.count, stop)?,
     };
     let mut printer = Printer::new(arguments.shape, stop);
@@ -68,9 +74,9 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
         }
         printer.print(head, bytes)
     };
-    if arguments.follow || arguments.retry {
-        let mut reader = source.follow(from, arguments.retry)?;
-        seek(&mut *reader, arguments.since)?;
+    if follows {
+        let mut reader = Following::open(folder, from, *retry)?;
+        since.map_or(Ok(()), |since| reader.seek_time(since.into()))?;
         return match follow(reader, printer, print, stop) {
             // No other event ends it.
             Err(End::Because(Error::Interrupted)) => Ok(()),
@@ -78,7 +84,7 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
         };
     }
     let mut reader = source.open(from)?;
-    seek(&mut *reader, arguments.since)?;
+    seek(&mut *reader, *since)?;
     let printed = each(reader, stop, |head, bytes| print(&mut printer, head, bytes).map(|()| true));
     finish(printed, printer)
 }
@@ -115,7 +121,7 @@ fn finish(printed: Result<(), End>, mut printer: Printer) -> Result<(), End> {
 
 /// Prints the existing records and new ones, until the user asks to stop.
 fn follow(
-    mut reader: Box<dyn Records>,
+    mut reader: Following,
     mut printer: Printer,
     mut print: impl FnMut(&mut Printer, Head, &[u8]) -> Result<(), End>,
     stop: &Stop,

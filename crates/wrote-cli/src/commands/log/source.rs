@@ -1,6 +1,5 @@
-//! The places to read records from: a folder, or a store and the folder that continues it.
+//! The places to read records from: a folder, as it is or as it grows, or a store.
 
-use crate::args::BehindStore;
 use crate::stderr::say;
 use crate::stdio::End;
 use rustix::io::Errno;
@@ -9,19 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 use wrote::log::summary;
 use wrote::{LogReader, Record};
-use wrote_result::Error;
 
 /// A place with a log.
 pub(super) trait Source {
     /// Reads from the record `from` on, up to the current end.
     fn open(&self, from: u64) -> Result<Box<dyn Records>, End>;
-
-    /// Reads from the record `from` on and waits at the end; with `is_expected` also for a log that
-    /// does not exist yet.
-    fn follow(&self, from: u64, is_expected: bool) -> Result<Box<dyn Records>, End>;
-
-    /// Returns whether there is a log.
-    fn is_there(&self) -> Result<bool, End>;
 
     /// Fails if the log has no times.
     fn check_times(&self) -> Result<(), End>;
@@ -52,27 +43,10 @@ pub(super) trait Records {
 
     /// Continues with the first record written at `time` or later.
     fn seek_time(&mut self, time: SystemTime) -> Result<(), End>;
-
-    /// Returns the next record, if it comes in time.
-    fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End>;
 }
 
 /// Returns the URL of a store that the user named in place of a folder; `None` for a folder.
-pub(super) fn in_store<'a>(
-    named: &'a Path,
-    behind: &BehindStore,
-) -> Result<Option<&'a str>, Error> {
-    match (url(named), &behind.local) {
-        (None, Some(_)) => {
-            let named = named.display();
-            let why = format!("--local goes with the URL of a store, and {named} is a folder");
-            Err(Error::Usage(why))
-        }
-        (url, _) => Ok(url),
-    }
-}
-
-fn url(named: &Path) -> Option<&str> {
+pub(super) fn in_store(named: &Path) -> Option<&str> {
     let (text, is_scheme) =
         (named.to_str()?, |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c));
     let (scheme, _) = text.split_once("://")?;
@@ -87,23 +61,6 @@ impl Source for Folder {
         Ok(Box::new(LogReader::open(&self.0, from)?))
     }
 
-    fn follow(&self, from: u64, is_expected: bool) -> Result<Box<dyn Records>, End> {
-        if is_expected {
-            let reader = LogReader::expect(&self.0, from)?.following()?;
-            return Ok(Box::new(Successive { folder: self.0.clone(), reader }));
-        }
-        Ok(Box::new(LogReader::open(&self.0, from)?.following()?))
-    }
-
-    fn is_there(&self) -> Result<bool, End> {
-        match LogReader::open(&self.0, 0) {
-            Ok(_) => Ok(true),
-            Err(wrote::Error::Refused { .. }) => Ok(false),
-            Err(error) if error.errno() == Errno::NOENT.raw_os_error() => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     fn check_times(&self) -> Result<(), End> {
         Ok(LogReader::open(&self.0, 0)?.seek_time(SystemTime::UNIX_EPOCH)?)
     }
@@ -114,11 +71,14 @@ impl Source for Folder {
     }
 }
 
-/// The logs at one path, one after another: when the folder is removed or renamed, the reader waits
-/// for the next one.
-struct Successive {
-    folder: PathBuf,
-    reader: LogReader,
+/// Returns whether there is a log.
+pub(super) fn is_there(folder: &Path) -> Result<bool, End> {
+    match LogReader::open(folder, 0) {
+        Ok(_) => Ok(true),
+        Err(wrote::Error::Refused { .. }) => Ok(false),
+        Err(error) if error.errno() == Errno::NOENT.raw_os_error() => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The interval between two checks.
@@ -127,18 +87,31 @@ const SOON: Duration = Duration::from_millis(10);
 /// The longest time between an error in a folder that is being removed and the end of its removal.
 const REMOVAL: Duration = Duration::from_secs(1);
 
-impl Records for Successive {
-    fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End> {
-        Records::read_into(&mut self.reader, bytes)
+/// A log that grows. With `awaits` it may also not exist yet, and if its folder is removed or
+/// renamed, the next log at the path follows.
+pub(super) struct Following {
+    folder: PathBuf,
+    reader: LogReader,
+    awaits: bool,
+}
+
+impl Following {
+    /// Reads from the record `from` on.
+    pub(super) fn open(folder: &Path, from: u64, awaits: bool) -> Result<Following, End> {
+        let open = if awaits { LogReader::expect } else { LogReader::open };
+        let reader = open(folder, from)?.following()?;
+        Ok(Following { folder: folder.to_owned(), reader, awaits })
     }
 
-    fn seek_time(&mut self, time: SystemTime) -> Result<(), End> {
+    /// Continues with the first record written at `time` or later.
+    pub(super) fn seek_time(&mut self, time: SystemTime) -> Result<(), End> {
         Ok(self.reader.seek_time(time)?)
     }
 
-    fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End> {
+    /// Returns the next record, if it comes in time.
+    pub(super) fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End> {
         let found = self.reader.next_within(timeout);
-        if matches!(found, Ok(Some(_))) {
+        if !self.awaits || matches!(found, Ok(Some(_))) {
             return Ok(found?);
         }
         let failed_at = Instant::now();
@@ -166,10 +139,6 @@ impl Records for LogReader {
     fn seek_time(&mut self, time: SystemTime) -> Result<(), End> {
         Ok(LogReader::seek_time(self, time)?)
     }
-
-    fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End> {
-        Ok(LogReader::next_within(self, timeout)?)
-    }
 }
 
 #[cfg(test)]
@@ -179,10 +148,10 @@ mod tests {
     #[test]
     fn a_folder_is_no_url() {
         for named in ["s3://bucket/x", "file:///x", "gs://x"] {
-            assert_eq!(url(Path::new(named)), Some(named));
+            assert_eq!(in_store(Path::new(named)), Some(named));
         }
         for named in ["events", "/a/b", "./a:b//c", "://x", "a/b://c"] {
-            assert_eq!(url(Path::new(named)), None, "{named}");
+            assert_eq!(in_store(Path::new(named)), None, "{named}");
         }
     }
 }

@@ -113,9 +113,12 @@ fn write_table(folder: &Path, summary: &LogSummary, out: &mut dyn Write) -> io::
 }
 
 /// Writes rows in columns: the first to the left, the others to the right.
-pub(super) fn write_rows(rows: &[[String; 5]], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_rows<const N: usize>(
+    rows: &[[String; N]],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
-    let widths: [usize; 5] = std::array::from_fn(width);
+    let widths: [usize; N] = std::array::from_fn(width);
     for row in rows {
         let mut line = format!("{}{}", row[0], " ".repeat(widths[0] - row[0].width()));
         for (cell, width) in row.iter().zip(widths).skip(1) {

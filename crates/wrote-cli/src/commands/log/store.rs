@@ -1,16 +1,30 @@
-//! Logs in an object store: shipped there, read and checked there.
+//! Logs in an object store: shipped there, and read, summarized and verified there.
 
-mod figures;
-mod records;
-mod ship;
-
-pub(super) use figures::{stat, verify};
-pub(super) use records::source;
-pub(super) use ship::ship;
-
+use super::source::{Ends, Head, Records, Source};
+use super::stat::write_rows;
+use crate::args::{LogShipArgs, LogStatArgs, LogVerifyArgs};
 use crate::library::of_library;
-use wrote_result::Error;
-use wrote_store::{SegmentStore, StoreError};
+use crate::output;
+use crate::progress::CopyReporter;
+use crate::stderr::{complain, say};
+use crate::stdio::End;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime};
+use wrote::{Progress, Record};
+use wrote_report::{plain, write_json};
+use wrote_result::units::counted;
+use wrote_result::{Error, Stop, units};
+use wrote_store::{
+    SegmentStore, ShipProgress, Shipped, Shipper, StoreDamage, StoreError, StoreReader,
+    StoreSummary, StoreVerified, StoredSummary, runtime, summary, until,
+};
+
+/// The interval between two checks of the folder.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause after a failure; each is twice the one before.
+const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Opens a log's store for reading.
 fn open(url: &str) -> Result<SegmentStore, Error> {
@@ -24,5 +38,235 @@ fn of_store(error: StoreError) -> Error {
         StoreError::Log(error) => of_library(&error),
         StoreError::Url { .. } | StoreError::Empty { .. } => Error::Usage(error.to_string()),
         other => Error::Failed(other.to_string()),
+    }
+}
+
+/// `wrote log ship`: sealed segments into the store, with a line for each problem.
+pub(super) fn ship(arguments: &LogShipArgs, stop: &Stop) -> Result<(), Error> {
+    let LogShipArgs { folder, url, follow, quiet } = arguments;
+    // A mistyped folder must not create a folder in the store.
+    wrote::log::SealedSegments::open(folder).map_err(|error| of_library(&error))?;
+    let store = SegmentStore::open_or_make(url).map_err(of_store)?;
+    let mut shipper = Shipper::new(store, folder).map_err(of_store)?;
+    let runtime = runtime().map_err(of_store)?;
+    let shipped = match follow {
+        true => runtime.block_on(follow_log(&mut shipper, *quiet, stop)),
+        false => runtime.block_on(pass(&mut shipper, *quiet, stop)),
+    };
+    // A request without an answer is dropped; the next run finds out whether it succeeded.
+    runtime.shutdown_background();
+    match shipped {
+        Err(StoreError::Interrupted) if *follow => {}
+        shipped => shipped.map_err(of_store)?,
+    }
+    if !quiet {
+        say(&done(&shipper.shipped(), url));
+    }
+    Ok(())
+}
+
+/// Ships the sealed segments, with a bar that is gone when this returns.
+async fn pass(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), StoreError> {
+    let mut reporter = CopyReporter::new(quiet);
+    let mut show = |progress: ShipProgress| {
+        let ShipProgress { bytes_done, bytes_total, .. } = progress;
+        reporter.progress(Progress::new(bytes_done, Some(bytes_total)));
+    };
+    until(stop.flag(), shipper.pass(0, &mut show)).await
+}
+
+/// Ships sealed segments repeatedly. Of temporary failures it reports the first one and the
+/// recovery, since their texts differ from try to try (a name, a number).
+async fn follow_log(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), StoreError> {
+    let (mut is_failing, mut pause) = (false, LOOK_PAUSE);
+    loop {
+        match pass(shipper, quiet, stop).await {
+            Ok(()) => {
+                if std::mem::take(&mut is_failing) {
+                    say("wrote: ships again");
+                }
+                pause = LOOK_PAUSE;
+            }
+            Err(error) if error.is_passing() => {
+                if !std::mem::replace(&mut is_failing, true) {
+                    complain(&format!("{error}; trying again"));
+                }
+                pause = (pause * 2).min(FAILURE_PAUSE_MAX);
+            }
+            Err(error) => return Err(error),
+        }
+        let sleep = async {
+            tokio::time::sleep(pause).await;
+            Ok(())
+        };
+        until(stop.flag(), sleep).await?;
+    }
+}
+
+/// `shipped 3 segments, 192 MB; records before 12345 are in s3://bucket/events`.
+fn done(shipped: &Shipped, url: &str) -> String {
+    let Shipped { segments, bytes, end_sequence, .. } = *shipped;
+    let url = plain(url);
+    let shipped = match segments {
+        0 => "shipped nothing new".to_owned(),
+        _ => format!("shipped {}, {}", counted(segments, "segment"), units::bytes(bytes)),
+    };
+    match end_sequence {
+        0 => format!("{shipped}; no segment is sealed yet"),
+        _ => format!("{shipped}; the records before {end_sequence} are in {url}"),
+    }
+}
+
+/// The records of a store.
+struct Stored {
+    runtime: tokio::runtime::Runtime,
+    store: SegmentStore,
+    stop: Stop,
+}
+
+pub(super) fn source(url: &str, stop: &Stop) -> Result<Box<dyn Source>, Error> {
+    let (store, runtime) = (open(url)?, runtime().map_err(of_store)?);
+    Ok(Box::new(Stored { runtime, store, stop: stop.clone() }))
+}
+
+impl Source for Stored {
+    fn open(&self, from: u64) -> Result<Box<dyn Records>, End> {
+        let (handle, stop) = (self.runtime.handle().clone(), self.stop.flag().clone());
+        let reader = StoreReader::open(handle, self.store.clone(), from, stop);
+        Ok(Box::new(reader.map_err(of_store)?))
+    }
+
+    fn check_times(&self) -> Result<(), End> {
+        // Only framed logs are shipped.
+        Ok(())
+    }
+
+    fn ends(&self) -> Result<Ends, End> {
+        let summed = until(self.stop.flag(), summary(&self.store));
+        let summed = self.runtime.block_on(summed).map_err(of_store)?;
+        Ok(Ends { first: summed.first_sequence, next: summed.end_sequence })
+    }
+}
+
+impl Records for StoreReader {
+    fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End> {
+        let record = self.next().transpose().map_err(of_store)?;
+        Ok(record.map(|Record { sequence, bytes: own, written_at, .. }| {
+            bytes.extend_from_slice(&own);
+            Head { sequence, written_at }
+        }))
+    }
+
+    fn seek_time(&mut self, time: SystemTime) -> Result<(), End> {
+        Ok(StoreReader::seek_time(self, time).map_err(of_store)?)
+    }
+}
+
+/// `wrote log stat` of a store: its segments and their sequences.
+pub(super) fn stat(url: &str, arguments: &LogStatArgs, stop: &Stop) -> Result<(), Error> {
+    let (store, runtime) = (open(url)?, runtime().map_err(of_store)?);
+    let summed = runtime.block_on(until(stop.flag(), summary(&store))).map_err(of_store)?;
+    output::to_stdout(|out| match arguments.json {
+        true => write_json(&JsonStore::of(&summed), out),
+        false => write_table(&summed, out),
+    })
+}
+
+#[derive(Serialize)]
+struct JsonStore<'a> {
+    url: &'a str,
+    first_sequence: u64,
+    /// The sequence after the last record in the store.
+    end_sequence: u64,
+    records: u64,
+    bytes: u64,
+    segments: &'a [StoredSummary],
+}
+
+impl<'a> JsonStore<'a> {
+    fn of(summed: &'a StoreSummary) -> JsonStore<'a> {
+        JsonStore {
+            url: &summed.url,
+            first_sequence: summed.first_sequence,
+            end_sequence: summed.end_sequence,
+            records: summed.segments.iter().map(|segment| segment.records).sum(),
+            bytes: summed.segments.iter().map(|segment| segment.bytes).sum(),
+            segments: &summed.segments,
+        }
+    }
+}
+
+fn write_table(summed: &StoreSummary, out: &mut dyn Write) -> io::Result<()> {
+    let JsonStore { url, end_sequence, records, bytes, segments, .. } = JsonStore::of(summed);
+    let (records, bytes) = (counted(records, "record"), units::bytes(bytes));
+    let count = counted(segments.len() as u64, "segment");
+    writeln!(out, "{}: {records} in {count}, {bytes}", plain(url))?;
+    writeln!(out, "the store ends before record {end_sequence}\n")?;
+    let mut rows = vec![["SEGMENT", "FIRST", "RECORDS", "BYTES"].map(str::to_owned)];
+    rows.extend(segments.iter().map(|segment| {
+        let (first, records) = (segment.first_sequence.to_string(), segment.records.to_string());
+        [segment.name.clone(), first, records, units::bytes(segment.bytes)]
+    }));
+    write_rows(&rows, out)
+}
+
+/// `wrote log verify` of a store: reads every byte of it.
+pub(super) fn verify(url: &str, arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
+    let (store, runtime) = (open(url)?, runtime().map_err(of_store)?);
+    let mut reporter = CopyReporter::new(arguments.quiet);
+    let mut show = |bytes_done, bytes_total| {
+        reporter.progress(Progress::new(bytes_done, Some(bytes_total)));
+    };
+    let reading = wrote_store::verify(&store, &mut show);
+    let verified = runtime.block_on(until(stop.flag(), reading)).map_err(of_store)?;
+    drop(reporter);
+    output::to_stdout(|out| match arguments.json {
+        true => {
+            let whole = verified.damage.is_empty();
+            write_json(&JsonVerified { url, whole, verified: &verified }, out)
+        }
+        false => write_verified(&verified, arguments.quiet, out),
+    })?;
+    match verified.damage.len() as u64 {
+        0 => Ok(()),
+        places => Err(Error::Failed(format!("{url}: damaged in {}", counted(places, "place")))),
+    }
+}
+
+#[derive(Serialize)]
+struct JsonVerified<'a> {
+    url: &'a str,
+    /// Whether nothing is damaged.
+    whole: bool,
+    #[serde(flatten)]
+    verified: &'a StoreVerified,
+}
+
+fn write_verified(verified: &StoreVerified, quiet: bool, out: &mut dyn Write) -> io::Result<()> {
+    for StoreDamage { object, sequence, records, because, .. } in &verified.damage {
+        let lost = match records {
+            Some(1) => format!("record {sequence} is lost"),
+            Some(count) => format!("{count} records from {sequence} on are lost"),
+            None => format!("records from {sequence} on are lost"),
+        };
+        writeln!(out, "{}: {because}; {lost}", plain(object))?;
+    }
+    if quiet {
+        return Ok(());
+    }
+    let (records, bytes) = (counted(verified.records, "record"), verified.record_bytes);
+    let segments = counted(verified.segments, "segment");
+    let bytes = units::bytes(bytes);
+    match verified.damage.is_empty() {
+        true => writeln!(out, "{records} in {segments}, {bytes}, whole")?,
+        false => writeln!(out, "whole besides: {records} in {segments}, {bytes}")?,
+    }
+    match verified.segments - verified.checksums {
+        0 => Ok(()),
+        unknown => writeln!(
+            out,
+            "{} without a checksum beside it; each record has its own",
+            counted(unknown, "segment")
+        ),
     }
 }

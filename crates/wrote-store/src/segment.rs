@@ -1,0 +1,232 @@
+//! One segment on its way: read and checked in the folder, put into the store, fetched from there,
+//! and compared by its checksum.
+
+use crate::blocking;
+use crate::error::StoreError;
+use crate::store::{Kept, Listing, SegmentStore, checksum_name};
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use object_store::{Error, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use std::fmt;
+use std::fs::Metadata;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
+use wrote::log::Segment;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Bytes that are read at once.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// The number of times that an interrupted download is started again.
+const TRIES: u32 = 3;
+
+/// XXH3 of 128 bits over a segment's content, as 32 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Checksum(u128);
+
+impl Checksum {
+    #[cfg(test)]
+    pub(crate) fn of(bytes: &[u8]) -> Checksum {
+        Checksum(xxhash_rust::xxh3::xxh3_128(bytes))
+    }
+
+    pub(crate) fn read(digits: &str) -> Option<Checksum> {
+        let is_whole = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u128::from_str_radix(digits, 16).ok().filter(|_| is_whole).map(Checksum)
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+/// Reads the content of a sealed segment, its bytes up to the end of the last batch, after a check
+/// of every record. Blocks.
+fn content(segment: &Segment) -> Result<(PutPayload, Checksum), StoreError> {
+    let failed = |error| StoreError::local(segment.path.display().to_string(), error);
+    let mut file = segment.open()?;
+    segment.check()?;
+    // A repair may give the name to another file.
+    let named = segment.open()?.metadata();
+    let identity = |metadata: Metadata| (metadata.dev(), metadata.ino(), metadata.mtime_nsec());
+    match (file.metadata().map(identity), named.map(identity)) {
+        (Ok(own), Ok(named)) if own == named => {}
+        _ => {
+            return Err(failed(std::io::Error::other("the file was replaced while it was read")));
+        }
+    }
+    let (mut pieces, mut summing) = (Vec::new(), Xxh3::new());
+    for begin in (0..segment.bytes).step_by(PIECE_BYTES as usize) {
+        let mut piece = BytesMut::zeroed(PIECE_BYTES.min(segment.bytes - begin) as usize);
+        file.read_exact(&mut piece).map_err(failed)?;
+        summing.update(&piece);
+        pieces.push(piece.freeze());
+    }
+    Ok((PutPayload::from_iter(pieces), Checksum(summing.digest128())))
+}
+
+/// A segment in a temporary folder of its own, which is removed with it.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub folder: TempDir,
+    /// Whether the store has its checksum; it was then correct.
+    pub was_checked: bool,
+}
+
+impl Fetched {
+    /// Returns the path of the segment `number`.
+    pub(crate) fn path(&self, number: u64) -> PathBuf {
+        self.folder.path().join(Segment::name(number))
+    }
+}
+
+impl SegmentStore {
+    /// Puts a sealed segment into the store in one request, from memory, after a check of each of
+    /// its records. No object is ever replaced: an existing one counts as this one if it has the
+    /// same bytes, from an earlier call whose answer was lost, or from another process that ships
+    /// this log. Returns whether this call has created the object.
+    ///
+    /// Fails with [`StoreError::Differs`] if the store holds other bytes under that name.
+    pub(crate) async fn put(&self, segment: &Segment) -> Result<bool, StoreError> {
+        let own = segment.clone();
+        let (payload, checksum) = blocking(move || content(&own)).await?;
+        match self.create(segment, payload, checksum).await? {
+            Ok(()) => Ok(true),
+            Err(Error::AlreadyExists { .. }) => self.judge(segment, checksum).await.map(|()| false),
+            Err(error) => Err(StoreError::of_store(self.url_of(segment.number), &error)),
+        }
+    }
+
+    async fn create(
+        &self,
+        segment: &Segment,
+        payload: PutPayload,
+        checksum: Checksum,
+    ) -> Result<Result<(), Error>, StoreError> {
+        let number = segment.number;
+        let path = self.path_of(number);
+        if self.keeps_attributes() {
+            let attributes = Kept::attributes(checksum, segment.end_sequence);
+            let options = PutOptions { mode: PutMode::Create, attributes, ..Default::default() };
+            match self.objects().put_opts(&path, payload.clone(), options).await {
+                Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
+                    self.lacks_attributes();
+                }
+                created => return Ok(created.map(drop)),
+            }
+        }
+        // An empty object whose name is the checksum comes before the segment itself.
+        let mark = self.path(checksum_name(number, checksum));
+        let marked = self.objects().put(&mark, PutPayload::new()).await;
+        marked.map_err(|error| StoreError::of_store(self.url_of(number), &error))?;
+        let options = PutOptions { mode: PutMode::Create, ..Default::default() };
+        Ok(self.objects().put_opts(&path, payload, options).await.map(drop))
+    }
+
+    /// Compares the object of the segment's name with the local bytes.
+    ///
+    /// Fails with [`StoreError::Differs`] if they are not the same.
+    pub(crate) async fn judge_by_content(&self, segment: &Segment) -> Result<(), StoreError> {
+        let own = segment.clone();
+        let (_, checksum) = blocking(move || content(&own)).await?;
+        self.judge(segment, checksum).await
+    }
+
+    async fn judge(&self, segment: &Segment, own: Checksum) -> Result<(), StoreError> {
+        let number = segment.number;
+        let kept = self.kept(number).await?;
+        if kept.bytes != segment.bytes {
+            return Err(self.differs(segment, kept.bytes));
+        }
+        let theirs = match kept.checksum {
+            Some(checksum) => checksum,
+            None => self.fetch_to(number, &mut tokio::io::sink(), Path::new("")).await?.0,
+        };
+        if theirs == own {
+            return Ok(());
+        }
+        let because = format!("its checksum is {theirs}, the segment's {own}");
+        let (object, path) = (self.url_of(number), segment.path.clone());
+        Err(StoreError::Differs { object, path, because })
+    }
+
+    pub(crate) fn differs(&self, segment: &Segment, bytes: u64) -> StoreError {
+        StoreError::Differs {
+            object: self.url_of(segment.number),
+            path: segment.path.clone(),
+            because: format!("it has {bytes} bytes, the segment {}", segment.bytes),
+        }
+    }
+
+    /// Fetches a segment into a temporary folder, and compares its checksum with the object's, or
+    /// else with those that names beside it state: one, unless two logs were shipped to one URL.
+    /// Memory holds only what the network delivers at once.
+    ///
+    /// Fails with [`StoreError::Damaged`] if the checksum differs.
+    pub(crate) async fn fetch(
+        &self,
+        number: u64,
+        listing: &Listing,
+    ) -> Result<Fetched, StoreError> {
+        let made = tempfile::Builder::new().prefix("wrote-store-").tempdir();
+        let folder = made.map_err(|error| StoreError::local("a temporary folder", error))?;
+        let mut fetched = Fetched { folder, was_checked: false };
+        let path = fetched.path(number);
+        let mut tries = 0;
+        let (found, kept) = loop {
+            tries += 1;
+            let created = tokio::fs::File::create(&path).await;
+            let mut file = created.map_err(|error| of_file(&path, error))?;
+            match self.fetch_to(number, &mut file, &path).await {
+                Err(StoreError::Store { .. }) if tries < TRIES => {}
+                fetched => break fetched?,
+            }
+        };
+        let stated = match &kept {
+            Some(kept) => std::slice::from_ref(kept),
+            None => listing.checksums_of(number),
+        };
+        if !stated.is_empty() && !stated.contains(&found) {
+            let because =
+                format!("its checksum is {found}, and was {}: the store has changed it", stated[0]);
+            return Err(StoreError::Damaged { object: self.url_of(number), because });
+        }
+        fetched.was_checked = !stated.is_empty();
+        Ok(fetched)
+    }
+
+    /// Downloads a segment once, into `file` at `path`. Returns the checksum of its bytes, and the
+    /// one that the store keeps with the object.
+    async fn fetch_to(
+        &self,
+        number: u64,
+        file: &mut (impl AsyncWriteExt + Unpin),
+        path: &Path,
+    ) -> Result<(Checksum, Option<Checksum>), StoreError> {
+        let failed = |error| StoreError::of_store(self.url_of(number), &error);
+        let found = self.objects().get(&self.path_of(number)).await.map_err(failed)?;
+        let (bytes, kept) = (found.meta.size, Kept::of(&found.attributes));
+        let (mut stream, mut summing, mut received) = (found.into_stream(), Xxh3::new(), 0);
+        while let Some(piece) = stream.next().await {
+            let piece: Bytes = piece.map_err(failed)?;
+            summing.update(&piece);
+            received += piece.len() as u64;
+            file.write_all(&piece).await.map_err(|error| of_file(path, error))?;
+        }
+        file.flush().await.map_err(|error| of_file(path, error))?;
+        if received != bytes {
+            let words = format!("broke off after {received} of {bytes} bytes");
+            return Err(StoreError::Store { object: self.url_of(number), words });
+        }
+        Ok((Checksum(summing.digest128()), kept.checksum))
+    }
+}
+
+fn of_file(path: &Path, error: std::io::Error) -> StoreError {
+    StoreError::local(path.display().to_string(), error)
+}
