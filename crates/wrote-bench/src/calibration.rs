@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote_jobs::findings::{Burst, FirstTouch};
 use wrote_jobs::jobs::Permissions;
-use wrote_jobs::machine::{space, watch};
+use wrote_jobs::machine::{target, watch};
 use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
 
@@ -126,7 +126,7 @@ struct Stream {
 /// minute.
 fn stream(site: &Site, common: &Common) -> Result<Stream, Error> {
     let bs_bytes = common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
-    let bytes = stream_bytes_max(common).min(space::room_bytes(site.target) / 2);
+    let bytes = stream_bytes_max(common).min(target::room_bytes(site.target) / 2);
     let one = Sizes { bs_bytes, size_bytes: bs_bytes, iodepth: 1, numjobs: 1, rate: None };
     let files = site.files("calibration", 1);
     let first = write_once(&one, &files, site)?;

@@ -11,7 +11,7 @@ use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use wrote_jobs::machine::access;
+use wrote_jobs::machine::target;
 use wrote_jobs::peers::Peers;
 use wrote_result::Error;
 
@@ -244,7 +244,7 @@ impl Drop for Scratch {
 /// Refuses anything but a folder, with the reason.
 pub fn check_folder(parent: &Path) -> Result<(), Error> {
     let shown = parent.display();
-    let kind = access::examined(parent)?.file_type();
+    let kind = target::examined(parent)?.file_type();
     let because = if kind.is_dir() {
         return Ok(());
     } else if kind.is_block_device() {
@@ -263,7 +263,7 @@ pub fn check_folder(parent: &Path) -> Result<(), Error> {
 /// has none free.
 pub fn check_writable(parent: &Path) -> Result<(), Error> {
     check_folder(parent)?;
-    access::check_new(parent).map_err(|error| not_made(parent, &error))
+    target::check_new(parent).map_err(|error| not_made(parent, &error))
 }
 
 /// Returns the part of a file name that identifies its rank.

@@ -177,11 +177,14 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap:
 }
 
 /// Options that people may have written down, and what to do without them.
-const GONE: [(&str, &str); 1] = [(
-    "--local",
-    "read the URL, then the folder from the record before which the store ends; \
-     wrote log stat URL prints it",
-)];
+const GONE: [(&str, &str); 2] = [
+    (
+        "--local",
+        "read the URL, then the folder from the record before which the store ends; \
+         wrote log stat URL prints it",
+    ),
+    ("--minimal", "--format fio-json has the same figures by name"),
+];
 
 /// The fault of the command line, in one line: the argument and what is wrong with its value,
 /// or else clap's message and its tips, without its usage text.
@@ -260,7 +263,7 @@ mod tests {
     #[test]
     fn an_option_that_went_is_answered_with_what_to_do_without_it() {
         for (option, instead) in GONE {
-            let line = refused(&format!("wrote log cat {option} x s3://bucket/x"));
+            let line = refused(&format!("wrote log cat {option}"));
             assert_eq!(line, format!("{option} does not exist any more: {instead}"));
         }
     }

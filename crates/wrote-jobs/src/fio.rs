@@ -3,16 +3,13 @@
 //! `docs/fio.md` lists every accepted key, and the differences from fio with their reasons. Where
 //! fio's manual and program differ, fio 3.33 itself is followed: `tests/fio.rs` compares the two.
 
-mod block;
-mod distribution;
 mod draft;
 mod files;
 mod ini;
 mod job;
 mod keys;
-mod names;
 mod note;
-mod pattern;
+mod syntax;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -92,7 +89,7 @@ fn some(parsed: Parsed, otherwise: &str) -> Result<Parsed, ParseError> {
 
 /// Returns whether fio has a key of that name, accepted here or not.
 pub fn is_key(name: &str) -> bool {
-    keys::find(name).is_ok() || names::why_not_taken(name).is_some()
+    keys::find(name).is_ok() || note::why_not_taken(name).is_some()
 }
 
 /// Returns whether the key has a meaning without a value: `--direct`.

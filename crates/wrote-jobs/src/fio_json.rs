@@ -1,18 +1,16 @@
-//! Reports of jobs as fio's own JSON and terse lines, for the scripts and plots that read them.
+//! Reports of jobs as fio's own JSON, for the scripts and plots that read it.
 //!
 //! Keys, order and units follow `fio --output-format=json` (fio 3.33 and later); `docs/results.md`
 //! lists the differences.
 
 mod direction;
 mod job;
-mod shares;
-mod terse;
 
 use crate::jobs::{GroupReport, JobReport, span};
+use direction::Pairs;
 use job::Job;
 pub(crate) use job::options;
 use serde::Serialize;
-use shares::Pairs;
 use std::time::Duration;
 use wrote_result::document::Direction;
 

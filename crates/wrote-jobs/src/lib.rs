@@ -1,7 +1,6 @@
 //! I/O jobs: their specifications in fio's words, their runs, and their reports. The machine that
 //! they run on, and the doctor's checks of it.
 
-pub mod buffers;
 pub mod clock;
 pub mod data;
 pub mod findings;

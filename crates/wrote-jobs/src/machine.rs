@@ -1,12 +1,8 @@
 //! The state of the machine and its disks, and the doctor's checks of them. It uses no other room.
 
-pub mod access;
 pub mod doctor;
 pub mod held_memory;
 pub mod host;
-pub mod open_files;
-pub mod peak_memory;
-pub mod space;
 pub mod target;
 pub mod usage;
 pub mod watch;

@@ -1,20 +1,17 @@
-//! Processes that measure together, each a rank, and their meetings.
+//! Processes that measure together, each a rank: their meetings, nodes and messages.
 
-mod places;
-mod post;
-mod protocol;
-pub mod threads;
-
-pub use places::Places;
-pub use post::Post;
-pub use protocol::Ranks;
-
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::sync::OnceLock;
 use std::time::Duration;
 use wrote_result::Error;
+use wrote_result::document::{self, Node};
+
+mod protocol;
+pub mod threads;
+
+pub use protocol::Ranks;
 
 /// A timed part of a run: its start and its end in seconds since 1970, by the clock of rank 0.
 pub type Part = (f64, f64);
@@ -226,5 +223,109 @@ impl Peers for Alone {
 
     fn part(&self) -> bool {
         true
+    }
+}
+
+/// The nodes of the ranks, and the offsets of their clocks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Places {
+    /// The nodes, in the order of their first ranks.
+    pub nodes: Vec<Node>,
+    /// The node of each rank, as its number in `nodes`.
+    pub of_rank: Vec<usize>,
+}
+
+/// A clock as rank 0 sees it: the shortest of some round trips.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Look {
+    pub offset_s: f64,
+    pub round_trip_s: f64,
+}
+
+impl Places {
+    /// The only rank on the only node.
+    fn alone() -> Places {
+        Places::of(vec![String::new()], &[None])
+    }
+
+    /// Returns the places of ranks on these nodes. `looks` has clock readings of some of them.
+    fn of(names: Vec<String>, looks: &[Option<Look>]) -> Places {
+        let mut places = Places::default();
+        for (rank, (name, look)) in names.into_iter().zip(looks).enumerate() {
+            let known = places.nodes.iter().position(|node| node.name == name);
+            let number = known.unwrap_or(places.nodes.len());
+            if known.is_none() {
+                let node =
+                    Node { name, ranks: Vec::new(), clock_offset_s: 0.0, round_trip_s: None };
+                places.nodes.push(node);
+            }
+            let node = &mut places.nodes[number];
+            node.ranks.push(rank as u32);
+            // The ranks of a node share a clock, which the shortest round trip measures best.
+            if let Some(look) = look
+                && node.round_trip_s.is_none_or(|known_s| look.round_trip_s < known_s)
+            {
+                (node.clock_offset_s, node.round_trip_s) = (look.offset_s, Some(look.round_trip_s));
+            }
+            places.of_rank.push(number);
+        }
+        places
+    }
+
+    /// Returns how far a rank's clock is ahead of rank 0's. Ranks on rank 0's node share its clock.
+    pub fn offset_s(&self, rank: u32) -> f64 {
+        match self.of_rank[rank as usize] {
+            0 => 0.0,
+            node => self.nodes[node].clock_offset_s,
+        }
+    }
+
+    /// Returns the name of a rank's node.
+    pub fn node(&self, rank: u32) -> &str {
+        &self.nodes[self.of_rank[rank as usize]].name
+    }
+
+    /// Returns the most ranks on a node.
+    pub fn ranks_per_node(&self) -> u32 {
+        self.nodes.iter().map(|node| node.ranks.len() as u32).max().unwrap_or(1)
+    }
+
+    /// Returns them as in a result.
+    pub fn shown(&self, files: document::RankFiles, reorder: Option<u32>) -> document::Ranks {
+        document::Ranks {
+            ranks: self.of_rank.len() as u32,
+            ranks_per_node: self.ranks_per_node(),
+            files,
+            reorder,
+            nodes: self.nodes.clone(),
+        }
+    }
+}
+
+/// Carries messages from rank to rank. Messages from one rank to another arrive in order.
+pub trait Post: Debug {
+    /// The number of this rank, from 0.
+    fn rank(&self) -> u32;
+
+    /// The number of ranks.
+    fn ranks(&self) -> u32;
+
+    /// The name of the node that this rank is on.
+    fn node(&self) -> String;
+
+    /// The time by this rank's clock, in seconds since 1970.
+    fn clock_s(&self) -> f64 {
+        jiff::Timestamp::now().as_nanosecond() as f64 / 1e9
+    }
+
+    /// Sends a message without waiting for its receiver.
+    fn send(&self, to: u32, message: Vec<u8>);
+
+    /// Returns the next message with its sender, if there is one.
+    fn receive(&self) -> Option<(u32, Vec<u8>)>;
+
+    /// Waits a little for a message, at most `time`.
+    fn rest(&self, time: Duration) {
+        std::thread::sleep(time);
     }
 }

@@ -2,21 +2,20 @@
 
 mod before;
 mod evidence;
-mod known;
 mod merge;
 mod ranks;
 mod row;
 mod settings;
 
 pub use before::Before;
-pub(crate) use known::Names;
+pub(crate) use before::Names;
 pub use merge::{Facts, merged, span_of};
 pub use ranks::{RankFacts, document_of_ranks};
 pub use row::{Repeated, join, sum_up};
 pub use settings::fallback;
 
 use crate::jobs::GroupReport;
-use known::Known;
+use before::Known;
 use std::time::Duration;
 
 use crate::machine::host;

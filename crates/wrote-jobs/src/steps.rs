@@ -4,12 +4,335 @@
 //! program is several: a journal is created, written, flushed and unlinked for one commit of
 //! SQLite. [`Steps`] lists them, and [`Running`] makes them by plain calls, since the programs do.
 
+use serde::{Deserialize, Deserializer};
+use wrote_result::units;
+
 mod calls;
 mod group;
-mod spec;
-#[cfg(test)]
-mod tests;
 
 pub use calls::Counts;
 pub use group::{Done, Running};
-pub use spec::{Every, FileSpec, Full, Start, Step, Steps};
+
+/// The most clients of a job.
+const CLIENTS_MAX: u32 = 256;
+/// The most time of a program's own work between two transactions: a stop waits for it.
+const THINK_US_MAX: u32 = 1_000_000;
+/// The most files of a job.
+const FILES_MAX: usize = 16;
+
+/// A job of steps. Each transaction makes the steps of `each` in order.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Steps {
+    /// Clients that wait for their transactions at once. Several commit in groups: one of them
+    /// leads, and makes the steps for all that wait. Clients that come later wait for the next
+    /// leader.
+    #[serde(default = "one")]
+    pub clients: u32,
+    /// Clients do not wait for each other: each has its own files, and makes its own steps.
+    #[serde(default)]
+    pub apart: bool,
+    /// The most transactions per second that all clients together submit. Latency counts from when
+    /// a transaction was due (M5).
+    pub rate: Option<f64>,
+    /// The CPU time that a program's own work takes between two transactions of a client, outside
+    /// their latency.
+    #[serde(default)]
+    pub think_us: u32,
+    /// The files, by the names that the steps use.
+    pub files: Vec<FileSpec>,
+    /// Steps before the clock starts.
+    #[serde(default)]
+    pub before: Vec<Step>,
+    /// The steps of a transaction, or of a group of them.
+    pub each: Vec<Step>,
+    /// Steps before a write that does not fit into its file.
+    #[serde(default)]
+    pub full: Vec<Full>,
+    /// Steps that repeat after a number of transactions or seconds, within the last transaction's
+    /// time.
+    #[serde(default)]
+    pub every: Vec<Every>,
+    /// Steps by another thread, beside the transactions.
+    #[serde(default)]
+    pub beside: Vec<Every>,
+    /// Steps at the end, within the clock.
+    #[serde(default)]
+    pub end: Vec<Step>,
+}
+
+/// A file of a job.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileSpec {
+    /// Its name in steps: lower-case letters.
+    pub name: String,
+    /// Its room: a write beyond it makes the steps of [`Steps::full`], or goes to the start.
+    #[serde(deserialize_with = "size")]
+    pub bytes: u64,
+    /// Its state when the clock starts.
+    #[serde(default)]
+    pub start: Start,
+    /// Bypasses the page cache (`O_DIRECT`).
+    #[serde(default)]
+    pub direct: bool,
+    /// Makes each write durable (`O_DSYNC`).
+    #[serde(default)]
+    pub dsync: bool,
+    /// Drops the pages of each write when they are written (`RWF_DONTCACHE`, Linux 6.14).
+    #[serde(default)]
+    pub dontcache: bool,
+}
+
+/// The state of a file when the clock starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Start {
+    /// It exists, and is empty.
+    #[default]
+    Empty,
+    /// It does not exist.
+    Absent,
+    /// Its room is allocated and its size set by `fallocate(2)`.
+    Allocated,
+    /// Its room is full of zeros, which are flushed.
+    Zeros,
+    /// Its room is full of random bytes, which are flushed.
+    Written,
+}
+
+/// Steps before a write that does not fit into its file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Full {
+    /// The file.
+    pub file: String,
+    /// The steps. They make room: by a rewind, or another file under the name.
+    pub steps: Vec<Step>,
+}
+
+/// Steps that repeat.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Every {
+    /// The number of transactions between two repetitions.
+    pub transactions: Option<u64>,
+    /// The seconds between two repetitions, without a number of transactions.
+    pub interval_s: Option<f64>,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// A system call, or several with one effect on a file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "call", rename_all = "snake_case", deny_unknown_fields)]
+#[expect(missing_docs, reason = "`file` is the name of a file in each variant")]
+pub enum Step {
+    /// Opens a file, and makes it if it does not exist.
+    Open { file: String },
+    /// Closes it.
+    Close { file: String },
+    /// Writes `bytes` at the file's write position, or at the place that a key names.
+    Write {
+        file: String,
+        #[serde(deserialize_with = "size")]
+        bytes: u64,
+        /// At this byte of the file; the write position stays.
+        at: Option<u64>,
+        /// At `times` random multiples of `bytes` in the file's room.
+        #[serde(default)]
+        random: bool,
+        /// In whole pages of this size, with the page of the write position, which is written
+        /// again.
+        page: Option<u64>,
+        /// The number of writes of `bytes` each, which does not grow with the group.
+        times: Option<u32>,
+        /// The most bytes of a call.
+        split: Option<u64>,
+    },
+    /// `fdatasync(2)`.
+    Fdatasync { file: String },
+    /// `fsync(2)`.
+    Fsync { file: String },
+    /// `sync_file_range(2)` of the whole file: starts its writing without waiting for it.
+    SyncFileRange { file: String },
+    /// `fsync(2)` of the folder.
+    FsyncFolder,
+    /// `fdatasync(2)` of the folder.
+    FdatasyncFolder,
+    /// Renames the file to the other's name, which it has from now on.
+    Rename { file: String, to: String },
+    /// Removes the file.
+    Unlink { file: String },
+    /// Truncates the file to these bytes, or to its write position.
+    Truncate { file: String, bytes: Option<u64> },
+    /// Allocates the file's room; with `keep_size` its size stays.
+    Fallocate {
+        file: String,
+        #[serde(default)]
+        keep_size: bool,
+    },
+    /// Fills the file's room with zeros, by writes of 1 MiB or `split` bytes.
+    Zeros { file: String, split: Option<u64> },
+    /// Moves the write position to the file's start.
+    Rewind { file: String },
+}
+
+impl Steps {
+    /// Refuses a job that makes no sense, in one line.
+    ///
+    /// # Errors
+    ///
+    /// The fault and its place.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=CLIENTS_MAX).contains(&self.clients) {
+            return Err(format!("clients = {}: must be 1 to {CLIENTS_MAX}", self.clients));
+        }
+        if self.rate.is_some_and(|rate| !(1.0..=1e9).contains(&rate)) {
+            return Err("rate: must be 1 or more transactions per second".into());
+        }
+        if self.think_us > THINK_US_MAX {
+            return Err(format!("think_us = {}: must be at most {THINK_US_MAX}", self.think_us));
+        }
+        if self.files.is_empty() || self.files.len() > FILES_MAX {
+            return Err(format!("{} files: must be 1 to {FILES_MAX}", self.files.len()));
+        }
+        for (number, file) in self.files.iter().enumerate() {
+            let is_plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_lowercase());
+            if file.name.is_empty() || !is_plain(&file.name) {
+                return Err(format!("file {:?}: use lower-case letters", file.name));
+            }
+            if self.files[..number].iter().any(|other| other.name == file.name) {
+                return Err(format!("file {:?} is there twice", file.name));
+            }
+            if file.bytes == 0 {
+                return Err(format!("file {:?}: bytes must be more than 0", file.name));
+            }
+        }
+        if self.each.is_empty() {
+            return Err("each: a transaction needs a step".into());
+        }
+        let full = self.full.iter().map(|full| &full.file);
+        for name in self.all_steps().flat_map(Step::files).chain(full) {
+            if !self.files.iter().any(|file| file.name == *name) {
+                return Err(format!("step of {name:?}: no such file; files has its name"));
+            }
+        }
+        let counts = |every: &Every| every.transactions.is_some_and(|count| count > 0);
+        if !self.every.iter().all(counts) {
+            return Err("every: give transactions, 1 or more".into());
+        }
+        let is_timed = |every: &Every| every.interval_s.is_some_and(|s| s > 0.0 && s <= 3600.0);
+        if !self.beside.iter().all(|every| is_timed(every) || counts(every)) {
+            return Err("beside: give interval_s, or transactions, above 0".into());
+        }
+        self.all_steps().try_for_each(|step| self.check_write(step))
+    }
+
+    /// Refuses a write that does not fit into its file, or that direct I/O cannot make.
+    fn check_write(&self, step: &Step) -> Result<(), String> {
+        let Step::Write { file, bytes, at, page, split, .. } = step else { return Ok(()) };
+        let of = self.files.iter().find(|other| other.name == *file).expect("checked");
+        let unit = if of.direct { 512 } else { 1 };
+        if *bytes == 0 || at.unwrap_or(0) + bytes > of.bytes {
+            return Err(format!("write of {bytes} bytes: {file:?} has {}", of.bytes));
+        }
+        if page.is_some_and(|page| page == 0 || page % unit != 0) || *split == Some(0) {
+            return Err(format!("write to {file:?}: page and split must fit its direct I/O"));
+        }
+        if page.is_none() && bytes % unit != 0 || at.is_some_and(|at| at % unit != 0) {
+            return Err(format!("write to {file:?}: direct I/O needs multiples of {unit} bytes"));
+        }
+        Ok(())
+    }
+
+    fn all_steps(&self) -> impl Iterator<Item = &Step> {
+        let lists = [&self.before, &self.each, &self.end].into_iter();
+        let lists = lists.chain(self.full.iter().map(|full| &full.steps));
+        lists.chain(self.every.iter().chain(&self.beside).map(|every| &every.steps)).flatten()
+    }
+
+    /// Returns whether a transaction is durable when it ends.
+    pub fn is_durable(&self) -> bool {
+        let is_dsync = self.files.iter().any(|file| file.dsync);
+        is_dsync || self.each.iter().any(|step| step.is_flush())
+    }
+
+    /// Returns whether transactions or the thread beside flush a file, so that flushes are timed.
+    pub fn has_flushes(&self) -> bool {
+        let every = self.every.iter().chain(&self.beside).flat_map(|every| &every.steps);
+        self.each.iter().chain(every).any(Step::is_flush)
+    }
+
+    /// Returns the number of sets of files: one for each client apart, or one for all.
+    pub fn sets(&self) -> u32 {
+        if self.apart { self.clients } else { 1 }
+    }
+
+    /// Returns the most bytes that the files take at once.
+    pub fn space_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum::<u64>() * u64::from(self.sets())
+    }
+
+    /// Returns the bytes that are written and flushed before the clock starts.
+    pub fn laid_out_bytes(&self) -> u64 {
+        let is_full = |file: &&FileSpec| matches!(file.start, Start::Zeros | Start::Written);
+        let bytes = self.files.iter().filter(is_full).map(|file| file.bytes).sum::<u64>();
+        bytes * u64::from(self.sets())
+    }
+
+    /// Returns the payload of a transaction: the bytes of its writes.
+    pub fn transaction_bytes(&self) -> u64 {
+        let bytes = |step: &Step| match step {
+            Step::Write { bytes, times, .. } => bytes * u64::from(times.unwrap_or(1)),
+            _ => 0,
+        };
+        self.each.iter().map(bytes).sum()
+    }
+}
+
+impl Step {
+    fn files(&self) -> Vec<&String> {
+        match self {
+            Step::FsyncFolder | Step::FdatasyncFolder => Vec::new(),
+            Step::Rename { file, to } => vec![file, to],
+            Step::Open { file }
+            | Step::Close { file }
+            | Step::Write { file, .. }
+            | Step::Fdatasync { file }
+            | Step::Fsync { file }
+            | Step::SyncFileRange { file }
+            | Step::Unlink { file }
+            | Step::Truncate { file, .. }
+            | Step::Fallocate { file, .. }
+            | Step::Zeros { file, .. }
+            | Step::Rewind { file } => vec![file],
+        }
+    }
+
+    /// Returns whether it is a flush of a file.
+    pub fn is_flush(&self) -> bool {
+        matches!(self, Step::Fdatasync { .. } | Step::Fsync { .. })
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Parses a number of bytes, or a size such as `64MB`.
+fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Size {
+        Bytes(u64),
+        Text(String),
+    }
+    match Size::deserialize(from)? {
+        Size::Bytes(bytes) => Ok(bytes),
+        Size::Text(text) => units::parse_size(&text).map_err(serde::de::Error::custom),
+    }
+}
+
+#[cfg(test)]
+mod tests;

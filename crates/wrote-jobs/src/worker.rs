@@ -4,19 +4,17 @@ mod checked;
 mod flush;
 pub mod header;
 pub mod pace;
-mod pacing;
 pub mod sequence;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod trail;
-mod unflushed;
 
 pub use tally::{DirectionReport, Tally, histogram};
 pub use trail::Mark;
 
-use crate::buffers::seed;
 use crate::data::Data;
+use crate::data::seed;
 use crate::machine::usage::Usage;
 use crate::spec::{JobSpec, SyncEach};
 use crate::worker::checked::Damage;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
-use wrote_jobs::buffers::seed;
+use wrote_jobs::data::seed;
 use wrote_jobs::jobs::{self, Permissions, Watcher};
 use wrote_jobs::spec::{Fallocate, JobSpec, Rw};
 use wrote_jobs::steps::{Running, Steps};

@@ -11,7 +11,7 @@ use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::{fs, io, iter};
-use wrote_jobs::machine::access::unexamined;
+use wrote_jobs::machine::target::unexamined;
 use wrote_result::langs::{Language, State};
 use wrote_result::{Error, Stop};
 

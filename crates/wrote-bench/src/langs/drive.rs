@@ -5,7 +5,7 @@ use crate::request::Common;
 use crate::scenario::{Call, Plan, Scenario, Site};
 use crate::scenarios::Peak;
 use wrote::device::Target;
-use wrote_jobs::machine::space;
+use wrote_jobs::machine::target;
 use wrote_result::Error;
 use wrote_result::document::{Direction, Row};
 use wrote_result::langs::Drive;
@@ -24,7 +24,7 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 /// for the cells' file.
 pub(super) fn cells(target: &Target, size_bytes: u64) -> Result<Option<Box<dyn Plan>>, Error> {
     let size_bytes =
-        size_bytes.clamp(FILE_BYTES_MIN, FILE_BYTES_MAX).min(space::room_bytes(target));
+        size_bytes.clamp(FILE_BYTES_MIN, FILE_BYTES_MAX).min(target::room_bytes(target));
     if target.in_memory || size_bytes < FILE_BYTES_MIN {
         return Ok(None);
     }

@@ -13,7 +13,7 @@ use crate::scratch;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
-use wrote_jobs::machine::{held_memory, space};
+use wrote_jobs::machine::{held_memory, target};
 use wrote_jobs::peers::Peers;
 use wrote_result::{Error, units};
 
@@ -116,8 +116,8 @@ impl PlacePlan {
         let is_read_in_time = |table: &Table| table.task == Task::BytesRead && table.in_time;
         let files = if tables.iter().any(is_read_in_time) { READ_FILES } else { 1 };
         let lines = longest(Table::is_of_lines);
-        space::check(bytes * files, bytes, target)?;
-        let budget = space::room_bytes(target);
+        target::check_room(bytes * files, bytes, target)?;
+        let budget = target::room_bytes(target);
         if lines > budget {
             return Err(Error::Failed(format!(
                 "{}: the file of lines takes {}, and {} may be made there, so that 10 % of the \

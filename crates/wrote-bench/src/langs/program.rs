@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use wrote_jobs::machine::peak_memory;
+use wrote_jobs::machine::usage;
 use wrote_result::{Error, Stop, units};
 
 /// The bytes of standard error to keep, from its end.
@@ -80,7 +80,7 @@ pub(super) fn run(
             limit_files(process, file_bytes_max);
         } else if looks < LOOKS_EARLY || looks.is_multiple_of(LOOKS_PER_MEMORY) {
             // The peak only rises, so the last reading counts.
-            let bytes = peak_memory::bytes_of(process);
+            let bytes = usage::peak_memory_bytes_of(process);
             peak = bytes.map(|bytes| (bytes, began.elapsed())).or(peak);
         }
         looks += 1;

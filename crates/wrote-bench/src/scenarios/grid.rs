@@ -10,7 +10,7 @@ use std::time::Duration;
 use wrote::Survives;
 use wrote::device::Target;
 use wrote_jobs::jobs::Permissions;
-use wrote_jobs::machine::space;
+use wrote_jobs::machine::target;
 use wrote_jobs::rate;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
@@ -119,7 +119,7 @@ impl Grid {
         let mut sizes = sizes.into_iter().flatten();
         sizes.try_for_each(|bytes| Common::check_direct(bytes, call.target))?;
         request.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
-        let share = space::room_bytes(call.target) / u64::from(numjobs);
+        let share = target::room_bytes(call.target) / u64::from(numjobs);
         let usual = FILE_BYTES_MAX.min(request.written_bytes_max(call.target) / FILE_PART);
         let wanted = request.size_bytes.map_or(usual, |size| size / u64::from(numjobs));
         let file_bytes = if request.size_bytes.is_some() { wanted } else { wanted.min(share) };
@@ -140,7 +140,7 @@ impl Grid {
         if grid.file_bytes == 0 {
             return Err(Error::Usage(format!("--size: {name} needs at least 1 MiB of each job")));
         }
-        space::check(grid.space_bytes_max(), grid.space_bytes_max(), call.target)?;
+        target::check_room(grid.space_bytes_max(), grid.space_bytes_max(), call.target)?;
         Ok(grid)
     }
 

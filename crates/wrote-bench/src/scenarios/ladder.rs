@@ -13,7 +13,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::{Ioengine, Survives};
-use wrote_jobs::buffers::seed;
+use wrote_jobs::data::seed;
 use wrote_jobs::findings::Evidence;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{Fallocate, JobSpec, Rw, SyncEach};

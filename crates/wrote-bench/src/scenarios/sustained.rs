@@ -13,10 +13,10 @@ use crate::request::{Common, STREAM_BS_BYTES};
 use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote::Survives;
-use wrote_jobs::buffers::{buffers_bytes, check_buffers};
+use wrote_jobs::data::{buffers_bytes, check_buffers};
 use wrote_jobs::findings::Evidence;
 use wrote_jobs::machine::target::device_of;
-use wrote_jobs::machine::{host, space, watch};
+use wrote_jobs::machine::{host, target, watch};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_result::document::Finding;
@@ -124,13 +124,13 @@ impl Plan {
         let budget_bytes = match target.capacity_bytes {
             0 if request.size_bytes.is_some() => u64::MAX,
             0 => FILE_BYTES_UNKNOWN,
-            capacity => space::budget(capacity, target.free_bytes),
+            capacity => target::budget(capacity, target.free_bytes),
         };
         // The file's metadata uses the same space.
         let spare_bytes = budget_bytes / SPARE_PART;
         let file_bytes = size_bytes.min(budget_bytes - spare_bytes) / bs_bytes * bs_bytes;
         if file_bytes == 0 {
-            space::check(bs_bytes, bs_bytes, target)?;
+            target::check_room(bs_bytes, bs_bytes, target)?;
         }
         let device = device_of(target);
         let limit = burst::most_bytes_per_s(&watch::limits(device));
@@ -265,7 +265,7 @@ mod plan_tests {
         let (capacity, free) = (10 << 30, 3 << 30);
         let plan = plan(&request, &place(capacity, free));
         assert_eq!((plan.size_bytes, plan.time), (8 << 30, None));
-        let budget_bytes = space::budget(capacity, free);
+        let budget_bytes = target::budget(capacity, free);
         let nearly_all = budget_bytes - budget_bytes / 50..budget_bytes;
         assert!(nearly_all.contains(&plan.file_bytes), "{}", plan.file_bytes);
         let spec = plan.spec();

@@ -9,15 +9,8 @@ use wrote_jobs::fio;
 pub(super) const OPTION: &str = "job-option";
 
 /// fio's options about its own screen and limits, which have no counterpart here.
-const WITHOUT_EFFECT: [&str; 7] = [
-    "eta",
-    "eta-interval",
-    "eta-newline",
-    "status-interval",
-    "warnings-fatal",
-    "max-jobs",
-    "terse-version=3",
-];
+const WITHOUT_EFFECT: [&str; 6] =
+    ["eta", "eta-interval", "eta-newline", "status-interval", "warnings-fatal", "max-jobs"];
 
 /// Replaces fio's options after `run` by options that clap knows. Options that `run` has itself
 /// stay as they are, `--output` and `--section` among them.
@@ -122,15 +115,11 @@ impl Own {
         }
         let format = |format: &str| Meaning::Instead(vec![format!("--format={format}")]);
         match (key, value) {
-            ("minimal", None) => format("fio-terse"),
             ("output-format", Some("json")) => format("fio-json"),
-            ("output-format", Some("terse")) => format("fio-terse"),
             ("output-format", Some("normal")) => format("table"),
             ("output-format", Some(other)) => format(other),
             ("parse-only", None) => Meaning::Instead(vec!["--check".into()]),
-            _ if WITHOUT_EFFECT.contains(&key) || WITHOUT_EFFECT.contains(&text) => {
-                Meaning::Nothing
-            }
+            _ if WITHOUT_EFFECT.contains(&key) => Meaning::Nothing,
             _ if fio::is_key(key) => Meaning::Job(text.into()),
             // Most likely a job's, mistyped: the error names a similar key.
             _ if is_long && self.has_jobs && value.is_some() => Meaning::Job(text.into()),
@@ -159,7 +148,7 @@ mod tests {
             ("wrote run --direct --name=a --time_based", "wrote run +direct +name=a +time_based"),
             ("wrote run --direct 0 --time_based a", "wrote run +direct=0 +time_based a"),
             ("wrote run --overwrite a.fio --bs=8k", "wrote run --overwrite a.fio +bs=8k"),
-            ("wrote run --name=a --minimal --eta=never", "wrote run +name=a --format=fio-terse"),
+            ("wrote run --name=a --minimal --eta=never", "wrote run +name=a --minimal"),
             (
                 "wrote run --output-format=json --output=o.json j.fio --section=a",
                 "wrote run --format=fio-json --output=o.json j.fio --section=a",
@@ -168,7 +157,6 @@ mod tests {
             ("wrote run --directory=/mnt --name=a", "wrote run +directory=/mnt +name=a"),
             ("wrote run --name=a --iodepht=4", "wrote run +name=a +iodepht=4"),
             ("wrote run a.fio --overwite", "wrote run a.fio --overwite"),
-            ("wrote run --terse-version=3 --terse-version=5 a", "wrote run --terse-version=5 a"),
             ("wrote run -h", "wrote run -h"),
             ("wrote run --readonly --name=a", "wrote run --readonly +name=a"),
             ("wrote run - -- --name=a", "wrote run - -- --name=a"),

@@ -25,8 +25,7 @@ pub struct RunArgs {
         ("json", "The whole result, `wrote.result/1`", RunFormat::Own(Format::Json)),
         ("csv", "One line for each job", RunFormat::Own(Format::Csv)),
         ("markdown", "To paste in an issue", RunFormat::Own(Format::Markdown)),
-        ("fio-json", "fio's own JSON, for scripts and plots that read it", RunFormat::FioJson),
-        ("fio-terse", "fio's lines with semicolons, version 3 (--minimal)", RunFormat::FioTerse)
+        ("fio-json", "fio's own JSON, for scripts and plots that read it", RunFormat::FioJson)
     ]))]
     pub format: RunFormat,
 
@@ -74,8 +73,6 @@ pub enum RunFormat {
     Own(Format),
     /// fio's JSON.
     FioJson,
-    /// fio's terse lines.
-    FioTerse,
 }
 
 impl RunArgs {

@@ -33,12 +33,11 @@ pub(super) fn run(
     arguments.ranks.check(peers)?;
     let own = match arguments.format {
         RunFormat::Own(format) => Some(format),
-        RunFormat::FioJson | RunFormat::FioTerse => None,
+        RunFormat::FioJson => None,
     };
     if peers.are_many() && own.is_none() {
-        let name = if arguments.format == RunFormat::FioJson { "fio-json" } else { "fio-terse" };
         let text = "fio has no result of several ranks; --format json has one";
-        return Err(Error::Usage(format!("--format {name}: {text}")));
+        return Err(Error::Usage(format!("--format fio-json: {text}")));
     }
     let output = ResultFiles::of_first(to, peers)?;
     let files = load::files(arguments, peers, stop)?;
@@ -71,7 +70,6 @@ pub(super) fn run(
     output.deliver_as("run.json", content, |content, screen, out| match arguments.format {
         RunFormat::Own(format) => content.write(format, screen, out),
         RunFormat::FioJson => wrote_report::write_json(&done.fios(&files), out),
-        RunFormat::FioTerse => done.fios(&files).write_terse(out),
     })
 }
 

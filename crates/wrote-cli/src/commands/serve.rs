@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::process;
 use std::thread;
 use std::time::Duration;
-use wrote_jobs::machine::open_files;
+use wrote_jobs::machine::usage;
 use wrote_result::{Error, units};
 use wrote_serve::{Config, Handle, Server};
 
@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
     let (shape, grace) = (shape(&config), config.grace);
     let stores = config.logs.iter().filter_map(|log| Some((log.name.clone(), log.store.clone()?)));
     let stores: Vec<_> = stores.collect();
-    if let Err(error) = open_files::raise_limit() {
+    if let Err(error) = usage::raise_open_files() {
         log::warn!("the limit of open files stays as it is: {error}");
     }
     let server = Server::start_activated(config).map_err(failed)?;

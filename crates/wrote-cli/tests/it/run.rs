@@ -42,45 +42,20 @@ fn run(folder: &Path, text: &str, more: &str) -> Command {
 
 /// The options of a job, as scripts give them to fio.
 const PASTED: &str = "--name=rand_rw_4k --ioengine=libaio --rw=randrw --rwmixread=50 --bs=4k \
-                      --iodepth=8 --numjobs=2 --size=1m --runtime=30 --group_reporting --minimal";
-
-/// Fields of a terse line before the disk's (fio(1), "TERSE OUTPUT").
-const TERSE_FIELDS: usize = 121;
+                      --iodepth=8 --numjobs=2 --size=1m --runtime=30 --group_reporting --output-format=json";
 
 #[test]
-fn fios_command_line_is_run_and_its_terse_line_has_the_fields_of_fios() {
+fn a_command_line_of_fio_is_run_and_its_json_has_the_figures() {
     let folder = folder();
-    let run = |program: &mut Command| {
-        let arguments = PASTED.split_whitespace().chain(["--filename=test.fio"]);
-        program.args(arguments).current_dir(folder.path());
-        let finished = finish(program.stdout(Stdio::piped()).stderr(Stdio::piped()));
-        assert_eq!(finished.code(), Some(0), "{finished:?}");
-        assert_eq!(finished.stdout.lines().count(), 1, "{finished:?}");
-        finished.stdout.trim_end().split(';').map(str::to_owned).collect::<Vec<_>>()
-    };
-    let fields = run(&mut wrote(&["run", "--allow-overlap"]));
-    assert_eq!((&fields[0][..], &fields[2][..], fields.len()), ("3", "rand_rw_4k", TERSE_FIELDS));
-    let count = |place: usize| fields[place].parse::<u64>().expect("a number");
-    // KiB, KiB/s and operations per second of reads, then of writes: scripts read these.
-    assert_eq!(count(5) + count(46), 2048);
-    assert!([6, 7, 47, 48].into_iter().all(|place| count(place) > 0), "{fields:?}");
-    if Command::new("fio").arg("--version").output().is_err() {
-        return skip_here!("fio is not installed");
-    }
-    // A run of digits is a figure.
-    let shape = |field: &String| {
-        let mut shape = field.replace(|c: char| c.is_ascii_digit(), "9");
-        while shape.contains("99") {
-            shape = shape.replace("99", "9");
-        }
-        shape
-    };
-    let fios = run(&mut Command::new("fio"));
-    for (place, (own, fios)) in
-        fields.iter().zip(&fios).enumerate().filter(|(place, _)| *place != 1)
-    {
-        assert_eq!(shape(own), shape(fios), "field {}: {own}, {fios}", place + 1);
-    }
+    let mut program = wrote(&["run", "--allow-overlap"]);
+    let arguments = PASTED.split_whitespace().chain(["--filename=test.fio"]);
+    let finished = finish(program.args(arguments).current_dir(folder.path()));
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let document: serde_json::Value = serde_json::from_str(&finished.stdout).expect("JSON");
+    let [job] = &document["jobs"].as_array().expect("jobs")[..] else { panic!("{document}") };
+    assert_eq!(job["jobname"], "rand_rw_4k");
+    let count = |direction: &str| job[direction]["io_kbytes"].as_u64().expect("a number");
+    assert_eq!(count("read") + count("write"), 2048);
 }
 
 #[test]

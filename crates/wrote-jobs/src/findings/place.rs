@@ -2,7 +2,7 @@
 //! of earlier runs), and on the build of the program.
 
 use super::Evidence;
-use crate::machine::space::{self, USED_SHARE_MAX};
+use crate::machine::target::{self, USED_SHARE_MAX};
 use wrote_result::document::{Finding, Severity, Target};
 use wrote_result::shell::quoted;
 use wrote_result::units::{bytes, exact};
@@ -31,9 +31,9 @@ pub struct Longer {
 pub fn longer(target: &Target, written_bytes: u64) -> Option<Longer> {
     let room_bytes = match target.capacity_bytes {
         0 => u64::MAX,
-        capacity => space::budget(capacity, target.free_bytes),
+        capacity => target::budget(capacity, target.free_bytes),
     };
-    let size_bytes = space::rounded_down(room_bytes - room_bytes / SPARE_PART).min(LONG_BYTES);
+    let size_bytes = target::rounded_down(room_bytes - room_bytes / SPARE_PART).min(LONG_BYTES);
     let size = exact(size_bytes);
     let words = ["wrote", "bench", &target.path, "--only", "sustained", "--size", &size];
     let command = quoted(&words);

@@ -1,9 +1,9 @@
 //! The accepted keys: their names, and their effects on a job.
 
 use super::draft::Draft;
-use super::names::TEXTS;
+use super::note::TEXTS;
 use super::value::{KbBase, Size, Value};
-use super::{block, distribution, draft, files, names, pattern};
+use super::{draft, files, note, syntax};
 use crate::spec::{Fallocate, Rw, Streak, SyncEach, Verify};
 use std::sync::LazyLock;
 use wrote_result::document::Process;
@@ -61,7 +61,7 @@ impl Key {
 /// suggests a similar one.
 pub(super) fn find(name: &str) -> Result<(&'static Key, &'static str), String> {
     let known = all().find_map(|key| Some((key, key.canonical(name)?)));
-    known.ok_or_else(|| names::unknown(name, all_names()))
+    known.ok_or_else(|| note::unknown(name, all_names()))
 }
 
 pub(super) fn all_names() -> impl Iterator<Item = &'static str> {
@@ -105,19 +105,19 @@ static KEYS: &[Key] = &[
     key("rw_sequencer", &[], set!(d, v => identical = sequencer(v)?)),
     key("rwmixread", &[], set!(d, v => job.rwmixread_percent = v.within(0..=100)?)),
     key("rwmixwrite", &[], set!(d, v => job.rwmixread_percent = 100 - v.within(0..=100)?)),
-    key("bs", &["blocksize"], Set(|d, v| merge(&mut d.bs, v.directions(block::one)?))),
+    key("bs", &["blocksize"], Set(|d, v| merge(&mut d.bs, v.directions(syntax::one)?))),
     key(
         "bsrange",
         &["blocksize_range"],
-        Set(|d, v| merge(&mut d.bsrange, v.directions(block::range)?)),
+        Set(|d, v| merge(&mut d.bsrange, v.directions(syntax::range)?)),
     ),
-    key("bssplit", &[], Set(|d, v| merge(&mut d.bssplit, v.directions(block::split)?))),
+    key("bssplit", &[], Set(|d, v| merge(&mut d.bssplit, v.directions(syntax::split)?))),
     key("ba", &["blockalign"], set!(d, v => blockalign = Some(v.number()?))),
     key("norandommap", &[], set!(d, v => job.norandommap = v.flag()?)),
     key(
         "random_distribution",
         &[],
-        set!(d, v => job.random_distribution = distribution::parse(v)?),
+        set!(d, v => job.random_distribution = syntax::distribution(v)?),
     ),
     key("percentage_random", &[], set!(d, v => job.percentage_random = part_random(v)?)),
     key("randrepeat", &[], set!(d, v => randrepeat = v.flag()?)),
@@ -194,7 +194,7 @@ static KEYS: &[Key] = &[
         &[],
         set!(d, v => compress_percent = Some(v.within(0..=100)?)),
     ),
-    key("buffer_pattern", &[], set!(d, v => buffer_pattern = Some(pattern::parse(v.text()?)?))),
+    key("buffer_pattern", &[], set!(d, v => buffer_pattern = Some(syntax::pattern(v.text()?)?))),
     // Jobs, groups and reports.
     key("numjobs", &[], set!(d, v => numjobs = v.within(1..=NUMJOBS_MAX)?)),
     key("stonewall", &["wait_for_previous"], set!(d, v => stonewall = v.flag()?)),

@@ -1,7 +1,7 @@
 //! One entry of fio's `jobs`: a job, or several reported as one.
 
+use super::direction::{self, BATCHES, DEPTHS, Pairs};
 use super::direction::{Direction, Latency};
-use super::shares::{self, BATCHES, DEPTHS, Pairs};
 use crate::jobs::{JobReport, merged, span};
 use crate::spec::{BlockSizes, JobSpec};
 use hdrhistogram::Histogram;
@@ -66,7 +66,7 @@ impl Job {
             |histogram: fn(&JobReport) -> &Histogram<u64>| merged(entry.iter().map(histogram));
         let flushes = all(|job| &job.flush_ns);
         let both = entry.iter().flat_map(|job| [&job.read.latency_ns, &job.write.latency_ns]);
-        let [latency_ns, latency_us, latency_ms] = shares::latencies(&merged(both));
+        let [latency_ns, latency_us, latency_ms] = direction::latencies(&merged(both));
         let running_s: f64 = entry.iter().map(|job| job.elapsed.as_secs_f64()).sum();
         let cpu = |used: fn(&JobReport) -> f64| {
             entry.iter().map(used).sum::<f64>() * 100.0 / running_s.max(1e-9)
@@ -94,9 +94,9 @@ impl Job {
             ctx: sum(|job| job.usage.context_switches),
             majf: sum(|job| job.usage.major_faults),
             minf: sum(|job| job.usage.minor_faults),
-            iodepth_level: shares::shares(&all(|job| &job.depths), &DEPTHS),
-            iodepth_submit: shares::shares(&all(|job| &job.submitted_together), &BATCHES),
-            iodepth_complete: shares::shares(&all(|job| &job.completed_together), &BATCHES),
+            iodepth_level: direction::shares(&all(|job| &job.depths), &DEPTHS),
+            iodepth_submit: direction::shares(&all(|job| &job.submitted_together), &BATCHES),
+            iodepth_complete: direction::shares(&all(|job| &job.completed_together), &BATCHES),
             latency_ns,
             latency_us,
             latency_ms,

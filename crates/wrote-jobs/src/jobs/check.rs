@@ -3,9 +3,9 @@
 use super::files::Files;
 use super::foresight::Foresight;
 use super::place::Identity;
-use super::reports::{Overlap, Permissions};
 use super::trial::Trial;
-use crate::buffers;
+use super::{Overlap, Permissions};
+use crate::data;
 use crate::machine::host;
 use crate::spec::{BlockSizes, JobSpec};
 use crate::worker::header::HEADER_BYTES;
@@ -47,10 +47,9 @@ pub fn check(
     }
     let (mut foresight, mut trial) = (Foresight::default(), Trial::new()?);
     for group in groups(specs) {
-        let buffers =
-            group.iter().map(|spec| buffers::buffers_bytes(most_bytes(spec), spec.iodepth));
+        let buffers = group.iter().map(|spec| data::buffers_bytes(most_bytes(spec), spec.iodepth));
         let buffers = buffers.fold(0, u64::saturating_add);
-        buffers::check_buffers("bs x iodepth x numjobs", buffers, host::memory())?;
+        data::check_buffers("bs x iodepth x numjobs", buffers, host::memory())?;
         check_overlap(&group, permissions, note)?;
         let files = Files::examine(&group, |path| foresight.find(path), permissions)?;
         let sequences = group.iter().zip(files.regions());

@@ -4,7 +4,7 @@ use super::JobReport;
 use super::check::{is_synchronous, label, most_bytes, sequence};
 use super::files::{Ready, drop_pages, is_invalidated};
 use super::verify::read_back;
-use crate::buffers::buffers;
+use crate::data::buffers;
 use crate::gates::Gate;
 use crate::spec::{Distribution, JobSpec, SyncEach};
 use crate::worker::sequence::{Outline, Sequence};

@@ -2,7 +2,7 @@
 
 use super::files::{Files, Found};
 use super::place::{Identity, Kind, allocated_bytes, file_key};
-use crate::machine::space;
+use crate::machine::target;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use wrote_result::{Error, units};
@@ -80,7 +80,7 @@ impl Foresight {
             entry.0 = entry.0.saturating_add(grows_to.saturating_sub(allocated_bytes(path)));
         }
         for (bytes, target) in wanted.values() {
-            let budget = space::budget(target.capacity_bytes, target.free_bytes);
+            let budget = target::budget(target.capacity_bytes, target.free_bytes);
             if target.capacity_bytes > 0 && *bytes > budget {
                 return Err(Error::Failed(format!(
                     "{}: {} of files do not fit: {} may be used, so that enough stays free; give a \

@@ -1,6 +1,6 @@
 //! Writes the data that a job will read: random, in large pieces, flushed.
 
-use crate::buffers;
+use crate::data;
 use crate::data::Data;
 use crate::written::first_unwritten;
 use std::fs::File;
@@ -32,7 +32,7 @@ pub fn lay_out(path: &Path, file: &File, range: Range<u64>, stop: &Stop) -> Resu
         engine.close_file(id)?;
         id = open(&mut engine, false)?;
     }
-    let mut data = Data::new(0, buffers::seed());
+    let mut data = Data::new(0, data::seed());
     loop {
         let mut offset = unwritten.start;
         while offset < unwritten.end {

@@ -1,6 +1,6 @@
 //! The kind of file under the path of a job's file.
 
-use crate::machine::access::unexamined;
+use crate::machine::target::unexamined;
 use crate::spec::JobSpec;
 use std::io::{self, Seek};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

@@ -2,7 +2,7 @@
 
 use super::files::{Files, Use};
 use super::place::{Kind, folder_there};
-use crate::machine::access::{self, Access};
+use crate::machine::target::{self, Access};
 use crate::worker::sequence::Sequence;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -55,7 +55,7 @@ impl Trial {
         if path.exists() {
             let write = spec.rw.write;
             let wanted = if write { Access::READ_OK | Access::WRITE_OK } else { Access::READ_OK };
-            access::check(path, wanted).map_err(using.failed("open"))?;
+            target::check_access(path, wanted).map_err(using.failed("open"))?;
             // An overlay copies a file of its lower folders when it is opened for writing.
             let write = write && filesystem(path).as_deref() != Some("overlay");
             return Ok(self.open(path, write, direct)?);
@@ -93,7 +93,7 @@ fn check_new(path: &Path, folder: &Path) -> io::Result<()> {
     if path.is_symlink() {
         return Err(Errno::EXIST.into());
     }
-    access::check_new(folder)
+    target::check_new(folder)
 }
 
 /// Refuses a file that would exceed the process's limit (`RLIMIT_FSIZE`).

@@ -5,27 +5,17 @@
 //! all. A check reports its state with the evidence, the known cost, and the command that changes
 //! it. No check changes a setting.
 
-mod cache;
+mod disk;
 #[cfg(test)]
 mod fake;
-mod file;
-mod file_facts;
 mod layers;
-mod limits;
 mod machine;
-mod mount;
-mod partition;
+mod place;
 mod process;
-mod queue;
-mod root;
-mod rotation;
-mod shell;
-mod space;
 mod stack;
 #[cfg(test)]
 mod tests;
 mod texts;
-mod trim;
 mod world;
 
 use crate::machine::host;
@@ -54,50 +44,40 @@ enum Subject {
 }
 
 /// Every check with its stable id, in the order of `docs/doctor.md`.
-const CHECKS: [(&str, Subject); 43] = [
-    ("scheduler", EachDisk(queue::scheduler)),
-    ("write-cache", EachDisk(cache::check)),
-    ("write-throttling", EachDisk(queue::throttling)),
-    ("merges", EachDisk(queue::merges)),
-    ("queue-depth", EachDisk(queue::depth)),
-    ("transfer-size", EachDisk(queue::transfer)),
-    ("completion-cpu", EachDisk(queue::completion)),
-    ("read-ahead", EachDisk(queue::read_ahead)),
-    ("statistics", EachDisk(queue::statistics)),
-    ("rotational", EachDisk(rotation::rotational)),
-    ("poll-queues", EachDisk(rotation::poll_queues)),
-    ("queue", EachDisk(queue::hidden)),
-    ("alignment", EachPartition(|world, partition| Some(partition::check(world, partition)))),
+const CHECKS: [(&str, Subject); 33] = [
+    ("scheduler", EachDisk(disk::scheduler)),
+    ("write-cache", EachDisk(disk::write_cache)),
+    ("write-throttling", EachDisk(disk::throttling)),
+    ("transfer-size", EachDisk(disk::transfer)),
+    ("queue", EachDisk(disk::hidden)),
+    ("alignment", EachPartition(|world, partition| Some(disk::alignment(world, partition)))),
     ("loop-device", EachDisk(layers::loop_device)),
     ("raid", EachDevice(layers::raid)),
     ("encryption", EachDevice(layers::encryption)),
-    ("trim", Whole(trim::check)),
-    ("in-memory", Whole(mount::in_memory)),
-    ("no-block-device", Whole(mount::no_device)),
-    ("read-only", Mount(mount::read_only)),
-    ("file-system-errors", Mount(mount::errors)),
-    ("mount-sync", Mount(|world| Some(mount::sync(world)))),
-    ("mount-discard", Mount(|world| Some(mount::discard(world)))),
-    ("mount-atime", Mount(|world| Some(mount::atime(world)))),
-    ("mount-barrier", Mount(|world| Some(mount::barrier(world)))),
-    ("mount-data", Mount(|world| Some(mount::data(world)))),
-    ("mount-allocation", Mount(mount::allocation)),
-    ("mount-commit", Mount(mount::commit)),
-    ("mount-copy-on-write", Mount(mount::copy_on_write)),
-    ("space", Whole(space::space)),
-    ("inodes", Whole(space::inodes)),
-    ("file-attributes", Whole(file::attributes_check)),
-    ("file-extents", Whole(file::extents_check)),
+    ("trim", Whole(layers::trim)),
+    ("in-memory", Whole(place::in_memory)),
+    ("no-block-device", Whole(place::no_device)),
+    ("read-only", Mount(place::read_only)),
+    ("file-system-errors", Mount(place::errors)),
+    ("mount-sync", Mount(|world| Some(place::sync(world)))),
+    ("mount-discard", Mount(|world| Some(place::discard(world)))),
+    ("mount-atime", Mount(|world| Some(place::atime(world)))),
+    ("mount-barrier", Mount(|world| Some(place::barrier(world)))),
+    ("mount-data", Mount(|world| Some(place::data(world)))),
+    ("mount-commit", Mount(place::commit)),
+    ("mount-copy-on-write", Mount(place::copy_on_write)),
+    ("space", Whole(place::space)),
+    ("inodes", Whole(place::inodes)),
+    ("file-attributes", Whole(place::attributes)),
+    ("file-extents", Whole(place::extents)),
     ("io-uring", Whole(|world| Some(process::io_uring(world)))),
     ("locked-memory", Whole(process::locked_memory)),
-    ("disk-limit", EachDevice(limits::disk_limit)),
-    ("cpu-limit", Whole(limits::cpu_limit)),
+    ("disk-limit", EachDevice(process::disk_limit)),
+    ("cpu-limit", Whole(process::cpu_limit)),
     ("dirty-pages", Whole(machine::dirty_pages)),
     ("swap", Whole(machine::swap)),
     ("cpu-governor", Whole(machine::governor)),
-    ("huge-pages", Whole(machine::huge_pages)),
     ("clock-source", Whole(machine::clock_source)),
-    ("kernel", Whole(machine::kernel)),
 ];
 
 impl Subject {

@@ -1,7 +1,9 @@
-//! The process's use of CPU time, context switches and memory.
+//! What a process uses: CPU time, memory and its peak; and the number of files that it may open.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use std::{fs, io};
 
 /// The resources used by the process, with all its threads, since it began.
 ///
@@ -100,8 +102,48 @@ impl Usage {
     }
 }
 
+/// Lowers the process's mark of its peak to its current memory (`/proc/PID/clear_refs` given 5,
+/// proc(5), Linux 4.0), so that [`peak_memory_bytes`] then covers only later use.
+///
+/// # Errors
+///
+/// Where `/proc` is not writable, as in some containers.
+pub fn reset_peak_memory() -> io::Result<()> {
+    fs::write("/proc/self/clear_refs", "5")
+}
+
+/// Returns the mark of this process.
+pub fn peak_memory_bytes() -> Option<u64> {
+    high_water_mark(&fs::read_to_string("/proc/self/status").ok()?)
+}
+
+/// Returns the mark of another process, counted from the start of its program; `None` after its
+/// end.
+pub fn peak_memory_bytes_of(process: u32) -> Option<u64> {
+    high_water_mark(&fs::read_to_string(format!("/proc/{process}/status")).ok()?)
+}
+
+/// Parses `VmHWM` of a `status` file (proc(5)) into bytes.
+fn high_water_mark(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib = line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// Raises the soft limit to the hard one, for this process and its children. The soft limit is 1024
+/// almost everywhere, for the sake of programs that use select(2).
+///
+/// # Errors
+///
+/// As `setrlimit(2)`; the limit then stays as it is.
+pub fn raise_open_files() -> rustix::io::Result<()> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit)
+}
+
 #[cfg(test)]
-mod tests {
+mod usage_tests {
     use super::*;
     use std::sync::mpsc;
 
@@ -203,5 +245,26 @@ mod tests {
         assert_eq!((used.cpu_user_s, used.cpu_system_s, used.context_switches), (1.0, 2.0, 8));
         assert_eq!((used.max_rss_bytes, used.major_faults, used.minor_faults), (5, 2, 5));
         assert_eq!(small.since(&large), Usage { max_rss_bytes: 1, ..Usage::default() });
+    }
+}
+
+#[cfg(test)]
+mod peak_memory_tests {
+    use super::*;
+
+    #[test]
+    fn the_mark_is_read_in_bytes_and_a_process_that_is_over_has_none() {
+        assert_eq!(
+            high_water_mark("Name:\tx\nVmHWM:\t   1234 kB\nVmRSS:\t 1 kB\n"),
+            Some(1234 << 10)
+        );
+        assert_eq!(high_water_mark("Name:\tx\nState:\tZ (zombie)\n"), None);
+        assert_eq!(high_water_mark("VmHWM:\t many kB\n"), None);
+    }
+
+    #[test]
+    fn the_mark_of_this_process_holds_what_it_has_touched() {
+        let memory = std::hint::black_box(vec![1_u8; 48 << 20]);
+        assert!(peak_memory_bytes().unwrap() > memory.len() as u64);
     }
 }

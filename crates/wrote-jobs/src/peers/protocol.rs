@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::places::Look;
+use super::Look;
 use super::{Answer, Peers, Places, Post};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;

@@ -1,7 +1,7 @@
 //! The rows of a group: one for each job and direction, its `numjobs` together.
 
 use super::before::Before;
-use super::known::Known;
+use super::before::Known;
 use super::{row, settings};
 use crate::jobs::{GroupReport, Held, JobReport, merged, span};
 use crate::machine::usage::Usage;

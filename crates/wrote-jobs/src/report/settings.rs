@@ -1,6 +1,6 @@
 //! Settings of a row, as asked and in effect, in the words of the result.
 
-use super::known::Known;
+use super::before::Known;
 use crate::jobs::{JobReport, NEW_BLOCKS};
 use crate::spec::{BlockShare, BlockSizes, Fallocate, JobSpec, SyncEach};
 use std::time::Duration;

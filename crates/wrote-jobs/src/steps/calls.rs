@@ -1,6 +1,6 @@
 //! The system calls of steps, on the files of one job.
 
-use super::spec::{FileSpec, Start, Step, Steps};
+use super::{FileSpec, Start, Step, Steps};
 use crate::data::Data;
 use hdrhistogram::Histogram;
 use rand::{RngExt, SeedableRng};

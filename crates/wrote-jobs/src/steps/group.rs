@@ -1,7 +1,7 @@
 //! The clients of a job of steps: each waits for its transaction, and one leads a group's commit.
 
+use super::Steps;
 use super::calls::{Calls, Counts};
-use super::spec::Steps;
 use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;

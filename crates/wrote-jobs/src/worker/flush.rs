@@ -1,7 +1,8 @@
-//! Flushes between the operations of a task, and after the last one.
+//! Flushes of a worker, and the writes that no flush covers yet, with their start times (M11).
 
 use super::Worker;
 use crate::spec::JobSpec;
+use hdrhistogram::Histogram;
 use std::time::Instant;
 use wrote::engine::Op;
 use wrote_result::Error;
@@ -98,5 +99,102 @@ impl Worker<'_> {
             self.tally.durable(self.now_ns);
         }
         Ok(())
+    }
+}
+
+/// The most writes whose start times are kept.
+const KEPT_MAX: usize = 1 << 16;
+
+/// The start times of the writes since the last flush. With very many it keeps only every second,
+/// fourth .. one (W8), which stands for all of them.
+#[derive(Clone, Debug)]
+pub struct Unflushed {
+    began_ns: Vec<u64>,
+    seen: u64,
+    /// Every `stride`-th write is kept.
+    stride: u64,
+}
+
+impl Unflushed {
+    /// Allocates memory for `writes` writes between two flushes, before the clock starts (M10).
+    pub fn with_room_for(writes: usize) -> Unflushed {
+        Unflushed { began_ns: Vec::with_capacity(writes.min(KEPT_MAX)), seen: 0, stride: 1 }
+    }
+
+    /// Records a write that began at this time.
+    pub fn add(&mut self, began_ns: u64) {
+        if self.seen.is_multiple_of(self.stride) {
+            if self.began_ns.len() == KEPT_MAX {
+                self.thin_out();
+            }
+            if self.seen.is_multiple_of(self.stride) {
+                self.began_ns.push(began_ns);
+            }
+        }
+        self.seen += 1;
+    }
+
+    /// Keeps every second one.
+    fn thin_out(&mut self) {
+        let mut number = 0_usize;
+        self.began_ns.retain(|_| {
+            number += 1;
+            number % 2 == 1
+        });
+        self.stride *= 2;
+    }
+
+    /// Records the time of each write until it was flushed.
+    pub fn flushed(&mut self, now_ns: u64, durable_ns: &mut Histogram<u64>) {
+        for began_ns in self.began_ns.drain(..) {
+            durable_ns.saturating_record_n(now_ns.saturating_sub(began_ns), self.stride);
+        }
+        (self.seen, self.stride) = (0, 1);
+    }
+
+    /// Forgets the writes before this time.
+    pub fn forget(&mut self) {
+        self.began_ns.clear();
+        (self.seen, self.stride) = (0, 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flushed(unflushed: &mut Unflushed, now_ns: u64) -> Histogram<u64> {
+        let mut durable_ns = super::super::tally::histogram();
+        unflushed.flushed(now_ns, &mut durable_ns);
+        durable_ns
+    }
+
+    #[test]
+    fn each_write_takes_until_the_flush_that_covers_it() {
+        // M11
+        let mut unflushed = Unflushed::with_room_for(3);
+        [10, 20, 30].into_iter().for_each(|began_ns| unflushed.add(began_ns));
+        let durable_ns = flushed(&mut unflushed, 100);
+        assert_eq!((durable_ns.len(), durable_ns.min(), durable_ns.max()), (3, 70, 90));
+        unflushed.add(110);
+        assert_eq!(flushed(&mut unflushed, 120).max(), 10);
+        unflushed.add(110);
+        unflushed.forget();
+        assert!(flushed(&mut unflushed, 120).is_empty());
+    }
+
+    #[test]
+    fn of_very_many_writes_some_stand_for_all_and_memory_has_a_bound() {
+        // W8
+        for writes in [KEPT_MAX as u64, 100_000, 1_000_000] {
+            let mut unflushed = Unflushed::with_room_for(usize::MAX);
+            (0..writes).for_each(|began_ns| unflushed.add(began_ns));
+            assert!(unflushed.began_ns.capacity() <= KEPT_MAX);
+            let durable_ns = flushed(&mut unflushed, writes);
+            let count = durable_ns.len() as f64 / writes as f64;
+            assert!((0.99..1.01).contains(&count), "{writes}: {count}");
+            let median = durable_ns.value_at_quantile(0.5) as f64 / writes as f64;
+            assert!((0.49..0.51).contains(&median), "{writes}: {median}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Counts a thread's operations while the clock runs, cheaply enough for each operation (M10).
 
+use super::flush::Unflushed;
 use super::trail::Trail;
-use super::unflushed::Unflushed;
 use hdrhistogram::Histogram;
 
 /// The longest latency of the histogram: 10 minutes.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use wrote::device::Target;
 use wrote::{Format, SyncPolicy};
 use wrote_jobs::findings::Burst;
-use wrote_jobs::machine::{host, space};
+use wrote_jobs::machine::{host, target};
 use wrote_jobs::rate::{self, Rate};
 use wrote_result::{Error, units};
 
@@ -103,7 +103,7 @@ impl Plan {
             time: call.common.time.unwrap_or(rate::RUN_TIME),
             left_out: Vec::new(),
             messages: asked.checked_messages()?,
-            budget_bytes: space::room_bytes(call.target),
+            budget_bytes: target::room_bytes(call.target),
             wear_bytes: u64::MAX,
             share_bytes: u64::MAX,
             burst: None,

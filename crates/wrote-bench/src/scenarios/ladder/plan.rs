@@ -10,11 +10,11 @@ use crate::scenario::{Call, Within};
 use crate::scenarios::ladder;
 use std::time::Duration;
 use wrote::device::Target;
-use wrote_jobs::buffers::check_buffers;
+use wrote_jobs::data::check_buffers;
 use wrote_jobs::findings::Burst;
 use wrote_jobs::machine::held_memory::HeldMemory;
 use wrote_jobs::machine::host::Memory;
-use wrote_jobs::machine::{held_memory, host, space};
+use wrote_jobs::machine::{held_memory, host, target};
 use wrote_jobs::rate;
 use wrote_result::Error;
 use wrote_result::document::{Blocks, Flush};
@@ -175,7 +175,7 @@ impl Plan {
     fn fit(&mut self, target: &Target) -> Result<(), Error> {
         let files = self.files_at_once();
         if self.common.size_bytes.is_none() && target.capacity_bytes > 0 {
-            let budget = space::budget(target.capacity_bytes, target.free_bytes);
+            let budget = target::budget(target.capacity_bytes, target.free_bytes);
             let least = self.least_bytes(Workload::Stream).max(1 << 20);
             self.share_bytes = [(budget / files).max(least); 2];
         }
@@ -184,9 +184,9 @@ impl Plan {
             self.wear_bytes -= self.wear_bytes / u64::from(LOG_PART);
         }
         self.keep_to_wear(self.wear_bytes);
-        space::check(self.files_bytes_max(), self.largest_bytes(Workload::Stream), target)?;
+        target::check_room(self.files_bytes_max(), self.largest_bytes(Workload::Stream), target)?;
         if target.capacity_bytes > 0 {
-            let budget = space::budget(target.capacity_bytes, target.free_bytes);
+            let budget = target::budget(target.capacity_bytes, target.free_bytes);
             self.spare_bytes = budget.saturating_sub(self.files_bytes_max());
         }
         Ok(())
@@ -615,7 +615,7 @@ mod tests {
             };
             let disk = target(1 << 45, free);
             let plan = request.plan(&disk, |_, call| Plan::new(call, None)).unwrap();
-            prop_assert!(plan.space_bytes_max() <= space::budget(1 << 45, free));
+            prop_assert!(plan.space_bytes_max() <= target::budget(1 << 45, free));
             for workload in [Workload::Stream, Workload::Small] {
                 let sizes = plan.sizes(workload, bytes_per_s);
                 prop_assert!(sizes.size_bytes <= plan.largest_bytes(workload));

@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::Duration;
 use wrote::device::Target;
-use wrote_jobs::machine::space;
+use wrote_jobs::machine::target;
 use wrote_jobs::rate::Rate;
 use wrote_result::{Error, units};
 
@@ -61,7 +61,7 @@ impl Plan {
     /// Refuses files that would leave too little free space.
     fn check_space(&self, target: &Target) -> Result<(), Error> {
         let wanted_bytes = self.space_bytes_max();
-        let budget_bytes = space::room_bytes(target);
+        let budget_bytes = target::room_bytes(target);
         if wanted_bytes <= budget_bytes {
             return Ok(());
         }

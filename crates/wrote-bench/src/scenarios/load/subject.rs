@@ -9,7 +9,7 @@ use crate::scenarios::ladder::plan::Plan;
 use crate::scenarios::{ladder, peak, rand};
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote_jobs::buffers::seed;
+use wrote_jobs::data::seed;
 use wrote_jobs::jobs::{GroupReport, Permissions};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Before;

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use wrote_jobs::machine::peak_memory;
+use wrote_jobs::machine::usage;
 use wrote_result::{Error, Stop};
 
 /// The bytes of its messages to keep.
@@ -30,7 +30,7 @@ pub(super) fn write(
     // The peak only rises, so the last reading counts.
     let mut peak_bytes = None;
     let ended = supervise(&mut command(output, size_bytes, direct), limits, stop, &mut |pid| {
-        peak_bytes = peak_memory::bytes_of(pid).or(peak_bytes);
+        peak_bytes = usage::peak_memory_bytes_of(pid).or(peak_bytes);
     })?;
     match ended.status.failure().map(|failure| complaint(&failure, &ended.stderr)) {
         None => Ok(peak_bytes),

@@ -4,7 +4,7 @@ use super::{CHUNK, FILE, NAME, WAYS, Way};
 use crate::rounds::RUNS;
 use crate::scenario::{Call, Plan as _};
 use std::time::Duration;
-use wrote_jobs::machine::{host, space};
+use wrote_jobs::machine::{host, target};
 use wrote_result::Error;
 
 const MIB: u64 = 1 << 20;
@@ -56,7 +56,7 @@ impl Plan {
         if ways.is_empty() {
             return Ok(None);
         }
-        let room_bytes = space::room_bytes(call.target);
+        let room_bytes = target::room_bytes(call.target);
         let runs = call.common.runs.unwrap_or(RUNS);
         let wear = call.common.written_bytes_max(call.target);
         let usual = FILE_BYTES_MAX
@@ -73,7 +73,7 @@ impl Plan {
         let left_out = Vec::new();
         let mut plan =
             Plan { ways, runs, left_out, largest_bytes, asked, sizes, bytes_per_s: None };
-        space::check(plan.space_bytes_max(), largest_bytes, call.target)?;
+        target::check_room(plan.space_bytes_max(), largest_bytes, call.target)?;
         plan.keep_memory(memory_bytes);
         Ok(Some(plan))
     }

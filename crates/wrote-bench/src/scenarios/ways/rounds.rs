@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
 use wrote_jobs::jobs::lay_out;
-use wrote_jobs::machine::peak_memory;
+use wrote_jobs::machine::usage;
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::page_cache;
 use wrote_jobs::report::{self, Repeated};
@@ -162,7 +162,7 @@ impl Files<'_> {
         effective: &mut Settings,
         fallbacks: &mut Vec<Fallback>,
     ) -> Result<Run, Error> {
-        let marked = peak_memory::reset();
+        let marked = usage::reset_peak_memory();
         let bytes =
             if kind.holds_input() { read_whole(&self.source, size_bytes)? } else { Vec::new() };
         let task = self.task(&bytes, size_bytes);
@@ -174,7 +174,8 @@ impl Files<'_> {
         match marked {
             Ok(()) => {
                 let given = if matches!(kind, Kind::Writer(_)) { bytes.len() as u64 } else { 0 };
-                run.max_rss_bytes = peak_memory::bytes().map(|peak| peak.saturating_sub(given));
+                run.max_rss_bytes =
+                    usage::peak_memory_bytes().map(|peak| peak.saturating_sub(given));
             }
             Err(error) => fallbacks.push(Fallback {
                 wanted: "peak of memory".into(),

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_tells_what_is_waited_for_and_what_is_removed() {
+    fn a_check_reports_waits_pauses_and_files_that_are_removed() {
         let (time, spin) = (Duration::from_millis(2), Duration::ZERO);
         let mut jobs = vec![spec("a", "write", 4096, 1 << 20), spec("b", "write", 4096, 1 << 20)];
         (jobs[0].unlink, jobs[0].runtime) = (true, Some(Duration::from_secs(5)));
@@ -282,7 +282,7 @@ mod tests {
             assert!(told.contains(words), "{words}: {told}");
         }
         let line = announced(&jobs);
-        assert!(line.starts_with("writes at most 1.05 MB into /mnt/data/a.0, 2 jobs"), "{line}");
+        assert!(line.starts_with("writes at most 2.10 MB into /mnt/data/a.0"), "{line}");
         assert!(line.ends_with("at most 10.0 s"), "one after the other: {line}");
     }
 

@@ -1,7 +1,7 @@
 //! Tests that `docs/fio.md` lists exactly the accepted keys.
 
 use super::read;
-use crate::fio::{keys, names};
+use crate::fio::{keys, note};
 use std::collections::BTreeSet;
 
 const PAGE: &str = include_str!("../../../../../docs/fio.md");
@@ -53,7 +53,7 @@ fn every_key_of_fio_is_taken_or_refused_with_a_reason() {
 #[test]
 fn no_key_is_taken_and_not_taken_or_there_twice() {
     let mut seen = BTreeSet::new();
-    for name in keys::all_names().chain(names::not_taken()) {
+    for name in keys::all_names().chain(note::not_taken()) {
         assert!(seen.insert(name), "{name}");
     }
 }

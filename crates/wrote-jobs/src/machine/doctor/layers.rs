@@ -1,8 +1,9 @@
-//! Checks of the layers between file system and disks: loop devices, RAID, encryption.
+//! Checks of the layers between the file system and the disks: loop devices, RAID, encryption, and
+//! whether TRIM passes through them.
 
-use super::shell::quoted;
-use super::stack::Disk;
+use super::stack::{Disk, DiskKind};
 use super::texts::Values;
+use super::texts::{quoted, set_queue};
 use super::world::World;
 use wrote_result::doctor::{Check, Evidence};
 
@@ -50,10 +51,77 @@ pub(super) fn encryption(world: &World, layer: &str) -> Option<Check> {
     Some(world.say("encryption.on", &[("name", &name), ("quoted", &quoted)]).found([uuid]))
 }
 
+/// Timers of systemd and jobs of cron; either trims all file systems, mostly weekly.
+const TIMERS: [&str; 3] = [
+    "etc/systemd/system/timers.target.wants/fstrim.timer",
+    "etc/cron.weekly/fstrim",
+    "etc/cron.daily/fstrim",
+];
+
+/// Checks the device that the file system uses.
+pub(super) fn trim(world: &World) -> Option<Check> {
+    let top = world.stack.top.as_deref()?;
+    let queue = |file: &str| world.root.see(&format!("sys/block/{top}/queue/{file}"));
+    let (most, granularity) = (queue("discard_max_bytes")?, queue("discard_granularity"));
+    let hardware = queue("discard_max_hw_bytes");
+    let number = |seen: Option<&Evidence>| seen.and_then(Evidence::number).unwrap_or(0);
+    let kinds: Vec<DiskKind> = world.stack.disks.iter().map(|disk| disk.kind).collect();
+    let used = used_by(world);
+    let (key, seen) = if number(Some(&most)) > 0 {
+        match (used, world.target.filesystem.as_str()) {
+            (_, "none") => ("trim.device", None),
+            (Some(evidence), _) => ("trim.used", Some(evidence)),
+            (None, _) => ("trim.untold", Some(nothing_seen())),
+        }
+    } else if number(hardware.as_ref()) > 0 {
+        ("trim.off", None)
+    } else if kinds.iter().all(|kind| *kind == DiskKind::Turning) {
+        ("trim.turning", None)
+    } else if !kinds.iter().any(|kind| matches!(kind, DiskKind::Nvme | DiskKind::Solid)) {
+        ("trim.none", None)
+    } else if is_encrypted(world) {
+        ("trim.encrypted", None)
+    } else {
+        ("trim.flash", None)
+    };
+    let value = hardware.as_ref().map_or("", |hardware| &hardware.value);
+    let trim = world.say(key, &[("command", &set_queue(top, "discard_max_bytes", value))]);
+    Some(trim.of(top).found(seen).found([most]).found(granularity).found(hardware))
+}
+
+/// Returns the mechanism that trims, if it is visible.
+fn used_by(world: &World) -> Option<Evidence> {
+    let options = &world.target.mount_options;
+    let mounted = options.iter().find(|option| is_discard(option));
+    if let Some(option) = mounted {
+        return Some(Evidence::new("/proc/self/mountinfo", option.clone()));
+    }
+    // A link to a unit outside of this root still counts.
+    let timer = TIMERS.iter().find(|timer| world.root.path(timer).symlink_metadata().is_ok())?;
+    Some(Evidence::new(format!("/{timer}"), "is there"))
+}
+
+/// Returns whether it is `discard`, `discard=async` or `discard=sync`, but not `nodiscard`.
+pub(super) fn is_discard(option: &str) -> bool {
+    option == "discard" || option.starts_with("discard=")
+}
+
+fn nothing_seen() -> Evidence {
+    let looked_at = TIMERS.map(|timer| format!("/{timer}"));
+    Evidence::new(looked_at.join(", "), "not there")
+}
+
+fn is_encrypted(world: &World) -> bool {
+    world.stack.layers.iter().any(|layer| {
+        let uuid = world.root.text(&format!("sys/block/{layer}/dm/uuid"));
+        uuid.is_some_and(|uuid| uuid.starts_with("CRYPT-"))
+    })
+}
+
 #[cfg(test)]
-mod tests {
-    use super::super::fake::{Fake, checks_of, command, only};
+mod layers_tests {
     use super::*;
+    use crate::machine::doctor::fake::{Fake, checks_of, command, only};
     use wrote_result::doctor::State;
 
     fn checks(world: &World) -> Vec<Check> {
@@ -121,5 +189,59 @@ mod tests {
         assert_eq!((check.state, check.device.as_deref()), (State::Advice, Some("dm-0")));
         assert!(command(check).ends_with("--perf-no_write_workqueue data"));
         assert!(of("LVM-abc").is_empty());
+    }
+}
+
+#[cfg(test)]
+mod trim_tests {
+    use super::*;
+    use crate::machine::doctor::checks;
+    use crate::machine::doctor::fake::{Fake, command, only, state};
+    use wrote_result::doctor::State;
+
+    const TAKES: [(&str, &str); 2] =
+        [("discard_max_bytes", "2147450880"), ("discard_max_hw_bytes", "2147450880")];
+
+    fn fake(disk: &str, queue: &[(&str, &str)]) -> Fake {
+        let fake = Fake::new();
+        fake.disk(disk, queue);
+        fake
+    }
+
+    #[test]
+    fn a_disk_that_nobody_tells_of_free_blocks_is_named() {
+        let fake = fake("nvme0n1", &TAKES);
+        let trim = only(&checks(&fake.world("nvme0n1")), "trim").clone();
+        assert_eq!(trim.state, State::Advice);
+        assert_eq!(command(&trim), "systemctl enable --now fstrim.timer");
+        fake.file(TIMERS[0], "");
+        assert_eq!(state(&checks(&fake.world("nvme0n1")), "trim"), Some(State::Fine));
+    }
+
+    #[test]
+    fn a_mount_with_discard_tells_the_disk() {
+        let fake = fake("nvme0n1", &TAKES);
+        let mut world = fake.world("nvme0n1");
+        world.target.mount_options.push("discard=async".into());
+        assert_eq!(state(&checks(&world), "trim"), Some(State::Fine));
+        world.target.mount_options = vec!["nodiscard".into()];
+        assert_eq!(state(&checks(&world), "trim"), Some(State::Advice));
+    }
+
+    #[test]
+    fn a_trim_that_was_switched_off_is_named_with_the_value_that_switches_it_on() {
+        let off = [("discard_max_bytes", "0"), ("discard_max_hw_bytes", "4096000")];
+        let trim = only(&checks(&fake("sda", &off).world("sda")), "trim").clone();
+        assert_eq!(trim.state, State::Advice);
+        assert_eq!(command(&trim), "echo 4096000 > /sys/block/sda/queue/discard_max_bytes");
+    }
+
+    #[test]
+    fn flash_without_trim_is_named_and_a_disk_that_turns_is_not() {
+        let never = [("discard_max_bytes", "0"), ("rotational", "0")];
+        assert_eq!(state(&checks(&fake("sda", &never).world("sda")), "trim"), Some(State::Advice));
+        let turns = [("discard_max_bytes", "0"), ("rotational", "1")];
+        assert_eq!(state(&checks(&fake("sda", &turns).world("sda")), "trim"), Some(State::Fine));
+        assert_eq!(state(&checks(&fake("vda", &never).world("vda")), "trim"), Some(State::Fine));
     }
 }

@@ -1,6 +1,6 @@
-//! Checks of the machine as a whole: its page cache, swap, CPUs, clock and kernel.
+//! Checks of the machine as a whole: its page cache, swap, CPUs and clock.
 
-use super::shell::quoted;
+use super::texts::quoted;
 use super::world::World;
 use crate::machine::host::SLOW_CLOCKS;
 use wrote_result::doctor::{Check, Evidence};
@@ -14,11 +14,6 @@ const DIRTY_BYTES_MIN: u64 = 64_000_000;
 const EXPIRE_S_MAX: u64 = 120;
 /// Drivers whose `powersave` still raises the clock under load.
 const DYNAMIC_DRIVERS: [&str; 3] = ["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"];
-/// The kernel that introduced STATX_DIOALIGN and IORING_SETUP_DEFER_TASKRUN.
-const KERNEL_MIN: (u32, u32) = (6, 1);
-/// Features of later kernels for writers.
-const LATER: [((u32, u32), &str); 2] =
-    [((6, 13), "writes of files that are never torn (RWF_ATOMIC)"), ((6, 14), "RWF_DONTCACHE")];
 
 pub(super) fn dirty_pages(world: &World) -> Option<Check> {
     let see = |name: &str| world.root.see(&format!("proc/sys/vm/{name}"));
@@ -70,19 +65,6 @@ pub(super) fn swap(world: &World) -> Option<Check> {
     Some(check.found([found]))
 }
 
-pub(super) fn huge_pages(world: &World) -> Option<Check> {
-    let free = world.root.line("proc/meminfo", "HugePages_Free:");
-    let transparent = world.root.see("sys/kernel/mm/transparent_hugepage/enabled");
-    let set_aside = free.as_ref().and_then(Evidence::number).unwrap_or(0) > 0;
-    let key = match transparent.as_ref().map(Evidence::chosen) {
-        _ if set_aside => "huge-pages.aside",
-        Some("always" | "madvise") => "huge-pages.fine",
-        Some("never") => "huge-pages.never",
-        _ => return None,
-    };
-    Some(world.say(key, &[]).found(transparent).found(free))
-}
-
 pub(super) fn governor(world: &World) -> Option<Check> {
     let folder = "sys/devices/system/cpu";
     let is_cpu = |name: &String| name.strip_prefix("cpu").is_some_and(|n| n.parse::<u32>().is_ok());
@@ -118,24 +100,6 @@ pub(super) fn clock_source(world: &World) -> Option<Check> {
     let better = better.unwrap_or_default();
     let check = world.say(key, &[("clock", &found.value), ("better", &better)]);
     Some(check.found([found]).found(available))
-}
-
-pub(super) fn kernel(world: &World) -> Option<Check> {
-    let found = world.root.see("proc/sys/kernel/osrelease")?;
-    let version = world.kernel()?;
-    let missing: Vec<String> = LATER
-        .iter()
-        .filter(|((major, minor), _)| version < (*major, *minor))
-        .map(|((major, minor), what)| format!("{what} came with {major}.{minor}"))
-        .collect();
-    let key = match version {
-        _ if version < KERNEL_MIN => "kernel.old",
-        _ if missing.is_empty() => "kernel.fine",
-        _ => "kernel.lacks",
-    };
-    let missing = missing.join("; ");
-    let check = world.say(key, &[("release", &found.value), ("missing", &missing)]);
-    Some(check.found([found]))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The devices below a file system, from its own down to the whole disks, as `/sys` shows them.
 
-use super::root::Root;
+use super::world::Root;
 use std::path::{Path, PathBuf};
 use wrote_result::doctor::Evidence;
 
@@ -145,8 +145,8 @@ fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::Fake;
     use super::*;
+    use crate::machine::doctor::fake::Fake;
 
     #[test]
     fn a_logical_volume_on_two_partitions_leads_down_to_their_disks() {

@@ -1,6 +1,6 @@
-//! The texts of the checks: `texts.toml`, with the values of this machine.
+//! The texts of the checks: `texts.toml`, with the values of this machine, and commands that are ready
+//! to be pasted.
 
-use super::shell;
 use super::world::World;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ impl Outcome {
             let (name, value) = text.split_once('=').expect("a setting is name=value");
             (name.to_owned(), filled(value, values))
         };
-        let point = || shell::quoted(&world.target.mount_point.to_string_lossy());
+        let point = || quoted(&world.target.mount_point.to_string_lossy());
         let (how, command, lasting) = if let Some(option) = self.remount.as_ref().map(fill) {
             let lasting = format!("the options of {} in /etc/fstab", point());
             (None, Some(format!("mount -o remount,{option} {}", point())), Some(lasting))
@@ -106,7 +106,7 @@ impl Outcome {
                 "in /etc/udev/rules.d/60-disk.rules: ACTION==\"add|change\", KERNEL==\"{disk}\", \
                  ATTR{{queue/{file}}}=\"{value}\""
             );
-            (None, Some(shell::set_queue(&disk, &file, &value)), Some(lasting))
+            (None, Some(set_queue(&disk, &file, &value)), Some(lasting))
         } else {
             let (how, run) = (self.how.as_ref().map(fill), self.run.as_ref().map(fill));
             (how, run, self.lasting.as_ref().map(fill))
@@ -146,8 +146,21 @@ fn filled(text: &str, values: &Values) -> String {
     filled
 }
 
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+pub(super) fn set_queue(disk: &str, file: &str, value: &str) -> String {
+    let value = if value.contains(' ') { format!("\"{value}\"") } else { value.to_owned() };
+    format!("echo {value} > {}", quoted(&format!("/sys/block/{disk}/queue/{file}")))
+}
+
 #[cfg(test)]
-mod tests {
+mod texts_tests {
     use super::*;
     use std::collections::BTreeSet;
     use std::path::Path;
@@ -176,7 +189,7 @@ mod tests {
 
     #[test]
     fn every_outcome_that_is_not_fine_says_what_its_state_asks_for() {
-        let (_fake, world) = super::super::fake::mounted("ext4", &[]);
+        let (_fake, world) = crate::machine::doctor::fake::mounted("ext4", &[]);
         for (id, texts) in TEXTS.iter() {
             for (name, outcome) in &texts.outcomes {
                 let check = world.say(&format!("{id}.{name}"), &[]);
@@ -196,5 +209,28 @@ mod tests {
         let path = "/mnt/{name}";
         let text = filled("{name} at {path}: {unknown}, {", &[("name", &1), ("path", &path)]);
         assert_eq!(text, "1 at /mnt/{name}: {unknown}, {");
+    }
+}
+
+#[cfg(test)]
+mod shell_tests {
+    use super::*;
+
+    #[test]
+    fn a_word_with_spaces_or_quotes_stays_one_word_in_a_shell() {
+        assert_eq!(quoted("/mnt/data-1"), "/mnt/data-1");
+        assert_eq!(quoted("/mnt/my disk"), "'/mnt/my disk'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted("$(rm)"), "'$(rm)'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn a_value_of_two_words_is_written_as_one() {
+        assert_eq!(
+            set_queue("sda", "write_cache", "write back"),
+            "echo \"write back\" > /sys/block/sda/queue/write_cache"
+        );
+        assert_eq!(set_queue("c!d", "nomerges", "0"), "echo 0 > '/sys/block/c!d/queue/nomerges'");
     }
 }

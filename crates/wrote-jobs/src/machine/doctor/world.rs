@@ -1,13 +1,17 @@
-//! The input of the checks: files below a root, and results of system calls.
+//! The input of the checks: files below a root, facts about the path, and results of system calls.
 
-use super::file_facts::FileFacts;
-use super::root::Root;
-use super::shell::quoted;
 use super::stack::Stack;
+use super::texts::quoted;
 use crate::machine::target::device_of;
-use std::path::Path;
+use rustix::fs::{IFlags, Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use wrote::device::Target;
 use wrote_result::Error;
+use wrote_result::doctor::Evidence;
 
 /// The input of the checks. Tests make their own root.
 #[derive(Clone, Debug)]
@@ -37,7 +41,7 @@ pub(super) struct Swap {
 impl World {
     /// Examines the world from `path`.
     pub fn of(path: &Path) -> Result<World, Error> {
-        crate::machine::access::examined(path)?;
+        crate::machine::target::examined(path)?;
         let target = wrote::device::examine(path)?;
         let inodes = rustix::fs::statvfs(&target.path)
             .map_or((0, 0), |space| (space.f_files, space.f_favail));
@@ -104,4 +108,132 @@ fn disks_below(root: &Root, path: &Path) -> Vec<String> {
     let device = wrote::device::device_at(path);
     let stack = device.map(|device| Stack::of(root, &device.name)).unwrap_or_default();
     stack.disks.into_iter().map(|disk| disk.name).collect()
+}
+
+/// The folder of `proc`, `sys` and `etc`.
+#[derive(Clone, Debug)]
+pub(super) struct Root(PathBuf);
+
+impl Root {
+    pub fn new(folder: impl Into<PathBuf>) -> Root {
+        Root(folder.into())
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.0.join(file)
+    }
+
+    /// Returns a file's trimmed text; `None` where it is missing, empty or unreadable.
+    pub fn text(&self, file: &str) -> Option<String> {
+        let bytes = fs::read(self.path(file)).ok()?;
+        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Returns a file's text as evidence.
+    pub fn see(&self, file: &str) -> Option<Evidence> {
+        Some(Evidence::new(format!("/{file}"), self.text(file)?))
+    }
+
+    pub fn number(&self, file: &str) -> Option<i64> {
+        self.see(file)?.number()
+    }
+
+    /// Returns the sorted names in a folder; none without such a folder.
+    pub fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+
+    /// Returns the value of a line `name: value` or `name value` of a file in `/proc`.
+    pub fn line(&self, file: &str, name: &str) -> Option<Evidence> {
+        let text = self.text(file)?;
+        let of_line = |line: &str| Some(line.strip_prefix(name)?.trim().to_owned());
+        // Columns are separated by one space.
+        let value = text.lines().find_map(of_line)?;
+        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(Evidence::new(format!("/{file}, {}", name.trim_end_matches(':')), value))
+    }
+}
+
+const PIECES_MAX: usize = 65_536;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct FileFacts {
+    pub is_folder: bool,
+    pub is_file: bool,
+    /// Its attributes (ioctl_iflags(2)), or why they are unknown; `None` where there are none.
+    pub attributes: Option<Result<IFlags, String>>,
+    /// A file's allocated and written bytes, or why they are unknown.
+    pub room: Option<Result<FileRoom, String>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileRoom {
+    pub allocated_bytes: u64,
+    pub written_bytes: u64,
+}
+
+impl FileFacts {
+    /// Examines the path. Opens it for reading, without reading from it.
+    pub fn of(path: &Path) -> FileFacts {
+        let Ok(metadata) = path.metadata() else { return FileFacts::default() };
+        let (is_folder, is_file) = (metadata.is_dir(), metadata.is_file());
+        let mut facts = FileFacts { is_folder, is_file, ..FileFacts::default() };
+        // Opening a FIFO waits for its other end, and opening a device may have any effect.
+        if !is_folder && !is_file {
+            return facts;
+        }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file: OwnedFd = match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(file) => file,
+            Err(errno) => {
+                let because = format!("it can't be opened for reading: {errno}");
+                facts.attributes = Some(Err(because.clone()));
+                facts.room = is_file.then_some(Err(because));
+                return facts;
+            }
+        };
+        facts.attributes = attributes_of(&file);
+        facts.room = is_file.then(|| {
+            let allocated_bytes = metadata.blocks() * 512;
+            Ok(FileRoom { allocated_bytes, written_bytes: written_bytes(&file)? })
+        });
+        facts
+    }
+}
+
+/// Returns the attributes; `None` where the file system has none.
+fn attributes_of(file: impl AsFd) -> Option<Result<IFlags, String>> {
+    match rustix::fs::ioctl_getflags(file) {
+        Ok(flags) => Some(Ok(flags)),
+        Err(Errno::NOTTY | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL) => None,
+        Err(errno) => Some(Err(format!("FS_IOC_GETFLAGS: {errno}"))),
+    }
+}
+
+/// Counts the bytes that `SEEK_DATA` finds (lseek(2)): ext4, XFS and Btrfs skip unwritten blocks.
+fn written_bytes(file: impl AsFd) -> Result<u64, String> {
+    let file = file.as_fd();
+    let (mut at, mut written_bytes) = (0, 0);
+    for _ in 0..PIECES_MAX {
+        let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            // No data follows.
+            Err(Errno::NXIO) => return Ok(written_bytes),
+            Err(errno) => return Err(format!("lseek, SEEK_DATA: {errno}")),
+        };
+        let end = rustix::fs::seek(file, SeekFrom::Hole(start))
+            .map_err(|errno| format!("lseek, SEEK_HOLE: {errno}"))?;
+        written_bytes += end.saturating_sub(start);
+        at = end;
+    }
+    Err(format!("it lies in more than {PIECES_MAX} pieces"))
 }

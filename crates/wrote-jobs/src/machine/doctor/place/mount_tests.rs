@@ -1,7 +1,7 @@
 //! Tests that important mount options are reported, and usual ones are not.
 
-use super::super::fake::{Fake, checks_of, command, mounted, only, state};
 use super::*;
+use crate::machine::doctor::fake::{Fake, checks_of, command, mounted, only, state};
 use wrote_result::doctor::State;
 
 fn checks(world: &World) -> Vec<Check> {
@@ -17,7 +17,6 @@ fn checks(world: &World) -> Vec<Check> {
             "mount-atime",
             "mount-barrier",
             "mount-data",
-            "mount-allocation",
             "mount-commit",
             "mount-copy-on-write",
         ],
@@ -57,7 +56,6 @@ fn each_option_that_costs_or_endangers_is_named() {
         ("btrfs", "nobarrier", "mount-barrier", Risk),
         ("ext4", "data=journal", "mount-data", Advice),
         ("ext4", "data=writeback", "mount-data", Risk),
-        ("ext4", "nodelalloc", "mount-allocation", Advice),
         ("ext4", "commit=1", "mount-commit", Advice),
         ("ext4", "commit=300", "mount-commit", Risk),
         ("btrfs", "autodefrag", "mount-copy-on-write", Advice),

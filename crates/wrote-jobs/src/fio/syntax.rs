@@ -1,0 +1,272 @@
+//! Values with a syntax of their own: block sizes, `random_distribution`, and `buffer_pattern`: texts,
+//! hexadecimal and decimal numbers in any order, as fio's `lib/pattern.c` reads them.
+
+use super::value::Value;
+use crate::spec::{BlockShare, BlockSizes, Distribution, Zone};
+use wrote_result::units;
+
+/// The largest block: the most bytes of one registered buffer (io_uring_register(2)).
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
+
+/// The most sizes of a split, as in fio.
+const SHARES_MAX: usize = 64;
+
+const PERCENTS: u64 = 100;
+
+/// Parses `bs`: one size.
+pub(super) fn one(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, String> {
+    if text.contains('-') {
+        return Err("is a range; use bsrange for that, and bssplit for shares".into());
+    }
+    if text.contains(['/', ':']) {
+        return Err("is a split; use bssplit for that".into());
+    }
+    Ok(BlockSizes::one(size(value, text)?))
+}
+
+/// Parses `bsrange`: the multiples of the least size up to the largest, each equally often.
+pub(super) fn range(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, String> {
+    let Some((first, second)) = text.split_once(['-', ':']) else {
+        return Err("must be a range, as 4k-16k".into());
+    };
+    let (first, second) = (size(value, first.trim())?, size(value, second.trim())?);
+    let (least, most) = (first.min(second), first.max(second));
+    let whole = most - most % least;
+    if whole < most {
+        let [whole, most, least] = [whole, most, least].map(units::block_size);
+        let text = value.text()?.to_owned();
+        value.note(format!(
+            "bsrange={text}: sizes are multiples of {least}, so the largest is {whole}, not {most}"
+        ));
+    }
+    let count = whole / least;
+    if count > PERCENTS || !PERCENTS.is_multiple_of(count) {
+        return Ok(BlockSizes::Range { least_bytes: least, most_bytes: whole });
+    }
+    let percent = (PERCENTS / count) as u32;
+    let shares = (1..=count).map(|times| BlockShare { bytes: least * times, percent });
+    Ok(BlockSizes::Split(shares.collect()))
+}
+
+/// Parses `bssplit`: `size/percent:size/percent`; sizes without a percent share the rest evenly.
+pub(super) fn split(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, String> {
+    let parts: Vec<&str> = text.split(':').map(str::trim).filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() || parts.len() > SHARES_MAX {
+        return Err(format!("must be 1 to {SHARES_MAX} sizes, as 4k/60:64k/40"));
+    }
+    let mut shares: Vec<(u64, Option<u32>)> = Vec::new();
+    for part in parts {
+        let (bytes, percent) = part.split_once('/').unwrap_or((part, ""));
+        shares.push((size(value, bytes.trim())?, percent_of(percent.trim())?));
+    }
+    let given: u32 = shares.iter().filter_map(|(_, percent)| *percent).sum();
+    let open = shares.iter().filter(|(_, percent)| percent.is_none()).count() as u32;
+    if given > 100 || (open == 0 && given != 100) {
+        return Err(format!("the percents add up to {given}, not 100"));
+    }
+    Ok(BlockSizes::Split(filled(&shares, 100 - given, open)))
+}
+
+/// Divides `left` percents evenly between the sizes without any; drops sizes of 0 percent.
+fn filled(shares: &[(u64, Option<u32>)], left: u32, open: u32) -> Vec<BlockShare> {
+    let mut seen = 0;
+    let share = |&(bytes, percent): &(u64, Option<u32>)| {
+        let percent = percent.unwrap_or_else(|| {
+            let share = left * (seen + 1) / open - left * seen / open;
+            seen += 1;
+            share
+        });
+        BlockShare { bytes, percent }
+    };
+    shares.iter().map(share).filter(|share| share.percent > 0).collect()
+}
+
+fn percent_of(text: &str) -> Result<Option<u32>, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    if number.is_empty() {
+        return Ok(None);
+    }
+    let percent = number.parse().ok().filter(|percent| *percent <= 100);
+    percent.map(Some).ok_or_else(|| format!("{text} is not a percent from 0 to 100"))
+}
+
+fn size(value: &mut Value<'_>, text: &str) -> Result<u64, String> {
+    match value.number_of(text)? {
+        0 => Err("a block is at least 1 byte".into()),
+        bytes if bytes > BLOCK_BYTES_MAX => Err("a block is at most 1 GiB".into()),
+        bytes => Ok(bytes),
+    }
+}
+
+/// The most zones, as in fio.
+const ZONES_MAX: usize = 256;
+
+/// Parses `random`, `zipf:1.2`, `pareto:0.2:0.5` or `zoned:60/10:40/90`.
+pub(super) fn distribution(value: &Value<'_>) -> Result<Distribution, String> {
+    let text = value.text()?;
+    let (word, numbers) = text.split_once(':').map_or((text, None), |(a, b)| (a, Some(b)));
+    match word {
+        "random" => Ok(Distribution::Uniform),
+        "zipf" => {
+            let (theta, center) = shape(numbers, 1.1)?;
+            if !(0.0..=100.0).contains(&theta) {
+                return Err("the theta of zipf is from 0 to 100".into());
+            }
+            Ok(Distribution::Zipf { theta, center })
+        }
+        "pareto" => {
+            let (h, center) = shape(numbers, 0.2)?;
+            if h <= 0.0 || h >= 1.0 {
+                return Err("the power of pareto is between 0 and 1".into());
+            }
+            Ok(Distribution::Pareto { h, center })
+        }
+        "zoned" => zones(numbers.unwrap_or("")).map(Distribution::Zoned),
+        "zoned_abs" => Err("zones are shares of a file here; write zoned:60/10:40/90".into()),
+        "normal" => Err("fio's own normal is not the one of its manual; use zipf or zoned".into()),
+        _ => Err("must be random, zipf, pareto or zoned".into()),
+    }
+}
+
+/// Parses `1.2` or `1.2:0.5`: the shape, and the place of the most used block.
+fn shape(numbers: Option<&str>, default: f64) -> Result<(f64, Option<f64>), String> {
+    let Some(numbers) = numbers else { return Ok((default, None)) };
+    let number = |text: &str| {
+        let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
+        number.ok_or_else(|| format!("{text} is not a number"))
+    };
+    let (shape, center) = numbers.split_once(':').map_or((numbers, None), |(a, b)| (a, Some(b)));
+    let center = center.map(number).transpose()?;
+    if center.is_some_and(|center| !(0.0..=1.0).contains(&center)) {
+        return Err("the centre is from 0 to 1".into());
+    }
+    Ok((number(shape)?, center))
+}
+
+/// Parses `60/10:40/90`: percents of the operations, each with its percent of the file.
+fn zones(text: &str) -> Result<Vec<Zone>, String> {
+    if text.contains(',') {
+        return Err("reads and writes have the same zones; write them once".into());
+    }
+    let zone = |text: &str| {
+        let percent = |text: &str| text.trim().parse().ok().filter(|percent| *percent <= 100);
+        let zone = text.split_once('/').and_then(|(ios, bytes)| {
+            Some(Zone { ios_percent: percent(ios)?, bytes_percent: percent(bytes)? })
+        });
+        zone.ok_or_else(|| format!("{text} is not a zone; 60/10 is 60 % of operations in 10 %"))
+    };
+    let zones = text.split(':').map(zone).collect::<Result<Vec<_>, _>>()?;
+    let ios: u32 = zones.iter().map(|zone| zone.ios_percent).sum();
+    let bytes: u32 = zones.iter().map(|zone| zone.bytes_percent).sum();
+    match () {
+        () if zones.len() > ZONES_MAX => Err(format!("there are at most {ZONES_MAX} zones")),
+        () if ios != 100 => Err(format!("the percents of operations add up to {ios}, not 100")),
+        () if bytes > 100 => Err(format!("the percents of the file add up to {bytes}")),
+        () => Ok(zones),
+    }
+}
+
+/// The longest pattern, as in fio.
+const BYTES_MAX: usize = 512;
+
+/// Parses a pattern: `"abcd"`, `0xdeadface`, `-12`, or several without a blank between.
+pub(super) fn pattern(text: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        rest = match rest.strip_prefix('"') {
+            Some(rest) => {
+                let (word, rest) = rest.split_once('"').ok_or("the second \" is missing")?;
+                bytes.extend_from_slice(word.as_bytes());
+                rest
+            }
+            None => hexadecimal(rest, &mut bytes).map_or_else(|| decimal(rest, &mut bytes), Ok)?,
+        };
+    }
+    match bytes.len() {
+        0 => Err("is a pattern of no bytes".into()),
+        1..=BYTES_MAX => Ok(bytes),
+        more => Err(format!("is a pattern of {more} bytes; there are at most {BYTES_MAX}")),
+    }
+}
+
+/// Parses `0x` and digits, two per byte; with an odd number the first digit is a byte. Returns the
+/// rest of the text.
+fn hexadecimal<'a>(text: &'a str, bytes: &mut Vec<u8>) -> Option<&'a str> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
+    let end = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
+    // The 0 of the next number's 0x does not belong to this number.
+    let joined = digits[end..].starts_with(['x', 'X']) && digits[..end].ends_with('0');
+    let (digits, rest) = digits.split_at(if joined { end - 1 } else { end });
+    if digits.is_empty() {
+        return None;
+    }
+    let values = digits.chars().map(|digit| digit.to_digit(16).unwrap_or(0) as u8);
+    let mut values = std::iter::repeat_n(0, digits.len() % 2).chain(values);
+    while let (Some(high), Some(low)) = (values.next(), values.next()) {
+        bytes.push(high << 4 | low);
+    }
+    Some(rest)
+}
+
+/// Parses a number of 32 bits: its bytes from the lowest up to the highest that is not 0.
+fn decimal<'a>(text: &'a str, bytes: &mut Vec<u8>) -> Result<&'a str, String> {
+    if text.starts_with('\'') {
+        return Err("the bytes of a file are not taken; write them here, as 0xdeadface".into());
+    }
+    let next = text.to_ascii_lowercase().find("0x").filter(|&at| at > 0).unwrap_or(text.len());
+    let sign = usize::from(text.starts_with(['-', '+']));
+    let digits = text[sign..next].find(|c: char| !c.is_ascii_digit());
+    let (number, rest) = text.split_at(digits.map_or(next, |end| sign + end));
+    let number: i32 = number.parse().map_err(|_| {
+        format!("{text} begins with no pattern; there are \"abcd\", 0xdeadface and -12")
+    })?;
+    let four = number.to_le_bytes();
+    let used = four.iter().rposition(|&byte| byte != 0).unwrap_or(0);
+    bytes.extend_from_slice(&four[..=used]);
+    Ok(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pattern;
+    use proptest::prelude::*;
+
+    #[test]
+    fn patterns_have_the_bytes_of_fios_own_examples() {
+        for (text, bytes) in [
+            (r#""abcd""#, &b"abcd"[..]),
+            ("-1024", b"\x00\xfc\xff\xff"),
+            ("66", b"\x42"),
+            ("0", b"\0"),
+            ("0xFF0X1", b"\xff\x01"),
+            ("0xabc", b"\x0a\xbc"),
+            (r#""123"0xFFeeCC"#, b"123\xff\xee\xcc"),
+            (r#"-100xab"1""2""#, b"\xf6\xff\xff\xff\xab12"),
+        ] {
+            assert_eq!(pattern(text).as_deref(), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_is_none_is_refused() {
+        for (text, told) in [
+            (r#""""#, "no bytes"),
+            (r#""abc"#, "is missing"),
+            ("'file'", "of a file are not taken"),
+            ("%o", "begins with no pattern"),
+            ("0x", "begins with no pattern"),
+            ("99999999999", "begins with no pattern"),
+            (&format!("\"{}\"", "a".repeat(513)), "at most 512"),
+        ] {
+            assert!(pattern(text).is_err_and(|error| error.contains(told)), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_the_parser(text in "[-+0-9xXa-f\"é]{0,12}") {
+            let _ = pattern(&text);
+        }
+    }
+}
