@@ -16,10 +16,10 @@ use wrote_jobs::data::Data;
 use wrote_jobs::findings::{self, Evidence, Sharing, User};
 use wrote_jobs::machine::target::{device_of, shown_target};
 use wrote_jobs::machine::watch::{self, Watch};
-use wrote_jobs::machine::{host, space};
+use wrote_jobs::machine::{host, target};
 use wrote_jobs::peers::{Alone, Peers};
 use wrote_result::document::{Document, Program, RankFiles, Row, SCHEMA, Source};
-use wrote_result::shell::quoted;
+use wrote_result::quoted;
 use wrote_result::{Error, Stop, units};
 
 /// The block size of the generator's own measurement, unless the stream's is smaller.
@@ -343,7 +343,7 @@ pub fn share(target: &Target, peers: &dyn Peers) -> Result<Target, Error> {
             all.iter().enumerate().filter(|one| shares(*one)).count() as u64
         };
         let rooms = all.iter().enumerate().map(|(rank, (_, capacity_bytes, free_bytes, path))| {
-            let room_bytes = space::budget(*capacity_bytes, *free_bytes);
+            let room_bytes = target::budget(*capacity_bytes, *free_bytes);
             let kept_bytes = free_bytes - room_bytes;
             (room_bytes / users(rank), *capacity_bytes, kept_bytes, path.clone())
         });

@@ -12,7 +12,7 @@ use wrote_jobs::peers::Peers;
 use wrote_jobs::report;
 use wrote_result::compare::{Allowed, Comparison, compare_allowing};
 use wrote_result::document::{Document, Latency, Row, Run};
-use wrote_result::{Error, Stop, histogram, stats};
+use wrote_result::{Error, Stop, stats};
 
 /// Measures `old` and `new` in turn, and compares the results.
 ///
@@ -126,7 +126,7 @@ fn median(percentiles: Vec<u64>) -> u64 {
 }
 
 fn together_as_text(one: Option<&str>, other: Option<&str>) -> Option<String> {
-    histogram::together(one?, other?)
+    stats::together(one?, other?)
 }
 
 /// Presents the turns of both sides to one observer.

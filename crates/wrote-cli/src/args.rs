@@ -1,18 +1,20 @@
-//! The arguments of the command line, and the check of their combinations.
+//! The arguments of the command line, the check of their combinations, and the long helps,
+//! `help/VERB.txt`, where a paragraph has several lines.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use include_dir::{Dir, include_dir};
+use std::error::Error as _;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 mod bench;
-mod compare;
 mod copy;
-mod doctor;
-mod fio;
 mod fit;
-mod help;
 mod langs;
 mod log;
-#[cfg(not(feature = "serve"))]
-mod no_serve;
 mod ranks;
-mod report;
+mod reports;
 mod run;
 #[cfg(feature = "serve")]
 mod serve;
@@ -20,31 +22,23 @@ mod trace;
 mod values;
 
 pub use bench::BenchArgs;
-pub use compare::CompareArgs;
 pub use copy::CopyArgs;
-pub use doctor::DoctorArgs;
-pub use fio::translated;
 pub use fit::FitArgs;
 pub use langs::LangsArgs;
 pub use log::{
     LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogShipArgs, LogStatArgs,
     LogTailArgs, LogVerb, LogVerifyArgs, RECORD_BYTES_MAX,
 };
-#[cfg(not(feature = "serve"))]
-pub use no_serve::ServeArgs;
 pub use ranks::{RankArgs, RankTimeout, of_rank};
-pub use report::ReportArgs;
+pub use reports::CompareArgs;
+pub use reports::DoctorArgs;
+pub use reports::ReportArgs;
+pub use run::translated;
 pub use run::{RunArgs, RunFormat};
 #[cfg(feature = "serve")]
 pub use serve::ServeArgs;
 pub use trace::{TraceArgs, TraceCrashArgs, TraceVerb};
 pub use values::BlockSizes;
-
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use std::error::Error as _;
-use std::ffi::OsString;
-use std::path::PathBuf;
 
 /// The arguments of `wrote`.
 #[derive(Debug, Parser)]
@@ -120,6 +114,15 @@ pub struct CleanArgs {
     pub path: PathBuf,
 }
 
+/// The arguments of `wrote serve` in a program that was built without it, which has no use for them.
+#[cfg(not(feature = "serve"))]
+#[derive(Clone, Debug, Args)]
+pub struct ServeArgs {
+    /// Whatever the server would take
+    #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
+}
+
 /// The arguments of `wrote completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
@@ -156,7 +159,7 @@ fn with_help(command: clap::Command, file: &str) -> clap::Command {
     let all = Arg::new("help-all").long("help-all").action(ArgAction::HelpLong);
     let names: Vec<String> =
         command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
-    let command = help::with_texts(command, file)
+    let command = with_texts(command, file)
         .disable_help_flag(true)
         .arg(usual.help("Print the usual options"))
         .arg(all.help("Print every option, at length"));
@@ -220,8 +223,29 @@ pub fn one_line(error: &clap::Error) -> String {
     told.replace(" tip: ", "; tip: ")
 }
 
+static HELP: Dir = include_dir!("$CARGO_MANIFEST_DIR/src/args/help");
+
+/// Gives a command the texts of `help/{file}.txt`, if there is such a file. The lists follow the
+/// options: the first in the short help, the last in the long one.
+fn with_texts(command: clap::Command, file: &str) -> clap::Command {
+    let Some(text) = HELP.get_file(format!("{file}.txt")) else { return command };
+    let text = text.contents_utf8().expect("a help is UTF-8").trim_end();
+    let is_list = |block: &&str| block.contains(":\n  ");
+    let (lists, paragraphs): (Vec<&str>, Vec<&str>) = text.split("\n\n").partition(is_list);
+    let about: Vec<String> = paragraphs.iter().map(|lines| lines.replace('\n', " ")).collect();
+    let command = match about[..] {
+        [] => command,
+        _ => command.long_about(about.join("\n\n")),
+    };
+    match lists[..] {
+        [] => command,
+        [one] => command.after_help(one),
+        [short, .., long] => command.after_help(short).after_long_help(long),
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod args_tests {
     use super::*;
 
     fn refused(line: &str) -> String {
@@ -254,13 +278,6 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_flag_is_answered_with_the_near_one() {
-        let line = refused("wrote bench --siez 1G");
-        assert!(line.starts_with("unexpected argument '--siez' found; tip:"), "{line}");
-        assert!(line.contains("'--size'"), "{line}");
-    }
-
-    #[test]
     fn an_option_that_went_is_answered_with_what_to_do_without_it() {
         for (option, instead) in GONE {
             let line = refused(&format!("wrote log cat {option}"));
@@ -279,11 +296,24 @@ mod tests {
     fn a_copy_without_a_destination_is_answered_with_how_to_give_one() {
         assert_eq!(refused("wrote copy a"), "missing destination: wrote copy SRC... DST");
     }
+}
+
+#[cfg(test)]
+mod help_tests {
+    use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
-    fn an_unknown_value_is_answered_with_those_there_are() {
-        let line = refused("wrote bench --format yaml");
-        assert!(line.contains("[possible values: table, json, csv, markdown]"), "{line}");
-        assert!(!line.contains('\n'), "{line}");
+    fn every_help_is_of_a_command_and_every_command_but_one_has_a_help() {
+        let command = super::definition();
+        let mut names = BTreeSet::from(["wrote".to_owned(), "serve-absent".to_owned()]);
+        for verb in command.get_subcommands() {
+            names.insert(verb.get_name().to_owned());
+            let inner = verb.get_subcommands().map(|inner| inner.get_name());
+            names.extend(inner.map(|inner| format!("{}-{inner}", verb.get_name())));
+        }
+        assert!(names.remove("man"));
+        let stem = |file: &include_dir::File| file.path().file_stem()?.to_str().map(str::to_owned);
+        assert_eq!(HELP.files().filter_map(stem).collect::<BTreeSet<_>>(), names);
     }
 }

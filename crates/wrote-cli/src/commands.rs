@@ -1,18 +1,28 @@
-//! The subcommands, one file each.
+//! The subcommands, and how each ends: by itself or by SIGINT, SIGTERM or SIGHUP, with its exit code and
+//! the line about a failure.
+
+use crate::args::{Cli, Command};
+use crate::output;
+use rustix::io::Errno;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::{io, process, thread};
+use wrote::Survives;
+use wrote::error::Action;
+use wrote_jobs::peers::Peers;
+use wrote_report::plain;
+use wrote_result::{Error, Stop};
 
 mod bench;
-mod clean;
-mod compare;
 mod copy;
-mod doctor;
 mod fit;
 mod langs;
 mod language_program;
 mod log;
 mod manual;
-#[cfg(not(feature = "serve"))]
-mod no_serve;
-mod report;
+mod reports;
 mod run;
 #[cfg(feature = "serve")]
 mod serve;
@@ -20,20 +30,20 @@ mod trace;
 
 pub use language_program::{LANGUAGE_PROGRAM, language_program};
 
+/// `wrote serve` in a program without that feature: one line reports it.
 #[cfg(not(feature = "serve"))]
-use no_serve as serve;
+mod serve {
+    use crate::args::ServeArgs;
+    use wrote_result::Error;
 
-use crate::args::{Cli, Command};
-use crate::output;
-use crate::signals::Signals;
-use signal_hook::consts::SIGXFSZ;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use wrote::Survives;
-use wrote_jobs::peers::Peers;
-use wrote_report::plain;
-use wrote_result::{Error, Stop};
+    pub(super) fn run(_: &ServeArgs) -> Result<(), Error> {
+        Err(Error::Usage(
+            "this program was built without the server; build it with the feature serve: \
+             cargo run --release --features serve -- serve .."
+                .into(),
+        ))
+    }
+}
 
 /// Runs the subcommand, with these ranks if it measures. `stop` ends a measurement early; `command`
 /// is the original command line, for the result.
@@ -48,13 +58,13 @@ pub fn run(cli: Cli, peers: &dyn Peers, stop: &Stop, command: Vec<String>) -> Re
         Command::Fit(arguments) => fit::run(&arguments, stop, command),
         Command::Trace(arguments) => trace::run(&arguments, stop),
         Command::Langs(arguments) => langs::run(&arguments, peers, stop, command),
-        Command::Compare(arguments) => compare::run(&arguments, stop),
-        Command::Report(arguments) => report::run(&arguments, stop),
-        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Compare(arguments) => reports::compare(&arguments, stop),
+        Command::Report(arguments) => reports::report(&arguments, stop),
+        Command::Doctor(arguments) => reports::doctor(&arguments),
         Command::Copy(arguments) => copy::run(&arguments, stop),
         Command::Log(arguments) => log::run(&arguments, stop),
         Command::Serve(arguments) => serve::run(&arguments),
-        Command::Clean(arguments) => clean::run(&arguments),
+        Command::Clean(arguments) => reports::clean(&arguments),
         Command::Completions(arguments) => {
             let mut script = Vec::new();
             clap_complete::generate(
@@ -109,8 +119,78 @@ fn shown(path: &Path) -> String {
     plain(&path.to_string_lossy())
 }
 
+/// The exit code of an error of the library.
+pub(crate) fn of_library(error: &wrote::Error) -> Error {
+    match error {
+        wrote::Error::Interrupted => Error::Interrupted,
+        wrote::Error::Refused { .. } => Error::Usage(error.to_string()),
+        wrote::Error::File { path, action: Action::Examine, errno, .. }
+            if *errno == Errno::NOENT.raw_os_error() =>
+        {
+            Error::Failed(format!("{}: no such folder", path.display()))
+        }
+        _ => Error::Failed(error.to_string()),
+    }
+}
+
+/// The offset of exit codes that shells give to signals.
+const EXIT_SIGNAL_BASE: i32 = 128;
+
+/// Listens for the signals that end a run.
+///
+/// The first raises a [`Stop`], so that the run removes what it made and returns. A second one ends
+/// the program at once, without cleaning up, for a user who will not wait.
+#[derive(Clone, Debug, Default)]
+pub struct Signals {
+    /// The first signal; 0 before it.
+    first: Arc<AtomicI32>,
+}
+
+impl Signals {
+    /// Starts to listen, and raises `stop` at the first signal. A signal that the program was
+    /// started to ignore (`nohup`, a shell's background job) stays ignored.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses a handler, its pipe or the thread.
+    pub fn listen(stop: Stop) -> io::Result<Signals> {
+        let signals = Signals::default();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter();
+        let wanted = wanted.filter(|signal| !is_ignored(*signal, &status));
+        let mut coming = signal_hook::iterator::Signals::new(wanted)?;
+        let first = signals.first.clone();
+        thread::Builder::new().name("signals".into()).spawn(move || {
+            for signal in coming.forever() {
+                if first.swap(signal, Ordering::Relaxed) != 0 {
+                    process::exit(EXIT_SIGNAL_BASE + signal);
+                }
+                stop.request();
+            }
+        })?;
+        Ok(signals)
+    }
+
+    /// The exit code of a program that a signal ended: 130 for SIGINT, 143 for SIGTERM, 129 for
+    /// SIGHUP. `None` as long as no signal came.
+    pub fn exit_code(&self) -> Option<u8> {
+        match self.first.load(Ordering::Relaxed) {
+            0 => None,
+            signal => u8::try_from(EXIT_SIGNAL_BASE + signal).ok(),
+        }
+    }
+}
+
+/// Whether the process of a `/proc/PID/status` ignores a signal: bit n - 1 is signal n
+/// (`proc(5)`).
+fn is_ignored(signal: i32, status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.unwrap_or(0) >> (signal - 1) & 1 == 1
+}
+
 #[cfg(test)]
-mod tests {
+mod commands_tests {
     use super::*;
 
     #[test]
@@ -119,5 +199,37 @@ mod tests {
         assert_eq!(code(Ok(())), 0);
         assert_eq!(code(Err(Error::Failed("a full disk".into()))), 1);
         assert_eq!(code(Err(Error::Usage("a file, not a folder".into()))), 2);
+    }
+}
+
+#[cfg(test)]
+mod signals_tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn an_ignored_signal_is_found_in_the_status_of_the_process() {
+        let nohup = "Name:\twrote\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000002\n";
+        assert!(is_ignored(SIGHUP, nohup));
+        assert!(!is_ignored(SIGINT, nohup) && !is_ignored(SIGTERM, nohup));
+        assert!(!is_ignored(SIGHUP, "Name:\twrote\n"));
+    }
+
+    #[test]
+    fn the_first_signal_asks_the_run_to_end_and_decides_the_exit_code() {
+        let stop = Stop::new();
+        let signals = Signals::listen(stop.clone()).expect("handlers can be installed");
+        signal_hook::low_level::raise(SIGTERM).expect("a signal can be raised");
+        let patience = Instant::now() + Duration::from_secs(30);
+        while !stop.is_requested() {
+            assert!(Instant::now() < patience, "nobody listens");
+            thread::yield_now();
+        }
+        assert_eq!(signals.exit_code(), Some(143));
+    }
+
+    #[test]
+    fn before_any_signal_there_is_no_exit_code() {
+        assert_eq!(Signals::default().exit_code(), None);
     }
 }

@@ -3,15 +3,12 @@
 //! | room | content |
 //! |---|---|
 //! | [`args`] | the command line, and refusals of wrong arguments |
-//! | [`commands`] | the subcommands |
-//! | [`input`] | files that the user names, read within a bound |
+//! | [`commands`] | the subcommands, and how each ends, also by a signal |
 //! | [`output`] | the destinations of text: standard output, or a whole file |
 //! | [`progress`] | messages during a run |
 //! | [`ranks`] | the ranks under `mpirun` |
-//! | [`signals`] | SIGINT, SIGTERM and SIGHUP end a run early and cleanly |
-//! | [`stderr`] | lines on standard error |
-//! | [`stdio`] | standard input and output that stop waiting when the user asks to stop |
-//! | [`terminal`] | the capabilities of the screen: width, colour, characters |
+//! | [`stdio`] | standard input and output that stop waiting when the user asks to stop; files that the user names |
+//! | [`terminal`] | the capabilities of the screen, and lines on standard error |
 
 // MPI keeps a message after the call that sends it. Only `ranks/post.rs` has such bytes.
 #![cfg_attr(not(feature = "mpi"), forbid(unsafe_code))]
@@ -19,14 +16,9 @@
 
 pub mod args;
 pub mod commands;
-pub mod input;
-mod library;
-mod open_files;
 pub mod output;
 pub mod progress;
 pub mod ranks;
-pub mod signals;
-pub mod stderr;
 pub mod stdio;
 pub mod terminal;
 

@@ -5,9 +5,9 @@ mod closed;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use wrote_cli::args::{self, Command};
+use wrote_cli::commands::Signals;
 use wrote_cli::ranks::{self, Group};
-use wrote_cli::signals::Signals;
-use wrote_cli::{commands, output, stderr};
+use wrote_cli::{commands, output, terminal};
 use wrote_result::{Error, Stop};
 
 fn main() -> ExitCode {
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
     // Before the first output, because help may go to a file too.
     if let Err(error) = commands::outlive_the_size_limit() {
-        stderr::complain(&error.to_string());
+        terminal::complain(&error.to_string());
         return ExitCode::FAILURE;
     }
     let cli = match args::parse(args::translated(&arguments)) {
@@ -56,7 +56,7 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
     // An error that all ranks meet is reported by one.
     let tells = if group.peers().are_many() { group.peers().tells() } else { !ranks::is_quiet() };
     if let Some(complaint) = complaint.filter(|_| tells) {
-        stderr::complain(&complaint);
+        terminal::complain(&complaint);
     }
     group.end(code);
     ExitCode::from(code)
@@ -67,9 +67,9 @@ fn not_parsed(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && ranks::is_quiet() {
         // Rank 0 has the same arguments, and reports the error.
     } else if error.use_stderr() {
-        stderr::complain(&args::one_line(error));
+        terminal::complain(&args::one_line(error));
     } else if let Err(error) = output::styled_to_stdout(&error.render()) {
-        stderr::complain(&error.to_string());
+        terminal::complain(&error.to_string());
         return ExitCode::FAILURE;
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))

@@ -1,8 +1,8 @@
 //! The destinations of text: standard output, or a file that appears as a whole or not at all.
 
 use crate::args::OutputArgs;
-use crate::library::of_library;
-use crate::open_files::{self, STDOUT};
+use crate::commands::of_library;
+use crate::stdio::{self, STDOUT};
 use crate::terminal::{file_screen, stderr_screen, stdout_screen};
 use clap::builder::StyledStr;
 use rustix::fs::{Access, access};
@@ -196,7 +196,7 @@ impl ResultFile {
             Error::Usage(format!("{argument} {}: {because}", path.display()))
         };
         let path = path.to_owned();
-        let descriptor = open_files::descriptor(&path);
+        let descriptor = stdio::descriptor(&path);
         if path == Path::new("-") || descriptor == Some(STDOUT) {
             return Ok(ResultFile { path, replace, is_stdout: true });
         }

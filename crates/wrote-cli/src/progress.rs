@@ -7,8 +7,8 @@ mod langs;
 pub use copy::CopyReporter;
 pub use jobs::JobReporter;
 
-use crate::stderr::say;
 use crate::terminal;
+use crate::terminal::say;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::io::{IsTerminal, Write as _, stderr};
 use std::sync::{Arc, Mutex, PoisonError};

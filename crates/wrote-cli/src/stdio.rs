@@ -1,11 +1,13 @@
-//! Standard input and output that stop waiting when the user asks to stop.
+//! Standard input and output that stop waiting when the user asks to stop, files that the user names,
+//! read within a bound, and paths that lead to files which this process has open.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2, read, write};
 use std::io::{self, IoSlice, Read, Stdin, Stdout, Write};
 use std::os::fd::AsFd;
-use wrote_result::{Error, Stop};
+use std::path::Path;
+use wrote_result::{Error, Stop, units};
 
 /// The longest wait between two checks for a request to stop.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -69,7 +71,7 @@ impl From<Error> for End {
 
 impl From<wrote::Error> for End {
     fn from(error: wrote::Error) -> End {
-        End::Because(crate::library::of_library(&error))
+        End::Because(crate::commands::of_library(&error))
     }
 }
 
@@ -180,12 +182,73 @@ fn wait(file: impl AsFd, wanted: PollFlags, stop: &Stop) -> io::Result<()> {
     }
 }
 
+/// A kind of file: its name in errors, and its most bytes (W8).
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// `job file`, `result`.
+    pub name: &'static str,
+    /// A longer one is refused, because a device or log named by mistake may be endless.
+    pub bytes_max: u64,
+}
+
+/// Whether the path means standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Reads the file, or standard input for `-`, to its end; `shown` is its name in errors. Waits for
+/// a pipe's writer until the user asks to stop.
+///
+/// # Errors
+///
+/// [`Error::Usage`] where there is no such file, or it can't be read or is too long;
+/// [`Error::Interrupted`].
+pub fn read_file(path: &Path, shown: &str, kind: Kind, stop: &Stop) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let end = kind.bytes_max + 1;
+    let read = if is_stdin(path) {
+        Input::new(stop).take(end).read_to_end(&mut bytes)
+    } else {
+        // The open of a pipe would wait for its writer, and for no signal.
+        open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
+            .map_err(io::Error::from)
+            .and_then(|file| Input::of(file, stop).take(end).read_to_end(&mut bytes))
+    };
+    stop.check()?;
+    read.map_err(|error| Error::Usage(format!("{shown}: {error}")))?;
+    if bytes.len() as u64 == end {
+        let (most, name) = (units::bytes(kind.bytes_max), kind.name);
+        return Err(Error::Usage(format!("{shown}: is longer than {most}, which no {name} is")));
+    }
+    Ok(bytes)
+}
+
+/// Standard input's descriptor.
+pub const STDIN: u32 = 0;
+/// Standard output's descriptor.
+pub const STDOUT: u32 = 1;
+
+/// Returns the descriptor that the path leads to. `-` is not one of these.
+pub fn descriptor(path: &Path) -> Option<u32> {
+    let path = path.to_str()?;
+    match path {
+        "/dev/stdin" => return Some(STDIN),
+        "/dev/stdout" => return Some(STDOUT),
+        "/dev/stderr" => return Some(2),
+        _ => {}
+    }
+    let own = format!("/proc/{}/fd/", std::process::id());
+    ["/dev/fd/", "/proc/self/fd/", &own]
+        .iter()
+        .find_map(|folder| path.strip_prefix(folder)?.parse().ok())
+}
+
 #[cfg(test)]
-mod tests {
+mod stdio_tests {
     use super::*;
 
     #[test]
-    fn who_asked_to_stop_waits_for_nobody_and_takes_what_is_there() {
+    fn a_stopped_input_waits_for_nobody_and_takes_the_bytes_that_are_there() {
         let (reader, mut writer) = io::pipe().expect("a pipe");
         let stop = Stop::new();
         stop.request();
@@ -201,5 +264,30 @@ mod tests {
         assert!(End::outcome(Err(gone)).is_ok());
         let full = End::outcome(Err(End::of_output(&Errno::NOSPC.into()))).unwrap_err();
         assert_eq!(full.to_string(), "standard output: No space left on device (os error 28)");
+    }
+}
+
+#[cfg(test)]
+mod open_files_tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_open_files_have_a_descriptor() {
+        let own = format!("/proc/{}/fd/7", std::process::id());
+        for (path, wanted) in [
+            ("/dev/stdin", Some(STDIN)),
+            ("/dev/stdout", Some(STDOUT)),
+            ("/dev/stderr", Some(2)),
+            ("/dev/fd/63", Some(63)),
+            ("/proc/self/fd/1", Some(STDOUT)),
+            (own.as_str(), Some(7)),
+            ("/dev/fd/x", None),
+            ("/dev/fd", None),
+            ("/dev/null", None),
+            ("-", None),
+            ("1", None),
+        ] {
+            assert_eq!(descriptor(Path::new(path)), wanted, "{path}");
+        }
     }
 }

@@ -1,9 +1,9 @@
-//! The capabilities of the screen: width, colour, characters.
+//! The capabilities of the screen: width, colour, characters; and lines on standard error.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, stderr, stdout};
+use std::io::{IsTerminal, Write as _, stderr, stdout};
 use std::os::fd::AsFd;
-use wrote_report::Screen;
+use wrote_report::{Screen, plain};
 
 const WIDTH_DEFAULT: usize = 80;
 
@@ -72,6 +72,18 @@ fn terminal_width(stream: impl AsFd) -> Option<usize> {
 
 fn columns() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok().filter(|width| *width > 0)
+}
+
+/// Prints one line on standard error, without characters that a terminal would obey: file names may
+/// hold anything.
+pub(crate) fn say(line: &str) {
+    // If standard error is closed, no message about that can be read.
+    let _ = writeln!(std::io::stderr(), "{}", plain(line));
+}
+
+/// Prints on standard error, in one line, why the program ends.
+pub fn complain(text: &str) {
+    say(&format!("wrote: {text}"));
 }
 
 #[cfg(test)]

@@ -352,7 +352,8 @@ mod buffers_tests {
                 if u64::from(iodepth) * bs_bytes > 1 << 28 {
                     continue; // More than a small machine maps.
                 }
-                let options = Options::new(Ioengine::Psync, iodepth, bs_bytes as usize)
+                let options = Options::new(Ioengine::IoUring, iodepth, bs_bytes as usize)
+                    .registered_buffers(false)
                     .buffers(buffers(bs_bytes, iodepth));
                 let mut engine = Engine::open(&options).unwrap();
                 let leased = [engine.lease().ok(), engine.lease().ok()];

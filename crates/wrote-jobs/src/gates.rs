@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn where_one_does_not_get_ready_nobody_works() {
+    fn no_thread_works_unless_all_get_ready() {
         let diary = Diary::new(Some(("ready", 1)), false);
         assert_eq!(diary.run().unwrap_err().to_string(), "ready 1");
         assert_eq!(diary.lines(), "ready ready ready");

@@ -9,7 +9,7 @@ mod tests;
 use serde_json::Value;
 use wrote_result::Error;
 use wrote_result::compare;
-use wrote_result::document::{Document, SCHEMA, import, schema};
+use wrote_result::document::{Document, SCHEMA, complete, schema};
 
 /// Reads a result: ours, or fio's JSON (`--output-format=json`), with findings on costs that its
 /// numbers omit. Errors call it `name`.
@@ -26,7 +26,7 @@ pub fn read(name: &str, text: &str) -> Result<Document, Error> {
     let document = serde_json::from_str::<Document>(text).ok();
     let whole = document.filter(|document| document.schema == SCHEMA);
     let mut document = whole.map_or_else(|| other(name, text), Ok)?;
-    import::complete(&mut document);
+    complete(&mut document);
     Ok(document)
 }
 

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_found_in_the_cache_is_called_warm_whatever_was_wanted() {
+    fn a_cached_file_is_called_warm_whatever_was_wanted() {
         let (cache, fallback) = judged(SourceCache::Dropped, Ok(0.5));
         assert_eq!(cache, SourceCache::Warm);
         assert_eq!(fallback.unwrap().because, "50 % of it stayed in the page cache");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_not_called_dropped() {
+    fn an_unknown_state_is_not_called_dropped() {
         let (cache, fallback) = judged(SourceCache::Dropped, Err("preadv2: no".into()));
         assert_eq!((cache, fallback.unwrap().because.as_str()), (SourceCache::Warm, "preadv2: no"));
         assert_eq!(judged(SourceCache::Warm, Err("preadv2: no".into())), (SourceCache::Warm, None));

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_is_bounded_and_bounded_closely() {
+    fn the_bound_of_due_operations_holds_and_is_close() {
         let most = operations(10_000).operations_max(4096, Duration::from_secs(2));
         assert!((20_000..22_000).contains(&most), "{most}");
         let bytes = Rate { amount: Amount::BytesPerS(4096), process: Process::Linear };

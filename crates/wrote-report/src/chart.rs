@@ -2,19 +2,15 @@
 
 mod axis;
 mod canvas;
-mod dots;
 mod heat;
+mod lanes;
 mod lines;
 mod plot;
 mod scatter;
-mod spread;
-mod timeline;
 
 pub use axis::{Axis, bytes, nanoseconds, per_second, rate, ratio};
-pub use dots::{Dot, Frame, READING, dots, saved};
 pub use heat::{Cell, heat};
+pub use lanes::{Dot, Frame, Mark, READING, Spread, dots, saved, spreads, timeline};
 pub use lines::{Bar, Line, Lines, Spot, lines};
 pub use plot::{Layout, Picture, Reference};
 pub use scatter::{Point, scatter};
-pub use spread::{Spread, spreads};
-pub use timeline::{Mark, timeline};

@@ -1,19 +1,16 @@
-//! A comparison as text: the lines of all formats, and one file per format.
+//! A comparison as text: the lines of all formats, the chart of its ratios, and its CSV.
 
-pub mod csv;
-mod picture;
-
-pub use picture::class;
-
-use crate::figures::per_second;
+use crate::chart::{Dot, Frame, Reference, dots, ratio};
+use crate::csv::write_records;
+use crate::figures::{per_second, text};
 use crate::group::COUNTED_BYTES_MAX;
-use crate::page::program;
 use crate::paint::Tone;
-use crate::table::Table;
-use crate::table::{Column, Keep};
+use crate::table::{Column, Keep, Table};
 use crate::text::gathered;
-use crate::tree::{Block, Note, On, Role, Section, Style};
+use crate::text::program;
+use crate::tree::{Block, Figure, Note, On, Role, Section, Style};
 use itertools::Itertools;
+use std::io::{self, Write};
 use wrote_result::compare::{
     Because, Change, Comparison, Difference, Measure, NotCompared, RowComparison, Side, Verdict,
     shown,
@@ -45,7 +42,7 @@ pub fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
     for block in blocks(comparison) {
         rows.push(Block::Heading(block.title.clone(), String::new()));
         let table = Block::Table(block.table());
-        rows.push(Block::figures(move || vec![picture::picture(&block.title, &block.lines)]));
+        rows.push(Block::figures(move || vec![picture(&block.title, &block.lines)]));
         rows.push(table);
     }
     rows.push(Block::notes(Style::Apart, other_latencies(comparison)));
@@ -245,4 +242,109 @@ fn warnings(comparison: &Comparison) -> Vec<String> {
         false => format!("NEW: {}", finding.text),
     });
     olds.chain(news).collect()
+}
+
+/// The end of a column's name, and the figure of a change under it.
+type NamedFigure = (&'static str, fn(&Change) -> String);
+
+const FIGURES: [NamedFigure; 8] = [
+    ("old", |change| change.old.to_string()),
+    ("new", |change| change.new.to_string()),
+    ("ratio", |change| change.ratio.to_string()),
+    ("ci95_low", |change| text(change.ci95_low)),
+    ("ci95_high", |change| text(change.ci95_high)),
+    ("p_value", |change| text(change.p_value)),
+    ("old_runs", |change| change.old_runs.to_string()),
+    ("new_runs", |change| change.new_runs.to_string()),
+];
+
+/// Writes the names, then a line for each row. A value that does not apply is empty.
+pub fn write_csv(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+    let names = ["scenario", "row", "new_row", "workload", "verdict", "by"].map(str::to_owned);
+    let of = |measure: &str| FIGURES.map(|(figure, _)| format!("{measure}_{figure}"));
+    let names = [&names[..], &of("throughput_bytes_per_s"), &of("p99_latency_ns")].concat();
+    write_records(std::iter::once(names).chain(comparison.rows.iter().map(values)), out)
+}
+
+fn values(row: &RowComparison) -> Vec<String> {
+    let by = match row.by {
+        Measure::Throughput => "throughput",
+        Measure::P99LatencyNs => "p99_latency_ns",
+    };
+    let mut values = vec![
+        row.scenario.clone(),
+        row.name.clone(),
+        text(row.new_name.as_ref()),
+        row.workload.clone(),
+        verdict(row.verdict).into(),
+        by.into(),
+    ];
+    for change in [Some(&row.throughput_bytes_per_s), row.p99_latency_ns.as_ref()] {
+        values.extend(FIGURES.iter().map(|(_, figure)| text(change.map(figure))));
+    }
+    values
+}
+
+/// A chart shows at most this many rows; the table beneath has all.
+const ROWS_MAX: usize = 60;
+/// Returns the class of a verdict.
+pub fn class(of: Verdict) -> &'static str {
+    match of {
+        Verdict::Faster => "faster",
+        Verdict::Slower => "slower",
+        Verdict::NoDetectableDifference | Verdict::OneRun => "undecided",
+    }
+}
+
+pub fn picture(title: &str, lines: &[Line]) -> Figure {
+    let dot = |(row, line): (usize, &Line)| {
+        let change = line.change;
+        let interval = change.ci95_low.zip(change.ci95_high);
+        let within = interval.map_or(String::new(), |(low, high)| {
+            format!(" ({} to {})", significant(low), significant(high))
+        });
+        let (name, figure) = (&line.name, significant(change.ratio));
+        Dot {
+            row,
+            class: class(change.verdict).into(),
+            value: change.ratio,
+            interval,
+            title: format!(
+                "{name}: {} to {}, x {figure}{within}, {}",
+                line.old,
+                line.new,
+                verdict(change.verdict)
+            ),
+            figure,
+            ..Dot::default()
+        }
+    };
+    let drawn: Vec<Dot> = lines.iter().take(ROWS_MAX).enumerate().map(dot).collect();
+    let names: Vec<String> = lines.iter().take(ROWS_MAX).map(|line| line.name.clone()).collect();
+    let is_of_latencies = title.starts_with("P99");
+    let axis = match is_of_latencies {
+        true => "ratio of P99, less is better",
+        false => "ratio of throughput, more is better",
+    };
+    let key =
+        [("slower", "slower"), ("faster", "faster"), ("undecided", "no measurable difference")];
+    let key = key.into_iter().filter(|(class, _)| drawn.iter().any(|of| of.class == *class));
+    let label = format!("Ratios of {title}");
+    let reference = Reference { value: 1.0, title: "no change: a ratio of 1".into(), word: "" };
+    let frame =
+        Frame { label: &label, names: &names, word: ratio, axis, reference: Some(&reference) };
+    let note = match lines.len().saturating_sub(ROWS_MAX) {
+        0 => String::new(),
+        more => format!("The first {ROWS_MAX} rows; the table has the other {more}."),
+    };
+    Figure {
+        question: match is_of_latencies {
+            true => "Which latencies changed?",
+            false => "Which rows became faster or slower?",
+        }
+        .into(),
+        picture: dots(&frame, &drawn),
+        legend: key.map(|(class, words)| (class.into(), words.into())).collect(),
+        note,
+    }
 }

@@ -52,7 +52,7 @@ impl Content {
             (Format::Json, Content::Examination { of, .. }) => write_json(of, out),
             (Format::Json, Content::Trace(of)) => write_json(of, out),
             (Format::Csv, Content::Result(of)) => csv::write(of, out),
-            (Format::Csv, Content::Comparison(of)) => comparison::csv::write(of, out),
+            (Format::Csv, Content::Comparison(of)) => comparison::write_csv(of, out),
             (Format::Csv, Content::Langs(of)) => langs::csv::write(of, out),
             (Format::Markdown, _) => {
                 let (title, sections) = self.on_paper();

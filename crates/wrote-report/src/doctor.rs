@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fine_is_told_at_length_only_when_asked_for() {
+    fn fine_checks_are_shown_at_length_only_when_asked_for() {
         let (short, long) = (text(Format::Table, false), text(Format::Table, true));
         assert!(!short.contains("+ space") && short.contains("  space (--all"), "{short}");
         let check = long.split("+ space").nth(1).unwrap();

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_flushes_took_is_said_apart_from_the_writes() {
+    fn the_time_of_flushes_stands_apart_from_the_writes() {
         // M11
         let latency = |p99: u64, count: u64| {
             Some(Latency { min: p99 / 2, p99, max: p99 * 2, count, ..Latency::default() })

@@ -2,21 +2,23 @@
 //!
 //! Text reaches the page through templates that escape it; charts are drawn by plotters.
 
-mod article;
-mod chapters;
-mod comparison;
-mod examination;
-mod langs;
-mod page;
+use crate::Content;
+use crate::tree::{Block, Role, Section, id_of};
+use askama::Template;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use wrote_result::document::Finding;
+use wrote_result::finding::IDS;
+use wrote_result::{quoted, units};
+
+mod briefs;
 mod result;
 mod several;
 mod trace;
-
-use crate::Content;
-use crate::tree::{Block, Role};
-use page::{Article, Page};
-use std::collections::HashMap;
-use std::io::{self, Write};
 
 /// A document with its name.
 #[derive(Clone, Debug)]
@@ -35,7 +37,7 @@ pub struct Named {
 pub fn write_html(documents: &[Named], out: &mut dyn Write) -> io::Result<()> {
     let mut articles: Vec<Article> = several::article(documents).into_iter().collect();
     articles.extend(documents.iter().map(article));
-    chapters::add(&mut articles, documents);
+    add_chapters(&mut articles, documents);
     label(&mut articles);
     for (number, section) in
         articles.iter_mut().flat_map(|article| &mut article.sections).enumerate()
@@ -65,12 +67,200 @@ fn article(document: &Named) -> Article<'_> {
     let name = &document.name;
     let mut article = match &document.content {
         Content::Result(result) => result::article(result, name),
-        Content::Comparison(comparison) => comparison::article(comparison, name),
-        Content::Langs(langs) => langs::article(langs, name),
-        Content::Examination { of, .. } => examination::article(of, name),
+        Content::Comparison(comparison) => briefs::comparison(comparison, name),
+        Content::Langs(langs) => briefs::langs(langs, name),
+        Content::Examination { of, .. } => briefs::examination(of, name),
         Content::Trace(trace) => trace::article(trace, name),
     };
     article.sections.retain(|section| section.role != Role::Foot);
     article.limit_charts();
     article
+}
+
+const STYLE: &str = include_str!("../templates/style.css");
+/// The page's script: it copies, and shows the values under a pointer.
+const SCRIPT: &str = include_str!("../templates/script.js");
+/// The SHA-256 of [`SCRIPT`] in Base64: the browser runs this script and no other.
+const SCRIPT_SHA256: &str = "e5VvhmUIQEmth4lFSM42874NbAYhGQOtnwt9lbGu0fs=";
+
+/// An article has charts for at most this many workloads.
+const FIGURES_MAX: usize = 60;
+
+/// A page.
+#[derive(Template)]
+#[template(path = "page.html")]
+pub struct Page<'a> {
+    /// The title of the window.
+    pub title: String,
+    /// One for each document, or the comparison of all.
+    pub articles: Vec<Article<'a>>,
+    /// The version of the program that made the page.
+    pub version: &'static str,
+}
+
+/// The part of a page about one document.
+#[derive(Default)]
+pub struct Article<'a> {
+    /// The line above the title: `wrote bench`.
+    pub kicker: String,
+    /// Its title.
+    pub title: String,
+    /// Sentences below the title.
+    pub ledes: Vec<String>,
+    /// The command that made the document; empty where unknown.
+    pub command: String,
+    /// The document, to be saved.
+    pub saved: Option<Saved>,
+    /// Its sections.
+    pub sections: Vec<Section<'a>>,
+}
+
+/// A document inside the page.
+#[derive(Debug)]
+pub struct Saved {
+    /// The name of its file.
+    pub name: String,
+    /// Its size in words.
+    pub size: String,
+    /// The document as a `data:` address.
+    pub address: String,
+}
+
+impl Article<'_> {
+    /// Gives the article only the charts of its first workloads.
+    pub fn limit_charts(&mut self) {
+        let sections = self.sections.iter_mut().map(|section| &mut section.blocks);
+        let mut left = FIGURES_MAX;
+        for blocks in sections {
+            blocks.retain(|block| match block {
+                Block::Figures(_) => {
+                    let has = left > 0;
+                    left = left.saturating_sub(1);
+                    has
+                }
+                _ => true,
+            });
+        }
+    }
+}
+
+impl Page<'_> {
+    /// Writes the page.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `out`.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_into(&mut &mut *out)
+    }
+}
+
+/// Begins an begun: with the document inside, and the command that made it.
+pub fn begun<'a>(document: &impl Serialize, name: &str, command: &[String]) -> Article<'a> {
+    Article { command: quoted(command), saved: saved(document, name), ..Article::default() }
+}
+
+/// Returns the document as a file that a browser saves, also without a script.
+fn saved(document: &impl Serialize, name: &str) -> Option<Saved> {
+    let bytes = serde_json::to_vec(document).ok()?;
+    Some(Saved {
+        name: file_name(name),
+        size: units::bytes(bytes.len() as u64),
+        address: format!("data:application/json;base64,{}", STANDARD.encode(&bytes)),
+    })
+}
+
+/// Returns the name of a JSON file, from a name that may be a path or none.
+fn file_name(name: &str) -> String {
+    let last = name.rsplit('/').next().unwrap_or_default();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    let plain: String =
+        last.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).collect();
+    let stem = plain.strip_suffix(".json").unwrap_or(&plain).trim_matches(['-', '.']);
+    format!("{}.json", if stem.is_empty() { "result" } else { stem })
+}
+
+/// Returns a time of RFC 3339 for people: `2026-03-21 09:30 UTC`.
+pub fn moment(started_at: &str) -> String {
+    match (started_at.get(..10), started_at.get(11..16)) {
+        (Some(date), Some(time)) if started_at.ends_with('Z') => format!("{date} {time} UTC"),
+        _ => started_at.into(),
+    }
+}
+
+/// `docs/findings.md`, by a link that a package resolves.
+const FINDINGS: &str = include_str!("../findings.md");
+
+/// Adds a section to the last article that explains every finding of the documents once.
+pub fn add_chapters(articles: &mut [Article], documents: &[Named]) {
+    let made: Vec<&Finding> = documents.iter().flat_map(|named| findings(&named.content)).collect();
+    let blocks = IDS.iter().filter(|id| made.iter().any(|finding| finding.id == **id));
+    let blocks: Vec<Block> = blocks
+        .filter_map(|id| Some(Block::Chapter((*id).into(), id_of(id), chapter(id)?)))
+        .collect();
+    if let (Some(last), false) = (articles.last_mut(), blocks.is_empty()) {
+        last.sections.push(Section {
+            title: "What the findings mean".into(),
+            blocks,
+            is_folded: true,
+            ..Section::default()
+        });
+    }
+}
+
+fn findings(content: &Content) -> Vec<&Finding> {
+    match content {
+        Content::Result(result) => result.findings.iter().collect(),
+        Content::Comparison(comparison) => {
+            comparison.old.warnings.iter().chain(&comparison.new.warnings).collect()
+        }
+        Content::Langs(_) | Content::Examination { .. } | Content::Trace(_) => Vec::new(),
+    }
+}
+
+/// Returns a chapter as HTML, without its heading and its links: the page has nothing to link to.
+fn chapter(id: &str) -> Option<String> {
+    let heading = format!("\n## `{id}`\n");
+    let begin = FINDINGS.find(&heading)? + heading.len();
+    let rest = &FINDINGS[begin..];
+    let text = &rest[..rest.find("\n## ").unwrap_or(rest.len())];
+    let is_kept =
+        |event: &Event| !matches!(event, Event::Start(Tag::Link { .. }) | Event::End(TagEnd::Link));
+    let mut chapter = String::new();
+    html::push_html(&mut chapter, Parser::new_ext(text, Options::ENABLE_TABLES).filter(is_kept));
+    Some(chapter)
+}
+
+#[cfg(test)]
+mod article_tests {
+    use super::*;
+
+    #[test]
+    fn a_saved_file_has_a_plain_name() {
+        assert_eq!(file_name("/data/a b.json"), "a-b.json");
+        assert_eq!(file_name("disk.json"), "disk.json");
+        assert_eq!(file_name("../.."), "result.json");
+        assert_eq!(file_name("-"), "result.json");
+        assert_eq!(file_name("<b>.txt"), "b-.txt.json");
+    }
+
+    #[test]
+    fn a_moment_is_to_the_minute() {
+        assert_eq!(moment("2026-03-21T09:30:00Z"), "2026-03-21 09:30 UTC");
+        assert_eq!(moment("yesterday"), "yesterday");
+    }
+}
+
+#[cfg(test)]
+mod chapters_tests {
+    use super::*;
+
+    #[test]
+    fn every_finding_has_a_chapter_without_links() {
+        for id in IDS {
+            let chapter = chapter(id).unwrap_or_else(|| panic!("no chapter {id}"));
+            assert!(chapter.contains("<p>") && !chapter.contains("<a"), "{id}: {chapter}");
+        }
+        assert_eq!((chapter("none"), id_of("none")), (None, String::new()));
+    }
 }

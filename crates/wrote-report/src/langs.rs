@@ -9,13 +9,13 @@ use chart::{Cell, Chart, Line, Who};
 
 use crate::Screen;
 use crate::figures::spread;
-use crate::page::{Page, made};
 use crate::paint::{Mark, Tone};
 use crate::ranks;
 use crate::table::Table;
 use crate::table::{Column, Keep};
 use crate::target;
 use crate::text::gathered;
+use crate::text::{Page, made};
 use crate::tree::{Block, Note, On, Role, Section, Style};
 use itertools::Itertools;
 use std::io::{self, Write};

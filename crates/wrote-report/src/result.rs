@@ -10,9 +10,9 @@ pub use latencies::LINES_MAX;
 
 use crate::figures::is_reached;
 use crate::group::{Group, OPEN_LOOP_LEGEND};
-use crate::page::made;
 use crate::paint::{Mark, Tone};
-use crate::remarks::remarks;
+use crate::text::made;
+use crate::tree::remarks;
 use crate::tree::{Block, Note, On, Remarks, Role, Section, Style};
 use crate::{columns, fit, ranks, summary, sustained, target};
 use answers::cards;

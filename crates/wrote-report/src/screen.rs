@@ -1,10 +1,9 @@
 //! A report for a person at a screen.
 
-mod drawing;
-
 use crate::Screen;
-use crate::page::Page;
 use crate::paint::{Tone, ascii};
+use crate::sustained;
+use crate::text::Page;
 use crate::text::plain;
 use crate::tree::{Block, Card, Notes, Remark, Remarks, Role, Section, Style, Weight};
 use itertools::Itertools;
@@ -56,7 +55,7 @@ impl Report<'_> {
                 self.is_short |= table.write(self.page, self.out)?;
                 Ok(())
             }
-            Block::Drawing(samples) => drawing::write(samples, self.page, self.out),
+            Block::Drawing(samples) => sustained::write_drawing(samples, self.page, self.out),
             Block::Notes(notes) => self.notes(notes),
             Block::Remarks(remarks) => self.remarks(remarks),
             Block::Cards(cards) => self.cards(cards),

@@ -2,9 +2,9 @@
 
 use crate::Screen;
 use crate::figures::{per_second, ranged, text};
-use crate::page::Page;
 use crate::paint::{Mark, Tone};
 use crate::table::{Column, Keep, Table};
+use crate::text::Page;
 use crate::tree::{Block, Note, Role, Section, Style};
 use std::ops::RangeInclusive;
 use wrote_result::document::{

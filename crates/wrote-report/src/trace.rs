@@ -1,12 +1,12 @@
 //! The report of a traced program: its files, what they survive, and the findings.
 
 use crate::paint::Tone;
-use crate::remarks::remark;
 use crate::table::{Column, Keep, Table};
+use crate::tree::remark;
 use crate::tree::{Block, Note, Remark, Remarks, Role, Section, Style};
 use itertools::Itertools;
 use wrote_result::document::{Severity, Survives};
-use wrote_result::shell::quoted;
+use wrote_result::quoted;
 use wrote_result::stats::distinguishable;
 use wrote_result::trace::{End, File, How, Replay, Trace};
 use wrote_result::units;

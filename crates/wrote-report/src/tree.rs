@@ -1,11 +1,15 @@
-//! The tree of a report: sections of blocks, written as a screen, Markdown or HTML.
+//! The tree of a report: sections of blocks, written as a screen, Markdown or HTML; findings among
+//! them.
 
 use crate::chart::Picture;
 use crate::paint::{Mark, Tone};
-pub use crate::table::On;
 use crate::table::Table;
+use wrote_result::compare;
 use wrote_result::doctor::State;
-use wrote_result::document::{Sample, Severity};
+use wrote_result::document::{Finding, Sample, Severity};
+use wrote_result::finding::IDS;
+
+pub use crate::table::On;
 
 /// A section of a report.
 #[derive(Default)]
@@ -251,5 +255,32 @@ impl Card {
             first.make_ascii_uppercase();
         }
         title
+    }
+}
+
+/// Returns the id of the chapter that explains a finding; empty if there is none.
+pub fn id_of(finding: &str) -> String {
+    if IDS.contains(&finding) { format!("meaning-{finding}") } else { String::new() }
+}
+
+/// Returns findings for the page, each with its evidence and its chapter.
+pub fn remarks<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Remark> {
+    let with_facts = |finding: &Finding| {
+        let shown = |(key, value): (&String, _)| (key.clone(), compare::shown(Some(value)));
+        Remark { facts: finding.evidence.iter().map(shown).collect(), ..remark(finding) }
+    };
+    findings.into_iter().map(with_facts).collect()
+}
+
+/// Returns a finding with its chapter, without its evidence.
+pub fn remark(finding: &Finding) -> Remark {
+    Remark {
+        weight: Weight::Finding(finding.severity),
+        id: finding.id.clone(),
+        chapter: id_of(&finding.id),
+        text: finding.text.clone(),
+        facts: Vec::new(),
+        commands: Vec::new(),
+        after: Vec::new(),
     }
 }

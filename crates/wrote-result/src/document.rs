@@ -2,28 +2,25 @@
 //!
 //! Keys carry their units, and a key that does not apply is left out, never null.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+use std::collections::BTreeMap;
+
 mod fit;
-pub mod import;
-mod ranks;
 mod row;
 mod settings;
 mod sustained;
 mod words;
 
-pub use crate::figures::{Interval, Latency};
+pub use crate::stats::{Interval, Latency};
 pub use fit::{Beside, Fit, FitRule, FitVerdict};
-pub use ranks::{Node, RankFiles, RankRun, Ranks, Spread};
 pub use row::{Cell, CpuBusy, Reached, Records, Row, Run, View, fastest};
 pub use settings::{BlockShare, Fallback, Settings, SettingsPair};
 pub use sustained::{CHANGED_SHARE_MAX, Change, SAMPLES_MIN, Sample, SteadyState, Sustained};
 pub(crate) use words::SurvivesWord;
 pub use words::{Blocks, CrashLeaves, Direction, Flush, Ioengine, Process, SourceCache};
 pub use wrote::Survives;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-use std::collections::BTreeMap;
 
 /// The name and version of this format.
 pub const SCHEMA: &str = "wrote.result/1";
@@ -320,4 +317,220 @@ impl Document {
 /// The JSON Schema of [`Document`].
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Document).into()
+}
+
+/// The operations of [`View::Metadata`], as `rw` has them beside fio's words.
+const METADATA: [&str; 6] = ["create", "stat", "open", "read", "rename", "unlink"];
+/// Workloads whose rows form a grid: the beginning of their names, and the title over the sides.
+const GRIDS: [(&str, &str); 2] = [("peak/", "BS x IODEPTH"), ("ways/chunk", "CHUNK")];
+
+/// Completes a document that was read: its source, and the view and cell of each row without one.
+pub fn complete(document: &mut Document) {
+    document.source = document.source.or_else(|| Some(source(document)));
+    for row in document.scenarios.iter_mut().flat_map(|scenario| &mut scenario.rows) {
+        if row.view.is_none() {
+            (row.view, row.cell) = (Some(view(row)), cell(row));
+        }
+    }
+}
+
+/// The version of other tools, and of `wrote run --format fio-json`, begins with a word.
+fn source(document: &Document) -> Source {
+    let is_ours = document.wrote.version.starts_with(|first: char| first.is_ascii_digit());
+    match document.command.get(1).map(String::as_str) {
+        _ if !is_ours => Source::Fio,
+        Some("run") => Source::Run,
+        _ => Source::Bench,
+    }
+}
+
+fn view(row: &Row) -> View {
+    let asked = &row.settings.asked;
+    let is_of_names = METADATA.contains(&asked.rw.as_str()) && asked.nrfiles.is_some();
+    if row.crash_leaves.is_some() {
+        View::Saves
+    } else if asked.messages.is_some() {
+        View::Messages
+    } else if asked.load_share.is_some() {
+        View::Curve
+    } else if is_of_names && row.workload.starts_with("meta/") {
+        View::Metadata
+    } else if row.sustained.is_some() {
+        View::Long
+    } else if row.latency_ns.is_none() && row.settings.effective.untimed != Some(true) {
+        View::Files
+    } else {
+        View::Operations
+    }
+}
+
+fn cell(row: &Row) -> Option<Cell> {
+    let (_, title) = GRIDS.iter().find(|(begin, _)| row.workload.starts_with(begin))?;
+    let (side, head) = row.way.rsplit_once(", ")?;
+    Some(Cell { title: (*title).into(), side: side.into(), head: head.into() })
+}
+
+/// The processes that measured together, each a rank (MPI).
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ranks {
+    /// Their number.
+    pub ranks: u32,
+    /// The most ranks on one node.
+    pub ranks_per_node: u32,
+    /// Whether each had its own files, or regions of one file.
+    pub files: RankFiles,
+    /// By how many ranks reads were shifted: a rank read what the rank of that distance wrote.
+    pub reorder: Option<u32>,
+    /// Their nodes, in the order of the first ranks.
+    pub nodes: Vec<Node>,
+}
+
+/// The files of ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RankFiles {
+    /// Each rank has its own files.
+    #[default]
+    PerRank,
+    /// One file, in which each rank has one region after the other.
+    Segments,
+    /// One file, in which the ranks' blocks take turns.
+    Strided,
+}
+
+crate::words::word!(RankFiles);
+
+/// A node, and its clock.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Its host's name.
+    pub name: String,
+    /// Its ranks.
+    pub ranks: Vec<u32>,
+    /// How far its clock was ahead of rank 0's, in seconds.
+    pub clock_offset_s: f64,
+    /// The shortest round trip of a message between it and rank 0, in seconds: the offset is known
+    /// to half of it.
+    pub round_trip_s: Option<f64>,
+}
+
+/// The spread of the ranks of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Spread {
+    /// The rank with the fewest operations per second.
+    pub slowest: RankRun,
+    /// The rank with the most.
+    pub fastest: RankRun,
+    /// The median of all ranks' operations per second.
+    pub median_iops: f64,
+    /// From the first rank's start to the last one's, in seconds.
+    pub started_within_s: f64,
+    /// File bytes per second until the first rank was done (stonewalled), as if each rank's bytes
+    /// were spread evenly over its time.
+    pub stonewalled_bytes_per_s: f64,
+}
+
+/// The run of one rank.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RankRun {
+    /// The rank.
+    pub rank: u32,
+    /// Its node.
+    pub node: String,
+    /// File bytes that it wrote or read.
+    pub bytes: u64,
+    /// From its first operation to its last acknowledgement, in seconds.
+    pub elapsed_s: f64,
+    /// Its operations per second.
+    pub iops: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{CrashLeaves, Latency, Sustained};
+    use crate::sample;
+
+    /// The rows of a document from before the keys, completed.
+    fn completed(row: Row) -> Document {
+        let mut document = sample::document(vec![Row { view: None, cell: None, ..row }]);
+        document.source = None;
+        complete(&mut document);
+        document
+    }
+
+    fn older(name: &str, change: impl FnOnce(&mut Row)) -> Option<View> {
+        let mut row = sample::row(name, "power-loss", &[1e9]);
+        change(&mut row);
+        completed(row).scenarios[0].rows[0].view
+    }
+
+    #[test]
+    fn rows_of_an_older_result_get_the_view_that_their_keys_show() {
+        for (expected, found) in [
+            (View::Operations, older("small/cached", |_| {})),
+            (
+                View::Operations,
+                older("group 0/a", |row| {
+                    (row.latency_ns, row.settings.effective.untimed) = (None, Some(true));
+                }),
+            ),
+            (View::Files, older("ways/file", |row| row.latency_ns = None)),
+            (View::Messages, older("append/loop", |row| row.settings.asked.messages = Some(9))),
+            (View::Saves, older("latency/new", |row| row.crash_leaves = Some(CrashLeaves::Torn))),
+            (View::Curve, older("load/a", |row| row.settings.asked.load_share = Some(0.7))),
+            (
+                View::Long,
+                older("sustained/write", |row| row.sustained = Some(Sustained::default())),
+            ),
+            (
+                View::Metadata,
+                older("meta/own", |row| {
+                    row.workload = "meta/own".into();
+                    row.latency_ns = Some(Latency::default());
+                    (row.settings.asked.rw, row.settings.asked.nrfiles) = ("stat".into(), Some(50));
+                }),
+            ),
+        ] {
+            assert_eq!(found, Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_cell_of_an_older_result_is_what_its_words_show_and_a_stated_view_stays() {
+        let mut row = sample::row("peak/read", "power-loss", &[1e9]);
+        (row.workload, row.way) = ("peak/read".into(), "2 MiB x 8, plain".into());
+        let document = completed(row.clone());
+        let cell = document.scenarios[0].rows[0].cell.as_ref().unwrap();
+        assert_eq!(
+            (&*cell.title, &*cell.side, &*cell.head),
+            ("BS x IODEPTH", "2 MiB x 8", "plain")
+        );
+        let mut document = sample::document(vec![Row { view: Some(View::Long), ..row }]);
+        complete(&mut document);
+        let stated = &document.scenarios[0].rows[0];
+        assert_eq!((stated.view, &stated.cell), (Some(View::Long), &None));
+    }
+
+    #[test]
+    fn an_older_result_is_of_the_command_that_it_names_or_of_fio() {
+        for (version, verb, expected) in [
+            ("0.1.0", "bench", Source::Bench),
+            ("0.1.0", "run", Source::Run),
+            ("fio-3.33", "run", Source::Fio),
+            ("wrote-0.1.0", "run", Source::Fio),
+        ] {
+            let mut document = sample::document(Vec::new());
+            (document.source, document.wrote.version) = (None, version.into());
+            document.command = vec!["wrote".into(), verb.into()];
+            complete(&mut document);
+            assert_eq!(document.source, Some(expected), "{version} {verb}");
+        }
+    }
 }

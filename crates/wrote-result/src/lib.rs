@@ -1,21 +1,104 @@
 //! The documents that `wrote` writes and reads, and everything computed from them: statistics,
-//! units, comparison.
+//! units, comparison. Also the errors of measurements, and the flag that ends a run early.
 
 pub mod compare;
 pub mod doctor;
 pub mod document;
-mod figures;
 pub mod finding;
-pub mod histogram;
 pub mod langs;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 pub mod saves;
-pub mod shell;
 pub mod stats;
-mod stop;
 pub mod trace;
 pub mod units;
 mod words;
 
-pub use stop::{Error, Stop};
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Asks a run to end early: it stops within one batch of writes and removes its files.
+///
+/// Clones share one flag, for a signal handler and the run.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Makes a flag that is not raised.
+    pub fn new() -> Stop {
+        Stop::default()
+    }
+
+    /// Asks the run to end.
+    pub fn request(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the flag itself, for code that does not know this type.
+    pub fn flag(&self) -> &Arc<AtomicBool> {
+        &self.0
+    }
+
+    /// Returns whether the run was asked to end.
+    pub fn is_requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Returns [`Error::Interrupted`] if the run was asked to end.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.is_requested() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// The error of a measurement. Its text is one line, ready to be shown.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request is invalid: exit 2.
+    #[error("{0}")]
+    Usage(String),
+    /// The request could not be done: exit 1.
+    #[error("{0}")]
+    Failed(String),
+    /// A check found a fault that loses nothing, or could not decide: exit 3.
+    #[error("{0}")]
+    Harmless(String),
+    /// A program run for the user ended with this exit code; it becomes ours.
+    #[error("exit code {0}")]
+    Ended(u8),
+    /// The run was stopped (see [`Stop`]), and its files are removed.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// Returns what makes the failure of a call at a path: `/data/a: open: Permission denied`.
+    pub fn at<E: Display>(path: &Path, call: &str) -> impl Fn(E) -> Error + Copy {
+        move |error| Error::Failed(format!("{}: {call}: {error}", path.display()))
+    }
+}
+
+impl From<wrote::Error> for Error {
+    fn from(error: wrote::Error) -> Error {
+        Error::Failed(error.to_string())
+    }
+}
+
+/// Returns a command line quoted for a shell.
+pub fn quoted(command: &[impl AsRef<str>]) -> String {
+    let words = || command.iter().map(AsRef::as_ref);
+    shlex::try_join(words()).unwrap_or_else(|_| words().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_pasted_into_a_shell() {
+        let command = ["wrote", "bench", "/mnt/my disk", "--size", "$1"];
+        assert_eq!(quoted(&command), "wrote bench '/mnt/my disk' --size '$1'");
+    }
+}

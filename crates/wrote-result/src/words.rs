@@ -1,4 +1,5 @@
-//! Enums whose variants are words of a URL, a file, a result or a metric.
+//! Enums whose variants are words of a URL, a file, a result or a metric: two macros, in a room of
+//! their own because every other room uses them.
 
 /// Declares an enum with the word of each variant, which is printed and parsed.
 ///

@@ -35,6 +35,9 @@ const BUFFER_BYTES: RangeInclusive<usize> = 4 << 10..=64 << 20;
 /// The mode of log files before the umask. They may hold data that only the group may read.
 const LOG_MODE: u32 = 0o640;
 
+/// The most bytes of a segment that a shipper puts into a store, in one request.
+const SHIPPED_BYTES_MAX: u64 = 128 << 20;
+
 /// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -158,6 +161,11 @@ impl LogConfig {
         let (record, buffer) = (self.record_bytes_max(limits), self.buffer_bytes(limits));
         if self.segment_bytes.is_some_and(|bytes| bytes < 2 * buffer as u64) {
             let text = "segment_bytes must be twice buffer_bytes or more".to_owned();
+            return Err(("segment_bytes", text));
+        }
+        let is_long = self.segment_bytes.is_some_and(|bytes| bytes > SHIPPED_BYTES_MAX);
+        if self.store.is_some() && is_long {
+            let text = "segment_bytes must be at most 128MiB in a log with a store".to_owned();
             return Err(("segment_bytes", text));
         }
         if self.buffer_bytes.is_some() && !BUFFER_BYTES.contains(&buffer) {

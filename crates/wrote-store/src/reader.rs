@@ -150,8 +150,8 @@ impl StoreReader {
     fn enter(&mut self, number: u64, fetched: Fetched) -> Result<(), StoreError> {
         let mut begin = Vec::new();
         let file = File::open(fetched.path(number));
-        let read =
-            file.and_then(|file| file.take(Segment::BEGINNING_BYTES as u64).read_to_end(&mut begin));
+        let read = file
+            .and_then(|file| file.take(Segment::BEGINNING_BYTES as u64).read_to_end(&mut begin));
         read.map_err(|error| StoreError::local("a temporary folder", error))?;
         let start = self.store.start_in(number, &begin)?;
         if let Some(before) = &self.current {

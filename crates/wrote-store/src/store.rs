@@ -264,7 +264,10 @@ mod tests {
             (checksum_name(7, checksum), Name::Checksum(7, checksum)),
         ] {
             assert_eq!(Name::read(&name), Some(read), "{name}");
-            assert!(name >= Segment::name(7) && name < Segment::name(8), "sorts beside its segment");
+            assert!(
+                name >= Segment::name(7) && name < Segment::name(8),
+                "sorts beside its segment"
+            );
         }
         for other in [
             "lock",

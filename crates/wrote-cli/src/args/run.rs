@@ -1,10 +1,13 @@
-//! The arguments of `wrote run`.
+//! The arguments of `wrote run`; also fio's command line, as people paste it:
+//! `wrote run --name=a --rw=write --bs=4k`.
 
-use super::fio::OPTION;
 use super::values::words;
 use super::{OutputArgs, RankArgs};
-use clap::{Args, ValueHint};
+use clap::{Args, CommandFactory, ValueHint};
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::path::PathBuf;
+use wrote_jobs::fio as keys_of_fio;
 use wrote_jobs::jobs::Permissions;
 use wrote_report::Format;
 
@@ -87,8 +90,131 @@ impl RunArgs {
     }
 }
 
+/// The hidden argument that carries one option of a job, as `key` or `key=value`.
+pub(super) const OPTION: &str = "job-option";
+
+/// fio's options about its own screen and limits, which have no counterpart here.
+const WITHOUT_EFFECT: [&str; 6] =
+    ["eta", "eta-interval", "eta-newline", "status-interval", "warnings-fatal", "max-jobs"];
+
+/// Replaces fio's options after `run` by options that clap knows. Options that `run` has itself
+/// stay as they are, `--output` and `--section` among them.
+pub fn translated(arguments: &[OsString]) -> Vec<OsString> {
+    let Some(run) = arguments.iter().skip(1).position(|word| !is_option(word)).map(|at| at + 1)
+    else {
+        return arguments.to_vec();
+    };
+    if arguments[run] != "run" {
+        return arguments.to_vec();
+    }
+    let (before, behind) = arguments.split_at(run + 1);
+    let mut words = behind.iter().peekable();
+    let mut translated = before.to_vec();
+    let own = Own::of(behind);
+    while let Some(word) = words.next() {
+        let Some(option) = word.to_str().filter(|text| text.starts_with('-') && *text != "-")
+        else {
+            translated.push(word.clone());
+            continue;
+        };
+        if option == "--" {
+            translated.push(word.clone());
+            break;
+        }
+        match own.meaning(option) {
+            Meaning::Own => translated.push(word.clone()),
+            Meaning::Nothing => {}
+            Meaning::Instead(others) => translated.extend(others.into_iter().map(OsString::from)),
+            Meaning::Job(mut text) => {
+                // As by getopt_long(3): the value may be the next word.
+                let is_switch = keys_of_fio::is_switch(&text);
+                let is_value = |next: &&OsString| {
+                    let is_flag = *next == "0" || *next == "1";
+                    !is_option(next) && (!is_switch || is_flag)
+                };
+                if !text.contains('=')
+                    && let Some(value) = words.next_if(is_value)
+                {
+                    text = format!("{text}={}", value.to_string_lossy());
+                }
+                translated.push(format!("--{OPTION}={text}").into());
+            }
+        }
+    }
+    translated.extend(words.cloned());
+    translated
+}
+
+fn is_option(word: &OsString) -> bool {
+    word.to_str().is_some_and(|text| text.starts_with('-') && text != "-")
+}
+
+enum Meaning {
+    /// An option of `wrote run`, or one that clap refuses.
+    Own,
+    /// fio's, without an effect.
+    Nothing,
+    Instead(Vec<String>),
+    /// An option of a job: `key` or `key=value`.
+    Job(String),
+}
+
+/// The options that `wrote run` has itself.
+struct Own {
+    longs: HashSet<String>,
+    /// Whether jobs are on the command line.
+    has_jobs: bool,
+}
+
+impl Own {
+    fn of(arguments: &[OsString]) -> Own {
+        let command = super::Cli::command();
+        let run = command.find_subcommand("run").expect("it is there");
+        let known = |command: &clap::Command| -> Vec<String> {
+            let longs = command.get_arguments().filter_map(clap::Arg::get_long);
+            longs.map(str::to_owned).collect()
+        };
+        let mut longs: HashSet<String> = known(run).into_iter().chain(known(&command)).collect();
+        longs.extend(["help", "version"].map(str::to_owned));
+        let is_name = |word: &OsString| {
+            let text = word.to_str().unwrap_or_default().trim_start_matches('-');
+            is_option(word) && text.split('=').next() == Some("name")
+        };
+        let has_jobs = arguments.iter().any(is_name);
+        if has_jobs {
+            // Each job has its own.
+            longs.remove("directory");
+        }
+        Own { longs, has_jobs }
+    }
+
+    fn meaning(&self, option: &str) -> Meaning {
+        let (text, is_long) = match option.strip_prefix("--") {
+            Some(text) => (text, true),
+            // fio takes long options behind one dash, too.
+            None => (&option[1..], false),
+        };
+        let (key, value) = text.split_once('=').map_or((text, None), |(k, v)| (k, Some(v)));
+        if is_long && self.longs.contains(key) || key.len() < 2 {
+            return Meaning::Own;
+        }
+        let format = |format: &str| Meaning::Instead(vec![format!("--format={format}")]);
+        match (key, value) {
+            ("output-format", Some("json")) => format("fio-json"),
+            ("output-format", Some("normal")) => format("table"),
+            ("output-format", Some(other)) => format(other),
+            ("parse-only", None) => Meaning::Instead(vec!["--check".into()]),
+            _ if WITHOUT_EFFECT.contains(&key) => Meaning::Nothing,
+            _ if keys_of_fio::is_key(key) => Meaning::Job(text.into()),
+            // Most likely a job's, mistyped: the error names a similar key.
+            _ if is_long && self.has_jobs && value.is_some() => Meaning::Job(text.into()),
+            _ => Meaning::Own,
+        }
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod run_tests {
     use super::super::{Cli, Command};
     use super::*;
     use clap::Parser;
@@ -124,5 +250,45 @@ mod tests {
             permissions("wrote run a.fio --allow-overlap"),
             Permissions { overlap: true, ..none }
         );
+    }
+}
+
+#[cfg(test)]
+mod fio_tests {
+    use super::*;
+
+    fn of(line: &str) -> String {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let translated = translated(&words);
+        let translated: Vec<_> = translated.iter().map(|word| word.to_string_lossy()).collect();
+        translated.join(" ").replace("--job-option=", "+")
+    }
+
+    #[test]
+    fn options_of_jobs_are_told_from_those_of_the_command() {
+        for (line, wanted) in [
+            ("wrote run --name=a --rw=write --size=1m", "wrote run +name=a +rw=write +size=1m"),
+            ("wrote run -name=a -rw=write", "wrote run +name=a +rw=write"),
+            ("wrote run --name a --rw write -o x", "wrote run +name=a +rw=write -o x"),
+            ("wrote run --direct --name=a --time_based", "wrote run +direct +name=a +time_based"),
+            ("wrote run --direct 0 --time_based a", "wrote run +direct=0 +time_based a"),
+            ("wrote run --overwrite a.fio --bs=8k", "wrote run --overwrite a.fio +bs=8k"),
+            ("wrote run --name=a --minimal --eta=never", "wrote run +name=a --minimal"),
+            (
+                "wrote run --output-format=json --output=o.json j.fio --section=a",
+                "wrote run --format=fio-json --output=o.json j.fio --section=a",
+            ),
+            ("wrote run --directory /mnt a.fio", "wrote run --directory /mnt a.fio"),
+            ("wrote run --directory=/mnt --name=a", "wrote run +directory=/mnt +name=a"),
+            ("wrote run --name=a --iodepht=4", "wrote run +name=a +iodepht=4"),
+            ("wrote run a.fio --overwite", "wrote run a.fio --overwite"),
+            ("wrote run -h", "wrote run -h"),
+            ("wrote run --readonly --name=a", "wrote run --readonly +name=a"),
+            ("wrote run - -- --name=a", "wrote run - -- --name=a"),
+            ("wrote bench --size=1m", "wrote bench --size=1m"),
+            ("wrote", "wrote"),
+        ] {
+            assert_eq!(of(line), wanted);
+        }
     }
 }

@@ -4,10 +4,10 @@ mod plan;
 mod told;
 
 use crate::args::CopyArgs;
-use crate::library::of_library;
-use crate::open_files::{self, STDIN, STDOUT};
+use crate::commands::of_library;
 use crate::progress::CopyReporter;
-use crate::stderr::say;
+use crate::stdio::{self, STDIN, STDOUT};
+use crate::terminal::say;
 use plan::{Item, Kind};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -77,7 +77,7 @@ fn copy_all(
 
 /// Returns standard input, or the stream that a path such as `/dev/fd/63` leads to.
 fn input(from: &Path) -> Result<Box<dyn AsFd>, Error> {
-    match open_files::descriptor(from) {
+    match stdio::descriptor(from) {
         None | Some(STDIN) => Ok(Box::new(std::io::stdin())),
         Some(_) => opened(from, File::options().read(true)),
     }
@@ -85,7 +85,7 @@ fn input(from: &Path) -> Result<Box<dyn AsFd>, Error> {
 
 /// Returns standard output, or the stream that a path such as `/dev/fd/63` leads to.
 fn output(to: &Path) -> Result<Box<dyn AsFd>, Error> {
-    match open_files::descriptor(to) {
+    match stdio::descriptor(to) {
         None | Some(STDOUT) => Ok(Box::new(std::io::stdout())),
         Some(_) => opened(to, File::options().write(true)),
     }

@@ -1,8 +1,6 @@
 //! `wrote log`: operations on a log, and reports about one.
 
 mod append;
-#[cfg(not(feature = "store"))]
-mod no_store;
 mod records;
 mod source;
 mod stat;
@@ -15,9 +13,6 @@ use crate::stdio::End;
 use source::{Folder, Source, in_store};
 use std::path::Path;
 use wrote_result::{Error, Stop};
-
-#[cfg(not(feature = "store"))]
-use no_store as store;
 
 pub(super) fn run(arguments: &LogArgs, stop: &Stop) -> Result<(), Error> {
     wrote::log::until(stop.flag(), || match &arguments.verb {
@@ -50,5 +45,36 @@ fn source(named: &Path, stop: &Stop) -> Result<Box<dyn Source>, Error> {
     match in_store(named) {
         Some(url) => store::source(url, stop),
         None => Ok(Box::new(Folder(named.to_owned()))),
+    }
+}
+
+/// Logs in an object store, in a program without that feature: one line reports it.
+#[cfg(not(feature = "store"))]
+mod store {
+    use super::source::Source;
+    use crate::args::{LogShipArgs, LogStatArgs, LogVerifyArgs};
+    use wrote_result::{Error, Stop};
+
+    pub(super) fn ship(arguments: &LogShipArgs, _: &Stop) -> Result<(), Error> {
+        Err(lacks(&arguments.url))
+    }
+
+    pub(super) fn source(url: &str, _: &Stop) -> Result<Box<dyn Source>, Error> {
+        Err(lacks(url))
+    }
+
+    pub(super) fn stat(url: &str, _: &LogStatArgs, _: &Stop) -> Result<(), Error> {
+        Err(lacks(url))
+    }
+
+    pub(super) fn verify(url: &str, _: &LogVerifyArgs, _: &Stop) -> Result<(), Error> {
+        Err(lacks(url))
+    }
+
+    fn lacks(url: &str) -> Error {
+        Error::Usage(format!(
+            "{url}: this program was built without object stores; build it with the feature store: \
+             cargo build --release --features store"
+        ))
     }
 }

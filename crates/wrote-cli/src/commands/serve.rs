@@ -4,9 +4,9 @@ mod line;
 mod manager;
 
 use crate::args::ServeArgs;
-use crate::library::of_library;
+use crate::commands::of_library;
 use crate::output;
-use crate::stderr::{complain, say};
+use crate::terminal::{complain, say};
 use line::LivingLine;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::process;

@@ -5,8 +5,8 @@ mod replay;
 
 use super::{outcome, shown};
 use crate::args::{TraceArgs, TraceVerb};
+use crate::commands::Signals;
 use crate::output::{self, ResultFile, ResultFiles};
-use crate::signals::Signals;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
     let code = wrote_trace::attended(stop, |front| {
         let done = judged(arguments, Some(front), stop);
         let (code, complaint) = outcome(done, &Signals::default());
-        complaint.iter().for_each(|complaint| crate::stderr::complain(complaint));
+        complaint.iter().for_each(|complaint| crate::terminal::complain(complaint));
         code
     });
     match code.map_err(|error| Error::Failed(format!("cannot start a process: {error}")))? {
@@ -75,7 +75,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         host: host(),
     };
     let program = arguments.command.first().map(Path::new).unwrap_or(Path::new(""));
-    let say = &|line: &str| crate::stderr::say(&format!("wrote: {line}"));
+    let say = &|line: &str| crate::terminal::say(&format!("wrote: {line}"));
     let traced = wrote_trace::trace(request, front, stop.flag(), say);
     let traced = traced.map_err(|refused| match refused {
         Refused::Program(error) => match arguments.process {
@@ -107,7 +107,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         0 => recorded,
         code => {
             if let Err(error) = recorded {
-                crate::stderr::complain(&error.to_string());
+                crate::terminal::complain(&error.to_string());
             }
             Err(Error::Ended(code))
         }
@@ -159,6 +159,6 @@ fn not_joined(process: i32, error: &io::Error) -> Error {
 
 fn not_run(program: &Path, error: &io::Error) -> Error {
     let code = if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
-    crate::stderr::complain(&format!("{}: {error}", shown(program)));
+    crate::terminal::complain(&format!("{}: {error}", shown(program)));
     Error::Ended(code)
 }

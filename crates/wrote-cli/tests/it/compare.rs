@@ -128,7 +128,7 @@ fn two_files_are_compared_and_the_gate_fails_after_the_comparison_is_written() {
 }
 
 #[test]
-fn what_differs_on_purpose_is_allowed_by_name() {
+fn a_difference_on_purpose_is_allowed_by_name() {
     let folder = folder();
     let mut other = before();
     other.scenarios[0].rows.iter_mut().for_each(|row| row.settings.asked.iodepth = 7);
@@ -209,7 +209,7 @@ fn two_settings_are_measured_in_turn_and_nothing_is_left() {
 }
 
 #[test]
-fn what_cannot_differ_between_two_settings_is_refused_before_anything_is_made() {
+fn settings_that_cannot_differ_are_refused_before_anything_is_made() {
     let folder = folder();
     for (words, told) in [
         ("--format csv", "--format can't differ"),

@@ -43,7 +43,7 @@ fn assert_refused(finished: &Finished, because: &str) {
 }
 
 #[test]
-fn what_has_no_end_or_is_far_too_long_is_refused() {
+fn an_input_without_an_end_or_far_too_long_is_refused() {
     let folder = place();
     for (words, because) in READERS {
         for file in ["/dev/zero", "sparse"] {

@@ -25,6 +25,12 @@ fn mpirun(test: &str, ranks: u32, arguments: &[&str]) -> Option<Command> {
     Some(command)
 }
 
+/// Returns the words of a line of arguments, in which `HERE` is the path.
+fn words<'a>(line: &'a str, here: &'a Path) -> Vec<&'a str> {
+    let here = here.to_str().unwrap();
+    line.split_whitespace().map(|word| if word == "HERE" { here } else { word }).collect()
+}
+
 /// How long `mpirun` may take to end once its ranks have.
 const END: Duration = Duration::from_secs(10);
 
@@ -148,12 +154,9 @@ fn busy(test: &str, folder: &Path, more: &[&str]) -> Option<(Child, Vec<i32>)> {
 #[test]
 fn all_ranks_give_one_result() {
     let folder = folder();
-    let path = folder.path().to_str().unwrap();
-    let line = format!(
-        "bench {path} --only small/fdatasync-each,stream/direct-psync --size 4MiB --runs 2 \
-         --format json"
-    );
-    let arguments: Vec<&str> = line.split(' ').collect();
+    let line = "bench HERE --only small/fdatasync-each,stream/direct-psync --size 4MiB --runs 2 \
+                --format json";
+    let arguments = words(line, folder.path());
     let Some(command) = mpirun("all_ranks_give_one_result", 4, &arguments) else { return };
     let document = json(&run(command));
     assert_eq!(document["ranks"]["ranks"], 4);
@@ -235,9 +238,8 @@ fn each_rank_has_a_file_of_its_own_and_reads_that_of_another() {
 fn metadata_is_measured_by_all_in_one_folder() {
     let test = "metadata_is_measured_by_all_in_one_folder";
     let folder = folder();
-    let path = folder.path().to_str().unwrap();
-    let line = format!("bench {path} --only meta --meta-files 50 --runs 2 --reorder --format json");
-    let arguments: Vec<&str> = line.split(' ').collect();
+    let line = "bench HERE --only meta --meta-files 50 --runs 2 --reorder --format json";
+    let arguments = words(line, folder.path());
     let Some(command) = mpirun(test, 3, &arguments) else { return };
     let document = json(&run(command));
     assert_eq!(rows(&document).len(), 12);
@@ -253,12 +255,9 @@ fn metadata_is_measured_by_all_in_one_folder() {
 fn languages_are_measured_by_all_ranks() {
     let test = "languages_are_measured_by_all_ranks";
     let folder = folder();
-    let path = folder.path().to_str().unwrap();
-    let line = format!(
-        "langs --workloads bytes {path} --only wrote --size 1M --saves 5 --lines 1k --runs 2 \
-         --format json"
-    );
-    let arguments: Vec<&str> = line.split(' ').collect();
+    let line = "langs --workloads bytes HERE --only wrote --size 1M --saves 5 --lines 1k --runs 2 \
+                --format json";
+    let arguments = words(line, folder.path());
     let Some(command) = mpirun(test, 2, &arguments) else { return };
     let document = json(&run(command));
     assert_eq!(document["ranks"]["ranks"], 2);
@@ -424,15 +423,14 @@ fn a_rank_that_fails_takes_back_the_files_of_all() {
 fn every_scenario_is_measured_by_all_ranks() {
     let test = "every_scenario_is_measured_by_all_ranks";
     let folder = folder();
-    let path = folder.path().to_str().unwrap();
     // A row or two of each, because everything takes minutes.
     let only = "small/cached,ways/file/fs-write,latency/existing/fs-write,append/log-written,\
                 peak/write,rand/mix,sustained,meta/own";
     let line = format!(
-        "bench {path} --only {only} --size 4MiB --runs 1 --messages 1000 --meta-files 20 \
+        "bench HERE --only {only} --size 4MiB --runs 1 --messages 1000 --meta-files 20 \
          --format json"
     );
-    let arguments: Vec<&str> = line.split(' ').collect();
+    let arguments = words(&line, folder.path());
     let Some(command) = mpirun(test, 2, &arguments) else { return };
     let document = json(&run(command));
     let measured = document["scenarios"].as_array().unwrap();
@@ -478,8 +476,8 @@ fn an_interrupt_of_the_starter_cleans_up_everywhere() {
 }
 
 #[test]
-fn what_all_ranks_refuse_is_said_once() {
-    let test = "what_all_ranks_refuse_is_said_once";
+fn a_refusal_by_all_ranks_is_printed_once() {
+    let test = "a_refusal_by_all_ranks_is_printed_once";
     let folder = folder();
     let unknown = ["bench", folder.path().to_str().unwrap(), "--only", "serve/relp"];
     for arguments in [&["bench", "--siez", "1G"][..], &["bench", "/nowhere"], &unknown] {

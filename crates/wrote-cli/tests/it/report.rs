@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use wrote_jobs::import;
 use wrote_report::{Content, Named, write_html};
 use wrote_result::document::{Document, Row, SCHEMA};
-use wrote_result::histogram;
+use wrote_result::stats;
 
 /// Results of every command and scenario, written before the program kept histograms.
 fn results() -> PathBuf {
@@ -255,7 +255,7 @@ fn a_benchmark_makes_its_page_beside_its_result_with_histograms_of_every_operati
     let document = document(&finished);
     let row = &document.scenarios[0].rows[0];
     let text = row.latency_histogram_ns.as_deref().expect("operations were timed");
-    let counted = histogram::decode(text).expect("a histogram");
+    let counted = stats::decode(text).expect("a histogram");
     let latency = row.latency_ns.unwrap();
     assert_eq!((counted.len(), counted.max()), (latency.count, latency.max));
     let page = fs::read_to_string(&html).unwrap();

@@ -448,7 +448,7 @@ fn a_result_that_would_lie_where_a_job_writes_is_refused_before_anything_is_made
 }
 
 #[test]
-fn what_is_wrong_with_a_job_file_is_told_in_one_line_with_its_number() {
+fn an_error_in_a_job_file_is_one_line_with_its_number() {
     let folder = folder();
     let finished = finish(&mut run(folder.path(), "[a]\nrw=write\nsiez=1m\n", ""));
     assert_eq!(finished.code(), Some(2), "{finished:?}");

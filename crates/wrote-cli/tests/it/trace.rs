@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use wrote_result::document::{Document, Survives};
-use wrote_result::shell::quoted;
+use wrote_result::quoted;
 use wrote_result::trace::{File, How, Trace};
 
 /// Traces a script in a folder; the document is in a file beside it.

@@ -4,7 +4,7 @@
 use super::Evidence;
 use crate::machine::target::{self, USED_SHARE_MAX};
 use wrote_result::document::{Finding, Severity, Target};
-use wrote_result::shell::quoted;
+use wrote_result::quoted;
 use wrote_result::units::{bytes, exact};
 
 /// A drive's fast cache may hold this much: small drives have some 4 GB, large ones hundreds.
@@ -141,9 +141,9 @@ pub(super) fn leftovers(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "an earlier run was killed and left {}; `wrote clean {}` removes it",
+        "an earlier run was killed and left {}; `{}` removes it",
         evidence.leftovers.join(", "),
-        evidence.target.path
+        quoted(&["wrote", "clean", &evidence.target.path])
     );
     Finding::info("leftovers", text).with("folders", &evidence.leftovers).into()
 }

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_several_ranks_find_stands_there_once_with_the_ranks() {
+    fn a_finding_of_several_ranks_stands_once_with_the_ranks() {
         let fallback = |got: &str| {
             Finding::warning("fallback", format!("O_DIRECT was wanted, {got} was used"))
                 .with("wanted", "O_DIRECT")

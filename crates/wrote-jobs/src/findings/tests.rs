@@ -89,7 +89,7 @@ fn reads_that_the_device_never_saw_are_called_ram_and_those_that_it_saw_are_not(
 }
 
 #[test]
-fn what_was_not_measured_is_named_with_the_reason() {
+fn rows_that_were_not_measured_are_named_with_the_reason() {
     let target = target();
     assert!(found(&evidence(&target, &[]), "left-out").is_none());
     let left_out = vec![("ways/file/dd-direct".into(), "dd is not installed".into())];
@@ -127,7 +127,7 @@ fn a_disk_of_which_a_twenty_fifth_is_free_is_nearly_full() {
 }
 
 #[test]
-fn what_a_copy_reads_of_its_own_source_is_no_neighbours() {
+fn reads_of_a_copys_own_source_are_no_neighbours() {
     let target = target();
     let mut copy = with_device_bytes(direct(), 1_000_000_000, 1_000_000_000);
     assert!(found(&evidence(&target, &[copy.clone()]), "busy-neighbour").is_some());
@@ -253,7 +253,7 @@ fn a_loop_device_that_goes_through_the_page_cache_does_not_honour_what_is_not_fl
 }
 
 #[test]
-fn what_a_place_makes_smaller_on_its_way_did_not_stay_in_memory() {
+fn bytes_that_a_place_compresses_did_not_stay_in_memory() {
     let squeezing = Target { mount_options: vec!["compress=zstd:3".into()], ..target() };
     let mut row = with_device_bytes(cached(), 50_000_000, 0);
     assert!(found(&evidence(&squeezing, &[row.clone()]), "ram-not-disk").is_some());
@@ -424,7 +424,7 @@ fn a_debug_build_is_told() {
 }
 
 #[test]
-fn what_an_earlier_run_left_is_told_with_the_command_that_removes_it() {
+fn leftovers_of_an_earlier_run_are_named_with_the_command_that_removes_them() {
     let target = target();
     let left = vec!["/data/.wrote-abc123".to_owned()];
     let with = Evidence { leftovers: left, ..evidence(&target, &[]) };

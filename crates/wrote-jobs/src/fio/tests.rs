@@ -98,7 +98,7 @@ fn the_job_file_of_the_article_is_what_it_says() {
 }
 
 #[test]
-fn what_is_not_said_is_as_in_fio() {
+fn defaults_are_those_of_fio() {
     let job = job("");
     assert_eq!(job.rw, Rw { read: true, write: false, random: false });
     assert_eq!((job.ioengine, job.iodepth, job.clone, job.group), (Ioengine::Psync, 1, 0, 0));
@@ -293,7 +293,7 @@ fn times_are_in_seconds_unless_they_say_otherwise() {
 }
 
 #[test]
-fn what_keeps_data_safe_is_as_it_says() {
+fn keys_of_safety_have_fios_meaning() {
     let safe = job("rw=write\nsync=dsync\nfsync=32\nfdatasync=0\nend_fsync=1\nfallocate=keep");
     assert_eq!((safe.sync, safe.fsync, safe.fdatasync), (SyncEach::Dsync, Some(32), None));
     assert!(safe.end_fsync);
@@ -378,7 +378,7 @@ fn engines_have_fios_names_and_what_they_become_is_said() {
 }
 
 #[test]
-fn what_is_done_otherwise_is_said_once_with_its_line() {
+fn each_difference_from_fio_is_noted_once_with_its_line() {
     for (text, note) in [
         ("[global]\nthread\n[a]\n[b]", "line 2: thread: every job is a thread of one process"),
         (

@@ -63,7 +63,7 @@ fn the_latency_of_a_job_that_flushes_each_write_is_that_of_the_flush() {
 }
 
 #[test]
-fn what_of_fio_cannot_be_compared_is_named() {
+fn figures_of_fio_that_cannot_be_compared_are_named() {
     let failed = DIRECTIONS.replace("\"error\":0", "\"error\":5");
     assert!(
         refusal(&failed).contains(": every job in it failed, such as "),
@@ -104,7 +104,7 @@ fn figures_that_no_disk_can_have_are_read_as_the_largest_there_are() {
 }
 
 #[test]
-fn what_is_no_result_is_refused_in_one_line() {
+fn a_text_that_is_no_result_is_refused_in_one_line() {
     for (text, told) in [
         ("", "is empty"),
         ("no", "is not JSON (expected ident at line 1"),

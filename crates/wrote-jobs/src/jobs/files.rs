@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_stays_and_what_exists_is_not_made() {
+    fn kept_files_stay_and_existing_ones_are_not_made() {
         // W7
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");

@@ -175,7 +175,7 @@ mod held_tests {
     use crate::spec::Rw;
 
     #[test]
-    fn what_is_written_through_the_page_cache_is_found_there_and_a_hole_is_not() {
+    fn cached_writes_are_found_in_the_page_cache_and_a_hole_is_not() {
         let file = fixtures::file();
         file.as_file().set_len(3 << 20).unwrap();
         let rw = Rw { read: false, write: true, random: false };

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_already_stays() {
+    fn existing_bytes_stay() {
         let bytes = laid_out(0..1 << 20, |file| file.write_all_at(&[7; 65536], 65536).unwrap());
         assert_eq!(&bytes[65536..131_072], &[7; 65536]);
         assert!(bytes[..65536].iter().any(|byte| *byte != 0));

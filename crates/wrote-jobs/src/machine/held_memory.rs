@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_lies_in_a_file_until_it_is_given_back() {
+    fn held_memory_lies_in_a_file_until_it_is_given_back() {
         let folder = fixtures::folder();
         let mut held = held(folder.path(), 3 << 20);
         held.give_back().unwrap();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_is_taken_anew_before_the_kernel_writes_it_back() {
+    fn old_held_memory_is_taken_anew_before_the_kernel_writes_it_back() {
         let folder = fixtures::folder();
         let mut held = held(folder.path(), 1 << 20);
         let since = |held: &HeldMemory| held.file.as_ref().unwrap().1;

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_processor_does_not_tell_the_product_may() {
+    fn the_product_names_a_hypervisor_that_the_processor_does_not() {
         let guest = [(VENDOR, "QEMU"), (PRODUCT, "QEMU Virtual Machine")];
         assert_eq!(found(&guest), "hypervisor (QEMU Virtual Machine)");
         assert_eq!(

@@ -229,13 +229,13 @@ mod space_tests {
     }
 
     #[test]
-    fn what_fits_is_not_refused() {
+    fn a_run_that_fits_is_not_refused() {
         assert!(check_room(3 * GB, 3 * GB, &target(10 * GB, 4 * GB)).is_ok());
         assert!(check_room(3 * GB + 1, 3 * GB, &target(10 * GB, 4 * GB)).is_err());
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_with_a_size_that_does() {
+    fn a_run_that_does_not_fit_is_refused_with_a_size_that_does() {
         assert_eq!(
             refusal(3 * GB, 3 * GB, &target(10 * GB, 3_520_000_000)),
             "/data: 3.00 GB of files would leave 520 MB free of 10.0 GB; \
@@ -281,7 +281,7 @@ mod space_tests {
         }
 
         #[test]
-        fn what_the_budget_allows_leaves_enough_free(
+        fn the_budget_leaves_enough_free(
             capacity in 1..1_u64 << 50,
             free in 0..1_u64 << 50,
         ) {

@@ -9,7 +9,6 @@ use crate::spec::SyncEach;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use wrote_result::document::{Direction, Flush, Latency, Row, Run, Settings, View};
-use wrote_result::histogram;
 use wrote_result::stats;
 use wrote_result::units::seconds;
 
@@ -128,10 +127,10 @@ impl Timed {
     fn describe(&self, row: &mut Row) {
         let some = |of: &Histogram<u64>| (!of.is_empty()).then(|| stats::latency(of));
         row.latency_ns = row.latency_ns.map(|_| stats::latency(&self.operations));
-        row.latency_histogram_ns = row.latency_ns.and_then(|_| histogram::encode(&self.operations));
+        row.latency_histogram_ns = row.latency_ns.and_then(|_| stats::encode(&self.operations));
         (row.flush_latency_ns, row.durable_latency_ns) = (some(&self.flushes), some(&self.durable));
         row.durable_histogram_ns =
-            row.durable_latency_ns.and_then(|_| histogram::encode(&self.durable));
+            row.durable_latency_ns.and_then(|_| stats::encode(&self.durable));
     }
 }
 
@@ -246,17 +245,17 @@ pub struct Repeated {
 mod as_text {
     use super::Timed;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use wrote_result::histogram;
+    use wrote_result::stats;
 
     pub(super) fn serialize<S: Serializer>(all: &[Timed], to: S) -> Result<S::Ok, S::Error> {
-        let texts = |of: &Timed| of.all().map(histogram::encode);
+        let texts = |of: &Timed| of.all().map(stats::encode);
         all.iter().map(texts).collect::<Vec<_>>().serialize(to)
     }
 
     pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Vec<Timed>, D::Error> {
         let all = Vec::<[Option<String>; 3]>::deserialize(from)?;
         let one = |text: Option<String>| {
-            text.and_then(|text| histogram::decode(&text)).unwrap_or_else(crate::histogram)
+            text.and_then(|text| stats::decode(&text)).unwrap_or_else(crate::histogram)
         };
         let timed = |texts: [Option<String>; 3]| {
             let [operations, flushes, durable] = texts.map(one);

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_written_is_no_damage_and_zeros_that_were_written_are() {
+    fn unwritten_blocks_are_no_damage_and_zeros_in_written_ones_are() {
         let file = fixtures::file();
         file.as_file().set_len(64 * UNIT).unwrap();
         write(file.as_file(), 1, 0, 0, UNIT);

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_counting_is_moved_and_not_counted() {
+    fn operations_before_counting_are_moved_and_not_counted() {
         let mut tally = Tally::new(4, None);
         tally.submitted(0, 2);
         done(&mut tally, true, 9, 100);

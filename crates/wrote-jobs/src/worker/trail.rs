@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_completes_together_is_no_speed_of_its_own() {
+    fn operations_that_complete_together_have_no_speed_of_their_own() {
         // Four at once every 20 ms, seen within a microsecond, and a last one likewise at the end.
         let burst = [(100, 20 * MS - 3), (100, 1), (100, 1), (100, 1)];
         let bursts = burst.into_iter().cycle().take(400).chain([(100, 1)]);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_counting_is_forgotten() {
+    fn operations_before_counting_are_forgotten() {
         let mut trail = passed([(100, 5 * MS), (100, 5 * MS)]);
         trail.begin_again(10 * MS);
         trail.pass(50, 30 * MS);

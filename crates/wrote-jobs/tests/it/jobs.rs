@@ -77,7 +77,7 @@ fn several_files_are_used_in_turn_and_each_from_its_offset_on() {
 }
 
 #[test]
-fn what_is_written_is_what_verify_expects_and_a_flipped_byte_is_found_and_named() {
+fn verify_expects_the_written_bytes_and_names_a_flipped_one() {
     for rw in [WRITE, random(WRITE)] {
         for direct in [false, true] {
             let folder = folder();
@@ -223,7 +223,7 @@ fn a_rate_lets_no_more_through_than_its_time_allows() {
 }
 
 #[test]
-fn what_is_due_at_the_deadline_or_later_is_not_issued() {
+fn no_operation_is_issued_that_is_due_at_the_deadline_or_later() {
     let folder = folder();
     for (number, ioengine) in [Ioengine::Psync, Ioengine::IoUring].into_iter().enumerate() {
         let runtime = Some(Duration::from_millis(200));
@@ -285,7 +285,7 @@ fn a_job_of_a_time_goes_on_until_then_and_its_ramp_is_not_counted() {
 }
 
 #[test]
-fn what_is_not_done_as_asked_is_said() {
+fn each_fallback_is_reported() {
     // W6
     let folder = folder();
     let write = |name| job(folder.path(), name, random(WRITE));

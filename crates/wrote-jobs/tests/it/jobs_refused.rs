@@ -129,7 +129,7 @@ fn jobs_that_use_the_same_bytes_at_once_are_refused_unless_all_of_them_read() {
 }
 
 #[test]
-fn what_was_never_written_is_not_read_unless_it_is_permitted() {
+fn unwritten_blocks_are_read_only_where_that_is_permitted() {
     // M9
     let folder = folder();
     let path = folder.path().join("file");
@@ -208,7 +208,7 @@ fn a_job_that_fails_ends_the_others_and_leaves_nothing() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_is_made() {
+fn jobs_that_make_no_sense_are_refused_before_anything_is_made() {
     let folder = folder();
     let spec = job(folder.path(), "file", WRITE);
     let huge = BlockSizes::one(2 << 30);

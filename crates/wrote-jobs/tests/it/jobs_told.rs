@@ -9,7 +9,7 @@ use wrote_jobs::jobs::{Overlap, Permissions};
 use wrote_jobs::spec::JobSpec;
 
 #[test]
-fn what_a_job_reads_and_nobody_wrote_is_told() {
+fn reads_of_unwritten_bytes_are_noted() {
     // M9
     let folder = folder();
     let path = folder.path().join("a");
@@ -48,7 +48,7 @@ fn jobs_that_use_the_same_bytes_at_once_are_told() {
 }
 
 #[test]
-fn what_the_page_cache_holds_is_told_of_jobs_that_ask_to_go_past_it_and_of_no_others() {
+fn cached_bytes_are_noted_of_direct_jobs_alone() {
     let folder = folder();
     let direct = JobSpec { direct: true, ..job(folder.path(), "a", WRITE) };
     let cached = JobSpec { direct: false, ..job(folder.path(), "b", WRITE) };

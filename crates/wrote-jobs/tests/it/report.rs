@@ -64,7 +64,7 @@ fn a_row_of_reads_survives_nothing_and_says_so_by_leaving_it_out() {
 }
 
 #[test]
-fn what_a_mix_costs_is_divided_between_its_rows() {
+fn the_cost_of_a_mix_is_divided_between_its_rows() {
     let mut groups = sample::groups();
     groups[1].jobs[2].write.operations /= 3;
     let document = documented(&groups, &sample::before());
@@ -150,7 +150,7 @@ fn blocks_that_could_not_be_allocated_are_new_ones_in_effect() {
 }
 
 #[test]
-fn what_the_page_cache_holds_counts_as_far_as_it_can_not_be_from_before() {
+fn cached_bytes_count_unless_they_may_be_from_before() {
     let held = |before_bytes, after_bytes| Held {
         file: PathBuf::from("/mnt/data/seq-write.0"),
         offset_bytes: 0,
@@ -235,7 +235,7 @@ fn each_fallback_and_the_settings_of_jobs_are_told() {
 }
 
 #[test]
-fn what_the_device_never_saw_is_called_ram_of_all_jobs_that_ran_at_once() {
+fn bytes_that_the_device_never_saw_are_called_ram_of_all_jobs_at_once() {
     // M7
     let ids = |groups: &[GroupReport]| -> Vec<String> {
         let findings = documented(groups, &sample::before()).findings;

@@ -1,12 +1,12 @@
 //! The article about a result of benchmarks or jobs.
 
-use super::article::{article as begun, moment};
-use super::page::Article;
+use super::Article;
+use super::{begun, moment};
 use crate::fit;
 use crate::group::Group;
 use crate::ordered;
-use crate::page::program;
 use crate::result::{files, overview, sections};
+use crate::text::program;
 use crate::tree::{Block, Role, Section};
 use wrote_result::document::{Document, Source};
 use wrote_result::units;

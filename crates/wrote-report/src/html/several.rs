@@ -1,7 +1,7 @@
 //! Several results: the same rows side by side, and over time for one machine and path.
 
-use super::article::moment;
-use super::page::Article;
+use super::Article;
+use super::moment;
 use super::result::last;
 use super::{Content, Named};
 use crate::chart::{Axis, Dot, Frame, Line, Lines, Picture, Spot, dots, lines, per_second, rate};
@@ -122,7 +122,7 @@ fn about<'a>(results: &[One]) -> Section<'a> {
             document.target.path.clone(),
             device.unwrap_or_default(),
             moment(&document.started_at),
-            crate::page::program(&document.wrote),
+            crate::text::program(&document.wrote),
         ]
     };
     let lines: Vec<[String; 6]> = results.iter().map(line).collect();

@@ -1,9 +1,9 @@
 //! The article about a traced program.
 
-use super::article::{article as begun, moment};
-use super::page::Article;
+use super::Article;
+use super::{begun, moment};
 use crate::chart::{Mark, Reference, timeline};
-use crate::page::program;
+use crate::text::program;
 use crate::trace::{path, sections, verdict};
 use crate::tree::{Block, Figure, Role, Section};
 use wrote_result::trace::{Ack, CallKind, Calls, Trace};

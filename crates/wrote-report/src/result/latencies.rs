@@ -3,7 +3,7 @@
 use crate::chart::{Axis, Line, Lines, Picture, Spot, Spread, lines, nanoseconds, spreads};
 use crate::tree::Figure;
 use wrote_result::document::{Latency, Row};
-use wrote_result::{histogram, units};
+use wrote_result::{stats, units};
 
 /// More lines in one chart hide each other.
 pub const LINES_MAX: usize = 4;
@@ -32,10 +32,10 @@ pub fn figures(
         more => format!("{LINES_MAX} rows, the safest first; the table has the other {more}."),
     };
     let histograms: Vec<_> =
-        shown.iter().map(|row| row.histogram_ns().and_then(histogram::decode)).collect();
+        shown.iter().map(|row| row.histogram_ns().and_then(stats::decode)).collect();
     let curve = |(number, row): (usize, &&Row)| {
         let points = match &histograms[number] {
-            Some(histogram) => histogram::quantiles(histogram),
+            Some(histogram) => stats::quantiles(histogram),
             None => row.latency().map(points).unwrap_or_default(),
         };
         curve(name(row), format!("{} d{}", class(row), number + 1), &points)
@@ -49,7 +49,7 @@ pub fn figures(
         note,
     }];
     let spread = |(number, row): (usize, &&Row)| {
-        let bins = histogram::bins(histograms[number].as_ref()?, BINS_PER_DECADE);
+        let bins = stats::bins(histograms[number].as_ref()?, BINS_PER_DECADE);
         Some(Spread { name: name(row), class: class(row), bins })
     };
     let counted: Vec<Spread> = shown.iter().enumerate().filter_map(spread).collect();

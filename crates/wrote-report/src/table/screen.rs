@@ -1,9 +1,9 @@
 //! A table on a screen: as many columns as it has room for, and bars in the room that is left.
 
 use super::{Column, Flex, GAP, Table, Text, Texts};
-use crate::page::Page;
 use crate::paint::{Mark, Tone, ascii};
 use crate::table::Keep;
+use crate::text::Page;
 use crate::text::{plain, wrapped};
 use crate::{Format, Screen};
 use std::io::{self, Write};

@@ -39,7 +39,7 @@ fn a_result_does_not_differ_from_itself() {
 }
 
 #[test]
-fn what_is_clearly_faster_or_slower_is_called_so() {
+fn a_clear_difference_is_called_faster_or_slower() {
     let faster = compare(&times(1.0), &times(1.5)).unwrap();
     assert_eq!(verdicts(&faster), [Verdict::Faster; 2]);
     let slower = compare(&times(1.0), &times(0.8)).unwrap();
@@ -137,7 +137,7 @@ fn results_without_a_common_row_name_rows_of_each() {
 }
 
 #[test]
-fn what_differs_between_the_machines_is_listed() {
+fn differences_between_the_machines_are_listed() {
     let mut new = times(1.0);
     new.host.kernel = "6.18".into();
     new.target.free_bytes += 1;

@@ -1,7 +1,7 @@
 //! The copies to make, from the paths of the command line.
 
 use crate::args::CopyArgs;
-use crate::open_files::{self, STDIN, STDOUT};
+use crate::stdio::{self, STDIN, STDOUT};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
@@ -99,7 +99,7 @@ fn instead_of_a_folder(from: &Path, to: &Path) -> String {
 /// Whether the path stands for standard input or output (`dash`), or for another open file that is
 /// read or written in order, such as `/dev/fd/63` of `<(command)`.
 fn is_stream(path: &Path, dash: u32) -> Result<bool, Error> {
-    let Some(descriptor) = open_files::descriptor(path) else { return Ok(path == Path::new("-")) };
+    let Some(descriptor) = stdio::descriptor(path) else { return Ok(path == Path::new("-")) };
     let is_file = path.is_file();
     if is_file && descriptor != dash && dash == STDOUT {
         return usage(path, "leads to a file that is open: name the file itself");

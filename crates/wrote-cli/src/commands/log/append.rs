@@ -1,10 +1,10 @@
 //! `wrote log append`: each line of standard input as a record.
 
 use crate::args::{LogAppendArgs, RECORD_BYTES_MAX};
+use crate::commands::of_library;
 use crate::commands::promised;
-use crate::library::of_library;
-use crate::stderr::say;
 use crate::stdio::{End, Input};
+use crate::terminal::say;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! The places to read records from: a folder, as it is or as it grows, or a store.
 
-use crate::stderr::say;
 use crate::stdio::End;
+use crate::terminal::say;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::thread;

@@ -3,11 +3,11 @@
 use super::source::{Ends, Head, Records, Source};
 use super::stat::write_rows;
 use crate::args::{LogShipArgs, LogStatArgs, LogVerifyArgs};
-use crate::library::of_library;
+use crate::commands::of_library;
 use crate::output;
 use crate::progress::CopyReporter;
-use crate::stderr::{complain, say};
 use crate::stdio::End;
+use crate::terminal::{complain, say};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use wrote::log::{Damage, LogSummary, repair, verify};
 use wrote_report::{plain, write_json};
 use wrote_result::units::counted;
-use wrote_result::{Error, Stop, units};
+use wrote_result::{Error, Stop, quoted, units};
 
 pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
     let LogVerifyArgs { folder, json, quiet, .. } = arguments;
@@ -27,21 +27,22 @@ pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
 fn read(folder: &Path, quiet: bool, stop: &Stop) -> Result<LogSummary, Error> {
     let mut reporter = CopyReporter::new(quiet);
     let mut watch = |progress| reporter.progress_until(stop, progress);
-    verify(folder, Some(&mut watch)).map_err(|error| crate::library::of_library(&error))
+    verify(folder, Some(&mut watch)).map_err(|error| crate::commands::of_library(&error))
 }
 
 /// Fails on damage; its places were reported. Garbage without damage loses nothing.
 fn complain(folder: &Path, verified: &LogSummary) -> Result<(), Error> {
     let shown = folder.display();
+    let repair = quoted(&["wrote", "log", "repair", &folder.to_string_lossy()]);
     let places = |count: usize| counted(count as u64, "place");
     match (verified.damage.len(), verified.garbage.len()) {
         (0, 0) => Ok(()),
         (0, garbage) => Err(Error::Harmless(format!(
-            "{shown}: garbage in {}, no record is lost; wrote log repair {shown} removes it",
+            "{shown}: garbage in {}, no record is lost; {repair} removes it",
             places(garbage)
         ))),
         (damage, _) => Err(Error::Failed(format!(
-            "{shown}: damaged in {}; wrote log repair {shown} keeps every record that is whole",
+            "{shown}: damaged in {}; {repair} keeps every record that is whole",
             places(damage)
         ))),
     }
@@ -159,7 +160,7 @@ fn write_garbage(garbage: &[(PathBuf, Range<u64>)], out: &mut dyn Write) -> io::
 
 /// Makes every whole record readable again, and keeps the damaged files aside.
 pub(super) fn run_repair(folder: &Path) -> Result<(), Error> {
-    let repaired = repair(folder).map_err(|error| crate::library::of_library(&error))?;
+    let repaired = repair(folder).map_err(|error| crate::commands::of_library(&error))?;
     output::to_stdout(|out| write_repaired(&repaired, out))
 }
 

@@ -1,7 +1,7 @@
 //! Reads the named job files, and selects the jobs to run.
 
 use crate::args::{RunArgs, of_rank};
-use crate::input;
+use crate::stdio;
 use itertools::Itertools;
 use std::path::Path;
 use wrote_jobs::fio;
@@ -10,7 +10,7 @@ use wrote_jobs::spec::JobSpec;
 use wrote_result::units::some_of;
 use wrote_result::{Error, Stop};
 
-const JOB_FILE: input::Kind = input::Kind { name: "job file", bytes_max: 16 << 20 };
+const JOB_FILE: stdio::Kind = stdio::Kind { name: "job file", bytes_max: 16 << 20 };
 
 #[derive(Debug, Default)]
 pub(super) struct JobFile {
@@ -53,7 +53,7 @@ pub(super) fn files(
     let read = |path: &std::path::PathBuf| {
         let name = shown_name(path);
         let refused = |error: &str| Error::Usage(format!("{name}: {error}"));
-        let bytes = input::read(path, &name, JOB_FILE, stop)?;
+        let bytes = stdio::read_file(path, &name, JOB_FILE, stop)?;
         let text = String::from_utf8(bytes);
         let text = text.map_err(|_| refused("is not text: it has bytes that are not UTF-8"))?;
         let parsed =
@@ -129,7 +129,7 @@ fn memory_mib() -> u64 {
 
 fn shown_name(path: &Path) -> String {
     match path.file_name() {
-        _ if input::is_stdin(path) => "standard input".into(),
+        _ if stdio::is_stdin(path) => "standard input".into(),
         Some(name) => name.to_string_lossy().into_owned(),
         None => path.display().to_string(),
     }

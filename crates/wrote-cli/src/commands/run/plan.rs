@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_and_where_is_one_line() {
+    fn the_announcement_is_one_line() {
         let mut jobs =
             vec![spec("a", "write", 4096, 1 << 30), spec("b", "randread", 4096, 1 << 20)];
         jobs[1].group = 1;

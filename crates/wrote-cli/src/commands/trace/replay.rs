@@ -35,7 +35,7 @@ pub(super) fn replays(jobs: &Jobs, stop: &Stop) -> Result<Vec<Replay>, Error> {
             Ok(replay) => replays.extend(replay),
             Err(Error::Interrupted) => break,
             Err(error) => {
-                crate::stderr::complain(&format!("note: --replay {}: {error}", shown(path)));
+                crate::terminal::complain(&format!("note: --replay {}: {error}", shown(path)));
             }
         }
     }
@@ -54,7 +54,7 @@ fn replay(
     let runs = u64::from(1 + 2 * RUNS);
     // Overwritten blocks are written before.
     let laid_out_bytes = if traced.overwrite { traced.file_bytes.unwrap_or(0) } else { 0 };
-    crate::stderr::say(&format!(
+    crate::terminal::say(&format!(
         "replay of {}: writes at most {} into {}, about {} at most",
         shown(path),
         units::bytes(runs * (bytes + laid_out_bytes)),

@@ -12,7 +12,7 @@ const LITTLE: &str = "--workloads lines --lines 20";
 fn stopped(otherwise: &str, signal: Signal, code: i32) {
     let scene = Scene::new();
     let begun = scene.beside("begun");
-    let otherwise = format!("on_lines() {{ append_lines; : > {}; {otherwise}; }}", text(&begun));
+    let otherwise = format!("on_lines() {{ append_lines; : > '{}'; {otherwise}; }}", text(&begun));
     scene.rogue("sleeper", &otherwise, "lines");
     let mut run = Running::start(&mut scene.langs(&["sleeper"], LITTLE));
     run.until("a program's start", || begun.exists().then_some(()));
@@ -47,7 +47,7 @@ fn the_children_of_a_program_are_ended_with_it() {
 fn a_killed_run_ends_its_program_and_what_it_leaves_is_cleaned() {
     let scene = Scene::new();
     let begun = scene.beside("begun");
-    let otherwise = format!("on_lines() {{ append_lines; : > {}; sleep 1000; }}", text(&begun));
+    let otherwise = format!("on_lines() {{ append_lines; : > '{}'; sleep 1000; }}", text(&begun));
     scene.rogue("sleeper", &otherwise, "lines");
     let mut run = Running::start(&mut scene.langs(&["sleeper"], LITTLE));
     run.until("a program's start", || begun.exists().then_some(()));

@@ -8,7 +8,7 @@ use std::fs;
 use wrote::Format;
 
 #[test]
-fn what_stat_and_verify_say_of_lines_are_the_golden_texts() {
+fn stat_and_verify_of_lines_print_the_golden_texts() {
     // Written by hand, because the start of a log's next file depends on the pace of its producers.
     let folder = place(Format::Lines, 0);
     for lines in [0..324, 324..500] {
@@ -47,7 +47,7 @@ fn stat_tells_who_writes_and_how_the_log_was_left() {
 }
 
 #[test]
-fn what_is_no_log_is_refused_in_one_line_and_nothing_is_made() {
+fn a_folder_without_a_log_is_refused_in_one_line_and_nothing_is_made() {
     let folder = folder();
     fs::write(folder.path().join("file"), b"x").expect("a file");
     fs::create_dir(folder.path().join("empty")).expect("a folder");

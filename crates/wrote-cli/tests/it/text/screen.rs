@@ -13,16 +13,6 @@ pub fn exported(document: &Document, format: Format, screen: Screen) -> String {
     String::from_utf8(text).expect("exports are UTF-8")
 }
 
-/// Asserts that each line of the table fits screens of 72 to 160 columns, and that a table without
-/// Unicode is ASCII.
-pub fn assert_fits(document: &Document) {
-    for width in 72..=160 {
-        assert_lines_fit(&exported(document, Format::Table, Screen { width, ..PLAIN }), width);
-    }
-    let ascii = Screen { unicode: false, ..PLAIN };
-    assert!(exported(document, Format::Table, ascii).is_ascii());
-}
-
 pub fn assert_lines_fit(text: &str, width: usize) {
     for line in text.lines() {
         assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());

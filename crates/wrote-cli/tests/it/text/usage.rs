@@ -119,24 +119,6 @@ fn a_value_that_is_missing_or_unknown_is_refused() {
 }
 
 #[test]
-fn an_unknown_row_is_refused_before_anything_is_measured() {
-    let line = refusal(&["bench", "--only", "no-such-thing-at-all"]);
-    assert!(line.contains("--only \"no-such-thing-at-all\""), "{line}");
-}
-
-#[test]
-fn an_output_file_that_is_there_is_refused_and_left_as_it_was() {
-    // W7
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("result.json");
-    fs::write(&path, "precious").expect("a file");
-    let path = path.to_str().expect("a path in UTF-8");
-    let line = refusal(&["bench", "-o", path]);
-    assert!(line.contains(path) && line.contains("--force"), "{line}");
-    assert_eq!(fs::read_to_string(path).expect("still there"), "precious");
-}
-
-#[test]
 fn an_output_file_that_cannot_be_made_is_refused_before_anything_is_measured() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("no-such-folder/result.json");
@@ -190,28 +172,6 @@ fn cleaning_what_is_no_folder_is_refused() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     refusal(&["clean", file.path().to_str().expect("a path in UTF-8")]);
     refusal(&["clean", "/no/such/folder"]);
-}
-
-#[test]
-fn a_clean_folder_has_nothing_to_clean() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_str().expect("a path in UTF-8");
-    assert_eq!(answer(&["clean", path]), "nothing to clean\n");
-}
-
-#[test]
-fn what_a_killed_run_left_is_listed_and_removed_and_nothing_else() {
-    // W7
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = |name: &str| folder.path().join(name);
-    // The run was killed before it made its first file.
-    fs::create_dir(path(".wrote-abc123")).expect("a folder");
-    fs::create_dir(path(".wrote-not-a-run")).expect("a folder");
-    fs::write(path("precious"), "data").expect("a file");
-    let said = answer(&["clean", folder.path().to_str().expect("a path in UTF-8")]);
-    assert_eq!(said, format!("removed {} (0 B)\n", path(".wrote-abc123").display()));
-    assert!(!path(".wrote-abc123").exists());
-    assert!(path(".wrote-not-a-run").exists() && path("precious").exists());
 }
 
 #[test]

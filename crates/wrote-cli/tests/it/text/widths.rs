@@ -1,5 +1,7 @@
-//! The width of a screen: no line is longer, and no word is cut.
+//! The width of a screen: no line is longer, and no word is cut; without Unicode there is ASCII alone.
 
+use crate::text::screen::{PLAIN, exported};
+use crate::text::{export, export_fit, export_loops};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -97,4 +99,21 @@ fn no_recorded_document_has_a_line_wider_than_the_screen_or_a_word_that_is_cut()
         }
     }
     assert!(faults.is_empty(), "{faults}");
+}
+
+#[test]
+fn no_line_of_a_made_up_document_is_wider_than_any_screen_or_has_more_than_ascii() {
+    let mut documents = export::documents();
+    documents.extend([export_loops::curve(), export_fit::etcd()]);
+    for document in documents {
+        for width in 72..=200 {
+            let text = exported(&document, Format::Table, Screen { width, ..PLAIN });
+            // Code is to be copied, so its lines are not broken.
+            for line in text.lines().filter(|line| !line.contains("wrote::")) {
+                assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+            }
+        }
+        let ascii = exported(&document, Format::Table, Screen { unicode: false, ..PLAIN });
+        assert!(ascii.is_ascii(), "{ascii}");
+    }
 }

@@ -3,7 +3,7 @@
 use super::problem;
 
 #[test]
-fn what_is_wrong_is_told_in_one_line_with_its_number() {
+fn each_error_is_one_line_with_its_number() {
     for (text, told) in [
         ("", "there is no job in it; a job begins with its name: [job]"),
         ("[global]\nsize=1m", "there is no job in it; a job begins with its name: [job]"),

@@ -282,7 +282,7 @@ mod queue_tests {
     }
 
     #[test]
-    fn where_there_is_no_queue_to_look_at_that_is_said_once() {
+    fn a_hidden_queue_is_reported_once() {
         let fake = Fake::new();
         fake.disk("sda", &[]);
         let checks = checks(&fake.world("sda"));

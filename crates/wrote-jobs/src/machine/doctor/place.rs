@@ -326,7 +326,7 @@ mod file_tests {
     }
 
     #[test]
-    fn what_can_not_be_looked_at_is_unknown_with_the_reason() {
+    fn a_path_that_cannot_be_examined_is_unknown_with_the_reason() {
         let (_fake, mut world) = mounted("ext4", &["relatime"]);
         world.file.attributes = Some(Err("no".into()));
         world.file.room = Some(Err("no".into()));

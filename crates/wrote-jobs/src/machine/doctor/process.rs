@@ -171,7 +171,7 @@ mod process_tests {
         ("proc/self/status", "Name:\twrote\nSeccomp:\t2\nSeccomp_filters:\t1");
 
     #[test]
-    fn what_forbids_io_uring_is_named_by_its_evidence() {
+    fn the_cause_that_forbids_io_uring_is_named_by_its_evidence() {
         let by_all = ring(REFUSED, &[("proc/sys/kernel/io_uring_disabled", "2"), FILTER]);
         assert_eq!(by_all.state, State::Advice);
         assert!(by_all.text.contains("kernel.io_uring_disabled forbids it to all"));

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_no_time_or_is_not_told_has_no_busiest_cpu() {
+    fn a_span_of_no_time_has_no_busiest_cpu() {
         assert_eq!(busiest(BEFORE), None);
         assert_eq!(busiest("cpu0 54 0 54 401 0 0 0 0 0 0\n"), None, "nine ticks");
         assert_eq!(busiest(""), None);

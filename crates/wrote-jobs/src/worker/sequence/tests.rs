@@ -176,7 +176,7 @@ fn an_endless_job_begins_again() {
 }
 
 #[test]
-fn what_would_never_end_is_none() {
+fn a_sequence_that_would_never_end_is_none() {
     for regions in [vec![], vec![0..0], vec![0..4095, 8192..9000]] {
         assert!(Sequence::new(outline(job(READ), &regions)).is_none());
     }

@@ -104,7 +104,7 @@ fn a_mount_point_with_a_space_stays_one_word_of_the_command() {
 }
 
 #[test]
-fn what_can_not_be_written_to_is_a_risk() {
+fn a_read_only_place_is_a_risk() {
     let (fake, mut world) = mounted("ext4", &["relatime"]);
     world.target.read_only = true;
     assert_eq!(command(only(&checks(&world), "read-only")), "mount -o remount,rw /mnt/data");

@@ -1,7 +1,7 @@
-//! The arguments of `wrote compare`.
+//! The arguments of `wrote compare`, `doctor` and `report`.
 
 use super::OutputArgs;
-use super::values::formats;
+use super::values::{formats, words};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote_report::Format;
@@ -60,6 +60,50 @@ fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("{text:?}: must be a percentage from 0% to below 100%, as 5%"))
 }
 
+/// The arguments of `wrote doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// The folder, file or block device to look at
+    #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::AnyPath)]
+    pub path: PathBuf,
+
+    /// How the result is written
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
+        ("table", "For people: the worst last", Format::Table),
+        ("json", "The whole of it, `wrote.doctor/1`", Format::Json),
+        ("markdown", "To paste in an issue", Format::Markdown)
+    ]))]
+    pub format: Format,
+
+    /// Where the result goes.
+    #[command(flatten)]
+    pub to: OutputArgs,
+
+    /// Also show what is fine at length
+    #[arg(long)]
+    pub all: bool,
+
+    /// Print the JSON Schema of the result, and look at nothing
+    #[arg(long, conflicts_with = "files")]
+    pub schema: bool,
+}
+
+/// The arguments of `wrote report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// JSON that wrote or fio printed; - is standard input
+    #[arg(value_name = "RESULT", value_hint = ValueHint::FilePath, required = true)]
+    pub results: Vec<PathBuf>,
+
+    /// Write the page to FILE instead of standard output; FILE must not exist
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Replace the FILE of --output if it exists
+    #[arg(long, requires = "output")]
+    pub force: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Cli, Command, one_line};
@@ -81,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_percentage_or_no_key_is_refused() {
+    fn a_wrong_percentage_or_key_is_refused() {
         for (line, told) in [
             ("wrote compare a b --fail-if-slower fast", "must be a percentage"),
             ("wrote compare a b --fail-if-slower 100%", "must be a percentage"),

@@ -1,14 +1,20 @@
-//! The article about a comparison of two results.
+//! The articles about a comparison of two results, an examination of the doctor, and a comparison of
+//! languages.
 
-use super::article::article as begun;
-use super::page::Article;
-use crate::comparison::{WARNINGS, sections};
-use crate::remarks::remarks;
+use super::{Article, begun, moment};
+use crate::comparison::WARNINGS;
+use crate::text::program;
+use crate::tree::remarks;
 use crate::tree::{Block, Remarks, Role, Section};
+use crate::{comparison, doctor, langs};
+use itertools::Itertools;
 use wrote_result::compare::{Comparison, Verdict};
+use wrote_result::doctor::Examination;
+use wrote_result::langs::Document;
+use wrote_result::units;
 
 /// Returns the article of a comparison.
-pub fn article<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
+pub fn comparison<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
     let command = &comparison.new.command;
     let both = comparison.results.len() == 2;
     let mut article = begun(comparison, name, if both { command } else { &[] });
@@ -16,7 +22,7 @@ pub fn article<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
     article.title =
         format!("What changed from {} to {}?", comparison.old.name, comparison.new.name);
     article.ledes = vec![answer(comparison)];
-    article.sections = sections(comparison);
+    article.sections = comparison::sections(comparison);
     // A page has the warnings of each side with their evidence.
     article.sections.retain(|section| section.title != WARNINGS);
     // The rows come first.
@@ -46,4 +52,34 @@ fn answer(comparison: &Comparison) -> String {
     let told = told.iter().filter(|(count, _)| *count > 0);
     let told: Vec<String> = told.map(|(count, words)| format!("{count} {words}")).collect();
     format!("Of {} rows: {}.", comparison.rows.len(), told.join(", "))
+}
+
+/// Returns the article of an examination: the risks first.
+pub fn examination<'a>(examination: &'a Examination, name: &str) -> Article<'a> {
+    let mut article = begun(examination, name, &[]);
+    article.kicker = "wrote doctor".into();
+    article.title = format!("What holds {} back?", examination.target.path);
+    article.ledes = vec![
+        format!("{}.", doctor::summary(examination)),
+        format!("Examined {}.", moment(&examination.examined_at)),
+    ];
+    article.sections = doctor::sections(examination, true);
+    article.sections.retain(|section| ![Role::Page, Role::Answer].contains(&section.role));
+    article.sections.rotate_left(1);
+    article
+}
+
+/// Returns the article of a comparison of languages.
+pub fn langs<'a>(document: &'a Document, name: &str) -> Article<'a> {
+    let mut article = begun(document, name, &document.command);
+    let places = document.places.iter().map(|place| place.target.path.as_str()).join(", ");
+    article.kicker = "wrote langs".into();
+    article.title = format!("What does each language's own I/O cost in {places}?");
+    let (at, took) = (moment(&document.started_at), units::seconds(document.elapsed_s));
+    article.ledes = vec![
+        format!("Measured {at}, in {took}, by {}.", program(&document.wrote)),
+        langs::legend(document),
+    ];
+    article.sections = langs::sections(document);
+    article
 }

@@ -1,7 +1,7 @@
-//! Dots: a figure with its interval, or with its percentiles, in each row's lane over a
-//! logarithmic axis.
+//! Charts with a lane for each row: figures with intervals or percentiles over a logarithmic axis,
+//! histograms of latencies, and marks over an axis of time.
 
-use super::axis::{Axis, nanoseconds};
+use super::axis::{self, Axis, nanoseconds};
 use super::plot::{Lanes, Picture, Plot, Reference};
 use plotters::style::text_anchor::{HPos, VPos};
 use wrote_result::document::Latency;
@@ -134,6 +134,106 @@ fn strip(plot: &mut Plot, name: &str, dot: &Dot, of: &Latency, (middle, half): (
         plot.mark(&class, format!("{name}: {percentile} {}", units::nanoseconds(ns)));
         plot.line(vec![(at(ns), middle - half), (at(ns), middle + half)], 2);
     }
+}
+
+/// The latencies of a row, counted.
+#[derive(Clone, Debug)]
+pub struct Spread {
+    /// The row.
+    pub name: String,
+    /// The class that colours it.
+    pub class: String,
+    /// Bins in their order: the least latency and its end, in nanoseconds, and the operations.
+    pub bins: Vec<(f64, f64, u64)>,
+}
+
+/// Draws a histogram for each row over one axis. A bin's height is its share of the row's fullest.
+pub fn spreads(label: &str, spreads: &[Spread]) -> Picture {
+    let names: Vec<String> = spreads.iter().map(|spread| spread.name.clone()).collect();
+    let ends = || spreads.iter().flat_map(|spread| &spread.bins).flat_map(|bin| [bin.0, bin.1]);
+    Picture::of(label, |layout| {
+        let axis = Axis::log(ends(), axis::nanoseconds, "latency, less is better");
+        let lanes = Lanes::new(&names, axis, layout).with_lines(2);
+        let canvas = lanes.canvas();
+        let area = canvas.area();
+        let mut plot = lanes.plot(&canvas, &area);
+        for (lane, spread) in spreads.iter().enumerate() {
+            let (last, half) = lanes.place(lane, 1);
+            let (first, _) = lanes.place(lane, 0);
+            let (top, bottom) = (first - half, last + half);
+            let all: u64 = spread.bins.iter().map(|bin| bin.2).sum();
+            let fullest = spread.bins.iter().map(|bin| bin.2).max().unwrap_or(1).max(1);
+            for (from, to, count) in &spread.bins {
+                let share = *count as f64 / fullest as f64;
+                let percent = *count as f64 / all.max(1) as f64 * 100.0;
+                let [low, high] = [from, to].map(|ns| units::nanoseconds(ns.round() as u64));
+                let name = &spread.name;
+                plot.mark(
+                    &format!("bin {}", spread.class),
+                    format!("{name}: {percent:.2} % from {low} to {high} ({count})"),
+                );
+                // A single slow operation stays visible.
+                let height = (bottom - top) * share.max(0.04);
+                plot.rectangle((from.log10(), bottom - height), (to.log10(), bottom), 1.0);
+            }
+        }
+        canvas
+    })
+}
+
+/// A mark.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// The index of the row's name.
+    pub row: usize,
+    /// The line within the row's lane, from its top.
+    pub line: u32,
+    /// The class that colours it.
+    pub class: &'static str,
+    /// Its beginning, in nanoseconds.
+    pub from_ns: f64,
+    /// Its end, in nanoseconds.
+    pub to_ns: f64,
+    /// The tooltip.
+    pub title: String,
+}
+
+/// A mark is at least this wide.
+const MARK_PX_MIN: f64 = 3.0;
+
+/// Draws marks in lanes of `lines` lines each, and lines across all of them.
+pub fn timeline(
+    label: &str,
+    names: &[String],
+    lines: u32,
+    marks: &[Mark],
+    across: &[Reference],
+) -> Picture {
+    let starts = marks.iter().map(|mark| mark.from_ns);
+    let ends = marks.iter().map(|mark| mark.to_ns);
+    let from_ns = starts.chain(across.iter().map(|line| line.value)).fold(f64::INFINITY, f64::min);
+    let to_ns = ends.chain(across.iter().map(|line| line.value)).fold(0.0, f64::max);
+    Picture::of(label, |layout| {
+        let title = "time since the start of the program";
+        let ends = (from_ns.min(to_ns), to_ns);
+        let axis = Axis::between(ends, layout.ticks(), nanoseconds, title);
+        let per_px = (axis.max - axis.min) / f64::from(layout.width());
+        let lanes = Lanes::new(names, axis, layout).with_lines(lines);
+        let canvas = lanes.canvas();
+        let area = canvas.area();
+        let mut plot = lanes.plot(&canvas, &area);
+        for line in across {
+            plot.mark("reference", line.title.clone());
+            plot.line(vec![(line.value, 0.0), (line.value, names.len() as f64)], 2);
+        }
+        for mark in marks {
+            let (middle, half) = lanes.place(mark.row, mark.line);
+            let to_ns = mark.to_ns.max(mark.from_ns + MARK_PX_MIN * per_px);
+            plot.mark(mark.class, mark.title.clone());
+            plot.rectangle((mark.from_ns, middle - half), (to_ns, middle + half), 1.0);
+        }
+        canvas
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,150 @@
+//! The subcommands that print about results and places: `report`, `compare`, `doctor` and `clean`.
+
+use super::shown;
+use crate::args::{CleanArgs, CompareArgs, DoctorArgs, ReportArgs};
+use crate::output::{self, ResultFile, ResultFiles};
+use crate::stdio;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use wrote_bench::scratch::{self, Cleaned};
+use wrote_jobs::import;
+use wrote_report::{Content, Named, write_html};
+use wrote_result::compare::{Allowed, compare_allowing};
+use wrote_result::document::Document;
+use wrote_result::{Error, Stop, units};
+
+/// A hundred times the size of our largest result.
+pub(super) const RESULT: stdio::Kind = stdio::Kind { name: "result", bytes_max: 256 << 20 };
+
+pub(super) fn report(arguments: &ReportArgs, stop: &Stop) -> Result<(), Error> {
+    if arguments.results.iter().filter(|path| stdio::is_stdin(path)).count() > 1 {
+        return Err(Error::Usage("- -: standard input is one result, not two".into()));
+    }
+    if arguments.output.is_none() && std::io::stdout().is_terminal() {
+        return Err(Error::Usage(
+            "a page is for a browser: -o report.html writes it to a file".into(),
+        ));
+    }
+    let path = arguments.output.as_deref();
+    let file = ResultFile::of("--output", path, arguments.force)?;
+    let read = |path| read(path, stop);
+    let results = arguments.results.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    stop.check()?;
+    output::deliver(file, |_, out| write_html(&results, out))
+}
+
+/// The key that distinguishes documents.
+#[derive(Deserialize)]
+struct Schema {
+    schema: Option<String>,
+}
+
+fn read(path: &Path, stop: &Stop) -> Result<Named, Error> {
+    let name = match stdio::is_stdin(path) {
+        true => "standard input".to_owned(),
+        false => shown(path),
+    };
+    let bytes = stdio::read_file(path, &name, RESULT, stop)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let content = content(&name, text.trim_start_matches('\u{feff}'))?;
+    Ok(Named { name, content })
+}
+
+fn content(name: &str, text: &str) -> Result<Content, Error> {
+    let schema = serde_json::from_str(text).ok().and_then(|document: Schema| document.schema);
+    match schema.as_deref() {
+        Some(wrote_result::compare::SCHEMA) => {
+            Ok(Content::Comparison(whole(name, wrote_result::compare::SCHEMA, text)?))
+        }
+        Some(wrote_result::langs::SCHEMA) => {
+            Ok(Content::Langs(whole(name, wrote_result::langs::SCHEMA, text)?))
+        }
+        Some(wrote_result::doctor::SCHEMA) => Ok(Content::Examination {
+            of: whole(name, wrote_result::doctor::SCHEMA, text)?,
+            all: true,
+        }),
+        Some(wrote_result::trace::SCHEMA) => {
+            Ok(Content::Trace(whole(name, wrote_result::trace::SCHEMA, text)?))
+        }
+        _ => Ok(Content::Result(Box::new(import::read(name, text)?))),
+    }
+}
+
+fn whole<T: DeserializeOwned>(name: &str, schema: &str, text: &str) -> Result<Box<T>, Error> {
+    let document = serde_json::from_str(text).map(Box::new);
+    document.map_err(|error| Error::Usage(format!("{name}: is not a whole {schema}: {error}")))
+}
+
+pub(super) fn compare(arguments: &CompareArgs, stop: &Stop) -> Result<(), Error> {
+    if arguments.schema {
+        let schema = wrote_result::compare::schema();
+        return output::to_stdout(|out| writeln!(out, "{schema:#}"));
+    }
+    let (Some(old), Some(new)) = (&arguments.old, &arguments.new) else {
+        return Err(Error::Usage("two results are compared: OLD and NEW".into()));
+    };
+    if stdio::is_stdin(old) && stdio::is_stdin(new) {
+        return Err(Error::Usage("- -: standard input is one result, not two".into()));
+    }
+    let files = ResultFiles::of(&arguments.to)?;
+    let (before, after) = (read_result(old, stop)?, read_result(new, stop)?);
+    let allowed = Allowed::Only(arguments.allow.clone());
+    let mut comparison = compare_allowing(&before, &after, &allowed)?;
+    comparison.old.name = old.display().to_string();
+    comparison.new.name = new.display().to_string();
+    let judged = match arguments.fail_if_slower {
+        Some(share) => wrote_result::compare::fail_if_slower(&comparison, share),
+        None => Ok(()),
+    };
+    let content = Content::Comparison(Box::new(comparison));
+    files.deliver("comparison.json", content, arguments.format).and(judged)
+}
+
+fn read_result(path: &Path, stop: &Stop) -> Result<Document, Error> {
+    let name = match stdio::is_stdin(path) {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    };
+    let bytes = stdio::read_file(path, &name, RESULT, stop)?;
+    import::read(&name, &String::from_utf8_lossy(&bytes))
+}
+
+pub(super) fn doctor(arguments: &DoctorArgs) -> Result<(), Error> {
+    if arguments.schema {
+        let schema = wrote_result::doctor::schema();
+        return output::to_stdout(|out| writeln!(out, "{schema:#}"));
+    }
+    let files = ResultFiles::of(&arguments.to)?;
+    let of = Box::new(wrote_jobs::machine::doctor::examine(&arguments.path)?);
+    let content = Content::Examination { of, all: arguments.all };
+    files.deliver("doctor.json", content, arguments.format)
+}
+
+pub(super) fn clean(arguments: &CleanArgs) -> Result<(), Error> {
+    let mut cleaned = scratch::clean(&arguments.path)?;
+    let refused = std::mem::take(&mut cleaned.refused);
+    output::to_stdout(|out| write(&cleaned, refused.is_empty(), out))?;
+    // Each is a separate line; the last one is also the command's error.
+    let Some((last, others)) = refused.split_last() else {
+        return Ok(());
+    };
+    others.iter().for_each(|line| crate::terminal::complain(line));
+    Err(Error::Failed(last.clone()))
+}
+
+/// Reports the removed folders, and the folders that stay because their runs still live.
+fn write(cleaned: &Cleaned, is_all: bool, out: &mut dyn Write) -> io::Result<()> {
+    for leftover in &cleaned.removed {
+        let size = units::bytes(leftover.size_bytes);
+        writeln!(out, "removed {} ({size})", shown(&leftover.path))?;
+    }
+    for leftover in &cleaned.alive {
+        writeln!(out, "kept {}: its run still lives", shown(&leftover.path))?;
+    }
+    if is_all && cleaned.removed.is_empty() && cleaned.alive.is_empty() {
+        writeln!(out, "nothing to clean")?;
+    }
+    Ok(())
+}
