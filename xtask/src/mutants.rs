@@ -30,9 +30,12 @@ const CRATES: [(&str, &[&str], &[&str]); 2] = [
     (
         "wrote-trace",
         &[
+            "crates/wrote-trace/src/content.rs",
+            "crates/wrote-trace/src/disk.rs",
             "crates/wrote-trace/src/judge.rs",
-            "crates/wrote-trace/src/model.rs",
+            "crates/wrote-trace/src/names.rs",
             "crates/wrote-trace/src/states.rs",
+            "crates/wrote-trace/src/tree.rs",
         ],
         &["--lib"],
     ),

@@ -478,9 +478,12 @@ impl Disk {
             let Some(id) = *file else { continue };
             let (place, now) = (place.clone(), self.now);
             let node = self.node(id);
+            // Most files have one name, and there may be many.
+            node.names.reserve_exact(1);
             node.names.push(Named { place, by });
             node.is_removed = false;
             if matches!(by, By::Made | By::Linked) {
+                node.made.reserve_exact(1);
                 node.made.push(now);
             }
             if node.content.is_dirty() {

@@ -111,7 +111,10 @@ impl Names {
     /// Changes what names refer to, by the call with this number.
     pub fn change(&mut self, at: u64, names: &[(Place, Option<Id>)], removal: Option<Point>) {
         for (place, file) in names {
-            self.entries.entry(place.clone()).or_default().open.push((at, *file));
+            let open = &mut self.entries.entry(place.clone()).or_default().open;
+            // Most names change once, and there may be many.
+            open.reserve_exact(usize::from(open.is_empty()));
+            open.push((at, *file));
         }
         // A folder that only loses a name to another one does not keep the change.
         let meant = names.iter().filter(|(_, file)| names.len() == 1 || file.is_some());
