@@ -114,7 +114,8 @@ pub struct CleanArgs {
     pub path: PathBuf,
 }
 
-/// The arguments of `wrote serve` in a program that was built without it, which has no use for them.
+/// The arguments of `wrote serve` in a program that was built without it, which has no use for
+/// them.
 #[cfg(not(feature = "serve"))]
 #[derive(Clone, Debug, Args)]
 pub struct ServeArgs {

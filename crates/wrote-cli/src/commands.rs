@@ -1,5 +1,5 @@
-//! The subcommands, and how each ends: by itself or by SIGINT, SIGTERM or SIGHUP, with its exit code and
-//! the line about a failure.
+//! The subcommands, and how each ends: by itself or by SIGINT, SIGTERM or SIGHUP, with its exit
+//! code and the line about a failure.
 
 use crate::args::{Cli, Command};
 use crate::output;

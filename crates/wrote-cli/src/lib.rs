@@ -7,7 +7,8 @@
 //! | [`output`] | the destinations of text: standard output, or a whole file |
 //! | [`progress`] | messages during a run |
 //! | [`ranks`] | the ranks under `mpirun` |
-//! | [`stdio`] | standard input and output that stop waiting when the user asks to stop; files that the user names |
+//! | [`stdio`] | standard input and output that stop waiting when the user asks to stop; files that
+//! the user names |
 //! | [`terminal`] | the capabilities of the screen, and lines on standard error |
 
 // MPI keeps a message after the call that sends it. Only `ranks/post.rs` has such bytes.

@@ -1,5 +1,5 @@
-//! Standard input and output that stop waiting when the user asks to stop, files that the user names,
-//! read within a bound, and paths that lead to files which this process has open.
+//! Standard input and output that stop waiting when the user asks to stop, files that the user
+//! names, read within a bound, and paths that lead to files which this process has open.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};

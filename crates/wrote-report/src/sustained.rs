@@ -1,5 +1,5 @@
-//! A long run: in words, with its rates, their changes and SNIA's verdict, and drawn against the bytes
-//! written.
+//! A long run: in words, with its rates, their changes and SNIA's verdict, and drawn against the
+//! bytes written.
 
 use crate::Screen;
 use crate::figures::within;

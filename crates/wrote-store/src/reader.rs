@@ -146,7 +146,7 @@ impl StoreReader {
         self.runtime.block_on(until(&self.stop, joined))
     }
 
-    /// Continues reading in a segment that was fetched, and fetches the next one meanwhile.
+    /// Continues reading in a segment that was fetched, while the next one is fetched.
     fn enter(&mut self, number: u64, fetched: Fetched) -> Result<(), StoreError> {
         let mut begin = Vec::new();
         let file = File::open(fetched.path(number));

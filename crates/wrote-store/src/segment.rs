@@ -164,7 +164,7 @@ impl SegmentStore {
     }
 
     /// Fetches a segment into a temporary folder, and compares its checksum with the object's, or
-    /// else with those that names beside it state: one, unless two logs were shipped to one URL.
+    /// else with the ones that names beside it state: one, unless two logs were shipped to one URL.
     /// Memory holds only what the network delivers at once.
     ///
     /// Fails with [`StoreError::Damaged`] if the checksum differs.

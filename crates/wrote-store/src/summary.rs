@@ -1,4 +1,4 @@
-//! What a store holds: a summary of its segments, and a verification of every byte.
+//! The content of a store: a summary of its segments, and a verification of every byte.
 
 use crate::blocking;
 use crate::error::StoreError;

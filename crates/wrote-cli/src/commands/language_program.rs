@@ -5,9 +5,9 @@
 //! page or completions.
 //!
 //! A `Writer` has two buffers of 4 MiB: one is in flight past the page cache while the other is
-//! filled; through the page cache they have 192 KiB (crates/wrote/src/writer/options.rs). A `Reader`
-//! reads 128 KiB at a time of a cached file, and has up to seven reads of 1 MiB in flight of one that
-//! is not (crates/wrote/src/reader/options.rs).
+//! filled; through the page cache they have 192 KiB (crates/wrote/src/writer/options.rs). A
+//! `Reader` reads 128 KiB at a time of a cached file, and has up to seven reads of 1 MiB in flight
+//! of one that is not (crates/wrote/src/reader/options.rs).
 
 use std::error::Error;
 use std::ffi::OsString;

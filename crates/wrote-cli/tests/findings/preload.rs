@@ -12,7 +12,8 @@ pub struct Library {
 
 /// Compiles a C file that lies beside this one.
 pub fn library(source: &str) -> Result<Library, String> {
-    // The loader splits the list of libraries at blanks, which the path of the tests' folder may have.
+    // The loader splits the list of libraries at blanks, which the path of the tests' folder may
+    // have.
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("library.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/findings").join(source);

@@ -1,5 +1,5 @@
-//! Values with a syntax of their own: block sizes, `random_distribution`, and `buffer_pattern`: texts,
-//! hexadecimal and decimal numbers in any order, as fio's `lib/pattern.c` reads them.
+//! Values with a syntax of their own: block sizes, `random_distribution`, and `buffer_pattern`:
+//! texts, hexadecimal and decimal numbers in any order, as fio's `lib/pattern.c` reads them.
 
 use super::value::Value;
 use crate::spec::{BlockShare, BlockSizes, Distribution, Zone};

@@ -1,4 +1,5 @@
-//! The figures of one direction of a job, in fio's names and units, and percentages of counted values.
+//! The figures of one direction of a job, in fio's names and units, and percentages of counted
+//! values.
 
 use crate::jobs::{JobReport, merged};
 use hdrhistogram::Histogram;

@@ -1,4 +1,5 @@
-//! The target of a run: whether files can be made there, its room, and its description for the result.
+//! The target of a run: whether files can be made there, its room, and its description for the
+//! result.
 
 use rustix::fs::{AtFlags, CWD, accessat};
 use rustix::io::Errno;

@@ -1,4 +1,5 @@
-//! What a process uses: CPU time, memory and its peak; and the number of files that it may open.
+//! The consumption of a process: CPU time, memory and its peak; and the number of files that it may
+//! open.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;

@@ -1,5 +1,5 @@
-//! The articles about a comparison of two results, an examination of the doctor, and a comparison of
-//! languages.
+//! The articles about a comparison of two results, an examination of the doctor, and a comparison
+//! of languages.
 
 use super::{Article, begun, moment};
 use crate::comparison::WARNINGS;

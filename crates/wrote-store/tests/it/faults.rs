@@ -135,7 +135,8 @@ fn a_download_that_breaks_off_is_begun_again_and_a_changed_one_is_damage() {
         let whole = SegmentStore::of(inner.clone(), "logs/events", URL);
         let end = ship(&runtime, &whole, folder.path()).unwrap().shipped().end_sequence;
         let before = runtime.block_on(count(&*inner));
-        // The list comes first, and beginnings of segments; then every third request meets the fault.
+        // The list comes first, and beginnings of segments; then every third request meets the
+        // fault.
         let plan = move |number| match number {
             0..4 => Fault::None,
             _ if number % 3 == 0 => fault,

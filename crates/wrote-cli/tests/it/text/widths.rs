@@ -1,4 +1,5 @@
-//! The width of a screen: no line is longer, and no word is cut; without Unicode there is ASCII alone.
+//! The width of a screen: no line is longer, and no word is cut; without Unicode there is ASCII
+//! alone.
 
 use crate::text::screen::{PLAIN, exported};
 use crate::text::{export, export_fit, export_loops};

@@ -1,5 +1,5 @@
-//! Checks of this process: whether it may use io_uring and lock memory, and the limits of its control
-//! groups.
+//! Checks of this process: whether it may use io_uring and lock memory, and the limits of its
+//! control groups.
 
 use super::texts::Values;
 use super::texts::quoted;

@@ -1,5 +1,5 @@
-//! The texts of the checks: `texts.toml`, with the values of this machine, and commands that are ready
-//! to be pasted.
+//! The texts of the checks: `texts.toml`, with the values of this machine, and commands that are
+//! ready to be pasted.
 
 use super::world::World;
 use serde::Deserialize;
