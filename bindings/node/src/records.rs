@@ -1,9 +1,7 @@
 //! `Records`: the records of a log behind an asynchronous iterator.
 
-use crate::bell::Bell;
-use crate::error::raise;
-use crate::options::{path, size};
-use crate::work::{Work, work};
+use crate::log::{path, size};
+use crate::{Bell, Work, raise, work};
 use futures_core::Stream;
 use napi::Env;
 use napi::bindgen_prelude::{AsyncTask, BufferSlice, Function, Object, Unknown};

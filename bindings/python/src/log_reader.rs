@@ -1,7 +1,6 @@
 //! `LogReader`: the records of a log in order, while any process writes it.
 
-use crate::error::{raise, waiting};
-use crate::path::FsPath;
+use crate::border::{FsPath, raise, waiting};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;

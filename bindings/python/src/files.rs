@@ -1,0 +1,273 @@
+//! `RawWriter` and `RawReader`: the library's writer and reader behind files of Python; and whole
+//! files by one call, saved and copied.
+
+use crate::border::{FsPath, policy, raise, waiting, with_bytes, with_room};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyString;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wrote::Error;
+use wrote_bindings::{Collected, from_io};
+
+/// Bytes of a direct write of text, which Python makes at 0.6 GB/s at most. The library's longer
+/// buffers, 8 MiB, serve faster programs, and fetching that memory took a third of the time of a
+/// file of 19 MB where the host of a virtual machine had it.
+const TEXT_BYTES: usize = 1 << 20;
+
+/// The result of a writer.
+#[pyclass(frozen, get_all, module = "wrote")]
+pub struct Written {
+    /// The file's length.
+    bytes: u64,
+    /// Seconds from the opening to the end.
+    elapsed: f64,
+    /// Whether the file was written past the page cache.
+    direct: bool,
+    /// Whether the file and its name are on stable storage.
+    durable: bool,
+}
+
+#[pymethods]
+impl Written {
+    fn __repr__(&self) -> String {
+        let Written { bytes, elapsed, direct, durable } = self;
+        let word = |yes: &bool| if *yes { "True" } else { "False" };
+        let (direct, durable) = (word(direct), word(durable));
+        format!("Written(bytes={bytes}, elapsed={elapsed}, direct={direct}, durable={durable})")
+    }
+}
+
+/// The library's writer. `wrote.Writer` and `wrote.TextWriter` are files on it.
+#[pyclass(frozen, module = "wrote._wrote")]
+pub struct RawWriter {
+    writer: Mutex<Collected>,
+    /// Set in the child of a fork.
+    is_forked: AtomicBool,
+    /// Set where the program kept no reference to the file.
+    is_forgotten: AtomicBool,
+}
+
+impl RawWriter {
+    /// Returns the writer, if it is open.
+    fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Collected>> {
+        if self.is_forked.load(Ordering::Relaxed) {
+            return Err(raise(py, &Error::Forked));
+        }
+        let writer = self.writer.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        match writer.is_open() {
+            true => Ok(writer),
+            false if self.is_forgotten.load(Ordering::Relaxed) => {
+                let text =
+                    "the file was abandoned, because nothing refers to it: keep it by `with`";
+                Err(PyValueError::new_err(text))
+            }
+            false => Err(PyValueError::new_err("I/O operation on closed file.")),
+        }
+    }
+
+    fn put(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
+        let mut writer = self.open(py)?;
+        if writer.collect(bytes) {
+            return Ok(());
+        }
+        let writer = &mut *writer;
+        waiting(py, || writer.put(bytes))
+    }
+
+    /// Calls `act` with the library's writer, which has all bytes.
+    fn on_writer<T: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut wrote::Writer) -> Result<T, Error> + Send,
+    ) -> PyResult<Option<T>> {
+        let mut writer = self.open(py)?;
+        let writer = &mut *writer;
+        waiting(py, || writer.on_writer(act))
+    }
+}
+
+#[pymethods]
+impl RawWriter {
+    #[new]
+    #[pyo3(signature = (path, purpose, *, permissions, sync, size_hint, create_new, direct, text))]
+    #[expect(clippy::too_many_arguments, reason = "the package alone calls it")]
+    fn new(
+        py: Python<'_>,
+        path: FsPath,
+        purpose: &str,
+        permissions: Option<u32>,
+        sync: Option<&Bound<'_, PyAny>>,
+        size_hint: u64,
+        create_new: bool,
+        direct: bool,
+        text: bool,
+    ) -> PyResult<RawWriter> {
+        let sync = sync.map(policy).transpose()?.unwrap_or_default();
+        let mut options = wrote::Writer::options()
+            .sync(sync)
+            .size_hint(size_hint)
+            .create_new(create_new)
+            .direct(direct)
+            .replace(purpose == "replace")
+            .append(purpose == "append")
+            .abandon_on_drop(true);
+        if let Some(permissions) = permissions {
+            options = options.mode(permissions);
+        }
+        // Writes through the page cache are shorter anyway.
+        if text && direct {
+            options = options.bs(TEXT_BYTES);
+        }
+        let writer = Collected::new(waiting(py, || options.open(path.0))?, sync);
+        let (is_forked, is_forgotten) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(RawWriter { writer: Mutex::new(writer), is_forked, is_forgotten })
+    }
+
+    fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
+        with_bytes(data, |bytes| {
+            self.put(py, bytes)?;
+            Ok(bytes.len())
+        })
+    }
+
+    /// Writes text as UTF-8, and returns the number of its characters.
+    fn write_text(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<usize> {
+        self.put(py, text.to_str()?.as_bytes())?;
+        text.len()
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.on_writer(py, |writer| writer.flush().map_err(from_io)).map(drop)
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.on_writer(py, wrote::Writer::sync_data).map(drop)
+    }
+
+    fn tell(&self, py: Python<'_>) -> PyResult<u64> {
+        self.open(py)?.position().map_err(|error| raise(py, &error))
+    }
+
+    #[pyo3(signature = (offset, whence=0))]
+    fn seek(&self, py: Python<'_>, offset: i64, whence: u32) -> PyResult<u64> {
+        let to = match whence {
+            0 => SeekFrom::Start(
+                u64::try_from(offset)
+                    .map_err(|_| PyValueError::new_err(format!("negative seek value {offset}")))?,
+            ),
+            1 => SeekFrom::Current(offset),
+            2 => SeekFrom::End(offset),
+            _ => return Err(PyValueError::new_err(format!("invalid whence ({whence})"))),
+        };
+        let place = self.on_writer(py, |writer| writer.seek(to).map_err(from_io))?;
+        Ok(place.unwrap_or_default())
+    }
+
+    /// Ends the file. After an error the old one is unchanged.
+    fn finish(&self, py: Python<'_>, durable: bool) -> PyResult<Option<Written>> {
+        let mut writer = self.open(py)?;
+        let writer = &mut *writer;
+        let written = waiting(py, || writer.finish(durable))?;
+        Ok(written.map(|written| Written {
+            bytes: written.bytes,
+            elapsed: written.elapsed.as_secs_f64(),
+            direct: written.direct,
+            durable: written.durable,
+        }))
+    }
+
+    /// Ends without writing the rest.
+    fn abandon(&self, py: Python<'_>) {
+        if self.is_forked.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut writer = self.writer.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let writer = &mut *writer;
+        py.detach(|| writer.abandon());
+    }
+
+    /// Makes the error of later calls say why: in `wrote.replace(path).write(text)` the method is
+    /// kept, and the file is not.
+    fn forget(&self) {
+        self.is_forgotten.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes every later call fail, in the child of a fork. Takes no lock, which a thread of the
+    /// parent may have held.
+    fn fork(&self) {
+        self.is_forked.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The library's reader. `wrote.reader()` makes a file on it.
+#[pyclass(frozen, module = "wrote._wrote")]
+pub struct RawReader(Mutex<wrote::Reader>);
+
+#[pymethods]
+impl RawReader {
+    #[new]
+    fn new(py: Python<'_>, path: FsPath) -> PyResult<RawReader> {
+        waiting(py, || wrote::Reader::open(path.0)).map(|reader| RawReader(Mutex::new(reader)))
+    }
+
+    fn readinto(&self, py: Python<'_>, room: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let mut reader = self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let reader = &mut *reader;
+        with_room(room, |room| waiting(py, || reader.read(room).map_err(from_io)))
+    }
+
+    #[pyo3(signature = (offset, whence=0))]
+    fn seek(&self, py: Python<'_>, offset: i64, whence: u32) -> PyResult<u64> {
+        let mut reader = self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let to = match (whence, u64::try_from(offset)) {
+            (0, Ok(offset)) => SeekFrom::Start(offset),
+            (1, _) => SeekFrom::Current(offset),
+            (2, _) => SeekFrom::End(offset),
+            _ => return Err(PyValueError::new_err("invalid place or whence")),
+        };
+        reader.seek(to).map_err(|error| raise(py, &from_io(error)))
+    }
+}
+
+/// Replaces the content of the file at `path`, or creates the file. `str` is written as UTF-8.
+///
+/// After a crash of the process or the kernel or a power loss, at any moment, the file has either
+/// its old content or the new, and other processes see one or the other. When this returns, the new
+/// content survives a power loss; with `durable=False` a crash of the process alone.
+///
+/// The new file gets the old one's permissions, owner and attributes; symbolic links are followed
+/// and kept.
+#[pyfunction]
+#[pyo3(signature = (path, data, *, durable=true))]
+pub fn write(py: Python<'_>, path: FsPath, data: &Bound<'_, PyAny>, durable: bool) -> PyResult<()> {
+    content(data, |bytes| {
+        waiting(py, || match durable {
+            true => wrote::write(path.0, bytes),
+            false => wrote::write_unflushed(path.0, bytes),
+        })
+    })
+}
+
+/// Creates a new file at `path` with this content, complete and durable. An existing name is a
+/// `FileExistsError`, and its file keeps its content.
+#[pyfunction]
+pub fn write_new(py: Python<'_>, path: FsPath, data: &Bound<'_, PyAny>) -> PyResult<()> {
+    content(data, |bytes| waiting(py, || wrote::write_new(path.0, bytes)))
+}
+
+/// Copies the file `source` to `target`, which must not exist yet, and returns the number of its
+/// bytes. The copy is durable when this returns, and has its name only once it is whole.
+#[pyfunction]
+pub fn copy(py: Python<'_>, source: FsPath, target: FsPath) -> PyResult<u64> {
+    waiting(py, || wrote::copy(source.0, target.0)).map(|copied| copied.bytes)
+}
+
+fn content<T>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8]) -> PyResult<T>) -> PyResult<T> {
+    match data.cast::<PyString>() {
+        Ok(text) => act(text.to_str()?.as_bytes()),
+        Err(_) => with_bytes(data, act),
+    }
+}
