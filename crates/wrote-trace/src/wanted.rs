@@ -1,5 +1,6 @@
 //! The things that a watch sees beside the calls that change files: reads, and the signs of a
-//! program that something is saved.
+//! program that something is saved. It is small, and a room of its own because
+//! `watch` and the rooms below it need it alike.
 
 use regex::bytes::{Regex, RegexBuilder};
 use std::str::FromStr;
