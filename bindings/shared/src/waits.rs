@@ -1,5 +1,5 @@
-//! `Wakeup` and `Waits`: wake an event loop once for any number of tickets, and answer those for which
-//! its tasks wait.
+//! `Wakeup` and `Waits`: wake an event loop once for any number of tickets, and answer those for
+//! which its tasks wait.
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
