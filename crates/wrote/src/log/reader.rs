@@ -8,7 +8,7 @@ mod tests;
 use super::driver::LogDriver;
 use super::format::Format;
 use super::input::LogFiles;
-use super::rescue::damaged;
+use super::segment::damaged;
 use super::{lines, names};
 use crate::engine::{Callers, Folder};
 use crate::error::Tried;

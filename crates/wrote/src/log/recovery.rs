@@ -12,24 +12,12 @@ use super::rescue::end::{LogEnd, end};
 use super::rescue::scan::{self, EndScan};
 use super::retention::RetainedSegment;
 use super::segment::{self, new_log_id, unix_ns};
+use super::state::Recovered;
 use super::walk::{Identity, Walk};
 use super::{aside, cut, lines};
 use crate::engine::folder_of;
 use crate::{Engine, Error, FileOptions};
 use std::path::{Path, PathBuf};
-
-/// The findings on opening a log.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Recovered {
-    /// The number of sequences in the log, including empty places.
-    pub records: u64,
-    /// Whether the log had been closed.
-    pub closed: bool,
-    /// Bytes after the last whole record, of a write interrupted by a crash.
-    pub torn_bytes: u64,
-    /// The files that keep these bytes.
-    pub kept_aside: Vec<PathBuf>,
-}
 
 /// A recovered log: its end is intact, and all records in it are durable.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use super::input::LogFiles;
 use super::lock::Lock;
 use super::{lines, names};
 use crate::Error;
-use crate::engine::{Folder, folder_of};
+use crate::engine::Folder;
 use crate::progress::{Watch, unwatched};
 use std::path::{Path, PathBuf};
 
@@ -122,12 +122,4 @@ impl Damage {
     ) -> Damage {
         Damage { path: path.to_owned(), offset_bytes, sequence, records, because: because.into() }
     }
-}
-
-/// Creates the error for unreadable records although they, or later ones, were durable.
-pub(super) fn damaged(path: &Path, offset: u64, what: &str) -> Error {
-    let folder = folder_of(path).display();
-    let because =
-        format!("{what}; run `wrote log verify {folder}`, then `wrote log repair {folder}`");
-    Error::Damaged { path: path.to_owned(), offset, because }
 }

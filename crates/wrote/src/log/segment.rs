@@ -2,7 +2,8 @@
 
 use super::format::Format;
 use super::record::{u32_at, u64_at};
-use crate::FileId;
+use crate::engine::folder_of;
+use crate::{Error, FileId};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::os::unix::ffi::OsStrExt;
@@ -167,6 +168,14 @@ pub(crate) fn number(path: &Path, format: Format) -> Option<u64> {
     let only_digits = digits.len() == 20 && digits.iter().all(u8::is_ascii_digit);
     let digits = std::str::from_utf8(digits).ok().filter(|_| only_digits)?;
     digits.parse().ok().filter(|&number| number < NUMBER_END)
+}
+
+/// Creates the error for unreadable records although they, or later ones, were durable.
+pub(super) fn damaged(path: &Path, offset: u64, what: &str) -> Error {
+    let folder = folder_of(path).display();
+    let because =
+        format!("{what}; run `wrote log verify {folder}`, then `wrote log repair {folder}`");
+    Error::Damaged { path: path.to_owned(), offset, because }
 }
 
 /// Returns a random number for a new log, from the standard library's own random source.

@@ -3,7 +3,6 @@
 use super::claim::Claims;
 use super::format::Format;
 use super::options::Prepare;
-use super::recovery::Recovered;
 use super::segment::{Layout, Start};
 use super::wait::{Frontier, Gate, wake};
 use super::watch::{Bell, Bells};
@@ -113,6 +112,19 @@ impl Terms {
     pub(super) fn held(&self) -> &Folder {
         self.held.as_ref().expect("only a simulated disk has no folders")
     }
+}
+
+/// The findings on opening a log.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recovered {
+    /// The number of sequences in the log, including empty places.
+    pub records: u64,
+    /// Whether the log had been closed.
+    pub closed: bool,
+    /// Bytes after the last whole record, of a write interrupted by a crash.
+    pub torn_bytes: u64,
+    /// The files that keep these bytes.
+    pub kept_aside: Vec<PathBuf>,
 }
 
 /// The promises to a record: once it is written, and once its write is flushed.

@@ -5,13 +5,12 @@
 //! if no earlier batch extends over it, and one ends right before it. The first batch of a segment
 //! states the maximum length of the others, which limits how far back one may start.
 
-use super::damaged;
 use super::scan;
 use crate::Error;
 use crate::log::batch::{self, BatchHeader};
 use crate::log::chain::{self, SegmentHead};
 use crate::log::input::{Input, LogFiles};
-use crate::log::segment::seed;
+use crate::log::segment::{damaged, seed};
 use crate::log::walk::{self, Identity, Walk, WalkStep};
 
 /// The end of the intact part of a log.

@@ -5,13 +5,12 @@
 //! scan also searches every other byte for batches and records. So it finds each whole record, even
 //! where the header of its batch is lost, or where bytes were inserted or removed before it.
 
-use super::damaged;
 use crate::Error;
 use crate::log::batch::{self, BatchHeader};
 use crate::log::chain;
 use crate::log::input::{Input, LogFiles};
 use crate::log::record::{self, u32_at};
-use crate::log::segment::{self, SegmentHeader};
+use crate::log::segment::{self, SegmentHeader, damaged};
 use crate::log::walk::{self, Identity, Walk, end_sequence, valid_frame};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
