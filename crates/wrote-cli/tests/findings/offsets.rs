@@ -65,6 +65,16 @@ fn fio(more: &str) -> Result<Document, String> {
 }
 
 #[test]
+fn no_io_is_said_of_fios_engine_that_does_none() {
+    of(&or_skip!(fio("--ioengine=null")), "no-io");
+}
+
+#[test]
+fn no_io_is_not_said_of_an_engine_that_does_some() {
+    silent(&or_skip!(fio("--end_fsync=1")), "no-io");
+}
+
+#[test]
 fn flush_outside_clock_is_said_of_fios_cached_writes_without_a_flush() {
     of(&or_skip!(fio("--end_fsync=0")), "flush-outside-clock");
 }
