@@ -5,7 +5,6 @@
 //! without privileges. A file missing in `/sys`, as in a container or on an older kernel, yields
 //! the default documented at its field, never an error.
 
-mod align;
 mod block;
 mod counters;
 #[cfg(test)]
@@ -13,10 +12,9 @@ mod fake;
 mod mounts;
 mod target;
 
-pub(crate) use align::alignment_told;
-pub use align::{Alignment, alignment};
 pub use counters::Counters;
-pub use target::{BlockDevice, Target};
+pub(crate) use target::alignment_told;
+pub use target::{Alignment, BlockDevice, Target, alignment};
 
 use crate::error::{Action, Error, Tried};
 use block::SYS;

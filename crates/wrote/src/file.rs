@@ -54,7 +54,7 @@
 
 mod buffer;
 mod bytes;
-mod cached;
+pub(crate) mod cached;
 mod calibrate;
 mod disk;
 mod entry;

@@ -93,7 +93,6 @@ compile_error!(
 #[cfg(feature = "tokio")]
 pub mod asynchronous;
 mod buffer;
-mod cached;
 #[cfg(feature = "copy")]
 pub mod copy;
 pub mod device;
@@ -116,13 +115,13 @@ pub mod writer;
 
 #[cfg(feature = "tokio")]
 pub use asynchronous::{AsyncReader, AsyncWriter};
-pub use cached::cached_bytes;
 #[cfg(feature = "copy")]
 pub use copy::{Copied, CopyOptions, Reflink, copy, copy_in, copy_out};
 pub(crate) use engine::{Completion, Engine, Fallback, FileId};
 pub use engine::{Effective, FileOptions, Ioengine, Sim};
 pub use error::{Action, Error};
 pub use file::Disk;
+pub use file::cached::cached_bytes;
 #[cfg(feature = "log")]
 pub use log::{Format, Log, LogOptions, LogReader, LogStream, Record, Ticket};
 #[cfg(any(feature = "copy", feature = "log"))]

@@ -1,9 +1,9 @@
 //! The two ends of a copy: its source, opened for the fastest reads, and its place.
 
 use super::pieces::source_shrank;
-use crate::cached::cached_bytes;
 use crate::engine::{Found, Located, Op};
 use crate::error::Tried;
+use crate::file::cached::cached_bytes;
 use crate::metadata::{Inherited, Metadata, MetadataParts};
 use crate::{Action, Engine, Error, FileId, FileOptions};
 use rustix::fs::fstat;

@@ -2,6 +2,8 @@
 
 use super::backend::{Backend, Queue};
 use super::files::KernelFiles;
+#[cfg(feature = "log")]
+use super::names::Folder;
 use super::op::{Completion, FileId, Op, Reply};
 use super::open_file::{OpenFile, known};
 use super::options::{Callers, Effective, Fallback, Ioengine, Options};
@@ -19,6 +21,8 @@ use std::collections::BinaryHeap;
 use std::fmt;
 use std::io;
 use std::mem::ManuallyDrop;
+#[cfg(feature = "log")]
+use std::path::Path;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -30,6 +34,20 @@ pub(crate) enum System {
 }
 
 impl System {
+    /// Holds the folder of a log open, after `make` has made it where it is missing; `None` on a
+    /// disk without folders, where nothing is made.
+    #[cfg(feature = "log")]
+    pub(crate) fn hold(
+        &self,
+        folder: &Path,
+        make: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<Option<Folder>, Error> {
+        match self {
+            System::Kernel => make().and_then(|()| Folder::open(folder)).map(Some),
+            System::Simulated(_) => Ok(None),
+        }
+    }
+
     pub(crate) fn open(&self, options: &Options, callers: Callers) -> Result<Engine, Error> {
         match self {
             System::Kernel => Engine::open_for(options, callers),

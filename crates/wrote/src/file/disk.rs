@@ -106,9 +106,10 @@ impl Disk {
         self.0.system.open(&options.clone().by_means_of(&self.0.options), Callers::Any)
     }
 
-    /// Returns whether it is a simulated disk.
-    pub(crate) fn is_simulated(&self) -> bool {
-        !matches!(self.0.system, System::Kernel)
+    /// The ground below its engines.
+    #[cfg(feature = "log")]
+    pub(crate) fn system(&self) -> &System {
+        &self.0.system
     }
 
     /// Opens a file. A block device can only be opened for reading (W7). [`Error::Refused`] if

@@ -1,4 +1,4 @@
-//! The two formats of a log.
+//! The two formats of a log. Below the rooms of both, which all ask for it.
 
 use super::record;
 use std::fmt;

@@ -2,8 +2,8 @@
 //! flag ends the read.
 
 use crate::buffer::Buffer;
-use crate::cached::cached_bytes_at;
 use crate::engine::{Folder, Found, Op, Options};
+use crate::file::cached::cached_bytes_at;
 use crate::fork::Process;
 use crate::{Action, Completion, Disk, Engine, Error, FileId, FileOptions, Ioengine};
 use rustix::fs::{SeekFrom, fstat, seek};

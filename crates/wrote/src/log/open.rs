@@ -15,7 +15,7 @@ use super::retention::Retention;
 use super::segment::{self, BLOCK_BYTES, Layout, OpenSegment, Ramp, Start};
 use super::space::Space;
 use super::state::{LogState, Promise, Terms};
-use crate::engine::{Callers, Folder, Options, folder_of};
+use crate::engine::{Callers, Folder, Options, System, folder_of};
 use crate::error::Tried;
 use crate::file::Durable;
 use crate::file::calibrate;
@@ -54,11 +54,10 @@ impl LogOptions {
     /// it has the other format; with [`Error::Damaged`] if durable records can't be read.
     pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
         let folder = folder.as_ref();
-        if let Some(disk) = self.disk.as_ref().filter(|disk| disk.is_simulated()) {
-            return self.open_simulated(disk, folder);
-        }
-        make_folder(folder, self.mode)?;
-        let mut held = Folder::open(folder)?;
+        let system = self.disk.as_ref().map_or(&System::Kernel, Disk::system);
+        let Some(mut held) = system.hold(folder, || make_folder(folder, self.mode))? else {
+            return self.open_without_folder(folder);
+        };
         if let Some(mode) = self.mode {
             held = held.with_mode(mode);
         }
@@ -72,14 +71,15 @@ impl LogOptions {
         Ok(log)
     }
 
-    fn open_simulated(&self, disk: &Disk, folder: &Path) -> Result<Log, Error> {
+    /// Opens a log whose disk has no folders: nothing is locked, and no thread drives it.
+    fn open_without_folder(&self, folder: &Path) -> Result<Log, Error> {
         let options = within_bounds(self);
         let files = LogFiles::new(engine_for(&options)?);
         let (state, flusher) = assemble(files, &options, folder, |_| {
             let promise = Promise::new(&device::Target::default(), false);
             Ok((promise, options.durable.unwrap_or_default()))
         })?;
-        let driver = LogDriver::new(state, flusher, Some(disk.clone()), None);
+        let driver = LogDriver::new(state, flusher, options.disk, None);
         Ok(Log::new(Arc::new(driver)))
     }
 }

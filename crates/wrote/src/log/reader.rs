@@ -114,9 +114,9 @@ impl LogReader {
     /// log.
     pub fn open_on(disk: &Disk, folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
         let (files, folder) = (LogFiles::on(disk)?, folder.as_ref());
-        match disk.is_simulated() {
-            true => LogReader::new(files, folder, from, false),
-            false => LogReader::in_folder(files, &Folder::open(folder)?, from),
+        match disk.system().hold(folder, || Ok(()))? {
+            Some(held) => LogReader::in_folder(files, &held, from),
+            None => LogReader::new(files, folder, from, false),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Direct reads in flight ahead of the caller, increasing in number.
 
-use super::options::ReaderOptions;
+use super::ReaderOptions;
 use super::plain::Plain;
 use crate::buffer::Buffer;
 use crate::engine::{Callers, Options};

@@ -1,10 +1,10 @@
 //! The source of a `Reader`'s bytes: one read after another, or several in flight.
 
+use super::ReaderOptions;
 use super::ahead::Ahead;
-use super::options::ReaderOptions;
 use super::plain::Plain;
 use crate::buffer::Buffer;
-use crate::cached::cached_bytes_at;
+use crate::file::cached::cached_bytes_at;
 use crate::fork::Process;
 use crate::{Effective, Error, Ioengine};
 use std::io::SeekFrom;

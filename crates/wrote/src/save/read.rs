@@ -1,8 +1,8 @@
 //! Reads whole files: from the page cache if it holds them, else bypassing it.
 
-use crate::cached::cached_bytes;
 use crate::engine::Options;
 use crate::error::Tried;
+use crate::file::cached::cached_bytes;
 use crate::read_ahead::ReadAhead;
 use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine};
 use rustix::fd::AsFd;
