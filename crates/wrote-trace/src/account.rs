@@ -2,7 +2,7 @@
 
 use crate::call::{Act, Call, FileId, Point};
 use crate::disk::Disk;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use wrote_result::trace::How;
 
 /// The most sizes that are counted in a file. Beyond it, near ones are counted as one.
@@ -12,7 +12,8 @@ const KEPT_BITS: u32 = 12;
 
 #[derive(Debug, Default)]
 pub struct Accounts {
-    files: HashMap<FileId, Account>,
+    /// Boxed, because a map has room for up to twice as many.
+    files: HashMap<FileId, Box<Account>>,
     /// Files that were created and removed again.
     pub removed: u64,
 }
@@ -41,8 +42,8 @@ pub struct Account {
     pub last_end: u64,
     pub size_bytes: u64,
     pub first_write_ns: Option<u64>,
-    /// The number of writes of each size, rounded down.
-    pub sizes: BTreeMap<u64, u64>,
+    /// The sizes of writes, rounded down, each with their number, in order.
+    pub sizes: Vec<(u64, u64)>,
     /// The last bits of sizes that were dropped so that there are few.
     pub dropped_bits: u32,
     /// The size before the first write.
@@ -64,13 +65,20 @@ impl Account {
     }
 
     fn count_size(&mut self, size_bytes: u64) {
-        *self.sizes.entry(rounded(size_bytes, KEPT_BITS - self.dropped_bits)).or_default() += 1;
+        let size_bytes = rounded(size_bytes, KEPT_BITS - self.dropped_bits);
+        match self.sizes.binary_search_by_key(&size_bytes, |(size, _)| *size) {
+            Ok(at) => self.sizes[at].1 += 1,
+            Err(at) => self.sizes.insert(at, (size_bytes, 1)),
+        }
         while self.sizes.len() > SIZES_MAX {
             self.dropped_bits += 1;
-            for (size_bytes, count) in std::mem::take(&mut self.sizes) {
-                let rounded = rounded(size_bytes, KEPT_BITS - self.dropped_bits);
-                *self.sizes.entry(rounded).or_default() += count;
-            }
+            let kept_bits = KEPT_BITS - self.dropped_bits;
+            self.sizes.iter_mut().for_each(|(size, _)| *size = rounded(*size, kept_bits));
+            self.sizes.dedup_by(|next, kept| {
+                let is_same = next.0 == kept.0;
+                kept.1 += if is_same { next.1 } else { 0 };
+                is_same
+            });
         }
     }
 
@@ -84,8 +92,8 @@ impl Account {
     /// Returns the median write size, 0 without writes.
     pub fn write_p50_bytes(&self) -> u64 {
         let mut below = 0;
-        let reaches_half = |(_, count): &(&u64, &u64)| {
-            below += **count;
+        let reaches_half = |(_, count): &&(u64, u64)| {
+            below += *count;
             below * 2 >= self.writes
         };
         self.sizes.iter().find(reaches_half).map_or(0, |(size, _)| *size)
@@ -108,7 +116,7 @@ impl Account {
 impl Accounts {
     /// Returns the account of a file that appeared in any call.
     pub fn of(&self, file: FileId) -> Option<&Account> {
-        self.files.get(&file)
+        Some(self.files.get(&file)?)
     }
 
     /// Counts a call. `disk` must not have processed it yet.
@@ -116,10 +124,11 @@ impl Accounts {
         match &call.act {
             Act::Found { file, size_bytes, .. } => {
                 let account = Account { size_before: *size_bytes, ..Account::default() };
-                self.files.entry(*file).or_insert(account);
+                self.files.entry(*file).or_insert_with(|| Box::new(account));
             }
             Act::Made { file, .. } => {
-                self.files.insert(*file, Account { is_new: true, ..Account::default() });
+                let account = Account { is_new: true, ..Account::default() };
+                self.files.insert(*file, Box::new(account));
             }
             // The inode may have belonged to a file.
             Act::MadeFolder { file, .. } | Act::MadeLink { file, .. } => {
@@ -218,7 +227,9 @@ mod tests {
     fn few_sizes_are_kept_to_their_third_digit() {
         let account = of_sizes((1..=100).map(|number| number * 9_999));
         assert_eq!(account.sizes.len(), 100);
-        assert!(account.sizes.keys().zip(1..).all(|(size, number)| number * 9_999 - size < 256));
+        assert!(
+            account.sizes.iter().zip(1..).all(|((size, _), number)| number * 9_999 - size < 256)
+        );
     }
 
     #[test]
@@ -226,7 +237,7 @@ mod tests {
         for step in [1, 997, 1 << 40] {
             let account = of_sizes((1..=10_000).map(|number| number * step));
             assert!(account.sizes.len() <= SIZES_MAX, "{}", account.sizes.len());
-            assert_eq!(account.sizes.values().sum::<u64>(), 10_000);
+            assert_eq!(account.sizes.iter().map(|(_, count)| count).sum::<u64>(), 10_000);
             let (median, real) = (account.write_p50_bytes(), 5000 * step);
             assert!(median <= real && real - median <= real / 8, "{median} {real}");
         }
@@ -236,7 +247,7 @@ mod tests {
     fn half_of_the_writes_are_of_the_median_or_less() {
         let mut account = Account::default();
         for (size, count) in [(10, 2), (100, 3), (1000, 1)] {
-            account.sizes.insert(size, count);
+            account.sizes.push((size, count));
             account.writes += count;
         }
         assert_eq!(account.write_p50_bytes(), 100);

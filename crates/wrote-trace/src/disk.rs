@@ -11,7 +11,6 @@ use crate::call::{Act, Call, FileId, Name, Point, Storage};
 use crate::content::Content;
 use crate::names::{Id, Names, Place};
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use wrote::Survives;
 
@@ -34,10 +33,13 @@ const DEPTH_MAX: usize = 2048;
 #[derive(Debug, Default)]
 pub struct Disk {
     storages: HashMap<u64, Storage>,
-    nodes: HashMap<Id, Node>,
+    /// Boxed, because a map has room for up to twice as many.
+    nodes: HashMap<Id, Box<Node>>,
     ids: HashMap<FileId, Id>,
     /// The entries of all folders.
     pub names: Names,
+    /// The changes that gave names to files and that a flush of the file keeps, by file.
+    made: BTreeSet<(Id, u64)>,
     /// Files with a name whose content a crash may undo.
     dirty: HashSet<Id>,
     /// Files that lost their last name, the latest last. Some may have come back.
@@ -60,10 +62,6 @@ pub struct Node {
     was: (Option<Id>, PathBuf),
     /// Whether its last name was removed, or it never had one.
     pub is_removed: bool,
-    /// The changes that gave it names and that its own flush keeps.
-    made: Vec<u64>,
-    /// A folder's names that were changed since its flush.
-    unflushed: BTreeSet<OsString>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,12 +115,12 @@ impl Disk {
 
     /// Returns a file that appeared in a call.
     pub fn file(&self, file: FileId) -> Option<&Node> {
-        self.nodes.get(self.ids.get(&file)?)
+        Some(self.nodes.get(self.ids.get(&file)?)?)
     }
 
     /// Returns all files in arbitrary order.
     pub fn files(&self) -> impl Iterator<Item = (FileId, &Node)> {
-        self.ids.iter().filter_map(|(file, id)| Some((*file, self.nodes.get(id)?)))
+        self.ids.iter().filter_map(|(file, id)| Some((*file, &**self.nodes.get(id)?)))
     }
 
     /// Returns the paths of a file, with how it got each, the latest last.
@@ -148,7 +146,7 @@ impl Disk {
     }
 
     fn path_at(&self, (folder, name): &Place) -> PathBuf {
-        self.path_of(*folder).join(name)
+        self.path_of(*folder).join(&**name)
     }
 
     /// Returns whether a file has no other name than this.
@@ -164,10 +162,8 @@ impl Disk {
 
     /// Returns the files whose names a flush of this folder makes durable.
     pub fn unflushed_names(&self, folder: FileId) -> impl Iterator<Item = FileId> {
-        let id = self.ids.get(&folder).copied();
-        let names = self.file(folder).into_iter().flat_map(|node| &node.unflushed);
-        let at = move |name: &OsString| self.names.now(&(id?, name.clone()));
-        names.filter_map(at).filter_map(|id| Some(self.nodes.get(&id)?.file))
+        let named = self.id(folder).into_iter().flat_map(|id| self.names.unflushed(id));
+        named.filter_map(|id| Some(self.nodes.get(&id)?.file))
     }
 
     /// Returns the durable names of whole files that were removed and may come back, with when that
@@ -240,9 +236,7 @@ impl Disk {
     fn is_settled(&self, place: &Place, promise: Promise) -> bool {
         match promise {
             Promise::Seen => self.names.is_durable(place),
-            Promise::Posix => {
-                self.nodes.get(&place.0).is_none_or(|of| !of.unflushed.contains(&place.1))
-            }
+            Promise::Posix => self.names.is_flushed(place),
         }
     }
 
@@ -302,7 +296,7 @@ impl Disk {
             Act::Flush { file, failed: None } => {
                 let id = self.known(*file);
                 self.alter(*file, Content::flush);
-                self.flush_folder(id);
+                self.names.flush(id);
                 self.keep_names(id);
             }
             Act::Flush { file, failed: Some(_) } => self.alter(*file, Content::lose),
@@ -406,10 +400,8 @@ impl Disk {
             names: Vec::new(),
             was: (None, PathBuf::new()),
             is_removed: false,
-            made: Vec::new(),
-            unflushed: BTreeSet::new(),
         };
-        self.nodes.insert(self.next_id, node);
+        self.nodes.insert(self.next_id, Box::new(node));
         self.next_id
     }
 
@@ -441,7 +433,7 @@ impl Disk {
                 folder.was.1 = name.path.parent().unwrap_or(Path::new("/")).to_owned();
             }
         }
-        (id, name.path.file_name().unwrap_or_default().to_owned())
+        (id, name.path.file_name().unwrap_or_default().into())
     }
 
     /// Changes a file's bytes. An unknown one was forgotten: all others were found or made before.
@@ -474,18 +466,16 @@ impl Disk {
             }
         }
         for (place, file) in &names {
-            self.node(place.0).unflushed.insert(place.1.clone());
             let Some(id) = *file else { continue };
             let (place, now) = (place.clone(), self.now);
+            if matches!(by, By::Made | By::Linked) {
+                self.made.insert((id, now));
+            }
             let node = self.node(id);
             // Most files have one name, and there may be many.
             node.names.reserve_exact(1);
             node.names.push(Named { place, by });
             node.is_removed = false;
-            if matches!(by, By::Made | By::Linked) {
-                node.made.reserve_exact(1);
-                node.made.push(now);
-            }
             if node.content.is_dirty() {
                 self.dirty.insert(id);
             }
@@ -498,7 +488,7 @@ impl Disk {
     fn leave(&mut self, id: Id, (folder, name): Place) {
         let node = self.nodes.get_mut(&id).filter(|node| node.names.is_empty());
         if let Some(node) = node {
-            node.was = (Some(folder), name.into());
+            node.was = (Some(folder), Path::new(&name).to_owned());
             node.is_removed = true;
             self.dirty.remove(&id);
             self.removed.push(id);
@@ -521,21 +511,15 @@ impl Disk {
         }
     }
 
-    /// Handles the flush of a folder: what was done to its names is durable.
-    fn flush_folder(&mut self, folder: Id) {
-        for name in std::mem::take(&mut self.node(folder).unflushed) {
-            self.names.flush(&(folder, name));
-        }
-    }
-
     /// Handles the flush of a file: the names that it got when it was made or linked are kept, with
     /// the new folders above them.
     fn keep_names(&mut self, file: Id) {
         let mut kept = vec![file];
         while let Some(id) = kept.pop() {
-            let Some(node) = self.nodes.get_mut(&id) else { continue };
-            for at in std::mem::take(&mut node.made) {
-                kept.extend(self.names.keep(at));
+            let made: Vec<_> = self.made.range((id, 0)..=(id, u64::MAX)).copied().collect();
+            for change in made {
+                self.made.remove(&change);
+                kept.extend(self.names.keep(change.1));
             }
         }
     }
@@ -544,7 +528,6 @@ impl Disk {
         let is_meant = |file: FileId| device.is_none_or(|device| device == file.device);
         for node in self.nodes.values_mut().filter(|node| is_meant(node.file)) {
             node.content.flush();
-            node.unflushed.clear();
         }
         let nodes = &self.nodes;
         self.dirty.retain(|id| nodes.get(id).is_some_and(|node| node.content.is_dirty()));
@@ -555,10 +538,7 @@ impl Disk {
     /// files that were removed first, which are returned.
     pub fn forget(&mut self) -> Vec<FileId> {
         if self.names.forget() {
-            for (id, node) in &mut self.nodes {
-                node.unflushed.retain(|name| self.names.knows(&(*id, name.clone())));
-                node.made.retain(|at| self.names.is_open(*at));
-            }
+            self.made.retain(|(_, at)| self.names.is_open(*at));
         }
         if self.removed.len() < 2 * REMOVED_MIN {
             return Vec::new();
@@ -573,6 +553,7 @@ impl Disk {
             }
             self.nodes.remove(&id);
         }
+        self.made.retain(|(id, _)| self.nodes.contains_key(id));
         gone
     }
 }

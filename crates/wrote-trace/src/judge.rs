@@ -33,6 +33,7 @@ const NAMES_MAX: usize = 3;
 pub struct Judge {
     /// The places found, by index of their kind.
     found: BTreeMap<usize, Found>,
+    /// Few: most files have none.
     files: HashMap<FileId, Facts>,
     /// When each removed name was removed, until a file gets the name again.
     unlinked: HashMap<PathBuf, Point>,
@@ -56,7 +57,7 @@ struct Place {
 }
 
 /// Per-file state beyond the account.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Facts {
     /// When durable content was truncated and its size, until the next write.
     emptied: Option<(Point, u64)>,
@@ -72,7 +73,7 @@ impl Judge {
         let at = call.point();
         match &call.act {
             Act::Made { file, name } => {
-                self.files.insert(*file, Facts::default());
+                self.files.remove(file);
                 if let Some(name) = name {
                     self.unlinked.remove(&name.path);
                 }
@@ -83,8 +84,8 @@ impl Judge {
             Act::Empty { file, size_bytes }
             | Act::Erase { file, bytes: Range { end: size_bytes, .. }, empties: true } => {
                 let was_durable = disk.has_durable(*file);
-                let facts = self.files.entry(*file).or_default();
-                facts.emptied = Some((at, *size_bytes)).filter(|_| was_durable);
+                let emptied = was_durable.then_some((at, *size_bytes));
+                self.set(*file, Facts { emptied, ..self.facts(*file) });
             }
             Act::Read { file, bytes }
                 if disk.file(*file).is_some_and(|known| known.content.is_dirty_in(bytes)) =>
@@ -142,12 +143,10 @@ impl Judge {
         bytes: &Range<u64>,
         asked_bytes: u64,
     ) {
-        let facts = self.files.entry(file).or_default();
+        let Facts { emptied, failed, short } = self.facts(file);
         let left = asked_bytes.saturating_sub(bytes.end - bytes.start);
-        let rest = Some((bytes.end, left)).filter(|(_, left)| *left > 0);
-        let short = std::mem::replace(&mut facts.short, rest);
-        let failed = facts.failed;
-        let emptied = facts.emptied.take();
+        let rest = (left > 0).then_some((bytes.end, left));
+        self.set(file, Facts { emptied: None, failed, short: rest });
         if let Some((emptied_at, size_bytes)) = emptied {
             let more = format!("{} before", units::bytes(size_bytes));
             let calls = [("truncation", emptied_at), ("write", at)];
@@ -167,13 +166,13 @@ impl Judge {
     }
 
     fn flush(&mut self, disk: &Disk, file: FileId, at: Point, has_failed: bool) {
-        let facts = self.files.entry(file).or_default();
+        let facts = self.facts(file);
         let has_lost = disk.file(file).is_some_and(|known| known.content.has_lost());
         if let Some(failed) = facts.failed.filter(|_| has_lost) {
             let calls = [("failed flush", failed), ("flush", at)];
             self.add(&kinds::FLUSH_RETRIED, disk.path(file), String::new(), &calls);
         } else {
-            facts.failed = has_failed.then_some(at);
+            self.set(file, Facts { failed: has_failed.then_some(at), ..facts });
         }
     }
 
@@ -200,6 +199,17 @@ impl Judge {
         for file in disk.unsafe_files().filter(|file| !is_in_memory(disk, *file)) {
             self.told_early.entry(file).or_insert(at);
         }
+    }
+
+    fn facts(&self, file: FileId) -> Facts {
+        self.files.get(&file).copied().unwrap_or_default()
+    }
+
+    fn set(&mut self, file: FileId, facts: Facts) {
+        match facts == Facts::default() {
+            true => self.files.remove(&file),
+            false => self.files.insert(file, facts),
+        };
     }
 
     /// Forgets a removed file.

@@ -4,14 +4,22 @@
 //! some call, and the ones that a flush covers.
 
 use crate::call::Point;
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Identifies a file, folder or link; inodes are reused.
 pub type Id = u32;
 
-/// An entry of a folder.
-pub type Place = (Id, OsString);
+/// An entry of a folder. There may be many, each in several lists that share its text.
+pub type Place = (Id, Arc<OsStr>);
+
+/// The entries of one folder.
+fn all_in(folder: Id) -> Range<Place> {
+    let first: Arc<OsStr> = OsStr::new("").into();
+    (folder, Arc::clone(&first))..(folder + 1, first)
+}
 
 /// The changes that are known at least.
 const CHANGES_MIN: usize = 1 << 14;
@@ -22,6 +30,8 @@ pub struct Names {
     entries: BTreeMap<Place, Entry>,
     /// The changes that a crash may undo, by the number of their call.
     changes: BTreeMap<u64, Change>,
+    /// The names that were changed since a flush of their folder.
+    unflushed: BTreeSet<Place>,
     /// The number of changes from which superseded ones are forgotten.
     changes_max: usize,
 }
@@ -71,6 +81,16 @@ impl Names {
         self.entries.get(place).is_none_or(|entry| entry.open.is_empty())
     }
 
+    /// Returns whether its folder was flushed since a name changed.
+    pub fn is_flushed(&self, place: &Place) -> bool {
+        !self.unflushed.contains(place)
+    }
+
+    /// Returns the files that have a name which a flush of this folder makes durable.
+    pub fn unflushed(&self, folder: Id) -> impl Iterator<Item = Id> {
+        self.unflushed.range(all_in(folder)).filter_map(|place| self.now(place))
+    }
+
     /// Adds a name that was there before.
     pub fn find(&mut self, place: Place, file: Id) {
         self.entries.entry(place).or_default().durable = Some(file);
@@ -103,9 +123,8 @@ impl Names {
 
     /// Returns the entries of a folder after a crash that keeps the changes up to a call.
     pub fn entries(&self, folder: Id, until: u64) -> impl Iterator<Item = (&OsStr, Id)> {
-        let below = self.entries.range((folder, OsString::new())..);
-        let below = below.take_while(move |((of, _), _)| *of == folder);
-        below.filter_map(move |((_, name), entry)| Some((name.as_os_str(), entry.at(until)?)))
+        let below = self.entries.range(all_in(folder));
+        below.filter_map(move |((_, name), entry)| Some((&**name, entry.at(until)?)))
     }
 
     /// Changes what names refer to, by the call with this number.
@@ -115,6 +134,7 @@ impl Names {
             // Most names change once, and there may be many.
             open.reserve_exact(usize::from(open.is_empty()));
             open.push((at, *file));
+            self.unflushed.insert(place.clone());
         }
         // A folder that only loses a name to another one does not keep the change.
         let meant = names.iter().filter(|(_, file)| names.len() == 1 || file.is_some());
@@ -125,29 +145,28 @@ impl Names {
         self.changes.insert(at, Change { names, folders, removal });
     }
 
-    /// Handles a flush of a folder: what was done to this name in it is durable.
-    pub fn flush(&mut self, place: &Place) {
-        let Some(entry) = self.entries.get(place) else { return };
-        // Of a change that others have superseded in part, this name is left.
-        let is_kept =
-            |change: &Change| change.folders.contains(&place.0) || change.names.len() == 1;
-        let calls = entry.open.iter().map(|(at, _)| *at);
-        let kept = calls.filter(|at| self.changes.get(at).is_some_and(is_kept));
-        let kept: Vec<u64> = kept.collect();
-        self.keep_all(kept);
+    /// Handles a flush of a folder: what was done to its names is durable.
+    pub fn flush(&mut self, folder: Id) {
+        let places: Vec<Place> = self.unflushed.range(all_in(folder)).cloned().collect();
+        for place in places {
+            self.unflushed.remove(&place);
+            let Some(entry) = self.entries.get(&place) else { continue };
+            // Of a change that others have superseded in part, this name is left.
+            let is_kept =
+                |change: &Change| change.folders.contains(&folder) || change.names.len() == 1;
+            let calls = entry.open.iter().map(|(at, _)| *at);
+            let kept = calls.filter(|at| self.changes.get(at).is_some_and(is_kept));
+            let kept: Vec<u64> = kept.collect();
+            kept.into_iter().for_each(|at| drop(self.keep(at)));
+        }
     }
 
     /// Handles a flush of all folders of a file system.
     pub fn flush_all(&mut self, is_meant: impl Fn(Id) -> bool) {
+        self.unflushed.retain(|(folder, _)| !is_meant(*folder));
         let kept = self.changes.iter().filter(|(_, change)| is_meant(change.folders[0]));
         let kept: Vec<u64> = kept.map(|(at, _)| *at).collect();
-        self.keep_all(kept);
-    }
-
-    fn keep_all(&mut self, calls: Vec<u64>) {
-        for at in calls {
-            self.keep(at);
-        }
+        kept.into_iter().for_each(|at| drop(self.keep(at)));
     }
 
     /// Makes a change durable. What earlier ones did to its names does not matter any more. Returns
@@ -168,6 +187,7 @@ impl Names {
             }
             if entry.durable.is_none() && entry.open.is_empty() {
                 self.entries.remove(&place);
+                self.unflushed.remove(&place);
             }
         }
         Some(change.folders[0])
@@ -189,7 +209,8 @@ impl Names {
             room -= usize::from(may_return);
             is_there || may_return
         });
-        let Names { entries, changes, .. } = self;
+        let Names { entries, changes, unflushed, .. } = self;
+        unflushed.retain(|place| entries.contains_key(place));
         changes.retain(|at, change| {
             let is_open = |entry: &Entry| entry.open.iter().any(|(of, _)| of == at);
             change.names.retain(|place| entries.get(place).is_some_and(is_open));

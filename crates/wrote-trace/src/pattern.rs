@@ -102,8 +102,7 @@ fn advised(account: &Account) -> Vec<String> {
 
 /// The sizes of the writes, each with its share in percent.
 fn sizes(account: &Account) -> String {
-    let mut most: Vec<(u64, u64)> =
-        account.sizes.iter().map(|(size, count)| (*size, *count)).collect();
+    let mut most = account.sizes.clone();
     most.sort_by_key(|(size, count)| (Reverse(*count), *size));
     most.truncate(SIZES_MAX);
     let all: u64 = most.iter().map(|(_, count)| count).sum();
@@ -133,7 +132,7 @@ mod tests {
     fn account(sizes: &[(u64, u64)], flushes: u64) -> Account {
         let writes = sizes.iter().map(|(_, count)| count).sum();
         Account {
-            sizes: sizes.iter().copied().collect(),
+            sizes: sizes.to_vec(),
             writes,
             bytes: sizes.iter().map(|(size, count)| size * count).sum(),
             sequential_writes: writes,

@@ -74,6 +74,8 @@ impl Clock {
                 false
             }
             _ => {
+                // Most files have few, and there may be many files.
+                spans.reserve_exact(usize::from(spans.len() < 4));
                 spans.insert(at, span);
                 true
             }
