@@ -68,7 +68,11 @@ impl Account {
         let size_bytes = rounded(size_bytes, KEPT_BITS - self.dropped_bits);
         match self.sizes.binary_search_by_key(&size_bytes, |(size, _)| *size) {
             Ok(at) => self.sizes[at].1 += 1,
-            Err(at) => self.sizes.insert(at, (size_bytes, 1)),
+            Err(at) => {
+                // Most files have one, and there may be many files.
+                self.sizes.reserve_exact(usize::from(self.sizes.is_empty()));
+                self.sizes.insert(at, (size_bytes, 1));
+            }
         }
         while self.sizes.len() > SIZES_MAX {
             self.dropped_bits += 1;

@@ -262,19 +262,9 @@ impl Disk {
                     self.found(*file, name.as_ref(), *size_bytes);
                 }
             }
-            Act::Made { file, name } => {
-                let id = self.add(*file, Kind::File);
-                let given = name.iter().map(|name| (name, Some(id))).collect();
-                self.change(given, By::Made, None);
-            }
-            Act::MadeLink { file, name, .. } => {
-                let id = self.add(*file, Kind::File);
-                self.change(vec![(name, Some(id))], By::Made, None);
-            }
-            Act::MadeFolder { file, name } => {
-                let id = self.add(*file, Kind::Folder);
-                self.change(vec![(name, Some(id))], By::Made, None);
-            }
+            Act::Made { file, name } => self.make(*file, name.as_ref(), Kind::File),
+            Act::MadeLink { file, name, .. } => self.make(*file, Some(name), Kind::File),
+            Act::MadeFolder { file, name } => self.make(*file, Some(name), Kind::Folder),
             Act::Write { file, bytes, how, .. } => {
                 self.alter(*file, |content| content.write(bytes.clone(), *how));
                 if how.is_durable {
@@ -405,12 +395,12 @@ impl Disk {
         self.next_id
     }
 
-    /// Adds a new file, without a name. An earlier file with this inode is gone.
-    fn add(&mut self, file: FileId, kind: Kind) -> Id {
+    /// Adds a new file. An earlier one with this inode is gone.
+    fn make(&mut self, file: FileId, name: Option<&Name>, kind: Kind) {
         let id = self.node_of(file, kind);
         self.node(id).is_removed = true;
         self.ids.insert(file, id);
-        id
+        self.change(name.into_iter().map(|name| (name, Some(id))).collect(), By::Made, None);
     }
 
     fn known(&mut self, file: FileId) -> Id {

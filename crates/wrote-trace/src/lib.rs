@@ -191,10 +191,11 @@ impl Desk {
     fn document(self, request: TraceRequest, mut watched: Watched, started_at: String) -> Trace {
         let is_under = |path: &Path| is_under(&request, path);
         let folder = std::env::current_dir().unwrap_or_default();
-        let files = self.files(&is_under);
+        // Each takes memory for all files. The first two give back what they have read.
         let timeline = self.timelines.document(&self.disk, &is_under);
         let source = &mut |place| watched.places.shown(place, &folder);
         let findings = self.judge.findings(&self.disk, &self.accounts, &is_under, &folder, source);
+        let files = files(&self.disk, &self.accounts, &is_under);
         let shown = |word: &OsString| word.to_string_lossy().into_owned();
         Trace {
             schema: SCHEMA.into(),
@@ -216,33 +217,33 @@ impl Desk {
             findings,
         }
     }
+}
 
-    /// Returns the names that the program wrote or gave and that are still there, by path.
-    fn files(&self, is_meant: &dyn Fn(&Path) -> bool) -> Vec<File> {
-        let of = |(file, known)| {
-            let names = self.disk.names_of(known).filter(|(path, _)| is_meant(path));
-            let rows = names.map(move |(path, named)| {
-                let account = self.accounts.of(file)?;
-                let is_linked = named.by == By::Linked;
-                let how = account.how().filter(|_| !(is_linked && known.has_other_names()));
-                Some(File {
-                    path: path.to_string_lossy().into_owned(),
-                    writes: account.writes,
-                    bytes: account.bytes,
-                    write_p50_bytes: account.write_p50_bytes(),
-                    flushes: account.flushes_in_all(),
-                    flush_s: account.flush_ns as f64 / 1e9,
-                    span_s: account.span_ns as f64 / 1e9,
-                    how: how.or(is_linked.then_some(How::Linked))?,
-                    is_mapped: known.content.is_mapped,
-                    unflushed_bytes: known.content.dirty_bytes(),
-                    survives: self.disk.survives_as(known, named, Promise::Seen),
-                    survives_posix: self.disk.survives_as(known, named, Promise::Posix),
-                })
-            });
-            rows.flatten()
-        };
-        let rows = self.disk.files().flat_map(of);
-        rows.sorted_by(|one, other| one.path.cmp(&other.path)).collect()
-    }
+/// Returns the names that the program wrote or gave and that are still there, by path.
+fn files(disk: &Disk, accounts: &Accounts, is_meant: &dyn Fn(&Path) -> bool) -> Vec<File> {
+    let of = |(file, known)| {
+        let names = disk.names_of(known).filter(|(path, _)| is_meant(path));
+        let rows = names.map(move |(path, named)| {
+            let account = accounts.of(file)?;
+            let is_linked = named.by == By::Linked;
+            let how = account.how().filter(|_| !(is_linked && known.has_other_names()));
+            Some(File {
+                path: path.to_string_lossy().into_owned(),
+                writes: account.writes,
+                bytes: account.bytes,
+                write_p50_bytes: account.write_p50_bytes(),
+                flushes: account.flushes_in_all(),
+                flush_s: account.flush_ns as f64 / 1e9,
+                span_s: account.span_ns as f64 / 1e9,
+                how: how.or(is_linked.then_some(How::Linked))?,
+                is_mapped: known.content.is_mapped,
+                unflushed_bytes: known.content.dirty_bytes(),
+                survives: disk.survives_as(known, named, Promise::Seen),
+                survives_posix: disk.survives_as(known, named, Promise::Posix),
+            })
+        });
+        rows.flatten()
+    };
+    let rows = disk.files().flat_map(of);
+    rows.sorted_by(|one, other| one.path.cmp(&other.path)).collect()
 }

@@ -157,7 +157,9 @@ impl Names {
             let calls = entry.open.iter().map(|(at, _)| *at);
             let kept = calls.filter(|at| self.changes.get(at).is_some_and(is_kept));
             let kept: Vec<u64> = kept.collect();
-            kept.into_iter().for_each(|at| drop(self.keep(at)));
+            for at in kept {
+                self.keep(at);
+            }
         }
     }
 
@@ -166,7 +168,9 @@ impl Names {
         self.unflushed.retain(|(folder, _)| !is_meant(*folder));
         let kept = self.changes.iter().filter(|(_, change)| is_meant(change.folders[0]));
         let kept: Vec<u64> = kept.map(|(at, _)| *at).collect();
-        kept.into_iter().for_each(|at| drop(self.keep(at)));
+        for at in kept {
+            self.keep(at);
+        }
     }
 
     /// Makes a change durable. What earlier ones did to its names does not matter any more. Returns

@@ -2,7 +2,6 @@
 
 use crate::call::{Act, Call, FileId, Name};
 use crate::disk::{Disk, Promise};
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use wrote::Survives;
@@ -224,8 +223,10 @@ impl Timelines {
         let removed = removed.map(|(path, spans)| (true, Survives::PowerLoss, path, spans));
         let mut lanes: Vec<_> = there.chain(removed).filter(|lane| is_meant(&lane.2)).collect();
         let calls_of = |spans: &Spans| spans.iter().map(|span| span.count).sum::<u64>();
-        lanes.sort_by_cached_key(|(is_removed, survives, path, spans)| {
-            (*is_removed, *survives, Reverse(calls_of(spans)), path.clone())
+        let by_use = |spans: &Spans, others: &Spans| calls_of(others).cmp(&calls_of(spans));
+        lanes.sort_by(|one, other| {
+            let by_safety = (one.0, one.1).cmp(&(other.0, other.1));
+            by_safety.then_with(|| by_use(&one.3, &other.3)).then_with(|| one.2.cmp(&other.2))
         });
         let more_files = self.forgotten + lanes.len().saturating_sub(FILES_MAX) as u64;
         lanes.truncate(FILES_MAX);

@@ -216,16 +216,16 @@ impl Reader {
             libc::SYS_pwrite64 => self.write(process, a, c, At::Byte(d), 0)?,
             libc::SYS_writev => {
                 let pieces = memory::pieces(task, b, c)?;
-                let bytes = pieces.iter().map(|(_, count)| count).sum();
+                let bytes = bytes_of(&pieces);
                 self.tell(process, a, || memory::texts(task, &pieces))
                     .map_or_else(|| self.write(process, a, bytes, At::Position, 0), Some)?
             }
             libc::SYS_pwritev => {
-                let bytes = bytes_of(memory::pieces(task, b, c)?);
+                let bytes = bytes_of(&memory::pieces(task, b, c)?);
                 self.write(process, a, bytes, At::Byte(d), 0)?
             }
             libc::SYS_pwritev2 => {
-                let bytes = bytes_of(memory::pieces(task, b, c)?);
+                let bytes = bytes_of(&memory::pieces(task, b, c)?);
                 let at = if d == u64::MAX { At::Position } else { At::Byte(d) };
                 self.write(process, a, bytes, at, f as i32)?
             }
@@ -537,8 +537,8 @@ fn start(of: &Descriptor, process: pid_t, descriptor: i32, at: At, value: u64) -
     }
 }
 
-fn bytes_of(pieces: Vec<(u64, u64)>) -> u64 {
-    pieces.into_iter().map(|(_, count)| count).sum()
+fn bytes_of(pieces: &[(u64, u64)]) -> u64 {
+    pieces.iter().map(|(_, count)| count).sum()
 }
 
 fn size(process: pid_t, descriptor: i32) -> Option<u64> {
