@@ -23,13 +23,7 @@ mod loops;
 mod mounted;
 mod running;
 #[cfg(feature = "samples")]
-pub mod samples {
-    //! Made-up results and reports of jobs.
-    mod document;
-    pub mod reports;
-
-    pub use document::document;
-}
+pub mod samples;
 mod schema;
 mod seeds;
 mod strange;

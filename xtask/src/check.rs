@@ -37,7 +37,7 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     formats(&mut report)?;
     report.step("prose", || prose::check(&[]))?;
     report.step("links between documents", links::check)?;
-    report.step("files that rustfmt reaches", circles::check_reached)?;
+    report.step("files that a package reaches", circles::check_reached)?;
     report.step("circles of imports", circles::check)?;
     report.step("paths in the architecture", links::check_paths)?;
     report.step("lines of code", lines::check)?;

@@ -3,14 +3,12 @@
 
 use crate::args::{Cli, Command};
 use crate::output;
-use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::{io, process, thread};
 use wrote::Survives;
-use wrote::error::Action;
 use wrote_jobs::peers::Peers;
 use wrote_report::plain;
 use wrote_result::{Error, Stop};
@@ -117,20 +115,6 @@ fn promised(survives: Survives) -> &'static str {
 /// A path as results show it: one line, without terminal control characters.
 fn shown(path: &Path) -> String {
     plain(&path.to_string_lossy())
-}
-
-/// The exit code of an error of the library.
-pub(crate) fn of_library(error: &wrote::Error) -> Error {
-    match error {
-        wrote::Error::Interrupted => Error::Interrupted,
-        wrote::Error::Refused { .. } => Error::Usage(error.to_string()),
-        wrote::Error::File { path, action: Action::Examine, errno, .. }
-            if *errno == Errno::NOENT.raw_os_error() =>
-        {
-            Error::Failed(format!("{}: no such folder", path.display()))
-        }
-        _ => Error::Failed(error.to_string()),
-    }
 }
 
 /// The offset of exit codes that shells give to signals.

@@ -7,6 +7,7 @@ use rustix::io::{Errno, ReadWriteFlags, pwritev2, read, write};
 use std::io::{self, IoSlice, Read, Stdin, Stdout, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
+use wrote::error::Action;
 use wrote_result::{Error, Stop, units};
 
 /// The longest wait between two checks for a request to stop.
@@ -71,7 +72,21 @@ impl From<Error> for End {
 
 impl From<wrote::Error> for End {
     fn from(error: wrote::Error) -> End {
-        End::Because(crate::commands::of_library(&error))
+        End::Because(of_library(&error))
+    }
+}
+
+/// The exit code of an error of the library.
+pub(crate) fn of_library(error: &wrote::Error) -> Error {
+    match error {
+        wrote::Error::Interrupted => Error::Interrupted,
+        wrote::Error::Refused { .. } => Error::Usage(error.to_string()),
+        wrote::Error::File { path, action: Action::Examine, errno, .. }
+            if *errno == Errno::NOENT.raw_os_error() =>
+        {
+            Error::Failed(format!("{}: no such folder", path.display()))
+        }
+        _ => Error::Failed(error.to_string()),
     }
 }
 

@@ -3,11 +3,10 @@
 
 use crate::blocking;
 use crate::error::StoreError;
-use crate::store::{Kept, Listing, SegmentStore, checksum_name};
+use crate::store::{Checksum, Kept, Listing, SegmentStore, checksum_name};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use object_store::{Error, ObjectStoreExt, PutMode, PutOptions, PutPayload};
-use std::fmt;
 use std::fs::Metadata;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -22,28 +21,6 @@ const PIECE_BYTES: u64 = 1 << 20;
 
 /// The number of times that an interrupted download is started again.
 const TRIES: u32 = 3;
-
-/// XXH3 of 128 bits over a segment's content, as 32 hexadecimal digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Checksum(u128);
-
-impl Checksum {
-    #[cfg(test)]
-    pub(crate) fn of(bytes: &[u8]) -> Checksum {
-        Checksum(xxhash_rust::xxh3::xxh3_128(bytes))
-    }
-
-    pub(crate) fn read(digits: &str) -> Option<Checksum> {
-        let is_whole = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        u128::from_str_radix(digits, 16).ok().filter(|_| is_whole).map(Checksum)
-    }
-}
-
-impl fmt::Display for Checksum {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
 
 /// Reads the content of a sealed segment, its bytes up to the end of the last batch, after a check
 /// of every record. Blocks.

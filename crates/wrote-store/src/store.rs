@@ -2,7 +2,6 @@
 
 use crate::error::StoreError;
 use crate::place::{self, Place};
-use crate::segment::Checksum;
 use futures_util::TryStreamExt;
 use object_store::path::Path;
 use object_store::{Attribute, ObjectStore, ObjectStoreExt};
@@ -43,6 +42,28 @@ struct Shared {
     /// Whether the store keeps attributes with an object; otherwise a separate name has the
     /// checksum.
     keeps_attributes: AtomicBool,
+}
+
+/// XXH3 of 128 bits over a segment's content, as 32 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Checksum(pub(crate) u128);
+
+impl Checksum {
+    #[cfg(test)]
+    pub(crate) fn of(bytes: &[u8]) -> Checksum {
+        Checksum(xxhash_rust::xxh3::xxh3_128(bytes))
+    }
+
+    pub(crate) fn read(digits: &str) -> Option<Checksum> {
+        let is_whole = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u128::from_str_radix(digits, 16).ok().filter(|_| is_whole).map(Checksum)
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
 }
 
 /// The attributes of an object of this program.

@@ -1,12 +1,10 @@
-//! Checks that imports across folders form no circle, and that rustfmt reaches every Rust file.
+//! Checks that imports across folders form no circle, and that a package reaches every Rust file.
 //!
 //! A folder is a module with its rooms (`x.rs` and `x/*.rs`). The entries of one folder are
 //! compared: one imports another if a path in it leads there, also through the door's re-exports. A
 //! door and its own rooms may use each other. Existing circles are listed in `circles.txt`.
-//!
-//! `cargo fmt` follows the `mod` lines of each package's programs, but not the lines that a macro
-//! writes.
 
+use super::lines::{self, Source, folder_of_modules};
 use super::sources::{self, Module};
 use lab::tools::failure::Failure;
 use lab::tools::repository::files;
@@ -21,13 +19,7 @@ const HOPS_MAX: usize = 8;
 
 /// Fails on a circle that is not listed, and on a listed one that is gone.
 pub fn check() -> Result<(), Failure> {
-    let mut found = Vec::new();
-    for file in files(&["crates/*/src/lib.rs", "crates/*/src/main.rs"])? {
-        let name = file.split('/').nth(1).unwrap_or_default();
-        let modules = sources::modules(&file)?;
-        found.extend(circles(name, modules.iter().filter(|module| !module.is_test)));
-    }
-    let differences = differences(&found, STANDING);
+    let differences = differences(&circles(&sources::modules()?), STANDING);
     differences.iter().for_each(|line| println!("{line}"));
     match differences.len() {
         0 => Ok(()),
@@ -61,10 +53,9 @@ struct Circle {
 /// The modules in one folder that import each other, with an example.
 type Graph = BTreeMap<(String, String), String>;
 
-/// Finds the circles in the crate `name`.
-fn circles<'a>(name: &str, modules: impl Iterator<Item = &'a Module>) -> Vec<Circle> {
-    let modules: Vec<&Module> = modules.collect();
-    let names = Names::of(&modules);
+/// Finds the circles in each crate.
+fn circles(modules: &[Module]) -> Vec<Circle> {
+    let names = Names::of(modules);
     let mut folders: BTreeMap<&[String], Graph> = BTreeMap::new();
     for module in modules {
         let from = &module.path;
@@ -81,7 +72,7 @@ fn circles<'a>(name: &str, modules: impl Iterator<Item = &'a Module>) -> Vec<Cir
         }
     }
     let circles = folders.iter().flat_map(|(folder, graph)| {
-        let folder = [&[name.to_owned()], *folder].concat().join("/");
+        let folder = folder.join("/");
         knots(graph).into_iter().map(move |knot| {
             let is_within =
                 |(one, other): &(String, String)| knot.contains(one) && knot.contains(other);
@@ -125,7 +116,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(modules: &[&'a Module]) -> Names<'a> {
+    fn of(modules: &'a [Module]) -> Names<'a> {
         let mut names = Names {
             modules: modules.iter().map(|module| &module.path[..]).collect(),
             imported: BTreeMap::new(),
@@ -142,13 +133,13 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// Returns `path` of the module `here` from the crate's root; `None` if it leads to another
+    /// Returns `path` of the module `here` from its crate on; `None` if it leads to another
     /// crate.
     fn base(&self, here: &[String], path: &[String]) -> Option<Vec<String>> {
         let mut base = here.to_vec();
         let mut rest = path;
         match path.first()?.as_str() {
-            "crate" => (base, rest) = (Vec::new(), &path[1..]),
+            "crate" => (base, rest) = (here[..1].to_vec(), &path[1..]),
             "self" => rest = &path[1..],
             "super" => {
                 while let [first, others @ ..] = rest
@@ -167,7 +158,7 @@ impl<'a> Names<'a> {
         Some(base)
     }
 
-    /// Returns the module that the `path` from the crate's root leads into.
+    /// Returns the module that the `path` from its crate on leads into.
     fn module(&self, mut path: Vec<String>) -> Vec<String> {
         for _ in 0..HOPS_MAX {
             let depth = (0..=path.len()).rev().find(|end| self.modules.contains(&path[..*end]));
@@ -263,21 +254,45 @@ fn is_sign(token: &TokenTree, sign: char) -> bool {
 /// Programs that need nothing but a compiler, and belong to no package.
 const ALONE: [&str; 2] = ["langs/rust/main.rs", "langs/wrote/program.rs"];
 
-/// Fails on a Rust file that no package reaches.
+/// Fails on a Rust file that no package reaches: neither cargo by itself nor a `mod`.
 pub fn check_reached() -> Result<(), Failure> {
     let files = files(&["*.rs", "*Cargo.toml"])?;
-    let mut missed: BTreeSet<&str> = files.iter().map(String::as_str).collect();
-    missed.retain(|file| file.ends_with(".rs") && !ALONE.contains(file));
-    for begin in begins(&files) {
-        for module in sources::modules(begin)?.iter() {
-            missed.remove(module.file.as_str());
-        }
+    let begins: BTreeSet<&str> = begins(&files).chain(ALONE).collect();
+    let sources = lines::sources(&["*.rs"])?;
+    let mut declared = BTreeSet::new();
+    for Source { file, text, .. } in &sources {
+        let folder = match begins.contains(&**file) {
+            true => file.rsplit_once('/').map_or("", |(folder, _)| folder),
+            false => folder_of_modules(file),
+        };
+        let words = text.lines().filter_map(|line| line.strip_suffix(';')?.rsplit_once("mod "));
+        declared.extend(words.map(|(_, name)| format!("{folder}/{name}")));
+        let paths = text.split("path = \"").skip(1).filter_map(|rest| rest.split_once('"'));
+        declared.extend(paths.map(|(path, _)| plain(file, path)));
     }
-    missed.iter().for_each(|file| println!("{file}: no `mod` outside of a macro leads to it"));
+    let is_missed = |file: &&str| {
+        !begins.contains(*file)
+            && !declared.contains(file.trim_end_matches(".rs").trim_end_matches("/mod"))
+    };
+    let missed: Vec<&str> = sources.iter().map(|source| &*source.file).filter(is_missed).collect();
+    missed.iter().for_each(|file| println!("{file}: no `mod` leads to it"));
     match missed.len() {
         0 => Ok(()),
-        count => Err(Failure::Failed(format!("rustfmt does not reach {count} files"))),
+        count => Err(Failure::Failed(format!("no package reaches {count} files"))),
     }
+}
+
+/// Returns the path, without its ending, of a file that `file` names by its `path`.
+fn plain(file: &str, path: &str) -> String {
+    let mut folders: Vec<&str> = file.split('/').collect();
+    folders.pop();
+    for folder in path.trim_end_matches(".rs").trim_end_matches("/mod").split('/') {
+        match folder {
+            ".." => drop(folders.pop()),
+            other => folders.push(other),
+        }
+    }
+    folders.join("/")
 }
 
 /// Returns the files from which cargo builds a program or a library.
@@ -304,15 +319,16 @@ mod tests {
     use super::*;
 
     fn module(path: &str, source: &str) -> Module {
-        let path = path.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let rooms = path.split('/').filter(|name| !name.is_empty());
+        let path = ["x"].into_iter().chain(rooms).map(str::to_owned).collect();
         let tokens = source.parse().expect("tokens");
-        Module { file: "x.rs".to_owned(), path, is_test: false, tokens }
+        Module { file: "x.rs".to_owned(), path, tokens }
     }
 
     fn names(modules: &[(&str, &str)]) -> Vec<String> {
         let modules: Vec<Module> =
             modules.iter().map(|(path, source)| module(path, source)).collect();
-        circles("x", modules.iter()).into_iter().map(|circle| circle.name).collect()
+        circles(&modules).into_iter().map(|circle| circle.name).collect()
     }
 
     #[test]
@@ -323,7 +339,7 @@ mod tests {
             module("a/room", "use crate::b::{self, B};"),
             module("b", "fn f() {\n    super::a::f::<u8>()\n}"),
         ];
-        let [circle] = &circles("x", modules.iter())[..] else { panic!("one circle") };
+        let [circle] = &circles(&modules)[..] else { panic!("one circle") };
         assert_eq!(circle.name, "x: a, b");
         assert_eq!(circle.imports, ["x.rs:1: a -> b", "x.rs:2: b -> a"]);
     }
@@ -362,7 +378,7 @@ mod tests {
     #[test]
     fn a_circle_that_is_new_or_grows_or_is_gone_is_reported_and_one_that_stands_is_not() {
         let modules = [module("a", "use crate::b;"), module("b", "use crate::a;")];
-        let found = circles("x", modules.iter());
+        let found = circles(&modules);
         assert_eq!(differences(&found, "x: a, b\n"), [""; 0]);
         let new = "a circle of imports: x: a, b\n  x.rs:1: a -> b\n  x.rs:1: b -> a";
         assert_eq!(differences(&found, ""), [new]);

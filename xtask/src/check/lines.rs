@@ -62,27 +62,40 @@ fn allowed(list: &str) -> Result<u32, Failure> {
     numbers.sum()
 }
 
+/// A Rust file of the repository.
+pub struct Source {
+    /// Its path from the repository's root.
+    pub file: String,
+    pub text: String,
+    /// Whether only tests are built with it.
+    pub is_test: bool,
+}
+
+/// Reads the Rust files below `folders`.
+pub fn sources(folders: &[&str]) -> Result<Vec<Source>, Failure> {
+    let mut sources = Vec::new();
+    for file in files(folders)?.into_iter().filter(|file| file.ends_with(".rs")) {
+        let text = std::fs::read_to_string(root().join(&file)).tried(&file)?;
+        let is_test = file.contains("/tests/") || file.ends_with("tests.rs");
+        sources.push(Source { file, text, is_test });
+    }
+    let tests: Vec<String> = sources.iter().flat_map(modules_of_tests).collect();
+    for Source { file, is_test, .. } in &mut sources {
+        let stem = file.trim_end_matches(".rs");
+        *is_test |= tests.iter().any(|test| {
+            stem.strip_prefix(&**test).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+    }
+    Ok(sources)
+}
+
 /// Counts each crate, without blank lines and comments.
 fn count() -> Result<BTreeMap<String, Count>, Failure> {
-    let mut texts = BTreeMap::new();
-    for file in files(&FOLDERS)? {
-        if file.ends_with(".rs") {
-            let text = std::fs::read_to_string(root().join(&file)).tried(&file)?;
-            texts.insert(file, text);
-        }
-    }
-    let tests: Vec<String> =
-        texts.iter().flat_map(|(file, text)| modules_of_tests(file, text)).collect();
     let mut crates = BTreeMap::<String, Count>::new();
-    for (file, text) in &texts {
-        let stem = file.trim_end_matches(".rs");
-        let is_below = |test: &String| {
-            stem.strip_prefix(&**test).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let is_test = file.contains("/tests/") || file.ends_with("tests.rs");
-        let (code, tests) = match (is_test || tests.iter().any(is_below), count_of(text)) {
-            (true, (code, tests)) => (0, code + tests),
-            (false, counts) => counts,
+    for Source { file, text, is_test } in sources(&FOLDERS)? {
+        let (code, tests) = match count_of(&text) {
+            (code, tests) if is_test => (0, code + tests),
+            counts => counts,
         };
         let folders: Vec<&str> = file.split('/').collect();
         let name = if folders[0] == FOLDERS[0] { folders[1] } else { folders[0] };
@@ -92,13 +105,18 @@ fn count() -> Result<BTreeMap<String, Count>, Failure> {
     Ok(crates)
 }
 
-/// Returns the paths, without endings, of the modules that `file` declares for tests alone.
-fn modules_of_tests(file: &str, text: &str) -> Vec<String> {
+/// Returns the path, without its ending, from which the names of a file's modules continue.
+pub fn folder_of_modules(file: &str) -> &str {
     let stem = file.trim_end_matches(".rs");
-    let folder = match stem.rsplit_once('/') {
+    match stem.rsplit_once('/') {
         Some((folder, "lib" | "main" | "mod")) => folder,
         _ => stem,
-    };
+    }
+}
+
+/// Returns the paths, without endings, of the modules that a file declares for tests alone.
+fn modules_of_tests(Source { file, text, .. }: &Source) -> Vec<String> {
+    let folder = folder_of_modules(file);
     let declared = text.split("#[cfg(test)]\n").skip(1);
     let names = declared.filter_map(|rest| {
         let line = rest.lines().find(|line| !line.trim_start().starts_with("#["))?;
@@ -146,8 +164,12 @@ mod tests {
     fn a_module_that_is_declared_for_tests_is_no_code() {
         let text = "mod a;\n#[cfg(test)]\nmod b;\n#[cfg(test)]\n#[path = \"c\"]\n\
             pub(crate) mod c;\n#[cfg(test)]\nmod tests {}\n";
-        assert_eq!(modules_of_tests("x/src/lib.rs", text), ["x/src/b", "x/src/c"]);
-        assert_eq!(modules_of_tests("x/src/d/e.rs", text), ["x/src/d/e/b", "x/src/d/e/c"]);
+        let of = |file: &str| {
+            let (file, text) = (file.to_owned(), text.to_owned());
+            modules_of_tests(&Source { file, text, is_test: false })
+        };
+        assert_eq!(of("x/src/lib.rs"), ["x/src/b", "x/src/c"]);
+        assert_eq!(of("x/src/d/e.rs"), ["x/src/d/e/b", "x/src/d/e/c"]);
     }
 
     #[test]

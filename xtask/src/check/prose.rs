@@ -64,15 +64,10 @@ fn sign(file: &str) -> Option<&'static str> {
 /// Returns the faults of printed texts in `files` of crates.
 fn printed(files: &[String]) -> Result<Vec<String>, Failure> {
     let mut faults = Vec::new();
-    for begin in lab::tools::repository::files(&["crates/*/src/lib.rs", "crates/*/src/main.rs"])? {
-        for module in sources::modules(&begin)?.iter() {
-            if module.is_test || !files.contains(&module.file) {
-                continue;
-            }
-            let texts = sources::texts(module.tokens.clone());
-            let faults_of = texts.iter().filter_map(|text| fault(text, &[Where::Everywhere]));
-            faults.extend(faults_of.map(|fault| format!("{}:{fault}", module.file)));
-        }
+    for module in sources::modules()?.iter().filter(|module| files.contains(&module.file)) {
+        let texts = sources::texts(module.tokens.clone());
+        let faults_of = texts.iter().filter_map(|text| fault(text, &[Where::Everywhere]));
+        faults.extend(faults_of.map(|fault| format!("{}:{fault}", module.file)));
     }
     for file in files.iter().filter(|file| file.starts_with("crates/") && file.contains("/src/")) {
         let texts_of = match file.rsplit('.').next() {

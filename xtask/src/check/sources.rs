@@ -1,22 +1,16 @@
-//! Rust sources as tokens: the modules of a crate, and string literals.
+//! The Rust sources of the crates as tokens: their paths, and their string literals.
 
+use super::lines::{self, folder_of_modules};
 use lab::tools::failure::{Failure, Tried};
-use lab::tools::repository::root;
-use proc_macro2::{Delimiter, Group, Ident, Literal, TokenStream, TokenTree};
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
-use std::rc::Rc;
+use proc_macro2::{Delimiter, Group, Literal, TokenStream, TokenTree};
 
-/// A file of a crate, or the body of an inline module.
+/// A file of a crate that is not for tests alone.
 pub struct Module {
     /// The file, from the repository's root.
     pub file: String,
-    /// Names from the crate's root, which has none: `["commands", "log"]`.
+    /// The crate's name, and names from its root on: `["wrote-cli", "commands", "log"]`.
     pub path: Vec<String>,
-    /// Whether only tests are built with it.
-    pub is_test: bool,
-    /// The items, without test-only ones and inline modules.
+    /// The items, without test-only ones.
     pub tokens: TokenStream,
 }
 
@@ -27,170 +21,55 @@ pub struct Text {
     pub value: String,
 }
 
-thread_local! {
-    /// Crates that were read, since the next check needs most of them again.
-    static READ: RefCell<BTreeMap<String, Rc<[Module]>>> = const { RefCell::new(BTreeMap::new()) };
-}
-
-/// Reads the crate whose first file is `file`, with every module that a `mod` declares. A `mod` in
-/// a macro does not count, since rustfmt does not see it either.
-pub fn modules(file: &str) -> Result<Rc<[Module]>, Failure> {
-    if let Some(modules) = READ.with_borrow(|read| read.get(file).cloned()) {
-        return Ok(modules);
-    }
+/// Reads every module of the crates.
+pub fn modules() -> Result<Vec<Module>, Failure> {
     let mut modules = Vec::new();
-    let path = PathBuf::from(file);
-    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    read(Place { file: path, folder, path: Vec::new(), is_test: false }, &mut modules)?;
-    let modules: Rc<[Module]> = modules.into();
-    READ.with_borrow_mut(|read| read.insert(file.to_owned(), modules.clone()));
+    for source in lines::sources(&["crates"])?.into_iter().filter(|source| !source.is_test) {
+        let place = source.file.split_once('/').and_then(|(_, place)| place.split_once("/src"));
+        if let Some((name, _)) = place {
+            let tokens: TokenStream = source
+                .text
+                .parse()
+                .map_err(|error: proc_macro2::LexError| error.to_string())
+                .tried(&source.file)?;
+            let rooms = folder_of_modules(&source.file).split('/').skip(3).map(str::to_owned);
+            let path = [name.to_owned()].into_iter().chain(rooms).collect();
+            modules.push(Module { file: source.file, path, tokens: without_tests(tokens) });
+        }
+    }
     Ok(modules)
 }
 
-/// A module to be read: its file, and the folder of its modules.
-struct Place {
-    file: PathBuf,
-    folder: PathBuf,
-    path: Vec<String>,
-    is_test: bool,
-}
-
-fn read(place: Place, modules: &mut Vec<Module>) -> Result<(), Failure> {
-    let file = place.file.display().to_string();
-    let text = std::fs::read_to_string(root().join(&place.file)).tried(&file)?;
-    enter(place, tokens(&text).tried(&file)?, modules)
-}
-
-/// Adds the module with `items`, and its modules.
-fn enter(place: Place, items: TokenStream, modules: &mut Vec<Module>) -> Result<(), Failure> {
-    let Items { mods, rest, is_test } = Items::of(items);
-    let Place { file, folder, path, .. } = place;
-    let is_test = place.is_test || is_test;
-    let name = file.display().to_string();
-    modules.push(Module { file: name, path: path.clone(), is_test, tokens: rest });
-    for Mod { name, files, is_test: is_test_mod, body } in mods {
-        let path = [&path[..], std::slice::from_ref(&name)].concat();
-        let is_test = is_test || is_test_mod;
-        let own_folder = folder.join(&name);
-        if let Some(body) = body {
-            let place = Place { file: file.clone(), folder: own_folder, path, is_test };
-            enter(place, body, modules)?;
-            continue;
-        }
-        let named = files.iter().map(|named| {
-            let file = plain_path(&folder_of(&file).join(named));
-            (folder_of(&file).to_owned(), file)
+/// Removes the items that only tests are built with, also from the groups of other items.
+fn without_tests(stream: TokenStream) -> TokenStream {
+    let mut kept = Vec::new();
+    let mut item = Vec::new();
+    let mut is_test = false;
+    let mut tokens = stream.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        let is_attribute = is_sign(&token, '#');
+        let is_end = ends_item(&token);
+        item.push(match token {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+                Group::new(Delimiter::Brace, without_tests(group.stream())).into()
+            }
+            other => other,
         });
-        let own = [own_folder.with_extension("rs"), own_folder.join("mod.rs")];
-        let own = own.map(|file| (own_folder.clone(), file));
-        for (folder, file) in own.into_iter().chain(named) {
-            if root().join(&file).is_file() {
-                read(Place { file, folder, path: path.clone(), is_test }, modules)?;
-            }
+        if is_attribute
+            && let Some(token) = tokens.next_if(|token| is_group(token, Delimiter::Bracket))
+        {
+            is_test |= matches!(&token, TokenTree::Group(group) if is_for_tests(group));
+            item.push(token);
         }
-    }
-    Ok(())
-}
-
-fn folder_of(file: &Path) -> &Path {
-    file.parent().unwrap_or(Path::new(""))
-}
-
-/// Returns `path` without `x/..`.
-fn plain_path(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => drop(plain.pop()),
-            other => plain.push(other),
-        }
-    }
-    plain
-}
-
-/// Reads the tokens of a file.
-fn tokens(text: &str) -> Result<TokenStream, String> {
-    text.parse().map_err(|error: proc_macro2::LexError| error.to_string())
-}
-
-#[derive(Default)]
-struct Items {
-    mods: Vec<Mod>,
-    /// The items that are neither modules nor only for tests.
-    rest: TokenStream,
-    /// Whether `#![cfg(test)]` stands at the top.
-    is_test: bool,
-}
-
-/// A `mod`: its `body`, or the files that a `path` names, beside the file of its name.
-struct Mod {
-    name: String,
-    files: Vec<String>,
-    is_test: bool,
-    body: Option<TokenStream>,
-}
-
-impl Items {
-    fn of(stream: TokenStream) -> Items {
-        let mut items = Items::default();
-        let mut tokens = stream.into_iter().peekable();
-        // The attributes of the item that follows.
-        let mut attributes: Vec<Group> = Vec::new();
-        while let Some(token) = tokens.next() {
-            if is_sign(&token, '#') {
-                let is_inner = tokens.next_if(|token| is_sign(token, '!')).is_some();
-                if let Some(TokenTree::Group(group)) = tokens.next() {
-                    items.is_test |= is_inner && is_for_tests(&group);
-                    attributes.push(group);
-                }
-                continue;
-            }
-            let is_test = attributes.iter().any(is_for_tests);
-            if is_word(&token, "mod")
-                && let Some(TokenTree::Ident(name)) = tokens.next_if(is_ident)
-            {
-                let files = files_of(&attributes);
-                let body = match tokens.next() {
-                    Some(TokenTree::Group(group)) => Some(group.stream()),
-                    _ => None,
-                };
-                items.mods.push(Mod { name: plain(&name), files, is_test, body });
-                attributes.clear();
-                continue;
-            }
-            // Words such as `pub` precede the `mod` that the attributes belong to.
-            if is_word(&token, "pub") {
-                tokens.next_if(|token| is_group(token, Delimiter::Parenthesis));
-                continue;
-            }
-            let mut item = vec![token];
-            while !item.last().is_some_and(ends_item) {
-                let Some(token) = tokens.next() else { break };
-                item.push(token);
-            }
+        if is_end || tokens.peek().is_none() {
             if !is_test {
-                items.rest.extend(attributes.iter().flat_map(attribute));
-                items.rest.extend(item.into_iter().map(without_tests));
+                kept.append(&mut item);
             }
-            attributes.clear();
+            item.clear();
+            is_test = false;
         }
-        items
     }
-}
-
-fn attribute(group: &Group) -> [TokenTree; 2] {
-    let sign = proc_macro2::Punct::new('#', proc_macro2::Spacing::Alone);
-    [sign.into(), group.clone().into()]
-}
-
-/// Removes the parts that only tests are built with from the groups within an item.
-fn without_tests(token: TokenTree) -> TokenTree {
-    match token {
-        TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
-            Group::new(Delimiter::Brace, Items::of(group.stream()).rest).into()
-        }
-        other => other,
-    }
+    kept.into_iter().collect()
 }
 
 fn ends_item(token: &TokenTree) -> bool {
@@ -201,21 +80,12 @@ fn is_sign(token: &TokenTree, sign: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
 }
 
-fn is_ident(token: &TokenTree) -> bool {
-    matches!(token, TokenTree::Ident(_))
-}
-
 fn is_word(token: &TokenTree, word: &str) -> bool {
     matches!(token, TokenTree::Ident(ident) if ident == word)
 }
 
 fn is_group(token: &TokenTree, delimiter: Delimiter) -> bool {
     matches!(token, TokenTree::Group(group) if group.delimiter() == delimiter)
-}
-
-/// Returns a name without `r#`.
-fn plain(name: &Ident) -> String {
-    name.to_string().trim_start_matches("r#").to_owned()
 }
 
 /// Returns whether an attribute is `cfg(test)` or `cfg(all(test, ..))`.
@@ -234,25 +104,6 @@ fn is_for_tests(attribute: &Group) -> bool {
         [cfg, TokenTree::Group(group)] => is_word(cfg, "cfg") && is_test(group.stream()),
         _ => false,
     }
-}
-
-/// Returns the files that the attributes name by `path = ".."`, or by a `cfg_attr` with one.
-fn files_of(attributes: &[Group]) -> Vec<String> {
-    fn named(tokens: TokenStream) -> Option<String> {
-        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-        match &tokens[..] {
-            [.., path, sign, TokenTree::Literal(file)]
-                if is_word(path, "path") && is_sign(sign, '=') =>
-            {
-                value(file)
-            }
-            [cfg_attr, TokenTree::Group(group)] if is_word(cfg_attr, "cfg_attr") => {
-                named(group.stream())
-            }
-            _ => None,
-        }
-    }
-    attributes.iter().filter_map(|attribute| named(attribute.stream())).collect()
 }
 
 /// Lists the string literals in `tokens`, and the doc comments that clap turns into help texts.
@@ -376,8 +227,8 @@ mod tests {
     use super::*;
 
     fn found(source: &str) -> Vec<(usize, String)> {
-        let Items { rest, .. } = Items::of(tokens(source).expect("tokens"));
-        texts(rest).into_iter().map(|Text { line, value }| (line, value)).collect()
+        let tokens = without_tests(source.parse().expect("tokens"));
+        texts(tokens).into_iter().map(|Text { line, value }| (line, value)).collect()
     }
 
     fn values(source: &str) -> Vec<String> {
@@ -436,33 +287,5 @@ mod tests {
     fn an_error_in_an_attribute_is_a_text() {
         let source = "enum E { #[error(\"{0}: gone\")] A(u8) }";
         assert_eq!(values(source), ["{0}: gone"]);
-    }
-
-    #[test]
-    fn modules_are_found_by_name_and_path_and_those_of_a_macro_are_not() {
-        let source = r#"
-            mod a;
-            #[cfg(test)]
-            mod b;
-            pub(crate) mod c { mod d; }
-            #[path = "f.rs"]
-            pub mod e;
-            #[cfg_attr(miri, path = "miri.rs")]
-            mod f;
-            m! { mod g; }
-        "#;
-        let Items { mods, .. } = Items::of(tokens(source).expect("tokens"));
-        let found: Vec<_> = mods.iter().map(|found| (&found.name[..], found.is_test)).collect();
-        assert_eq!(found, [("a", false), ("b", true), ("c", false), ("e", false), ("f", false)]);
-        assert!(mods[0].files.is_empty());
-        assert_eq!(mods[3].files, ["f.rs"]);
-        assert_eq!(mods[4].files, ["miri.rs"]);
-        assert!(mods[2].body.is_some());
-    }
-
-    #[test]
-    fn a_path_of_an_attribute_may_lead_upwards() {
-        let path = plain_path(Path::new("tests/it/../support/mod.rs"));
-        assert_eq!(path, Path::new("tests/support/mod.rs"));
     }
 }

@@ -4,8 +4,8 @@ mod plan;
 mod told;
 
 use crate::args::CopyArgs;
-use crate::commands::of_library;
 use crate::progress::CopyReporter;
+use crate::stdio::of_library;
 use crate::stdio::{self, STDIN, STDOUT};
 use crate::terminal::say;
 use plan::{Item, Kind};

@@ -4,8 +4,8 @@ mod line;
 mod manager;
 
 use crate::args::ServeArgs;
-use crate::commands::of_library;
 use crate::output;
+use crate::stdio::of_library;
 use crate::terminal::{complain, say};
 use line::LivingLine;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

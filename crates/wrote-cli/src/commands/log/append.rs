@@ -1,8 +1,8 @@
 //! `wrote log append`: each line of standard input as a record.
 
 use crate::args::{LogAppendArgs, RECORD_BYTES_MAX};
-use crate::commands::of_library;
 use crate::commands::promised;
+use crate::stdio::of_library;
 use crate::stdio::{End, Input};
 use crate::terminal::say;
 use std::io::{BufRead, BufReader, Read};

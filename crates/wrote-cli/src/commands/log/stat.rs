@@ -21,7 +21,7 @@ const GAPS_NAMED: usize = 10;
 
 pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
     let folder = &arguments.folder;
-    let summary = summary(folder).map_err(|error| crate::commands::of_library(&error))?;
+    let summary = summary(folder).map_err(|error| crate::stdio::of_library(&error))?;
     output::to_stdout(|out| {
         if arguments.json {
             write_json(&JsonSummary::of(folder, &summary), out)

@@ -3,10 +3,10 @@
 use super::source::{Ends, Head, Records, Source};
 use super::stat::write_rows;
 use crate::args::{LogShipArgs, LogStatArgs, LogVerifyArgs};
-use crate::commands::of_library;
 use crate::output;
 use crate::progress::CopyReporter;
 use crate::stdio::End;
+use crate::stdio::of_library;
 use crate::terminal::{complain, say};
 use serde::Serialize;
 use std::io::{self, Write};

@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
 fn read(folder: &Path, quiet: bool, stop: &Stop) -> Result<LogSummary, Error> {
     let mut reporter = CopyReporter::new(quiet);
     let mut watch = |progress| reporter.progress_until(stop, progress);
-    verify(folder, Some(&mut watch)).map_err(|error| crate::commands::of_library(&error))
+    verify(folder, Some(&mut watch)).map_err(|error| crate::stdio::of_library(&error))
 }
 
 /// Fails on damage; its places were reported. Garbage without damage loses nothing.
@@ -160,7 +160,7 @@ fn write_garbage(garbage: &[(PathBuf, Range<u64>)], out: &mut dyn Write) -> io::
 
 /// Makes every whole record readable again, and keeps the damaged files aside.
 pub(super) fn run_repair(folder: &Path) -> Result<(), Error> {
-    let repaired = repair(folder).map_err(|error| crate::commands::of_library(&error))?;
+    let repaired = repair(folder).map_err(|error| crate::stdio::of_library(&error))?;
     output::to_stdout(|out| write_repaired(&repaired, out))
 }
 

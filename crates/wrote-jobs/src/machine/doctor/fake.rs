@@ -1,8 +1,8 @@
 //! A folder that imitates the root of a machine, for tests.
 
+use super::stack::Root;
 use super::stack::Stack;
 use super::world::FileFacts;
-use super::world::Root;
 use super::world::World;
 use fixtures::Tree;
 use wrote::device::BlockDevice;

@@ -5,6 +5,7 @@ use super::world::World;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::path::Path;
 use std::sync::LazyLock;
 use wrote_result::doctor::{Change, Check, State};
 
@@ -73,6 +74,21 @@ impl World {
             sources: outcome.sources.as_ref().unwrap_or(&texts.sources).clone(),
             ..Check::default()
         }
+    }
+
+    /// Suggests these scenarios of `wrote bench`, which measure the cost here.
+    fn measure(&self, scenarios: &str) -> String {
+        let folder = match &self.target.path {
+            path if self.file.is_folder => quoted(&path.to_string_lossy()),
+            path if self.file.is_file => {
+                quoted(&path.parent().unwrap_or(Path::new("/")).to_string_lossy())
+            }
+            _ => "FOLDER".into(),
+        };
+        format!(
+            "What it costs here was not measured: run wrote bench {folder} --only {scenarios} \
+             before and after."
+        )
     }
 }
 

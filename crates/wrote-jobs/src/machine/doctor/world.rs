@@ -1,17 +1,14 @@
 //! The input of the checks: files below a root, facts about the path, and results of system calls.
 
-use super::stack::Stack;
-use super::texts::quoted;
+use super::stack::{Root, Stack};
 use crate::machine::target::device_of;
 use rustix::fs::{IFlags, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
-use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wrote::device::Target;
 use wrote_result::Error;
-use wrote_result::doctor::Evidence;
 
 /// The input of the checks. Tests make their own root.
 #[derive(Clone, Debug)]
@@ -74,21 +71,6 @@ impl World {
         let mut numbers = release.split(|c: char| !c.is_ascii_digit());
         Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
     }
-
-    /// Suggests these scenarios of `wrote bench`, which measure the cost here.
-    pub fn measure(&self, scenarios: &str) -> String {
-        let folder = match &self.target.path {
-            path if self.file.is_folder => quoted(&path.to_string_lossy()),
-            path if self.file.is_file => {
-                quoted(&path.parent().unwrap_or(Path::new("/")).to_string_lossy())
-            }
-            _ => "FOLDER".into(),
-        };
-        format!(
-            "What it costs here was not measured: run wrote bench {folder} --only {scenarios} \
-             before and after."
-        )
-    }
 }
 
 fn swaps(root: &Root) -> Vec<Swap> {
@@ -108,59 +90,6 @@ fn disks_below(root: &Root, path: &Path) -> Vec<String> {
     let device = wrote::device::device_at(path);
     let stack = device.map(|device| Stack::of(root, &device.name)).unwrap_or_default();
     stack.disks.into_iter().map(|disk| disk.name).collect()
-}
-
-/// The folder of `proc`, `sys` and `etc`.
-#[derive(Clone, Debug)]
-pub(super) struct Root(PathBuf);
-
-impl Root {
-    pub fn new(folder: impl Into<PathBuf>) -> Root {
-        Root(folder.into())
-    }
-
-    pub fn folder(&self) -> &Path {
-        &self.0
-    }
-
-    pub fn path(&self, file: &str) -> PathBuf {
-        self.0.join(file)
-    }
-
-    /// Returns a file's trimmed text; `None` where it is missing, empty or unreadable.
-    pub fn text(&self, file: &str) -> Option<String> {
-        let bytes = fs::read(self.path(file)).ok()?;
-        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
-        (!text.is_empty()).then_some(text)
-    }
-
-    /// Returns a file's text as evidence.
-    pub fn see(&self, file: &str) -> Option<Evidence> {
-        Some(Evidence::new(format!("/{file}"), self.text(file)?))
-    }
-
-    pub fn number(&self, file: &str) -> Option<i64> {
-        self.see(file)?.number()
-    }
-
-    /// Returns the sorted names in a folder; none without such a folder.
-    pub fn names(&self, folder: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
-        let mut names: Vec<String> =
-            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.sort();
-        names
-    }
-
-    /// Returns the value of a line `name: value` or `name value` of a file in `/proc`.
-    pub fn line(&self, file: &str, name: &str) -> Option<Evidence> {
-        let text = self.text(file)?;
-        let of_line = |line: &str| Some(line.strip_prefix(name)?.trim().to_owned());
-        // Columns are separated by one space.
-        let value = text.lines().find_map(of_line)?;
-        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
-        Some(Evidence::new(format!("/{file}, {}", name.trim_end_matches(':')), value))
-    }
 }
 
 const PIECES_MAX: usize = 65_536;
