@@ -14,7 +14,7 @@ mod target;
 
 pub use counters::Counters;
 pub(crate) use target::alignment_told;
-pub use target::{Alignment, BlockDevice, Target, alignment};
+pub use target::{BlockDevice, Target, alignment};
 
 use crate::error::{Action, Error, Tried};
 use block::SYS;

@@ -46,7 +46,7 @@ mod watch;
 pub use format::Format;
 pub use handle::Log;
 pub use input::until;
-pub use options::{LogOptions, Prepare};
+pub use options::LogOptions;
 pub use reader::{LogReader, Record};
 pub use rescue::{Damage, LogSummary, SegmentSummary, repair, summary, verify};
 pub use sealed::{SealedSegments, Segment};

@@ -1,5 +1,5 @@
-//! The level that an acknowledged write survives, and when writes are synced: the
-//! words in which every other room makes its promises.
+//! The level that an acknowledged write survives, and when writes are synced: the words in which
+//! every other room makes its promises.
 
 use std::fmt;
 use std::str::FromStr;

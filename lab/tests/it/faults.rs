@@ -5,7 +5,6 @@ use lab::verbs::sim::{
 };
 use wrote::engine::Fault;
 use wrote::file::Durable;
-use wrote::log::Prepare;
 use wrote::{Format, SyncPolicy};
 
 const EINTR: i32 = 4;
@@ -15,7 +14,7 @@ const ENOSPC: i32 = 28;
 const OPENING: Opening = Opening {
     sync: SyncPolicy::Always,
     durable: Durable::Dsync,
-    prepare: Some(Prepare::Write),
+    zeros: Some(true),
     buffers: 3,
     buffer_bytes: 4096,
     segment_buffers: 3,
@@ -27,8 +26,8 @@ const OPENING: Opening = Opening {
 fn openings() -> [Opening; 5] {
     [
         OPENING,
-        Opening { durable: Durable::Fdatasync, prepare: Some(Prepare::Allocate), ..OPENING },
-        Opening { sync: SyncPolicy::No, prepare: None, ..OPENING },
+        Opening { durable: Durable::Fdatasync, zeros: Some(false), ..OPENING },
+        Opening { sync: SyncPolicy::No, zeros: None, ..OPENING },
         Opening {
             sync: SyncPolicy::No,
             durable: Durable::Fdatasync,

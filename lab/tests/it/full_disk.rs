@@ -2,7 +2,6 @@
 
 use lab::verbs::sim::{End, Flavour, How, Life, Opening, Program, Step, Tally, carry_out};
 use wrote::file::Durable;
-use wrote::log::Prepare;
 use wrote::{Format, SyncPolicy};
 
 /// Returns steps that append the records of some batches and wait for them together: a group commit
@@ -23,11 +22,11 @@ fn steps(room_bytes: u64) -> Vec<Step> {
     steps
 }
 
-fn opening(sync: SyncPolicy, prepare: Prepare) -> Opening {
+fn opening(sync: SyncPolicy, zeros: bool) -> Opening {
     Opening {
         sync,
         durable: Durable::Dsync,
-        prepare: Some(prepare),
+        zeros: Some(zeros),
         buffers: 3,
         buffer_bytes: 4096,
         segment_buffers: 3,
@@ -50,12 +49,10 @@ fn with_room_for(format: Format, opening: Opening, room_bytes: u64) -> Tally {
 #[test]
 fn a_full_disk_fails_the_right_tickets_and_the_log_goes_on_when_there_is_room() {
     for format in [Format::Framed, Format::Lines] {
-        for (sync, prepare) in [
-            (SyncPolicy::Always, Prepare::Write),
-            (SyncPolicy::Always, Prepare::Allocate),
-            (SyncPolicy::No, Prepare::Allocate),
-        ] {
-            let opening = opening(sync, prepare);
+        for (sync, zeros) in
+            [(SyncPolicy::Always, true), (SyncPolicy::Always, false), (SyncPolicy::No, false)]
+        {
+            let opening = opening(sync, zeros);
             let mut all = Tally::default();
             for room_bytes in (0..70_000).step_by(1111) {
                 all.add(&with_room_for(format, opening, room_bytes));
@@ -67,22 +64,22 @@ fn a_full_disk_fails_the_right_tickets_and_the_log_goes_on_when_there_is_room() 
 
 #[test]
 fn a_framed_log_goes_on_in_the_life_in_which_the_disk_was_full() {
-    for prepare in [Prepare::Write, Prepare::Allocate] {
-        let opening = opening(SyncPolicy::Always, prepare);
+    for zeros in [true, false] {
+        let opening = opening(SyncPolicy::Always, zeros);
         let with_room_for = |room_bytes| {
             let steps = [steps(room_bytes), steps(1 << 30)].concat();
             let life = Life { opening, planned: Vec::new(), steps, end: End::Close };
             let program = Program { format: Format::Framed, lives: vec![life] };
             carry_out(&program, room_bytes)
-                .unwrap_or_else(|broken| panic!("{prepare:?}, room for {room_bytes}: {broken}"))
+                .unwrap_or_else(|broken| panic!("zeros: {zeros}, room for {room_bytes}: {broken}"))
         };
         let undisturbed = with_room_for(1 << 30);
         let mut errors = 0;
         for room_bytes in (0..70_000).step_by(1777) {
             let tally = with_room_for(room_bytes);
-            assert_eq!(tally.closed, undisturbed.closed, "{prepare:?}, room for {room_bytes}");
+            assert_eq!(tally.closed, undisturbed.closed, "zeros: {zeros}, room for {room_bytes}");
             errors += tally.errors;
         }
-        assert!(errors > 10, "{prepare:?}: {errors} errors");
+        assert!(errors > 10, "zeros: {zeros}: {errors} errors");
     }
 }

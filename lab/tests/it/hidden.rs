@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use wrote::engine::Fault;
-use wrote::log::Prepare;
 use wrote::{Error, Format, Log, LogOptions, LogReader, Sim};
 
 const RECORDS: u64 = 60;
@@ -14,7 +13,7 @@ fn folder() -> &'static Path {
 
 fn options(format: Format) -> LogOptions {
     let small = Log::options().format(format).buffers(3).buffer_bytes(4096);
-    small.segment_bytes(12 << 10).prepare(Prepare::Write)
+    small.segment_bytes(12 << 10).zeros(true)
 }
 
 fn record(number: u64) -> Vec<u8> {

@@ -1,5 +1,5 @@
-//! The memory of a pool: a private mapping, in huge pages if available. Apart from the
-//! pool, because Miri puts another file in its place.
+//! The memory of a pool: a private mapping, in huge pages if available. Apart from the pool,
+//! because Miri puts another file in its place.
 
 pub(super) use rustix::param::page_size;
 

@@ -160,18 +160,9 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// The alignment of direct I/O on a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Alignment {
-    /// File offset and length of a transfer must be multiples of this.
-    pub offset_bytes: u32,
-    /// The memory address must be a multiple of this.
-    pub memory_bytes: u32,
-}
-
-/// Returns the alignment of direct I/O on an open `file` of `target`; `None` if the file system
-/// reports that this file does not support direct I/O.
+/// Returns the alignment of direct I/O on an open `file` of `target`: of the file offset and length
+/// of a transfer, and of the memory address. `None` if the file system reports that this file does
+/// not support direct I/O.
 ///
 /// From `statx(2)` with `STATX_DIOALIGN` (Linux 6.1: ext4, XFS, F2FS and block devices; others
 /// later). If the kernel does not report it:
@@ -185,23 +176,23 @@ pub struct Alignment {
 ///
 /// The alignment does not guarantee that direct I/O works: unless the kernel reports it, only the
 /// open or the first transfer shows that.
-pub fn alignment(file: &File, target: &Target) -> Option<Alignment> {
+pub fn alignment(file: &File, target: &Target) -> Option<(u32, u32)> {
     alignment_told(file).unwrap_or_else(|| {
         let bytes = presumed_bytes(file, target);
-        Some(Alignment { offset_bytes: bytes, memory_bytes: bytes })
+        Some((bytes, bytes))
     })
 }
 
 /// Returns the kernel's answer, if it has one, which makes examining the storage unnecessary.
 /// `Some(None)` if the file does not support direct I/O.
-pub(crate) fn alignment_told(file: &File) -> Option<Option<Alignment>> {
+pub(crate) fn alignment_told(file: &File) -> Option<Option<(u32, u32)>> {
     let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     if !StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::DIOALIGN) {
         return None;
     }
     let (offset_bytes, memory_bytes) = (found.stx_dio_offset_align, found.stx_dio_mem_align);
     let possible = offset_bytes > 0 && memory_bytes > 0;
-    Some(possible.then_some(Alignment { offset_bytes, memory_bytes }))
+    Some(possible.then_some((offset_bytes, memory_bytes)))
 }
 
 fn presumed_bytes(file: &File, target: &Target) -> u32 {

@@ -158,8 +158,8 @@ fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(File, FileAcce
         },
     };
     match alignment {
-        Some(alignment) => {
-            let align_bytes = alignment.offset_bytes.max(1);
+        Some((offset_bytes, _)) => {
+            let align_bytes = offset_bytes.max(1);
             let raw = direct.as_raw_fd();
             Ok((direct, FileAccess { raw, direct: true, refused: None, align_bytes }))
         }

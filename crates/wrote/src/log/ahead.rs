@@ -6,7 +6,6 @@
 //! file of a removed segment they are its records.
 
 use super::format::Format;
-use super::options::Prepare;
 use super::prepare::{self, Preparation};
 use super::retention::RetainedSegment;
 use super::segment::{self, OpenSegment};
@@ -238,11 +237,11 @@ impl Ahead {
             let ahead = from.saturating_add(ahead_bytes).min(layout.bytes_of(number));
             ahead.max(end).next_multiple_of(layout.block_bytes)
         };
-        let how = self.how(&state.terms);
+        let zeros = self.zeros(&state.terms);
         if let Some(segment) = current.filter(|segment| segment.number == number) {
             let OpenSegment { file, path, prepared, .. } = segment;
             let end = end_after(*prepared);
-            let rest = Preparation::rest_of(*file, path, number, how, *prepared, end);
+            let rest = Preparation::rest_of(*file, path, number, zeros, *prepared, end);
             self.preparing = Preparing::Waiting(rest);
             return Ok(());
         }
@@ -258,7 +257,7 @@ impl Ahead {
             self.left_over = Some(path.clone());
         }
         let is_direct = state.terms.is_direct();
-        let next = Preparation::new(engine, &path, number, how, end_after(0), is_direct);
+        let next = Preparation::new(engine, &path, number, zeros, end_after(0), is_direct);
         self.preparing = match (next, self.preparing.take()) {
             (Ok(next), _) => Preparing::Waiting(next),
             // A failed attempt whose file could not be removed: report its error.
@@ -270,12 +269,10 @@ impl Ahead {
         Ok(())
     }
 
-    /// Returns how the space of the next records is prepared.
-    fn how(&self, terms: &Terms) -> Prepare {
-        match terms.may_omit_zeros && self.mean_flush_bytes > FLUSH_BYTES_WITH_ZEROS {
-            true => Prepare::Allocate,
-            false => terms.prepare,
-        }
+    /// Returns whether zeros are written into the space of the next records.
+    fn zeros(&self, terms: &Terms) -> bool {
+        let may_omit = terms.may_omit_zeros && self.mean_flush_bytes > FLUSH_BYTES_WITH_ZEROS;
+        terms.zeros && !may_omit
     }
 
     /// Continues preparing space: the current segment's once half of it is used, and the next one's
@@ -424,8 +421,8 @@ impl Ahead {
             return Ok(None);
         };
         let from = len_bytes - len_bytes % state.terms.layout.block_bytes;
-        let how = self.how(&state.terms);
-        let rest = Preparation::rest_of(file, &spare.path, number, how, from, end);
+        let zeros = self.zeros(&state.terms);
+        let rest = Preparation::rest_of(file, &spare.path, number, zeros, from, end);
         Ok(Some(rest.in_spare_for(place)))
     }
 
@@ -491,7 +488,7 @@ mod tests {
     use crate::{Log, Sim};
 
     fn of_zeros() -> LogOptions {
-        let options = Log::options().prepare(Prepare::Write).segment_bytes(64 << 10);
+        let options = Log::options().zeros(true).segment_bytes(64 << 10);
         options.buffers(2).buffer_bytes(4096)
     }
 
@@ -559,7 +556,7 @@ mod tests {
     #[test]
     fn a_file_that_is_longer_than_segments_are_or_was_not_written_here_is_not_kept() {
         let sim = Sim::new(1);
-        let log = of_zeros().prepare(Prepare::Allocate).on(&sim.disk()).open(folder()).unwrap();
+        let log = of_zeros().zeros(false).on(&sim.disk()).open(folder()).unwrap();
         append(&log, 100);
         log.close().unwrap();
         let log = of_zeros().on(&sim.disk()).open(folder()).unwrap();

@@ -73,10 +73,10 @@ use std::sync::Arc;
 /// [`std::io::ErrorKind::NotFound`]: no record is called durable that is in no folder.
 ///
 /// A full disk (`ENOSPC`, `EDQUOT`) does not fail a framed log, because space is prepared before
-/// records are written ([`LogOptions::prepare`](super::LogOptions::prepare)). Nor do other
-/// temporary errors at a new segment: no descriptor (`EMFILE`, `ENFILE`), no memory (`ENOMEM`), a
-/// file size limit (`EFBIG`). Calls that wait for a record without space return [`Error::NotYet`].
-/// The records stay in memory, in order, and may still be written: wait again ([`Log::ticket`])
+/// records are written ([`LogOptions::zeros`](super::LogOptions::zeros)). Nor do other temporary
+/// errors at a new segment: no descriptor (`EMFILE`, `ENFILE`), no memory (`ENOMEM`), a file size
+/// limit (`EFBIG`). Calls that wait for a record without space return [`Error::NotYet`]. The
+/// records stay in memory, in order, and may still be written: wait again ([`Log::ticket`])
 /// instead of appending them again. Each later call, and the log's thread once a second, retries.
 /// [`Log::close`] can then be called again too. Once the buffers are full, an append fails with
 /// [`Error::File`], and its record was not accepted. In the format of lines the write itself hits
@@ -91,8 +91,8 @@ use std::sync::Arc;
 /// [`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), for any amount of records (W8).
 /// Disk: besides the records, up to three times the bytes appended since opening, until the log is
 /// closed: at least 64 KiB, at most two segments. By default [`crate::SyncPolicy::Always`] writes
-/// zeros there ([`Prepare::Write`](super::Prepare::Write)). Each batch starts at a block of 4 KiB,
-/// so a record with its own flush takes that much. One thread, which sleeps while no producer
+/// zeros there ([`LogOptions::zeros`](super::LogOptions::zeros)). Each batch starts at a block of 4
+/// KiB, so a record with its own flush takes that much. One thread, which sleeps while no producer
 /// appends.
 pub struct Log(Arc<LogDriver>);
 

@@ -8,7 +8,7 @@ use super::format::Format;
 use super::handle::Log;
 use super::input::LogFiles;
 use super::lock::{LOCK, Lock};
-use super::options::{LogOptions, Prepare};
+use super::options::LogOptions;
 use super::prepare::{self, Preparation};
 use super::recovery::{ActiveSegment, Recovery, recover};
 use super::retention::Retention;
@@ -103,10 +103,10 @@ fn on_disk(options: &LogOptions, held: Folder) -> Result<(LogState, Flusher), Er
     let mut files = LogFiles::new(engine_for(options)?);
     files.enter(held.clone());
     let target = device::examine(held.path())?;
-    let by_target = target.copies_on_write().then_some(Prepare::Allocate);
-    let options = &LogOptions { prepare: options.prepare.or(by_target), ..options.clone() };
+    let by_target = target.copies_on_write().then_some(false);
+    let options = &LogOptions { zeros: options.zeros.or(by_target), ..options.clone() };
     assemble(files, options, held.path(), |direct| {
-        let settled = options.prepare == Some(Prepare::Write) && target.writes_in_place();
+        let settled = options.zeros == Some(true) && target.writes_in_place();
         let promise = Promise::new(&target, direct && settled);
         let durable = match options.durable {
             Some(durable) => durable,
@@ -164,10 +164,8 @@ fn assemble(
     let held = files.held.clone();
     let found = recover(&files, folder, options.format)?;
     let mut engine = files.into_engine();
-    let by_sync =
-        if options.sync == SyncPolicy::Always { Prepare::Write } else { Prepare::Allocate };
-    let prepare = options.prepare.unwrap_or(by_sync);
-    let may_omit_zeros = options.prepare.is_none();
+    let zeros = options.zeros.unwrap_or(options.sync == SyncPolicy::Always);
+    let may_omit_zeros = options.zeros.is_none();
     let block_bytes = match (&found.active, options.format) {
         (_, Format::Lines) => 1,
         (Some(active), _) => u64::from(active.block_bytes),
@@ -185,8 +183,7 @@ fn assemble(
         capacity: options.buffer_bytes as u64,
         block_bytes,
         segment_bytes: options.segment_bytes,
-        ramp: (prepare == Prepare::Write && options.format == Format::Framed)
-            .then(|| ramp(&found, options)),
+        ramp: (zeros && options.format == Format::Framed).then(|| ramp(&found, options)),
         log_id: found.log_id,
     };
     let start = start(&found, &layout);
@@ -197,12 +194,12 @@ fn assemble(
         let mut continued = continue_segment(&mut engine, active, &layout, &start, is_direct)?;
         if is_framed && start.segment == active.number {
             let bytes = options.prepared_bytes;
-            prepare_ahead(&mut engine, &mut continued, &layout, prepare, bytes)?;
+            prepare_ahead(&mut engine, &mut continued, &layout, zeros, bytes)?;
         }
         segment = Some(continued);
     } else if is_framed {
         let bytes = options.prepared_bytes.max(AHEAD_BYTES_MIN);
-        first = Some(first_segment(&mut engine, folder, &layout, prepare, bytes, is_direct)?);
+        first = Some(first_segment(&mut engine, folder, &layout, zeros, bytes, is_direct)?);
     }
     let file = segment.as_ref().map(|segment| segment.file);
     let file = file.or(first.as_ref().map(|first| first.file));
@@ -217,7 +214,7 @@ fn assemble(
         layout,
         sync: options.sync,
         durable,
-        prepare,
+        zeros,
         may_omit_zeros,
         promise,
         recovered: found.recovered,
@@ -273,13 +270,13 @@ fn prepare_ahead(
     engine: &mut Engine,
     segment: &mut OpenSegment,
     layout: &Layout,
-    how: Prepare,
+    zeros: bool,
     bytes: u64,
 ) -> Result<(), Error> {
     let OpenSegment { file, number, prepared, .. } = *segment;
     let end = prepared.saturating_add(bytes).min(layout.bytes_of(number));
     let end = end.next_multiple_of(layout.block_bytes);
-    let mut rest = Preparation::rest_of(file, &segment.path, number, how, prepared, end);
+    let mut rest = Preparation::rest_of(file, &segment.path, number, zeros, prepared, end);
     if let Err(error) = rest.finish(engine) {
         rest.abandon(engine);
         return Err(error);
@@ -292,13 +289,13 @@ fn first_segment(
     engine: &mut Engine,
     folder: &Path,
     layout: &Layout,
-    prepare: Prepare,
+    zeros: bool,
     bytes: u64,
     is_direct: bool,
 ) -> Result<Preparation, Error> {
     let path = segment::path(folder, layout.format, 1);
     let bytes = bytes.min(layout.segment_bytes).next_multiple_of(layout.block_bytes);
-    let mut first = Preparation::new(engine, &path, 1, prepare, bytes, is_direct)?;
+    let mut first = Preparation::new(engine, &path, 1, zeros, bytes, is_direct)?;
     if let Err(error) = first.finish(engine) {
         first.abandon(engine);
         return Err(error);
@@ -340,7 +337,7 @@ mod tests {
     fn an_opening_prepares_room_in_a_new_log_and_in_one_that_exists() {
         let sim = Sim::new(1);
         let options = Log::options().buffers(2).buffer_bytes(4096).segment_bytes(1 << 20);
-        let options = options.prepare(Prepare::Write);
+        let options = options.zeros(true);
         let len = |kib: u64| {
             let log = options.clone().prepared_bytes(kib << 10).on(&sim.disk()).open(folder());
             let log = log.unwrap();

@@ -5,21 +5,6 @@ use crate::file::Durable;
 use crate::{Disk, SyncPolicy};
 use std::time::Duration;
 
-/// How a log prepares the space of a segment before its first record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Prepare {
-    /// Allocates it (`fallocate(2)`). The first flush after each write must then record in the file
-    /// system's journal that the blocks are written.
-    Allocate,
-    /// Writes zeros into it. Each byte of the log then costs two on the device, but a durable
-    /// record is one write over existing blocks, which needs no journal. A log that removes its
-    /// oldest segments ([`LogOptions::retain_bytes`],
-    /// [`Log::trim_before`](super::Log::trim_before)) reuses their files for later ones instead,
-    /// and writes each byte once.
-    Write,
-}
-
 /// Options of a [`Log`](super::Log); [`LogOptions::open`] opens it.
 ///
 /// ```
@@ -49,7 +34,7 @@ pub struct LogOptions {
     pub(super) hold: bool,
     pub(super) buffers: u32,
     pub(super) buffer_bytes: usize,
-    pub(super) prepare: Option<Prepare>,
+    pub(super) zeros: Option<bool>,
     pub(super) prepared_bytes: u64,
     pub(super) durable: Option<Durable>,
     pub(super) mode: Option<u32>,
@@ -69,7 +54,7 @@ impl LogOptions {
             hold: false,
             buffers: 8,
             buffer_bytes: 1 << 20,
-            prepare: None,
+            zeros: None,
             prepared_bytes: 0,
             durable: None,
             mode: None,
@@ -89,7 +74,7 @@ impl LogOptions {
     }
 
     /// Sets the approximate length of a segment in bytes: 64 MiB by default, at least two buffers.
-    /// With [`Prepare::Write`] an opened log starts with shorter segments, from 1/64 on, each twice
+    /// With [zeros](LogOptions::zeros) an opened log starts with shorter segments, from 1/64 on, each twice
     /// as long as the previous.
     pub fn segment_bytes(self, bytes: u64) -> LogOptions {
         LogOptions { segment_bytes: bytes, ..self }
@@ -104,7 +89,7 @@ impl LogOptions {
     /// It never removes the current segment, so the log can exceed the limit by one segment, and by
     /// the next while that is prepared. By default it removes none.
     ///
-    /// With [`Prepare::Write`] an open log keeps the file of one removed segment, under a temporary
+    /// With [zeros](LogOptions::zeros) an open log keeps the file of one removed segment, under a temporary
     /// name, for a later segment. Until that one is full, the bytes of removed records remain in
     /// it. The log reuses only a file that it has written since opening, that has no second name,
     /// and that no program on this system has open (`fcntl(2)`, F_SETLEASE). So a reader in a
@@ -139,16 +124,23 @@ impl LogOptions {
         LogOptions { buffer_bytes: bytes, ..self }
     }
 
-    /// Sets how the space of segments is prepared: by default written with [`SyncPolicy::Always`],
-    /// else allocated. It is also allocated by default on copy-on-write file systems (Btrfs, ZFS,
-    /// bcachefs), where a write over zeros goes elsewhere, so they reserve no space for it. Files
-    /// of lines are not prepared.
+    /// Sets whether zeros are written into the space of a segment before its first record; by
+    /// default with [`SyncPolicy::Always`]. Each byte of the log then costs two on the device, but a
+    /// durable record is one write over existing blocks, which needs no journal. A log that removes
+    /// its oldest segments ([`LogOptions::retain_bytes`],
+    /// [`Log::trim_before`](super::Log::trim_before)) reuses their files for later ones instead, and
+    /// writes each byte once.
+    ///
+    /// Without zeros the space is allocated (`fallocate(2)`), and the first flush after each write
+    /// must record in the file system's journal that the blocks are written. It is also only
+    /// allocated by default on copy-on-write file systems (Btrfs, ZFS, bcachefs), where a write over
+    /// zeros goes elsewhere, so they reserve no space for it. Files of lines are not prepared.
     ///
     /// By default zeros are also left out of the next segment where a flush had more than 64 KiB of
-    /// records on average in the last one: they would then take longer than they save. With
-    /// [`Prepare::Write`] every segment is written completely.
-    pub fn prepare(self, prepare: Prepare) -> LogOptions {
-        LogOptions { prepare: Some(prepare), ..self }
+    /// records on average in the last one: they would then take longer than they save. With `true`
+    /// every segment is written completely.
+    pub fn zeros(self, zeros: bool) -> LogOptions {
+        LogOptions { zeros: Some(zeros), ..self }
     }
 
     /// Sets the space prepared before opening returns, at most a segment; by default 64 KiB for a

@@ -1,6 +1,5 @@
 //! Prepares a segment before its first record: its file, its space, and zeros in it.
 
-use super::options::Prepare;
 use super::segment::{self, BLOCK_BYTES};
 use crate::engine::Op;
 use crate::{Completion, Engine, Error, FileId, FileOptions};
@@ -34,7 +33,7 @@ pub(super) struct Preparation {
     pub path: PathBuf,
     pub number: u64,
     pub end: u64,
-    how: Prepare,
+    zeros: bool,
     step: PrepareStep,
     from: u64,
     /// The end of the blocks written before: zeros, or former records.
@@ -64,13 +63,13 @@ impl Preparation {
         engine: &mut Engine,
         path: &Path,
         number: u64,
-        how: Prepare,
+        zeros: bool,
         bytes: u64,
         is_direct: bool,
     ) -> Result<Preparation, Error> {
         let options = FileOptions::new().create_new(true).write(true).direct(is_direct);
         let file = open(engine, path, &options)?;
-        let rest = Preparation::rest_of(file, path, number, how, 0, bytes);
+        let rest = Preparation::rest_of(file, path, number, zeros, 0, bytes);
         Ok(Preparation { is_new: true, ..rest })
     }
 
@@ -79,7 +78,7 @@ impl Preparation {
         file: FileId,
         path: &Path,
         number: u64,
-        how: Prepare,
+        zeros: bool,
         from: u64,
         end: u64,
     ) -> Preparation {
@@ -90,7 +89,7 @@ impl Preparation {
             path,
             number,
             end,
-            how,
+            zeros,
             step,
             from,
             written: from,
@@ -180,9 +179,9 @@ impl Preparation {
             (PrepareStep::Allocate, Err(error)) if error.errno() != libc::EOPNOTSUPP => {
                 return Err(error);
             }
-            (PrepareStep::Allocate, _) => match self.how {
-                Prepare::Allocate => PrepareStep::Done,
-                Prepare::Write => PrepareStep::Write(self.from),
+            (PrepareStep::Allocate, _) => match self.zeros {
+                false => PrepareStep::Done,
+                true => PrepareStep::Write(self.from),
             },
             (_, Err(error)) => return Err(error),
             (PrepareStep::Write(offset), Ok(len)) if offset + (len as u64) < self.end => {

@@ -12,7 +12,6 @@ use super::claim::ClosedBatch;
 use super::cut::{self, CutPlace};
 use super::format::Format;
 use super::input::LogFiles;
-use super::options::Prepare;
 use super::prepare::{self, Preparation};
 use super::retention::{RetainedSegment, Retention};
 use super::segment::{self, OpenSegment, SegmentHeader, Start, unix_ns, unix_ns_ago};
@@ -333,7 +332,7 @@ impl Space {
             // A full segment lacks at most the space of a batch.
             let is_whole = bytes <= written.max(end + state.terms.layout.capacity);
             let is_prepared = state.format() == Format::Framed;
-            let is_written = is_prepared && state.terms.prepare == Prepare::Write && is_whole;
+            let is_written = is_prepared && state.terms.zeros && is_whole;
             let written_at_ns = unix_ns();
             let sealed = RetainedSegment { path, bytes, end_sequence, written_at_ns, is_written };
             self.retention.push(sealed);

@@ -2,7 +2,6 @@
 
 use super::claim::Claims;
 use super::format::Format;
-use super::options::Prepare;
 use super::segment::{Layout, Start};
 use super::wait::{Frontier, Gate, wake};
 use super::watch::{Bell, Bells};
@@ -85,7 +84,7 @@ pub(super) struct Terms {
     pub layout: Layout,
     pub sync: SyncPolicy,
     pub durable: Durable,
-    pub prepare: Prepare,
+    pub zeros: bool,
     /// Whether zeros are left out where flushes are long.
     pub may_omit_zeros: bool,
     pub promise: Promise,
@@ -145,9 +144,9 @@ impl Promise {
 impl LogState {
     /// Creates the state of a log with `slots` buffers whose next record goes to `start`.
     pub(super) fn new(terms: Terms, slots: u32, start: Start, first_sequence: u64) -> LogState {
-        let prepare = (terms.layout.format == Format::Framed).then_some(terms.prepare);
-        let durable = terms.durable;
-        let counted = LogStats { first_sequence, durable, prepare, ..LogStats::default() };
+        let (format, durable) = (terms.layout.format, terms.durable);
+        let zeros = terms.zeros && format == Format::Framed;
+        let counted = LogStats { first_sequence, format, durable, zeros, ..LogStats::default() };
         LogState {
             claims: Claims::new(terms.layout, slots, start),
             written: Frontier::new(start.first_sequence),
@@ -423,6 +422,8 @@ pub struct LogStats {
     pub recycled: u64,
     /// How records are made durable here.
     pub durable: Durable,
-    /// How segments are prepared; `None` for lines.
-    pub prepare: Option<Prepare>,
+    /// Whether zeros are written into segments before their records.
+    pub zeros: bool,
+    /// The format of the files.
+    pub format: Format,
 }

@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use wrote::device::{Alignment, BlockDevice, Target, alignment, examine};
+use wrote::device::{BlockDevice, Target, alignment, examine};
 
 const MIB: u64 = 1 << 20;
 
@@ -218,7 +218,7 @@ fn whole_blocks(mounted: &Mounted) {
     let block_bytes = rustix::fs::statvfs(mounted.path()).unwrap().f_bsize;
     assert!(block_bytes > block(&target).logical_block_bytes.into(), "{target:?}");
     let file = File::create_new(mounted.path().join("aligned")).unwrap();
-    assert_eq!(u64::from(alignment(&file, &target).unwrap().offset_bytes), block_bytes);
+    assert_eq!(u64::from(alignment(&file, &target).unwrap().0), block_bytes);
 }
 
 /// Whether the kernel itself reports the alignment of direct I/O on a file.
@@ -257,7 +257,7 @@ fn direct_transfers_work_as_aligned(mounted: &Mounted) {
         .open(&path)
         .unwrap();
     let alignment = alignment(&file, &target).expect("direct I/O");
-    let Alignment { offset_bytes, memory_bytes, .. } = alignment;
+    let (offset_bytes, memory_bytes) = alignment;
     assert!(offset_bytes.is_power_of_two() && memory_bytes.is_power_of_two(), "{alignment:?}");
     let (offset_bytes, memory_bytes) = (offset_bytes as usize, memory_bytes as usize);
 

@@ -6,7 +6,6 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::thread;
 use wrote::engine::Options;
-use wrote::log::Prepare;
 use wrote::{
     Disk, FileOptions, Format, Ioengine, Log, LogReader, Sim, Survives, SyncPolicy, Writer,
 };
@@ -47,7 +46,7 @@ fn a_log_takes_records_of_several_threads_and_returns_them() {
         let sim = Sim::new(2);
         let folder = Path::new("/sim/log");
         let options = Log::options().format(format).buffers(2).buffer_bytes(BLOCK_BYTES);
-        let options = options.segment_bytes(2 * BLOCK_BYTES as u64).prepare(Prepare::Allocate);
+        let options = options.segment_bytes(2 * BLOCK_BYTES as u64).zeros(false);
         let log = options.on(&sim.disk()).open(folder).unwrap();
         thread::scope(|scope| {
             for producer in 0..2 {

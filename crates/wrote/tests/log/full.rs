@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use wrote::log::{Prepare, repair, verify};
+use wrote::log::{repair, verify};
 use wrote::{Error, Format, Log, LogOptions, LogReader, Record, SyncPolicy};
 
 const PRODUCERS: u64 = 4;
@@ -25,8 +25,8 @@ fn ways() -> [(LogOptions, Format); 4] {
     let small = Log::options().segment_bytes(512 << 10).buffer_bytes(32 << 10);
     let lines = small.clone().format(Format::Lines);
     [
-        (small.clone().prepare(Prepare::Write), Format::Framed),
-        (small.prepare(Prepare::Allocate), Format::Framed),
+        (small.clone().zeros(true), Format::Framed),
+        (small.zeros(false), Format::Framed),
         (lines.clone(), Format::Lines),
         (lines.sync(SyncPolicy::No), Format::Lines),
     ]
@@ -153,10 +153,10 @@ fn a_full_disk_is_an_error_of_those_that_are_not_safe_and_with_room_the_log_goes
 #[test]
 fn a_log_goes_on_when_a_full_disk_has_room_again() {
     let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
-    for prepare in [Prepare::Write, Prepare::Allocate] {
+    for zeros in [true, false] {
         let path = mounted.path().join("log");
         let ballast = leave_room_for(mounted.path(), 4 << 20);
-        let options = Log::options().buffer_bytes(32 << 10).prepare(prepare);
+        let options = Log::options().buffer_bytes(32 << 10).zeros(zeros);
         let log = options.open(&path).unwrap();
         let (_, error) = produce(&log, 0);
         assert_eq!(error.errno(), libc::ENOSPC);
@@ -345,7 +345,7 @@ fn a_log_for_which_there_is_no_room_at_all_is_not_begun_and_can_be_later() {
     let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
     let path = mounted.path().join("log");
     let ballast = fill_up(mounted.path());
-    let options = Log::options().segment_bytes(4 << 20).prepare(Prepare::Allocate);
+    let options = Log::options().segment_bytes(4 << 20).zeros(false);
     let refused = options.open(&path).and_then(|log| log.append(b"first")?.wait());
     assert_eq!(refused.unwrap_err().errno(), libc::ENOSPC);
     fs::remove_file(ballast).unwrap();

@@ -4,13 +4,13 @@ use crate::small_log::{SEGMENT_BYTES, folder, record, segments, small};
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use wrote::log::{Prepare, Segment, summary};
+use wrote::log::{Segment, summary};
 use wrote::{Format, Log, LogReader};
 
 const RETAIN_BYTES: u64 = 2 * SEGMENT_BYTES;
 
 fn open(folder: &Path) -> Log {
-    let options = small(Format::Framed).prepare(Prepare::Write).retain_bytes(RETAIN_BYTES);
+    let options = small(Format::Framed).zeros(true).retain_bytes(RETAIN_BYTES);
     options.open(folder).unwrap()
 }
 

@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::{io, thread};
 use wrote::file::Durable;
-use wrote::log::Prepare;
 use wrote::{Action, Error, Format, Log, LogOptions, SyncPolicy};
 
 mod judge;
@@ -115,10 +114,10 @@ impl Logs {
             _ => self.options().durable(Durable::Fdatasync),
         };
         match seed % 5 {
-            0 => options.prepare(Prepare::Allocate),
+            0 => options.zeros(false),
             // Recycled segment files.
-            1 => options.prepare(Prepare::Write),
-            2 => options.prepare(Prepare::Write).prepared_bytes(1 << 20),
+            1 => options.zeros(true),
+            2 => options.zeros(true).prepared_bytes(1 << 20),
             _ => options,
         }
     }

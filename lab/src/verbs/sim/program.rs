@@ -5,7 +5,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::LazyLock;
 use wrote::engine::Fault;
 use wrote::file::Durable;
-use wrote::log::Prepare;
 use wrote::{Format, Log, LogOptions, SyncPolicy};
 
 const EINTR: i32 = 4;
@@ -52,8 +51,8 @@ pub struct Opening {
     pub sync: SyncPolicy,
     /// How records are made durable.
     pub durable: Durable,
-    /// How segments are made ready.
-    pub prepare: Option<Prepare>,
+    /// Whether zeros are written into segments ahead.
+    pub zeros: Option<bool>,
     /// The number of buffers.
     pub buffers: u32,
     /// Bytes of each buffer.
@@ -179,8 +178,8 @@ impl Opening {
             .buffer_bytes(self.buffer_bytes)
             .segment_bytes(self.segment_buffers * self.buffer_bytes as u64)
             .prepared_bytes(self.prepared_bytes);
-        if let Some(prepare) = self.prepare {
-            options = options.prepare(prepare);
+        if let Some(zeros) = self.zeros {
+            options = options.zeros(zeros);
         }
         if let Some(bytes) = self.retain_bytes {
             options = options.retain_bytes(bytes);
@@ -240,7 +239,7 @@ fn opening(random: &mut Random) -> Opening {
     Opening {
         sync,
         durable: if one_in(random, 2) { Durable::Dsync } else { Durable::Fdatasync },
-        prepare: [None, Some(Prepare::Allocate), Some(Prepare::Write)][random.random_range(0..3)],
+        zeros: [None, Some(false), Some(true)][random.random_range(0..3)],
         buffers: random.random_range(2..=4),
         buffer_bytes,
         segment_buffers: random.random_range(2..=4),

@@ -8,7 +8,6 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 use wrote::file::Durable;
-use wrote::log::Prepare;
 use wrote::{Error, Format, Log, LogOptions, Writer};
 
 /// The records that are durable before the fault.
@@ -18,12 +17,12 @@ const RECORDS: usize = 20;
 fn logs(fault: Fault) -> Vec<LogOptions> {
     let log = || Log::options().segment_bytes(256 << 10).buffer_bytes(64 << 10);
     let mut logs = vec![
-        log().prepare(Prepare::Write).durable(Durable::Dsync),
-        log().prepare(Prepare::Write).durable(Durable::Fdatasync),
+        log().zeros(true).durable(Durable::Dsync),
+        log().zeros(true).durable(Durable::Fdatasync),
     ];
     // Their records go to new blocks.
     if fault != Fault::Flushes {
-        logs.push(log().prepare(Prepare::Allocate).durable(Durable::Fdatasync));
+        logs.push(log().zeros(false).durable(Durable::Fdatasync));
         logs.push(log().format(Format::Lines));
     }
     logs
