@@ -367,13 +367,3 @@ fn a_bar_is_drawn_on_a_terminal_and_cleared_before_the_line() {
         assert_eq!(last.contains("copied 1.05 MB in "), draws, "{said:?}");
     }
 }
-
-#[test]
-fn the_help_has_examples_and_the_manual_page_the_command() {
-    let help = finish(&mut wrote(&["copy", "--help-all"])).stdout;
-    for said in ["Examples:", "wrote copy --verify", "--reflink <WHEN>", "standard input"] {
-        assert!(help.contains(said), "{said:?} is not in\n{help}");
-    }
-    let page = finish(&mut wrote(&["man"])).stdout;
-    assert!(page.contains(".SH \"WROTE COPY\"") || page.contains(".SH WROTE COPY"), "{page}");
-}

@@ -2,10 +2,9 @@
 //! nothing. Most tests need root.
 
 use crate::support::{printed, wrote};
-use fixtures::{Loop, Mounted, Setting, finish, folder, names, or_skip, run, skip_here};
+use fixtures::{Loop, Mounted, Setting, finish, folder, or_skip, run, skip_here};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use wrote_result::doctor::{Check, Examination, State};
@@ -115,27 +114,6 @@ fn space_that_was_set_aside_and_a_synchronous_file_are_named() {
     assert_eq!(state(&found, "file-attributes"), State::Advice, "{found:?}");
     assert!(run("sh", &["-c", command(&found, "file-attributes")]).is_ok());
     assert_eq!(state(&doctor(&path), "file-attributes"), State::Fine);
-}
-
-/// Returns the names, times and sizes in a tree of one level: a write changes one of them.
-fn seen(folder: &Path) -> Vec<String> {
-    let of = |path: &Path| {
-        let metadata = path.symlink_metadata().unwrap();
-        let times = [metadata.atime_nsec(), metadata.mtime_nsec(), metadata.ctime_nsec()];
-        format!("{} {} {} {times:?}", path.display(), metadata.len(), metadata.blocks())
-    };
-    let entries = names(folder).into_iter().map(|name| of(&folder.join(name)));
-    entries.chain([of(folder)]).collect()
-}
-
-#[test]
-fn nothing_that_can_be_seen_changes_where_it_looked() {
-    let folder = folder();
-    fs::write(folder.path().join("file"), "content").unwrap();
-    let before = seen(folder.path());
-    doctor(folder.path());
-    doctor(&folder.path().join("file"));
-    assert_eq!(seen(folder.path()), before);
 }
 
 #[test]

@@ -3,9 +3,6 @@
 //!
 //! The languages consist of `fixtures::HONEST_LANGUAGE`, with some of its functions replaced.
 
-mod cache;
-mod hung;
-mod manifests;
 mod missing;
 mod places;
 mod rogues;

@@ -116,17 +116,6 @@ fn fewer_rounds_are_reported_with_the_time_that_was_short() {
 }
 
 #[test]
-fn a_disk_of_which_a_twenty_fifth_is_free_is_nearly_full() {
-    let target = Target { free_bytes: 41_000_000_000, ..target() };
-    let finding = found(&evidence(&target, &[]), "nearly-full").unwrap();
-    assert!(
-        finding.text.starts_with("the file system is 96 % full (41.0 GB free"),
-        "{}",
-        finding.text
-    );
-}
-
-#[test]
 fn reads_of_a_copys_own_source_are_no_neighbours() {
     let target = target();
     let mut copy = with_device_bytes(direct(), 1_000_000_000, 1_000_000_000);

@@ -420,31 +420,6 @@ fn a_byte_that_changes_on_its_way_to_the_disk_is_found() {
 }
 
 #[test]
-fn a_full_disk_leaves_the_old_file_whole() {
-    let mounted = or_skip!(Mounted::image("ext4", 64 << 20));
-    let folder = folder();
-    let (from, to) = (folder.path().join("from"), mounted.path().join("to"));
-    let old = random(1 << 20, 2);
-    fs::write(&to, &old).unwrap();
-    fs::write(&from, random(80 << 20, 1)).unwrap();
-    let before = names(mounted.path());
-    let options = PIECES.replace(true).durable(true);
-    let mut copied_bytes = 0;
-    let error = options
-        .watch(&mut |progress| {
-            copied_bytes = progress.bytes_done;
-            ControlFlow::Continue(())
-        })
-        .copy(&from, &to)
-        .unwrap_err();
-    assert_eq!(error.errno(), rustix::io::Errno::NOSPC.raw_os_error());
-    assert!(error.to_string().starts_with(&format!("{}: fallocate", to.display())), "{error}");
-    assert_eq!(copied_bytes, 0, "it is told of before anything is copied");
-    assert!(fs::read(&to).unwrap() == old);
-    assert_eq!(names(mounted.path()), before);
-}
-
-#[test]
 fn blocks_are_shared_where_the_file_system_can() {
     for fs_name in ["xfs", "btrfs"] {
         let mounted = or_skip!(Mounted::image(fs_name, 400 << 20));

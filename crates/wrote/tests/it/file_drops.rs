@@ -247,30 +247,18 @@ fn on_a_simulated_disk_no_buffer_in_flight_is_leased_and_every_dropped_write_is_
     }
 }
 
-fn on_the_kernel(ioengine: Ioengine) {
-    for seed in 0..30 {
-        let (_folder, path) = folder();
-        let disk = Disk::open(&options(ioengine)).unwrap();
-        let mut blocks = Blocks::new(disk, &path, seed % 2 == 0);
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        drop_by_chance(&mut blocks, &mut random);
-        blocks.assert_contents(&std::fs::read(&path).unwrap());
+#[test]
+fn on_the_kernel_no_buffer_in_flight_is_leased_and_every_dropped_write_is_whole() {
+    for ioengine in [Ioengine::IoUring, Ioengine::Threads, Ioengine::Psync] {
+        for seed in 0..30 {
+            let (_folder, path) = folder();
+            let disk = Disk::open(&options(ioengine)).unwrap();
+            let mut blocks = Blocks::new(disk, &path, seed % 2 == 0);
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+            drop_by_chance(&mut blocks, &mut random);
+            blocks.assert_contents(&std::fs::read(&path).unwrap());
+        }
     }
-}
-
-#[test]
-fn on_io_uring_no_buffer_in_flight_is_leased_and_every_dropped_write_is_whole() {
-    on_the_kernel(Ioengine::IoUring);
-}
-
-#[test]
-fn on_threads_no_buffer_in_flight_is_leased_and_every_dropped_write_is_whole() {
-    on_the_kernel(Ioengine::Threads);
-}
-
-#[test]
-fn on_the_callers_own_thread_every_dropped_write_is_whole() {
-    on_the_kernel(Ioengine::Psync);
 }
 
 #[test]

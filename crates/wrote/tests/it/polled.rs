@@ -275,59 +275,38 @@ fn none_polled_and_one_each_plain(polled: f64, plain: f64) {
 }
 
 #[test]
-fn durable_overwrites_arrive_whether_the_kernel_polls_them_or_not() {
-    let transfers = Transfers {
-        what: "overwrites with RWF_DSYNC",
-        before: written,
-        counted: |engine, file| write_all(engine, file, jumping(BLOCKS), 1, true),
-        version: 1,
+fn other_writes_arrive_whether_the_kernel_polls_them_or_not() {
+    let write: fn(&mut Engine, FileId) = |engine, file| {
+        write_all(engine, file, jumping(BLOCKS), 1, false);
     };
-    compare(&transfers, |_, _| ());
-}
-
-#[test]
-fn writes_into_allocated_blocks_arrive_whether_the_kernel_polls_them_or_not() {
-    let transfers = Transfers {
-        what: "writes into allocated blocks",
-        before: |engine, path| {
-            let file = engine.open_file(path, &NEW).unwrap();
-            engine.queue(0, Op::Fallocate { file, offset: 0, len: BLOCKS * BLOCK_BYTES as u64 });
-            engine.drain().unwrap();
-            engine.flush(file).unwrap();
-            file
-        },
-        counted: |engine, file| write_all(engine, file, jumping(BLOCKS), 1, false),
-        version: 1,
+    let allocated: fn(&mut Engine, &Path) -> FileId = |engine, path| {
+        let file = engine.open_file(path, &NEW).unwrap();
+        engine.queue(0, Op::Fallocate { file, offset: 0, len: BLOCKS * BLOCK_BYTES as u64 });
+        engine.drain().unwrap();
+        engine.flush(file).unwrap();
+        file
     };
-    compare(&transfers, |_, _| ());
-}
-
-#[test]
-fn writes_into_holes_arrive_whether_the_kernel_polls_them_or_not() {
-    let transfers = Transfers {
-        what: "writes into holes",
-        before: |engine, path| {
-            let file = engine.open_file(path, &NEW).unwrap();
-            let same = std::fs::File::options().write(true).open(path).unwrap();
-            same.set_len(BLOCKS * BLOCK_BYTES as u64).unwrap();
-            engine.flush(file).unwrap();
-            file
-        },
-        counted: |engine, file| write_all(engine, file, jumping(BLOCKS), 1, false),
-        version: 1,
+    let hole: fn(&mut Engine, &Path) -> FileId = |engine, path| {
+        let file = engine.open_file(path, &NEW).unwrap();
+        let same = std::fs::File::options().write(true).open(path).unwrap();
+        same.set_len(BLOCKS * BLOCK_BYTES as u64).unwrap();
+        engine.flush(file).unwrap();
+        file
     };
-    compare(&transfers, |_, _| ());
-}
-
-#[test]
-fn appends_arrive_whether_the_kernel_polls_them_or_not() {
-    let transfers = Transfers {
-        what: "appends",
-        before: |engine, path| engine.open_file(path, &NEW).unwrap(),
-        counted: |engine, file| write_all(engine, file, 0..BLOCKS, 1, false),
-        version: 1,
+    let durably: fn(&mut Engine, FileId) = |engine, file| {
+        write_all(engine, file, jumping(BLOCKS), 1, true);
     };
-    compare(&transfers, |_, _| ());
+    let in_order: fn(&mut Engine, FileId) = |engine, file| {
+        write_all(engine, file, 0..BLOCKS, 1, false);
+    };
+    for (what, before, counted) in [
+        ("overwrites with RWF_DSYNC", written as fn(&mut Engine, &Path) -> FileId, durably),
+        ("writes into allocated blocks", allocated, write),
+        ("writes into holes", hole, write),
+        ("appends", |engine, path| engine.open_file(path, &NEW).unwrap(), in_order),
+    ] {
+        compare(&Transfers { what, before, counted, version: 1 }, |_, _| ());
+    }
 }
 
 #[test]

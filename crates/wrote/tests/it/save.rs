@@ -25,30 +25,32 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn any_length_is_saved_whole_by_any_engine_and_nothing_is_left_beside_it() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("file");
-    for save in [write, write_unflushed] {
-        for len in LENS {
+    let [path, new, theirs] = ["file", "new", "theirs"].map(|name| folder.path().join(name));
+    fs::write(&theirs, b"x").unwrap();
+    let saved = |path: &Path, len: usize| {
+        assert!(fs::read(path).unwrap() == content(len), "{len} bytes");
+        assert_eq!(mode(path), mode(&theirs), "the permissions of any new file");
+    };
+    for len in LENS {
+        for save in [write, write_unflushed] {
             save(&path, content(len)).unwrap();
-            assert!(fs::read(&path).unwrap() == content(len), "{len} bytes");
+            saved(&path, len);
         }
+        write_new(&new, content(len)).unwrap();
+        saved(&new, len);
+        fs::remove_file(&new).unwrap();
     }
     for ioengine in [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring, Ioengine::Mmap] {
         let disk = Disk::open(&Options::new(ioengine, 4, 100_000)).unwrap();
         for len in LENS {
             disk.write(&path, content(len)).unwrap();
-            assert!(fs::read(&path).unwrap() == content(len), "{ioengine:?}, {len} bytes");
+            saved(&path, len);
+            disk.write_new(&new, content(len)).unwrap();
+            saved(&new, len);
+            fs::remove_file(&new).unwrap();
         }
     }
-    assert_eq!(names(folder.path()), ["file"]);
-}
-
-#[test]
-fn a_new_file_has_the_permissions_of_any_new_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
-    write(&ours, b"x").unwrap();
-    fs::write(&theirs, b"x").unwrap();
-    assert_eq!(mode(&ours), mode(&theirs));
+    assert_eq!(names(folder.path()), ["file", "theirs"]);
 }
 
 #[test]
@@ -197,27 +199,6 @@ fn twenty_threads_that_save_one_file_leave_what_one_of_them_saved() {
     });
     assert!(contents.contains(&fs::read(&path).unwrap()));
     assert_eq!(names(folder.path()), ["file"]);
-}
-
-#[test]
-fn a_new_file_is_saved_whole_by_any_engine_with_the_permissions_of_any_new_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("file");
-    let theirs = folder.path().join("theirs");
-    fs::write(&theirs, b"x").unwrap();
-    for len in LENS {
-        write_new(&path, content(len)).unwrap();
-        assert!(fs::read(&path).unwrap() == content(len), "{len} bytes");
-        assert_eq!(mode(&path), mode(&theirs));
-        fs::remove_file(&path).unwrap();
-    }
-    for ioengine in [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring, Ioengine::Mmap] {
-        let disk = Disk::open(&Options::new(ioengine, 4, 100_000)).unwrap();
-        disk.write_new(&path, content(131_073)).unwrap();
-        assert!(fs::read(&path).unwrap() == content(131_073), "{ioengine:?}");
-        fs::remove_file(&path).unwrap();
-    }
-    assert_eq!(names(folder.path()), ["theirs"]);
 }
 
 #[test]

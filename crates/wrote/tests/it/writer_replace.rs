@@ -1,16 +1,15 @@
-//! `Writer::replace` and `finish`, on the real kernel and on a disk that fails or loses its power;
-//! files that the caller opened.
+//! `Writer::replace` and `finish`, on the real kernel and on a simulated disk; files that the caller
+//! opened. `faults` has each error and each power loss.
 
 use crate::folder;
 use fixtures::names;
-use libc::{EIO, ENOSPC};
+use libc::ENOSPC;
 use std::fs::{self, File, OpenOptions};
 use std::io::{IoSlice, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use wrote::engine::Fault;
-use wrote::{Action, Error, Sim, SyncPolicy, Writer, WriterOptions};
+use wrote::{Error, Sim, SyncPolicy, Writer, WriterOptions};
 
 const BS_BYTES: usize = 4096;
 
@@ -251,16 +250,6 @@ fn place() -> &'static Path {
     Path::new("/sim/file")
 }
 
-/// Replaces a file with a little over 9 pages, in pieces.
-fn replace(sim: &Sim, direct: bool) -> Result<(), std::io::Error> {
-    let mut writer = options().replace(true).direct(direct).on(&sim.disk()).open(place())?;
-    for piece in new().chunks(3000) {
-        writer.write_all(piece)?;
-    }
-    writer.finish()?;
-    Ok(())
-}
-
 fn old() -> Vec<u8> {
     content(77, 5 * BS_BYTES)
 }
@@ -277,72 +266,6 @@ fn disk(seed: u64) -> (Sim, u64) {
     writer.finish().unwrap();
     let first = sim.operations();
     (sim, first)
-}
-
-fn at_every_operation(fault: Fault, seeds: u64, check: impl Fn(&Sim, std::io::Result<()>)) {
-    for direct in [false, true] {
-        let (sim, first) = disk(0);
-        replace(&sim, direct).unwrap();
-        let operations = sim.operations() - first;
-        assert!(operations > 8);
-        for operation in 0..operations {
-            for seed in 0..seeds {
-                let (sim, first) = disk(operation * 100 + seed);
-                sim.fault(first + operation, fault);
-                let result = replace(&sim, direct);
-                check(&sim, result);
-            }
-        }
-    }
-}
-
-#[test]
-fn a_power_loss_at_any_operation_leaves_the_old_content_or_the_new() {
-    // W1
-    at_every_operation(Fault::PowerLoss, 30, |sim, result| {
-        let found = sim.after_power_loss(place()).unwrap();
-        assert!(found == old() || found == new(), "{} bytes: a mix", found.len());
-        assert!(result.is_err() || found == new(), "what was acknowledged is there");
-    });
-    for seed in 0..50 {
-        let (sim, _) = disk(seed);
-        replace(&sim, true).unwrap();
-        assert!(sim.after_power_loss(place()).unwrap() == new());
-    }
-}
-
-#[test]
-fn an_error_at_any_operation_leaves_the_old_content_or_the_new_and_no_other_file() {
-    // W2
-    for errno in [EIO, ENOSPC] {
-        at_every_operation(Fault::Once(errno), 2, |sim, result| {
-            let found = sim.contents(place()).unwrap();
-            match result {
-                // Extending the file ahead is optional.
-                Ok(()) => assert!(found == new()),
-                Err(error) => {
-                    let inner = error.get_ref().unwrap().downcast_ref::<Error>().unwrap();
-                    assert_eq!(inner.errno(), errno);
-                    let is_late = matches!(inner, Error::File { action: Action::SyncFolder, .. });
-                    assert!(found == if is_late { new() } else { old() }, "{inner}");
-                    assert!(inner.to_string().starts_with("/sim/file: "), "{inner}");
-                }
-            }
-            assert_eq!(sim.names(), [place()]);
-        });
-    }
-}
-
-#[test]
-fn a_full_disk_leaves_the_old_content() {
-    for capacity_bytes in (0..(new().len() as u64)).step_by(3000) {
-        let (sim, _) = disk(capacity_bytes);
-        sim.set_capacity(old().len() as u64 + capacity_bytes);
-        let error = replace(&sim, true).unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
-        assert!(sim.contents(place()).unwrap() == old());
-        assert_eq!(sim.names(), [place()]);
-    }
 }
 
 #[test]

@@ -219,31 +219,6 @@ fn a_sync_makes_all_that_was_appended_as_safe_as_it_gets_and_its_absence_does_no
 }
 
 #[test]
-fn a_reader_that_follows_gets_what_is_appended_while_it_waits() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).open(&folder).unwrap();
-        let mut tail = log.reader(0).unwrap().following().unwrap();
-        let reader = thread::spawn(move || {
-            let next =
-                |n| tail.next_within(PATIENCE).unwrap().unwrap_or_else(|| panic!("{format:?} {n}"));
-            (0..1000).map(next).collect::<Vec<_>>()
-        });
-        for number in 0..1000 {
-            drop(log.append(&record(number)).unwrap());
-        }
-        log.sync().unwrap();
-        let found = reader.join().unwrap();
-        assert!(
-            found.iter().zip(0..).all(|(found, number)| {
-                found.sequence == number && found.bytes == record(number)
-            })
-        );
-        log.close().unwrap();
-    }
-}
-
-#[test]
 fn an_append_that_need_not_wait_does_not() {
     let (_folder, folder) = folder();
     let log = small(Format::Framed).open(&folder).unwrap();

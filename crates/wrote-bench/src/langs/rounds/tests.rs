@@ -252,19 +252,6 @@ fn a_program_that_hangs_is_ended_and_its_other_workloads_are_still_tried() {
 }
 
 #[test]
-fn a_wrong_byte_is_found_wherever_it_is() {
-    let wrong = |place: u32| {
-        let poke = format!("printf X | dd of=\"$2\" bs=1 seek={place} conv=notrunc 2>/dev/null");
-        rogue(Kind::Lines, "", &poke)
-    };
-    // After the initial text: the first byte of the lines, and the last line feed.
-    let head = b"this line was there before\n".len() as u32;
-    assert_eq!(because(&wrong(head)), [format!("the file's byte {head} is 88, not 97")]);
-    let last = head + 20 * 64 - 1;
-    assert_eq!(because(&wrong(last)), [format!("the file's byte {last} is 88, not 10")]);
-}
-
-#[test]
 fn a_short_file_is_found_whatever_the_program_says_of_it() {
     let cut = "test $1 = bytes-write && head -c 100 \"$F/bytes-write-1000\" > \"$2\"";
     let lies = rogue(Kind::Bytes, "", cut);

@@ -98,22 +98,3 @@ fn a_run_that_was_made_smaller_writes_over_the_beginning_of_the_file() {
     assert!(after.len() == before.len() && after[middle..] == before[middle..]);
     assert_ne!(after[..middle], before[..middle]);
 }
-
-#[test]
-fn a_file_that_is_there_already_fails_the_run_and_stays_as_it_is() {
-    let folder = folder();
-    // W7: the second thread's file exists already.
-    let second = file(folder.path(), 1);
-    std::fs::write(&second, "precious").unwrap();
-    let error = run(3, New, folder.path(), &Stop::new()).err().unwrap();
-    assert!(error.to_string().contains("job-1.data: exists"), "{error}");
-    assert_eq!(std::fs::read(second).unwrap(), b"precious");
-}
-
-#[test]
-fn a_run_that_was_stopped_has_no_result() {
-    let (folder, stop) = (folder(), Stop::new());
-    stop.request();
-    let error = run(2, New, folder.path(), &stop).err().unwrap();
-    assert!(matches!(error, Error::Interrupted));
-}

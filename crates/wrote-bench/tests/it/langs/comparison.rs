@@ -91,6 +91,7 @@ fn several_places_are_measured_and_what_is_missing_or_cannot_be_built_is_told() 
     );
     assert_eq!(document.places.len(), 2);
     for (place, folder) in document.places.iter().zip([&one, &two]) {
+        assert_eq!(place.target.path, folder.path().display().to_string());
         assert_eq!(place.workloads.len(), 1);
         let workload = &place.workloads[0];
         assert_eq!((workload.name.as_str(), workload.bytes), ("lines", 64_000));

@@ -1,7 +1,9 @@
-//! Missing toolchains, and the search for toolchains. A missing one is named with its install
-//! command, and the other languages run.
+//! The search for languages and toolchains, and the folder that programs are built in. A missing
+//! toolchain is named with its install command, and the other languages run.
 
-use crate::langs::scene::{Scene, document, manifest, program, row, workload, workloads};
+use crate::langs::scene::{
+    Scene, assert_says, document, manifest, program, row, text, workload, workloads,
+};
 use crate::support::wrote;
 use fixtures::{finish, is_installed, names, or_skip};
 use std::fs;
@@ -45,23 +47,6 @@ fn few_tools(scene: &Scene) -> PathBuf {
 fn with_few_tools(scene: &Scene, mut command: Command) -> Command {
     command.env("PATH", few_tools(scene));
     command
-}
-
-#[test]
-fn a_missing_language_is_named_below_the_tables() {
-    let scene = Scene::new();
-    scene.honest();
-    scene.add("absent", &absent(), &[]);
-    let finished = finish(&mut scene.langs(&["honest", "absent"], LITTLE));
-    assert_eq!(finished.code(), Some(0), "{finished:?}");
-    assert!(finished.stdout.contains("The honest one"), "{finished:?}");
-    assert!(finished.stdout.contains("The absent one"), "{finished:?}");
-    assert!(finished.stdout.contains("write absent anew"), "{finished:?}");
-}
-
-/// The manifest of a language whose interpreter is on no machine.
-fn absent() -> String {
-    manifest("absent", "", "").replace("'sh'", "'no-such-interpreter'")
 }
 
 #[test]
@@ -116,4 +101,34 @@ fn a_program_is_also_looked_for_where_users_install_their_own() {
     let manifest = manifest("homely", "", "").replace("'sh'", "'wrote-test-interpreter'");
     scene.add("homely", &manifest, &[("program.sh", &program(""))]);
     row(workload(&scene.document(&["homely"], LITTLE), "lines"), "homely");
+}
+
+#[test]
+fn a_program_that_does_no_requested_task_is_refused_in_one_line() {
+    let scene = Scene::new();
+    scene.rogue("saver", "", "save");
+    let finished = finish(&mut scene.langs(&["saver"], "--workloads lines --lines 20"));
+    assert_eq!((finished.code(), finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
+    assert_says(finished.stderr.trim_end(), &["none of these workloads", "The saver one"]);
+}
+
+#[test]
+fn a_user_without_a_home_gets_a_folder_for_the_run_alone() {
+    let scene = Scene::new();
+    let (count, temporary) = (scene.beside("count"), scene.beside("temporary"));
+    let build = format!("set -e\ncp \"$1\"/*.sh \"$2\"\necho built >> {}\n", text(&count));
+    let toolchain = "build = ['sh', '{source}/build.sh', '{source}', '{build}']";
+    let manifest =
+        manifest("built", toolchain, "").replace("'{source}/program.sh'", "'{build}/program.sh'");
+    scene.add("built", &manifest, &[("build.sh", &build), ("program.sh", &program(""))]);
+    fs::create_dir(&temporary).expect("a folder");
+    for times_built in 1..=2 {
+        let mut command = scene.langs(&["built"], LITTLE);
+        command.env_remove("HOME").env_remove("XDG_CACHE_HOME").env("TMPDIR", &temporary);
+        let finished = finish(&mut command);
+        assert_eq!(finished.code(), Some(0), "{finished:?}");
+        let built = fs::read_to_string(&count).expect("a build");
+        assert_eq!(built.lines().count(), times_built);
+        assert_eq!(names(&temporary), [""; 0]);
+    }
 }

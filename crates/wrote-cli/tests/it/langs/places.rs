@@ -1,14 +1,13 @@
 //! Tests of several paths: existing files stay untouched, and nothing is left behind.
 
-use crate::langs::scene::{MEMORY, Scene, document, row, text};
+use crate::langs::scene::{MEMORY, Scene, document, text};
 use crate::support::wrote;
 use fixtures::{finish, judge, names, skip_here};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use wrote_result::document::Survives;
-use wrote_result::langs::{Document, Place};
+use wrote_result::langs::Place;
 
 const LITTLE: &str = "--size 5000 --runs 1 --saves 3 --lines 20";
 
@@ -51,26 +50,6 @@ fn other_files_stay_as_they_were() {
     for name in there {
         assert_eq!(fs::read_to_string(scene.target().join(name)).expect("it is there"), name);
     }
-}
-
-#[test]
-fn every_path_is_a_place_in_the_order_in_which_they_were_given() {
-    let scene = scene();
-    let paths = ["second", "first"].map(|name| scene.beside(name));
-    for path in &paths {
-        fs::create_dir(path).expect("a folder");
-    }
-    let both = [paths[0].as_path(), &paths[1]];
-    let document =
-        document(&finish(&mut honest(&scene, &both, &format!("{LITTLE} --format json"))));
-    let places: Vec<&str> =
-        document.places.iter().map(|place| place.target.path.as_str()).collect();
-    assert_eq!(places, both.map(text));
-    for place in &document.places {
-        assert_eq!(tables(place), tables(&document.places[0]));
-        place.workloads.iter().for_each(|workload| drop(row(workload, "honest").runs.clone()));
-    }
-    assert!(both.iter().all(|path| names(path).is_empty()));
 }
 
 #[test]
@@ -124,75 +103,6 @@ fn memory_has_no_drive_and_no_cold_reads_and_a_disk_has_both() {
     let drive = on_disk.drive.as_ref().expect("a drive");
     assert!(drive.write_row.starts_with("peak/write/") && drive.read_row.starts_with("peak/read/"));
     assert!(drive.write_bytes_per_s.median > 0.0 && drive.read_bytes_per_s.median > 0.0);
-}
-
-#[test]
-fn first_runs_are_dropped_and_counted_for_nothing() {
-    let scene = scene();
-    let document = scene.document(&["honest"], "--size 5000 --runs 3 --workloads bytes,lines");
-    for workload in &document.places[0].workloads {
-        let row = row(workload, "honest");
-        let dropped: Vec<bool> = row.runs.iter().map(|run| run.dropped).collect();
-        assert_eq!(dropped, [true, false, false], "{row:?}");
-        let kept = || row.runs.iter().filter(|run| !run.dropped);
-        let (bytes, elapsed_s): (u64, f64) =
-            (kept().map(|run| run.bytes).sum(), kept().map(|run| run.elapsed_s).sum());
-        let mean = bytes as f64 / elapsed_s;
-        assert!((row.throughput_mean_bytes_per_s / mean - 1.0).abs() < 1e-9, "{row:?}");
-        assert!(
-            row.runs.iter().all(|run| run.elapsed_s <= run.process_s * 1.01 + 0.001),
-            "{row:?}"
-        );
-    }
-}
-
-#[test]
-fn every_save_is_in_the_latency_of_its_row() {
-    let scene = scene();
-    let document = scene.document(&["honest"], "--saves 7 --workloads save");
-    for workload in &document.places[0].workloads {
-        let row = row(workload, "honest");
-        assert_eq!(row.latency_ns.map(|latency| latency.count), Some(7), "{row:?}");
-        if workload.name.starts_with("save/") {
-            // M3: unsynced bytes are in the page cache.
-            assert_eq!(workload.survives, Some(Survives::ProcessCrash), "{workload:?}");
-        }
-    }
-    assert_eq!(document.places[0].workloads.len(), 8);
-}
-
-#[test]
-fn a_result_file_is_not_overwritten_unless_that_is_said() {
-    let scene = scene();
-    let file = scene.beside("result.json");
-    fs::write(&file, "precious").expect("a file");
-    let more = format!("{LITTLE} --workloads lines --format json -o {}", text(&file));
-    let refused = finish(&mut honest(&scene, &[&scene.target()], &more));
-    assert_ne!(refused.code(), Some(0), "{refused:?}");
-    assert!(refused.complaint().contains(text(&file)), "{refused:?}");
-    assert_eq!(fs::read_to_string(&file).expect("it is there"), "precious");
-    let forced = finish(&mut honest(&scene, &[&scene.target()], &format!("{more} --force")));
-    assert_eq!((forced.code(), forced.stdout.as_str()), (Some(0), ""), "{forced:?}");
-    let written: Document =
-        serde_json::from_slice(&fs::read(&file).expect("it is there")).expect("a result");
-    assert_eq!(written.places.len(), 1);
-}
-
-#[test]
-fn every_format_names_the_language_and_its_tables() {
-    let scene = scene();
-    for (format, words) in [
-        ("table", ["The honest one", "lines"]),
-        ("markdown", ["The honest one", "lines"]),
-        ("csv", ["honest", "bytes/write"]),
-    ] {
-        let more = format!("{LITTLE} --format {format}");
-        let finished = finish(&mut honest(&scene, &[&scene.target()], &more));
-        assert_eq!(finished.code(), Some(0), "{finished:?}");
-        for word in words {
-            assert!(finished.stdout.contains(word), "{format}, {word}: {finished:?}");
-        }
-    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use wrote_result::langs::{Document, Failure, Language, Row, Workload};
+use wrote_result::langs::{Document, Failure, Row, Workload};
 
 /// A file system in memory that every Linux has (shm_overview(7)).
 pub const MEMORY: &str = "/dev/shm";
@@ -224,12 +224,6 @@ pub fn row<'a>(workload: &'a Workload, id: &str) -> &'a Row {
 pub fn failures<'a>(document: &'a Document, id: &str) -> Vec<&'a Failure> {
     let all = workloads(document).iter().flat_map(|workload| &workload.failures);
     all.filter(|failure| failure.language == id).collect()
-}
-
-/// Returns the description of a language.
-pub fn language<'a>(document: &'a Document, id: &str) -> &'a Language {
-    let language = document.languages.iter().find(|language| language.id == id);
-    language.unwrap_or_else(|| panic!("no {id}: {document:?}"))
 }
 
 /// Asserts that a text is one line with these words.

@@ -24,23 +24,14 @@ fn stopped(otherwise: &str, signal: Signal, code: i32) {
 }
 
 #[test]
-fn an_interrupt_ends_a_sleeping_program_and_removes_its_file() {
-    stopped("sleep 1000", Signal::INT, 130);
-}
-
-#[test]
-fn a_request_to_end_does_the_same() {
-    stopped("sleep 1000", Signal::TERM, 143);
-}
-
-#[test]
-fn a_program_that_ignores_signals_is_ended_all_the_same() {
-    stopped("trap '' INT TERM HUP; while :; do sleep 1000; done", Signal::INT, 130);
-}
-
-#[test]
-fn the_children_of_a_program_are_ended_with_it() {
-    stopped("sleep 1000 & sleep 1000 & wait", Signal::INT, 130);
+fn a_signal_ends_a_program_whatever_it_does_with_its_children_and_removes_its_file() {
+    for (otherwise, signal, code) in [
+        ("sleep 1000", Signal::TERM, 143),
+        ("trap '' INT TERM HUP; while :; do sleep 1000; done", Signal::INT, 130),
+        ("sleep 1000 & sleep 1000 & wait", Signal::INT, 130),
+    ] {
+        stopped(otherwise, signal, code);
+    }
 }
 
 #[test]

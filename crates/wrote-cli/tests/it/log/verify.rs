@@ -11,7 +11,6 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
 use wrote::Format;
 
 #[test]
@@ -274,17 +273,4 @@ fn the_end_that_a_crash_tore_is_no_damage_and_kept_by_the_next_opening() {
     let kept = names(&folder.path().join("events")).into_iter().find(|name| name.contains("torn"));
     let kept = folder.path().join("events").join(kept.expect("it is kept"));
     assert_eq!(fs::read(kept).expect("a file"), b"half a li");
-}
-
-#[test]
-fn a_log_is_verified_while_it_is_written() {
-    let folder = folder();
-    let writer = open(folder.path(), Format::Framed);
-    append(&writer, 0..100);
-    let child = log(folder.path(), "verify events").stderr(Stdio::piped()).spawn();
-    append(&writer, 100..1000);
-    let output = child.expect("it starts").wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let said_of_it = String::from_utf8(output.stdout).expect("text");
-    assert!(said_of_it.lines().next().is_some_and(|line| line.ends_with("whole")), "{said_of_it}");
 }

@@ -282,19 +282,6 @@ fn no_line_is_wider_than_the_screen() {
 }
 
 #[test]
-fn what_matters_most_is_there_on_any_screen_and_all_of_it_on_a_wide_one() {
-    let (narrow, wide) = (table(&document(), 80), table(&document(), 120));
-    for title in ["LANGUAGE", "HOW", "MB/s", "±95%", "x DRIVE", "P50", "P99"] {
-        assert!(narrow.contains(title), "{title}: {narrow}");
-    }
-    let all = ["MEAN", "CPU s/GB", "MEMORY", "MIN", "P90", "P95", "P99.9", "MAX", "TOTAL"];
-    for title in all {
-        assert!(wide.contains(title), "{title}: {wide}");
-    }
-    assert!(wide.contains('█'), "{wide}");
-}
-
-#[test]
 fn without_utf8_there_is_nothing_but_ascii_and_without_colour_no_escape_sequence() {
     for document in [document(), several()] {
         let screen = Screen { unicode: false, width: 120, ..PLAIN };

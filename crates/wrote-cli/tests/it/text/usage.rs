@@ -26,46 +26,10 @@ fn refusal(arguments: &[&str]) -> String {
     finished.complaint().to_owned()
 }
 
-/// Asserts that the refusal of `wrote bench` with these arguments names the argument and the value.
-fn assert_bench_refuses(argument: &str, value: &str) {
-    let line = refusal(&["bench", argument, value]);
-    assert!(line.contains(argument) && line.contains(value), "{line}");
-}
-
 #[test]
-fn sizes_that_make_no_sense_are_refused() {
-    for size in ["0", "10Q", "-5", "1.5.2G", "many", "99999999T"] {
-        assert_bench_refuses("--size", size);
-        assert_bench_refuses("--bs", size);
-    }
-    refusal(&["bench", "--size", ""]);
-    refusal(&["bench", "--bs", "4K,4K,4K"]);
-}
-
-#[test]
-fn times_that_make_no_sense_are_refused() {
-    for time in ["0", "0s", "-1s", "soon", "3 parsecs"] {
-        assert_bench_refuses("--time", time);
-    }
-}
-
-#[test]
-fn counts_that_make_no_sense_are_refused() {
-    for argument in ["--runs", "--iodepth", "--numjobs"] {
-        for count in ["0", "-1", "1.5", "many", "99999999999"] {
-            assert_bench_refuses(argument, count);
-        }
-    }
-}
-
-#[test]
-fn an_unknown_flag_is_answered_with_the_near_one() {
+fn an_unknown_flag_or_subcommand_is_answered_with_the_near_one() {
     let line = refusal(&["bench", "--iodeth", "4"]);
     assert!(line.contains("'--iodeth'") && line.contains("'--iodepth'"), "{line}");
-}
-
-#[test]
-fn an_unknown_subcommand_is_answered_with_the_near_one() {
     let line = refusal(&["bnech"]);
     assert!(line.contains("'bnech'") && line.contains("'bench'"), "{line}");
 }
@@ -205,6 +169,10 @@ fn help_is_an_answer_with_examples() {
     ] {
         assert!(help.contains(said), "{said:?} is not in\n{help}");
     }
+    let help = answer(&["copy", "--help-all"]);
+    for said in ["Examples:", "wrote copy --verify", "--reflink <WHEN>", "standard input"] {
+        assert!(help.contains(said), "{said:?} is not in\n{help}");
+    }
     let help = answer(&["run", "--help-all"]);
     for said in ["Examples:", "--read-unwritten", "fio-plot", "wrote run -"] {
         assert!(help.contains(said), "{said:?} is not in\n{help}");
@@ -254,6 +222,7 @@ fn the_manual_page_has_every_flag_and_subcommand() {
     }
     for section in [
         "WROTE BENCH",
+        "WROTE COPY",
         "WROTE RUN",
         "WROTE LANGS",
         "WROTE LOG",

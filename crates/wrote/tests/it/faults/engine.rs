@@ -240,22 +240,6 @@ fn a_flush_beside_one_that_failed_promises_nothing() {
 }
 
 #[test]
-fn blocks_that_were_not_flushed_may_be_lost_in_part() {
-    // Shows that the simulated disk distinguishes a promise from luck.
-    let lost = (0..50).filter(|&seed| {
-        let sim = Sim::new(seed);
-        let mut engine = engine(&sim);
-        let file = open(&sim, &mut engine, true);
-        for number in 0..BLOCKS {
-            queue_block(&mut engine, file, number, false);
-        }
-        engine.drain().unwrap();
-        sim.after_power_loss(path()).unwrap_or_default() != whole_file()
-    });
-    assert_eq!(lost.count(), 50);
-}
-
-#[test]
 fn direct_io_refused_at_open_or_at_the_first_transfer_falls_back_and_says_so() {
     // W6
     for (at_transfer, words) in [(false, "open: "), (true, "write: ")] {

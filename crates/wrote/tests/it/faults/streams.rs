@@ -252,19 +252,6 @@ fn a_disk_with_no_room_for_the_hint_is_left_as_free_as_it_was() {
 }
 
 #[test]
-fn a_file_whose_name_was_not_synced_is_no_promise() {
-    // Shows that the tests above see the folder's sync.
-    let lost = (0..50).filter(|&seed| {
-        let sim = Sim::new(seed);
-        let mut writer = options(true).on(&sim.disk()).open(path()).unwrap();
-        writer.write_all(b"text").unwrap();
-        writer.close().unwrap();
-        sim.after_power_loss(path()).is_none()
-    });
-    assert!(lost.count() > 0);
-}
-
-#[test]
 fn a_writer_that_appends_writes_no_old_byte_but_those_of_the_block_that_it_read() {
     for fault in [Fault::Rot, Fault::Misdirected] {
         for operation in 0..6 {

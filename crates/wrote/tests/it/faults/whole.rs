@@ -4,11 +4,12 @@
 use super::{Kept, Outcome, Subject};
 use crate::path;
 use libc::{EEXIST, EIO, ENOSPC, EOPNOTSUPP};
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 use wrote::copy::Method;
 use wrote::engine::{Fault, Options};
-use wrote::{Action, Copied, CopyOptions, Disk, Error, Ioengine, Sim, SyncPolicy};
+use wrote::{Action, Copied, CopyOptions, Disk, Error, Ioengine, Sim, SyncPolicy, Writer};
 
 pub fn subjects() -> Vec<Box<dyn Subject>> {
     let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
@@ -19,6 +20,9 @@ pub fn subjects() -> Vec<Box<dyn Subject>> {
     }
     for mode in MODES {
         subjects.push(Box::new(mode));
+    }
+    for direct in [false, true] {
+        subjects.push(Box::new(Replacing { direct }));
     }
     subjects
 }
@@ -99,15 +103,10 @@ fn save(sim: &Sim, case: Case) -> Result<(), Error> {
     result
 }
 
-/// A save with its own disk.
-impl Subject for Case {
-    fn disk(&self, seed: u64) -> Sim {
-        disk(seed, *self)
-    }
-
-    fn work(&self, sim: &Sim, _fault: Option<Fault>) -> Outcome {
-        let (old, new) = (old(*self), Some(content(self.new)));
-        let failure = save(sim, *self).err();
+impl Case {
+    /// The outcome of a save that may have failed: the old content or the new, as a whole.
+    fn outcome(self, failure: Option<Error>) -> Outcome {
+        let (old, new) = (old(self), Some(content(self.new)));
         let (now, stable) = match &failure {
             None => (vec![new.clone()], vec![new]),
             // The content was in place, and the flush of its name failed.
@@ -123,6 +122,17 @@ impl Subject for Case {
         let files = vec![(path().to_owned(), Kept::OneOf(now), stable)];
         Outcome { failures: Vec::from_iter(failure), files }
     }
+}
+
+/// A save with its own disk.
+impl Subject for Case {
+    fn disk(&self, seed: u64) -> Sim {
+        disk(seed, *self)
+    }
+
+    fn work(&self, sim: &Sim, _fault: Option<Fault>) -> Outcome {
+        self.outcome(save(sim, *self).err())
+    }
 
     fn capacities(&self) -> Vec<u64> {
         let rooms = [0, 1, self.new / 2, self.new.saturating_sub(1)];
@@ -133,6 +143,51 @@ impl Subject for Case {
 
     fn power_losses(&self) -> u64 {
         if self.new > 1 << 20 { 3 } else { 40 }
+    }
+}
+
+/// A `Writer` that replaces a file, in pieces that fit no buffer.
+#[derive(Debug)]
+struct Replacing {
+    direct: bool,
+}
+
+const REPLACED: Case = Case { old: Some(5 * 4096), new: 9 * 4096 + 321, ..PIECES };
+
+impl Replacing {
+    fn replace(&self, sim: &Sim) -> std::io::Result<()> {
+        let options = Writer::options().bs(4096).iodepth(3).replace(true).direct(self.direct);
+        let mut writer = options.on(&sim.disk()).open(path())?;
+        for piece in content(REPLACED.new).chunks(3000) {
+            writer.write_all(piece)?;
+        }
+        writer.finish()?;
+        Ok(())
+    }
+}
+
+impl Subject for Replacing {
+    fn disk(&self, seed: u64) -> Sim {
+        disk(seed, REPLACED)
+    }
+
+    fn work(&self, sim: &Sim, _fault: Option<Fault>) -> Outcome {
+        let failure = self.replace(sim).err();
+        REPLACED.outcome(failure.map(|failure| failure.downcast::<Error>().unwrap()))
+    }
+
+    /// Extending the file ahead is optional.
+    fn tells(&self) -> bool {
+        false
+    }
+
+    fn capacities(&self) -> Vec<u64> {
+        let old = REPLACED.old.unwrap_or(0);
+        (old..old + REPLACED.new).step_by(3000).map(|bytes| bytes as u64).collect()
+    }
+
+    fn power_losses(&self) -> u64 {
+        30
     }
 }
 
@@ -339,23 +394,6 @@ fn a_full_disk_is_noticed_before_a_copy_writes_anything() {
         assert_eq!(sim.operations() - begun, 2);
         assert_eq!(sim.contents(target()), before(mode));
     }
-}
-
-#[test]
-fn a_file_that_is_there_is_only_replaced_when_that_was_asked_and_the_source_never() {
-    // W7
-    let mode = MODES[0];
-    let sim = disk_with_source(7, mode);
-    let begun = sim.operations();
-    let error = copy(&sim, Mode { replace: false, ..mode }).unwrap_err();
-    assert_eq!(error.errno(), EEXIST);
-    let options = CopyOptions::new().replace(true);
-    let mut watch = |_| ControlFlow::Continue(());
-    let error = options.watch(&mut watch).on(&sim.disk()).copy(source(), source()).unwrap_err();
-    assert!(matches!(error, Error::Refused { .. }), "{error}");
-    assert_eq!(sim.operations(), begun);
-    assert_eq!(sim.contents(target()), before(mode));
-    assert_eq!(sim.contents(source()), Some(content(LEN)));
 }
 
 #[test]
