@@ -25,6 +25,9 @@ enum Reply {
     Written(Box<Written>),
 }
 
+/// A chunk, and what the thread does after writing it.
+type Work = (Vec<u8>, Then);
+
 /// Writes a file in a task: a [`Writer`] on a thread, created by [`Writer::into_async`].
 ///
 /// Implements tokio's `AsyncWrite` and `AsyncSeek`, on any runtime or without one. The compat
@@ -45,7 +48,7 @@ enum Reply {
 /// and finishes the file like a dropped [`Writer`]. The process may end before that. An unfinished
 /// replacement is removed.
 pub struct AsyncWriter {
-    worker: Worker<(Vec<u8>, Then), (Vec<u8>, io::Result<Reply>)>,
+    worker: Worker<Work, (Vec<u8>, io::Result<Reply>)>,
     chunk: Vec<u8>,
     spare: Vec<u8>,
     /// The work of the thread.
@@ -62,7 +65,7 @@ impl Writer {
     /// the file like a dropped writer.
     pub fn into_async(self) -> io::Result<AsyncWriter> {
         let mut writer = Some(self);
-        let work = move |(mut chunk, then): (Vec<u8>, Then)| {
+        let work = move |(mut chunk, then): Work| {
             let result = do_job(&mut writer, &chunk, then);
             chunk.clear();
             (chunk, result)

@@ -146,8 +146,8 @@ impl Ahead {
         let Preparing::Waiting(next) = self.preparing.take() else {
             unreachable!("a segment was prepared")
         };
-        if self.flushes > 0 {
-            self.mean_flush_bytes = self.flushed_bytes / self.flushes;
+        if let Some(mean) = self.flushed_bytes.checked_div(self.flushes) {
+            self.mean_flush_bytes = mean;
             (self.flushes, self.flushed_bytes) = (0, 0);
         }
         next
