@@ -249,8 +249,7 @@ pub(crate) fn plan(
         }
     }
     let planned = plan_each(scenarios, &call)?;
-    let is_bounded = |plan: &&Box<dyn Plan>| plan.written_bytes_max() < u64::MAX;
-    let parts = planned.iter().filter(is_bounded).count() as u32;
+    let parts = planned.iter().filter(|plan| plan.written_bytes_max() < u64::MAX).count() as u32;
     if parts < 2 || call.is_default() {
         return Ok(planned);
     }
@@ -289,7 +288,7 @@ fn announcement(
     let is_calibrated = planned.iter().any(|plan| plan.wants_calibration());
     let before = if is_calibrated { calibration::bytes_max(&request.common) } else { 0 };
     let most = planned.iter().fold(before, |sum, of| sum.saturating_add(of.written_bytes_max()));
-    let time_of = |plan: &Box<dyn Plan>| {
+    let time_of = |plan: &dyn Plan| {
         let time = (plan.scope().slice + calibration::beside(speed)) * plan.runs_total();
         plan.scope().within.map_or(time, |within| time.min(within.until))
     };
@@ -299,7 +298,7 @@ fn announcement(
         space_bytes_max: planned.iter().map(|of| of.space_bytes_max()).max().unwrap_or(0) * ranks,
         written_bytes_max: most.saturating_mul(ranks),
         runs: planned.iter().map(|of| of.runs_total()).sum(),
-        estimated: planned.iter().map(time_of).sum(),
+        estimated: planned.iter().map(|plan| time_of(&**plan)).sum(),
         estimated_slowed: planned.iter().map(|of| of.afterwards()).sum(),
     }
 }

@@ -93,7 +93,7 @@ pub fn block_size(size_bytes: u64) -> String {
     }
 }
 
-/// Shows a size exactly, in the form of an option: `500M`, `1536`. [`super::parse_size`] parses it.
+/// Shows a size exactly, in the form of an option: `500M`, `1536`. [`parse_size`] parses it.
 pub fn exact(size_bytes: u64) -> String {
     let units = [("T", 12), ("G", 9), ("M", 6), ("k", 3)];
     let whole =

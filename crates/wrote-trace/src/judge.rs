@@ -110,10 +110,10 @@ impl Judge {
                 }
                 self.take_name(to, at);
             }
-            Act::Unlink { file, name } => {
-                if disk.has_durable(*file) && self.unlinked.len() < UNLINKS_MAX {
-                    self.unlinked.insert(name.path.clone(), at);
-                }
+            Act::Unlink { file, name }
+                if disk.has_durable(*file) && self.unlinked.len() < UNLINKS_MAX =>
+            {
+                self.unlinked.insert(name.path.clone(), at);
             }
             Act::Tell => self.tell(disk, at),
             _ => {}

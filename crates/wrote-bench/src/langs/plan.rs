@@ -93,7 +93,9 @@ impl Plan {
             space_bytes_max: self.places.iter().map(of_place).max().unwrap_or(0),
             written_bytes_max,
             runs: runs * places + drives().map(|drive| drive.runs_total()).sum::<u32>(),
-            estimated: self.in_time(estimate * places + drives().map(drive_time).sum::<Duration>()),
+            estimated: self.in_time(
+                estimate * places + drives().map(|drive| drive_time(&**drive)).sum::<Duration>(),
+            ),
             estimated_slowed: Duration::ZERO,
         }
     }
@@ -144,7 +146,7 @@ impl PlacePlan {
 }
 
 /// Returns the time of the drive's cells.
-pub(super) fn drive_time(drive: &Box<dyn DrivePlan>) -> Duration {
+pub(super) fn drive_time(drive: &dyn DrivePlan) -> Duration {
     (drive.scope().slice + calibration::beside(None)) * drive.runs_total()
 }
 

@@ -127,7 +127,7 @@ pub fn langs_by(
             .drive
             .as_ref()
             .filter(|_| !ready.is_empty())
-            .map_or((0, Duration::ZERO), |drive| (drive.runs_total(), drive_time(drive)))
+            .map_or((0, Duration::ZERO), |drive| (drive.runs_total(), drive_time(&**drive)))
     };
     let drives: Vec<(u32, Duration)> = plan.places.iter().map(drive).collect();
     let crew = Crew {

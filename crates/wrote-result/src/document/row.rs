@@ -160,7 +160,7 @@ impl Records {
 }
 
 impl Row {
-    /// Returns the view. [`super::import`] gives one to each row of an older result.
+    /// Returns the view. A row of an older result gets one when the document is read.
     pub fn view(&self) -> View {
         self.view.unwrap_or_default()
     }

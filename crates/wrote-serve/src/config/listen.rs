@@ -86,12 +86,12 @@ words! {
 /// Settings of one listener that override the server's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnSettings {
-    /// Like [`Limits::message_bytes`].
+    /// Like [`super::Limits::message_bytes`].
     pub message_bytes: Option<usize>,
-    /// Like [`Limits::connections`], only for this listener. The server's limit still applies to
+    /// Like [`super::Limits::connections`], only for this listener. The server's limit still applies to
     /// all listeners together.
     pub connections: Option<usize>,
-    /// Like [`AccessConfig::token_file`].
+    /// Like [`super::access::AccessConfig::token_file`].
     pub token_file: Option<PathBuf>,
 }
 

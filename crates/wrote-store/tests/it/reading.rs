@@ -129,10 +129,10 @@ fn temporary_folders_hold_two_segments_at_most() {
     let store = SegmentStore::of(objects.clone(), "logs/events", "memory://logs/events");
     ship(&runtime, &store, source.path()).unwrap();
     let segments = runtime.block_on(summary(&store)).unwrap().segments;
-    let mut reader = open(&runtime, &store);
+    let reader = open(&runtime, &store);
     objects.take_gets();
     let mut fetched = 0;
-    while let Some(record) = reader.next() {
+    for record in reader {
         let sequence = record.unwrap().sequence;
         fetched += objects.take_gets().1;
         let read =

@@ -202,9 +202,9 @@ impl Log {
     /// record does nothing.
     ///
     /// A reader opened before may return removed records that it has read ahead, until it is moved
-    /// ([`LogReader::seek`], [`LogReader::read`]) or reaches their end. Then it fails with
-    /// [`Error::Truncated`] if it has passed the cut, and continues after a seek; otherwise it
-    /// continues with the new records. A [`LogStream`] ends with that error.
+    /// by [`LogReader::seek`] or reaches their end. Then it fails with [`Error::Truncated`] if it
+    /// has passed the cut, and continues after a seek; otherwise it continues with the new records.
+    /// A [`LogStream`](crate::LogStream) ends with that error.
     ///
     /// It copies at most the records of one batch, and frees the space in whole blocks. Fails with
     /// [`Error::Refused`] in the format of lines, whose files can't represent a cut; if the records
