@@ -24,7 +24,6 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -326,8 +325,9 @@ impl Watch<'_> {
                 self.until(task)
             }
             Event::Spawned(new) => {
-                // It may have ended.
-                if Path::new(&format!("/proc/{new}")).exists() {
+                // Its end may have been reported before. Then it has no tracer any more, though it
+                // stays in `/proc` until its parent waits for it.
+                if status(new, "TracerPid:").is_some_and(|tracer| tracer != 0) {
                     self.task(new);
                 }
                 self.until(task)

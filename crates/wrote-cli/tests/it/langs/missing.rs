@@ -116,7 +116,7 @@ fn a_program_that_does_no_requested_task_is_refused_in_one_line() {
 fn a_user_without_a_home_gets_a_folder_for_the_run_alone() {
     let scene = Scene::new();
     let (count, temporary) = (scene.beside("count"), scene.beside("temporary"));
-    let build = format!("set -e\ncp \"$1\"/*.sh \"$2\"\necho built >> {}\n", text(&count));
+    let build = format!("set -e\ncp \"$1\"/*.sh \"$2\"\necho built >> '{}'\n", text(&count));
     let toolchain = "build = ['sh', '{source}/build.sh', '{source}', '{build}']";
     let manifest =
         manifest("built", toolchain, "").replace("'{source}/program.sh'", "'{build}/program.sh'");

@@ -15,7 +15,7 @@ fn a_symbolic_link_in_place_of_the_file_is_a_failure_and_what_it_leads_to_is_let
     // The exact bytes that the rogue must write.
     let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(5000).collect();
     fs::write(&victim, &bytes).expect("a file");
-    let otherwise = format!("on_write() {{ ln -s -f {} \"$path\"; }}", text(&victim));
+    let otherwise = format!("on_write() {{ ln -s -f '{}' \"$path\"; }}", text(&victim));
     scene.rogue("links", &otherwise, "bytes-write bytes-read");
     let little = "--size 5000 --runs 2 --saves 3 --lines 20 --format json";
     let finished = finish(&mut scene.langs(&["links", "honest"], little));
