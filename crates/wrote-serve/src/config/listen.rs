@@ -88,8 +88,8 @@ words! {
 pub struct OwnSettings {
     /// Like [`super::Limits::message_bytes`].
     pub message_bytes: Option<usize>,
-    /// Like [`super::Limits::connections`], only for this listener. The server's limit still applies to
-    /// all listeners together.
+    /// Like [`super::Limits::connections`], only for this listener. The server's limit still
+    /// applies to all listeners together.
     pub connections: Option<usize>,
     /// Like [`super::access::AccessConfig::token_file`].
     pub token_file: Option<PathBuf>,

@@ -74,8 +74,8 @@ impl LogOptions {
     }
 
     /// Sets the approximate length of a segment in bytes: 64 MiB by default, at least two buffers.
-    /// With [zeros](LogOptions::zeros) an opened log starts with shorter segments, from 1/64 on, each twice
-    /// as long as the previous.
+    /// With [zeros](LogOptions::zeros) an opened log starts with shorter segments, from 1/64 on,
+    /// each twice as long as the previous.
     pub fn segment_bytes(self, bytes: u64) -> LogOptions {
         LogOptions { segment_bytes: bytes, ..self }
     }
@@ -89,8 +89,8 @@ impl LogOptions {
     /// It never removes the current segment, so the log can exceed the limit by one segment, and by
     /// the next while that is prepared. By default it removes none.
     ///
-    /// With [zeros](LogOptions::zeros) an open log keeps the file of one removed segment, under a temporary
-    /// name, for a later segment. Until that one is full, the bytes of removed records remain in
+    /// With [zeros](LogOptions::zeros) an open log keeps the file of one removed segment, under a
+    /// temporary name, for a later segment. Until that one is full, the bytes of removed records remain in
     /// it. The log reuses only a file that it has written since opening, that has no second name,
     /// and that no program on this system has open (`fcntl(2)`, F_SETLEASE). So a reader in a
     /// removed segment reads to its end, and a copy by hard links is unaffected. A program that
@@ -125,16 +125,16 @@ impl LogOptions {
     }
 
     /// Sets whether zeros are written into the space of a segment before its first record; by
-    /// default with [`SyncPolicy::Always`]. Each byte of the log then costs two on the device, but a
-    /// durable record is one write over existing blocks, which needs no journal. A log that removes
-    /// its oldest segments ([`LogOptions::retain_bytes`],
-    /// [`Log::trim_before`](super::Log::trim_before)) reuses their files for later ones instead, and
-    /// writes each byte once.
+    /// default with [`SyncPolicy::Always`]. Each byte of the log then costs two on the device, but
+    /// a durable record is one write over existing blocks, which needs no journal. A log that
+    /// removes its oldest segments ([`LogOptions::retain_bytes`],
+    /// [`Log::trim_before`](super::Log::trim_before)) reuses their files for later ones instead,
+    /// and writes each byte once.
     ///
     /// Without zeros the space is allocated (`fallocate(2)`), and the first flush after each write
     /// must record in the file system's journal that the blocks are written. It is also only
-    /// allocated by default on copy-on-write file systems (Btrfs, ZFS, bcachefs), where a write over
-    /// zeros goes elsewhere, so they reserve no space for it. Files of lines are not prepared.
+    /// allocated by default on copy-on-write file systems (Btrfs, ZFS, bcachefs), where a write
+    /// over zeros goes elsewhere, so they reserve no space for it. Files of lines are not prepared.
     ///
     /// By default zeros are also left out of the next segment where a flush had more than 64 KiB of
     /// records on average in the last one: they would then take longer than they save. With `true`

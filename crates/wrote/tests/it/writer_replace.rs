@@ -1,5 +1,5 @@
-//! `Writer::replace` and `finish`, on the real kernel and on a simulated disk; files that the caller
-//! opened. `faults` has each error and each power loss.
+//! `Writer::replace` and `finish`, on the real kernel and on a simulated disk; files that the
+//! caller opened. `faults` has each error and each power loss.
 
 use crate::folder;
 use fixtures::names;

@@ -1,5 +1,5 @@
-//! Programs that lie or write elsewhere, through the command: what they did is told, and nothing of
-//! others is touched. The tests of `wrote-bench` have each kind of lie.
+//! Programs that lie or write elsewhere, through the command: what they did is reported, and nothing
+//! of others is touched. The tests of `wrote-bench` have each kind of lie.
 
 use crate::langs::scene::{Scene, assert_says, document, failures, row, text, workload};
 use fixtures::{finish, names};

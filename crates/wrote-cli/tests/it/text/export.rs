@@ -236,8 +236,8 @@ fn sustained() -> Document {
     document
 }
 
-/// Grids mark the best cell and those that are level with it; whole files the best way that survives
-/// a power loss; messages the way that loses some; saves say what a sync costs; a long run has its
+/// Grids mark the best cell and the cells level with it; whole files the best way that survives a
+/// power loss; messages the way that loses some; saves say what a sync costs; a long run has its
 /// changes and a drawing.
 #[test]
 fn tables_of_80_columns_and_markdown_of_every_kind_of_row_are_the_golden_ones() {
