@@ -90,12 +90,12 @@ impl LogOptions {
     /// the next while that is prepared. By default it removes none.
     ///
     /// With [zeros](LogOptions::zeros) an open log keeps the file of one removed segment, under a
-    /// temporary name, for a later segment. Until that one is full, the bytes of removed records remain in
-    /// it. The log reuses only a file that it has written since opening, that has no second name,
-    /// and that no program on this system has open (`fcntl(2)`, F_SETLEASE). So a reader in a
-    /// removed segment reads to its end, and a copy by hard links is unaffected. A program that
-    /// opens a segment at the very moment of its removal may find other bytes, which readers
-    /// recognize as invalid.
+    /// temporary name, for a later segment. Until that one is full, the bytes of removed records
+    /// remain in it. The log reuses only a file that it has written since opening, that has no
+    /// second name, and that no program on this system has open (`fcntl(2)`, F_SETLEASE). So a
+    /// reader in a removed segment reads to its end, and a copy by hard links is unaffected. A
+    /// program that opens a segment at the very moment of its removal may find other bytes, which
+    /// readers recognize as invalid.
     pub fn retain_bytes(self, bytes: u64) -> LogOptions {
         LogOptions { retain_bytes: Some(bytes), ..self }
     }

@@ -1,4 +1,4 @@
-//! Programs that lie or write elsewhere, through the command: what they did is reported, and nothing
+//! Programs that lie or write elsewhere, through the command: their acts are reported, and nothing
 //! of others is touched. The tests of `wrote-bench` have each kind of lie.
 
 use crate::langs::scene::{Scene, assert_says, document, failures, row, text, workload};
