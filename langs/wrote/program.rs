@@ -4,7 +4,7 @@
 //! filled; through the page cache they have 192 KiB
 //! (crates/wrote/src/writer/options.rs). A `Reader` reads 128 KiB at a time of a cached file, and
 //! has up to seven reads of 1 MiB in flight of one that is not
-//! (crates/wrote/src/reader/options.rs).
+//! (crates/wrote/src/reader.rs).
 
 use std::error::Error;
 use std::ffi::OsString;
