@@ -241,8 +241,8 @@ fn is_said(matches: &ArgMatches, argument: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cli, Command};
     use super::*;
+    use crate::args::{Cli, Command};
     use clap::Parser;
     use wrote_bench::{Alone, AppendAs, MessageSizes};
 
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_left_to_the_benchmark() {
+    fn unset_options_are_left_to_the_benchmark() {
         let request = request("wrote bench");
         assert_eq!(request.path, PathBuf::from("."));
         assert!(request.only.is_empty() && !request.keep);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_reaches_the_benchmark() {
+    fn every_set_option_reaches_the_benchmark() {
         let request = request(
             "wrote bench /data --only stream,small/dsync --size 1GiB --time 2s --runs 5 \
              --iodepth 32 --numjobs 4 --keep",
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_messages_reaches_the_benchmark() {
+    fn options_of_messages_reach_the_benchmark() {
         let usual = request("wrote bench --only append");
         let usual = usual.scenarios.append;
         assert!(usual.messages.is_none() && usual.message_size.is_none());
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_replaces_and_the_rest_stays() {
+    fn second_options_replace_the_first_and_the_rest_stays() {
         let one =
             arguments("wrote bench /data --only rand,peak --iodepth 4 --runs 3 --format json");
         let other = one.with("--iodepth 64 --numjobs 2").expect("they are good");
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_differ_or_makes_no_sense_is_refused_in_one_line() {
+    fn options_that_cannot_differ_or_make_no_sense_are_refused_in_one_line() {
         for (words, told) in [
             ("", "says nothing that differs"),
             ("'", "a quote is not closed"),

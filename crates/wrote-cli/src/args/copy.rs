@@ -115,8 +115,8 @@ impl CopyArgs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cli, Command};
     use super::*;
+    use crate::args::{Cli, Command};
     use clap::Parser;
 
     fn arguments(line: &str) -> CopyArgs {

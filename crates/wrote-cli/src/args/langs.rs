@@ -123,8 +123,8 @@ impl LangsArgs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cli, Command, one_line};
     use super::*;
+    use crate::args::{Cli, Command, one_line};
     use clap::Parser;
 
     fn request(line: &str) -> Request {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_as_the_library_has_it() {
+    fn unset_options_are_those_of_the_library() {
         let (said, usual) = (request("wrote langs"), Request::new(vec![".".into()], "/c".into()));
         assert_eq!(said.paths, usual.paths);
         assert_eq!((said.size_bytes, said.runs), (usual.size_bytes, usual.runs));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_reaches_the_comparison() {
+    fn every_set_option_reaches_the_comparison() {
         let said = request(
             "wrote langs /a /b --only c,cpp-get-put --workloads lines,bytes --size 25MB --runs 2 \
              --saves 20 --lines 100k --drop-caches --timeout 2s --add one --add two",
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_a_line_that_says_what_would() {
+    fn senseless_options_are_refused_in_a_line_that_names_valid_ones() {
         for (line, told) in [
             ("--size 0", "--size \"0\": must be more than 0"),
             ("--runs 0", "--runs \"0\": must be a whole number from 1 to 1000"),

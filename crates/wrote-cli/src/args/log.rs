@@ -229,8 +229,8 @@ pub(super) fn record_max(text: &str) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cli, Command, one_line};
     use super::*;
+    use crate::args::{Cli, Command, one_line};
     use clap::Parser;
 
     fn parsed(line: &str) -> Result<LogVerb, String> {

@@ -106,8 +106,8 @@ pub struct ReportArgs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cli, Command, one_line};
     use super::*;
+    use crate::args::{Cli, Command, one_line};
     use clap::Parser;
 
     fn arguments(line: &str) -> CompareArgs {

@@ -215,8 +215,8 @@ impl Own {
 
 #[cfg(test)]
 mod run_tests {
-    use super::super::{Cli, Command};
     use super::*;
+    use crate::args::{Cli, Command};
     use clap::Parser;
 
     fn arguments(line: &str) -> RunArgs {

@@ -81,7 +81,7 @@ fn lines_come_behind_what_is_there() {
 }
 
 #[test]
-fn what_cannot_be_done_is_an_error_in_one_line() {
+fn an_impossible_task_is_an_error_in_one_line() {
     let folder = folder();
     let path = folder.path().join("no/file");
     for task in ["bytes-write", "bytes-read", "save", "save-sync", "lines"] {

@@ -326,8 +326,8 @@ impl Moved {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{direct, found};
     use super::*;
+    use crate::findings::tests::{direct, found};
     use crate::sample::{evidence, target};
     use wrote_result::document::Target;
 

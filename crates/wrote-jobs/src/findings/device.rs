@@ -151,8 +151,8 @@ pub(super) fn first_touch(evidence: &Evidence) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::found;
     use super::*;
+    use crate::findings::tests::found;
     use crate::sample::{evidence, row, target};
     use wrote_result::document::{Device, Latency, Target};
 

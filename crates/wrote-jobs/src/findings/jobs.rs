@@ -108,8 +108,8 @@ pub(super) fn same_offsets(evidence: &Evidence) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{cached, direct, each_run, found, with_device_bytes};
     use super::*;
+    use crate::findings::tests::{cached, direct, each_run, found, with_device_bytes};
     use crate::jobs::Overlap;
     use crate::sample::{evidence, target};
     use serde_json::json;

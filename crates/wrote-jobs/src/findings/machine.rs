@@ -331,8 +331,8 @@ pub(super) fn slow_clock(evidence: &Evidence) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{PLAIN, cached, direct, each_run, found, with_device_bytes};
     use super::*;
+    use crate::findings::tests::{PLAIN, cached, direct, each_run, found, with_device_bytes};
     use crate::machine::watch::{Drives, Throttled, Watched};
     use crate::sample::{evidence, row, target};
     use serde_json::json;

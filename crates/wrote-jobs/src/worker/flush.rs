@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn flushed(unflushed: &mut Unflushed, now_ns: u64) -> Histogram<u64> {
-        let mut durable_ns = super::super::tally::histogram();
+        let mut durable_ns = crate::worker::tally::histogram();
         unflushed.flushed(now_ns, &mut durable_ns);
         durable_ns
     }

@@ -238,8 +238,8 @@ pub fn timeline(
 
 #[cfg(test)]
 mod tests {
-    use super::super::axis::ratio;
     use super::*;
+    use crate::chart::axis::ratio;
 
     fn drawn(interval: (f64, f64)) -> String {
         let names = ["a".to_owned()];

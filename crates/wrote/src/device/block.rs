@@ -181,8 +181,8 @@ fn flag(folder: &Path, file: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::Sys;
     use super::*;
+    use crate::device::fake::Sys;
 
     #[test]
     fn a_whole_disk_is_described_by_its_own_files() {

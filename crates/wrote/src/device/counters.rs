@@ -96,8 +96,8 @@ fn fields(folder: &Path) -> Result<Vec<u64>, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::Sys;
     use super::*;
+    use crate::device::fake::Sys;
 
     const STAT: &str = "   72108    25724  5831154    22947     9616    22552  1776288     4103 \
                         0     7276    27302     3791       47   171736      232      539       \

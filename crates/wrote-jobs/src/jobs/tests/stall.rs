@@ -1,7 +1,7 @@
 //! A device that stalls, in closed and open loops (M5), and jobs with a rate.
 
-use super::super::check::sequence;
 use super::{BLOCKS, BS_BYTES, filled, run, spec, writes};
+use crate::jobs::check::sequence;
 use crate::spec::{JobSpec, Rw};
 use crate::worker::{Done, Progress, Shared, Worker};
 use std::io::Write;
