@@ -1,12 +1,14 @@
 //! Runs a benchmark from a request to the result document.
 
-use crate::calibration::{self, Calibration};
+use crate::calibration::Calibration;
+use crate::plan::{Call, Measured, Plan};
 use crate::progress::{Announcement, Observer, Ticker};
-use crate::request::{Common, Request, STREAM_BS_BYTES};
-use crate::rounds::SinceStart;
-use crate::scenario::{Call, Measured, Plan, Scenario, Site};
+use crate::request::Request;
+use crate::scenario::Scenario;
 use crate::scenarios;
 use crate::scratch::{self, Scratch};
+use crate::settings::{Common, STREAM_BS_BYTES};
+use crate::site::{SinceStart, Site};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -65,7 +67,7 @@ impl<'a> Bench<'a> {
         let Bench { request, scenarios, peers, .. } = self;
         scratch::check_writable(&request.path)?;
         let target = device::examine(&request.path)?;
-        let planned = plan(scenarios, request, &share(&target, *peers)?)?;
+        let planned = plan(scenarios, request, &share(&target, *peers)?, None)?;
         Ok(announcement(request.path.clone(), &planned, request, (peers.ranks(), None)))
     }
 
@@ -87,7 +89,8 @@ impl<'a> Bench<'a> {
         let started_at = format!("{:.0}", jiff::Timestamp::now());
         scratch::check_writable(&request.path)?;
         let target = device::examine(&request.path)?;
-        let mut planned = plan(scenarios, request, &share(&target, peers)?)?;
+        let room = share(&target, peers)?;
+        let mut planned = plan(scenarios, request, &room, None)?;
         refuse_shared(request, &planned)?;
         let leftovers = match peers.is_first() {
             true => report_leftovers(&request.path, observer),
@@ -104,21 +107,20 @@ impl<'a> Bench<'a> {
             stop,
             clock: &clock,
             keep: request.keep,
-            speed,
             peers,
             together: None,
             ranks: request.ranks,
         };
-        let calibrated_bytes = match calibrate(&mut planned, &site, request) {
+        let calibrated_bytes = match calibrate(&planned, speed, &site, request) {
             Ok(bytes) => bytes,
             Err(error) => return scratch.end_for(peers, Err(error)),
         };
-        let announcement = announcement(
-            scratch.path().to_owned(),
-            &planned,
-            request,
-            (peers.ranks(), speed.get()),
-        );
+        let speed = speed.get();
+        if speed.is_some() {
+            planned = plan(scenarios, request, &room, speed)?;
+        }
+        let announcement =
+            announcement(scratch.path().to_owned(), &planned, request, (peers.ranks(), speed));
         observer.announce(&announcement);
         let answers =
             |rows: &[Row]| scenarios::answers(scenarios, &Evidence::of_rows(&shown, rows));
@@ -128,8 +130,8 @@ impl<'a> Bench<'a> {
         let generator_bytes_per_s =
             Data::new(0, 0).measure(bs_bytes.min(GENERATOR_BS_BYTES_MAX) as usize);
         let watch = Watch::begin(device_of(&target));
-        let measure = |mut planned: Box<dyn Plan>| {
-            planned.measure(&Site { scenario: planned.scope().name, ..site }, &mut ticker)
+        let measure = |mut planned: Plan| {
+            planned.measure(speed, &Site { scenario: planned.name, ..site }, &mut ticker)
         };
         let measured = match until_interrupted(planned.into_iter().map(measure), peers) {
             Ok(measured) if request.keep => {
@@ -164,7 +166,7 @@ impl<'a> Bench<'a> {
             left_out: measured.iter().flat_map(|of| of.left_out.clone()).collect(),
             shortened: measured.iter().find_map(|of| of.shortened.clone()),
             burst: measured.iter().find_map(|of| of.burst),
-            first_touch: speed.get().and_then(|speed| speed.first_touch),
+            first_touch: speed.and_then(|speed| speed.first_touch),
             interrupted: measured.iter().any(|of| of.is_interrupted),
             sharing: sharing(&target, request, peers)?,
         };
@@ -215,28 +217,29 @@ fn until_interrupted(
 }
 
 /// Refuses files that ranks share of a scenario that makes its own.
-fn refuse_shared(request: &Request, planned: &[Box<dyn Plan>]) -> Result<(), Error> {
+fn refuse_shared(request: &Request, planned: &[Plan]) -> Result<(), Error> {
     let shares = request.ranks.files != RankFiles::PerRank;
-    match planned.iter().find(|plan| shares && !plan.shares_files()) {
+    match planned.iter().find(|plan| shares && !plan.shares_files) {
         Some(whole) => Err(Error::Usage(format!(
             "--shared-file: {} makes its own kind of file; ladder, peak, rand and sustained can \
              share one",
-            whole.scope().name
+            whole.name
         ))),
         None => Ok(()),
     }
 }
 
-/// Plans the requested scenarios, in the order of the registry.
+/// Plans the requested scenarios, in the order of the registry, for a disk of this speed.
 pub(crate) fn plan(
     scenarios: &[&dyn Scenario],
     request: &Request,
     target: &Target,
-) -> Result<Vec<Box<dyn Plan>>, Error> {
+    speed: Option<&Calibration>,
+) -> Result<Vec<Plan<'static>>, Error> {
     scenarios::check_names(scenarios, &request.only)?;
     request.common.check()?;
     let within = request.scenarios.ladder.within;
-    let call = Call { only: &request.only, common: &request.common, target, within };
+    let call = Call { only: &request.only, common: &request.common, target, within, speed };
     if let Some(alone) = scenarios.iter().find(|scenario| scenario.is_alone()) {
         return alone.plan(&call);
     }
@@ -257,7 +260,7 @@ pub(crate) fn plan(
     plan_each(scenarios, &Call { common: &common, ..call })
 }
 
-fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Box<dyn Plan>>, Error> {
+fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Plan<'static>>, Error> {
     let mut planned = Vec::new();
     for scenario in scenarios {
         planned.extend(scenario.plan(call)?);
@@ -265,41 +268,41 @@ fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Box<dyn Pla
     Ok(planned)
 }
 
-/// Calibrates if the amounts of a plan's runs follow from the disk's speed. Returns the bytes
-/// written.
-fn calibrate(planned: &mut [Box<dyn Plan>], site: &Site, request: &Request) -> Result<u64, Error> {
-    if !planned.iter().any(|plan| plan.wants_calibration()) {
+/// Calibrates if the amounts of a plan's runs follow from the disk's speed, and none is known yet.
+/// Returns the bytes written.
+fn calibrate(
+    planned: &[Plan],
+    speed: &OnceLock<Calibration>,
+    site: &Site,
+    request: &Request,
+) -> Result<u64, Error> {
+    if speed.get().is_some() || !planned.iter().any(|plan| plan.wants_speed) {
         return Ok(0);
     }
-    let (speed, bytes) = Calibration::of(&site.apart(), &request.common)?;
-    let wanting = planned.iter_mut().filter(|plan| plan.wants_calibration());
-    wanting.for_each(|plan| plan.calibrated(&speed));
+    let (measured, bytes) = Calibration::of(&site.apart(), &request.common)?;
+    speed.get_or_init(|| measured);
     Ok(bytes)
 }
 
-/// Announces the runs: the most bytes, and as many slices as there are runs.
+/// Announces the runs: the most bytes, and the time of each run by their number.
 fn announcement(
     folder: PathBuf,
-    planned: &[Box<dyn Plan>],
+    planned: &[Plan],
     request: &Request,
     (ranks, speed): (u32, Option<&Calibration>),
 ) -> Announcement {
     let ranks = u64::from(ranks);
-    let is_calibrated = planned.iter().any(|plan| plan.wants_calibration());
-    let before = if is_calibrated { calibration::bytes_max(&request.common) } else { 0 };
+    let is_calibrated = planned.iter().any(|plan| plan.wants_speed);
+    let before = if is_calibrated { request.common.calibrated_bytes_max() } else { 0 };
     let most = planned.iter().fold(before, |sum, of| sum.saturating_add(of.written_bytes_max()));
-    let time_of = |plan: &dyn Plan| {
-        let time = (plan.scope().slice + calibration::beside(speed)) * plan.runs_total();
-        plan.scope().within.map_or(time, |within| time.min(within.until))
-    };
     Announcement {
         folder,
         // Scenarios run one after another, and each removes its files.
-        space_bytes_max: planned.iter().map(|of| of.space_bytes_max()).max().unwrap_or(0) * ranks,
+        space_bytes_max: planned.iter().map(|of| of.space_bytes).max().unwrap_or(0) * ranks,
         written_bytes_max: most.saturating_mul(ranks),
-        runs: planned.iter().map(|of| of.runs_total()).sum(),
-        estimated: planned.iter().map(|plan| time_of(&**plan)).sum(),
-        estimated_slowed: planned.iter().map(|of| of.afterwards()).sum(),
+        runs: planned.iter().map(Plan::runs_total).sum(),
+        estimated: planned.iter().map(|plan| plan.time(speed)).sum(),
+        estimated_slowed: planned.iter().map(|of| of.afterwards).sum(),
     }
 }
 

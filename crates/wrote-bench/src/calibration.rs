@@ -1,10 +1,9 @@
 //! The calibration: half a second that measures the disk's speed. The most bytes of a run follow
 //! from it; it predicts no run.
 
-use crate::burst;
-use crate::request::{Common, STREAM_BS_BYTES};
-use crate::scenario::{Site, clear};
-use crate::scenarios::ladder::Sizes;
+use crate::settings::{CALIBRATION_AGAIN_BYTES_MAX, Common, STREAM_BS_BYTES};
+use crate::site::{Site, clear};
+use crate::stream::{self, Sizes};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -17,9 +16,6 @@ use wrote_result::Error;
 
 /// The maximum time of each part of the calibration, without a final flush.
 pub(crate) const TIME: Duration = Duration::from_millis(250);
-const BYTES_MAX: u64 = 256 << 20;
-/// The most bytes to rewrite.
-const AGAIN_BYTES_MAX: u64 = 64 << 20;
 /// Shorter streams are not compared: their rates are too rough.
 const COMPARED_MIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(25)];
 /// Writes in flight: enough to keep most devices busy.
@@ -53,37 +49,18 @@ pub struct Calibration {
     pub first_touch: Option<FirstTouch>,
 }
 
-/// Returns the most bytes that a calibration writes.
-pub(crate) fn bytes_max(common: &Common) -> u64 {
-    let first = stream_bytes_max(common);
-    first + first.min(AGAIN_BYTES_MAX)
-}
-
-/// Returns the most bytes of its stream.
-fn stream_bytes_max(common: &Common) -> u64 {
-    let bs_bytes = common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
-    let bytes = match common.wear {
-        Some(crate::Wear::Low) => BYTES_MAX / 4,
-        _ => BYTES_MAX,
-    };
-    common.size_bytes.map_or(bytes, |size| size.min(bytes)).max(bs_bytes)
-}
-
 impl Calibration {
-    /// Measures the disk, unless already done. Also returns the bytes written. All ranks use the
+    /// Measures the disk. Also returns the bytes written. All ranks use the
     /// slowest speed.
     ///
     /// # Errors
     ///
     /// [`Error::Failed`] if a write or flush failed.
     pub(crate) fn of(site: &Site, common: &Common) -> Result<(Calibration, u64), Error> {
-        if let Some(known) = site.speed.get() {
-            return Ok((*known, 0));
-        }
         let flush = save(site)?;
-        let Stream { bytes_per_s, bytes, burst, first_touch } = stream(site, common)?;
+        let Stream { bytes_per_s, bytes, burst, first_touch } = write_stream(site, common)?;
         let limits = || watch::limits(site.device());
-        let burst = burst.or_else(|| burst::of_limit(&limits(), bytes_per_s));
+        let burst = burst.or_else(|| stream::of_limit(&limits(), bytes_per_s));
         let bytes_per_s = burst.as_ref().map_or(bytes_per_s, |burst| burst.bytes_per_s);
         let measured = Calibration {
             burst,
@@ -91,7 +68,7 @@ impl Calibration {
             bytes_per_s: site.least(bytes_per_s)?,
             flush: Duration::from_secs_f64(1.0 / site.least(1.0 / flush.as_secs_f64().max(1e-9))?),
         };
-        Ok((*site.speed.get_or_init(|| measured), bytes))
+        Ok((measured, bytes))
     }
 }
 
@@ -124,9 +101,9 @@ struct Stream {
 ///
 /// If the first write takes as long as a stream may, it is the stream: a full queue might take a
 /// minute.
-fn stream(site: &Site, common: &Common) -> Result<Stream, Error> {
+fn write_stream(site: &Site, common: &Common) -> Result<Stream, Error> {
     let bs_bytes = common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
-    let bytes = stream_bytes_max(common).min(target::room_bytes(site.target) / 2);
+    let bytes = common.calibration_bytes_max().min(target::room_bytes(site.target) / 2);
     let one = Sizes { bs_bytes, size_bytes: bs_bytes, iodepth: 1, numjobs: 1, rate: None };
     let files = site.files("calibration", 1);
     let first = write_once(&one, &files, site)?;
@@ -139,7 +116,7 @@ fn stream(site: &Site, common: &Common) -> Result<Stream, Error> {
     let iodepth = common.iodepth.unwrap_or(IODEPTH);
     let sizes = Sizes { size_bytes, iodepth, ..one };
     let written = write_once(&sizes, &files, site)?;
-    let size_bytes = written.bytes.min(AGAIN_BYTES_MAX) / bs_bytes * bs_bytes;
+    let size_bytes = written.bytes.min(CALIBRATION_AGAIN_BYTES_MAX) / bs_bytes * bs_bytes;
     let again = (written.elapsed >= COMPARED_MIN[0] && size_bytes > 0)
         .then(|| write_once(&Sizes { size_bytes, ..sizes }, &files, site))
         .transpose()?;
@@ -176,6 +153,6 @@ fn write_once(sizes: &Sizes, files: &[PathBuf], site: &Site) -> Result<Written, 
     let job = JobSpec { runtime: Some(TIME), ..sizes.fill(sizes.bs_bytes, sizes.iodepth) };
     let permissions = Permissions { fill: true, overwrite: true, ..Permissions::default() };
     let group = site.run_jobs(&job.on_each(files, None), permissions)?;
-    let burst = burst::find(&group.jobs[0].trail);
+    let burst = stream::find(&group.jobs[0].trail);
     Ok(Written { bytes: group.written_bytes(), elapsed: group.elapsed, burst })
 }

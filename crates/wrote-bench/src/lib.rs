@@ -2,13 +2,13 @@
 
 mod arrivals;
 mod bench;
-mod burst;
 mod calibration;
 pub mod child;
 mod choice;
 pub mod fit;
 pub mod langs;
 mod names;
+mod plan;
 mod progress;
 mod request;
 mod rounds;
@@ -17,18 +17,23 @@ mod sample;
 mod scenario;
 mod scenarios;
 pub mod scratch;
+mod settings;
+mod site;
+mod stream;
 pub mod versus;
 
 pub use bench::{Bench, report_leftovers, share};
 pub use calibration::Calibration;
-pub use progress::{Announcement, Answering, Observer, Progress, Ticker};
-pub use request::{Common, RankSettings, Request, Wear, positive};
-pub use rounds::{Clock, RUNS_MIN, SinceStart, Turn, in_turn};
-pub use scenario::{
-    Call, Listed, Measured, OneRun, Plan, Scenario, Scope, Site, Within, boxed, clear,
+pub use plan::{
+    Call, Measured, OneRun, Plan, Prepared, RUNS_MIN, RowSpec, Turn, Within, Work, in_turn,
 };
+pub use progress::{Announcement, Answering, Observer, Progress, Ticker};
+pub use request::Request;
+pub use scenario::{Listed, Scenario};
 pub use scenarios::{
     Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Meta, Peak, Rand, Scenarios, Ways,
     catalogue,
 };
+pub use settings::{Common, RankSettings, Wear, positive};
+pub use site::{Clock, SinceStart, Site, clear};
 pub use wrote_jobs::peers::{Alone, Peers};

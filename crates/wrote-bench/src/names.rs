@@ -10,3 +10,8 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
     let near = known.max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
     (alike(&near) >= SIMILARITY_MIN).then_some(near)
 }
+
+/// Returns whether `row` is `name`, or starts with `name` and a `/`.
+pub(crate) fn is_below(row: &str, name: &str) -> bool {
+    row.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}

@@ -1,11 +1,11 @@
 //! The loop that runs rows in turn (M8). Every scenario uses it.
 
-use crate::calibration;
+use crate::calibration::{self, Calibration};
+use crate::plan::{Measured, Plan, Prepared, RUNS_MIN, RowSpec, Turn, Within};
 use crate::progress::Ticker;
-use crate::scenario::{Measured, Plan, Scope, Site, Within};
+use crate::site::Site;
 use std::collections::VecDeque;
-use std::fmt::Debug;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wrote_jobs::clock::Together;
 use wrote_jobs::findings::Shortened;
 use wrote_jobs::machine::target::device_of;
@@ -13,54 +13,8 @@ use wrote_jobs::report::{Facts, Repeated, merged};
 use wrote_result::document::{Row, Scenario};
 use wrote_result::{Error, units};
 
-/// The default number of runs per row: enough for an interval, few enough for a minute.
-pub const RUNS: u32 = 5;
-
-/// One run of one row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
-    /// The row's index.
-    pub row: usize,
-    /// The round, from 0.
-    pub round: u32,
-}
-
-/// Returns the order of the runs of `rows` rows in `rounds` rounds.
-///
-/// Every second round runs backwards. Thus no row always follows the same other row, and a steady
-/// drift affects all rows alike (M8).
-pub fn in_turn(rows: usize, rounds: u32) -> Vec<Turn> {
-    let of_round = |round: u32| {
-        (0..rows).map(move |row| Turn {
-            row: if round.is_multiple_of(2) { row } else { rows - 1 - row },
-            round,
-        })
-    };
-    (0..rounds).flat_map(of_round).collect()
-}
-
-/// The fewest runs of a row with an interval. Student's t then has two degrees of freedom. With
-/// only one, the interval would span a dozen standard errors, too wide to distinguish anything
-/// (M8).
-pub const RUNS_MIN: u32 = 3;
 /// A row may take this multiple of its share of the time before it has fewer runs.
 const SHARE_TIMES: u32 = 2;
-
-/// The time since the program's start. Tests have their own clocks.
-pub trait Clock: Debug {
-    /// Returns the time since the program's start.
-    fn elapsed(&self) -> Duration;
-}
-
-/// The machine's clock, given the program's start.
-#[derive(Clone, Copy, Debug)]
-pub struct SinceStart(pub Instant);
-
-impl Clock for SinceStart {
-    fn elapsed(&self) -> Duration {
-        self.0.elapsed()
-    }
-}
 
 /// Orders a plan's runs within its time limit. It predicts no run: a row that had none is expected
 /// to take its slice, and any other as long as its last two runs.
@@ -100,19 +54,27 @@ impl RowTime {
 }
 
 impl Schedule {
-    /// Plans `rounds` rounds, with this share of each for every row.
-    fn new(plan: &dyn Plan, rounds: u32, share: Duration) -> Schedule {
-        let within = plan.scope().within;
-        let row = |row| RowTime {
-            importance: plan.importance(row),
+    /// Schedules all runs of a plan whose first one begins at `now`, each expected to take its time
+    /// and `beside`. The rows `left_out` have none.
+    fn new(plan: &Plan, now: Duration, beside: Duration, left_out: &[usize]) -> Schedule {
+        let row = |row: &RowSpec| RowTime {
+            importance: row.importance,
             runs: 0,
-            took: [share; 2],
+            took: [row.time + beside; 2],
             spent: Duration::ZERO,
             is_left_out: false,
         };
-        let until = within.map_or(Duration::MAX, |within| within.until);
-        let rows = (0..plan.rows().len()).map(row).collect();
-        Schedule { rounds, within, until, share, rows, order: plan.order(rounds).into() }
+        let rows: Vec<RowTime> = plan.rows.iter().map(row).collect();
+        let all: Duration = rows.iter().map(RowTime::next).sum();
+        let order = plan.order(plan.runs).into_iter();
+        Schedule {
+            rounds: plan.runs,
+            within: plan.within,
+            until: plan.within.map_or(Duration::MAX, |within| within.until_from(now)),
+            share: all / (rows.len() as u32).max(1),
+            rows,
+            order: order.filter(|turn| !left_out.contains(&turn.row)).collect(),
+        }
     }
 
     /// Returns the next run at time `now`; `None` when all runs that fit are done.
@@ -210,46 +172,53 @@ impl Schedule {
     }
 }
 
-impl dyn Plan + '_ {
+impl Plan<'_> {
     /// Prepares, runs the rows in turn (M8), and combines their runs.
     ///
     /// A run's files are removed after it, and shared files at the end. With [`Site::keep`], the
     /// shared files stay, and the files of the last run that creates any. If the plan has a time
-    /// limit, measures less to meet it.
+    /// limit, measures less to meet it. `speed` is the disk's, if it is known.
     ///
     /// # Errors
     ///
     /// [`Error::Interrupted`] if the user asked to stop before any row had a run, else
     /// [`Error::Failed`].
-    pub fn measure(&mut self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-        let measured = run_all(self, site, ticker);
+    pub fn measure(
+        &mut self,
+        speed: Option<&Calibration>,
+        site: &Site,
+        ticker: &mut Ticker,
+    ) -> Result<Measured, Error> {
+        let measured = run_all(self, calibration::beside(speed), site, ticker);
         if measured.is_err() {
             // Report the first error; what remains is removed with the folder.
-            let files = self.shared_files(site);
-            let _ = self.finish(site).and_then(|()| site.clear(&files));
+            let _ = self.work.finish(site);
         }
         measured
     }
 }
 
-fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-    let Scope { name, question, runs: rounds, .. } = plan.scope();
-    let planned = rounds * plan.rows().len() as u32;
+fn run_all(
+    plan: &mut Plan,
+    beside: Duration,
+    site: &Site,
+    ticker: &mut Ticker,
+) -> Result<Measured, Error> {
     site.peers.barrier("before the first run")?;
-    let mut written_bytes = plan.prepare(site, ticker)?;
-    let names = plan.rows();
+    let Prepared { mut written_bytes, left_out: unfit } = plan.work.prepare(site, ticker)?;
+    let names: Vec<String> = plan.rows.iter().map(|spec| spec.row.name.clone()).collect();
     let mut now = begin(site, &names)?;
-    ticker.leave_out(planned - rounds * names.len() as u32);
-    let mut left_out = plan.left_out();
+    let mut left_out = plan.left_out.clone();
+    left_out.extend(unfit.iter().map(|(row, because)| (names[*row].clone(), because.clone())));
     for (name, because) in &left_out {
         ticker.note(&format!("{name} skipped: {because}"));
     }
-    let share = plan.scope().slice + calibration::beside(site.speed.get());
-    let mut schedule = Schedule::new(plan, rounds, share);
+    let unfit: Vec<usize> = unfit.into_iter().map(|(row, _)| row).collect();
+    let mut schedule = Schedule::new(plan, now, beside, &unfit);
+    let mut told = plan.runs * names.len() as u32;
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
     // With `keep`, the row whose files still exist, as its run may have been the last.
     let mut kept: Option<usize> = None;
-    let mut told = rounds * names.len() as u32;
     let mut is_interrupted = false;
     // All ranks decide by rank 0's time, and therefore alike.
     while let Some(turn) = schedule.next(now) {
@@ -257,13 +226,14 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
         if is_interrupted {
             break;
         }
-        if plan.gives_up(turn, now) {
+        if plan.work.gives_up(turn, now) {
             schedule.skip();
             continue;
         }
         let began = site.clock.elapsed();
-        if let Some(row) = kept.take_if(|_| plan.makes_files(turn.row)) {
-            plan.clear(row, site)?;
+        let makes_files = plan.rows[turn.row].makes_files;
+        if let Some(row) = kept.take_if(|_| makes_files) {
+            plan.work.clear(row, site)?;
         }
         let ahead = schedule.order.len() as u32;
         ticker.leave_out(told - ahead);
@@ -277,10 +247,10 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
             }
             run => runs[turn.row].add(run?),
         }
-        if site.keep && plan.makes_files(turn.row) {
+        if site.keep && makes_files {
             kept = Some(turn.row);
         } else {
-            plan.clear(turn.row, site)?;
+            plan.work.clear(turn.row, site)?;
         }
         let took;
         (now, took) = agreed(site, site.clock.elapsed().saturating_sub(began))?;
@@ -294,10 +264,7 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     if is_interrupted && (site.peers.are_many() || !is_measured) {
         return Err(Error::Interrupted);
     }
-    plan.finish(site)?;
-    if !site.keep {
-        site.clear(&plan.shared_files(site))?;
-    }
+    plan.work.finish(site)?;
     written_bytes += runs.iter().map(|runs| runs.written_bytes).sum::<u64>();
     schedule.end();
     let given_up: Vec<(usize, String)> = schedule.left_out().collect();
@@ -315,10 +282,11 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
         return Err(Error::Failed(text));
     }
     ticker.keep(&rows);
-    let knee = if is_interrupted { None } else { plan.knee(&rows) };
-    let scenario = Scenario { name: name.into(), question, rows, knee };
+    let knee = if is_interrupted { None } else { plan.work.knee(&rows) };
+    let (name, question) = (plan.name.into(), plan.question.clone());
+    let scenario = Scenario { name, question, rows, knee };
     let shortened = schedule.shortened().filter(|_| !is_interrupted);
-    let burst = plan.burst();
+    let burst = plan.work.burst();
     Ok(Measured { scenario, written_bytes, left_out, shortened, burst, is_interrupted })
 }
 
@@ -345,21 +313,22 @@ fn begin(site: &Site, names: &[String]) -> Result<Duration, Error> {
 
 /// Makes one run on all ranks. On rank 0 it returns the combined rows.
 fn run_together(
-    plan: &mut dyn Plan,
+    plan: &mut Plan,
     turn: Turn,
     site: &Site,
     ticker: &mut Ticker,
 ) -> Result<Repeated, Error> {
+    let row = &plan.rows[turn.row].row;
     if !site.peers.are_many() {
-        return plan.run(turn, site, ticker);
+        return plan.work.run(row, turn, site, ticker);
     }
     let together = Together::new(site.peers);
-    let run = plan.run(turn, &Site { together: Some(&together), ..*site }, ticker)?;
+    let run = plan.work.run(row, turn, &Site { together: Some(&together), ..*site }, ticker)?;
     let device = device_of(site.target).map_or(String::new(), |device| device.name.clone());
     let facts = Facts { run: run.clone().without_texts(), parts: together.parts(), device };
     let all = site.peers.gather("the end of a run", facts)?;
     match site.peers.is_first() {
-        true => plan.summed(merged(all, site.peers.places())?),
+        true => plan.work.summed(merged(all, site.peers.places())?),
         false => Ok(run),
     }
 }
@@ -378,46 +347,30 @@ mod ranks_tests;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{Work, in_turn};
     use crate::sample::{MadeUpClock, measured_by};
+    use crate::site::Clock as _;
     use std::rc::Rc;
 
     /// The seconds of every run of a row.
     const EACH: [fn(u32) -> f64; 4] = [|_| 0.1, |_| 1.0, |_| 2.0, |_| 100.0];
 
-    /// Rows with the seconds of each of their runs, on a clock that only they advance.
+    /// Runs that take these seconds, on a clock that only they advance.
     struct MadeUp {
         rows: Vec<fn(u32) -> f64>,
-        runs: u32,
-        within: Option<Within>,
         clock: Rc<MadeUpClock>,
     }
 
-    impl Plan for MadeUp {
-        fn scope(&self) -> Scope {
-            let (runs, slice, within) = (self.runs, Duration::from_millis(100), self.within);
-            Scope { name: "made-up", question: "Is it in time?".into(), runs, slice, within }
-        }
-
-        fn rows(&self) -> Vec<String> {
-            (0..self.rows.len()).map(|row| format!("made-up/{row}")).collect()
-        }
-
-        /// The last is the most important.
-        fn importance(&self, row: usize) -> usize {
-            self.rows.len() - row
-        }
-
-        fn space_bytes_max(&self) -> u64 {
-            0
-        }
-
-        fn written_bytes_max(&self) -> u64 {
-            0
-        }
-
-        fn run(&mut self, turn: Turn, _: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+    impl Work for MadeUp {
+        fn run(
+            &mut self,
+            row: &Row,
+            turn: Turn,
+            _: &Site,
+            _: &mut Ticker,
+        ) -> Result<Repeated, Error> {
             self.clock.pass(self.rows[turn.row](turn.round));
-            let row = crate::sample::row(&self.rows()[turn.row], "power-loss", &[1e9]);
+            let row = crate::sample::row(&row.name, "power-loss", &[1e9]);
             Ok(Repeated::one(row, wrote_jobs::histogram()))
         }
     }
@@ -430,8 +383,19 @@ mod tests {
     ) -> Result<(Vec<usize>, Measured, f64), Error> {
         let clock = Rc::new(MadeUpClock::default());
         let until = within_s.map(Duration::from_secs);
-        let within = until.map(|until| Within::new(until, Duration::ZERO, leaves_out));
-        let mut plan = MadeUp { rows: rows.to_vec(), runs: 5, within, clock: clock.clone() };
+        // The last is the most important.
+        let spec = |number: usize| RowSpec {
+            row: Row { name: format!("made-up/{number}"), ..Row::default() },
+            importance: rows.len() - number,
+            time: Duration::from_millis(100),
+            ..RowSpec::default()
+        };
+        let specs = (0..rows.len()).map(spec).collect();
+        let work = MadeUp { rows: rows.to_vec(), clock: clock.clone() };
+        let mut plan = Plan {
+            within: until.map(|until| Within::new(until, Duration::ZERO, leaves_out)),
+            ..Plan::new("made-up", "Is it in time?", specs, work)
+        };
         let measured = measured_by(&clock, &mut plan)?;
         let runs = measured.scenario.rows.iter().map(|row| row.runs.len()).collect();
         Ok((runs, measured, clock.elapsed().as_secs_f64()))

@@ -4,15 +4,15 @@ pub(crate) use wrote_jobs::sample::place;
 pub(crate) use wrote_jobs::sample::*;
 
 use crate::calibration::Calibration;
+use crate::plan::{Call, Measured, Plan};
 use crate::progress::{Observer, Ticker};
-use crate::request::{Common, Request, Wear};
-use crate::rounds::{Clock, SinceStart};
-use crate::scenario::{Call, Measured, Plan, Site};
+use crate::request::Request;
 use crate::scenarios::{Append, AppendAs, Latency, Load, Long, MessageSizes, Meta, Scenarios};
 use crate::scratch::Scratch;
+use crate::settings::{Common, Wear};
+use crate::site::{Clock, SinceStart, Site};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wrote::device::{self, Target};
 use wrote_jobs::peers::Alone;
@@ -108,15 +108,26 @@ impl Asked {
         target: &Target,
         plan: impl FnOnce(&Scenarios, &Call) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let Request { only, common, scenarios, .. } = self.request();
-        common.check()?;
-        plan(&scenarios, &Call { only: &only, common: &common, target, within: None })
+        self.plan_at(None, target, plan)
     }
 
-    /// Returns every measurement that the registry plans.
-    pub(crate) fn planned(&self) -> Vec<Box<dyn Plan>> {
+    /// Like [`Asked::plan`], for a disk of this speed.
+    pub(crate) fn plan_at<T>(
+        &self,
+        speed: Option<&Calibration>,
+        target: &Target,
+        plan: impl FnOnce(&Scenarios, &Call) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let Request { only, common, scenarios, .. } = self.request();
+        common.check()?;
+        plan(&scenarios, &Call { only: &only, common: &common, target, within: None, speed })
+    }
+
+    /// Returns every measurement that the registry plans for a disk of this speed.
+    pub(crate) fn planned(&self, speed: Option<&Calibration>) -> Vec<Plan<'static>> {
         let target = device::examine(&self.path).unwrap();
-        crate::bench::plan(&self.request().scenarios.all(), &self.request(), &target).unwrap()
+        let request = self.request();
+        crate::bench::plan(&request.scenarios.all(), &request, &target, speed).unwrap()
     }
 
     /// Measures the one requested scenario in `scratch`, optionally keeping its files.
@@ -149,19 +160,25 @@ impl Asked {
         keep: bool,
     ) -> Result<Measured, Error> {
         let target = device::examine(&self.path).unwrap();
-        let mut planned = self.planned().remove(0);
-        let mut ticker = Ticker::new(observer, planned.runs_total(), Duration::ZERO);
-        let (scenario, speed) = (planned.scope().name, &OnceLock::new());
-        let clock = &SinceStart(Instant::now());
-        let (target, peers) = (&target, &Alone);
-        let together = None;
-        let ranks = self.request().ranks;
-        let site =
-            Site { scenario, target, scratch, stop, clock, keep, speed, peers, together, ranks };
-        if planned.wants_calibration() {
-            planned.calibrated(&Calibration::of(&site, &self.request().common)?.0);
+        let mut planned = self.planned(None).remove(0);
+        let site = Site {
+            scenario: planned.name,
+            target: &target,
+            scratch,
+            stop,
+            clock: &SinceStart(Instant::now()),
+            keep,
+            peers: &Alone,
+            together: None,
+            ranks: self.request().ranks,
+        };
+        let mut speed = None;
+        if planned.wants_speed {
+            speed = Some(Calibration::of(&site, &self.request().common)?.0);
+            planned = self.planned(speed.as_ref()).remove(0);
         }
-        planned.measure(&site, &mut ticker)
+        let mut ticker = Ticker::new(observer, planned.runs_total(), Duration::ZERO);
+        planned.measure(speed.as_ref(), &site, &mut ticker)
     }
 }
 
@@ -172,23 +189,22 @@ pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Measures a plan whose runs pass time on `clock` alone.
-pub(crate) fn measured_by(clock: &MadeUpClock, plan: &mut dyn Plan) -> Result<Measured, Error> {
+pub(crate) fn measured_by(clock: &MadeUpClock, plan: &mut Plan) -> Result<Measured, Error> {
     let folder = fixtures::folder();
     let mut observer = ();
     let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);
     let site = Site {
-        scenario: plan.scope().name,
+        scenario: plan.name,
         target: &place(1 << 40, 1 << 39),
         scratch: &Scratch::make(folder.path()).unwrap(),
         stop: &Stop::new(),
         clock,
         keep: false,
-        speed: &OnceLock::new(),
         peers: &Alone,
         together: None,
         ranks: Default::default(),
     };
-    plan.measure(&site, &mut ticker)
+    plan.measure(None, &site, &mut ticker)
 }
 
 /// Returns a request for these scenarios or rows.

@@ -13,7 +13,7 @@ pub(crate) mod ways;
 
 pub use append::{AppendAs, MessageSizes};
 
-use crate::names;
+use crate::names::{self, is_below};
 use crate::scenario::{Listed, Scenario};
 use std::collections::BTreeSet;
 use wrote_jobs::findings::{self, Evidence};
@@ -70,7 +70,7 @@ pub fn catalogue() -> Vec<Listed> {
 pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Result<(), Error> {
     let is_known = |name: &&String| scenarios.iter().any(|scenario| scenario.knows(name));
     let Some(unknown) = only.iter().find(|name| !is_known(name)) else { return Ok(()) };
-    if crate::scenario::is_below(unknown, "serve") {
+    if is_below(unknown, "serve") {
         return Err(Error::Usage(format!(
             "--only {unknown:?}: a server is no longer measured here; send it load by a program of \
              its protocol, as redis-benchmark, or by 'cargo xtask peers --only serve-lines' in a \

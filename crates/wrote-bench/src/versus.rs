@@ -1,10 +1,11 @@
 //! Compares two settings by interleaved runs (ABBAAB).
 
 use crate::bench::Bench;
+use crate::plan::RUNS;
 use crate::progress::{Announcement, Observer, Progress};
-use crate::request::{Common, Request, Wear};
-use crate::rounds::RUNS;
+use crate::request::Request;
 use crate::scenarios::Scenarios;
+use crate::settings::{Common, Wear};
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

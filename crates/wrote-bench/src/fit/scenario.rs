@@ -3,15 +3,15 @@
 use super::FitRequest;
 use super::neighbour::Neighbour;
 use super::programs::{Pattern, Program};
-use crate::burst;
 use crate::calibration;
+use crate::plan::{Call, Plan, Prepared, RUNS_MIN, RowSpec, Turn, Within, Work};
 use crate::progress::Ticker;
-use crate::request::Common;
-use crate::rounds::{RUNS_MIN, Turn};
-use crate::scenario::clear;
-use crate::scenario::{Call, Listed, Plan, Scenario, Scope, Site, Within, boxed};
+use crate::scenario::{Listed, Scenario};
 use crate::scenarios::sustained;
 use crate::scratch::{self, Scratch};
+use crate::settings::Common;
+use crate::site::{Site, clear};
+use crate::stream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
@@ -30,6 +30,7 @@ use wrote_result::document::{
 use wrote_result::{Error, units};
 
 const NAME: &str = "fit";
+const QUESTION: &str = "Does this disk suit the program?";
 /// The shortest and the longest run.
 const RUN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
 /// The shortest run on a device with a limit: the kernel lets two of its slices (0.2 s) through at
@@ -67,14 +68,14 @@ impl Scenario for Suits {
         true
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Plan>>, Error> {
+    fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
         let limits = watch::limits(device_of(call.target));
         let is_limited = limits.iter().any(|limit| limit.of.starts_with("write"));
-        let plan = SuitsPlan::new(&self.0, is_limited);
-        check_space(&self.0.path, plan.space_bytes_max(), call.target)?;
+        let runs = Runs::new(&self.0, is_limited);
+        check_space(&self.0.path, runs.space_bytes(), call.target)?;
         if let Some(path) = &self.0.neighbour_path {
             scratch::check_writable(path)?;
-            check_space(path, plan.beside_bytes(), &device::examine(path)?)?;
+            check_space(path, runs.beside_bytes(), &device::examine(path)?)?;
         }
         let mut plans = Vec::new();
         if self.0.sustained.is_some() {
@@ -83,7 +84,7 @@ impl Scenario for Suits {
             let long = sustained::Long { idle: Some(Duration::ZERO) };
             plans = long.plan(&Call { only, common, ..*call })?;
         }
-        plans.extend(boxed([plan]));
+        plans.push(runs.plan(call.target));
         Ok(plans)
     }
 
@@ -92,7 +93,8 @@ impl Scenario for Suits {
     }
 }
 
-pub(super) struct SuitsPlan {
+/// Makes the runs.
+struct Runs {
     request: FitRequest,
     /// The shortest run.
     run_min: Duration,
@@ -106,8 +108,8 @@ pub(super) struct SuitsPlan {
     elsewhere: Option<Scratch>,
 }
 
-impl SuitsPlan {
-    pub(super) fn new(request: &FitRequest, is_limited: bool) -> SuitsPlan {
+impl Runs {
+    fn new(request: &FitRequest, is_limited: bool) -> Runs {
         let mut rows = Vec::new();
         for (program, of) in request.programs.iter().enumerate() {
             for pattern in 0..of.patterns.len() {
@@ -126,7 +128,66 @@ impl SuitsPlan {
             (time.mul_f64(RUNS_PART) / runs).saturating_sub(calibration::beside(None))
         };
         let run = of_each(time).clamp(run_min, RUN[1]);
-        SuitsPlan { request: request.clone(), run_min, run, time, rows, elsewhere: None }
+        Runs { request: request.clone(), run_min, run, time, rows, elsewhere: None }
+    }
+
+    /// Returns the plan of the rows. A time that was asked for is kept. Without one, each row gets
+    /// the fewest runs in any time.
+    fn plan(self, target: &Target) -> Plan<'static> {
+        let asked = self.time + self.request.sustained.unwrap_or_default();
+        let within = Within::new(asked, Duration::ZERO, self.request.time.is_some());
+        let rows = (0..self.rows.len()).map(|row| self.spec(row, target)).collect();
+        Plan {
+            runs: self.runs(),
+            within: self.request.runs.is_none().then_some(within),
+            space_bytes: self.space_bytes(),
+            ..Plan::new(NAME, QUESTION, rows, self)
+        }
+    }
+
+    /// Composes a row.
+    fn spec(&self, number: usize, target: &Target) -> RowSpec {
+        let (program, pattern) = (self.program(number), self.pattern(number));
+        let (job, neighbour) = (&pattern.job, self.rows[number].2);
+        let beside = neighbour.map_or(String::new(), |of| format!(", beside {}", of.as_str()));
+        // One table can contain many programs.
+        let (workload, of_program) = match self.request.programs.len() {
+            1 => (program.name.clone(), String::new()),
+            _ => ("programs".into(), format!("{}: ", program.name)),
+        };
+        let settings = settings(job);
+        let row = Row {
+            name: row_name(program, pattern, neighbour),
+            workload,
+            way: format!("{of_program}{}{beside}", pattern.label),
+            view: Some(View::Operations),
+            direction: Direction::Write,
+            survives: Some(target.survives(wrote::Survives::of_write(job.is_durable(), false))),
+            settings: SettingsPair {
+                asked: settings.clone(),
+                effective: settings,
+                fallbacks: Vec::new(),
+            },
+            ..Row::default()
+        };
+        // Rows alone are the most important, then those beside the first neighbour.
+        let place = self.request.neighbours.iter().position(|of| Some(*of) == neighbour);
+        RowSpec {
+            row,
+            importance: place.map_or(0, |place| 1 + place) * self.rows.len() + number,
+            time: if self.request.sustained.is_some() { 2 * self.run } else { self.run },
+            // Only its time ends a run, so the amount depends on the disk.
+            bytes_max: u64::MAX,
+            makes_files: true,
+            is_last: false,
+        }
+    }
+
+    fn space_bytes(&self) -> u64 {
+        let is_here = self.request.neighbour_path.is_none();
+        let beside = if is_here { self.beside_bytes() } else { 0 };
+        let drain = if self.request.sustained.is_some() { DRAIN_BYTES } else { 0 };
+        self.jobs().map(Steps::space_bytes).max().unwrap_or(0) + beside + drain
     }
 
     fn runs(&self) -> u32 {
@@ -187,47 +248,12 @@ impl SuitsPlan {
             samples: false,
             ..JobSpec::new("drain", Rw { read: false, write: true, random: false }, 1 << 20)
         };
-        burst::use_up(site, &[job])
+        stream::use_up(site, &[job])
     }
 }
 
-impl Plan for SuitsPlan {
-    /// A time that was asked for is kept. Without one, each row gets the fewest runs in any time.
-    fn scope(&self) -> Scope {
-        let question = "Does this disk suit the program?".into();
-        let asked = self.time + self.request.sustained.unwrap_or_default();
-        let leaves_out = self.request.time.is_some();
-        let slice = if self.request.sustained.is_some() { 2 * self.run } else { self.run };
-        let within =
-            self.request.runs.is_none().then(|| Within::new(asked, Duration::ZERO, leaves_out));
-        Scope { name: NAME, question, runs: self.runs(), slice, within }
-    }
-
-    fn rows(&self) -> Vec<String> {
-        let name = |row: usize| row_name(self.program(row), self.pattern(row), self.rows[row].2);
-        (0..self.rows.len()).map(name).collect()
-    }
-
-    /// Rows alone are the most important, then those beside the first neighbour.
-    fn importance(&self, row: usize) -> usize {
-        let beside = self.request.neighbours.iter();
-        let place = beside.map(|of| Some(*of)).position(|of| of == self.rows[row].2);
-        place.map_or(0, |place| 1 + place) * self.rows.len() + row
-    }
-
-    fn space_bytes_max(&self) -> u64 {
-        let is_here = self.request.neighbour_path.is_none();
-        let beside = if is_here { self.beside_bytes() } else { 0 };
-        let drain = if self.request.sustained.is_some() { DRAIN_BYTES } else { 0 };
-        self.jobs().map(Steps::space_bytes).max().unwrap_or(0) + beside + drain
-    }
-
-    /// Runs are limited by time, so the amount depends on the disk.
-    fn written_bytes_max(&self) -> u64 {
-        u64::MAX
-    }
-
-    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
+impl Work for Runs {
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
         if self.request.runs.is_none() {
             let sustained = self.request.sustained.unwrap_or_default();
             self.check_time(site.clock.elapsed().saturating_sub(sustained))?;
@@ -235,10 +261,16 @@ impl Plan for SuitsPlan {
         if let Some(path) = &self.request.neighbour_path {
             self.elsewhere = Some(Scratch::make(path)?);
         }
-        Ok(0)
+        Ok(Prepared::default())
     }
 
-    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+    fn run(
+        &mut self,
+        row: &Row,
+        turn: Turn,
+        site: &Site,
+        _: &mut Ticker,
+    ) -> Result<Repeated, Error> {
         let (pattern, neighbour) = (self.pattern(turn.row), self.rows[turn.row].2);
         let job = &pattern.job;
         let running = Running::new(job, &|name, set| site.file(name, set), seed())?;
@@ -257,37 +289,13 @@ impl Plan for SuitsPlan {
         run.iops = done.transactions as f64 / run.elapsed_s;
         run.iodepth_reached = job.clients;
         run.max_rss_bytes = Some(Usage::now().max_rss_bytes);
-        let survives = site.target.survives(wrote::Survives::of_write(job.is_durable(), false));
-        let beside = neighbour.map_or(String::new(), |of| format!(", beside {}", of.as_str()));
-        let settings = settings(job);
-        let program = self.program(turn.row);
-        // One table can contain many programs.
-        let (workload, of_program) = match self.request.programs.len() {
-            1 => (program.name.clone(), String::new()),
-            _ => ("programs".into(), format!("{}: ", program.name)),
-        };
-        let row = Row {
-            name: row_name(program, pattern, neighbour),
-            workload,
-            way: format!("{of_program}{}{beside}", pattern.label),
-            view: Some(View::Operations),
-            direction: Direction::Write,
-            survives: Some(survives),
-            settings: SettingsPair {
-                asked: settings.clone(),
-                effective: settings,
-                fallbacks: Vec::new(),
-            },
-            ..Row::default()
-        };
-        let row = row.with_run(run);
-        let mut run = Repeated::of_transactions(row, done.latencies_ns, done.flushes_ns);
+        let mut run = Repeated::of_transactions(
+            row.clone().with_run(run),
+            done.latencies_ns,
+            done.flushes_ns,
+        );
         run.written_bytes += drained_bytes;
         Ok(run)
-    }
-
-    fn makes_files(&self, _: usize) -> bool {
-        true
     }
 
     fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {
@@ -297,11 +305,8 @@ impl Plan for SuitsPlan {
         clear(&files, site.scratch.path())
     }
 
-    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        self.request.sustained.map(|_| site.file("drain", 0)).into_iter().collect()
-    }
-
-    fn finish(&mut self, _: &Site) -> Result<(), Error> {
+    fn finish(&mut self, site: &Site) -> Result<(), Error> {
+        site.clear_shared(&[site.file("drain", 0)])?;
         self.elsewhere.take().map_or(Ok(()), Scratch::remove)
     }
 }

@@ -1,9 +1,11 @@
 //! Measures the drive's rate as a baseline for the languages.
 
+use crate::plan::{Call, Plan};
 use crate::progress::Ticker;
-use crate::request::Common;
-use crate::scenario::{Call, Plan, Scenario, Site};
+use crate::scenario::Scenario;
 use crate::scenarios::Peak;
+use crate::settings::Common;
+use crate::site::Site;
 use wrote::device::Target;
 use wrote_jobs::machine::target;
 use wrote_result::Error;
@@ -22,7 +24,7 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Plans the cells for files of `size_bytes`. `None` if the file system is in memory or has no room
 /// for the cells' file.
-pub(super) fn cells(target: &Target, size_bytes: u64) -> Result<Option<Box<dyn Plan>>, Error> {
+pub(super) fn cells(target: &Target, size_bytes: u64) -> Result<Option<Plan<'static>>, Error> {
     let size_bytes =
         size_bytes.clamp(FILE_BYTES_MIN, FILE_BYTES_MAX).min(target::room_bytes(target));
     if target.in_memory || size_bytes < FILE_BYTES_MIN {
@@ -36,17 +38,17 @@ pub(super) fn cells(target: &Target, size_bytes: u64) -> Result<Option<Box<dyn P
         ..Common::default()
     };
     Ok(Peak::default()
-        .plan(&Call { only: &[PEAK.into()], common: &common, target, within: None })?
+        .plan(&Call { only: &[PEAK.into()], common: &common, target, within: None, speed: None })?
         .pop())
 }
 
 /// Measures the cells. If that fails, notes it and continues with the languages.
 pub(super) fn measure(
-    mut cells: Box<dyn Plan>,
+    mut cells: Plan,
     site: &Site,
     ticker: &mut Ticker,
 ) -> Result<Option<Drive>, Error> {
-    match cells.measure(&Site { scenario: PEAK, ..*site }, ticker) {
+    match cells.measure(None, &Site { scenario: PEAK, ..*site }, ticker) {
         Ok(measured) => Ok(fastest(&measured.scenario.rows)),
         Err(Error::Failed(because)) if !site.peers.are_many() => {
             ticker.note(&format!("the drive's own rate is left out: {because}"));
@@ -111,11 +113,11 @@ mod tests {
         let planned = |size, target: &Target| cells(target, size).unwrap();
         let disk = place(1 << 40, 1 << 39);
         let grid = planned(256_000_000, &disk).unwrap();
-        assert_eq!((grid.space_bytes_max(), grid.runs_total()), (244 << 20, 6 * RUNS));
-        assert_eq!(planned(1, &disk).unwrap().space_bytes_max(), FILE_BYTES_MIN);
-        assert_eq!(planned(1 << 40, &disk).unwrap().space_bytes_max(), FILE_BYTES_MAX);
+        assert_eq!((grid.space_bytes, grid.runs_total()), (244 << 20, 6 * RUNS));
+        assert_eq!(planned(1, &disk).unwrap().space_bytes, FILE_BYTES_MIN);
+        assert_eq!(planned(1 << 40, &disk).unwrap().space_bytes, FILE_BYTES_MAX);
         let small = place(10 << 30, (1 << 30) + (100 << 20));
-        assert_eq!(planned(256_000_000, &small).unwrap().space_bytes_max(), 100 << 20);
+        assert_eq!(planned(256_000_000, &small).unwrap().space_bytes, 100 << 20);
     }
 
     #[test]

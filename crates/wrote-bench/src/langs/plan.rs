@@ -4,12 +4,10 @@ use super::Request;
 use super::drive::cells;
 use super::workload::{Content, LINE_BYTES, Table, Task, tables};
 use crate::bench::share;
-use crate::calibration;
+use crate::plan;
 use crate::progress::Announcement;
-use crate::request::{Common, positive};
-use crate::rounds::{Turn, in_turn};
-use crate::scenario::Plan as DrivePlan;
 use crate::scratch;
+use crate::settings::{Common, positive};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
@@ -41,7 +39,7 @@ pub(super) struct PlacePlan {
     /// Its file system and device.
     pub target: Target,
     /// The cells that measure the drive's own rate.
-    pub drive: Option<Box<dyn DrivePlan>>,
+    pub drive: Option<plan::Plan<'static>>,
     /// The most memory held for writes through the page cache.
     pub held_bytes: u64,
 }
@@ -92,9 +90,9 @@ impl Plan {
             folder: folder.to_owned(),
             space_bytes_max: self.places.iter().map(of_place).max().unwrap_or(0),
             written_bytes_max,
-            runs: runs * places + drives().map(|drive| drive.runs_total()).sum::<u32>(),
+            runs: runs * places + drives().map(plan::Plan::runs_total).sum::<u32>(),
             estimated: self.in_time(
-                estimate * places + drives().map(|drive| drive_time(&**drive)).sum::<Duration>(),
+                estimate * places + drives().map(|drive| drive.time(None)).sum::<Duration>(),
             ),
             estimated_slowed: Duration::ZERO,
         }
@@ -140,14 +138,9 @@ impl PlacePlan {
     /// Returns the most bytes in the folder at once: one table's file, the drive's, or held memory.
     fn space_bytes_max(&self, tables: &[Table]) -> u64 {
         let files = tables.iter().map(files_bytes);
-        let drive = self.drive.as_ref().map(|drive| drive.space_bytes_max());
+        let drive = self.drive.as_ref().map(|drive| drive.space_bytes);
         files.chain(drive).chain([self.held_bytes]).max().unwrap_or(0)
     }
-}
-
-/// Returns the time of the drive's cells.
-pub(super) fn drive_time(drive: &dyn DrivePlan) -> Duration {
-    (drive.scope().slice + calibration::beside(None)) * drive.runs_total()
 }
 
 /// Returns the most bytes of a table's files at once.
@@ -178,13 +171,10 @@ fn in_blocks(content: &Content) -> u64 {
     content.len().checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX)
 }
 
-/// Returns the order of runs of `programs` programs. Every second round is reversed; for tables
-/// with one round, every second table (M8).
-pub(super) fn order(programs: usize, runs: u32, table: usize) -> Vec<Turn> {
-    let rounds_before = u32::from(runs == 1 && table % 2 == 1);
-    let turns = in_turn(programs, rounds_before + runs).into_iter();
-    let turns = turns.filter(|turn| turn.round >= rounds_before);
-    turns.map(|turn| Turn { round: turn.round - rounds_before, ..turn }).collect()
+/// Returns whether the programs of a table run in reverse order. Of tables with one round, every
+/// second one does (M8).
+pub(super) fn is_backwards(runs: u32, table: usize) -> bool {
+    runs == 1 && table % 2 == 1
 }
 
 /// The estimate per byte, save, flush and line before the first run: an average language's.
@@ -254,16 +244,11 @@ mod tests {
     }
 
     #[test]
-    fn every_second_round_is_backwards_and_of_single_rounds_every_second_table() {
+    fn of_single_rounds_every_second_table_is_backwards() {
         // M8
-        let turns = |programs, runs, table| -> Vec<(u32, usize)> {
-            order(programs, runs, table).iter().map(|turn| (turn.round, turn.row)).collect()
-        };
-        assert_eq!(turns(2, 3, 0), [(0, 0), (0, 1), (1, 1), (1, 0), (2, 0), (2, 1)]);
-        assert_eq!(turns(2, 3, 1), turns(2, 3, 0));
-        assert_eq!(turns(3, 1, 0), [(0, 0), (0, 1), (0, 2)]);
-        assert_eq!(turns(3, 1, 1), [(0, 2), (0, 1), (0, 0)]);
-        assert_eq!(turns(0, 6, 1), []);
+        let backwards = |runs| [0, 1, 2, 3].map(|table| is_backwards(runs, table));
+        assert_eq!(backwards(1), [false, true, false, true]);
+        assert_eq!(backwards(3), [false; 4]);
     }
 
     fn planned(request: &Request, target: &Target) -> Result<PlacePlan, Error> {

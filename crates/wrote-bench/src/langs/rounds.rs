@@ -11,18 +11,16 @@ use super::build::{BuiltProgram, COMPILER_TIMEOUT, build};
 use super::catalogue::{Candidate, catalogue};
 use super::drive;
 use super::pace::Rate;
-use super::plan::{PlacePlan, Plan, drive_time, fixed};
+use super::plan::{PlacePlan, Plan, fixed};
 use super::workload::{Table, Task};
 use crate::bench::report_leftovers;
 use crate::progress::{Observer, Ticker};
-use crate::rounds::{Clock, SinceStart};
-use crate::scenario::Site;
 use crate::scratch::Scratch;
+use crate::site::{Clock, SinceStart, Site};
 use itertools::Itertools;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wrote_jobs::machine::target::{device_of, shown_target};
 use wrote_jobs::machine::{host, watch as machine};
@@ -127,7 +125,7 @@ pub fn langs_by(
             .drive
             .as_ref()
             .filter(|_| !ready.is_empty())
-            .map_or((0, Duration::ZERO), |drive| (drive.runs_total(), drive_time(&**drive)))
+            .map_or((0, Duration::ZERO), |drive| (drive.runs_total(), drive.time(None)))
     };
     let drives: Vec<(u32, Duration)> = plan.places.iter().map(drive).collect();
     let crew = Crew {
@@ -273,7 +271,6 @@ impl Crew<'_> {
             stop: self.stop,
             clock: self.clock,
             keep: false,
-            speed: &OnceLock::new(),
             peers: self.peers,
             together: None,
             ranks: Default::default(),

@@ -1,11 +1,12 @@
 //! The loop with threads as ranks, a simulated disk, simulated clocks, and known totals.
 
 use super::*;
+use crate::plan::Work;
 use crate::sample;
 use crate::scratch::Scratch;
+use crate::site::Clock;
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::OnceLock;
 use std::time::Duration;
 use wrote::engine::{Engine, Op, Options};
 use wrote::{FileOptions, Ioengine, Sim};
@@ -44,7 +45,6 @@ struct MadeUp {
     disk: Sim,
     /// Returns the start and end of a run by rank 0's clock, and its bytes.
     run: fn(u32, Turn) -> (f64, f64, u64),
-    within: Option<Duration>,
     fails: Option<(u32, u32)>,
 }
 
@@ -68,26 +68,14 @@ fn write(disk: &Sim, path: &str, bytes: u64) -> u64 {
     taken
 }
 
-impl Plan for MadeUp {
-    fn scope(&self) -> Scope {
-        let within = self.within.map(|asked| Within::new(asked, Duration::ZERO, true));
-        let slice = Duration::from_secs(1);
-        Scope { name: "made-up", question: "Is it right?".into(), runs: 3, slice, within }
-    }
-
-    fn rows(&self) -> Vec<String> {
-        vec!["made-up/a".into()]
-    }
-
-    fn space_bytes_max(&self) -> u64 {
-        0
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        0
-    }
-
-    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+impl Work for MadeUp {
+    fn run(
+        &mut self,
+        row: &Row,
+        turn: Turn,
+        site: &Site,
+        _: &mut Ticker,
+    ) -> Result<Repeated, Error> {
         if self.fails == Some((self.rank, turn.round)) {
             return Err(Error::Failed("the disk is full".into()));
         }
@@ -100,7 +88,7 @@ impl Plan for MadeUp {
         let took = Duration::from_secs_f64(ended_s - began_s);
         self.clock.0.set(self.clock.0.get() + took);
         let elapsed_s = ended_s - began_s;
-        let mut row = sample::row(&self.rows()[turn.row], "power-loss", &[1.0]);
+        let mut row = sample::row(&row.name, "power-loss", &[1.0]);
         row.runs = vec![Run {
             bytes,
             elapsed_s,
@@ -153,9 +141,17 @@ fn measured_on(
                 let clock = Rc::new(Passing::default());
                 let rank = peers.rank();
                 let disk = disk.clone();
-                let mut plan = MadeUp { rank, clock: clock.clone(), disk, run, within, fails };
+                let row = Row { name: "made-up/a".into(), ..Row::default() };
+                let time = Duration::from_secs(1);
+                let rows = vec![RowSpec { row, time, ..RowSpec::default() }];
+                let work = MadeUp { rank, clock: clock.clone(), disk, run, fails };
+                let mut plan = Plan {
+                    runs: 3,
+                    within: within.map(|asked| Within::new(asked, Duration::ZERO, true)),
+                    ..Plan::new("made-up", "Is it right?", rows, work)
+                };
                 let clock = &*clock;
-                let (mut observer, speed) = ((), &OnceLock::new());
+                let mut observer = ();
                 let mut ticker = Ticker::new(&mut observer, 6, Duration::ZERO);
                 let (scenario, keep, together) = ("made-up", false, None);
                 let settings = Default::default();
@@ -166,12 +162,11 @@ fn measured_on(
                     stop,
                     clock,
                     keep,
-                    speed,
                     peers,
                     together,
                     ranks: settings,
                 };
-                let done = (&mut plan as &mut dyn Plan).measure(&site, &mut ticker);
+                let done = plan.measure(None, &site, &mut ticker);
                 (done.map_err(|error| peers.fail(error)), peers.places().clone())
             };
             std::thread::Builder::new().stack_size(512 << 10).spawn_scoped(scope, rank).unwrap()

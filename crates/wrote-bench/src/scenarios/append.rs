@@ -11,12 +11,16 @@ mod usual;
 pub use message::Sizes as MessageSizes;
 pub use message::{Append, AppendAs};
 
-use crate::scenario::{self, Call, Listed, Scenario};
-use plan::Plan;
+use crate::plan::{Call, Plan};
+use crate::scenario::{Listed, Scenario};
+use plan::Amounts;
+use wrote::device::Target;
 use wrote::{Format, Survives, SyncPolicy};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
-use wrote_result::document::{Advice, Answer, Blocks, Finding, Flush, Ioengine, Row, Settings};
+use wrote_result::document::{
+    Advice, Answer, Blocks, Finding, Flush, Ioengine, Row, Settings, View,
+};
 
 pub(crate) const NAME: &str = "append";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,8 +124,9 @@ impl Scenario for Append {
         STRATEGIES.iter().map(listed).collect()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
-        Ok(scenario::boxed(Plan::new(self, call)?))
+    fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
+        let amounts = Amounts::new(self, call)?;
+        Ok(amounts.map(|amounts| amounts.plan(call.target)).into_iter().collect())
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
@@ -198,14 +203,26 @@ impl Way {
         }
     }
 
+    /// Composes the row on this disk.
+    fn composed(&self, target: &Target) -> Row {
+        Row {
+            name: self.name(),
+            workload: NAME.into(),
+            way: self.words(),
+            view: Some(View::Messages),
+            survives: Some(target.survives(self.strategy.acknowledged())),
+            ..Row::default()
+        }
+    }
+
     /// Returns the number of concurrent producers, each of which keeps its own order.
     fn producers(&self) -> u32 {
         self.producers.unwrap_or(1)
     }
 
     /// Returns the settings of a run of `messages` messages with a total of `size_bytes`.
-    fn asked(&self, plan: &Plan, messages: u64, size_bytes: u64) -> Settings {
-        let Plan { sizes, append_as, rate, .. } = plan;
+    fn asked(&self, amounts: &Amounts, messages: u64, size_bytes: u64) -> Settings {
+        let Amounts { sizes, append_as, rate, .. } = amounts;
         let kind = self.strategy.kind;
         let framed = matches!(kind, Log(Promise { format: Format::Framed, .. }));
         let producers = if kind.has_task_a_message() { None } else { Some(self.producers()) };

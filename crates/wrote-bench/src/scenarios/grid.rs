@@ -1,10 +1,10 @@
 //! Scenarios that are a grid of jobs: their cells and sizes.
 
+use crate::plan::{Call, Plan, Prepared, RUNS, RowSpec, Turn, Work};
 use crate::progress::Ticker;
-use crate::request::Common;
-use crate::rounds::Turn;
-use crate::scenario;
-use crate::scenario::{Call, Listed, Plan as _, Site};
+use crate::scenario::Listed;
+use crate::settings::Common;
+use crate::site::Site;
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Survives;
@@ -15,14 +15,13 @@ use wrote_jobs::rate;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::{JobSpec, Rw};
-use wrote_result::document::{Cell, Direction, Row};
+use wrote_result::document::{Cell, Direction, Row, View};
 use wrote_result::{Error, units};
 
 /// The maximum size of the file that cells read and write.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 /// The file is at most this fraction of all bytes that may be written.
 const FILE_PART: u64 = 4;
-const RUNS: u32 = 5;
 
 /// A scenario whose rows are cells of a grid.
 #[derive(Clone, Debug)]
@@ -140,14 +139,14 @@ impl Grid {
         if grid.file_bytes == 0 {
             return Err(Error::Usage(format!("--size: {name} needs at least 1 MiB of each job")));
         }
-        target::check_room(grid.space_bytes_max(), grid.space_bytes_max(), call.target)?;
+        target::check_room(grid.space_bytes(), grid.space_bytes(), call.target)?;
         Ok(grid)
     }
 
     /// Shortens writing runs if they would write more than `bytes` together. The file is written
     /// once, and keeps its size.
     fn keep_to_wear(&mut self, bytes: u64) {
-        let left = bytes.saturating_sub(self.space_bytes_max());
+        let left = bytes.saturating_sub(self.space_bytes());
         let runs = u64::from(self.runs) * u64::from(self.numjobs);
         let writing = self.cells.iter_mut().filter(|cell| cell.spec.rw.write);
         let writing: Vec<&mut GridCell> = writing.collect();
@@ -172,11 +171,6 @@ impl Grid {
             let name = format!("{workload}/{suffix}");
             self.cells.push(GridCell { name, workload, words, place, spec });
         }
-    }
-
-    /// Returns jobs that lay out the files before measuring: each reads one block.
-    pub(crate) fn layout(&self, files: &[PathBuf]) -> Vec<JobSpec> {
-        self.layout_job().on_each(files, None)
     }
 
     /// Returns the job that lays out one file: it reads one block.
@@ -228,69 +222,91 @@ pub(super) fn short(bytes: u64) -> String {
 const OVERWRITE: Permissions =
     Permissions { overwrite: true, read_unwritten: false, overlap: false, fill: false };
 
-impl scenario::Plan for Grid {
-    fn scope(&self) -> scenario::Scope {
-        let (runs, slice) = (self.runs, self.time);
-        let question = self.question.into();
-        scenario::Scope { name: self.name, question, runs, slice, within: None }
+impl Grid {
+    /// Returns the plan of the cells.
+    pub(super) fn plan(self) -> Plan<'static> {
+        let rows = self.cells.iter().map(|cell| self.row(cell)).collect();
+        let (runs, space_bytes) = (self.runs, self.space_bytes());
+        Plan {
+            runs,
+            space_bytes,
+            prepared_bytes: space_bytes,
+            shares_files: true,
+            ..Plan::new(self.name, self.question, rows, self)
+        }
     }
 
-    fn rows(&self) -> Vec<String> {
-        self.cells.iter().map(|cell| cell.name.clone()).collect()
-    }
-
-    fn space_bytes_max(&self) -> u64 {
-        self.file_bytes * u64::from(self.numjobs)
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        let writing = self.cells.iter().filter(|cell| cell.spec.rw.write);
-        let a_run = |cell: &GridCell| match self.rate {
+    /// Composes the row of a cell.
+    fn row(&self, cell: &GridCell) -> RowSpec {
+        let bytes_max = match self.rate {
+            _ if !cell.spec.rw.write => 0,
             Some(rate) => cell.due_bytes_max(rate, self.time),
             // A mix may consist entirely of writes.
             None => cell.spec.io_bytes.unwrap_or(self.file_bytes) * u64::from(self.numjobs),
         };
-        self.space_bytes_max() + writing.map(a_run).sum::<u64>() * u64::from(self.runs)
+        let row = Row {
+            name: cell.name.clone(),
+            workload: cell.workload.into(),
+            way: cell.words.clone(),
+            view: Some(View::Operations),
+            cell: cell.place.clone(),
+            ..Row::default()
+        };
+        RowSpec { row, time: self.time, bytes_max, ..RowSpec::default() }
     }
 
-    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        site.run_jobs(&self.layout(&self.shared_files(site)), OVERWRITE)?;
-        Ok(self.space_bytes_max())
+    fn space_bytes(&self) -> u64 {
+        self.file_bytes * u64::from(self.numjobs)
     }
 
-    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
-        let files = self.shared_files(site);
-        let group = site.run_jobs(&self.cells[turn.row].jobs(&files, self.rate), OVERWRITE)?;
-        let cell = &self.cells[turn.row];
-        let is_mix = cell.spec.rw.read && cell.spec.rw.write;
-        Ok(Repeated::of(&group, &site.before(&files, &files), |row| {
-            let row = Row {
-                workload: cell.workload.into(),
-                way: cell.words.clone(),
-                cell: cell.place.clone(),
-                ..row
-            };
-            if is_mix { half_of_mix(row) } else { row }
-        }))
-    }
-
-    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
+    fn files(&self, site: &Site) -> Vec<PathBuf> {
         site.job_files("data", self.numjobs)
     }
+}
 
-    fn shares_files(&self) -> bool {
-        true
+impl Work for Grid {
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
+        let layout = self.layout_job().on_each(&self.files(site), None);
+        site.run_jobs(&layout, OVERWRITE)?;
+        Ok(Prepared { written_bytes: self.space_bytes(), ..Prepared::default() })
+    }
+
+    fn run(
+        &mut self,
+        row: &Row,
+        turn: Turn,
+        site: &Site,
+        _: &mut Ticker,
+    ) -> Result<Repeated, Error> {
+        let (files, cell) = (self.files(site), &self.cells[turn.row]);
+        let group = site.run_jobs(&cell.jobs(&files, self.rate), OVERWRITE)?;
+        let is_mix = cell.spec.rw.read && cell.spec.rw.write;
+        let of_both = |direction| Row {
+            name: format!("{}/{direction}", row.name),
+            way: format!("{}: {direction}s", row.way),
+            ..row.clone()
+        };
+        let mut run = Repeated::of(&group, &site.before(&files, &files), |direction, settings| {
+            let row = if is_mix { of_both(direction) } else { row.clone() };
+            Row { settings, ..row }
+        });
+        if is_mix {
+            run.rows.iter_mut().for_each(ignore_other_half);
+        }
+        Ok(run)
+    }
+
+    fn finish(&mut self, site: &Site) -> Result<(), Error> {
+        site.clear_shared(&self.files(site))
     }
 }
 
 /// Ignores the counter of the other direction, whose bytes are not foreign to the run (M7).
-fn half_of_mix(mut row: Row) -> Row {
+fn ignore_other_half(row: &mut Row) {
     let read = row.direction == Direction::Read;
-    row.way += if read { ": reads" } else { ": writes" };
     for run in &mut row.runs {
         *if read { &mut run.device_written_bytes } else { &mut run.device_read_bytes } = None;
     }
-    row
 }
 
 #[cfg(test)]
@@ -380,6 +396,7 @@ mod tests {
         let request = Asked { numjobs: Some(3), ..asked(&["peak", "rand"]) };
         for grid in grids(&request, &target(true)).unwrap() {
             let files = vec!["a".into(), "b".into(), "c".into()];
+            let plan = grid.clone().plan();
             let told: u64 = grid
                 .cells
                 .iter()
@@ -387,10 +404,9 @@ mod tests {
                 .filter(|job| job.rw.write)
                 .map(|job| job.io_bytes.unwrap_or(0))
                 .sum();
-            assert!(
-                told * u64::from(grid.runs) + grid.space_bytes_max() <= grid.written_bytes_max()
-            );
-            assert!(grid.space_bytes_max() <= 3 << 30);
+            let written_bytes = told * u64::from(grid.runs) + plan.space_bytes;
+            assert!(written_bytes <= plan.written_bytes_max());
+            assert!(plan.space_bytes <= 3 << 30);
         }
     }
 

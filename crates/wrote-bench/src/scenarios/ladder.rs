@@ -7,16 +7,16 @@ mod rounds;
 #[cfg(test)]
 mod tests;
 
-use crate::scenario::{self, Call, Listed, Scenario, Site};
-use plan::Plan;
+use crate::plan::{Call, Plan};
+use crate::scenario::{Listed, Scenario};
+use crate::site::Site;
+use crate::stream::Sizes;
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::{Ioengine, Survives};
-use wrote_jobs::data::seed;
 use wrote_jobs::findings::Evidence;
-use wrote_jobs::rate::Rate;
-use wrote_jobs::spec::{Fallocate, JobSpec, Rw, SyncEach};
+use wrote_jobs::spec::{Fallocate, JobSpec, SyncEach};
 use wrote_result::Error;
 use wrote_result::document::{Advice, Answer, Blocks, Flush, Settings, SettingsPair};
 use wrote_result::words;
@@ -50,9 +50,8 @@ impl Scenario for Ladder {
         WAYS.iter().map(listed).collect()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
-        let plan = Plan::new(call, call.within)?;
-        Ok(scenario::boxed((!plan.ways.is_empty()).then_some(plan)))
+    fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
+        Ok(plan::plan(call)?.into_iter().collect())
     }
 
     fn advice(&self, evidence: &Evidence) -> Vec<Advice> {
@@ -166,50 +165,6 @@ const BY_IMPORTANCE: [&str; WAYS.len()] = [
     "small/direct-psync",
     "small/direct-io_uring",
 ];
-
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Sizes {
-    pub bs_bytes: u64,
-    /// The total size of all threads' files: a multiple of `bs_bytes * numjobs`.
-    pub size_bytes: u64,
-    /// Concurrent writes per thread.
-    pub iodepth: u32,
-    pub numjobs: u32,
-    /// The combined rate of all threads. Each repeats its file until its time is over.
-    pub rate: Option<Rate>,
-}
-
-impl Sizes {
-    pub(crate) fn file_bytes(&self) -> u64 {
-        self.size_bytes / u64::from(self.numjobs)
-    }
-
-    /// Returns the job that writes each file once, directly, into preallocated blocks, and flushes
-    /// at the end. Uses blocks of `bs_bytes` if the file is a multiple of them.
-    pub(crate) fn fill(&self, bs_bytes: u64, iodepth: u32) -> JobSpec {
-        let is_whole = self.file_bytes().is_multiple_of(bs_bytes);
-        let bs_bytes = if is_whole { bs_bytes.max(self.bs_bytes) } else { self.bs_bytes };
-        let sizes = Sizes { bs_bytes, iodepth, ..*self };
-        JobSpec { end_fdatasync: true, ..sizes.job("fill") }
-    }
-
-    /// Returns the job that writes each file once, without a flush.
-    pub(crate) fn job(&self, name: &str) -> JobSpec {
-        JobSpec {
-            iodepth: self.iodepth,
-            // Otherwise latencies would include waiting for other writes' completions.
-            iodepth_batch_complete_min: 1,
-            file_bytes: Some(self.file_bytes()),
-            // The cache holds no page of a file that is new or was written directly.
-            invalidate: false,
-            // Different arrivals in each run.
-            seed: seed(),
-            ..JobSpec::new(name, WRITE, self.bs_bytes)
-        }
-    }
-}
-
-const WRITE: Rw = Rw { read: false, write: true, random: false };
 
 impl Way {
     /// Returns whether each small write is flushed before the next. Such a way is far slower than a

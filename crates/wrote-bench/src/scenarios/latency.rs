@@ -8,13 +8,16 @@ mod tests;
 
 pub use plan::Latency;
 
-use crate::scenario::{self, Call, Listed, Scenario};
-use plan::Plan;
+use crate::plan::{Call, Plan};
+use crate::scenario::{Listed, Scenario};
+use plan::Amounts;
 use wrote::Survives;
 use wrote::device::Target;
 use wrote_jobs::findings::Evidence;
 use wrote_jobs::rate::Rate;
-use wrote_result::document::{Advice, Answer, Blocks, CrashLeaves, Flush, Ioengine, Row, Settings};
+use wrote_result::document::{
+    Advice, Answer, Blocks, CrashLeaves, Flush, Ioengine, Row, Settings, View,
+};
 use wrote_result::{Error, words};
 
 pub(crate) const NAME: &str = "latency";
@@ -113,8 +116,9 @@ impl Scenario for Latency {
         Called::parse(name).is_some()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
-        Ok(scenario::boxed(Plan::new(self, call)?))
+    fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
+        let amounts = Amounts::new(self, call)?;
+        Ok(amounts.map(|amounts| amounts.plan(call.target)).into_iter().collect())
     }
 
     fn advice(&self, evidence: &Evidence) -> Vec<Advice> {
@@ -258,6 +262,19 @@ impl SaveRow {
             rate_iops: rate.and_then(|rate| rate.iops_of(1)),
             rate_process: rate.map(|rate| rate.process),
             ..Settings::default()
+        }
+    }
+
+    /// Composes the row on this disk.
+    fn composed(&self, target: &Target) -> Row {
+        Row {
+            name: self.name(),
+            workload: self.workload(),
+            way: self.words().into(),
+            view: Some(View::Saves),
+            survives: Some(self.survives(target)),
+            crash_leaves: Some(self.way.kind.leaves(self.state)),
+            ..Row::default()
         }
     }
 

@@ -3,7 +3,8 @@
 mod rounds;
 mod subject;
 
-use crate::scenario::{self, Call, Listed, Scenario};
+use crate::plan::{Call, Plan};
+use crate::scenario::{Listed, Scenario};
 use crate::scenarios::ladder;
 use std::time::Duration;
 use subject::Subject;
@@ -21,7 +22,7 @@ const WRITTEN_BYTES_MAX: u64 = 512 << 20;
 
 /// One curve.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Curve {
     subject: Subject,
     runs: u32,
     time: Duration,
@@ -58,24 +59,24 @@ impl Scenario for Load {
         self.load_curve
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
-        let plans = if self.load_curve { self.curves(call)? } else { Vec::new() };
-        Ok(scenario::boxed(plans))
+    fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
+        let curves = if self.load_curve { self.curves(call)? } else { Vec::new() };
+        Ok(curves.into_iter().map(Curve::plan).collect())
     }
 }
 
 impl Load {
     /// Returns a curve for each requested workload.
-    fn curves(&self, call: &Call) -> Result<Vec<Plan>, Error> {
+    fn curves(&self, call: &Call) -> Result<Vec<Curve>, Error> {
         let usual = USUAL.map(str::to_owned);
         let names = if call.only.is_empty() { &usual[..] } else { call.only };
-        let mut plans: Vec<Plan> = Vec::new();
+        let mut curves: Vec<Curve> = Vec::new();
         for name in names {
             for subject in subjects(name, call)? {
-                if plans.iter().any(|plan| plan.subject.name == subject.name) {
+                if curves.iter().any(|curve| curve.subject.name == subject.name) {
                     continue;
                 }
-                plans.push(Plan {
+                curves.push(Curve {
                     subject,
                     runs: call.common.runs.unwrap_or(RUNS),
                     time: call.common.time.unwrap_or(TIME),
@@ -84,7 +85,7 @@ impl Load {
                 });
             }
         }
-        Ok(plans)
+        Ok(curves)
     }
 }
 
@@ -127,20 +128,19 @@ const MIX: &str = "rand/mix";
 mod tests {
     use super::*;
     use crate::sample::{self, Asked, place};
-    use crate::scenario::Plan as _;
     use crate::scenarios::Scenarios;
 
     fn asked(only: &[&str]) -> Asked {
         Asked { load_curve: true, ..sample::asked(only) }
     }
 
-    fn plans(request: &Asked) -> Result<Vec<Plan>, Error> {
+    fn curves(request: &Asked) -> Result<Vec<Curve>, Error> {
         request.plan(&place(1 << 40, 1 << 39), |of, call| of.load.curves(call))
     }
 
     fn names(request: &Asked) -> Result<Vec<String>, Error> {
-        let plans = plans(request)?;
-        Ok(plans.iter().map(|plan| plan.subject.name.to_owned()).collect())
+        let curves = curves(request)?;
+        Ok(curves.iter().map(|curve| curve.subject.name.to_owned()).collect())
     }
 
     #[test]
@@ -171,9 +171,9 @@ mod tests {
 
     #[test]
     fn reads_write_their_file_and_no_more_and_writes_a_bounded_number_of_bytes() {
-        let plans = plans(&asked(&[])).unwrap();
+        let plans: Vec<_> = curves(&asked(&[])).unwrap().into_iter().map(Curve::plan).collect();
         let [reads, writes] = &plans[..] else { panic!("two curves") };
-        assert!(reads.written_bytes_max() <= 4 * reads.space_bytes_max());
+        assert!(reads.written_bytes_max() <= 4 * reads.space_bytes);
         assert!(writes.written_bytes_max() < 24 << 30);
     }
 }

@@ -7,8 +7,9 @@ mod rounds;
 #[cfg(test)]
 mod tests;
 
-use crate::scenario::{self, Call, Listed, Scenario};
-use plan::Plan;
+use crate::plan::{Call, Plan};
+use crate::scenario::{Listed, Scenario};
+use plan::Files;
 use wrote::Survives;
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Blocks, Direction, Finding, Flush, Ioengine, Settings, SourceCache};
@@ -141,8 +142,8 @@ impl Scenario for Meta {
         false
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
-        Ok(scenario::boxed(Plan::new(self, call)))
+    fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
+        Ok(Files::new(self, call).map(Files::plan).into_iter().collect())
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {

@@ -1,7 +1,8 @@
 //! The scenario `peak`: the maximum throughput of sequential reads and writes, and how to reach it.
 
 use super::grid::{Grid, GridWorkload, READ, WRITE, called, can_poll, short};
-use crate::scenario::{self, Call, Listed, Scenario};
+use crate::plan::{Call, Plan};
+use crate::scenario::{Listed, Scenario};
 use std::time::Duration;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::document::Cell;
@@ -50,8 +51,8 @@ impl Scenario for Peak {
         WORKLOADS.iter().map(GridWorkload::listed).collect()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
-        Ok(scenario::boxed(called(WORKLOADS, call, grid)?))
+    fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
+        Ok(called(WORKLOADS, call, grid)?.map(Grid::plan).into_iter().collect())
     }
 }
 

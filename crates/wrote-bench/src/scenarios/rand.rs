@@ -1,7 +1,8 @@
 //! The scenario `rand`: small random reads, writes and a mix, by queue depth.
 
 use super::grid::{Grid, GridWorkload, called};
-use crate::scenario::{self, Call, Listed, Scenario};
+use crate::plan::{Call, Plan};
+use crate::scenario::{Listed, Scenario};
 use std::time::Duration;
 use wrote_jobs::spec::Rw;
 use wrote_result::Error;
@@ -39,8 +40,8 @@ impl Scenario for Rand {
         WORKLOADS.iter().map(GridWorkload::listed).collect()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
-        Ok(scenario::boxed(called(WORKLOADS, call, grid)?))
+    fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
+        Ok(called(WORKLOADS, call, grid)?.map(Grid::plan).into_iter().collect())
     }
 }
 

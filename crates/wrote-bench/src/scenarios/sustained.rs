@@ -8,9 +8,10 @@ mod measure;
 #[cfg(test)]
 mod tests;
 
-use crate::burst;
-use crate::request::{Common, STREAM_BS_BYTES};
-use crate::scenario::{self, Call, Listed, Scenario};
+use crate::plan::{Call, Plan, RowSpec};
+use crate::scenario::{Listed, Scenario};
+use crate::settings::{Common, STREAM_BS_BYTES};
+use crate::stream;
 use std::time::Duration;
 use wrote::Survives;
 use wrote_jobs::data::{buffers_bytes, check_buffers};
@@ -19,7 +20,7 @@ use wrote_jobs::machine::target::device_of;
 use wrote_jobs::machine::{host, target, watch};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{JobSpec, Rw};
-use wrote_result::document::Finding;
+use wrote_result::document::{Finding, Row, View};
 use wrote_result::{Error, units};
 
 /// This fraction of the usable space is left for the file's metadata.
@@ -28,6 +29,8 @@ pub(crate) const NAME: &str = "sustained";
 const ROW: &str = "sustained/direct-io_uring";
 const WORDS: &str = "direct io_uring, on and on";
 
+const QUESTION: &str = "How fast does this disk take writes for long, and after how many bytes \
+    does it slow down?";
 const TIME: Duration = Duration::from_secs(60);
 /// The maximum rate without a size: no drive on four lanes of PCIe 4.0 is faster.
 const BYTES_PER_S_MAX: u64 = 8_000_000_000;
@@ -68,8 +71,8 @@ impl Scenario for Long {
         vec![Listed { scenario: NAME, row: ROW, way: WORDS, survives }]
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
-        Ok(scenario::boxed(Plan::new(self, call)?))
+    fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
+        Ok(Run::new(self, call)?.map(Run::plan).into_iter().collect())
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
@@ -77,8 +80,9 @@ impl Scenario for Long {
     }
 }
 
+/// The only run.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Run {
     bs_bytes: u64,
     iodepth: u32,
     /// The most bytes written before the pause.
@@ -95,9 +99,9 @@ pub(crate) struct Plan {
     known_bytes_per_s: Option<f64>,
 }
 
-impl Plan {
+impl Run {
     /// Plans the requested row; `None` if it is not requested.
-    fn new(asked: &Long, call: &Call) -> Result<Option<Plan>, Error> {
+    fn new(asked: &Long, call: &Call) -> Result<Option<Run>, Error> {
         let (request, target) = (call.common, call.target);
         if !call.names(NAME, ROW) {
             return Ok(None);
@@ -133,9 +137,9 @@ impl Plan {
             target::check_room(bs_bytes, bs_bytes, target)?;
         }
         let device = device_of(target);
-        let limit = burst::most_bytes_per_s(&watch::limits(device));
+        let limit = stream::most_bytes_per_s(&watch::limits(device));
         let asked_for = request.rate.map(|rate| bytes_per_s(rate, bs_bytes));
-        Ok(Some(Plan {
+        Ok(Some(Run {
             bs_bytes,
             iodepth,
             size_bytes,
@@ -144,8 +148,37 @@ impl Plan {
             rate: request.rate,
             idle,
             wear_bytes,
-            known_bytes_per_s: limit.into_iter().chain(asked_for).min_by(f64::total_cmp),
+            known_bytes_per_s: limit
+                .into_iter()
+                .chain(asked_for)
+                .chain(call.speed.map(|speed| speed.bytes_per_s))
+                .min_by(f64::total_cmp),
         }))
+    }
+
+    /// Returns the plan of the only row.
+    fn plan(self) -> Plan<'static> {
+        let row = Row {
+            name: ROW.into(),
+            workload: NAME.into(),
+            way: WORDS.into(),
+            view: Some(View::Long),
+            ..Row::default()
+        };
+        let bytes_max = match (self.time, self.wear_bytes) {
+            (Some(_), u64::MAX) if self.known_bytes_per_s.is_none() => u64::MAX,
+            _ => self.size_bytes + self.recovered_bytes_max(),
+        };
+        let row = RowSpec { row, time: self.writing(), bytes_max, ..RowSpec::default() };
+        let is_long = self.size_bytes >= CALIBRATED_BYTES_MIN;
+        Plan {
+            runs: 1,
+            afterwards: self.afterwards_max(),
+            space_bytes: self.file_bytes,
+            shares_files: true,
+            wants_speed: self.time.is_none() && self.known_bytes_per_s.is_none() && is_long,
+            ..Plan::new(NAME, QUESTION, vec![row], self)
+        }
     }
 
     /// Returns the stream, without a file.
@@ -171,7 +204,10 @@ impl Plan {
 
     /// Returns the time of the pause and the second measurement.
     fn afterwards_max(&self) -> Duration {
-        self.idle + RECOVERED_TIME_MAX.min(self.writing() / 2)
+        match self.idle.is_zero() {
+            true => Duration::ZERO,
+            false => self.idle + RECOVERED_TIME_MAX.min(self.writing() / 2),
+        }
     }
 
     /// Returns the most bytes that the second measurement writes.
@@ -197,15 +233,14 @@ fn bytes_per_s(rate: Rate, bs_bytes: u64) -> f64 {
 #[cfg(test)]
 mod plan_tests {
     use super::*;
-    use crate::request::Wear;
     use crate::sample::{Asked, asked, place};
-    use crate::scenario::Plan as _;
+    use crate::settings::Wear;
     use wrote::device::Target;
     use wrote_jobs::rate::Amount;
 
-    fn plan(request: &Asked, target: &Target) -> Plan {
+    fn run(request: &Asked, target: &Target) -> Run {
         request
-            .plan(target, |of, call| Plan::new(&of.sustained, call))
+            .plan(target, |of, call| Run::new(&of.sustained, call))
             .unwrap()
             .expect("it is called for")
     }
@@ -214,23 +249,23 @@ mod plan_tests {
     fn it_is_measured_only_where_it_is_named() {
         let target = place(1 << 40, 1 << 39);
         assert!(
-            asked(&[]).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_none()
+            asked(&[]).plan(&target, |of, call| Run::new(&of.sustained, call)).unwrap().is_none()
         );
         assert!(
             asked(&["ladder"])
-                .plan(&target, |of, call| Plan::new(&of.sustained, call))
+                .plan(&target, |of, call| Run::new(&of.sustained, call))
                 .unwrap()
                 .is_none()
         );
         assert!(
             asked(&["sustained"])
-                .plan(&target, |of, call| Plan::new(&of.sustained, call))
+                .plan(&target, |of, call| Run::new(&of.sustained, call))
                 .unwrap()
                 .is_some()
         );
         assert!(
             asked(&[ROW])
-                .plan(&target, |of, call| Plan::new(&of.sustained, call))
+                .plan(&target, |of, call| Run::new(&of.sustained, call))
                 .unwrap()
                 .is_some()
         );
@@ -240,12 +275,12 @@ mod plan_tests {
     fn by_default_it_writes_for_a_minute_and_no_more_than_a_measurement_may() {
         let target = place(1 << 42, 1 << 41);
         let most = |wear| {
-            let plan = plan(&Asked { wear, ..asked(&[NAME]) }, &target);
-            assert_eq!(plan.time, Some(TIME));
-            assert_eq!(plan.size_bytes % plan.bs_bytes, 0);
-            assert_eq!(plan.file_bytes, plan.size_bytes);
-            assert!(plan.recovered_bytes_max() > 0);
-            plan.written_bytes_max()
+            let run = run(&Asked { wear, ..asked(&[NAME]) }, &target);
+            assert_eq!(run.time, Some(TIME));
+            assert_eq!(run.size_bytes % run.bs_bytes, 0);
+            assert_eq!(run.file_bytes, run.size_bytes);
+            assert!(run.recovered_bytes_max() > 0);
+            run.plan().written_bytes_max()
         };
         assert!((9_000_000_000..=10_000_000_000).contains(&most(None)));
         assert!((800_000_000..=1_000_000_000).contains(&most(Some(Wear::Low))));
@@ -254,22 +289,22 @@ mod plan_tests {
     #[test]
     fn a_time_is_written_whole_and_bounded_by_what_drives_can_do() {
         let request = Asked { time: Some(TIME), ..asked(&[NAME]) };
-        let plan = plan(&request, &place(1 << 42, 1 << 41));
-        assert_eq!((plan.time, plan.written_bytes_max()), (Some(TIME), u64::MAX));
-        assert!(plan.size_bytes > 59 * BYTES_PER_S_MAX && plan.size_bytes <= 60 * BYTES_PER_S_MAX);
+        let run = run(&request, &place(1 << 42, 1 << 41));
+        assert!(run.size_bytes > 59 * BYTES_PER_S_MAX && run.size_bytes <= 60 * BYTES_PER_S_MAX);
+        assert_eq!((run.time, run.plan().written_bytes_max()), (Some(TIME), u64::MAX));
     }
 
     #[test]
     fn a_size_is_written_whole_in_a_file_that_leaves_enough_free() {
         let request = Asked { size_bytes: Some(8 << 30), ..asked(&[NAME]) };
         let (capacity, free) = (10 << 30, 3 << 30);
-        let plan = plan(&request, &place(capacity, free));
-        assert_eq!((plan.size_bytes, plan.time), (8 << 30, None));
+        let run = run(&request, &place(capacity, free));
+        assert_eq!((run.size_bytes, run.time), (8 << 30, None));
         let budget_bytes = target::budget(capacity, free);
         let nearly_all = budget_bytes - budget_bytes / 50..budget_bytes;
-        assert!(nearly_all.contains(&plan.file_bytes), "{}", plan.file_bytes);
-        let spec = plan.spec();
-        assert_eq!((spec.io_bytes, spec.file_bytes), (Some(8 << 30), Some(plan.file_bytes)));
+        assert!(nearly_all.contains(&run.file_bytes), "{}", run.file_bytes);
+        let spec = run.spec();
+        assert_eq!((spec.io_bytes, spec.file_bytes), (Some(8 << 30), Some(run.file_bytes)));
     }
 
     #[test]
@@ -277,9 +312,9 @@ mod plan_tests {
         let amount = Amount::BytesPerS(10_000_000);
         let rate = Some(Rate { amount, process: Default::default() });
         let request = Asked { rate, ..asked(&[NAME]) };
-        let plan = plan(&request, &place(1 << 40, 1 << 39));
-        assert_eq!(plan.spec().write_rate_bytes_per_s, Some(10_000_000));
-        assert!((600_000_000..=1_200_000_000).contains(&plan.size_bytes), "{}", plan.size_bytes);
+        let run = run(&request, &place(1 << 40, 1 << 39));
+        assert_eq!(run.spec().write_rate_bytes_per_s, Some(10_000_000));
+        assert!((600_000_000..=1_200_000_000).contains(&run.size_bytes), "{}", run.size_bytes);
     }
 
     #[test]
@@ -291,14 +326,14 @@ mod plan_tests {
             Asked { stream_bs_bytes: Some(1 << 40), ..asked(&[NAME]) },
         ] {
             let Err(Error::Usage(text)) =
-                request.plan(&target, |of, call| Plan::new(&of.sustained, call))
+                request.plan(&target, |of, call| Run::new(&of.sustained, call))
             else {
                 panic!("{request:?}")
             };
             assert_eq!(text.lines().count(), 1);
         }
         let full = asked(&[NAME])
-            .plan(&place(10 << 30, 1 << 30), |of, call| Plan::new(&of.sustained, call))
+            .plan(&place(10 << 30, 1 << 30), |of, call| Run::new(&of.sustained, call))
             .unwrap_err();
         assert!(full.to_string().contains("stays free"), "{full}");
     }
@@ -306,13 +341,13 @@ mod plan_tests {
     #[test]
     fn no_more_is_written_than_is_announced_after_a_pause() {
         let request = Asked { size_bytes: Some(1 << 30), ..asked(&[NAME]) };
-        let plan = plan(&request, &place(1 << 40, 1 << 39));
-        assert_eq!(plan.written_bytes_max(), (1 << 30) + (1 << 29));
+        let run = run(&request, &place(1 << 40, 1 << 39));
+        assert_eq!(run.plan().written_bytes_max(), (1 << 30) + (1 << 29));
         let request = Asked { idle: Some(Duration::ZERO), ..request };
-        let plan = request
-            .plan(&place(1 << 40, 1 << 39), |of, call| Plan::new(&of.sustained, call))
+        let run = request
+            .plan(&place(1 << 40, 1 << 39), |of, call| Run::new(&of.sustained, call))
             .unwrap()
             .unwrap();
-        assert_eq!(plan.written_bytes_max(), 1 << 30);
+        assert_eq!(run.plan().written_bytes_max(), 1 << 30);
     }
 }

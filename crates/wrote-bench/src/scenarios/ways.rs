@@ -11,7 +11,8 @@ mod write;
 
 pub(crate) use write::Done;
 
-use crate::scenario::{self, Call, Listed, Scenario};
+use crate::plan::{Call, Plan};
+use crate::scenario::{Listed, Scenario};
 use wrote::{CopyOptions, Survives};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
@@ -118,8 +119,8 @@ impl Scenario for Ways {
         false
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
-        Ok(scenario::boxed(plan::Plan::new(call)?))
+    fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
+        Ok(plan::plan(call)?.into_iter().collect())
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {

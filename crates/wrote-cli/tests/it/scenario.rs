@@ -4,8 +4,8 @@ use fixtures::{folder, names};
 use std::time::Duration;
 use wrote::Survives;
 use wrote_bench::{
-    Bench, Call, Common, Listed, OneRun, Plan, Request, Scenario, Scope, Site, Ticker, Turn, boxed,
-    clear,
+    Bench, Call, Common, Listed, OneRun, Plan, Request, RowSpec, Scenario, Site, Ticker, Turn,
+    Work, clear,
 };
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::Evidence;
@@ -34,9 +34,28 @@ impl Scenario for Own {
         vec![Listed { scenario: NAME, row: ROW, way: "fs::write", survives }]
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Plan>>, Error> {
-        let plan = OwnPlan { bytes: self.bytes, runs: call.common.runs.unwrap_or(5) };
-        Ok(boxed(call.names(NAME, ROW).then_some(plan)))
+    fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
+        if !call.names(NAME, ROW) {
+            return Ok(Vec::new());
+        }
+        let row = Row {
+            name: ROW.into(),
+            workload: NAME.into(),
+            way: "fs::write".into(),
+            view: Some(View::Files),
+            survives: Some(Survives::ProcessCrash),
+            ..Row::default()
+        };
+        let rows = vec![RowSpec {
+            row,
+            time: Duration::from_millis(1),
+            bytes_max: self.bytes as u64,
+            makes_files: true,
+            ..RowSpec::default()
+        }];
+        let plan =
+            Plan::new(NAME, "How fast is a file written?", rows, Files { bytes: self.bytes });
+        Ok(vec![Plan { runs: call.common.runs.unwrap_or(5), ..plan }])
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
@@ -49,38 +68,20 @@ impl Scenario for Own {
     }
 }
 
-/// The rows: one.
-struct OwnPlan {
+/// Makes the runs.
+struct Files {
     bytes: usize,
-    runs: u32,
 }
 
-impl OwnPlan {
+impl Files {
     fn settings(&self) -> Settings {
         let (rw, ioengine) = ("write".into(), "psync".into());
         Settings { rw, ioengine, size_bytes: self.bytes as u64, ..Settings::default() }
     }
 }
 
-impl Plan for OwnPlan {
-    fn scope(&self) -> Scope {
-        let (question, slice) = ("How fast is a file written?".into(), Duration::from_millis(1));
-        Scope { name: NAME, question, runs: self.runs, slice, within: None }
-    }
-
-    fn rows(&self) -> Vec<String> {
-        vec![ROW.into()]
-    }
-
-    fn space_bytes_max(&self) -> u64 {
-        self.bytes as u64
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        self.bytes as u64 * u64::from(self.runs)
-    }
-
-    fn run(&mut self, _: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+impl Work for Files {
+    fn run(&mut self, row: &Row, _: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (path, text) = (site.file("text", 0), vec![b'x'; self.bytes]);
         let ((), run) = clocked(&site.timer(), Usage::now, || {
             std::fs::write(&path, &text).map_err(|error| Error::Failed(error.to_string()))
@@ -90,19 +91,7 @@ impl Plan for OwnPlan {
         let run = Run { bytes, throughput_bytes_per_s, iops: 1.0 / run.elapsed_s, ..run };
         let (latencies, effective) = (histogram(), self.settings());
         let run = OneRun { run, latencies, effective, fallbacks: Vec::new() };
-        let row = Row {
-            name: ROW.into(),
-            workload: NAME.into(),
-            way: "fs::write".into(),
-            view: Some(View::Files),
-            survives: Some(Survives::ProcessCrash),
-            ..Row::default()
-        };
         Ok(run.row(row, self.settings()))
-    }
-
-    fn makes_files(&self, _: usize) -> bool {
-        true
     }
 
     fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {

@@ -2,13 +2,13 @@
 
 use super::before::Before;
 use super::before::Known;
-use super::{row, settings};
+use super::settings;
 use crate::jobs::{GroupReport, Held, JobReport, merged, span};
 use crate::machine::usage::Usage;
-use crate::spec::SyncEach;
+use crate::spec::{Rw, SyncEach};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
-use wrote_result::document::{Direction, Flush, Latency, Row, Run, Settings, View};
+use wrote_result::document::{Direction, Flush, Latency, Row, Run, Settings, SettingsPair, View};
 use wrote_result::stats;
 use wrote_result::units::seconds;
 
@@ -33,38 +33,34 @@ pub(super) fn jobs_of_rows(group: &GroupReport) -> Vec<(&[JobReport], Direction)
 pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
     let mut rows = Vec::new();
     for (jobs, direction) in jobs_of_rows(group) {
-        let rw = jobs[0].spec.rw;
+        let Rw { read, write, .. } = jobs[0].spec.rw;
         let name = &jobs[0].spec.name;
-        let both = rw.read && rw.write;
-        let wanted = if both { format!("{name}/{direction}") } else { name.clone() };
+        let wanted = if read && write { format!("{name}/{direction}") } else { name.clone() };
         let name = known.names.take(&wanted);
-        rows.push(row(name, group, jobs, direction, known));
+        rows.push(row(group, (jobs, direction), known, |direction, settings| Row {
+            name,
+            workload: format!("group {}", jobs[0].spec.group),
+            way: way(jobs, direction, &settings.effective),
+            view: Some(View::Operations),
+            settings,
+            ..Row::default()
+        }));
     }
     known.is_over(group);
     rows
 }
 
+/// Returns a row of one run. `base` composes it from its settings, and the jobs add what they
+/// measured and survive.
 fn row(
-    name: String,
     group: &GroupReport,
-    jobs: &[JobReport],
-    direction: Direction,
+    (jobs, direction): (&[JobReport], Direction),
     known: &Known,
+    base: impl FnOnce(Direction, SettingsPair) -> Row,
 ) -> Row {
-    let settings = settings::pair(jobs, direction, known);
-    let run = run(group, jobs, direction);
     let survives = (direction == Direction::Write).then(|| settings::survives(jobs, known));
-    let row = Row {
-        name,
-        workload: format!("group {}", jobs[0].spec.group),
-        way: way(jobs, direction, &settings.effective),
-        view: Some(View::Operations),
-        direction,
-        survives,
-        settings,
-        ..Row::default()
-    };
-    let mut row = row.with_run(run);
+    let row = base(direction, settings::pair(jobs, direction, known));
+    let mut row = Row { direction, survives, ..row }.with_run(run(group, jobs, direction));
     if jobs[0].spec.latencies {
         Timed::of(jobs, direction).describe_one(&mut row);
     }
@@ -266,13 +262,17 @@ mod as_text {
 }
 
 impl Repeated {
-    /// Returns the rows of one run of jobs, each as `described`: by its name, words and view in
-    /// place of a job's. `before` is the state of the files before the run.
-    pub fn of(group: &GroupReport, before: &Before, described: impl Fn(Row) -> Row) -> Repeated {
-        let rows = row::rows(group, &mut Known::new(before, false));
-        let rows = rows.into_iter().map(described).collect();
-        let of_rows = row::jobs_of_rows(group).into_iter();
-        let timed = of_rows.map(|(jobs, direction)| Timed::of(jobs, direction)).collect();
+    /// Returns the rows of one run of jobs. `base` composes each from its direction and settings.
+    /// `before` is the state of the files before the run.
+    pub fn of(
+        group: &GroupReport,
+        before: &Before,
+        base: impl Fn(Direction, SettingsPair) -> Row,
+    ) -> Repeated {
+        let known = Known::new(before, false);
+        let of_rows = jobs_of_rows(group);
+        let rows = of_rows.iter().map(|of| row(group, *of, &known, &base)).collect();
+        let timed = of_rows.iter().map(|(jobs, direction)| Timed::of(jobs, *direction)).collect();
         Repeated { rows, written_bytes: group.written_bytes(), timed }
     }
 

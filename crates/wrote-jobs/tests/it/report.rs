@@ -117,7 +117,10 @@ fn a_row_survives_less_where_direct_io_fell_back_or_blocks_are_copied() {
         for direct in direct {
             let mut group = sample::groups().remove(0);
             group.jobs[0].direct = direct;
-            runs.add(Repeated::of(&group, &before, |row| row));
+            runs.add(Repeated::of(&group, &before, |_, settings| Row {
+                settings,
+                ..Row::default()
+            }));
         }
         runs.rows().remove(0)
     };

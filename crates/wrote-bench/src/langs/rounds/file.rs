@@ -2,8 +2,7 @@
 
 use super::super::check;
 use super::super::workload::{Content, Table, Task};
-use crate::scenario::Site;
-use crate::scenario::clear;
+use crate::site::{Site, clear};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -114,10 +113,9 @@ impl<'a> Subject<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rounds::SinceStart;
     use crate::scratch::Scratch;
+    use crate::site::SinceStart;
     use std::fs;
-    use std::sync::OnceLock;
     use std::time::Instant;
     use wrote::device;
     use wrote_jobs::peers::Alone;
@@ -139,7 +137,6 @@ mod tests {
             stop: &stop,
             clock: &SinceStart(Instant::now()),
             keep: false,
-            speed: &OnceLock::new(),
             peers: &Alone,
             together: None,
             ranks: Default::default(),

@@ -1,16 +1,16 @@
 //! One table in one place: runs every program in turn, and checks its file.
 
 use super::super::pace::{Pace, Rate, share_of_run, share_of_table};
-use super::super::plan::{PlacePlan, files_bytes, fixed, order, usual, written_bytes};
+use super::super::plan::{PlacePlan, fixed, is_backwards, usual};
 use super::super::program::Call;
 use super::super::workload::{Table, Task};
 use super::super::{answer, program};
 use super::file::Subject;
 use super::ranks::{self, ProgramRun, RunOutcome};
 use super::{Contestant, Crew, LangsReporter};
+use crate::plan::{Plan, RUNS_MIN, RowSpec, Turn, Work};
 use crate::progress::Ticker;
-use crate::rounds::{RUNS_MIN, Turn};
-use crate::scenario::{Plan, Scope, Site};
+use crate::site::Site;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 use wrote_jobs::clock::{Timer, Together, clocked, now_s};
@@ -31,7 +31,6 @@ struct TablePlan<'a> {
     crew: &'a Crew<'a>,
     site: &'a Site<'a>,
     table: &'a Table,
-    number: usize,
     programs: Vec<ProgramRuns<'a>>,
     /// The rates of saves, by task and program.
     rates: &'a mut HashMap<(Task, usize), Rate>,
@@ -69,8 +68,14 @@ pub(super) fn measure(
 ) -> Result<Option<Workload>, Error> {
     let LangsReporter { ticker, rates, .. } = reporter;
     let mut table = TablePlan::new(crew, (place, number), planned, site, rates)?;
-    let plan: &mut dyn Plan = &mut table;
-    plan.measure(site, ticker)?;
+    let is_backwards = is_backwards(table.table.runs, number);
+    if is_backwards {
+        table.programs.reverse();
+    }
+    table.plan().measure(None, site, ticker)?;
+    if is_backwards {
+        table.programs.reverse();
+    }
     let (name, path) = (table.table.name(), planned.path.display());
     if let Some(because) = table.unfit {
         ticker.note(&format!("{name} is left out in {path}: {because}"));
@@ -109,28 +114,7 @@ impl TableTime {
     }
 }
 
-impl Plan for TablePlan<'_> {
-    fn scope(&self) -> Scope {
-        let (runs, slice) = (self.table.runs, usual(self.table));
-        Scope { name: "langs", question: self.table.words(), runs, slice, within: None }
-    }
-
-    fn rows(&self) -> Vec<String> {
-        self.programs.iter().map(|program| program.row_name.clone()).collect()
-    }
-
-    fn order(&self, rounds: u32) -> Vec<Turn> {
-        order(self.programs.len(), rounds, self.number)
-    }
-
-    fn space_bytes_max(&self) -> u64 {
-        files_bytes(self.table)
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        written_bytes(self.table, self.programs.len())
-    }
-
+impl Work for &mut TablePlan<'_> {
     /// Before each round: returns whether it would use another table's time. The minimum rounds are
     /// always made.
     fn gives_up(&mut self, turn: Turn, now: Duration) -> bool {
@@ -144,7 +128,13 @@ impl Plan for TablePlan<'_> {
     }
 
     /// Its figures are kept with the programs, not as benchmark rows.
-    fn run(&mut self, turn: Turn, _: &Site, ticker: &mut Ticker) -> Result<Repeated, Error> {
+    fn run(
+        &mut self,
+        _: &document::Row,
+        turn: Turn,
+        _: &Site,
+        ticker: &mut Ticker,
+    ) -> Result<Repeated, Error> {
         let began = Instant::now();
         let Some(ran) = self.turn(turn)? else { return Ok(Repeated::default()) };
         let program = &mut self.programs[turn.row];
@@ -201,7 +191,6 @@ impl<'a> TablePlan<'a> {
             crew,
             site,
             table,
-            number,
             programs,
             rates,
             subjects: BTreeMap::new(),
@@ -211,6 +200,19 @@ impl<'a> TablePlan<'a> {
             is_out_of_time: false,
             unfit: None,
         })
+    }
+
+    /// Returns the plan of the programs.
+    fn plan(&mut self) -> Plan<'_> {
+        let time = usual(self.table);
+        let spec = |program: &ProgramRuns| RowSpec {
+            row: document::Row { name: program.row_name.clone(), ..document::Row::default() },
+            time,
+            ..RowSpec::default()
+        };
+        let rows = self.programs.iter().map(spec).collect();
+        let (runs, question) = (self.table.runs, self.table.words());
+        Plan { runs, ..Plan::new("langs", &question, rows, self) }
     }
 
     /// Runs a program for one turn: in its first turn as often as needed to determine its amount,

@@ -4,7 +4,7 @@ use super::super::build::InUse;
 use super::super::workload::{Kind, tables};
 use super::*;
 use crate::progress::Progress;
-use crate::rounds::SinceStart;
+use crate::site::SinceStart;
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;

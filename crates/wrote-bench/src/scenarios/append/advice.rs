@@ -5,7 +5,7 @@
 mod examples;
 
 use crate::choice::{Choice, body_of, per_s};
-use crate::scenario::is_below;
+use crate::names::is_below;
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Advice, Finding, Records, Row, View, fastest};
 use wrote_result::finding::names;

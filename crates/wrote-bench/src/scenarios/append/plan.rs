@@ -3,11 +3,10 @@
 use super::message::Sizes;
 use super::message::{Append, AppendAs};
 use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way};
-use crate::burst;
-use crate::request::STREAM_BS_BYTES;
-use crate::rounds::RUNS;
-use crate::scenario::{Call, Within};
-use crate::scenarios::ladder::{self, plan as ladder_plan};
+use crate::plan::{Call, Plan, RUNS, RowSpec, Within};
+use crate::scenarios::ladder::plan as ladder_plan;
+use crate::settings::STREAM_BS_BYTES;
+use crate::stream;
 use std::time::Duration;
 use wrote::device::Target;
 use wrote::{Format, SyncPolicy};
@@ -16,6 +15,8 @@ use wrote_jobs::machine::{host, target};
 use wrote_jobs::rate::{self, Rate};
 use wrote_result::{Error, units};
 
+const QUESTION: &str = "How fast does one file take short messages from many producers, and does \
+    it get them all?";
 /// The row of a default run: durable records of many writers.
 const WRITERS_STRATEGY: &str = "append/log-always";
 pub(super) const WRITERS: u32 = 64;
@@ -51,7 +52,7 @@ const BURST_TIMES: f64 = 3.0;
 const LOOKS: u32 = 2;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Amounts {
     pub ways: Vec<Way>,
     pub runs: u32,
     pub sizes: Sizes,
@@ -76,13 +77,13 @@ pub(crate) struct Plan {
     pub(super) counts: Vec<u64>,
 }
 
-impl Plan {
+impl Amounts {
     /// Plans the requested rows, and one row of a default run; `None` if there are none.
-    pub(crate) fn new(asked: &Append, call: &Call) -> Result<Option<Plan>, Error> {
-        Plan::within(asked, call, host::memory().bytes)
+    pub(crate) fn new(asked: &Append, call: &Call) -> Result<Option<Amounts>, Error> {
+        Amounts::within(asked, call, host::memory().bytes)
     }
 
-    fn within(asked: &Append, call: &Call, memory_bytes: u64) -> Result<Option<Plan>, Error> {
+    fn within(asked: &Append, call: &Call, memory_bytes: u64) -> Result<Option<Amounts>, Error> {
         let producers = asked.checked_producers()?;
         let ways = ways(call, &producers);
         if ways.is_empty() {
@@ -90,7 +91,7 @@ impl Plan {
         }
         let most = producers.iter().copied().max().unwrap_or(1);
         call.common.rate.map_or(Ok(()), |rate| rate.check(most, "producers"))?;
-        let mut plan = Plan {
+        let mut plan = Amounts {
             ways,
             runs: call.common.runs.unwrap_or(RUNS),
             sizes: asked.checked_sizes()?,
@@ -118,7 +119,34 @@ impl Plan {
             }
             plan.share(plan.wear_bytes, plan.ways.len());
         }
+        plan.leave_out(call.speed.and_then(|speed| speed.burst));
         Ok(Some(plan))
+    }
+
+    /// Returns the plan of the rows.
+    pub(super) fn plan(self, target: &Target) -> Plan<'static> {
+        let most = self.written_bytes_most();
+        let time = self.slice();
+        let spec = |way: &Way| RowSpec {
+            row: way.composed(target),
+            time,
+            bytes_max: most / u64::from(self.runs) / self.ways.len().max(1) as u64,
+            makes_files: true,
+            ..RowSpec::default()
+        };
+        let rows: Vec<RowSpec> = self.ways.iter().map(spec).collect();
+        let round: u64 = rows.iter().map(|spec| spec.bytes_max).sum();
+        let of = |way: &Way| self.file_bytes(way, self.messages_at_most(way));
+        let drained = self.ways.iter().map(|way| self.drained_bytes(way)).max().unwrap_or(0);
+        Plan {
+            runs: self.runs,
+            left_out: self.left_out.clone(),
+            within: self.within,
+            space_bytes: self.ways.iter().map(of).max().unwrap_or(0) + drained,
+            prepared_bytes: most - round * u64::from(self.runs),
+            wants_speed: self.needs_trial(),
+            ..Plan::new(NAME, QUESTION, rows, self)
+        }
     }
 
     /// Divides bytes among the runs and trials of this many ways.
@@ -153,7 +181,7 @@ impl Plan {
     pub(super) fn leave_out(&mut self, burst: Option<Burst>) {
         self.burst = burst;
         let left;
-        (self.burst, left) = burst::reserve(burst, self.drained_bytes_max(), self.wear_bytes);
+        (self.burst, left) = stream::reserve(burst, self.drained_bytes_max(), self.wear_bytes);
         if let Some(left) = left {
             self.share(left, self.ways.len());
         }
@@ -161,8 +189,8 @@ impl Plan {
 
     /// Returns the stream that uses up the burst before a run of this way. Other ways write to the
     /// page cache.
-    pub(super) fn drain(&self, way: &Way) -> Option<ladder::Sizes> {
-        burst::drain(self.burst, STREAM_BS_BYTES).filter(|_| way.is_framed())
+    pub(super) fn drain(&self, way: &Way) -> Option<stream::Sizes> {
+        stream::drain(self.burst, STREAM_BS_BYTES).filter(|_| way.is_framed())
     }
 
     pub(super) fn drained_bytes(&self, way: &Way) -> u64 {
@@ -355,18 +383,21 @@ mod tests {
     use super::*;
     use crate::Wear;
     use crate::sample::{Asked, asked, place as target};
-    use crate::scenario::Plan as _;
 
     const GIB: u64 = 1 << 30;
 
-    fn plan(request: &Asked) -> Plan {
+    fn plan(request: &Asked) -> Amounts {
         request
-            .plan(&target(1 << 40, 1 << 39), |of, call| Plan::within(&of.append, call, 16 * GIB))
+            .plan(&target(1 << 40, 1 << 39), |of, call| Amounts::within(&of.append, call, 16 * GIB))
             .unwrap()
             .unwrap()
     }
 
-    fn names(plan: &Plan) -> Vec<String> {
+    fn space_bytes(amounts: &Amounts) -> u64 {
+        amounts.clone().plan(&target(1 << 40, 1 << 39)).space_bytes
+    }
+
+    fn names(plan: &Amounts) -> Vec<String> {
         plan.ways.iter().map(Way::name).collect()
     }
 
@@ -374,14 +405,14 @@ mod tests {
     fn a_default_run_has_the_row_of_many_writers_and_one_of_other_rows_or_amounts_none() {
         let none = |request: Asked| {
             request
-                .plan(&target(1 << 40, 1 << 39), |of, call| Plan::new(&of.append, call))
+                .plan(&target(1 << 40, 1 << 39), |of, call| Amounts::new(&of.append, call))
                 .unwrap()
                 .is_none()
         };
         assert!(none(asked(&["ladder"])) && none(Asked { runs: Some(3), ..asked(&[]) }));
         let usual = plan(&asked(&[]));
         assert_eq!(names(&usual), ["append/log-always/64"]);
-        assert!(usual.written_bytes_max() <= 1_000_000_000, "{}", usual.written_bytes_max());
+        assert!(usual.written_bytes_most() <= 1_000_000_000, "{}", usual.written_bytes_most());
         assert_eq!(plan(&asked(&["append"])).ways.len(), 7 + 2 * 5);
         let two = plan(&asked(&["append/mutex", "append/log-no"]));
         assert_eq!(names(&two), ["append/mutex", "append/log-no/4", "append/log-no/64"]);
@@ -425,7 +456,8 @@ mod tests {
             Asked { producers: vec![4, 0], ..asked(&["append"]) },
             Asked { producers: vec![PRODUCERS_MAX + 1], ..asked(&["append"]) },
         ] {
-            match request.plan(&target(1 << 40, 1 << 39), |of, call| Plan::new(&of.append, call)) {
+            match request.plan(&target(1 << 40, 1 << 39), |of, call| Amounts::new(&of.append, call))
+            {
                 Err(Error::Usage(text)) => assert_eq!(text.lines().count(), 1, "{text}"),
                 other => panic!("{other:?}"),
             }
@@ -436,10 +468,10 @@ mod tests {
     #[test]
     fn a_full_disk_gets_fewer_messages_or_none() {
         let within = |request: &Asked, free| {
-            request.plan(&target(10 * GIB, free), |of, call| Plan::within(&of.append, call, GIB))
+            request.plan(&target(10 * GIB, free), |of, call| Amounts::within(&of.append, call, GIB))
         };
         let little = within(&asked(&["append"]), GIB + GIB / 2).unwrap().unwrap();
-        assert!(little.space_bytes_max() <= GIB / 2, "{}", little.space_bytes_max());
+        assert!(space_bytes(&little) <= GIB / 2, "{}", space_bytes(&little));
         let full = within(&asked(&["append"]), GIB).unwrap_err();
         assert!(full.to_string().ends_with("Free some space first"), "{full}");
         let many = Asked { messages: Some(1_000_000), ..asked(&["append"]) };
@@ -492,7 +524,7 @@ mod tests {
         (1..ways).for_each(|_| plan.count(1.0));
         plan.count(f64::MAX);
         assert!(plan.counts[ways - 1] > 2 * alike, "{} of {alike}", plan.counts[ways - 1]);
-        assert!(plan.file_bytes(&last, plan.counts[ways - 1]) <= plan.space_bytes_max());
+        assert!(plan.file_bytes(&last, plan.counts[ways - 1]) <= space_bytes(&plan));
         let of = |(way, count): (&Way, &u64)| plan.written_by(way, *count);
         let runs: u64 = plan.ways.iter().zip(&plan.counts).map(of).sum();
         assert!(runs * u64::from(plan.runs) <= most);
@@ -520,14 +552,14 @@ mod tests {
     fn the_announced_bytes_bound_those_written_at_any_speed() {
         for messages_per_s in [1.0, 1e5, 1e9] {
             let mut plan = plan(&asked(&["append"]));
-            let most = plan.written_bytes_max();
+            let most = plan.written_bytes_most();
             (0..plan.ways.len()).for_each(|_| plan.count(messages_per_s));
             let bytes = |(way, count): (&Way, &u64)| plan.written_by(way, *count);
             let round: u64 = plan.ways.iter().zip(&plan.counts).map(bytes).sum();
             assert!(round * u64::from(plan.runs) <= most);
             let files = plan.ways.iter().zip(&plan.counts);
             let file = |(way, count): (&Way, &u64)| plan.file_bytes(way, *count);
-            assert!(files.map(file).all(|bytes| bytes <= plan.space_bytes_max()));
+            assert!(files.map(file).all(|bytes| bytes <= space_bytes(&plan)));
         }
     }
 }

@@ -3,17 +3,14 @@
 use super::check::Check;
 use super::check::walk;
 use super::message::Messages;
-use super::plan::Plan;
-use super::{Kind, NAME, Promise, Way, log, usual};
+use super::plan::Amounts;
+use super::{Kind, Promise, Way, log, usual};
 use crate::arrivals::Arrivals;
-use crate::burst::Drain;
-use crate::calibration::Calibration;
+use crate::plan::{OneRun, Prepared, Turn, Work};
 use crate::progress::Ticker;
-use crate::rounds::Turn;
-use crate::scenario::OneRun;
-use crate::scenario::{self, Site};
-use crate::scenarios::ladder;
 use crate::scenarios::ways::Done;
+use crate::site::{self, Site};
+use crate::stream::{Drain, Sizes};
 use std::fs::File;
 use std::path::PathBuf;
 use tokio::runtime::{Builder, Runtime};
@@ -24,57 +21,10 @@ use wrote_jobs::jobs::Watcher as _;
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::{self, Repeated};
 use wrote_result::Error;
-use wrote_result::document::{Records, Row, Run, Settings, View};
+use wrote_result::document::{Records, Row, Run, Settings};
 
-impl scenario::Plan for Plan {
-    fn scope(&self) -> scenario::Scope {
-        let question = "How fast does one file take short messages from many producers, and does \
-            it get them all?";
-        scenario::Scope {
-            name: NAME,
-            question: question.into(),
-            runs: self.runs,
-            slice: self.slice(),
-            within: self.within,
-        }
-    }
-
-    fn rows(&self) -> Vec<String> {
-        self.ways.iter().map(Way::name).collect()
-    }
-
-    fn left_out(&self) -> Vec<(String, String)> {
-        self.left_out.clone()
-    }
-
-    fn space_bytes_max(&self) -> u64 {
-        let of = |way: &Way| self.file_bytes(way, self.messages_at_most(way));
-        let drained = self.ways.iter().map(|way| self.drained_bytes(way)).max().unwrap_or(0);
-        self.ways.iter().map(of).max().unwrap_or(0) + drained
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        self.written_bytes_most()
-    }
-
-    fn wants_calibration(&self) -> bool {
-        self.needs_trial()
-    }
-
-    fn calibrated(&mut self, speed: &Calibration) {
-        self.leave_out(speed.burst);
-    }
-
-    fn burst(&self) -> Option<Burst> {
-        self.burst
-    }
-
-    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        self.burst.map(|_| site.file("burst", 0)).into_iter().collect()
-    }
-
-    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        self.counts.clear();
+impl Work for Amounts {
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
         let mut written_bytes = 0;
         for way in self.ways.clone() {
             let first = Files::new(self, site).first_look(&way)?;
@@ -83,46 +33,48 @@ impl scenario::Plan for Plan {
             self.count(messages_per_s);
             written_bytes += first.map_or(0, |(_, bytes)| bytes);
         }
-        Ok(written_bytes)
+        Ok(Prepared { written_bytes, ..Prepared::default() })
     }
 
-    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+    fn run(
+        &mut self,
+        row: &Row,
+        turn: Turn,
+        site: &Site,
+        _: &mut Ticker,
+    ) -> Result<Repeated, Error> {
         let (way, count) = (&self.ways[turn.row], self.counts[turn.row]);
         let run = Files { drain: self.drain(way), ..Files::new(self, site) }.run(way, count)?;
         let asked = way.asked(self, count, run.run.bytes);
-        let row = Row {
-            name: way.name(),
-            workload: NAME.into(),
-            way: way.words(),
-            view: Some(View::Messages),
-            survives: Some(site.target.survives(way.strategy.acknowledged())),
-            ..Row::default()
-        };
         let mut run = run.row(row, asked);
         run.written_bytes += self.drained_bytes(way);
         Ok(run)
     }
 
-    fn makes_files(&self, _: usize) -> bool {
-        true
-    }
-
     fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
         Files::new(self, site).clear()
+    }
+
+    fn finish(&mut self, site: &Site) -> Result<(), Error> {
+        site.clear_shared(&[site.file("burst", 0)])
+    }
+
+    fn burst(&self) -> Option<Burst> {
+        self.burst
     }
 }
 
 struct Files<'a> {
-    plan: &'a Plan,
+    plan: &'a Amounts,
     site: &'a Site<'a>,
     file: PathBuf,
     log: PathBuf,
     /// The stream that uses up a burst before a log's clock starts.
-    drain: Option<ladder::Sizes>,
+    drain: Option<Sizes>,
 }
 
 impl<'a> Files<'a> {
-    fn new(plan: &'a Plan, site: &'a Site<'a>) -> Files<'a> {
+    fn new(plan: &'a Amounts, site: &'a Site<'a>) -> Files<'a> {
         Files { plan, site, file: site.file("file", 0), log: site.file("log", 0), drain: None }
     }
 
@@ -243,7 +195,7 @@ impl<'a> Files<'a> {
     /// Removes what the last run wrote, and waits until the file system has released it.
     fn clear(&self) -> Result<(), Error> {
         self.site.scratch.remove_log(&self.log)?;
-        scenario::clear(std::slice::from_ref(&self.file), self.site.scratch.path())
+        site::clear(std::slice::from_ref(&self.file), self.site.scratch.path())
     }
 }
 

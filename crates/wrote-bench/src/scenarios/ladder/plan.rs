@@ -1,13 +1,10 @@
 //! Chooses sizes, depths and the slice of the runs, so that the ladder takes a dozen seconds.
 
-use super::{BY_IMPORTANCE, Sizes, WAYS, Way, Workload};
-use crate::burst;
+use super::{BY_IMPORTANCE, NAME, WAYS, Way, Workload};
 use crate::calibration;
-use crate::request::Common;
-use crate::request::STREAM_BS_BYTES;
-use crate::rounds::{RUNS, RUNS_MIN};
-use crate::scenario::{Call, Within};
-use crate::scenarios::ladder;
+use crate::plan::{Call, Plan, RUNS, RUNS_MIN, RowSpec, Within};
+use crate::settings::{Common, STREAM_BS_BYTES};
+use crate::stream::{self, Sizes};
 use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::data::check_buffers;
@@ -17,7 +14,7 @@ use wrote_jobs::machine::host::Memory;
 use wrote_jobs::machine::{held_memory, host, target};
 use wrote_jobs::rate;
 use wrote_result::Error;
-use wrote_result::document::{Blocks, Flush};
+use wrote_result::document::{Blocks, Flush, Row, View};
 
 /// A memory page, and the size of many database pages.
 const SMALL_BS_BYTES: u64 = 4 << 10;
@@ -56,9 +53,12 @@ const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
 const SMALL_SIZE_BYTES_MIN: u64 = 8 << 20;
 const SMALL_SIZE_BYTES_MAX: u64 = 128 << 20;
 
-/// A validated request, before calibration determines sizes.
-#[derive(Debug)]
-pub(crate) struct Plan {
+const QUESTION: &str =
+    "How fast does this disk take sequential writes, and what does each way survive?";
+
+/// A validated request, and its amounts on a disk of the calibrated speed, or of the fastest.
+#[derive(Clone, Debug)]
+pub(crate) struct Amounts {
     pub ways: Vec<&'static Way>,
     pub runs: u32,
     pub(super) common: Common,
@@ -69,31 +69,58 @@ pub(crate) struct Plan {
     wear_bytes: u64,
     /// Disk space that may be used besides the files.
     spare_bytes: u64,
-    /// The sizes of streaming and of small-write runs: a fast device's until the calibration.
-    pub(super) sizes: [Sizes; 2],
+    /// The sizes of streaming and of small-write runs.
+    sizes: [Sizes; 2],
     /// The time limit, counted from the program's start.
-    pub(super) within: Option<Duration>,
+    within: Option<Duration>,
     /// Whether the writers of one log are measured next.
-    pub(super) is_default: bool,
+    is_default: bool,
     /// The time of a run, unless the request has one.
     slice: Duration,
-    /// The speed of a stream, once known.
-    pub(super) bytes_per_s: Option<f64>,
-    /// The burst to use up before runs, if the disk has one, and one that a run had.
+    /// The burst to use up before runs, if the disk has one.
     pub(super) burst: Option<Burst>,
-    pub(super) seen: Option<Burst>,
-    /// Whether the file that a workload's rows overwrite has been written.
-    pub(super) filled: [bool; 2],
-    pub(super) held: Option<HeldMemory>,
 }
 
-impl Plan {
-    /// Plans the requested rows. Without `within`, requested amounts are measured without a time
-    /// limit.
-    pub(crate) fn new(call: &Call, within: Option<Duration>) -> Result<Plan, Error> {
+/// The amounts, and the state of the runs. The module `rounds` makes them.
+pub(super) struct Runs {
+    pub amounts: Amounts,
+    /// The burst that a run had.
+    pub seen: Option<Burst>,
+    /// Whether the file that a workload's rows overwrite has been written.
+    pub filled: [bool; 2],
+    /// Memory for the longest cached run.
+    pub held: Option<HeldMemory>,
+}
+
+/// Plans the requested rows, if any.
+pub(super) fn plan(call: &Call) -> Result<Option<Plan<'static>>, Error> {
+    let amounts = Amounts::new(call, call.within)?;
+    let rows: Vec<RowSpec> = amounts.ways.iter().map(|way| amounts.row(way)).collect();
+    let written = Workload::ALL.into_iter().filter(|workload| amounts.overwrites(*workload));
+    let plan = Plan {
+        runs: amounts.runs,
+        within: amounts.limit(),
+        space_bytes: amounts.files_bytes_max() + amounts.held_bytes_max(),
+        prepared_bytes: written.map(|workload| amounts.sizes_of(workload).size_bytes).sum(),
+        shares_files: true,
+        wants_speed: amounts.common.size_bytes.is_none() || amounts.common.iodepth.is_none(),
+        ..Plan::new(
+            NAME,
+            QUESTION,
+            rows,
+            Runs { amounts, seen: None, filled: [false; 2], held: None },
+        )
+    };
+    Ok((!plan.rows.is_empty()).then_some(plan))
+}
+
+impl Amounts {
+    /// Chooses the amounts of the requested rows. Without `within`, requested amounts are measured
+    /// without a time limit.
+    pub(crate) fn new(call: &Call, within: Option<Duration>) -> Result<Amounts, Error> {
         let (request, target) = (call.common, call.target);
         let numjobs = request.numjobs.unwrap_or(1);
-        let mut plan = Plan {
+        let mut amounts = Amounts {
             ways: called(call),
             runs: request.runs.unwrap_or(RUNS),
             common: request.clone(),
@@ -105,24 +132,42 @@ impl Plan {
             within: within.or((!request.has_amount()).then_some(WITHIN)),
             is_default: call.is_default(),
             slice: SLICE,
-            bytes_per_s: None,
             burst: None,
-            seen: None,
-            filled: [false; 2],
-            held: None,
         };
-        plan.check_size()?;
+        amounts.check_size()?;
         request.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
-        plan.check_memory(host::memory())?;
-        let direct = plan.ways.iter().filter(|way| way.direct);
+        amounts.check_memory(host::memory())?;
+        let direct = amounts.ways.iter().filter(|way| way.direct);
         direct
-            .map(|way| plan.bs_bytes(way.workload))
+            .map(|way| amounts.bs_bytes(way.workload))
             .try_for_each(|bs_bytes| Common::check_direct(bs_bytes, target))?;
-        plan.check_within()?;
-        plan.slice = within.map_or(SLICE, |within| plan.slice_within(within));
-        plan.fit(target)?;
-        plan.sizes = Workload::ALL.map(|workload| plan.sizes(workload, f64::MAX));
-        Ok(plan)
+        amounts.check_within()?;
+        amounts.slice = within.map_or(SLICE, |within| amounts.slice_within(within));
+        amounts.fit(target)?;
+        amounts.leave_out(call.speed.and_then(|speed| speed.burst));
+        let bytes_per_s = call.speed.map_or(f64::MAX, |speed| speed.bytes_per_s);
+        amounts.sizes = Workload::ALL.map(|workload| amounts.sizes(workload, bytes_per_s));
+        Ok(amounts)
+    }
+
+    /// Composes the row of a way.
+    fn row(&self, way: &Way) -> RowSpec {
+        let time = self.time_of(way);
+        let row = Row {
+            name: way.name.into(),
+            workload: way.workload.as_str().into(),
+            way: way.words.into(),
+            view: Some(View::Operations),
+            ..Row::default()
+        };
+        RowSpec {
+            row,
+            importance: importance(way),
+            time: if time < WHOLE { time } else { self.slice },
+            bytes_max: self.run_bytes(way.workload).saturating_add(self.drained_bytes(way)),
+            makes_files: way.blocks != Blocks::Written,
+            is_last: false,
+        }
     }
 
     fn check_size(&self) -> Result<(), Error> {
@@ -217,7 +262,8 @@ impl Plan {
         self.burst = burst;
         let drained: u64 = self.ways.iter().map(|way| self.drained_bytes(way)).sum();
         let left;
-        (self.burst, left) = burst::reserve(burst, drained * u64::from(self.runs), self.wear_bytes);
+        (self.burst, left) =
+            stream::reserve(burst, drained * u64::from(self.runs), self.wear_bytes);
         if let Some(left) = left {
             self.keep_to_wear(left);
         }
@@ -300,7 +346,7 @@ impl Plan {
     pub(super) fn drain(&self, way: &Way) -> Option<Sizes> {
         let bs_bytes = self.bs_bytes(Workload::Stream);
         let stays_in_memory = !way.direct && way.flush == Flush::None;
-        burst::drain(self.burst, bs_bytes).filter(|_| !way.is_of_flushes() && !stays_in_memory)
+        stream::drain(self.burst, bs_bytes).filter(|_| !way.is_of_flushes() && !stays_in_memory)
     }
 
     pub(super) fn drained_bytes(&self, way: &Way) -> u64 {
@@ -339,16 +385,9 @@ impl Plan {
         self.time(Workload::Stream).min(STREAM_TIME_MAX).as_secs_f64() * times
     }
 
-    /// Returns the usual time of a run.
-    pub(super) fn usual_slice(&self) -> Duration {
-        let of = |way: &&'static Way| self.time_of(way);
-        let all: Duration = self.ways.iter().map(of).filter(|time| *time < WHOLE).sum();
-        all / self.ways.len().max(1) as u32
-    }
-
-    /// Returns whether the sizes depend on the disk's speed.
-    pub(super) fn needs_calibration(&self) -> bool {
-        !self.ways.is_empty() && (self.common.size_bytes.is_none() || self.common.iodepth.is_none())
+    /// Returns the sizes of a workload's runs.
+    pub(super) fn sizes_of(&self, workload: Workload) -> &Sizes {
+        &self.sizes[workload as usize]
     }
 
     /// Returns the run sizes of a workload on a device that streams at `bytes_per_s`.
@@ -380,23 +419,6 @@ impl Plan {
     }
 }
 
-impl Plan {
-    /// Chooses run sizes for a disk that streams at `bytes_per_s`.
-    pub(super) fn choose_sizes(&mut self, bytes_per_s: f64) {
-        self.bytes_per_s = Some(bytes_per_s);
-        self.sizes = Workload::ALL.map(|workload| self.sizes(workload, bytes_per_s));
-    }
-
-    /// Returns the most bytes that all runs write: each its file once, or the bytes due at a rate.
-    pub(super) fn all_bytes(&self) -> u64 {
-        let of = |way: &&'static Way| self.run_bytes(way.workload) + self.drained_bytes(way);
-        let runs: u64 = self.ways.iter().map(of).fold(0, u64::saturating_add);
-        let written = Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload));
-        let settled: u64 = written.map(|workload| self.sizes_of(workload).size_bytes).sum();
-        runs.saturating_mul(self.runs.into()).saturating_add(settled)
-    }
-}
-
 /// Returns a row's rank by importance, 0 being the highest.
 pub(super) fn importance(way: &Way) -> usize {
     let place = BY_IMPORTANCE.iter().position(|name| *name == way.name);
@@ -405,7 +427,7 @@ pub(super) fn importance(way: &Way) -> usize {
 
 /// Returns the requested rows in the ladder's order; all rows if none are requested.
 fn called(call: &Call) -> Vec<&'static Way> {
-    let is_called = |way: &&Way| call.only.is_empty() || call.names(ladder::NAME, way.name);
+    let is_called = |way: &&Way| call.only.is_empty() || call.names(NAME, way.name);
     WAYS.iter().filter(is_called).collect()
 }
 
@@ -413,7 +435,6 @@ fn called(call: &Call) -> Vec<&'static Way> {
 mod tests {
     use super::*;
     use crate::sample::{Asked, place as target};
-    use crate::scenario::Plan as _;
     use crate::{Calibration, Wear};
     use proptest::prelude::*;
 
@@ -421,12 +442,26 @@ mod tests {
         Asked::new("/data".into())
     }
 
-    fn plan(request: &Asked) -> Result<Plan, Error> {
-        request.plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call, None))
+    fn amounts(request: &Asked) -> Result<Amounts, Error> {
+        request.plan(&target(1 << 40, 1 << 39), |_, call| Amounts::new(call, None))
+    }
+
+    /// Plans the rows on this disk, within a time.
+    fn planned(
+        request: &Asked,
+        disk: &Target,
+        within_s: Option<u64>,
+    ) -> Result<Plan<'static>, Error> {
+        let within = within_s.map(Duration::from_secs);
+        request.plan(disk, |_, call| Ok(plan(&Call { within, ..*call })?.unwrap()))
+    }
+
+    fn disk() -> Target {
+        target(1 << 40, 1 << 39)
     }
 
     fn refusal(request: &Asked) -> String {
-        match plan(request) {
+        match amounts(request) {
             Err(Error::Usage(text)) => text,
             other => panic!("{other:?}"),
         }
@@ -434,8 +469,8 @@ mod tests {
 
     #[test]
     fn the_default_is_every_row_five_times() {
-        let plan = plan(&request()).unwrap();
-        assert_eq!(plan.ways.len(), WAYS.len());
+        let plan = planned(&request(), &disk(), None).unwrap();
+        assert_eq!(plan.rows.len(), WAYS.len());
         assert_eq!(plan.runs_total(), 5 * WAYS.len() as u32);
     }
 
@@ -443,7 +478,7 @@ mod tests {
     fn rows_are_called_by_scenario_workload_or_name() {
         let count = |only: &[&str]| {
             let only = only.iter().map(|name| name.to_string()).collect();
-            plan(&Asked { only, ..request() }).unwrap().ways.len()
+            amounts(&Asked { only, ..request() }).unwrap().ways.len()
         };
         assert_eq!(count(&["ladder"]), WAYS.len());
         assert_eq!(count(&["stream"]), 8);
@@ -470,13 +505,13 @@ mod tests {
     #[test]
     fn a_fast_device_gets_large_deep_runs_and_a_slow_one_small_shallow_ones() {
         // A time is an amount, which lifts the default byte limit.
-        let plan = plan(&Asked { time: Some(Duration::from_millis(300)), ..request() }).unwrap();
+        let plan = amounts(&Asked { time: Some(Duration::from_millis(300)), ..request() }).unwrap();
         let fast = plan.sizes(Workload::Stream, 5e9);
         assert_eq!((fast.size_bytes, fast.iodepth), (1 << 30, 64));
         let slow = plan.sizes(Workload::Stream, 20e6);
         assert!(slow.size_bytes <= 6_000_000 && slow.iodepth == 4, "{slow:?}");
         let asked = Asked { iodepth: Some(64), size_bytes: Some(1 << 28), ..request() }
-            .plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call, None));
+            .plan(&target(1 << 40, 1 << 39), |_, call| Amounts::new(call, None));
         let slow = asked.unwrap().sizes(Workload::Stream, 20e6);
         assert_eq!((slow.size_bytes, slow.iodepth), (1 << 28, 64));
     }
@@ -494,7 +529,7 @@ mod tests {
         let within = |only: &[&str], s| {
             let only = only.iter().map(|name| name.to_string()).collect();
             Asked { only, ..request() }.plan(&target(1 << 40, 1 << 39), |_, call| {
-                Plan::new(call, Some(Duration::from_secs(s)))
+                Amounts::new(call, Some(Duration::from_secs(s)))
             })
         };
         let error = within(&[], 1).unwrap_err().to_string();
@@ -511,7 +546,7 @@ mod tests {
         disk.device = Ok(device);
         let plan = |only: &str| {
             let asked = Asked { stream_bs_bytes: Some(3000), only: vec![only.into()], ..request() };
-            asked.plan(&disk, |_, call| Plan::new(call, None))
+            asked.plan(&disk, |_, call| Amounts::new(call, None))
         };
         let error = plan("stream").unwrap_err().to_string();
         assert_eq!(error, "--bs 3000: must be a multiple of 512 on this disk");
@@ -529,10 +564,10 @@ mod tests {
         };
         let most = |only: &[&str], wear, bytes| {
             let only = only.iter().map(|name| name.to_string()).collect();
-            let plan = Asked { only, wear, ..request() }
-                .plan(&drive(bytes), |_, call| Plan::new(call, None))
-                .unwrap();
-            (plan.written_bytes_max() + calibration::bytes_max(&plan.common)) as f64 / 1e9
+            let asked = Asked { only, wear, ..request() };
+            let plan = planned(&asked, &drive(bytes), None).unwrap();
+            let calibrated_bytes = asked.request().common.calibrated_bytes_max();
+            (plan.written_bytes_max() + calibrated_bytes) as f64 / 1e9
         };
         for only in [&[][..], &["stream"], &["small"], &["stream/cached"]] {
             let usual = most(only, None, 1 << 40);
@@ -553,25 +588,21 @@ mod tests {
 
     #[test]
     fn a_calibrated_run_has_the_bytes_of_its_slice_and_all_of_them_are_announced() {
-        let mut plan = plan(&request()).unwrap();
-        let most = plan.written_bytes_max();
+        let most = planned(&request(), &disk(), None).unwrap().written_bytes_max();
         let flush = Duration::from_millis(5);
         let speed = Calibration { bytes_per_s: 100e6, flush, burst: None, first_touch: None };
-        plan.calibrated(&speed);
-        assert_eq!(plan.sizes_of(Workload::Stream).size_bytes / 1_000_000, 9);
+        let plan = request().plan_at(Some(&speed), &disk(), |_, call| plan(call));
+        let plan = plan.unwrap().unwrap();
+        assert_eq!(plan.rows[0].bytes_max / 1_000_000, 9);
         // 85 runs of ten megabytes, and two files in place.
         let bytes = plan.written_bytes_max();
         assert!(bytes < most && (600_000_000..900_000_000).contains(&bytes), "{bytes}");
-        assert_eq!(plan.scope().slice, SLICE);
+        assert!(plan.rows.iter().all(|row| row.time == SLICE));
     }
 
     #[test]
     fn a_time_that_was_asked_for_is_filled_with_longer_slices() {
-        let slice = |s| {
-            let within = Some(Duration::from_secs(s));
-            let of = |_: &_, call: &Call| Plan::new(call, within);
-            request().plan(&target(1 << 40, 1 << 39), of).unwrap().scope().slice
-        };
+        let slice = |s| planned(&request(), &disk(), Some(s)).unwrap().rows[0].time;
         assert_eq!(slice(10), SLICE);
         assert!((Duration::from_millis(400)..Duration::from_millis(700)).contains(&slice(60)));
     }
@@ -580,12 +611,12 @@ mod tests {
     fn buffers_that_would_take_the_memory_are_refused() {
         // W8
         let deep = Asked { iodepth: Some(64), stream_bs_bytes: Some(1 << 30), ..request() };
-        match plan(&deep) {
+        match amounts(&deep) {
             Err(Error::Usage(text)) => assert!(text.contains("68.7 GB of buffers"), "{text}"),
             // On a very large machine, 64 GiB are less than half of the memory.
             other => assert!(other.is_ok() && host::memory().bytes >= 128 << 30),
         }
-        let usual = plan(&request()).unwrap();
+        let usual = amounts(&request()).unwrap();
         let of = |bytes| usual.check_memory(Memory { bytes, whose: "the machine's" });
         assert!(of(1 << 30).is_ok());
         assert!(of(32 << 20).is_err());
@@ -594,11 +625,13 @@ mod tests {
     #[test]
     fn a_disk_that_is_too_full_is_refused_and_left_alone() {
         let error = request()
-            .plan(&target(10 << 30, 1 << 30), |_, call| Plan::new(call, None))
+            .plan(&target(10 << 30, 1 << 30), |_, call| Amounts::new(call, None))
             .unwrap_err();
         assert!(matches!(&error, Error::Failed(text) if text.contains("stays free")), "{error}");
         let large = Asked { size_bytes: Some(9 << 30), ..request() };
-        assert!(large.plan(&target(10 << 30, 9 << 30), |_, call| Plan::new(call, None)).is_err());
+        assert!(
+            large.plan(&target(10 << 30, 9 << 30), |_, call| Amounts::new(call, None)).is_err()
+        );
     }
 
     proptest! {
@@ -614,8 +647,9 @@ mod tests {
                 numjobs: Some(numjobs), stream_bs_bytes: bs, small_bs_bytes: bs, ..request()
             };
             let disk = target(1 << 45, free);
-            let plan = request.plan(&disk, |_, call| Plan::new(call, None)).unwrap();
-            prop_assert!(plan.space_bytes_max() <= target::budget(1 << 45, free));
+            let plan = planned(&request, &disk, None).unwrap();
+            prop_assert!(plan.space_bytes <= target::budget(1 << 45, free));
+            let plan = request.plan(&disk, |_, call| Amounts::new(call, None)).unwrap();
             for workload in [Workload::Stream, Workload::Small] {
                 let sizes = plan.sizes(workload, bytes_per_s);
                 prop_assert!(sizes.size_bytes <= plan.largest_bytes(workload));

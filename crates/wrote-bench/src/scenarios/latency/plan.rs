@@ -1,8 +1,7 @@
 //! The requested texts, the number of saves, and the space for them.
 
 use super::{Called, NAME, SaveRow, State, WAYS};
-use crate::rounds::RUNS;
-use crate::scenario::{Call, Plan as _};
+use crate::plan::{Call, Plan, RUNS, RowSpec};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use wrote_jobs::machine::target;
 use wrote_jobs::rate::Rate;
 use wrote_result::{Error, units};
 
+const QUESTION: &str = "How long does it take to save a small text, with and without sync?";
 /// The time of a run, unless the request has a number of saves, and the fewest saves of one.
 const SLICE: Duration = Duration::from_millis(250);
 pub(super) const SAVES_MIN: u32 = 10;
@@ -24,7 +24,7 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 const USUAL_SAVE: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Amounts {
     pub rows: Vec<SaveRow>,
     pub runs: u32,
     pub rate: Option<Rate>,
@@ -32,13 +32,12 @@ pub(crate) struct Plan {
     pub(super) iterations: u32,
     /// The time after which a run ends.
     pub(super) slice: Option<Duration>,
-    pub(super) texts: Texts,
 }
 
-impl Plan {
+impl Amounts {
     /// Plans the requested rows; `None` if there are none. Measured only on request, because the
     /// ladder alone takes a minute.
-    pub(crate) fn new(asked: &Latency, call: &Call) -> Result<Option<Plan>, Error> {
+    pub(crate) fn new(asked: &Latency, call: &Call) -> Result<Option<Amounts>, Error> {
         let sizes_bytes = asked.checked_sizes()?;
         let called: Vec<Called> = call.only.iter().filter_map(|name| Called::parse(name)).collect();
         check_called(&called, &sizes_bytes)?;
@@ -53,14 +52,35 @@ impl Plan {
         let rate = call.common.rate;
         let is_counted = asked.iterations.is_some() || rate.is_some();
         let slice = (!is_counted).then(|| call.common.time.unwrap_or(SLICE));
-        let plan = Plan { rows, runs, rate, iterations, slice, texts: Texts::default() };
-        plan.check_space(call.target)?;
-        Ok(Some(plan))
+        let amounts = Amounts { rows, runs, rate, iterations, slice };
+        amounts.check_space(call.target)?;
+        Ok(Some(amounts))
+    }
+
+    /// Returns the plan of the rows.
+    pub(super) fn plan(self, target: &Target) -> Plan<'static> {
+        let time = self.usual_slice();
+        let spec = |row: &SaveRow| RowSpec {
+            row: row.composed(target),
+            time,
+            // With the text that was there before.
+            bytes_max: u64::from(self.saves_max() + 1)
+                * row.size_bytes.next_multiple_of(BLOCK_BYTES),
+            makes_files: true,
+            ..RowSpec::default()
+        };
+        let rows = self.rows.iter().map(spec).collect();
+        let (runs, space_bytes) = (self.runs, self.space_bytes());
+        Plan { runs, space_bytes, ..Plan::new(NAME, QUESTION, rows, self) }
+    }
+
+    fn space_bytes(&self) -> u64 {
+        self.rows.iter().map(|row| self.row_space_bytes(row)).max().unwrap_or(0)
     }
 
     /// Refuses files that would leave too little free space.
     fn check_space(&self, target: &Target) -> Result<(), Error> {
-        let wanted_bytes = self.space_bytes_max();
+        let wanted_bytes = self.space_bytes();
         let budget_bytes = target::room_bytes(target);
         if wanted_bytes <= budget_bytes {
             return Ok(());
@@ -141,12 +161,6 @@ pub(super) struct Texts {
     bytes: Vec<u8>,
 }
 
-impl Default for Texts {
-    fn default() -> Texts {
-        Texts::new(0, 0)
-    }
-}
-
 impl Texts {
     /// Creates a generator of at most this many bytes at a time.
     pub(super) fn new(bytes_max: usize, seed: u64) -> Texts {
@@ -225,7 +239,7 @@ impl Latency {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rounds::in_turn;
+    use crate::plan::in_turn;
     use crate::sample::{Asked, asked, place as target};
     use proptest::prelude::*;
     use wrote_jobs::rate::Amount;
@@ -233,11 +247,11 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    fn planned(request: &Asked) -> Result<Option<Plan>, Error> {
-        request.plan(&target(1 << 40, 1 << 39), |of, call| Plan::new(&of.latency, call))
+    fn planned(request: &Asked) -> Result<Option<Amounts>, Error> {
+        request.plan(&target(1 << 40, 1 << 39), |of, call| Amounts::new(&of.latency, call))
     }
 
-    fn plan(request: &Asked) -> Plan {
+    fn plan(request: &Asked) -> Amounts {
         planned(request).unwrap().unwrap()
     }
 
@@ -268,7 +282,7 @@ mod tests {
             let request = Asked { iterations, runs, ..asked(&["latency/new-500"]) };
             let plan = plan(&request);
             let order = in_turn(plan.rows.len(), plan.runs);
-            assert_eq!(order.len() as u32, plan.runs_total());
+            assert_eq!(order.len(), plan.rows.len() * plan.runs as usize);
             for row in 0..plan.rows.len() {
                 let saves = order.iter().filter(|turn| turn.row == row);
                 let saves = saves.map(|turn| plan.saves(turn.round));
@@ -305,7 +319,7 @@ mod tests {
     #[test]
     fn a_disk_without_room_is_refused_and_a_small_one_will_do() {
         let within = |request: &Asked, free| {
-            request.plan(&target(10 * GIB, free), |of, call| Plan::new(&of.latency, call))
+            request.plan(&target(10 * GIB, free), |of, call| Amounts::new(&of.latency, call))
         };
         assert!(within(&asked(&["latency"]), GIB + 4 * (1 << 20)).is_ok());
         let full = within(&asked(&["latency"]), GIB).unwrap_err().to_string();
@@ -315,7 +329,7 @@ mod tests {
     #[test]
     fn a_slow_rate_takes_long_and_it_is_announced() {
         let slice =
-            |rate| plan(&Asked { rate, ..asked(&["latency/new-500/fs-write"]) }).scope().slice;
+            |rate| plan(&Asked { rate, ..asked(&["latency/new-500/fs-write"]) }).usual_slice();
         assert_eq!(slice(None), SLICE);
         let rate = Rate { amount: Amount::OperationsPerS(10), process: Process::Linear };
         assert_eq!(slice(Some(rate)), Duration::from_secs(20));
@@ -335,7 +349,7 @@ mod tests {
                 save_size: vec![size_bytes],
                 ..asked(&["latency/wrote-write"])
             };
-            let plan = request.plan(&target(0, 0), |of, call| Plan::new(&of.latency, call));
+            let plan = request.plan(&target(0, 0), |of, call| Amounts::new(&of.latency, call));
             let plan = plan.unwrap().unwrap();
             let total: u64 = (0..plan.runs).map(|round| u64::from(plan.saves(round))).sum();
             prop_assert_eq!(total, u64::from(iterations));
@@ -343,7 +357,7 @@ mod tests {
                 let batch = u64::from(plan.batch_saves(row));
                 prop_assert!(batch >= 1);
                 prop_assert!(batch == 1 || batch * size_bytes <= BATCH_BYTES_MAX);
-                prop_assert!(plan.space_bytes_max() >= size_bytes);
+                prop_assert!(plan.space_bytes() >= size_bytes);
             }
         }
     }

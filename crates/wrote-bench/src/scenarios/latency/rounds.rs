@@ -1,13 +1,11 @@
 //! One run of each row: saves texts in batches, timing each save.
 
-use super::plan::{BLOCK_BYTES, Plan, SAVES_MIN, Texts};
-use super::{Kind, NAME, SaveRow, State};
+use super::plan::{Amounts, SAVES_MIN, Texts};
+use super::{Kind, SaveRow, State};
 use crate::arrivals::Arrivals;
+use crate::plan::{OneRun, Turn, Work};
 use crate::progress::Ticker;
-use crate::rounds::Turn;
-use crate::scenario;
-use crate::scenario::OneRun;
-use crate::scenario::Site;
+use crate::site::{self, Site};
 use hdrhistogram::Histogram;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
@@ -22,63 +20,31 @@ use wrote_jobs::histogram;
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
 use wrote_result::Error;
-use wrote_result::document::{Row, Run, View};
+use wrote_result::document::{Row, Run};
 
-impl scenario::Plan for Plan {
-    fn scope(&self) -> scenario::Scope {
-        let question = "How long does it take to save a small text, with and without sync?".into();
-        let (runs, slice) = (self.runs, self.usual_slice());
-        scenario::Scope { name: NAME, question, runs, slice, within: None }
+impl Work for Amounts {
+    fn run(
+        &mut self,
+        row: &Row,
+        turn: Turn,
+        site: &Site,
+        _: &mut Ticker,
+    ) -> Result<Repeated, Error> {
+        let (of, saves) = (self.rows[turn.row], self.saves(turn.round));
+        let run = Saves::new(self, of, site).run(saves)?;
+        Ok(run.row(row, of.asked(self.saves_max().into(), self.rate)))
     }
 
-    fn rows(&self) -> Vec<String> {
-        self.rows.iter().map(SaveRow::name).collect()
-    }
-
-    fn space_bytes_max(&self) -> u64 {
-        self.rows.iter().map(|row| self.row_space_bytes(row)).max().unwrap_or(0)
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        let saves = u64::from(self.iterations + self.runs);
-        let of = |row: &SaveRow| saves * row.size_bytes.next_multiple_of(BLOCK_BYTES);
-        self.rows.iter().map(of).sum()
-    }
-
-    fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        let bytes = self.rows.iter().map(|row| u64::from(self.batch_saves(row)) * row.size_bytes);
-        self.texts = Texts::new(bytes.max().unwrap_or(0) as usize, seed());
-        Ok(0)
-    }
-
-    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
-        let (row, saves) = (self.rows[turn.row], self.saves(turn.round));
-        let run = Saves::new(self, site).run(&row, saves)?;
-        let asked = row.asked(self.saves_max().into(), self.rate);
-        let row = Row {
-            name: row.name(),
-            workload: row.workload(),
-            way: row.words().into(),
-            view: Some(View::Saves),
-            survives: Some(row.survives(site.target)),
-            crash_leaves: Some(row.way.kind.leaves(row.state)),
-            ..Row::default()
-        };
-        Ok(run.row(row, asked))
-    }
-
-    fn makes_files(&self, _: usize) -> bool {
-        true
-    }
-
-    fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
-        Saves::new(self, site).clear()
+    fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {
+        Saves::new(self, self.rows[row], site).clear()
     }
 }
 
 struct Saves<'a> {
-    plan: &'a mut Plan,
+    amounts: &'a Amounts,
+    row: SaveRow,
     site: &'a Site<'a>,
+    texts: Texts,
     /// The file to be renamed to the target.
     temporary: PathBuf,
     /// One file per coexisting text.
@@ -86,22 +52,30 @@ struct Saves<'a> {
 }
 
 impl<'a> Saves<'a> {
-    fn new(plan: &'a mut Plan, site: &'a Site<'a>) -> Saves<'a> {
-        let count = plan.rows.iter().map(|row| plan.batch_saves(row)).max().unwrap_or(0);
-        let (temporary, files) = (site.file("temporary", 0), site.files("text", count));
-        Saves { plan, site, temporary, files }
+    fn new(amounts: &'a Amounts, row: SaveRow, site: &'a Site<'a>) -> Saves<'a> {
+        let batch_saves = amounts.batch_saves(&row);
+        let bytes = u64::from(batch_saves) * row.size_bytes;
+        Saves {
+            amounts,
+            row,
+            site,
+            texts: Texts::new(bytes as usize, seed()),
+            temporary: site.file("temporary", 0),
+            files: site.files("text", batch_saves),
+        }
     }
 
     /// Saves texts in a row's way, in batches. Between batches, outside the clock, it creates texts
     /// and removes new files. The last batch's files stay.
-    fn run(&mut self, row: &SaveRow, saves: u32) -> Result<OneRun, Error> {
+    fn run(&mut self, saves: u32) -> Result<OneRun, Error> {
+        let row = self.row;
         if row.state == State::Existing {
-            self.make_old(row)?;
+            self.make_old()?;
         }
         let mut latencies = histogram();
         let mut run = Run { iodepth_reached: 1, ..Run::default() };
-        let batch_saves = self.plan.batch_saves(row);
-        let until = self.plan.slice.map(|slice| Instant::now() + slice);
+        let batch_saves = self.amounts.batch_saves(&row);
+        let until = self.amounts.slice.map(|slice| Instant::now() + slice);
         let mut done = 0;
         let mut is_over = false;
         while done < saves && !is_over {
@@ -109,7 +83,7 @@ impl<'a> Saves<'a> {
                 self.clear()?;
             }
             let count = (saves - done).min(batch_saves);
-            let (saved, batch) = self.batch(row, count, (done, until), &mut latencies)?;
+            let (saved, batch) = self.batch(count, (done, until), &mut latencies)?;
             add(&mut run, batch);
             done += saved;
             is_over = saved < count;
@@ -119,24 +93,24 @@ impl<'a> Saves<'a> {
         run.throughput_bytes_per_s = run.bytes as f64 / run.elapsed_s;
         run.iops = f64::from(saves) / run.elapsed_s;
         run.max_rss_bytes = Some(Usage::now().max_rss_bytes);
-        let effective = row.asked(saves.into(), self.plan.rate);
+        let effective = row.asked(saves.into(), self.amounts.rate);
         Ok(OneRun { run, latencies, effective, fallbacks: Vec::new() })
     }
 
     /// Saves these texts one after another, or each when it is due.
     fn batch(
         &mut self,
-        row: &SaveRow,
         count: u32,
         (done, until): (u32, Option<Instant>),
         latencies: &mut Histogram<u64>,
     ) -> Result<(u32, Run), Error> {
-        let (kind, state, stop) = (row.way.kind, row.state, self.site.stop);
-        let texts = self.plan.texts.make(count as usize, row.size_bytes as usize);
+        let SaveRow { way, state, size_bytes } = self.row;
+        let (kind, stop) = (way.kind, self.site.stop);
+        let texts = self.texts.make(count as usize, size_bytes as usize);
         let (folder, temporary) = (self.site.scratch.path(), self.temporary.as_path());
         let files = &self.files;
         // Each batch starts again, so that the time between batches does not count as latency.
-        let mut arrivals = Arrivals::seeded(self.plan.rate, 0, 1, seed());
+        let mut arrivals = Arrivals::seeded(self.amounts.rate, 0, 1, seed());
         let saves = || {
             let mut saved = 0;
             for (number, text) in texts.enumerate() {
@@ -158,10 +132,10 @@ impl<'a> Saves<'a> {
     }
 
     /// Creates the initial file, durably.
-    fn make_old(&mut self, row: &SaveRow) -> Result<(), Error> {
+    fn make_old(&mut self) -> Result<(), Error> {
         let path = &self.files[0];
-        let text =
-            self.plan.texts.make(1, row.size_bytes as usize).next().expect("one was asked for");
+        let size_bytes = self.row.size_bytes as usize;
+        let text = self.texts.make(1, size_bytes).next().expect("one was asked for");
         let made = File::create_new(path)
             .and_then(|mut file| file.write_all(text).and_then(|()| file.sync_all()))
             .and_then(|()| sync_folder(self.site.scratch.path()));
@@ -171,7 +145,7 @@ impl<'a> Saves<'a> {
     /// Removes the files, and waits until the file system has released them. Write-back of
     /// unflushed pages then does not affect other rows' latency.
     fn clear(&self) -> Result<(), Error> {
-        scenario::clear(&self.files, self.site.scratch.path())
+        site::clear(&self.files, self.site.scratch.path())
     }
 }
 

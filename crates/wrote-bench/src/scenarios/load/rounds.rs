@@ -1,9 +1,9 @@
 //! The runs of one curve: a closed loop, then runs at increasing fractions of its speed, in turn.
 
-use super::{NAME, PERCENTS, Plan, WRITTEN_BYTES_MAX};
+use super::{Curve, NAME, PERCENTS, WRITTEN_BYTES_MAX};
+use crate::plan::{Plan, Prepared, RowSpec, Turn, Work};
 use crate::progress::Ticker;
-use crate::rounds::Turn;
-use crate::scenario::{self, Plan as _, Site};
+use crate::site::Site;
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_jobs::jobs::{GroupReport, JobReport};
@@ -18,49 +18,59 @@ const REST: Duration = Duration::from_millis(50);
 /// The fewest operations for a 99th percentile.
 const OPERATIONS_MIN: u64 = 100;
 
-impl scenario::Plan for Plan {
-    fn scope(&self) -> scenario::Scope {
+impl Curve {
+    /// Returns the plan of the rates.
+    pub(super) fn plan(self) -> Plan<'static> {
         let name = self.subject.name;
         let question = format!(
             "What does the latency of {name} do as the load rises, and where does it bend?"
         );
-        let (runs, slice) = (self.runs, self.time + REST);
-        scenario::Scope { name: NAME, question, runs, slice, within: None }
-    }
-
-    fn rows(&self) -> Vec<String> {
-        let name = |percent| format!("{}/{:.2}", self.workload(), f64::from(percent) / 100.0);
-        PERCENTS.into_iter().map(name).collect()
-    }
-
-    /// The runs of the closed loop.
-    fn runs_before(&self) -> u32 {
-        self.runs
-    }
-
-    fn knee(&self, rows: &[Row]) -> Option<Knee> {
-        knee_of(rows)
-    }
-
-    fn space_bytes_max(&self) -> u64 {
-        self.subject.file_bytes()
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        // The files, and the writes of the closed loop, at most once each.
-        let files = self.subject.file_bytes() * (1 + u64::from(self.runs));
-        if !self.subject.writes() {
-            return files;
+        let rows = PERCENTS.into_iter().map(|percent| self.row(percent)).collect();
+        let (runs, file_bytes) = (self.runs, self.subject.file_bytes());
+        Plan {
+            runs,
+            // The closed loop.
+            runs_before: runs,
+            space_bytes: file_bytes,
+            // The files, and the writes of the closed loop, at most once each.
+            prepared_bytes: file_bytes * (1 + u64::from(runs)),
+            shares_files: true,
+            ..Plan::new(NAME, &question, rows, self)
         }
-        let percents: u64 = PERCENTS.iter().copied().map(u64::from).sum();
-        // A Poisson process of this many operations deviates by less than a tenth.
-        let at_rates = WRITTEN_BYTES_MAX / 100 * percents / 10 * 11;
-        files + at_rates * u64::from(self.runs)
     }
 
+    /// Composes the row of a rate, but for the rate, which follows from the closed loop.
+    fn row(&self, percent: u32) -> RowSpec {
+        let row = Row {
+            name: format!("{}/{:.2}", self.workload(), share(percent)),
+            workload: self.workload(),
+            view: Some(View::Curve),
+            ..Row::default()
+        };
+        // A Poisson process of this many operations deviates by less than a tenth.
+        let at_rate = WRITTEN_BYTES_MAX / 100 * u64::from(percent) / 10 * 11;
+        let bytes_max = if self.subject.writes() { at_rate } else { 0 };
+        RowSpec { row, time: self.time + REST, bytes_max, ..RowSpec::default() }
+    }
+
+    fn files(&self, site: &Site) -> Vec<PathBuf> {
+        site.job_files("data", self.subject.numjobs)
+    }
+
+    /// `load/rand/read`.
+    fn workload(&self) -> String {
+        format!("{NAME}/{}", self.subject.name)
+    }
+}
+
+fn share(percent: u32) -> f64 {
+    f64::from(percent) / 100.0
+}
+
+impl Work for Curve {
     /// Fills the files, and measures a closed loop: the median of its runs.
-    fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<u64, Error> {
-        let mut written_bytes = self.subject.prepare(&self.shared_files(site), site)?;
+    fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<Prepared, Error> {
+        let mut written_bytes = self.subject.prepare(&self.files(site), site)?;
         let mut iops = Vec::new();
         for _ in 0..self.runs {
             ticker.tick(&format!("{}: closed loop", self.workload()));
@@ -71,39 +81,37 @@ impl scenario::Plan for Plan {
             written_bytes += group.written_bytes();
         }
         self.closed_iops = site.least(stats::median(&iops))?;
-        Ok(written_bytes)
+        Ok(Prepared { written_bytes, ..Prepared::default() })
     }
 
-    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+    fn run(
+        &mut self,
+        row: &Row,
+        turn: Turn,
+        site: &Site,
+        _: &mut Ticker,
+    ) -> Result<Repeated, Error> {
         let percent = PERCENTS[turn.row];
         let group = self.run_once(Some(self.rate(percent)), self.time_at_rate(), site)?;
-        let before = self.subject.before(&self.shared_files(site), site);
-        let load_share = Some(f64::from(percent) / 100.0);
-        Ok(Repeated::of(&group, &before, |row| Row {
-            name: self.rows().swap_remove(turn.row),
-            workload: self.workload(),
+        let before = self.subject.before(&self.files(site), site);
+        let load_share = Some(share(percent));
+        Ok(Repeated::of(&group, &before, |_, settings| Row {
             way: format!("{percent} % of {:.0}/s", self.closed_iops),
-            view: Some(View::Curve),
-            settings: self.subject.stated(row.settings).each(|of| Settings { load_share, ..of }),
-            ..row
+            settings: self.subject.stated(settings).each(|of| Settings { load_share, ..of }),
+            ..row.clone()
         }))
     }
 
-    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        site.job_files("data", self.subject.numjobs)
+    fn finish(&mut self, site: &Site) -> Result<(), Error> {
+        site.clear_shared(&self.files(site))
     }
 
-    fn shares_files(&self) -> bool {
-        true
+    fn knee(&self, rows: &[Row]) -> Option<Knee> {
+        knee_of(rows)
     }
 }
 
-impl Plan {
-    /// `load/rand/read`.
-    fn workload(&self) -> String {
-        format!("{NAME}/{}", self.subject.name)
-    }
-
+impl Curve {
     /// Runs the subject once, and lets the device rest.
     fn run_once(
         &self,
@@ -111,7 +119,7 @@ impl Plan {
         time: Duration,
         site: &Site,
     ) -> Result<GroupReport, Error> {
-        let group = self.subject.run(&self.shared_files(site), rate, time, site)?;
+        let group = self.subject.run(&self.files(site), rate, time, site)?;
         std::thread::sleep(REST);
         site.stop.check()?;
         Ok(group)

@@ -1,12 +1,12 @@
 //! The workload of a curve: a cell of a grid, or a row of the ladder, with or without a rate.
 
-use crate::request::Common;
-use crate::request::STREAM_BS_BYTES;
-use crate::scenario::{Call, Site};
+use crate::plan::Call;
 use crate::scenarios::grid::{Grid, GridWorkload, called};
 use crate::scenarios::ladder::Way;
-use crate::scenarios::ladder::plan::Plan;
+use crate::scenarios::ladder::plan::Amounts;
 use crate::scenarios::{ladder, peak, rand};
+use crate::settings::{Common, STREAM_BS_BYTES};
+use crate::site::Site;
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_jobs::data::seed;
@@ -62,7 +62,7 @@ impl Subject {
         let common =
             Common { iodepth: call.common.iodepth.or(Some(IODEPTH)), ..call.common.clone() };
         let call = Call { only: &[way.name.into()], common: &common, ..*call };
-        let mut sizes = Plan::new(&call, None)?.sizes(way.workload, f64::MAX);
+        let mut sizes = Amounts::new(&call, None)?.sizes(way.workload, f64::MAX);
         if common.size_bytes.is_none() {
             let least = sizes.bs_bytes * u64::from(sizes.numjobs);
             sizes.size_bytes =

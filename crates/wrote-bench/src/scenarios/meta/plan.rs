@@ -1,10 +1,13 @@
 //! The rows, the number of files, and the time.
 
 use super::{Create, FILE_BYTES, Kind, Meta, NAME, Open, Read, Rename, Stat, Unlink, WAYS, Way};
-use crate::rounds::RUNS;
-use crate::scenario::{Call, Within};
+use crate::plan::{Call, Plan, RUNS, RowSpec, Within};
 use std::path::PathBuf;
 use std::time::Duration;
+use wrote_result::document::{Row, View};
+
+const QUESTION: &str = "How many files does this place create, find, read, rename and remove per \
+    second, with a folder for each rank and with one that all share?";
 
 /// The length of a run, unless its files are too few or too many.
 pub(super) const RUN_S: f64 = 0.3;
@@ -48,13 +51,12 @@ impl Pace {
 }
 
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct Files {
     pub ways: Vec<Way>,
     pub runs: u32,
     pub asked: Option<u32>,
     /// Whether the time is limited: not if the request specifies an amount.
     is_limited: bool,
-    pub within: Option<Within>,
     /// The time per file, once known.
     pub pace: Option<Pace>,
     /// The most files that a rank created in any folder.
@@ -65,28 +67,40 @@ pub(super) struct Plan {
     pub filled: Vec<PathBuf>,
 }
 
-impl Plan {
+impl Files {
     /// Plans the requested rows; `None` if there are none.
-    pub fn new(asked: &Meta, call: &Call) -> Option<Plan> {
+    pub fn new(asked: &Meta, call: &Call) -> Option<Files> {
         let ways: Vec<Way> = WAYS.into_iter().filter(|way| call.names(NAME, way.name)).collect();
-        let plan = Plan {
+        let files = Files {
             runs: call.common.runs.unwrap_or(RUNS),
             asked: asked.meta_files,
             is_limited: call.common.runs.is_none() && asked.meta_files.is_none(),
-            within: None,
             pace: None,
             files_made: 0,
             folders: Vec::new(),
             filled: Vec::new(),
             ways,
         };
-        (!plan.ways.is_empty()).then_some(plan)
+        (!files.ways.is_empty()).then_some(files)
     }
 
-    /// Limits the time, if the request specifies no amount. `began` is the time of its first run.
-    pub fn begin(&mut self, began: Duration) {
-        let within = WITHIN + Duration::from_secs(began.as_secs());
-        self.within = self.is_limited.then(|| Within::new(within, Duration::ZERO, true));
+    /// Returns the plan of the rows.
+    pub fn plan(self) -> Plan<'static> {
+        let within = Within { from_first_run: true, ..Within::new(WITHIN, Duration::ZERO, true) };
+        let spec = |way: &Way| RowSpec {
+            row: way.composed(),
+            time: Duration::from_secs_f64(RUN_S),
+            is_last: way.kind == Unlink,
+            ..RowSpec::default()
+        };
+        let rows = self.ways.iter().map(spec).collect();
+        Plan {
+            runs: self.runs,
+            within: self.is_limited.then_some(within),
+            space_bytes: self.space_bytes(),
+            prepared_bytes: self.written_bytes() + u64::from(LOOK_FILES_MAX) * FILE_BYTES,
+            ..Plan::new(NAME, QUESTION, rows, self)
+        }
     }
 
     /// Returns the files per run: the files of its slice at the known pace, and the most before.
@@ -137,4 +151,19 @@ impl Plan {
 /// Returns whether each round has its own files: `create` makes them, and `unlink` removes them.
 pub(super) fn is_of_round(kind: Kind) -> bool {
     matches!(kind, Create | Unlink)
+}
+
+impl Way {
+    /// Composes the row.
+    fn composed(&self) -> Row {
+        Row {
+            name: self.name.into(),
+            workload: self.workload.into(),
+            way: self.words.into(),
+            view: Some(View::Metadata),
+            direction: self.kind.direction(),
+            survives: self.kind.survives(),
+            ..Row::default()
+        }
+    }
 }

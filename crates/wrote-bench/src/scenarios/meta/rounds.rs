@@ -1,11 +1,10 @@
 //! One run of a row: an operation on each of many files, in a persistent folder or the round's own.
 
-use super::plan::{LOOK_FILES, LOOK_FILES_MAX, LOOK_TIME, Pace, Plan, RUN_S, is_of_round};
+use super::plan::{Files, LOOK_FILES, LOOK_FILES_MAX, LOOK_TIME, Pace, is_of_round};
 use super::{Create, FILE_BYTES, Kind, NAME, Open, Read, Rename, Stat, Unlink, Way};
+use crate::plan::{OneRun, Prepared, Turn, Work};
 use crate::progress::Ticker;
-use crate::rounds::{Turn, in_turn};
-use crate::scenario::OneRun;
-use crate::scenario::{self, Site};
+use crate::site::Site;
 use rustix::fs::{Advice, fadvise, syncfs};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write};
@@ -18,45 +17,11 @@ use wrote_jobs::histogram;
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
 use wrote_result::Error;
-use wrote_result::document::{Row, SourceCache, View};
+use wrote_result::document::{Row, SourceCache};
 
-impl scenario::Plan for Plan {
-    fn scope(&self) -> scenario::Scope {
-        let question = "How many files does this place create, find, read, rename and remove per \
-            second, with a folder for each rank and with one that all share?";
-        scenario::Scope {
-            name: NAME,
-            question: question.into(),
-            runs: self.runs,
-            slice: Duration::from_secs_f64(RUN_S),
-            within: self.within,
-        }
-    }
-
-    fn rows(&self) -> Vec<String> {
-        self.ways.iter().map(|way| way.name.into()).collect()
-    }
-
-    fn order(&self, rounds: u32) -> Vec<Turn> {
-        let turns = in_turn(self.ways.len(), rounds).into_iter();
-        let (last, mut order): (Vec<Turn>, Vec<Turn>) =
-            turns.partition(|turn| self.ways[turn.row].kind == Unlink);
-        order.extend(last);
-        order
-    }
-
-    fn space_bytes_max(&self) -> u64 {
-        self.space_bytes()
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        self.written_bytes() + u64::from(LOOK_FILES_MAX) * FILE_BYTES
-    }
-
+impl Work for Files {
     /// Measures the pace of each operation, which decides how many files a run has.
-    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        // Every rank has the same limit.
-        self.begin(Duration::from_secs_f64(site.least(site.clock.elapsed().as_secs_f64())?));
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
         let most = self.asked.unwrap_or(LOOK_FILES_MAX).clamp(LOOK_FILES, LOOK_FILES_MAX);
         self.files_made = most;
         let first = self.ways[0];
@@ -74,10 +39,17 @@ impl scenario::Plan for Plan {
         let removed_s = timed(site, LOOK_FILES, || each(Unlink))?;
         self.pace = Some(Pace { made_s, found_s, read_s, renamed_s, removed_s });
         self.files_made = self.ways.iter().map(|way| self.files(way.kind)).fold(made, u32::max);
-        Ok(u64::from(made) * FILE_BYTES)
+        let written_bytes = u64::from(made) * FILE_BYTES;
+        Ok(Prepared { written_bytes, ..Prepared::default() })
     }
 
-    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+    fn run(
+        &mut self,
+        row: &Row,
+        turn: Turn,
+        site: &Site,
+        _: &mut Ticker,
+    ) -> Result<Repeated, Error> {
         let way = self.ways[turn.row];
         let files = self.files(way.kind);
         let (folder, written_bytes) = self.ready(&way, turn.round, site)?;
@@ -107,15 +79,6 @@ impl scenario::Plan for Plan {
         run.iops = f64::from(files) / run.elapsed_s;
         run.max_rss_bytes = Some(Usage::now().max_rss_bytes);
         let effective = way.settings(files, cache);
-        let row = Row {
-            name: way.name.into(),
-            workload: way.workload.into(),
-            way: way.words.into(),
-            view: Some(View::Metadata),
-            direction: way.kind.direction(),
-            survives: way.kind.survives(),
-            ..Row::default()
-        };
         let asked = way.settings(files, Some(SourceCache::Dropped));
         let run = OneRun { run, latencies, effective, fallbacks: Vec::new() };
         let mut run = run.row(row, asked);
@@ -148,7 +111,7 @@ impl scenario::Plan for Plan {
 /// The number of the persistent folder. Round 0 has folder 1.
 const STAYING: u32 = 0;
 
-impl Plan {
+impl Files {
     /// Prepares the files of a run: for `create` an empty folder, for `unlink` the files that
     /// `create` made. Returns the folder and the bytes written.
     fn ready(&mut self, way: &Way, round: u32, site: &Site) -> Result<(Folder, u64), Error> {
@@ -193,7 +156,7 @@ struct Folder {
 
 impl Folder {
     /// Creates the folder, if absent.
-    fn make(way: &Way, number: u32, plan: &mut Plan, site: &Site) -> Result<Folder, Error> {
+    fn make(way: &Way, number: u32, plan: &mut Files, site: &Site) -> Result<Folder, Error> {
         let path = match way.is_shared {
             true => site.scratch.shared_file(NAME, "shared-tree", number),
             false => site.file("own-tree", number),

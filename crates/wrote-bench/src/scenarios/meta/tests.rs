@@ -1,12 +1,10 @@
 //! The whole scenario on this machine's disk.
 
-use super::plan::{FILES_MAX, LOOK_FILES_MAX, Pace, Plan};
+use super::plan::{FILES_MAX, Files, LOOK_FILES_MAX, Pace};
 use super::{Kind, NAME, WAYS};
 use crate::sample::{Asked, asked};
-use crate::scenario::Plan as _;
 use crate::scratch::Scratch;
 use std::collections::BTreeSet;
-use std::time::Duration;
 use wrote_result::Stop;
 use wrote_result::document::{Direction, Survives, View};
 
@@ -15,16 +13,16 @@ fn it_is_measured_only_when_it_is_named() {
     assert!(
         asked(&["ladder"])
             .plan(&crate::sample::place(1 << 40, 1 << 39), |of, call| {
-                Ok(super::Plan::new(&of.meta, call))
+                Ok(Files::new(&of.meta, call))
             })
             .unwrap()
             .is_none()
     );
     let folder = fixtures::folder();
     let all = Asked { only: vec![NAME.into()], ..Asked::new(folder.path().into()) };
-    assert_eq!(all.planned()[0].rows().len(), WAYS.len());
+    assert_eq!(all.planned(None)[0].rows.len(), WAYS.len());
     let one = Asked { only: vec!["meta/own".into()], ..all };
-    assert_eq!(one.planned()[0].rows().len(), WAYS.len() / 2);
+    assert_eq!(one.planned(None)[0].rows.len(), WAYS.len() / 2);
 }
 
 #[test]
@@ -77,11 +75,10 @@ fn a_read_survives_nothing_and_need_not() {
 }
 
 /// Plans all rows, or the requested ones, at a given pace.
-fn planned(asked: &Asked, pace: Pace) -> Plan {
+fn planned(asked: &Asked, pace: Pace) -> Files {
     let place = crate::sample::place(1 << 40, 1 << 39);
-    let plan = asked.plan(&place, |of, call| Ok(Plan::new(&of.meta, call)));
+    let plan = asked.plan(&place, |of, call| Ok(Files::new(&of.meta, call)));
     let mut plan = plan.unwrap().expect("the call names rows");
-    plan.begin(Duration::from_secs(1));
     plan.pace = Some(pace);
     plan
 }
@@ -94,7 +91,7 @@ fn pace(file_s: f64) -> Pace {
 fn a_fast_disk_gets_the_most_files() {
     let plan = planned(&asked(&[NAME]), pace(20e-6));
     assert!(WAYS.iter().all(|way| plan.files(way.kind) == FILES_MAX));
-    assert!(plan.within.is_some());
+    assert!(plan.plan().within.is_some());
 }
 
 #[test]
@@ -112,23 +109,28 @@ fn an_amount_that_was_asked_for_is_measured_in_any_time() {
     let by_runs = Asked { runs: Some(7), ..asked(&[NAME]) };
     assert_eq!(planned(&by_files, pace(1.0)).files(Kind::Unlink), 9000);
     for asked in [by_files, by_runs] {
-        assert_eq!(planned(&asked, pace(1.0)).within, None);
+        assert_eq!(planned(&asked, pace(1.0)).plan().within, None);
     }
 }
 
 #[test]
 fn all_creations_are_over_before_the_first_removal_and_every_second_round_is_backwards() {
     // M8
-    let plan = planned(&asked(&["meta/own"]), pace(20e-6));
-    let order: Vec<(u32, &str)> =
-        plan.order(2).iter().map(|turn| (turn.round, plan.ways[turn.row].kind.as_str())).collect();
+    let files = planned(&asked(&["meta/own"]), pace(20e-6));
+    let ways = files.ways.clone();
+    let order: Vec<(u32, &str)> = files
+        .plan()
+        .order(2)
+        .iter()
+        .map(|turn| (turn.round, ways[turn.row].kind.as_str()))
+        .collect();
     let first = ["create", "stat", "open", "read", "rename"].map(|word| (0, word));
     let second = ["rename", "read", "open", "stat", "create"].map(|word| (1, word));
     assert_eq!(order[..5], first);
     assert_eq!(order[5..10], second);
     assert_eq!(order[10..], [(0, "unlink"), (1, "unlink")]);
     let shared = planned(&asked(&["meta/own/unlink", "meta/shared/unlink"]), pace(20e-6));
-    let rows: Vec<usize> = shared.order(2).iter().map(|turn| turn.row).collect();
+    let rows: Vec<usize> = shared.plan().order(2).iter().map(|turn| turn.row).collect();
     assert_eq!(rows, [0, 1, 1, 0]);
 }
 
@@ -142,7 +144,7 @@ fn a_row_alone_makes_the_files_that_it_needs_and_the_announced_bytes_hold() {
             meta_files: Some(60),
             ..Asked::new(folder.path().to_owned())
         };
-        let announced = request.planned()[0].written_bytes_max();
+        let announced = request.planned(None)[0].written_bytes_max();
         let scratch = Scratch::make(folder.path()).unwrap();
         let measured = request.measured(&scratch, &Stop::new(), false).unwrap();
         let look_bytes = u64::from(LOOK_FILES_MAX) * 3901 - (announced - measured.written_bytes);

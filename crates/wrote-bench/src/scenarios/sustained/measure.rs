@@ -2,61 +2,23 @@
 
 use super::change::changes;
 use super::change::{interval, until};
-use super::{CALIBRATED_BYTES_MIN, NAME, Plan, RECOVERED_TIME_MAX, ROW, WORDS};
-use crate::calibration::Calibration;
+use super::{RECOVERED_TIME_MAX, ROW, Run};
+use crate::plan::{Turn, Work};
 use crate::progress::Ticker;
-use crate::rounds::Turn;
-use crate::scenario;
-use crate::scenario::Site;
+use crate::site::Site;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote_jobs::jobs::{GroupReport, Mark, Permissions, Watcher};
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::JobSpec;
-use wrote_result::document::{RankFiles, Row, Sample, SteadyState, Sustained, View};
+use wrote_result::document::{RankFiles, Row, Sample, SteadyState, Sustained};
 use wrote_result::{Error, Stop};
 
 const PART: &str = "data";
 /// How often the pause checks for a stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-impl scenario::Plan for Plan {
-    fn scope(&self) -> scenario::Scope {
-        let question = "How fast does this disk take writes for long, and after how many bytes \
-            does it slow down?";
-        let slice = self.writing();
-        scenario::Scope { name: NAME, question: question.into(), runs: 1, slice, within: None }
-    }
-
-    fn rows(&self) -> Vec<String> {
-        vec![ROW.into()]
-    }
-
-    fn space_bytes_max(&self) -> u64 {
-        self.file_bytes
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        match (self.time, self.wear_bytes) {
-            (Some(_), u64::MAX) if self.known_bytes_per_s.is_none() => u64::MAX,
-            _ => self.size_bytes + self.recovered_bytes_max(),
-        }
-    }
-
-    fn wants_calibration(&self) -> bool {
-        let is_long = self.size_bytes >= CALIBRATED_BYTES_MIN;
-        self.time.is_none() && self.known_bytes_per_s.is_none() && is_long
-    }
-
-    fn calibrated(&mut self, speed: &Calibration) {
-        self.known_bytes_per_s = Some(speed.bytes_per_s);
-    }
-
-    fn afterwards(&self) -> Duration {
-        if self.idle.is_zero() { Duration::ZERO } else { self.afterwards_max() }
-    }
-
+impl Work for Run {
     fn summed(&self, mut run: Repeated) -> Result<Repeated, Error> {
         for sustained in run.rows.iter_mut().filter_map(|row| row.sustained.as_mut()) {
             let of_all = describe(&sustained.samples, sustained.file_bytes);
@@ -70,7 +32,13 @@ impl scenario::Plan for Plan {
     }
 
     /// Writes continuously. If that became slow, lets the device rest and measures again.
-    fn run(&mut self, _: Turn, site: &Site, ticker: &mut Ticker) -> Result<Repeated, Error> {
+    fn run(
+        &mut self,
+        row: &Row,
+        _: Turn,
+        site: &Site,
+        ticker: &mut Ticker,
+    ) -> Result<Repeated, Error> {
         let whole = self.writing() + self.afterwards_max();
         let share = |time: Duration| time.as_secs_f64() / whole.as_secs_f64().max(1e-9);
         let (written, rested) = (share(self.writing()), share(self.writing() + self.idle));
@@ -97,23 +65,17 @@ impl scenario::Plan for Plan {
             sustained.idle_s = Some(self.idle.as_secs_f64());
         }
         let before = site.before(&[], &site.job_files(PART, 1));
-        let mut run = Repeated::of(&report, &before, |row| Row {
-            workload: NAME.into(),
-            way: WORDS.into(),
-            view: Some(View::Long),
+        let mut run = Repeated::of(&report, &before, |_, settings| Row {
+            settings,
             sustained: Some(sustained.clone()),
-            ..row
+            ..row.clone()
         });
         run.written_bytes += again_bytes;
         Ok(run)
     }
 
-    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        site.job_files(PART, 1)
-    }
-
-    fn shares_files(&self) -> bool {
-        true
+    fn finish(&mut self, site: &Site) -> Result<(), Error> {
+        site.clear_shared(&site.job_files(PART, 1))
     }
 }
 

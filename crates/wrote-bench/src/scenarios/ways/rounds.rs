@@ -1,13 +1,11 @@
 //! One run of each way: creates the source, times the way, and measures its cost.
 
-use super::plan::{Plan, Sizes};
+use super::plan::{Runs, Sizes};
 use super::write::{self, Task};
-use super::{Kind, NAME, Way, dd};
-use crate::calibration::Calibration;
+use super::{Kind, Way, dd};
+use crate::plan::{OneRun, Prepared, Turn, Work};
 use crate::progress::Ticker;
-use crate::rounds::Turn;
-use crate::scenario::OneRun;
-use crate::scenario::{self, Site};
+use crate::site::{self, Site};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,79 +17,39 @@ use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::page_cache;
 use wrote_jobs::report::{self, Repeated};
 use wrote_result::Error;
-use wrote_result::document::{Fallback, Row, Run, Settings, View};
+use wrote_result::document::{Fallback, Row, Run, Settings};
 
-impl scenario::Plan for Plan {
-    fn scope(&self) -> scenario::Scope {
-        let question =
-            "How fast is a whole file written by each usual way, and what does the way cost?";
-        let (question, slice) = (question.into(), self.slice());
-        scenario::Scope { name: NAME, question, runs: self.runs, slice, within: None }
-    }
-
-    fn rows(&self) -> Vec<String> {
-        self.ways.iter().map(|way| way.name.into()).collect()
-    }
-
-    fn left_out(&self) -> Vec<(String, String)> {
-        self.left_out.clone()
-    }
-
-    /// The source, and the file of a run.
-    fn space_bytes_max(&self) -> u64 {
-        2 * self.largest_bytes
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        let round: u64 = self.ways.iter().map(|way| self.sizes.of(way)).sum();
-        self.sizes.file_bytes + round.saturating_mul(self.runs.into())
-    }
-
-    fn wants_calibration(&self) -> bool {
-        true
-    }
-
-    fn calibrated(&mut self, speed: &Calibration) {
-        self.bytes_per_s = Some(speed.bytes_per_s);
-        self.sizes = self.sizes(speed.bytes_per_s);
-    }
-
-    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
+impl Work for Runs {
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
         let output = output(site);
-        self.leave_out(|way| match way.kind {
-            Kind::Dd { direct } => dd::why_not(&output, direct),
+        let why_not = |(number, way): (usize, &&Way)| match way.kind {
+            Kind::Dd { direct } => dd::why_not(&output, direct).map(|because| (number, because)),
             _ => None,
-        });
+        };
+        let left_out = self.ways.iter().enumerate().filter_map(why_not).collect();
         make_source(self.sizes.file_bytes, &source(site), site)?;
-        Ok(self.sizes.file_bytes)
+        Ok(Prepared { written_bytes: self.sizes.file_bytes, left_out })
     }
 
-    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+    fn run(
+        &mut self,
+        row: &Row,
+        turn: Turn,
+        site: &Site,
+        _: &mut Ticker,
+    ) -> Result<Repeated, Error> {
         let (source, output) = (source(site), output(site));
         let way = self.ways[turn.row];
         let run = Files { site, source, output, sizes: self.sizes }.run(way)?;
-        let row = Row {
-            name: way.name.into(),
-            workload: way.workload.into(),
-            way: way.words.into(),
-            view: Some(View::Files),
-            cell: way.cell(),
-            survives: Some(site.target.survives(way.acknowledged())),
-            ..Row::default()
-        };
         Ok(run.row(row, way.asked(self.sizes.of(way))))
     }
 
-    fn makes_files(&self, _: usize) -> bool {
-        true
-    }
-
     fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
-        scenario::clear(&[output(site)], site.scratch.path())
+        site::clear(&[output(site)], site.scratch.path())
     }
 
-    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        vec![source(site)]
+    fn finish(&mut self, site: &Site) -> Result<(), Error> {
+        site.clear_shared(&[source(site)])
     }
 }
 

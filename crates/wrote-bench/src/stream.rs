@@ -1,12 +1,13 @@
-//! Bursts: the amount that a disk with a token bucket writes faster than its sustained rate.
-//! Detects them within a run, and uses them up before the next.
+//! Streams: their sizes, and the burst that a disk with a token bucket writes faster than its
+//! sustained rate. Detects bursts within a run, and uses them up before the next.
 
-use crate::scenario::Site;
-use crate::scenarios::ladder::Sizes;
+use crate::site::Site;
 use std::path::PathBuf;
+use wrote_jobs::data::seed;
 use wrote_jobs::findings::Burst;
 use wrote_jobs::jobs::{Mark, Permissions, Watcher};
-use wrote_jobs::spec::JobSpec;
+use wrote_jobs::rate::Rate;
+use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_result::Error;
 use wrote_result::document::Limit;
 
@@ -31,6 +32,51 @@ const DRAINED_SHARE: u64 = 2;
 const DRAINED_TIMES: f64 = 1.25;
 /// Few writes in flight, so that none remains to slow the next run.
 const DRAIN_IODEPTH: u32 = 4;
+
+/// The sizes of a stream of writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Sizes {
+    pub bs_bytes: u64,
+    /// The total size of all threads' files: a multiple of `bs_bytes * numjobs`.
+    pub size_bytes: u64,
+    /// Concurrent writes per thread.
+    pub iodepth: u32,
+    pub numjobs: u32,
+    /// The combined rate of all threads. Each repeats its file until its time is over.
+    pub rate: Option<Rate>,
+}
+
+impl Sizes {
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.size_bytes / u64::from(self.numjobs)
+    }
+
+    /// Returns the job that writes each file once, directly, into preallocated blocks, and flushes
+    /// at the end. Uses blocks of `bs_bytes` if the file is a multiple of them.
+    pub(crate) fn fill(&self, bs_bytes: u64, iodepth: u32) -> JobSpec {
+        let is_whole = self.file_bytes().is_multiple_of(bs_bytes);
+        let bs_bytes = if is_whole { bs_bytes.max(self.bs_bytes) } else { self.bs_bytes };
+        let sizes = Sizes { bs_bytes, iodepth, ..*self };
+        JobSpec { end_fdatasync: true, ..sizes.job("fill") }
+    }
+
+    /// Returns the job that writes each file once, without a flush.
+    pub(crate) fn job(&self, name: &str) -> JobSpec {
+        JobSpec {
+            iodepth: self.iodepth,
+            // Otherwise latencies would include waiting for other writes' completions.
+            iodepth_batch_complete_min: 1,
+            file_bytes: Some(self.file_bytes()),
+            // The cache holds no page of a file that is new or was written directly.
+            invalidate: false,
+            // Different arrivals in each run.
+            seed: seed(),
+            ..JobSpec::new(name, WRITE, self.bs_bytes)
+        }
+    }
+}
+
+const WRITE: Rw = Rw { read: false, write: true, random: false };
 
 /// Detects a burst within a stream: fast at first, and steady from its middle on.
 ///

@@ -1,0 +1,319 @@
+//! A plan: rows, each composed once, and the work that makes their runs.
+
+use crate::calibration::{self, Calibration};
+use crate::names::is_below;
+use crate::progress::Ticker;
+use crate::settings::Common;
+use crate::site::Site;
+use hdrhistogram::Histogram;
+use std::time::Duration;
+use wrote::device::Target;
+use wrote_jobs::findings::{Burst, Shortened};
+use wrote_jobs::report::Repeated;
+use wrote_result::document::{Fallback, Knee, Row, Run, Settings, SettingsPair};
+use wrote_result::{Error, stats};
+
+/// The default number of runs per row: enough for an interval, few enough for a minute.
+pub const RUNS: u32 = 5;
+
+/// One run of one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The row's index.
+    pub row: usize,
+    /// The round, from 0.
+    pub round: u32,
+}
+
+/// Returns the order of the runs of `rows` rows in `rounds` rounds.
+///
+/// Every second round runs backwards. Thus no row always follows the same other row, and a steady
+/// drift affects all rows alike (M8).
+pub fn in_turn(rows: usize, rounds: u32) -> Vec<Turn> {
+    let of_round = |round: u32| {
+        (0..rows).map(move |row| Turn {
+            row: if round.is_multiple_of(2) { row } else { rows - 1 - row },
+            round,
+        })
+    };
+    (0..rounds).flat_map(of_round).collect()
+}
+
+/// The fewest runs of a row with an interval. Student's t then has two degrees of freedom. With
+/// only one, the interval would span a dozen standard errors, too wide to distinguish anything
+/// (M8).
+pub const RUNS_MIN: u32 = 3;
+/// The input of [`Scenario::plan`].
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// The requested names.
+    pub only: &'a [String],
+    /// The validated common settings.
+    pub common: &'a Common,
+    /// The disk under the path.
+    pub target: &'a Target,
+    /// The time from the start to the end, where the request limits it.
+    pub within: Option<Duration>,
+    /// The speed of the disk, once calibrated.
+    pub speed: Option<&'a Calibration>,
+}
+
+impl Call<'_> {
+    /// Returns whether the request names neither rows nor amounts: the first screen is measured.
+    pub fn is_default(&self) -> bool {
+        self.only.is_empty() && !self.common.has_amount()
+    }
+
+    /// Returns whether the request names this row, its workload or its scenario.
+    pub fn names(&self, scenario: &str, row: &str) -> bool {
+        self.only.iter().any(|name| name == scenario || is_below(row, name))
+    }
+}
+
+/// The rows of a scenario, measured in turn. The module `rounds` has the loop around them.
+pub struct Plan<'a> {
+    /// The scenario's name.
+    pub name: &'static str,
+    /// The question that the rows answer.
+    pub question: String,
+    /// The rows, in their order.
+    pub rows: Vec<RowSpec>,
+    /// Requested rows that this machine can't measure, with reasons.
+    pub left_out: Vec<(String, String)>,
+    /// Runs per row.
+    pub runs: u32,
+    /// The number of runs in [`Work::prepare`], each of them as long as a row's.
+    pub runs_before: u32,
+    /// The limit of time, if there is one.
+    pub within: Option<Within>,
+    /// The time of what may follow the runs.
+    pub afterwards: Duration,
+    /// The most bytes in the folder at any time.
+    pub space_bytes: u64,
+    /// The most bytes that [`Work::prepare`] writes.
+    pub prepared_bytes: u64,
+    /// Whether its rows are jobs on [`Site::job_files`], which ranks may share.
+    pub shares_files: bool,
+    /// Whether the bytes of a run follow from the disk's speed.
+    pub wants_speed: bool,
+    /// Makes the runs.
+    pub work: Box<dyn Work + 'a>,
+}
+
+/// A row as it stands in the result, but for what its runs measure.
+#[derive(Clone, Debug, Default)]
+pub struct RowSpec {
+    /// Its name, workload, words, view, and what it survives.
+    pub row: Row,
+    /// 0 is the most important. Where time is short, the others are left out first.
+    pub importance: usize,
+    /// The time of a run, which ends after its slice or its bytes.
+    pub time: Duration,
+    /// The most bytes that a run writes; `u64::MAX` if only its time ends it.
+    pub bytes_max: u64,
+    /// Whether [`Work::clear`] removes files of the row.
+    pub makes_files: bool,
+    /// Whether its runs would disturb the runs of other rows, and come after all of them.
+    pub is_last: bool,
+}
+
+/// Makes the runs of a plan, and the files that they share.
+pub trait Work {
+    /// Creates what all runs share, and measures what the amount of a run follows from.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`], or [`Error::Interrupted`] if the user asked to stop.
+    fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
+        Ok(Prepared::default())
+    }
+    /// Returns whether to skip the run due at `now`, because its row has failed, or another row
+    /// needs the time more. All ranks decide alike.
+    fn gives_up(&mut self, _turn: Turn, _now: Duration) -> bool {
+        false
+    }
+    /// Makes one timed run of `row`, or of both directions of a row that reads and writes. The
+    /// run's files stay. Several ranks run it at once, each with the same number of timed parts.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Work::prepare`].
+    fn run(
+        &mut self,
+        row: &Row,
+        turn: Turn,
+        site: &Site,
+        ticker: &mut Ticker,
+    ) -> Result<Repeated, Error>;
+    /// Removes the files of the row's last run.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`] names a file that could not be removed.
+    fn clear(&mut self, _row: usize, _: &Site) -> Result<(), Error> {
+        Ok(())
+    }
+    /// Releases what all runs shared, and removes its files, unless the site keeps them.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Work::clear`].
+    fn finish(&mut self, _: &Site) -> Result<(), Error> {
+        Ok(())
+    }
+    /// Adds figures derived from the rows of all ranks to a combined run.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`] where the ranks' figures do not fit together.
+    fn summed(&self, run: Repeated) -> Result<Repeated, Error> {
+        Ok(run)
+    }
+    /// Returns the knee, if the rows form a curve.
+    fn knee(&self, _: &[Row]) -> Option<Knee> {
+        None
+    }
+    /// Returns the bytes that the disk wrote faster than its sustained rate.
+    fn burst(&self) -> Option<Burst> {
+        None
+    }
+}
+
+/// The outcome of [`Work::prepare`].
+#[derive(Debug, Default)]
+pub struct Prepared {
+    /// The bytes that it wrote.
+    pub written_bytes: u64,
+    /// The rows that can't be measured here, by number, with reasons.
+    pub left_out: Vec<(usize, String)>,
+}
+
+impl<'a> Plan<'a> {
+    /// Returns a plan of these rows: five runs of each, without a limit of time, on files of its
+    /// own, which take as much space as the largest run.
+    pub fn new(
+        name: &'static str,
+        question: &str,
+        rows: Vec<RowSpec>,
+        work: impl Work + 'a,
+    ) -> Self {
+        let space_bytes = rows.iter().map(|row| row.bytes_max).max().unwrap_or(0);
+        Plan {
+            name,
+            question: question.into(),
+            rows,
+            left_out: Vec::new(),
+            runs: RUNS,
+            runs_before: 0,
+            within: None,
+            afterwards: Duration::ZERO,
+            space_bytes,
+            prepared_bytes: 0,
+            shares_files: false,
+            wants_speed: false,
+            work: Box::new(work),
+        }
+    }
+
+    /// Returns the number of all runs.
+    pub fn runs_total(&self) -> u32 {
+        self.runs_before + self.runs * self.rows.len() as u32
+    }
+
+    /// Returns the most bytes written in total; `u64::MAX` if limited only by time.
+    pub fn written_bytes_max(&self) -> u64 {
+        let round = self.rows.iter().map(|row| row.bytes_max).fold(0, u64::saturating_add);
+        round.saturating_mul(self.runs.into()).saturating_add(self.prepared_bytes)
+    }
+
+    /// Returns the time of all runs, which a limit of time bounds.
+    pub fn time(&self, speed: Option<&Calibration>) -> Duration {
+        let beside = calibration::beside(speed);
+        let round: Duration = self.rows.iter().map(|row| row.time + beside).sum();
+        let before = round / (self.rows.len() as u32).max(1) * self.runs_before;
+        let time = round * self.runs + before;
+        self.within.map_or(time, |within| time.min(within.until))
+    }
+
+    /// Returns the order of `rounds` rounds (M8).
+    pub(crate) fn order(&self, rounds: u32) -> Vec<Turn> {
+        let turns = in_turn(self.rows.len(), rounds).into_iter();
+        let (last, mut order): (Vec<Turn>, Vec<Turn>) =
+            turns.partition(|turn| self.rows[turn.row].is_last);
+        order.extend(last);
+        order
+    }
+}
+
+/// A limit of time. Rounds that don't fit are not made, down to [`RUNS_MIN`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Within {
+    /// The time to the end.
+    pub asked: Duration,
+    /// The time to the end of the last run.
+    pub until: Duration,
+    /// Whether the least important rows are left out where the fewest rounds don't fit either.
+    pub leaves_out: bool,
+    /// Whether both times count from the first run, not from the program's start.
+    pub from_first_run: bool,
+}
+
+/// The fraction of the time reserved for removing files and printing the result: three seconds of
+/// sixty.
+const AFTER_PART: u32 = 20;
+
+impl Within {
+    /// Limits the time from the program's start to `asked`, where `kept` of it is for later
+    /// scenarios.
+    pub fn new(asked: Duration, kept: Duration, leaves_out: bool) -> Within {
+        let until = asked - asked / AFTER_PART - kept;
+        Within { asked, until, leaves_out, from_first_run: false }
+    }
+
+    /// Returns the end of the last run, where the first begins at `now`.
+    pub(crate) fn until_from(&self, now: Duration) -> Duration {
+        self.until + if self.from_first_run { now } else { Duration::ZERO }
+    }
+}
+
+/// The result of one scenario.
+#[derive(Debug)]
+pub struct Measured {
+    /// The scenario with its rows.
+    pub scenario: wrote_result::document::Scenario,
+    /// Total file bytes written.
+    pub written_bytes: u64,
+    /// Requested rows that were not measured, with reasons.
+    pub left_out: Vec<(String, String)>,
+    /// The parts shortened for lack of time.
+    pub shortened: Option<Shortened>,
+    /// The bytes that the disk writes faster than its sustained rate.
+    pub burst: Option<Burst>,
+    /// The user stopped it: rows have fewer runs or are missing.
+    pub is_interrupted: bool,
+}
+
+/// The result of one run timed by the scenario.
+pub struct OneRun {
+    /// The figures of the run.
+    pub run: Run,
+    /// The latency of each operation; empty if the run is one operation.
+    pub latencies: Histogram<u64>,
+    /// The settings in effect, with the depth reached.
+    pub effective: Settings,
+    /// Each setting that was not honoured, with the reason.
+    pub fallbacks: Vec<Fallback>,
+}
+
+impl OneRun {
+    /// Returns the row of the run, with the requested settings `asked`.
+    pub fn row(self, row: &Row, asked: Settings) -> Repeated {
+        let OneRun { run, latencies, effective, mut fallbacks } = self;
+        fallbacks.sort();
+        fallbacks.dedup();
+        let latency_ns = (!latencies.is_empty()).then(|| stats::latency(&latencies));
+        let settings = SettingsPair { asked, effective, fallbacks };
+        let row = Row { settings, ..row.clone() }.with_run(Run { latency_ns, ..run });
+        Repeated::one(row, latencies)
+    }
+}

@@ -1,0 +1,179 @@
+//! The settings that all scenarios have in common, and the most bytes that a measurement writes.
+
+use std::time::Duration;
+use wrote::device::Target;
+use wrote_jobs::machine::target::device_of;
+use wrote_jobs::rate::Rate;
+use wrote_result::Error;
+use wrote_result::document::RankFiles;
+
+const BS_BYTES_MAX: u64 = 1 << 30;
+/// The most bytes that a measurement writes unless the request specifies an amount.
+const WEAR_BYTES: u64 = 10_000_000_000;
+/// The most bytes of a calibration's stream, and of its part that is written once more.
+const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
+pub(crate) const CALIBRATION_AGAIN_BYTES_MAX: u64 = 64 << 20;
+/// The default block size of a stream. The cost of a call is negligible, and latency is still
+/// meaningful.
+pub const STREAM_BS_BYTES: u64 = 512 << 10;
+
+/// Settings for several ranks. Ignored with a single one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RankSettings {
+    /// Whether ranks share files.
+    pub files: RankFiles,
+    /// Reads what another rank wrote, on another node if there is one.
+    pub reorder: bool,
+    /// Each rank was given its own path.
+    pub own_paths: bool,
+}
+
+/// How much drive wear a measurement may cause: the most bytes that it writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wear {
+    /// A tenth of `Normal`.
+    Low,
+    /// 10 GB, or 1 % of the drive if that is less.
+    #[default]
+    Normal,
+}
+
+impl Wear {
+    /// Returns the most bytes that a measurement writes to the disk of `target`.
+    ///
+    /// The 1 % limit applies only to drives. The size of a loop device or memory disk is unrelated
+    /// to wear.
+    pub fn bytes_max(self, target: &Target) -> u64 {
+        let is_drive = |name: &str| !["loop", "ram", "zram"].iter().any(|of| name.starts_with(of));
+        let drive = device_of(target).filter(|device| is_drive(&device.name));
+        let share = drive.map(|device| device.capacity_bytes / 100).filter(|share| *share > 0);
+        let normal = share.map_or(WEAR_BYTES, |share| share.min(WEAR_BYTES));
+        match self {
+            Wear::Low => normal / 10,
+            Wear::Normal => normal,
+        }
+    }
+}
+
+/// Settings common to all scenarios. A scenario chooses where they are `None`.
+#[derive(Clone, Debug, Default)]
+pub struct Common {
+    /// File bytes of one run, over all its threads.
+    pub size_bytes: Option<u64>,
+    /// The time after which a run is ended.
+    pub time: Option<Duration>,
+    /// Runs of each row.
+    pub runs: Option<u32>,
+    /// The length of a write in a stream.
+    pub stream_bs_bytes: Option<u64>,
+    /// The length of a small write.
+    pub small_bs_bytes: Option<u64>,
+    /// Concurrent writes through io_uring.
+    pub iodepth: Option<u32>,
+    /// Threads, each with its own file.
+    pub numjobs: Option<u32>,
+    /// The rate of every workload (M5). Without it, each operation starts when the previous one is
+    /// acknowledged.
+    pub rate: Option<Rate>,
+    /// The limit of total bytes written; by default [`Wear::Normal`], unless the request specifies
+    /// an amount.
+    pub wear: Option<Wear>,
+    /// The number of scenarios that share that limit; 0 counts as 1.
+    pub wear_parts: u32,
+}
+
+impl Common {
+    /// The most runs of each row.
+    pub const RUNS_MAX: u32 = 1000;
+    /// The most writes in flight at once.
+    pub const IODEPTH_MAX: u32 = wrote::engine::Options::IODEPTH_MAX;
+    /// The most threads.
+    pub const NUMJOBS_MAX: u32 = 256;
+
+    /// Returns whether the request specifies an amount: bytes, time, runs, or a rate.
+    pub(crate) fn has_amount(&self) -> bool {
+        self.size_bytes.is_some()
+            || self.time.is_some()
+            || self.runs.is_some()
+            || self.rate.is_some()
+    }
+
+    /// Returns the most bytes that a scenario writes; `u64::MAX` if the request specifies an amount
+    /// but no limit.
+    pub(crate) fn written_bytes_max(&self, target: &Target) -> u64 {
+        match self.wear {
+            None if self.has_amount() => u64::MAX,
+            wear => {
+                let bytes = wear.unwrap_or_default().bytes_max(target);
+                let left = bytes - self.calibrated_bytes_max().min(bytes / 2);
+                left / u64::from(self.wear_parts.max(1))
+            }
+        }
+    }
+
+    /// Returns the most bytes that a calibration writes: a stream, and its first part once more.
+    pub(crate) fn calibrated_bytes_max(&self) -> u64 {
+        let first = self.calibration_bytes_max();
+        first + first.min(CALIBRATION_AGAIN_BYTES_MAX)
+    }
+
+    /// Returns the most bytes of a calibration's stream.
+    pub(crate) fn calibration_bytes_max(&self) -> u64 {
+        let bs_bytes = self.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
+        let bytes = match self.wear {
+            Some(Wear::Low) => CALIBRATION_BYTES_MAX / 4,
+            _ => CALIBRATION_BYTES_MAX,
+        };
+        self.size_bytes.map_or(bytes, |size| size.min(bytes)).max(bs_bytes)
+    }
+
+    /// Refuses a block size that is invalid for direct writes to the disk of `target`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] with the disk's required unit.
+    pub(crate) fn check_direct(bs_bytes: u64, target: &Target) -> Result<(), Error> {
+        let unit = device_of(target).map_or(1, |device| u64::from(device.logical_block_bytes));
+        if bs_bytes.is_multiple_of(unit.max(1)) {
+            return Ok(());
+        }
+        Err(Error::Usage(format!("--bs {bs_bytes}: must be a multiple of {unit} on this disk")))
+    }
+
+    /// Refuses values beyond their limits.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] names the first such value, in one line.
+    pub fn check(&self) -> Result<(), Error> {
+        let limits = [
+            ("numjobs", self.numjobs.map(u64::from), Common::NUMJOBS_MAX.into()),
+            ("iodepth", self.iodepth.map(u64::from), Common::IODEPTH_MAX.into()),
+            ("runs", self.runs.map(u64::from), Common::RUNS_MAX.into()),
+            ("bs", self.stream_bs_bytes, BS_BYTES_MAX),
+            ("bs", self.small_bs_bytes, BS_BYTES_MAX),
+        ];
+        for (name, value, most) in limits {
+            value.map_or(Ok(()), |value| positive(name, value, most))?;
+        }
+        if self.size_bytes == Some(0) {
+            return Err(Error::Usage("--size: 0 bytes can't be measured; 1M is the least".into()));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses 0 and values above `most`.
+///
+/// # Errors
+///
+/// [`Error::Usage`] names the setting.
+pub fn positive(name: &str, value: u64, most: u64) -> Result<(), Error> {
+    match value {
+        0 => Err(Error::Usage(format!("--{name}: 0 makes no sense; at least 1"))),
+        value if value > most => {
+            Err(Error::Usage(format!("--{name}: {value} is more than {most}")))
+        }
+        _ => Ok(()),
+    }
+}

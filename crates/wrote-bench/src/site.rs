@@ -1,0 +1,243 @@
+//! Where a run is made: its folder and files, its clock, and the ranks that run at once.
+
+use crate::scratch::Scratch;
+use crate::settings::RankSettings;
+use std::fmt::Debug;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use wrote::device::{BlockDevice, Target};
+use wrote_jobs::clock::{Timer, Together};
+use wrote_jobs::jobs::{self, GroupReport, Permissions, Regions, Watcher};
+use wrote_jobs::machine::target::device_of;
+use wrote_jobs::peers::Peers;
+use wrote_jobs::report::{Before, span_of};
+use wrote_jobs::spec::JobSpec;
+use wrote_result::document::RankFiles;
+use wrote_result::{Error, Stop};
+
+/// The time since the program's start. Tests have their own clocks.
+pub trait Clock: Debug {
+    /// Returns the time since the program's start.
+    fn elapsed(&self) -> Duration;
+}
+
+/// The machine's clock, given the program's start.
+#[derive(Clone, Copy, Debug)]
+pub struct SinceStart(pub Instant);
+
+impl Clock for SinceStart {
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// Where and within which limits to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// The scenario; its files are named after it.
+    pub scenario: &'static str,
+    /// The disk under the path.
+    pub target: &'a Target,
+    /// The run's folder for its files.
+    pub scratch: &'a Scratch,
+    /// Raised when the user asks to stop.
+    pub stop: &'a Stop,
+    /// The time since the program's start.
+    pub clock: &'a dyn Clock,
+    /// Keeps the last test files.
+    pub keep: bool,
+    /// The processes that measure together.
+    pub peers: &'a dyn Peers,
+    /// Synchronizes timed parts of the run across ranks; `None` for a single rank, and outside of
+    /// runs.
+    pub together: Option<&'a Together<'a>>,
+    /// Settings for several ranks.
+    pub ranks: RankSettings,
+}
+
+impl<'a> Site<'a> {
+    /// Returns the underlying block device, if any.
+    pub fn device(&self) -> Option<&'a BlockDevice> {
+        device_of(self.target)
+    }
+
+    /// Returns the path of a file of this scenario, unique per scenario and rank.
+    pub fn file(&self, part: &str, number: u32) -> PathBuf {
+        self.scratch.file(self.scenario, part, number)
+    }
+
+    /// Returns whether all ranks share the files of [`Site::job_files`].
+    fn shares_files(&self) -> bool {
+        self.ranks.files != RankFiles::PerRank && self.peers.are_many()
+    }
+
+    /// Returns the paths of `count` files for this scenario's jobs: private to this rank, or shared
+    /// by all.
+    pub fn job_files(&self, part: &str, count: u32) -> Vec<PathBuf> {
+        match self.shares_files() {
+            true => (0..count).map(|n| self.scratch.shared_file(self.scenario, part, n)).collect(),
+            false => self.files(part, count),
+        }
+    }
+
+    /// Removes files, and flushes their folder. Rank 0 removes shared files.
+    ///
+    /// # Errors
+    ///
+    /// Like [`clear`].
+    pub fn clear(&self, files: &[PathBuf]) -> Result<(), Error> {
+        let is_others = |path: &PathBuf| {
+            let is_shared = self.shares_files() && !self.peers.is_first();
+            is_shared && !self.scratch.is_of_rank(path)
+        };
+        let files: Vec<PathBuf> = files.iter().filter(|path| !is_others(path)).cloned().collect();
+        clear(&files, self.scratch.path())
+    }
+
+    /// Like [`Site::clear`], at the end, unless the site keeps its files.
+    ///
+    /// # Errors
+    ///
+    /// Like [`clear`].
+    pub fn clear_shared(&self, files: &[PathBuf]) -> Result<(), Error> {
+        if self.keep { Ok(()) } else { self.clear(files) }
+    }
+
+    /// Returns the jobs as this rank runs them, with their files. Timed reads may read what another
+    /// rank wrote.
+    fn placed(
+        &self,
+        jobs: &[JobSpec],
+        permissions: Permissions,
+    ) -> Result<(Vec<JobSpec>, Permissions), Error> {
+        let shares = self.shares_files()
+            && jobs.iter().flat_map(|job| &job.files).all(|path| !self.scratch.is_of_rank(path));
+        let shift =
+            if self.ranks.reorder && self.together.is_some() { self.peers.shift() } else { 0 };
+        if !self.peers.are_many() || !shares && shift == 0 {
+            return Ok((jobs.to_vec(), permissions));
+        }
+        let files = if shares { self.ranks.files } else { RankFiles::PerRank };
+        let regions = Regions { peers: self.peers, files, shift };
+        let name = |path: &Path, rank| self.scratch.of_rank(path, rank);
+        // They are removed with the other files of the run.
+        regions.prepare(jobs, name, self.stop)?.keep();
+        // The run created the shared file, and each rank writes to its own region.
+        let overwrite = permissions.overwrite || shares;
+        Ok((regions.place(jobs, name)?, Permissions { overwrite, ..permissions }))
+    }
+
+    /// Returns the disk's state before the jobs of a run. The blocks of the files `settled` are
+    /// written and flushed.
+    pub fn before(&self, settled: &[PathBuf], files: &[PathBuf]) -> Before {
+        let counts = self.device().is_some_and(BlockDevice::counts);
+        let settled = settled.iter().cloned().collect();
+        Before::new(files[0].clone(), self.target.clone(), settled, counts)
+    }
+
+    /// Runs jobs concurrently on the run's own files.
+    ///
+    /// # Errors
+    ///
+    /// Like [`jobs::run`].
+    pub fn run_jobs(
+        &self,
+        jobs: &[JobSpec],
+        permissions: Permissions,
+    ) -> Result<GroupReport, Error> {
+        self.run_jobs_watched(jobs, permissions, &mut ())
+    }
+
+    /// Like [`Site::run_jobs`], with a progress watcher.
+    ///
+    /// # Errors
+    ///
+    /// Like [`jobs::run`].
+    pub fn run_jobs_watched(
+        &self,
+        jobs: &[JobSpec],
+        permissions: Permissions,
+        watcher: &mut dyn Watcher,
+    ) -> Result<GroupReport, Error> {
+        let mut watcher = InStep { watcher, together: self.together };
+        let (jobs, permissions) = self.placed(jobs, permissions)?;
+        let group = jobs::run(&jobs, permissions, self.stop, &mut watcher)?.remove(0);
+        if let Some(together) = self.together {
+            together.is_over(span_of(&group));
+        }
+        Ok(group)
+    }
+
+    /// Returns the timer for a run's timed parts.
+    pub fn timer(&self) -> Timer<'a> {
+        Timer::new(self.device(), self.together)
+    }
+
+    /// Returns the place for untimed work, which each rank does on its own.
+    pub fn apart(&self) -> Site<'a> {
+        Site { together: None, ..*self }
+    }
+
+    /// Returns the minimum of all ranks' values, so that sizes derived from a speed are the same on
+    /// all.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Peers::meet`].
+    pub fn least(&self, value: f64) -> Result<f64, Error> {
+        self.peers.least("the calibration", value)
+    }
+
+    /// Returns the paths of `count` files of this scenario.
+    pub fn files(&self, part: &str, count: u32) -> Vec<PathBuf> {
+        (0..count).map(|number| self.file(part, number)).collect()
+    }
+}
+
+/// Starts the jobs of all ranks together.
+struct InStep<'a> {
+    watcher: &'a mut dyn Watcher,
+    together: Option<&'a Together<'a>>,
+}
+
+impl Watcher for InStep<'_> {
+    fn group(&mut self, group: u32, jobs: &[JobSpec], laid_out_bytes: u64) {
+        self.watcher.group(group, jobs, laid_out_bytes);
+    }
+
+    fn progress(&mut self, read_bytes: u64, written_bytes: u64, fraction: f64) {
+        self.watcher.progress(read_bytes, written_bytes, fraction);
+    }
+
+    fn ready(&mut self) -> Result<(), Error> {
+        self.watcher.ready()?;
+        self.together.map_or(Ok(()), Together::begin)
+    }
+
+    fn note(&mut self, text: &str) {
+        self.watcher.note(text);
+    }
+}
+
+/// Removes files and flushes their folder.
+///
+/// Afterwards the file system has released them, and the next run measures only its own writes.
+///
+/// # Errors
+///
+/// [`Error::Failed`] names the file that could not be removed.
+pub fn clear(files: &[PathBuf], folder: &Path) -> Result<(), Error> {
+    for file in files {
+        match std::fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::Failed(format!("{}: unlink: {error}", file.display())));
+            }
+            _ => {}
+        }
+    }
+    // A folder that can't be flushed (some FUSE) has nothing to release.
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
