@@ -32,13 +32,6 @@ fn ram_not_disk_is_said_of_reads_that_the_page_cache_answered() {
     assert_eq!(finding.evidence["device_read_bytes"], json!(0));
 }
 
-#[test]
-fn ram_not_disk_is_not_said_of_direct_writes_or_of_a_flush_within_the_clock() {
-    let disk = or_skip!(Disk::ext4(256 * MIB));
-    let rows = format!("{DIRECT},stream/cached-fdatasync-at-end,small/o_dsync-each");
-    silent(&bench(disk.path(), &once(&rows, "4MiB")), "ram-not-disk");
-}
-
 const DIRECT_JOB: &str = "[direct]\nrw=write\nbs=256k\nsize=16m\ndirect=1\n";
 
 #[test]
@@ -89,14 +82,6 @@ fn compressible_data_is_said_of_zeros() {
     let disk = or_skip!(Disk::ext4(256 * MIB));
     let jobs = "[zeros]\nrw=write\nbs=64k\nsize=4m\ndirect=1\nzero_buffers=1\n";
     said(&run(disk.path(), jobs, ""), "compressible-data", &["zeros"]);
-}
-
-#[test]
-fn compressible_data_is_not_said_of_random_bytes_or_of_reads() {
-    let disk = or_skip!(Disk::ext4(256 * MIB));
-    let jobs = "[global]\nbs=64k\nsize=4m\ndirect=1\n[random]\nrw=write\n\
-                [refilled]\nrw=write\nrefill_buffers=1\n[read]\nstonewall\nrw=read\n";
-    silent(&run(disk.path(), jobs, ""), "compressible-data");
 }
 
 const READ_JOB: &str = "[read]\nrw=read\nbs=64k\nsize=4m\nfilename=file\n";

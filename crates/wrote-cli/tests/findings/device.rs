@@ -1,6 +1,6 @@
 //! Findings on the device and the file system: their kind, free space, and cache.
 
-use crate::scene::{Disk, MIB, bench, of, run, said, silent};
+use crate::scene::{Disk, MIB, bench, of, said, silent};
 use crate::strange;
 use fixtures::{Mounted, or_skip};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
@@ -26,24 +26,12 @@ fn no_block_device_is_said_of_a_file_system_that_names_none() {
 }
 
 #[test]
-fn no_block_device_is_not_said_of_a_disk() {
-    let disk = or_skip!(Disk::ext4(64 * MIB));
-    silent(&bench(disk.path(), SOME), "no-block-device");
-}
-
-#[test]
 fn counters_off_is_said_where_the_queue_counts_nothing() {
     let disk = or_skip!(Disk::ext4(64 * MIB).and_then(|disk| disk.with("iostats", "0")));
     let document = bench(disk.path(), SOME);
     of(&document, "counters-off");
     // Without counters, no finding is about memory.
     silent(&document, "ram-not-disk");
-}
-
-#[test]
-fn counters_off_is_not_said_where_it_counts() {
-    let disk = or_skip!(Disk::ext4(64 * MIB));
-    silent(&bench(disk.path(), SOME), "counters-off");
 }
 
 /// Fills the file system with one file until `free_percent` of it are free for an ordinary
@@ -65,28 +53,11 @@ fn nearly_full_is_said_where_less_than_15_percent_are_free() {
 }
 
 #[test]
-fn nearly_full_is_not_said_where_more_are_free() {
-    let disk = or_skip!(Disk::ext4(256 * MIB));
-    fill(disk.path(), 18);
-    silent(&bench(disk.path(), SOME), "nearly-full");
-}
-
-#[test]
 fn within_drive_cache_is_said_of_a_short_run_on_a_disk_that_does_not_turn() {
     let disk = or_skip!(Disk::ext4(64 * MIB).and_then(|disk| disk.with("rotational", "0")));
     let document = bench(disk.path(), SOME);
     let written = &of(&document, "within-drive-cache").evidence["written_bytes_total"];
     assert!(written.as_u64() >= Some(2 * MIB), "{written}");
-}
-
-#[test]
-fn within_drive_cache_is_not_said_of_one_that_turns_or_where_nothing_was_written() {
-    let disk = or_skip!(Disk::ext4(64 * MIB).and_then(|disk| disk.with("rotational", "1")));
-    silent(&bench(disk.path(), SOME), "within-drive-cache");
-    let disk = or_skip!(Disk::ext4(64 * MIB).and_then(|disk| disk.with("rotational", "0")));
-    std::fs::write(disk.path().join("file"), vec![7; 1 << 20]).expect("room");
-    let read = "[read]\nrw=read\nsize=1m\nfilename=file\n";
-    silent(&run(disk.path(), read, ""), "within-drive-cache");
 }
 
 #[test]
@@ -101,12 +72,6 @@ fn fallback_is_said_where_direct_transfers_are_refused() {
 }
 
 #[test]
-fn fallback_is_not_said_where_all_was_had_that_was_wanted() {
-    let disk = or_skip!(Disk::ext4(64 * MIB));
-    silent(&bench(disk.path(), SOME), "fallback");
-}
-
-#[test]
 fn depth_not_reached_is_said_of_fewer_operations_than_the_depth() {
     let disk = or_skip!(Disk::ext4(64 * MIB));
     let more = "--only small/direct-io_uring --size 16KiB --iodepth 32 --runs 1";
@@ -114,11 +79,4 @@ fn depth_not_reached_is_said_of_fewer_operations_than_the_depth() {
     let depth = &of(&document, "depth-not-reached").evidence["iodepth"]["small/direct-io_uring"];
     assert_eq!(depth["asked"], json!(32));
     assert!(depth["reached"].as_u64() <= Some(4), "{depth}");
-}
-
-#[test]
-fn depth_not_reached_is_not_said_of_one_at_a_time() {
-    let disk = or_skip!(Disk::ext4(64 * MIB));
-    let more = "--only small/direct-io_uring --size 16KiB --iodepth 1 --runs 1";
-    silent(&bench(disk.path(), more), "depth-not-reached");
 }

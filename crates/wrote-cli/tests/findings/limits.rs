@@ -1,6 +1,6 @@
 //! Findings on limits of the device, and on writes that the program did not ask for.
 
-use crate::scene::{Disk, MIB, alone, jobs, of, run, said, silent};
+use crate::scene::{Disk, MIB, alone, jobs, of, run, said};
 use crate::support::document;
 use fixtures::{Group, finish, or_skip};
 use wrote_result::document::Document;
@@ -26,13 +26,6 @@ fn throttled_is_said_of_a_control_group_whose_limit_was_met() {
     });
 }
 
-#[test]
-fn throttled_is_not_said_of_a_limit_that_is_far_off_or_of_none() {
-    silent(&or_skip!(held_to(1_000_000_000_000)), "throttled");
-    let disk = or_skip!(Disk::ext4(64 * MIB));
-    silent(&run(disk.path(), DIRECT, ""), "throttled");
-}
-
 /// Returns the result of one stream of the ladder to a disk of 1 GiB, in a control group that
 /// limits it to `bytes_per_s`.
 fn streamed_at(bytes_per_s: u64) -> Result<Document, String> {
@@ -55,12 +48,6 @@ fn burst_is_said_of_a_control_group_whose_limit_was_met_and_the_rate_is_the_limi
 }
 
 #[test]
-#[ignore = "nightly"]
-fn burst_is_not_said_of_a_limit_that_is_far_off() {
-    alone(|| silent(&or_skip!(streamed_at(1_000_000_000_000)), "burst"));
-}
-
-#[test]
 fn write_amplification_is_said_of_small_appends_that_each_commit_the_journal() {
     // The disk is large enough that mkfs.ext4 makes blocks of 4 KiB. Each write is one block, and
     // some blocks of the journal.
@@ -68,12 +55,4 @@ fn write_amplification_is_said_of_small_appends_that_each_commit_the_journal() {
     let appends = "[appends]\nrw=write\nbs=4k\nsize=3m\nsync=dsync\n";
     let document = run(disk.path(), appends, "");
     said(&document, "write-amplification", &["appends"]);
-}
-
-#[test]
-fn write_amplification_is_not_said_of_large_writes_in_place() {
-    let disk = or_skip!(Disk::ext4(256 * MIB));
-    let in_place = "[global]\nbs=1m\nsize=16m\nfilename=file\ndirect=1\n[first]\nrw=write\n\
-                    [again]\nstonewall\nrw=write\nend_fsync=1\n";
-    silent(&run(disk.path(), in_place, ""), "write-amplification");
 }

@@ -99,13 +99,6 @@ fn concurrent_iops_is_said_of_a_disk_that_takes_more_with_many_in_flight() {
     });
 }
 
-#[test]
-fn concurrent_iops_is_not_said_of_one_depth() {
-    let folder = fixtures::folder();
-    let arguments = "--only rand/write --size 4MiB --runs 2 --iodepth 1";
-    silent(&bench(folder.path(), arguments), "concurrent-iops");
-}
-
 /// Returns the result of a stream on a disk of 400 MB/s that writes new blocks at this rate.
 fn new_blocks_at(rate: &str) -> Result<Document, String> {
     let strange = strange::mount(&format!(
@@ -123,10 +116,4 @@ fn first_touch_is_said_of_blocks_that_are_slow_to_write_once() {
         let first = finding.evidence["first_bytes_per_s"].as_f64().expect("a rate");
         assert!((0.8..=1.1).contains(&(first / 40e6)), "{finding:?}");
     });
-}
-
-#[test]
-#[ignore = "nightly"]
-fn first_touch_is_not_said_of_blocks_that_are_always_as_fast() {
-    alone(|| silent(&or_skip!(new_blocks_at("400MB/s")), "first-touch"));
 }

@@ -1,6 +1,6 @@
 //! Findings on appended messages: lost ones, and their order.
 
-use crate::scene::{bench, said, silent};
+use crate::scene::{bench, said};
 use crate::support::row;
 use fixtures::folder;
 use wrote_result::document::Document;
@@ -18,20 +18,10 @@ fn records_lost_is_said_of_several_handles_on_one_file() {
 }
 
 #[test]
-fn records_lost_is_not_said_of_one_handle_or_of_a_log() {
-    silent(&appended("append/mutex,append/flume-10-writers,append/log-no"), "records-lost");
-}
-
-#[test]
 fn records_out_of_order_is_said_of_tasks_that_each_hand_over_one() {
     let document = appended("append/mutex,append/loop");
     let records = |name: &str| row(&document, name).runs[0].records.expect("looked for");
     // The test proves something only if one task overtakes another.
     assert!(records("append/mutex").out_of_order > 0, "{document:?}");
     said(&document, "records-out-of-order", &["append/mutex"]);
-}
-
-#[test]
-fn records_out_of_order_is_not_said_of_one_that_hands_over_all_or_of_a_log() {
-    silent(&appended("append/loop,append/log-no,append/log-lines"), "records-out-of-order");
 }

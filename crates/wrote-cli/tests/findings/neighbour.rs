@@ -90,10 +90,3 @@ fn lazy_init_is_said_of_an_ext4_that_was_just_made() {
         of(&or_skip!(newly_made("init_itable=1000")), "lazy-init");
     });
 }
-
-#[test]
-fn lazy_init_is_not_said_of_another_file_system() {
-    // The thread may be busy with any ext4 of the machine.
-    let folder = tempfile::tempdir_in("/dev/shm").expect("a folder in memory");
-    silent(&run(folder.path(), "[job]\nrw=write\nsize=1m\n", ""), "lazy-init");
-}

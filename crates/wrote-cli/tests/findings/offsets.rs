@@ -1,6 +1,6 @@
 //! Findings on the options of jobs, and on gaps in the results of other tools.
 
-use crate::scene::{Disk, MIB, alone, found, of, run, said, silent};
+use crate::scene::{Disk, MIB, alone, of, run, said};
 use crate::strange;
 use fixtures::or_skip;
 use std::process::Command;
@@ -14,19 +14,6 @@ fn same_offsets_is_said_of_two_jobs_that_write_the_same_bytes() {
     of(&run(disk.path(), jobs, "--allow-overlap"), "same-offsets");
 }
 
-#[test]
-fn same_offsets_is_not_said_of_jobs_that_have_places_of_their_own_or_only_read() {
-    let disk = or_skip!(Disk::ext4(64 * MIB));
-    let parts = "[global]\nrw=write\nbs=64k\nsize=2m\nfilename=shared\n[one]\n[other]\noffset=2m\n";
-    silent(&run(disk.path(), parts, ""), "same-offsets");
-    let files = "[own]\nrw=write\nbs=64k\nsize=2m\nnumjobs=2\n";
-    silent(&run(disk.path(), files, ""), "same-offsets");
-    let reads = "[clones]\nrw=read\nbs=64k\nsize=2m\nfilename=shared\nnumjobs=2\n";
-    silent(&run(disk.path(), reads, ""), "same-offsets");
-    let in_turn = "[global]\nrw=write\nsize=2m\nfilename=again\n[one]\n[other]\nstonewall\n";
-    silent(&run(disk.path(), in_turn, ""), "same-offsets");
-}
-
 /// Writes at a rate, for two seconds.
 fn rated(rate: &str) -> String {
     format!("[rated]\nrw=write\nbs=64k\nsize=4m\ndirect=1\nrate={rate}\ntime_based\nruntime=2\n")
@@ -38,17 +25,6 @@ fn rate_not_reached_is_said_of_a_disk_that_takes_a_tenth_of_it() {
     alone(|| {
         let strange = or_skip!(strange::mount("--slow-rate 1000000"));
         said(&run(strange.path(), &rated("10m"), ""), "rate-not-reached", &["rated"]);
-    });
-}
-
-#[test]
-#[ignore = "nightly"]
-fn rate_not_reached_is_not_said_of_one_that_takes_ten_times_as_much() {
-    alone(|| {
-        let strange = or_skip!(strange::mount("--slow-rate 10000000"));
-        silent(&run(strange.path(), &rated("1m"), ""), "rate-not-reached");
-        // Nor for a job without a rate.
-        silent(&run(strange.path(), "[free]\nrw=write\nsize=1m\n", ""), "rate-not-reached");
     });
 }
 
@@ -70,20 +46,6 @@ fn no_io_is_said_of_fios_engine_that_does_none() {
 }
 
 #[test]
-fn no_io_is_not_said_of_an_engine_that_does_some() {
-    silent(&or_skip!(fio("--end_fsync=1")), "no-io");
-}
-
-#[test]
 fn flush_outside_clock_is_said_of_fios_cached_writes_without_a_flush() {
     of(&or_skip!(fio("--end_fsync=0")), "flush-outside-clock");
-}
-
-#[test]
-fn flush_outside_clock_is_not_said_of_those_that_are_flushed_or_of_reads() {
-    for more in ["--fsync=1", "--sync=1", "--rw=read"] {
-        let document = or_skip!(fio(more));
-        let finding = found(&document, "flush-outside-clock");
-        assert!(finding.is_none(), "{more}: {finding:?}");
-    }
 }

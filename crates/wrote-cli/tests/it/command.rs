@@ -2,14 +2,14 @@
 //! nothing left behind.
 
 use crate::support::{
-    bench, document, findings, job_files, row, run_folders, run_through, survived, terminal,
-    until_it_writes, without_rights, wrote,
+    bench, document, findings, job_files, row, run_folders, survived, terminal, until_it_writes,
+    wrote,
 };
-use fixtures::{Finished, Running, finish, folder, names, or_skip, skip, skip_here};
+use fixtures::{Running, finish, folder, names, skip, skip_here};
 use rustix::process::Signal;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::Read;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -77,78 +77,6 @@ fn grids_are_measured_when_they_are_asked_for_and_leave_nothing() {
         assert_eq!(row.latency_ns.unwrap().count, operations(row), "{}", row.name);
     }
     assert_eq!(names(folder.path()), [""; 0]);
-}
-
-#[test]
-fn whole_files_are_measured_when_they_are_asked_for_and_leave_nothing() {
-    let folder = folder();
-    let arguments = "--only ways --size 2MiB --runs 2 --format json";
-    let finished = finish(&mut bench(folder.path(), arguments));
-    let document = document(&finished);
-    assert_eq!(names(folder.path()), [""; 0]);
-    let [scenario] = &document.scenarios[..] else { panic!("{document:?}") };
-    assert_eq!(scenario.name, "ways");
-    let left_out = document.findings.iter().find(|finding| finding.id == "left-out");
-    for listed in catalogue().iter().filter(|listed| listed.scenario == "ways") {
-        if left_out.is_some_and(|finding| finding.text.contains(listed.row)) {
-            assert!(finished.stderr.contains(listed.row), "{finished:?}");
-            continue;
-        }
-        let row = row(&document, listed.row);
-        let best = listed.survives.expect("a write");
-        assert!(survived(row) <= best, "{row:?}");
-        assert_eq!((row.runs.len(), row.bytes_per_run), (2, 2 * MIB), "{row:?}");
-        assert!(row.latency_ns.is_none(), "{row:?}");
-    }
-    let announced = finished.stderr.lines().next().expect("an announcement");
-    // 24 rows twice, the source, and the trial run, which writes its first bytes again.
-    assert!(announced.starts_with("writes at most 107 MB into "), "{announced}");
-    assert!(announced.contains(", 48 runs, "), "{announced}");
-}
-
-#[test]
-fn a_way_that_holds_its_file_takes_its_length_of_memory_and_a_copy_loop_does_not() {
-    let folder = folder();
-    let arguments =
-        "--only ways/file/fs-write,ways/file/stream-8m --size 96MiB --runs 2 --format json";
-    let document = document(&finish(&mut bench(folder.path(), arguments)));
-    let peaks = |name: &str| -> Vec<Option<u64>> {
-        row(&document, name).runs.iter().map(|run| run.max_rss_bytes).collect()
-    };
-    let (whole, stream) = (peaks("ways/file/fs-write"), peaks("ways/file/stream-8m"));
-    if whole.contains(&None) {
-        assert!(findings(&document).contains(&"fallback"), "{document:?}");
-        return skip_here!("/proc/self/clear_refs may not be written to");
-    }
-    assert!(whole.iter().all(|peak| *peak >= Some(96 * MIB)), "{whole:?}");
-    assert!(stream.iter().all(|peak| *peak < Some(48 * MIB)), "{stream:?}");
-    assert!(findings(&document).contains(&"memory-grows"), "{document:?}");
-}
-
-#[test]
-fn messages_are_appended_when_that_is_asked_for_and_looked_for_afterwards() {
-    let folder = folder();
-    let only = "append/loop,append/mutex,append/flume-bufwriter,append/log-no,append/log-always";
-    let arguments = format!(
-        "--only {only} --messages 500 --message-size 32..200 --producers 2 --runs 2 --format json"
-    );
-    let document = document(&finish(&mut bench(folder.path(), &arguments)));
-    assert_eq!(names(folder.path()), [""; 0]);
-    let [scenario] = &document.scenarios[..] else { panic!("{document:?}") };
-    let rows: Vec<&str> = scenario.rows.iter().map(|row| row.name.as_str()).collect();
-    let asked = only.replace("append/log-no", "append/log-no/2");
-    assert_eq!(rows, asked.replace("log-always", "log-always/2").split(',').collect::<Vec<_>>());
-    for row in &scenario.rows {
-        for run in &row.runs {
-            let records = run.records.expect("looked for");
-            assert_eq!((records.sent, records.whole, records.torn), (500, 500, 0), "{row:?}");
-        }
-        assert_eq!((row.runs.len(), row.latency_ns.unwrap().count), (2, 1000), "{row:?}");
-        assert_eq!(row.settings.effective.message_bytes_min, Some(32), "{row:?}");
-    }
-    assert!(!findings(&document).contains(&"records-lost"), "{document:?}");
-    let advised = document.advice.iter().any(|advice| advice.purpose.starts_with("short messages"));
-    assert!(advised, "{document:?}");
 }
 
 /// Returns the number of operations of all runs, by their bytes.
@@ -439,70 +367,6 @@ fn kept_files_of_a_scenario_are_not_written_over_by_another() {
     let [source, output] = ["source", "output"]
         .map(|part| fs::read(kept.join(format!("ways-{part}-0.data"))).unwrap());
     assert!(source == output && source.len() as u64 == 2 * MIB);
-}
-
-#[test]
-fn a_path_that_is_no_folder_is_refused() {
-    let folder = folder();
-    let file = folder.path().join("file");
-    fs::write(&file, "theirs").unwrap();
-    let missing = folder.path().join("missing");
-    for (path, because) in [
-        (&missing, "does not exist"),
-        (&file, "is a file; give the folder to write in"),
-        (&file.join("below"), "a part of it is a file"),
-        (&PathBuf::from("/dev/null"), "is not a folder; give the folder to write in"),
-    ] {
-        let refused = finish(&mut bench(path, SHORT));
-        assert_eq!(refused.code(), Some(2), "{refused:?}");
-        assert_eq!(refused.complaint(), format!("wrote: {}: {because}", path.display()));
-    }
-    assert_eq!(names(folder.path()), ["file"]);
-    assert_eq!(fs::read_to_string(&file).unwrap(), "theirs");
-}
-
-#[test]
-fn a_block_device_is_refused_and_a_folder_on_it_is_asked_for() {
-    let is_block =
-        |path: &PathBuf| fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device());
-    let Some(device) =
-        names(Path::new("/dev")).iter().map(|n| Path::new("/dev").join(n)).find(is_block)
-    else {
-        return skip_here!("there is none in /dev");
-    };
-    let refused = finish(&mut bench(&device, SHORT));
-    assert_eq!(refused.code(), Some(2), "{refused:?}");
-    assert!(refused.complaint().contains("is a block device"), "{refused:?}");
-    assert!(refused.complaint().ends_with("give a folder on it"), "{refused:?}");
-}
-
-#[test]
-fn a_folder_that_is_not_writable_is_refused() {
-    let folder = folder();
-    fs::set_permissions(folder.path(), Permissions::from_mode(0o555)).unwrap();
-    let without_rights = or_skip!(without_rights());
-    let refused = finish(&mut run_through(&without_rights, bench(folder.path(), SHORT)));
-    assert_eq!(refused.code(), Some(1), "{refused:?}");
-    let line = format!("wrote: {}: is not writable for this user", folder.path().display());
-    assert_eq!(refused.complaint(), line);
-    assert_eq!(names(folder.path()), [""; 0]);
-}
-
-#[test]
-fn an_unknown_row_is_answered_with_the_near_one() {
-    let line = refusal("--only small/cahced", 2);
-    assert!(line.contains("\"small/cahced\"") && line.ends_with("did you mean 'small/cached'?"));
-    let line = refusal("--only laddre,small", 2);
-    assert!(line.ends_with("did you mean 'ladder'?"), "{line}");
-}
-
-/// Returns the one line that refuses arguments, and asserts that nothing was measured or made.
-fn refusal(more: &str, code: i32) -> String {
-    let folder = folder();
-    let refused: Finished = finish(&mut bench(folder.path(), more));
-    assert_eq!(refused.code(), Some(code), "{more}: {refused:?}");
-    assert_eq!(names(folder.path()), [""; 0]);
-    refused.complaint().to_owned()
 }
 
 #[test]
