@@ -292,11 +292,6 @@ mod args_tests {
         assert_eq!(line, "--runs \"0\": must be a whole number from 1 to 1000");
         assert!(refused("wrote bench --size -5").starts_with("--size \"-5\": can't be negative"));
     }
-
-    #[test]
-    fn a_copy_without_a_destination_is_answered_with_how_to_give_one() {
-        assert_eq!(refused("wrote copy a"), "missing destination: wrote copy SRC... DST");
-    }
 }
 
 #[cfg(test)]

@@ -174,19 +174,6 @@ fn is_ignored(signal: i32, status: &str) -> bool {
 }
 
 #[cfg(test)]
-mod commands_tests {
-    use super::*;
-
-    #[test]
-    fn the_exit_code_tells_bad_usage_from_failure() {
-        let code = |result| outcome(result, &Signals::default()).0;
-        assert_eq!(code(Ok(())), 0);
-        assert_eq!(code(Err(Error::Failed("a full disk".into()))), 1);
-        assert_eq!(code(Err(Error::Usage("a file, not a folder".into()))), 2);
-    }
-}
-
-#[cfg(test)]
 mod signals_tests {
     use super::*;
     use std::time::{Duration, Instant};
@@ -210,10 +197,5 @@ mod signals_tests {
             thread::yield_now();
         }
         assert_eq!(signals.exit_code(), Some(143));
-    }
-
-    #[test]
-    fn before_any_signal_there_is_no_exit_code() {
-        assert_eq!(Signals::default().exit_code(), None);
     }
 }

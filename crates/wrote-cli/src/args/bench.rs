@@ -253,18 +253,6 @@ mod tests {
     }
 
     #[test]
-    fn unset_options_are_left_to_the_benchmark() {
-        let request = request("wrote bench");
-        assert_eq!(request.path, PathBuf::from("."));
-        assert!(request.only.is_empty() && !request.keep);
-        assert_eq!(
-            (request.common.size_bytes, request.common.runs, request.common.time),
-            (None, None, None)
-        );
-        assert_eq!((request.common.stream_bs_bytes, request.common.small_bs_bytes), (None, None));
-    }
-
-    #[test]
     fn every_set_option_reaches_the_benchmark() {
         let request = request(
             "wrote bench /data --only stream,small/dsync --size 1GiB --time 2s --runs 5 \

@@ -125,13 +125,6 @@ mod tests {
         arguments
     }
 
-    #[test]
-    fn the_last_path_is_where_the_others_go() {
-        let arguments = arguments("wrote copy a b - c");
-        assert_eq!(arguments.from, ["a", "b", "-"].map(PathBuf::from));
-        assert_eq!(arguments.to, PathBuf::from("c"));
-    }
-
     fn told(line: &str) -> String {
         format!("{:?}", arguments(line).options())
     }

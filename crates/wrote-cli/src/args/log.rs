@@ -242,14 +242,6 @@ mod tests {
     }
 
     #[test]
-    fn by_default_cat_prints_all_and_tail_the_last_ten() {
-        let Ok(LogVerb::Cat(cat)) = parsed("wrote log cat events") else { panic!("a cat") };
-        assert_eq!((cat.from, cat.to, cat.count), (0, None, None));
-        let Ok(LogVerb::Tail(tail)) = parsed("wrote log tail events") else { panic!("a tail") };
-        assert_eq!((tail.count, tail.from, tail.follow), (10, None, false));
-    }
-
-    #[test]
     fn records_are_printed_in_one_way() {
         for both in ["--raw --json", "--raw --sequence", "--sequence --json"] {
             let refused = parsed(&format!("wrote log cat {both} events")).unwrap_err();

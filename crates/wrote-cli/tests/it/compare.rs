@@ -6,7 +6,6 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use unicode_width::UnicodeWidthStr;
 use wrote_report::{Content, Format, Screen};
 use wrote_result::compare::{Comparison, compare};
 use wrote_result::document::{Direction, Document, Latency, Run};
@@ -80,25 +79,6 @@ fn a_comparison_is_the_golden_one_in_every_format() {
     assert_golden("compare.csv", &exported(Format::Csv, PLAIN));
 }
 
-#[test]
-fn no_line_of_a_table_is_wider_than_the_screen() {
-    for width in [80, 90, 100, 120, 200] {
-        for line in exported(Format::Table, Screen { width, ..PLAIN }).lines() {
-            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
-        }
-    }
-}
-
-#[test]
-fn the_json_is_the_comparison_itself() {
-    let text = exported(Format::Json, PLAIN);
-    let read: Comparison = serde_json::from_str(&text).expect("it is a comparison");
-    assert_eq!(
-        serde_json::to_value(read).expect("it is JSON"),
-        serde_json::to_value(comparison()).expect("it is JSON")
-    );
-}
-
 /// Writes a result to a file in the folder.
 fn file(folder: &Path, name: &str, document: &Document) -> PathBuf {
     let path = folder.join(name);
@@ -142,23 +122,6 @@ fn a_difference_on_purpose_is_allowed_by_name() {
 }
 
 #[test]
-fn files_that_are_no_results_are_refused_in_one_line() {
-    let folder = folder();
-    let good = file(folder.path(), "good", &before());
-    let bad = folder.path().join("bad");
-    fs::write(&bad, "{}").expect("a file");
-    let refused = compared(&good, &bad, "");
-    assert_eq!(refused.code(), Some(2));
-    assert!(refused.complaint().contains("is neither a result of wrote"), "{refused:?}");
-    let missing = compared(&folder.path().join("missing"), &good, "");
-    assert_eq!(missing.code(), Some(2));
-    assert!(missing.complaint().contains("missing: No such file"), "{missing:?}");
-    let both = compared(Path::new("-"), Path::new("-"), "");
-    assert_eq!(both.code(), Some(2));
-    assert!(both.complaint().contains("one result, not two"), "{both:?}");
-}
-
-#[test]
 fn one_of_the_two_may_come_from_standard_input_and_the_comparison_go_to_a_file() {
     let folder = folder();
     let (old, out) = (file(folder.path(), "a", &before()), folder.path().join("out"));
@@ -169,6 +132,9 @@ fn one_of_the_two_may_come_from_standard_input_and_the_comparison_go_to_a_file()
     assert_eq!((finished.code(), finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
     assert_eq!(fs::read_to_string(&out).expect("it is written").lines().count(), 12);
     assert_eq!(names(folder.path()), ["a", "out"]);
+    let both = compared(Path::new("-"), Path::new("-"), "");
+    assert_eq!(both.code(), Some(2));
+    assert!(both.complaint().contains("one result, not two"), "{both:?}");
 }
 
 #[test]
@@ -206,20 +172,4 @@ fn two_settings_are_measured_in_turn_and_nothing_is_left() {
     }
     assert_eq!(finished.stderr.matches("writes at most").count(), 1, "{}", finished.stderr);
     assert!(names(folder.path()).is_empty());
-}
-
-#[test]
-fn settings_that_cannot_differ_are_refused_before_anything_is_made() {
-    let folder = folder();
-    for (words, told) in [
-        ("--format csv", "--format can't differ"),
-        ("--vs x", "--vs can't differ"),
-        ("--only nonsense", "there is no such scenario"),
-        ("/no/such/folder", "/no/such/folder"),
-    ] {
-        let refused = finish(wrote(&["bench", "--vs", words]).arg(folder.path()));
-        assert_eq!(refused.code(), Some(2), "{refused:?}");
-        assert!(refused.complaint().contains(told), "{refused:?}");
-        assert!(names(folder.path()).is_empty());
-    }
 }

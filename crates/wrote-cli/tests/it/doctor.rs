@@ -1,28 +1,14 @@
-//! `wrote doctor` on good devices and file systems, and on ones with bad settings. It writes
-//! nothing. Most tests need root.
+//! `wrote doctor` on a good mount and a bad one. It writes nothing.
 
 use crate::support::{printed, wrote};
-use fixtures::{Loop, Mounted, Setting, finish, folder, or_skip, run, skip_here};
-use rustix::fs::{FallocateFlags, fallocate};
-use std::fs::{self, File};
+use fixtures::{Mounted, finish, folder, or_skip, run, skip_here};
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use wrote_result::doctor::{Check, Examination, State};
 
-const MIB: u64 = 1 << 20;
-
 fn doctor(path: &Path) -> Examination {
-    examination(&mut examine(path))
-}
-
-fn examine(path: &Path) -> Command {
-    let mut command = wrote(&["doctor", "--format", "json"]);
-    command.arg(path);
-    command
-}
-
-fn examination(command: &mut Command) -> Examination {
-    let finished = finish(command);
+    let finished = finish(wrote(&["doctor", "--format", "json"]).arg(path));
     assert_eq!(finished.stderr, "", "{finished:?}");
     printed(&finished)
 }
@@ -46,39 +32,10 @@ fn command<'a>(examination: &'a Examination, id: &str) -> &'a str {
     command.unwrap_or_else(|| panic!("no command for {id}: {examination:?}"))
 }
 
-/// Changes `queue/FILE` of a disk until the setting is dropped.
-fn set(disk: &Loop, file: &str, value: &str) -> Result<Setting, String> {
-    let name = disk.node().file_name().expect("a device has a name");
-    Setting::set(Path::new("/sys/block").join(name).join("queue").join(file), value)
-}
-
-#[test]
-fn flushes_that_the_kernel_no_longer_sends_are_a_risk() {
-    let disk = or_skip!(Loop::attach(16 * MIB));
-    assert_eq!(state(&doctor(disk.node()), "write-cache"), State::Fine);
-    let _setting = or_skip!(set(&disk, "write_cache", "write through"));
-    let found = doctor(disk.node());
-    assert_eq!(found.checks[0].id, "write-cache", "the worst comes first: {found:?}");
-    assert_eq!(found.checks[0].state, State::Risk);
-    assert!(command(&found, "write-cache").starts_with("echo \"write back\" > /sys/block/loop"));
-}
-
-#[test]
-fn a_loop_device_is_named_until_it_writes_past_the_page_cache() {
-    let disk = or_skip!(Loop::attach(16 * MIB));
-    let found = doctor(disk.node());
-    assert_eq!(state(&found, "loop-device"), State::Advice);
-    let node = disk.node().to_str().unwrap();
-    assert_eq!(command(&found, "loop-device"), format!("losetup --direct-io=on {node}"));
-    // The named command works unchanged.
-    or_skip!(run("losetup", &["--direct-io=on", node]));
-    assert_eq!(state(&doctor(disk.node()), "loop-device"), State::Fine);
-}
-
 #[test]
 fn options_of_a_mount_that_cost_or_endanger_are_named() {
     let bad = "sync,discard,strictatime,commit=1,barrier=0";
-    let mounted = or_skip!(Mounted::image_with("ext4", 64 * MIB, bad));
+    let mounted = or_skip!(Mounted::image_with("ext4", 64 << 20, bad));
     let found = doctor(mounted.path());
     for id in ["mount-sync", "mount-discard", "mount-atime", "mount-commit"] {
         assert_eq!(state(&found, id), State::Advice, "{id}: {found:?}");
@@ -89,31 +46,12 @@ fn options_of_a_mount_that_cost_or_endanger_are_named() {
     assert!(mounted_anew.is_ok(), "{mounted_anew:?}");
     assert_eq!(state(&doctor(mounted.path()), "mount-discard"), State::Fine);
 
-    let usual = or_skip!(Mounted::image("ext4", 64 * MIB));
+    let usual = or_skip!(Mounted::image("ext4", 64 << 20));
     let found = doctor(usual.path());
     let of_mount = found.checks.iter().filter(|check| check.id.starts_with("mount-"));
     for check in of_mount {
         assert_eq!(check.state, State::Fine, "{check:?}");
     }
-}
-
-#[test]
-fn space_that_was_set_aside_and_a_synchronous_file_are_named() {
-    let mounted = or_skip!(Mounted::image("ext4", 64 * MIB));
-    let path = mounted.path().join("a file");
-    let file = File::create_new(&path).unwrap();
-    fallocate(&file, FallocateFlags::empty(), 0, 8 * MIB).unwrap();
-    let found = doctor(&path);
-    assert_eq!(state(&found, "file-extents"), State::Advice, "{found:?}");
-    assert_eq!(state(&found, "file-attributes"), State::Fine, "{found:?}");
-    fs::write(&path, vec![1; 8 * MIB as usize]).unwrap();
-    file.sync_all().unwrap();
-    or_skip!(run("chattr", &["+S".as_ref(), path.as_os_str()]));
-    let found = doctor(&path);
-    assert_eq!(state(&found, "file-extents"), State::Fine, "{found:?}");
-    assert_eq!(state(&found, "file-attributes"), State::Advice, "{found:?}");
-    assert!(run("sh", &["-c", command(&found, "file-attributes")]).is_ok());
-    assert_eq!(state(&doctor(&path), "file-attributes"), State::Fine);
 }
 
 #[test]
@@ -182,19 +120,4 @@ fn advice_is_no_failure_and_a_path_that_is_not_there_is_wrong_usage() {
     assert_eq!(missing.complaint(), "wrote: /does/not/exist: does not exist");
     assert_eq!(finish(&mut wrote(&["doctor", "--force"])).code(), Some(2));
     assert_eq!(finish(&mut wrote(&["doctor", "--format", "csv"])).code(), Some(2));
-}
-
-#[test]
-fn the_examination_goes_to_a_file_that_was_not_there() {
-    let folder = folder();
-    let path = folder.path().join("doctor.md");
-    let write = |more: &[&str]| {
-        let mut command = wrote(&["doctor", "--format", "markdown", "-o"]);
-        finish(command.arg(&path).args(more).arg(folder.path())).code()
-    };
-    assert_eq!(write(&[]), Some(0));
-    let text = fs::read_to_string(&path).unwrap();
-    assert!(text.starts_with("## wrote doctor ") && text.contains("### Fine"), "{text}");
-    assert_eq!(write(&[]), Some(2), "W7");
-    assert_eq!(write(&["--force"]), Some(0));
 }

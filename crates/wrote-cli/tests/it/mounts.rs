@@ -103,22 +103,6 @@ fn a_read_only_file_system_is_refused() {
 }
 
 #[test]
-fn a_file_system_of_the_kernel_is_refused_by_each_command_that_makes_files() {
-    let because = "only the kernel makes files in proc";
-    for arguments in [&["bench", "/proc"][..], &["fit", "etcd", "/proc"], &["langs", "/proc"]] {
-        let refused = finish(&mut wrote(arguments));
-        assert_eq!(refused.code(), Some(1), "{refused:?}");
-        let line = format!("wrote: /proc: cannot create files here: {because}");
-        assert_eq!(refused.complaint(), line);
-    }
-    let job = folder();
-    let file = job.path().join("job.fio");
-    std::fs::write(&file, "[a]\nrw=write\nsize=4k\ndirectory=/proc\n").unwrap();
-    let refused = finish(wrote(&["run"]).arg(&file));
-    assert_eq!(refused.complaint(), format!("wrote: /proc/a.0.0: create: {because}"));
-}
-
-#[test]
 fn a_file_system_in_memory_suits_no_program_that_flushes_however_fast_it_is() {
     let mounted = or_skip!(Mounted::tmpfs(512 * MIB));
     // The only rule of redis is about a thread that flushes each second.
@@ -159,22 +143,15 @@ fn an_overlay_is_measured_on_the_device_below() {
 }
 
 #[test]
-fn xfs_writes_in_place() {
-    let mounted = or_skip!(Mounted::image("xfs", 320 * MIB));
-    let document = measured(&mounted);
-    assert_eq!(document.target.filesystem, "xfs");
-    assert_eq!(survives(&document, "stream/cached"), Survives::ProcessCrash);
-    assert_eq!(survives(&document, "stream/direct-io_uring-overwrite"), Survives::OsCrash);
-    assert_eq!(survives(&document, "small/o_dsync-each"), Survives::PowerLoss);
-}
-
-#[test]
-fn btrfs_writes_elsewhere_so_that_only_a_flush_survives_the_kernel() {
-    let mounted = or_skip!(Mounted::image("btrfs", 256 * MIB));
-    let document = measured(&mounted);
-    assert_eq!(document.target.filesystem, "btrfs");
-    assert_eq!(survives(&document, "stream/direct-io_uring-overwrite"), Survives::ProcessCrash);
-    assert_eq!(survives(&document, "small/o_dsync-each"), Survives::PowerLoss);
+fn xfs_writes_in_place_and_btrfs_elsewhere_so_that_only_a_flush_survives_the_kernel() {
+    for (kind, in_place) in [("xfs", Survives::OsCrash), ("btrfs", Survives::ProcessCrash)] {
+        let mounted = or_skip!(Mounted::image(kind, 320 * MIB));
+        let document = measured(&mounted);
+        assert_eq!(document.target.filesystem, kind);
+        assert_eq!(survives(&document, "stream/cached"), Survives::ProcessCrash);
+        assert_eq!(survives(&document, "stream/direct-io_uring-overwrite"), in_place, "{kind}");
+        assert_eq!(survives(&document, "small/o_dsync-each"), Survives::PowerLoss);
+    }
 }
 
 #[test]

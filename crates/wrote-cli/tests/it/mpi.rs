@@ -235,23 +235,6 @@ fn each_rank_has_a_file_of_its_own_and_reads_that_of_another() {
 }
 
 #[test]
-fn metadata_is_measured_by_all_in_one_folder() {
-    let test = "metadata_is_measured_by_all_in_one_folder";
-    let folder = folder();
-    let line = "bench HERE --only meta --meta-files 50 --runs 2 --reorder --format json";
-    let arguments = words(line, folder.path());
-    let Some(command) = mpirun(test, 3, &arguments) else { return };
-    let document = json(&run(command));
-    assert_eq!(rows(&document).len(), 12);
-    for row in rows(&document) {
-        let run = &row["runs"][0];
-        let files = run["iops"].as_f64().unwrap() * run["elapsed_s"].as_f64().unwrap();
-        assert!((files - 150.0).abs() < 1e-3, "{}: {files}", row["name"]);
-    }
-    assert!(names(folder.path()).is_empty());
-}
-
-#[test]
 fn languages_are_measured_by_all_ranks() {
     let test = "languages_are_measured_by_all_ranks";
     let folder = folder();
@@ -284,30 +267,6 @@ fn small_disk(test: &str, point: &Path) -> Option<SmallDisk> {
     }
     fixtures::skip(test, "a tmpfs can't be mounted here");
     None
-}
-
-#[test]
-fn a_disk_that_is_too_small_for_one_rank_ends_all_and_is_named() {
-    let test = "a_disk_that_is_too_small_for_one_rank_ends_all_and_is_named";
-    let folder = folder();
-    let [first, second] = ["0", "1"].map(|name| folder.path().join(name));
-    std::fs::create_dir(&first).unwrap();
-    std::fs::create_dir(&second).unwrap();
-    let Some(_mounted) = small_disk(test, &second) else { return };
-    // Enough files to make a rank fail while creating them.
-    let path = format!("{}/{{rank}}", folder.path().display());
-    let arguments = ["bench", &path, "--only", "meta/own", "--meta-files", "400", "--runs", "2"];
-    let output = mpirun(test, 2, &arguments).map(run);
-    let left = [names(&first), names(&second)];
-    let Some(output) = output else { return };
-    assert!(has_failed(&output), "{:?}", output.status);
-    let complaints = complaints(&output);
-    assert_eq!(complaints.len(), 1, "{complaints:?}");
-    assert!(
-        complaints[0].contains("rank 1 on ") && complaints[0].contains("No space left"),
-        "{complaints:?}"
-    );
-    assert_eq!(left, [[""; 0], [""; 0]], "both have cleaned up");
 }
 
 #[test]

@@ -180,23 +180,6 @@ fn a_file_that_is_no_result_gets_one_clear_line() {
 }
 
 #[test]
-fn a_page_replaces_a_file_only_by_force() {
-    // W7
-    let folder = folder();
-    let page = folder.path().join("page.html");
-    fs::write(&page, "old").unwrap();
-    let result = results().join("doctor.json");
-    let write =
-        |force: &[&str]| finish(wrote(&["report"]).arg(&result).arg("-o").arg(&page).args(force));
-    let refused = write(&[]);
-    assert_eq!(refused.code(), Some(2), "{refused:?}");
-    assert!(refused.complaint().contains("exists already; --force replaces it"), "{refused:?}");
-    assert_eq!(fs::read_to_string(&page).unwrap(), "old");
-    assert_eq!(write(&["--force"]).code(), Some(0));
-    assert!(fs::read_to_string(&page).unwrap().starts_with("<!doctype html>"));
-}
-
-#[test]
 fn several_results_stand_side_by_side_and_those_of_one_machine_and_path_over_time() {
     let [one, other, ladder] =
         ["small1.json", "small2.json", "ladder.json"].map(|name| results().join(name));

@@ -3,7 +3,6 @@
 use crate::support::{document, row, run_through, survived, without_rights, wrote};
 use fixtures::{Mounted, Running, finish, folder, names, or_skip, skip_here};
 use rustix::process::Signal;
-use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
 use std::fs::Permissions;
@@ -108,29 +107,6 @@ fn jobs_are_rows_of_a_document_and_their_files_stay() {
     assert_eq!(read.settings.asked.numjobs, 2);
     assert_eq!(names(folder.path()), ["jobs.fio", "mix.0.0", "mix.1.0", "seq.0.0"]);
     assert!(finished.stderr.contains("writes at most 3.15 MB into"), "{}", finished.stderr);
-}
-
-#[test]
-fn fios_format_is_an_entry_for_each_job_or_group() {
-    let folder = folder();
-    let finished = finish(&mut run(folder.path(), JOBS, "--format fio-json"));
-    let document: Value = serde_json::from_str(&finished.stdout).expect("it is JSON");
-    let jobs = document["jobs"].as_array().expect("a list");
-    assert_eq!((jobs.len(), &jobs[0]["jobname"]), (2, &"seq".into()));
-    assert_eq!(jobs[0]["write"]["io_bytes"], MIB);
-    assert_eq!(jobs[0]["sync"]["total_ios"], 1);
-    assert_eq!(jobs[1]["job options"]["numjobs"], "2");
-    assert_eq!(document["global options"]["iodepth"], "4");
-}
-
-#[test]
-fn a_check_says_what_would_be_done_and_touches_nothing() {
-    let folder = folder();
-    let finished = finish(&mut run(folder.path(), JOBS, "--check"));
-    assert_eq!(finished.code(), Some(0), "{finished:?}");
-    assert!(finished.stdout.starts_with("group 0:\n  seq: write of 128 KiB"), "{finished:?}");
-    assert!(finished.stdout.contains("mix (2 times): randrw of 4 KiB"), "{finished:?}");
-    assert_eq!(names(folder.path()), ["jobs.fio"]);
 }
 
 /// The exit code, and the lines that begin with "wrote: ".
@@ -420,21 +396,6 @@ fn a_check_finds_files_that_are_too_long_or_too_many_for_the_process() {
     assert_failed(endings(&through, &of(64), "", |_| ()), "Too many open files: ");
     let fits = endings(&through, &of(8), "", |_| ());
     assert_eq!(fits, [(Some(0), String::new()), (Some(0), String::new())]);
-}
-
-#[test]
-fn a_file_that_is_there_is_written_over_only_where_that_was_said() {
-    // W7
-    let folder = folder();
-    let precious = folder.path().join("seq.0.0");
-    fs::write(&precious, "precious").expect("a file");
-    let refused = finish(&mut run(folder.path(), JOBS, ""));
-    assert_eq!(refused.code(), Some(2), "{refused:?}");
-    assert!(refused.complaint().contains("--overwrite"), "{refused:?}");
-    assert_eq!(fs::read(&precious).expect("still there"), b"precious");
-    let allowed = finish(&mut run(folder.path(), JOBS, "--overwrite --format csv"));
-    assert_eq!(allowed.code(), Some(0), "{allowed:?}");
-    assert_eq!(fs::metadata(&precious).expect("still there").len(), MIB);
 }
 
 #[test]

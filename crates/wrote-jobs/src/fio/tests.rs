@@ -7,7 +7,6 @@ mod wrong;
 use super::*;
 use crate::spec::{BlockShare, BlockSizes, Data, Fallocate, Rw, SyncEach, Verify};
 use std::path::PathBuf;
-use std::time::Duration;
 use wrote::Ioengine;
 use wrote_result::document::Process;
 
@@ -147,33 +146,6 @@ fn comments_blanks_line_ends_and_variables_are_read_as_fio_reads_them() {
 }
 
 #[test]
-fn files_are_named_as_fio_names_them() {
-    let text = "[a]\nsize=64k\nnumjobs=3\nnrfiles=2\ndirectory=d1/:d2";
-    let parsed = read(text).expect("jobs");
-    assert_eq!(paths(&parsed.jobs[0]), ["d1/a.0.0", "d1/a.0.1"]);
-    assert_eq!(paths(&parsed.jobs[1]), ["d2/a.1.0", "d2/a.1.1"]);
-    assert_eq!(paths(&parsed.jobs[2]), ["d1/a.2.0", "d1/a.2.1"]);
-    assert_eq!(parsed.jobs[0].file_bytes, Some(32 << 10));
-
-    let shared =
-        read("[a]\nsize=64k\nnumjobs=2\ndirectory=d1:d2\nfilename=/x:y\\:z").expect("jobs");
-    for job in &shared.jobs {
-        assert_eq!(paths(job), ["d1//x", "d1/y:z"]);
-        assert_eq!(job.file_bytes, Some(32 << 10));
-    }
-    assert_eq!(
-        paths(&job("filename_format=$filenum/$jobname-$jobnum.$x\nnrfiles=2")),
-        ["0/a-0.$x", "1/a-0.$x"]
-    );
-    // The section names the files, also beside `name`.
-    let named = job("name=other");
-    assert_eq!((named.name.as_str(), paths(&named)), ("other", vec!["a.0.0"]));
-    assert_eq!(paths(&job("filename=x\nfilename=y")), ["x", "y"]);
-    let replaced = read("[global]\nsize=8k\nfilename=g\n[a]\nfilename=x").expect("jobs");
-    assert_eq!(paths(&replaced.jobs[0]), ["x"]);
-}
-
-#[test]
 fn sizes_of_files_and_of_transfers_are_those_of_fio() {
     let region = |lines: &str| {
         let job = job(lines);
@@ -265,21 +237,6 @@ fn rates_are_of_reads_and_of_writes() {
     let operations = job("rate=0\nrate_iops=10k");
     assert_eq!(operations.read_rate_bytes_per_s, None);
     assert_eq!((operations.read_rate_iops, operations.write_rate_iops), (Some(10240), Some(10240)));
-}
-
-#[test]
-fn times_are_in_seconds_unless_they_say_otherwise() {
-    let runtime = |text: &str| job(&format!("runtime={text}")).runtime;
-    for (text, elapsed_us) in
-        [("10", 10_000_000), ("10 s", 10_000_000), ("7us", 7), ("2M", 120_000_000)]
-    {
-        assert_eq!(runtime(text), Some(Duration::from_micros(elapsed_us)), "{text}");
-    }
-    assert_eq!(runtime("0"), None);
-    let job = job("timeout=10\ntime_based\nramp_time=500ms\nstartdelay=2");
-    assert!(job.time_based);
-    assert_eq!(job.ramp_time, Duration::from_millis(500));
-    assert_eq!(job.startdelay, Duration::from_secs(2));
 }
 
 #[test]

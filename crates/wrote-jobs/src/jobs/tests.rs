@@ -44,6 +44,8 @@ fn jobs() -> Vec<JobSpec> {
         JobSpec { sync: SyncEach::Dsync, ..spec("job", write) },
         JobSpec { norandommap: true, loops: 3, end_fsync: true, ..spec("job", write) },
         JobSpec { iodepth_batch: 2, iodepth_batch_complete_min: 3, ..spec("job", write) },
+        JobSpec { end_fdatasync: true, iodepth_batch_complete_min: 1, ..spec("job", write) },
+        JobSpec { fdatasync: Some(1), latency_with_flush: true, ..spec("job", write) },
     ];
     plain.chain(more).collect()
 }
@@ -107,7 +109,7 @@ fn at_every_operation(fault: Fault, check: impl Fn(&JobSpec, Result<Done, Error>
 fn a_disk_that_moves_less_than_asked_or_is_interrupted_moves_every_byte_all_the_same() {
     // W4
     const EINTR: i32 = 4;
-    for fault in [Fault::Short(513), Fault::Short(4095), Fault::Once(EINTR)] {
+    for fault in [Fault::Short(0), Fault::Short(513), Fault::Short(4095), Fault::Once(EINTR)] {
         at_every_operation(fault, |job, done| match done {
             Ok(done) => {
                 let whole = BLOCKS * BS_BYTES * u64::from(job.loops);
@@ -127,11 +129,17 @@ fn a_disk_that_moves_less_than_asked_or_is_interrupted_moves_every_byte_all_the_
 
 #[test]
 fn a_disk_that_fails_is_an_error_that_names_the_file_and_no_result() {
-    for fault in [Fault::Once(5), Fault::Forever(5), Fault::PowerLoss] {
+    let (io, full) = ("Input/output error", "No space left on device");
+    for (fault, words) in [
+        (Fault::Once(5), io),
+        (Fault::Forever(5), io),
+        (Fault::PowerLoss, io),
+        (Fault::Once(28), full),
+    ] {
         at_every_operation(fault, |job, done| {
             let error = done.expect_err(&job.name).to_string();
             assert!(error.starts_with("/sim/job: "), "{error}");
-            assert!(error.contains("Input/output error"), "{error}");
+            assert!(error.contains(words), "{error}");
         });
     }
 }
@@ -142,6 +150,7 @@ fn a_job_that_is_stopped_ends_early_and_counts_what_it_did() {
         let stop = Stop::new();
         stop.request();
         let done = run(&filled(1), &job, &stop).unwrap();
+        assert_eq!(bytes(&done), done.issued * BS_BYTES, "{job:?}");
         assert!(bytes(&done) < BLOCKS * BS_BYTES * u64::from(job.loops), "{job:?}");
     }
 }
@@ -161,6 +170,8 @@ fn flushes_come_after_so_many_writes_and_at_the_end_and_leave_everything_stable(
         (JobSpec { fsync: Some(1), ..spec("job", write) }, 10),
         (JobSpec { fsync: Some(4), fdatasync: Some(2), end_fsync: true, ..spec("job", write) }, 6),
         (JobSpec { end_fsync: true, ..spec("job", write) }, 1),
+        (JobSpec { end_fdatasync: true, ..spec("job", write) }, 1),
+        (JobSpec { sync: SyncEach::Dsync, ..spec("job", write) }, 0),
     ] {
         let sim = Sim::new(3);
         let done = run(&sim, &job, &Stop::new()).unwrap();

@@ -2,12 +2,13 @@
 
 use crate::scene::*;
 use fixtures::{folder, names};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Ioengine;
 use wrote_jobs::jobs::{Permissions, run};
-use wrote_jobs::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec, Streak, Think};
+use wrote_jobs::spec::{BlockShare, BlockSizes, Fallocate, JobSpec, Streak, Think};
 use wrote_result::Stop;
 
 #[test]
@@ -88,7 +89,7 @@ fn verify_expects_the_written_bytes_and_names_a_flipped_one() {
             let read = job(folder.path(), "file", random(READ));
             let read = JobSpec { verify: VERIFY, direct, file_bytes: None, ..read };
             assert_eq!(one(read.clone()).verified_bytes, FILE);
-            let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+            let file = File::options().read(true).write(true).open(&path).unwrap();
             let mut byte = [0];
             file.read_exact_at(&mut byte, 5 * BLOCK + 1234).unwrap();
             file.write_all_at(&[byte[0] ^ 1], 5 * BLOCK + 1234).unwrap();
@@ -198,14 +199,6 @@ fn blocks_are_made_as_fallocate_says() {
             assert_eq!(found, len_bytes, "{fallocate:?}");
         }
     }
-}
-
-#[test]
-fn zeros_are_written_where_they_are_asked_for() {
-    let folder = folder();
-    one(JobSpec { data: Data::Zeros, ..job(folder.path(), "file", WRITE) });
-    let bytes = std::fs::read(folder.path().join("file")).unwrap();
-    assert_eq!(bytes, vec![0; FILE as usize]);
 }
 
 #[test]
@@ -414,4 +407,27 @@ fn unlink_removes_what_the_run_made_and_nothing_else() {
         assert!(error.ends_with("exists, and unlink removes only files that the run makes"));
     }
     assert_eq!(std::fs::read(folder.path().join("gone")).unwrap(), vec![7; FILE as usize]);
+}
+#[test]
+fn reads_of_unwritten_bytes_are_noted() {
+    // M9
+    let folder = folder();
+    let path = folder.path().join("a");
+    let file = File::create(&path).unwrap();
+    file.set_len(FILE).unwrap();
+    let permissions = Permissions { read_unwritten: true, ..Permissions::default() };
+    let told = || {
+        let jobs = [job(folder.path(), "a", READ)];
+        go_with(&jobs, permissions).unwrap()[0].jobs[0].unwritten_bytes
+    };
+    match told() {
+        Some(0) => return fixtures::skip("holes", "this file system does not tell of holes"),
+        unwritten => assert_eq!(unwritten, Some(FILE)),
+    }
+    file.write_all_at(&[1; FILE as usize / 2], 0).unwrap();
+    assert_eq!(told(), Some(FILE / 2));
+    file.write_all_at(&[1; FILE as usize], 0).unwrap();
+    assert_eq!(told(), Some(0));
+    // The run writes a new file before it reads it.
+    assert_eq!(one(job(folder.path(), "b", READ)).unwritten_bytes, Some(0));
 }

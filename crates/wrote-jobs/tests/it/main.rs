@@ -4,6 +4,5 @@ mod fio;
 mod fio_json;
 mod jobs;
 mod jobs_refused;
-mod jobs_told;
 mod report;
 mod scene;

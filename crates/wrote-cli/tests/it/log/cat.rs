@@ -7,7 +7,6 @@ use fixtures::{Running, finish, folder};
 use jiff::Timestamp;
 use rustix::process::Signal;
 use serde_json::Value;
-use std::fs;
 use std::path::Path;
 use wrote::Format;
 
@@ -122,14 +121,4 @@ fn cat_is_interrupted_while_nobody_reads() {
     let finished = running.finish();
     assert_eq!(finished.code(), Some(130), "{finished:?}");
     assert_eq!(finished.stderr, "wrote: interrupted\n");
-}
-
-#[test]
-fn a_standard_output_that_is_full_is_an_error() {
-    let folder = place(Format::Framed, 1);
-    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
-    let finished = finish(log(folder.path(), "cat events").stdout(full));
-    assert_eq!(finished.code(), Some(1), "{finished:?}");
-    let said = "wrote: standard output: No space left on device (os error 28)";
-    assert_eq!(finished.complaint(), said);
 }

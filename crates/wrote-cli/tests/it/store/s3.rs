@@ -1,6 +1,6 @@
 //! The same over HTTP: moto, an S3 server in Python, which `cargo xtask nightly s3` installs.
 
-use super::{Served, append, lines, log, said, shipped_to};
+use super::{append, lines, log, said, shipped_to};
 use fixtures::{Running, finish, folder, or_skip};
 use rustix::process::Signal;
 use std::io::{Read, Write};
@@ -119,32 +119,4 @@ fn two_shippers_at_once_and_kills_leave_each_segment_once_in_s3() {
     }
     let end = shipped_to(&finish(s3.of(&mut log(folder.path(), &["ship", "events", url]))));
     assert_eq!(s3.run(folder.path(), &["cat", url]), lines(0..end));
-}
-
-#[test]
-#[ignore = "nightly"]
-fn s3_that_is_away_costs_one_line_and_a_server_appends_on() {
-    let folder = folder();
-    append(folder.path(), 0..5000);
-    let gone = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = gone.local_addr().expect("an address");
-    drop(gone);
-    let s3 = |command: &mut Command| {
-        command.env("AWS_ENDPOINT_URL", format!("http://{address}")).env("AWS_REGION", "us-east-1");
-        command.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "secret");
-    };
-    let mut command = log(folder.path(), &["ship", "events", "s3://logs/events"]);
-    s3(&mut command);
-    let finished = finish(command.stderr(Stdio::piped()).stdout(Stdio::piped()));
-    assert_eq!(finished.code(), Some(1), "{finished:?}");
-    assert!(finished.complaint().contains("s3://logs/events"), "{finished:?}");
-    let served = Served::new(folder.path(), "s3://logs/events");
-    let mut server = served.start(s3);
-    let mut next = 5000;
-    let answered = served.append(&mut next, |next| next == 5300);
-    assert_eq!(answered.len(), 300);
-    server.send(Signal::TERM);
-    let finished = server.finish();
-    assert_eq!(finished.code(), Some(0), "{finished:?}");
-    assert!(finished.stderr.contains("wrote: shipping sealed segments of events"), "{finished:?}");
 }

@@ -295,16 +295,6 @@ fn a_table_of_reads_alone_says_nothing_of_surviving() {
 }
 
 #[test]
-fn json_read_back_is_the_same_document() {
-    let text = exported(&samples::document(), Format::Json, PLAIN);
-    let read: Document = serde_json::from_str(&text).expect("it is a result");
-    assert_eq!(exported(&read, Format::Json, PLAIN), text);
-    let whole = serde_json::to_value(samples::document()).expect("it can be JSON");
-    assert_eq!(serde_json::to_value(read).expect("it can be JSON"), whole);
-    assert!(text.ends_with("}\n"));
-}
-
-#[test]
 fn a_path_cannot_give_the_terminal_orders() {
     let mut document = samples::document();
     document.target.path = "/mnt/\u{1b}[2Jdata\n".into();

@@ -1,6 +1,6 @@
 //! Properties for any text: it neither breaks the parser nor causes a two-line error.
 
-use super::{ARTICLE, ParseError, Parsed, job, read};
+use super::{ARTICLE, ParseError, Parsed, read};
 use crate::fio::keys;
 use crate::spec::BlockSizes;
 use proptest::prelude::*;
@@ -99,21 +99,6 @@ proptest! {
         }
         let text: String = text.into_iter().collect();
         is_sound(&text, read(&text))?;
-    }
-
-    #[test]
-    fn a_size_in_any_unit_is_read_back(number in 1..=1_u64 << 20, power in 0..5_u32, base in 0..2) {
-        let letter = ["", "k", "m", "g", "t"][power as usize];
-        let (kb_base, k) = [(1024, 1024_u64), (1000, 1000)][base as usize];
-        let reversed = if k == 1024 { 1000_u64 } else { 1024 };
-        let bytes = |suffix: &str| {
-            job(&format!("bs=1\nkb_base={kb_base}\nsize={number}{letter}{suffix}")).file_bytes
-        };
-        prop_assert_eq!(bytes(""), Some(number * k.pow(power)));
-        prop_assert_eq!(bytes("B"), Some(number * k.pow(power)));
-        if power > 0 {
-            prop_assert_eq!(bytes("iB"), Some(number * reversed.pow(power)));
-        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::fake::mounted;
 use super::*;
-use std::collections::BTreeSet;
 use wrote_result::doctor::{State, schema};
 
 fn ids() -> [&'static str; CHECKS.len()] {
@@ -23,32 +22,10 @@ fn the_worst_comes_first_and_the_rest_in_the_order_of_the_document() {
 }
 
 #[test]
-fn every_check_has_a_name_that_is_known_and_says_what_its_state_asks_for() {
-    let found = examine(Path::new(".")).unwrap().checks;
-    assert!(!found.is_empty());
-    for check in &found {
-        assert!(ids().contains(&check.id.as_str()), "{check:?}");
-        assert_eq!(check.because.is_some(), check.state == State::Unknown, "{check:?}");
-        if matches!(check.state, State::Advice | State::Risk) {
-            assert!(check.costs.is_some() && !check.evidence.is_empty(), "{check:?}");
-            let change = check.change.as_ref().unwrap();
-            assert!(change.how.is_some() || !change.commands.is_empty(), "{check:?}");
-            assert!(!change.risk.is_empty(), "{check:?}");
-            assert!(!check.sources.is_empty(), "{check:?}");
-        }
-    }
-}
-
-#[test]
 fn a_path_that_is_not_there_is_wrong_usage() {
     let error = examine(Path::new("/does/not/exist")).unwrap_err();
     assert_eq!(error.to_string(), "/does/not/exist: does not exist");
     assert!(matches!(error, Error::Usage(_)), "{error:?}");
-}
-
-#[test]
-fn names_are_unique() {
-    assert_eq!(BTreeSet::from(ids()).len(), CHECKS.len());
 }
 
 /// The documentation agrees with the program.
