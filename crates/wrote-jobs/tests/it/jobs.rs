@@ -333,7 +333,7 @@ fn a_job_of_steps_or_streaks_is_verified_by_its_last_writes() {
 #[test]
 fn a_job_that_waits_begins_when_the_other_has_ended_and_may_use_its_file() {
     let folder = folder();
-    let time = Duration::from_millis(40);
+    let time = Duration::from_millis(200);
     let slow = JobSpec {
         think: Some(Think { time, spin: Duration::ZERO, blocks: 64 }),
         direct: false,
