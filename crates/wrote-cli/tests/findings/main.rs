@@ -27,7 +27,7 @@ mod strange;
 use std::process::Command;
 use wrote_result::finding::IDS;
 
-/// Findings that need several nodes, minutes of removals, or a killed run: unit tests have the first
+/// Findings that need several nodes, minutes of removals, or a killed run. Unit tests prove the first
 /// two kinds, and the tests of `wrote clean` the last.
 const ELSEWHERE: [&str; 7] = [
     "cache-not-server",

@@ -4,7 +4,7 @@ use crate::scene::{Disk, MIB, bench, run};
 use fixtures::or_skip;
 use wrote_result::document::Document;
 
-/// Findings about how fast this machine is, and what other programs do meanwhile.
+/// Findings about how fast this machine is, and about other programs.
 const BY_CHANCE: [&str; 9] = [
     "busy-neighbour",
     "cpu-limited",
