@@ -27,8 +27,8 @@ mod strange;
 use std::process::Command;
 use wrote_result::finding::IDS;
 
-/// Findings that need several nodes, minutes of removals, or a killed run. Unit tests prove the first
-/// two kinds, and the tests of `wrote clean` the last.
+/// Findings that need several nodes, minutes of removals, or a killed run. Unit tests prove the
+/// first two kinds, and the tests of `wrote clean` the last.
 const ELSEWHERE: [&str; 7] = [
     "cache-not-server",
     "discard-at-removal",
