@@ -7,7 +7,7 @@
 //! | [`log_reader`] | a second reader of logs |
 //! | `tools` | child processes, steps, packages, for every tool (feature `tools`) |
 //! | `runs` | each lab: what it builds, runs and judges (feature `tools`) |
-//! | `damage` | the rules for a damaged log (feature `damage`) |
+//! | `damage` | trials of damaged logs (feature `damage`) |
 //! | `verbs` | the program `lab`: what runs on those machines (feature `verbs`) |
 
 #[cfg(feature = "damage")]

@@ -94,8 +94,7 @@ pub fn check_possible(install: bool, programs: &[&'static str]) -> Result<(), Fa
 
 /// Makes the folder `target/lab-NAME`, which keeps the guest's last output.
 pub fn logs(name: &str) -> Result<PathBuf, Failure> {
-    let logs =
-        std::path::absolute(target().join(format!("lab-{name}"))).tried("the target folder")?;
+    let logs = target().join(format!("lab-{name}"));
     std::fs::create_dir_all(&logs).tried(logs.display())?;
     Ok(logs)
 }

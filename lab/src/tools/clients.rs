@@ -214,7 +214,6 @@ pub fn unpacked(install: bool) -> Result<(), Failure> {
 /// Prepares an unpacked program, and returns the folder of its modules, which ends with `modules`.
 pub fn program(path: &str, modules: &str) -> Result<(Command, String), Failure> {
     let root = target().join("clients");
-    let root = std::path::absolute(&root).tried(root.display())?;
     let architecture = format!("{}-linux-gnu", std::env::consts::ARCH);
     let libraries = ["lib", "usr/lib"].map(|folder| root.join(folder).join(&architecture));
     // syslog-ng's own stand beside its modules, rsyslog's modules in the architecture's folder.

@@ -14,9 +14,12 @@ pub fn root() -> PathBuf {
     package.parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
-/// Returns cargo's target folder.
+/// Returns the absolute path of cargo's target folder.
 pub fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+    let own = || root().join("target");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(own, PathBuf::from);
+    // It fails in a folder that was removed alone.
+    std::path::absolute(&target).unwrap_or(target)
 }
 
 /// Lists the files below `paths`, from the root; an empty `paths` means all. In a path, `*` stands

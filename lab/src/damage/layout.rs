@@ -1,7 +1,8 @@
 //! Valid logs, written by `docs/log-format.md`, without code of the library.
 
-use lab::damage::Files;
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use super::Files;
+use super::original::{Original, Record};
+use arbitrary::Arbitrary;
 
 const SEGMENT_HEADER: usize = 64;
 const BATCH_HEADER: usize = 48;
@@ -15,7 +16,7 @@ const VERSION: u8 = 1 << 1;
 const MARKED_BYTES: usize = 4096;
 
 /// The form of a log before it is damaged.
-#[derive(Arbitrary, Debug)]
+#[derive(Arbitrary, Clone, Debug)]
 pub struct Shape {
     segments: u8,
     /// The batches of all segments in turn, repeated as often as needed.
@@ -37,7 +38,7 @@ impl Shape {
     }
 }
 
-#[derive(Arbitrary, Debug)]
+#[derive(Arbitrary, Clone, Debug)]
 struct Batch {
     records: u8,
     len: u8,
@@ -49,28 +50,12 @@ struct Batch {
     is_whole: bool,
 }
 
-/// A valid log, and the facts about it.
-pub struct Log {
-    pub block_bytes: usize,
-    pub files: Files,
-    /// The appended records by sequence; `None` for a slot that is passed over.
-    pub records: Vec<Option<Vec<u8>>>,
-    pub batches: Vec<BatchPlace>,
-    /// The name and the first sequence of each segment with records.
-    pub segments: Vec<(String, u64)>,
-}
-
-/// A batch's header in its file.
-#[derive(Clone)]
-pub struct BatchPlace {
-    pub file: String,
-    pub offset: usize,
-    pub durable_sequence: u64,
-}
-
+/// A log while it is laid out.
+#[derive(Default)]
 struct Writer {
-    log: Log,
-    log_id: u64,
+    block_bytes: usize,
+    files: Files,
+    records: Vec<Record>,
     segment_id: u64,
     is_recycled: bool,
     bytes: Vec<u8>,
@@ -84,8 +69,24 @@ struct Writer {
     lag: usize,
 }
 
+/// Returns the name of a segment's file.
 pub fn name(number: u64) -> String {
     format!("{number:020}.segment")
+}
+
+/// Returns the number in the name of a segment's file.
+pub fn number(name: &str) -> u64 {
+    name.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+/// Reads four bytes.
+pub fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
+}
+
+/// Reads eight bytes.
+pub fn long(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
 /// Returns the checksum of a segment's identity, from which its other checksums continue.
@@ -93,30 +94,12 @@ pub fn seed(log_id: u64, segment_id: u64) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&log_id.to_le_bytes()), &segment_id.to_le_bytes())
 }
 
-pub const LOG_ID: u64 = 0x0123_4567_89ab_cdef;
+const LOG_ID: u64 = 0x0123_4567_89ab_cdef;
 
 /// Writes a log in blocks of `block_bytes`.
-pub fn build(shape: &Shape, block_bytes: usize) -> Log {
-    let log = Log {
-        block_bytes,
-        files: Files::new(),
-        records: Vec::new(),
-        batches: Vec::new(),
-        segments: Vec::new(),
-    };
-    let mut writer = Writer {
-        log,
-        log_id: LOG_ID,
-        segment_id: 0,
-        is_recycled: false,
-        bytes: Vec::new(),
-        used: 0,
-        last_checksum: 0,
-        after_cut: false,
-        is_truncated: false,
-        frontiers: vec![0],
-        lag: usize::from(shape.lag % 4),
-    };
+pub fn build(shape: &Shape, block_bytes: usize) -> Original {
+    let lag = usize::from(shape.lag % 4);
+    let mut writer = Writer { block_bytes, frontiers: vec![0], lag, ..Writer::default() };
     let segments = 1 + shape.segments % 4;
     for index in 0..segments {
         writer.begin(shape.is_recycled(index));
@@ -136,14 +119,14 @@ pub fn build(shape: &Shape, block_bytes: usize) -> Log {
             writer.leave_old_batches(&mut next);
             next[SEGMENT_HEADER..][..8].copy_from_slice(b"recycled");
         }
-        writer.log.files.insert(name(writer.segment_id + 1), next);
+        writer.files.insert(name(writer.segment_id + 1), next);
     }
-    writer.log
+    Original::new(writer.files, Files::new(), writer.records)
 }
 
 impl Writer {
     fn next_sequence(&self) -> u64 {
-        self.log.records.len() as u64
+        self.records.len() as u64
     }
 
     fn begin(&mut self, is_recycled: bool) {
@@ -152,12 +135,11 @@ impl Writer {
         self.segment_id += 1;
         (self.is_recycled, self.is_truncated) = (is_recycled, false);
         let first_sequence = self.next_sequence();
-        self.bytes = vec![0; self.log.block_bytes];
-        let block_bytes = self.log.block_bytes as u32;
+        self.bytes = vec![0; self.block_bytes];
+        let block_bytes = self.block_bytes as u32;
         let id = self.segment_id;
         put_segment_header(&mut self.bytes, is_recycled, block_bytes, id, first_sequence, previous);
         (self.used, self.last_checksum) = (SEGMENT_HEADER, 0);
-        self.log.segments.push((name(self.segment_id), first_sequence));
     }
 
     fn end_segment(&mut self) {
@@ -166,16 +148,16 @@ impl Writer {
             if self.is_recycled && !self.is_truncated {
                 self.leave_old_batches(&mut bytes);
             }
-            self.log.files.insert(name(self.segment_id), bytes);
+            self.files.insert(name(self.segment_id), bytes);
         }
     }
 
     /// Appends an earlier segment's remains in the file.
     fn leave_old_batches(&self, bytes: &mut Vec<u8>) {
         bytes.resize(bytes.len().max(MARKED_BYTES), 0);
-        if let Some((_, old)) = self.log.files.last_key_value() {
+        if let Some((_, old)) = self.files.last_key_value() {
             let kept = old.get(bytes.len()..).filter(|rest| !rest.is_empty());
-            let kept = kept.or_else(|| old.get(self.log.block_bytes..));
+            let kept = kept.or_else(|| old.get(self.block_bytes..));
             bytes.extend_from_slice(kept.unwrap_or_default());
         }
     }
@@ -194,7 +176,7 @@ impl Writer {
         let durable = self.frontiers[lagging];
         let is_whole = batch.is_whole && !batch.is_cut;
         let ends = self.frame_batch(&frames, if is_whole { WHOLE } else { 0 }, durable);
-        self.log.records.extend(frames);
+        self.records.extend(frames);
         self.frontiers.push(self.next_sequence());
         if batch.is_cut {
             self.cut(ends);
@@ -203,7 +185,7 @@ impl Writer {
 
     /// Cuts off the last record as torn, as recovery would; all before it was flushed.
     fn cut(&mut self, ends: Vec<usize>) {
-        self.log.records.pop();
+        self.records.pop();
         let end =
             ends.iter().rev().nth(1).copied().expect("where the records begin is one of them");
         self.bytes.truncate(end);
@@ -223,9 +205,8 @@ impl Writer {
     ) -> Vec<usize> {
         let flags = flags | if std::mem::take(&mut self.after_cut) { AFTER_CUT } else { 0 };
         let is_first = self.used == SEGMENT_HEADER;
-        let begin =
-            if is_first { self.used } else { self.used.next_multiple_of(self.log.block_bytes) };
-        let seed = seed(self.log_id, self.segment_id);
+        let begin = if is_first { self.used } else { self.used.next_multiple_of(self.block_bytes) };
+        let seed = seed(LOG_ID, self.segment_id);
         let mut bytes = vec![0; BATCH_HEADER];
         let mut ends = vec![begin + BATCH_HEADER];
         for (sequence, frame) in (self.next_sequence()..).zip(frames) {
@@ -241,10 +222,8 @@ impl Writer {
         };
         self.last_checksum = header.put(&mut bytes, seed);
         self.used = begin + bytes.len();
-        self.bytes.resize(self.used.next_multiple_of(self.log.block_bytes), 0);
+        self.bytes.resize(self.used.next_multiple_of(self.block_bytes), 0);
         self.bytes[begin..self.used].copy_from_slice(&bytes);
-        let file = name(self.segment_id);
-        self.log.batches.push(BatchPlace { file, offset: begin, durable_sequence });
         ends
     }
 }
@@ -262,15 +241,19 @@ pub struct BatchHeader {
 impl BatchHeader {
     /// Reads the header at the beginning of `bytes`, valid or not.
     pub fn get(bytes: &[u8]) -> BatchHeader {
-        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
-        let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
         BatchHeader {
-            bytes: word(8),
-            count: word(12),
-            first_sequence: long(16),
-            durable_sequence: long(24),
-            flags: word(40),
+            bytes: word(bytes, 8),
+            count: word(bytes, 12),
+            first_sequence: long(bytes, 16),
+            durable_sequence: long(bytes, 24),
+            flags: word(bytes, 40),
         }
+    }
+
+    /// Returns whether `header` is the header of a batch in a segment with this seed.
+    pub fn is_valid(header: &[u8], seed: u32) -> bool {
+        let checksum = crc32c::crc32c_append(seed, &header[8..BATCH_HEADER]);
+        header.starts_with(b"WB1\xf0") && word(header, 4) == checksum
     }
 
     /// Puts the header at the beginning of `bytes`, and returns its checksum.
