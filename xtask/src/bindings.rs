@@ -26,65 +26,103 @@ pub fn smoke(report: &mut Report) -> Result<(), Failure> {
     report.step("example of the npm package", node)
 }
 
+/// The example of a README, which saves settings and appends to a log.
+pub struct Example {
+    document: &'static str,
+    language: &'static str,
+    /// The file for the program.
+    file: &'static str,
+    /// The beginning of its output.
+    expected: &'static str,
+}
+
+/// That of libwrote.
+pub const C: Example = Example {
+    document: "bindings/c/README.md",
+    language: "c",
+    file: "save.c",
+    expected: "record 0 is durable\n",
+};
+const GO: Example = Example { language: "go", file: "save.go", ..C };
+const JAVA: Example = Example { language: "java", file: "Save.java", ..C };
+/// The Python package's.
+pub const PYTHON: Example = Example {
+    document: "bindings/python/README.md",
+    language: "python",
+    file: "example.py",
+    expected: "durable: 65 records\n60 b'task 59'\n",
+};
+const NODE: Example = Example {
+    document: "bindings/node/README.md",
+    language: "js",
+    file: "example.mjs",
+    expected: "durable: 65 records\n60 task 59\n",
+};
+
+impl Example {
+    /// Writes the program, the document's first block in its language, into `folder`.
+    pub fn put(&self, folder: &Path) -> Result<(), Failure> {
+        let Example { document, language, file, .. } = self;
+        let text = std::fs::read_to_string(root().join(document)).tried(document)?;
+        let block = text.split_once(&format!("```{language}\n"));
+        let block = block.and_then(|(_, rest)| rest.split_once("```\n"));
+        let none = || Failure::Failed(format!("{document}: no example in {language}"));
+        std::fs::write(folder.join(file), block.ok_or_else(none)?.0).tried(file)
+    }
+
+    /// Judges what the program printed, and saved in `folder`.
+    pub fn judge(&self, folder: &Path, said: &str) -> Result<(), Failure> {
+        let saved = std::fs::read_to_string(folder.join("settings.ini")).tried("settings.ini")?;
+        if said.starts_with(self.expected) && saved == "colour = green\n" {
+            return Ok(());
+        }
+        Err(Failure::Failed(format!("the example printed {said:?} and saved {saved:?}")))
+    }
+
+    /// Writes the program into `folder`, and runs it there by `command`.
+    fn run(&self, folder: &Path, command: &mut Command) -> Result<(), Failure> {
+        self.put(folder)?;
+        self.judge(folder, &output(command.current_dir(folder).arg(self.file), "the example")?)
+    }
+}
+
 /// Runs the example of libwrote's README.
 fn c() -> Result<(), Failure> {
-    let folder = tempfile::tempdir_in(target()).tried(target().display())?;
-    let folder = std::path::absolute(folder.path()).tried("a temporary folder")?;
+    let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
+    let folder = folder.path();
     // Programs ask for the library by this name.
     let (library, name) = (libraries("debug").join("libwrote.so"), folder.join("libwrote.so.0"));
     std::fs::copy(&library, &name).tried(library.display())?;
-    compile_example(&folder, &root().join("bindings/c/include"), &folder)
-}
-
-/// Builds the example of libwrote's README in `folder`, with the header and the library in these
-/// folders, and runs it.
-pub fn compile_example(folder: &Path, headers: &Path, libraries: &Path) -> Result<(), Failure> {
-    let source = example("bindings/c/README.md", "c")?;
-    std::fs::write(folder.join("save.c"), source).tried("the example")?;
-    let mut cc = Command::new("cc");
-    cc.current_dir(folder).args(["-Wall", "-Werror", "save.c", "-o", "save", "-I"]).arg(headers);
-    output(cc.arg(libraries.join("libwrote.so.0")), "cc")?;
+    compile_example(folder, &root().join("bindings/c/include"), folder)?;
     let mut run = Command::new("./save");
-    run.current_dir(folder).env("LD_LIBRARY_PATH", libraries);
-    check_c_example(folder, &output(&mut run, "the example")?)
+    run.current_dir(folder).env("LD_LIBRARY_PATH", folder);
+    C.judge(folder, &output(&mut run, "the example")?)
 }
 
-/// Judges what the example of libwrote's README printed and saved in `folder`.
-pub fn check_c_example(folder: &Path, said: &str) -> Result<(), Failure> {
-    check_example(folder, said, "record 0 is durable\n")
+/// Builds the example of libwrote's README in `folder` as `save`, with the header and the library in
+/// these folders.
+pub fn compile_example(folder: &Path, headers: &Path, libraries: &Path) -> Result<(), Failure> {
+    C.put(folder)?;
+    let mut cc = Command::new("cc");
+    cc.current_dir(folder).args(["-Wall", "-Werror", C.file, "-o", "save", "-I"]).arg(headers);
+    output(cc.arg(libraries.join("libwrote.so.0")), "cc").map(drop)
 }
 
 /// Runs the example of the Python package's README.
 fn python() -> Result<(), Failure> {
-    let folder = tempfile::tempdir_in(target()).tried(target().display())?;
-    let folder = std::path::absolute(folder.path()).tried("a temporary folder")?;
-    package(&folder)?;
-    run_python_example(&folder, &folder)
+    let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
+    package(folder.path())?;
+    run_python_example(folder.path(), folder.path())
 }
 
 /// Runs the example of the Python package's README in `folder`, with the package in `site`.
 pub fn run_python_example(folder: &Path, site: &Path) -> Result<(), Failure> {
-    try_python_example(folder, || {
-        let mut run = Command::new("python3");
-        run.current_dir(folder).arg("example.py").env("PYTHONPATH", site);
-        output(&mut run, "the example")
-    })
-}
-
-/// Writes the example of the Python package's README into `folder`, and judges what `run` returns,
-/// which runs `example.py` there.
-pub fn try_python_example(
-    folder: &Path,
-    run: impl FnOnce() -> Result<String, Failure>,
-) -> Result<(), Failure> {
-    let source = example("bindings/python/README.md", "python")?;
-    std::fs::write(folder.join("example.py"), source).tried("the example")?;
-    check_example(folder, &run()?, "durable: 65 records\n60 b'task 59'\n")
+    PYTHON.run(folder, Command::new("python3").env("PYTHONPATH", site))
 }
 
 /// Makes the Python package in `folder` from its sources and the built library.
 fn package(folder: &Path) -> Result<(), Failure> {
-    let version = output(Command::new("python3").args(["-c", PYTHON]), "python3")?;
+    let version = output(Command::new("python3").args(["-c", IS_NEW_ENOUGH]), "python3")?;
     if version.trim() != "True" {
         return Err(Failure::Skipped("python3 is older than 3.11".to_owned()));
     }
@@ -95,45 +133,34 @@ fn package(folder: &Path) -> Result<(), Failure> {
 }
 
 /// Checks that this Python is new enough for the package.
-const PYTHON: &str = "import sys; print(sys.version_info >= (3, 11))";
+const IS_NEW_ENOUGH: &str = "import sys; print(sys.version_info >= (3, 11))";
 
 /// Runs the example of the npm package's README.
 fn node() -> Result<(), Failure> {
-    let folder = tempfile::tempdir_in(target()).tried(target().display())?;
+    let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
     npm_package(&folder.path().join("node_modules/wrote"), &libraries("debug"))?;
     run_node_example(folder.path())
 }
 
 /// Runs the example of the npm package's README in `folder`, where the package is installed.
 pub fn run_node_example(folder: &Path) -> Result<(), Failure> {
-    let source = example("bindings/node/README.md", "js")?;
-    std::fs::write(folder.join("example.mjs"), source).tried("the example")?;
-    let mut run = Command::new("node");
-    let said = output(run.current_dir(folder).arg("example.mjs"), "the example")?;
-    check_example(folder, &said, "durable: 65 records\n60 task 59\n")
+    NODE.run(folder, &mut Command::new("node"))
 }
 
 /// Files of the npm package, but for the built library.
 const NPM: [&str; 7] =
     ["package.json", "index.js", "index.d.ts", "lib", "README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Makes the npm package in `folder` from its sources and the library in `libraries`.
+/// Makes the npm package in the absolute path `folder` from its sources and the library in
+/// `libraries`.
 pub fn npm_package(folder: &Path, libraries: &Path) -> Result<(), Failure> {
     require(&["node"], Failure::Skipped)?;
     std::fs::create_dir_all(folder).tried(folder.display())?;
     let mut copy = Command::new("cp");
     copy.current_dir(root().join("bindings/node")).arg("-r").args(NPM);
-    output(copy.arg(std::path::absolute(folder).tried(folder.display())?), "cp")?;
+    output(copy.arg(folder), "cp")?;
     let library = libraries.join("libwrote_node.so");
     std::fs::copy(&library, folder.join("wrote.node")).tried(library.display()).map(drop)
-}
-
-fn check_example(folder: &Path, said: &str, expected: &str) -> Result<(), Failure> {
-    let saved = std::fs::read_to_string(folder.join("settings.ini")).tried("settings.ini")?;
-    if said.starts_with(expected) && saved == "colour = green\n" {
-        return Ok(());
-    }
-    Err(Failure::Failed(format!("the example printed {said:?} and saved {saved:?}")))
 }
 
 /// Runs the campaign: lints and tests of every binding.
@@ -146,33 +173,32 @@ pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
         let words = ["test", "--workspace", "--no-fail-fast", "--manifest-path", MANIFEST];
         cargo_tests(&mut cargo(&words))
     })?;
-    let folder = tempfile::tempdir_in(target()).tried(target().display())?;
-    let folder = std::path::absolute(folder.path()).tried("a temporary folder")?;
+    let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
+    let folder = folder.path();
     report.step("tests of the Python package", || {
-        package(&folder)?;
+        package(folder)?;
         let mut tests = Command::new("python3");
-        tests.arg(root().join("bindings/python/tests/test_wrote.py")).env("PYTHONPATH", &folder);
+        tests.arg(root().join("bindings/python/tests/test_wrote.py")).env("PYTHONPATH", folder);
         run(&mut tests, HANG, Show::Live)?.success("the tests").map(drop)
     })?;
     report.step("tests of the npm package", || {
         npm_package(&folder.join("node_modules/wrote"), &libraries("debug"))?;
         let mut tests = Command::new("node");
-        tests.current_dir(&folder).arg("--test").arg(test_of_node(&folder, "wrote.test.js")?);
+        tests.current_dir(folder).arg("--test").arg(test_of_node(folder, "wrote.test.js")?);
         run(&mut tests, HANG, Show::Live)?.success("the tests").map(drop)
     })?;
-    report.step("types of the npm package", || types(&folder, install))?;
-    report.step("rows of wrote langs", || languages(&folder))?;
+    report.step("types of the npm package", || types(folder, install))?;
+    report.step("rows of wrote langs", || languages(folder))?;
     report.step("example of libwrote from Go", || {
         require(&["go"], Failure::Skipped)?;
-        example_over_c(&folder, "go", ("go".into(), &["run"]), "save.go")
+        example_over_c(folder, &GO, Command::new("go").arg("run"))
     })?;
     report.step("example of libwrote from Java", || {
-        let allowed = ["--enable-native-access=ALL-UNNAMED"];
-        example_over_c(&folder, "java", (java()?, &allowed), "Save.java")
+        example_over_c(folder, &JAVA, Command::new(java()?).arg(NATIVE_ACCESS))
     })?;
     for words in [["kill", "--bindings", "--times=20"], ["power-cut", "--bindings", "--moments=25"]]
     {
-        report.step(&format!("lab {} of the bindings", words[0]), || lab(&folder, &words))?;
+        report.step(&format!("lab {} of the bindings", words[0]), || lab(folder, &words))?;
     }
     Ok(())
 }
@@ -206,32 +232,24 @@ fn libwrote(folder: &Path) -> Result<[(&'static str, PathBuf); 4], Failure> {
     for name in ["libwrote.so", "libwrote.so.0"] {
         std::fs::copy(libraries("debug").join("libwrote.so"), library.join(name)).tried(name)?;
     }
-    let headers = std::path::absolute(own.join("include")).tried("the headers")?;
-    let packages = std::path::absolute(own).tried("wrote.pc")?;
     Ok([
-        ("PKG_CONFIG_PATH", packages),
-        ("C_INCLUDE_PATH", headers),
+        ("C_INCLUDE_PATH", own.join("include")),
+        ("PKG_CONFIG_PATH", own),
         ("LIBRARY_PATH", library.clone()),
         ("LD_LIBRARY_PATH", library),
     ])
 }
 
-/// Runs the example for `language` of libwrote's README by `command`, in a new folder.
-fn example_over_c(
-    folder: &Path,
-    language: &str,
-    (command, arguments): (PathBuf, &[&str]),
-    file: &str,
-) -> Result<(), Failure> {
-    let (environment, folder) = (libwrote(folder)?, folder.join(language));
+/// Allows a Java program to call libwrote.
+const NATIVE_ACCESS: &str = "--enable-native-access=ALL-UNNAMED";
+
+/// Runs an example of libwrote's README by `command`, in a new folder.
+fn example_over_c(folder: &Path, example: &Example, command: &mut Command) -> Result<(), Failure> {
+    command.envs(libwrote(folder)?);
+    let folder = folder.join(example.language);
     std::fs::create_dir(&folder).tried(folder.display())?;
-    std::fs::write(folder.join(file), example("bindings/c/README.md", language)?).tried(file)?;
-    let mut run = Command::new(command);
-    run.current_dir(&folder).args(arguments).arg(file).envs(environment);
     // Its standard library is compiled once, beside the programs of `wrote langs`.
-    let cache = std::path::absolute(target().join("langs")).tried("the cache")?;
-    let said = output(run.env("XDG_CACHE_HOME", cache), "the example")?;
-    check_c_example(&folder, &said)
+    example.run(&folder, command.env("XDG_CACHE_HOME", target().join("langs")))
 }
 
 /// Returns a Java that has the functions of `java.lang.foreign`.
@@ -269,7 +287,7 @@ fn test_of_node(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
 /// Compiles a program in TypeScript against the npm package in `folder`, and runs it.
 fn types(folder: &Path, install: bool) -> Result<(), Failure> {
     clients::typescript(install)?;
-    let modules = std::path::absolute(target().join("typescript/node_modules")).tried("tsc")?;
+    let modules = target().join("typescript/node_modules");
     let mut tsc = Command::new("node");
     tsc.current_dir(folder).arg(modules.join("typescript/bin/tsc"));
     tsc.args(["--strict", "--module", "nodenext", "--target", "es2022", "--types", "node"]);
@@ -285,15 +303,5 @@ fn types(folder: &Path, install: bool) -> Result<(), Failure> {
 /// Returns the folder into which cargo builds the bindings of a profile.
 pub fn libraries(profile: &str) -> PathBuf {
     let own = || root().join(Path::new(MANIFEST).with_file_name("target"));
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(own, PathBuf::from).join(profile)
-}
-
-/// Returns the first block of `language` in a document of the repository.
-fn example(document: &str, language: &str) -> Result<String, Failure> {
-    let text = std::fs::read_to_string(root().join(document)).tried(document)?;
-    let block = text.split_once(&format!("```{language}\n")).and_then(|(_, rest)| {
-        let (block, _) = rest.split_once("```\n")?;
-        Some(block.to_owned())
-    });
-    block.ok_or_else(|| Failure::Failed(format!("{document}: no example in {language}")))
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(own, |_| target()).join(profile)
 }

@@ -39,7 +39,6 @@ pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
 fn make(install: bool) -> Result<PathBuf, Failure> {
     let mdbook = tools::provide(&MDBOOK, install)?;
     let folder = target().join("book");
-    let folder = std::path::absolute(&folder).tried(folder.display())?;
     if folder.exists() {
         std::fs::remove_dir_all(&folder).tried(folder.display())?;
     }

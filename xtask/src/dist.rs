@@ -55,13 +55,13 @@ pub fn dist(arguments: &Arguments) -> Result<(), Failure> {
         let bytes = path.metadata().tried(path.display())?.len();
         eprintln!("{:>8.1} MB  {}", bytes as f64 / 1e6, path.display());
     }
-    print!("{}", std::fs::read_to_string(folder()?.join(SUMS)).tried(SUMS)?);
+    print!("{}", std::fs::read_to_string(folder().join(SUMS)).tried(SUMS)?);
     Ok(())
 }
 
 /// Makes the packages of the bindings alone; other packages stay.
 fn only_bindings(install: bool) -> Result<(), Failure> {
-    let folder = folder()?;
+    let folder = folder();
     std::fs::create_dir_all(&folder).tried(folder.display())?;
     let packed = bindings::make(&folder, &date_s()?, install)?;
     bindings::check(&packed)?;
@@ -90,7 +90,7 @@ pub fn check_crates(report: &mut Report) -> Result<(), Failure> {
 
 fn pack(install: bool) -> Result<Packed, Failure> {
     let cargo_deb = tools::provide(&CARGO_DEB, install)?;
-    let folder = folder()?;
+    let folder = folder();
     if folder.exists() {
         std::fs::remove_dir_all(&folder).tried(folder.display())?;
     }
@@ -111,7 +111,7 @@ fn pack(install: bool) -> Result<Packed, Failure> {
 
 fn checksums() -> Result<(), Failure> {
     let mut check = Command::new("sha256sum");
-    check.current_dir(folder()?).args(["--check", "--strict", SUMS]);
+    check.current_dir(folder()).args(["--check", "--strict", SUMS]);
     output(&mut check, "sha256sum --check").map(drop)
 }
 
@@ -121,9 +121,8 @@ fn hashed(file: &Path) -> Result<String, Failure> {
     Ok(sum.split(' ').next().unwrap_or_default().to_owned())
 }
 
-fn folder() -> Result<PathBuf, Failure> {
-    let folder = target().join("packed");
-    std::path::absolute(&folder).tried(folder.display())
+fn folder() -> PathBuf {
+    target().join("packed")
 }
 
 fn name(path: &Path) -> String {

@@ -51,10 +51,6 @@ enum Verb {
     /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
     Toolchains(toolchains::Arguments),
     Fuzz(fuzz::Arguments),
-    /// Try every order in which the threads that share a log's buffers can interleave.
-    Model(miri::ModelArguments),
-    /// Interpret small runs of the library by Miri, which finds undefined behaviour.
-    Miri,
     Lab(runs::Arguments),
     /// Measure wrote and its peers in turn, in one folder.
     #[command(disable_help_flag = true)]
@@ -97,8 +93,6 @@ fn main() -> ExitCode {
         Verb::Circles => check::circles::check(),
         Verb::Toolchains(arguments) => toolchains::toolchains(&arguments),
         Verb::Fuzz(arguments) => fuzz::fuzz(&arguments),
-        Verb::Model(arguments) => miri::model(&arguments),
-        Verb::Miri => miri::miri(),
         Verb::Lab(arguments) => runs::lab(&arguments),
         Verb::Peers(arguments) => peers("peers", &arguments),
         Verb::Picture(arguments) => peers("picture", &arguments),

@@ -1,5 +1,6 @@
-//! `cargo xtask miri` and `model`: small runs of the library are interpreted, which finds undefined
-//! behaviour, and threads that share data without a lock are tried in every order of their steps.
+//! The campaigns `miri` and `threads`: small runs of the library are interpreted, which finds
+//! undefined behaviour, and threads that share data without a lock are tried in every order of
+//! their steps.
 
 use lab::tools::failure::Failure;
 use lab::tools::programs::cargo_tests;
@@ -14,14 +15,7 @@ const MODELS: [(&str, &str); 2] =
 /// The log passes buffers to producers as numbers with exposed provenance. Clocks are real.
 const FLAGS: &str = "-Zmiri-disable-isolation -Zmiri-permissive-provenance";
 
-/// Interprets the tests made for Miri with each model, and reports their results.
-pub fn miri() -> Result<(), Failure> {
-    let mut report = Report::default();
-    steps(&mut report)?;
-    report.finish()
-}
-
-/// Adds these steps to a `report`. Miri is a part of the nightly compiler, which rustup installs.
+/// Interprets the tests made for Miri with each model. Miri is a part of the nightly compiler, which rustup installs.
 pub fn steps(report: &mut Report) -> Result<(), Failure> {
     let mut rustup = Command::new("rustup");
     let words = ["toolchain", "install", "nightly", "--no-self-update", "--profile", "minimal"];
@@ -57,29 +51,14 @@ fn miri_command() -> Command {
 
 /// The most preemptions in each order. Most mistakes need one or two; with three the run takes many
 /// minutes.
-pub const PREEMPTIONS: u32 = 2;
+const PREEMPTIONS: &str = "2";
 
-/// Try every order in which the threads that claim places in a log can interleave.
-#[derive(clap::Args)]
-pub struct ModelArguments {
-    /// The most preemptions of a thread that need not wait.
-    #[arg(long, value_name = "N", default_value_t = PREEMPTIONS)]
-    preemptions: u32,
-}
-
-/// Tries every order, and reports each model's result.
-pub fn model(arguments: &ModelArguments) -> Result<(), Failure> {
-    let mut report = Report::default();
-    model_step(&mut report, arguments.preemptions)?;
-    report.finish()
-}
-
-/// Adds this step to a `report`. Everything is built again for it, in a separate folder.
-pub fn model_step(report: &mut Report, preemptions: u32) -> Result<(), Failure> {
+/// Tries every order. Everything is built again for it, in a separate folder.
+pub fn model(report: &mut Report) -> Result<(), Failure> {
     let mut command = cargo(&["test", "--release", "--package", "wrote", "--lib", "log::model"]);
     command
         .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", target().join("model"))
-        .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string());
+        .env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS);
     report.step("every order of threads", || cargo_tests(&mut command))
 }

@@ -6,6 +6,7 @@ use crate::fuzz::{self, Subject};
 use crate::languages::{self, Missing};
 use crate::test::tests;
 use crate::{PEERS, bindings, book, dist, miri, mutants, release, times, toolchains};
+use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use lab::runs::confine::{self, Share};
 use lab::runs::{
@@ -57,13 +58,14 @@ pub fn nightly(arguments: &Arguments) -> Result<(), Failure> {
     }
     let is_named =
         |name| arguments.names.is_empty() || arguments.names.iter().any(|one| one == name);
+    let install = !arguments.no_install;
     for campaign in CAMPAIGNS.iter().filter(|campaign| is_named(campaign.name)) {
         if arguments.within.is_some_and(|within| begin.elapsed() > within) {
             report.leave(campaign.what, "no time was left");
         } else if !arguments.short {
             repeat(&mut report, campaign, arguments)?;
-        } else if let Some(short) = campaign.short {
-            short(&mut report, !arguments.no_install)?;
+        } else if let Some(count) = campaign.short {
+            (campaign.round)(&mut report, Call { count, install, is_short: true })?;
         }
     }
     times::finish(report, if arguments.short { "short" } else { "nightly" })
@@ -83,9 +85,10 @@ pub fn list(report: &mut Report) {
 fn repeat(report: &mut Report, campaign: &Campaign, arguments: &Arguments) -> Result<(), Failure> {
     let begun = Instant::now();
     let failed = report.failed();
+    let call = Call { count: campaign.count, install: !arguments.no_install, is_short: false };
     let mut rounds = 0;
     loop {
-        (campaign.round)(report, !arguments.no_install)?;
+        (campaign.round)(report, call)?;
         rounds += 1;
         let is_over = arguments.each.is_none_or(|each| begun.elapsed() >= each);
         if is_over || report.failed() > failed {
@@ -103,90 +106,85 @@ struct Campaign {
     name: &'static str,
     /// Its rounds, in a few words.
     what: &'static str,
-    /// One round of some minutes.
+    /// How many seeds, moments or calls a round of some minutes has, if it counts any.
+    count: u32,
+    /// How many a run for every commit has; `None` if it leaves the campaign out.
+    short: Option<u32>,
     round: Round,
-    /// The same with a small count, for every commit.
-    short: Option<Round>,
 }
 
-/// Adds the steps of a round to a report; with `true` it installs what it needs.
-type Round = fn(&mut Report, bool) -> Result<(), Failure>;
+/// How a round is run.
+#[derive(Clone, Copy)]
+struct Call {
+    count: u32,
+    /// Whether it may install what it needs.
+    install: bool,
+    is_short: bool,
+}
+
+/// Adds the steps of a round to a report.
+type Round = fn(&mut Report, Call) -> Result<(), Failure>;
+
+/// A campaign of `counts` in a round and in the run for every commit.
+const fn each(
+    name: &'static str,
+    what: &'static str,
+    counts: (u32, u32),
+    round: Round,
+) -> Campaign {
+    Campaign { name, what, count: counts.0, short: Some(counts.1), round }
+}
+
+/// A campaign that the run for every commit leaves out.
+const fn long(name: &'static str, what: &'static str, round: Round) -> Campaign {
+    Campaign { name, what, count: 0, short: None, round }
+}
 
 /// Every campaign, in order.
 const CAMPAIGNS: [Campaign; 32] = [
-    Campaign {
-        short: Some(|report, _| sim::lab(report, sim::Arguments::of(5_000))),
-        ..long("seeds", "lab sim: 100,000 seeds", |report, _| {
-            sim::lab(report, sim::Arguments::of(100_000))
-        })
-    },
-    Campaign {
-        short: Some(|report, _| sim::lab(report, sim::Arguments::hidden(250))),
-        ..long("hidden-faults", "lab sim --hidden-faults: 500 seeds", |report, _| {
-            sim::lab(report, sim::Arguments::hidden(500))
-        })
-    },
-    Campaign {
-        short: Some(|report, _| damage::lab(report, damage::Arguments::of(300))),
-        ..long("damage", "lab damage: 3,000 logs", |report, _| {
-            damage::lab(report, damage::Arguments::of(3_000))
-        })
-    },
-    Campaign {
-        short: Some(|report, _| power_cut::lab(report, power_cut::Arguments::of(25))),
-        ..long("power-cut", "lab power-cut: 200 moments on each file system", |report, _| {
-            power_cut::lab(report, power_cut::Arguments::of(200))
-        })
-    },
-    Campaign {
-        short: Some(|report, _| trace::lab(report, trace::Arguments::of(20))),
-        ..long("trace", "lab trace: 1,000 moments on each file system", |report, _| {
-            trace::lab(report, trace::Arguments::of(1000))?;
-            tests(report, "tests of traced programs", &["--ignored", "trace::"])
-        })
-    },
-    Campaign {
-        short: Some(|report, _| kill::lab(report, kill::Arguments::of(20))),
-        ..long("kills", "lab kill: 200 times", |report, _| {
-            kill::lab(report, kill::Arguments::of(200))
-        })
-    },
+    each("seeds", "lab sim: 100,000 seeds", (100_000, 5_000), |report, call| {
+        sim::lab(report, sim::Arguments::of(call.count.into()))
+    }),
+    each("hidden-faults", "lab sim --hidden-faults: 500 seeds", (500, 250), |report, call| {
+        sim::lab(report, sim::Arguments::hidden(call.count.into()))
+    }),
+    each("damage", "lab damage: 6,000 logs", (6_000, 600), |report, call| {
+        damage::lab(report, damage::Arguments::of(call.count.into()))
+    }),
+    each(
+        "power-cut",
+        "lab power-cut: 200 moments on each file system",
+        (200, 25),
+        |report, call| power_cut::lab(report, power_cut::Arguments::of(call.count)),
+    ),
+    each("trace", "lab trace: 1,000 moments on each file system", (1_000, 20), |report, call| {
+        trace::lab(report, trace::Arguments::of(call.count))?;
+        if call.is_short {
+            return Ok(());
+        }
+        tests(report, "tests of traced programs", &["--ignored", "trace::"])
+    }),
+    each("kills", "lab kill: 200 times", (200, 20), |report, call| {
+        kill::lab(report, kill::Arguments::of(call.count))
+    }),
     long("fuzz", "fuzzer of the log and of the server's parsers", |report, _| fuzzer(report)),
-    Campaign {
-        short: Some(|report, _| commands::lab(report, commands::Arguments::of(500))),
-        ..long("commands", "lab commands: 5,000 calls", |report, _| {
-            commands::lab(report, commands::Arguments::of(5_000))
-        })
-    },
-    Campaign {
-        short: Some(|report, _| confine::lab(report, Share::Engine)),
-        ..long(
-            "confine",
-            "lab confine: every test of the engine and of what uses it",
-            |report, _| {
-                confine::lab(report, Share::Engine)?;
-                confine::lab(report, Share::Rest)
-            },
-        )
-    },
-    Campaign {
-        short: Some(|report, _| strange_fs::lab(report)),
-        ..long("strange-fs", "lab strange-fs", |report, _| strange_fs::lab(report))
-    },
-    Campaign {
-        short: Some(release::check),
-        ..long("release", "the program as `cargo run --release` builds it", release::check)
-    },
-    long("address-sanitizer", "tests with AddressSanitizer", |report, install| {
-        let needed = [LABS, TESTS].concat();
-        report.step("Debian packages of the tests", || provide(&needed, install))?;
+    each("commands", "lab commands: 5,000 calls", (5_000, 500), |report, call| {
+        commands::lab(report, commands::Arguments::of(call.count.into()))
+    }),
+    each("confine", "lab confine: every test of the engine and of what uses it", (0, 0), confined),
+    each("strange-fs", "lab strange-fs", (0, 0), |report, _| strange_fs::lab(report)),
+    each("release", "the program as `cargo run --release` builds it", (0, 0), |report, _| {
+        release::check(report)
+    }),
+    long("address-sanitizer", "tests with AddressSanitizer", |report, call| {
+        provided(report, &[LABS, TESTS].concat(), call)?;
         report.step("tests with AddressSanitizer", sanitized)
     }),
     long("miri", "Miri", |report, _| miri::steps(report)),
-    long("threads", "every order of threads", |report, _| {
-        miri::model_step(report, miri::PREEMPTIONS)
+    long("threads", "every order of threads", |report, _| miri::model(report)),
+    long("mutants", "small mistakes in the code that keeps promises", |report, call| {
+        mutants::check(report, call.install)
     }),
-    long("mutants", "small mistakes in the code that keeps promises", mutants::check),
     long("soak", "lab soak: 2 minutes", |report, _| {
         soak::lab(report, soak::Arguments { time: Duration::from_secs(120) })
     }),
@@ -196,51 +194,57 @@ const CAMPAIGNS: [Campaign; 32] = [
             ["clients::", "pages::", "s3::", "mpi::", "trace::"].map(|module| ["--skip", module]);
         tests(report, "tests of statistics", &[&["--ignored"], &others.concat()[..]].concat())
     }),
-    long("clients", "foreign clients of the server", |report, install| {
-        clients::provide(report, install)?;
+    long("clients", "foreign clients of the server", |report, call| {
+        clients::provide(report, call.install)?;
         tests(report, "tests of foreign clients", &["--ignored", "clients::"])
     }),
-    long("pages", "every page in Chromium", |report, install| {
-        report.step("modules for pages", || clients::pages(install))?;
+    long("pages", "every page in Chromium", |report, call| {
+        report.step("modules for pages", || clients::pages(call.install))?;
         tests(report, "tests of pages", &["--ignored", "pages::"])
     }),
-    long("ranks", "a whole benchmark of four ranks", |report, install| {
-        report.step("Debian packages of MPI", || provide(MPI, install))?;
+    long("ranks", "a whole benchmark of four ranks", |report, call| {
+        provided(report, MPI, call)?;
         tests(report, "tests of ranks", &["--ignored", "mpi::"])
     }),
     long("features", "other features of the library", |report, _| features(report)),
-    long("s3", "logs in an S3 server", |report, install| {
-        report.step("S3 server moto", || clients::moto(install))?;
+    long("s3", "logs in an S3 server", |report, call| {
+        report.step("S3 server moto", || clients::moto(call.install))?;
         tests(report, "tests on S3", &["--ignored", "s3::"])
     }),
-    long("nvme", "lab nvme", |report, install| {
-        report.step("Debian packages of the guest", || provide(NVME, install))?;
-        nvme::lab(report, install)
+    long("nvme", "lab nvme", |report, call| {
+        provided(report, NVME, call)?;
+        nvme::lab(report, call.install)
     }),
-    long("log-writes", "lab log-writes: 200 moments on each file system", |report, install| {
-        report.step("Debian packages of the guest", || provide(DEVICE_MAPPER, install))?;
-        log_writes::lab(report, &log_writes::Arguments::of_round(), install)
+    long("log-writes", "lab log-writes: 200 moments on each file system", |report, call| {
+        provided(report, DEVICE_MAPPER, call)?;
+        log_writes::lab(report, &log_writes::Arguments::of_round(), call.install)
     }),
-    long("faulty-disk", "lab faulty-disk", |report, install| {
-        report.step("Debian packages of the guest", || provide(DEVICE_MAPPER, install))?;
-        faulty_disk::lab(report, install)
+    long("faulty-disk", "lab faulty-disk", |report, call| {
+        provided(report, DEVICE_MAPPER, call)?;
+        faulty_disk::lab(report, call.install)
     }),
     long("rivals", "clippy and tests of peers and their rivals", |report, _| rivals(report)),
-    long("bindings", "the library for other languages, with sanitizers", bindings::check),
+    long("bindings", "the library for other languages, with sanitizers", |report, call| {
+        bindings::check(report, call.install)
+    }),
     long("crates", "packages of the crates", |report, _| dist::check_crates(report)),
-    long("semver", "API of the library against the last release", release::check_api),
-    long("dist", "program, archive and Debian package in clean roots", dist::check),
-    long("book", "book of the documents", book::check),
-    Campaign {
-        short: Some(|report, _| {
-            report.step("languages", || languages::check(Missing::Left)).map(drop)
-        }),
-        ..long("languages", "every language", every_language)
-    },
+    long("semver", "API of the library against the last release", |report, call| {
+        release::check_api(report, call.install)
+    }),
+    long("dist", "program, archive and Debian package in clean roots", |report, call| {
+        dist::check(report, call.install)
+    }),
+    long("book", "book of the documents", |report, call| book::check(report, call.install)),
+    each("languages", "every language", (0, 0), every_language),
 ];
 
-const fn long(name: &'static str, what: &'static str, round: Round) -> Campaign {
-    Campaign { name, what, round, short: None }
+fn provided(report: &mut Report, programs: &[&'static str], call: Call) -> Result<(), Failure> {
+    report.step("Debian packages", || provide(programs, call.install))
+}
+
+fn confined(report: &mut Report, call: Call) -> Result<(), Failure> {
+    confine::lab(report, Share::Engine)?;
+    if call.is_short { Ok(()) } else { confine::lab(report, Share::Rest) }
 }
 
 /// How long the fuzzer runs on the log.
@@ -259,10 +263,7 @@ const SANITIZED: [&str; 5] = ["engine::", "faults::", "file_drops::", "file_wait
 /// target folder keeps the other builds.
 fn sanitized() -> Result<Outcome, Failure> {
     if std::env::consts::ARCH != "x86_64" {
-        let architecture = std::env::consts::ARCH;
-        return Err(Failure::Skipped(format!(
-            "AddressSanitizer on {architecture} was never tried"
-        )));
+        return Err(Failure::Skipped("AddressSanitizer was tried on x86_64 alone".to_owned()));
     }
     let mut command = cargo(&["test", "--package", "wrote", "--no-fail-fast"]);
     command
@@ -304,12 +305,8 @@ fn features(report: &mut Report) -> Result<(), Failure> {
 
 fn fuzzer(report: &mut Report) -> Result<(), Failure> {
     clippy(report, "clippy of the fuzzer", fuzz::MANIFEST, &[])?;
-    for (subject, seconds) in [
-        (Subject::Log, FUZZ_SECONDS),
-        (Subject::Frames, PARSER_SECONDS),
-        (Subject::Relp, PARSER_SECONDS),
-        (Subject::Resp, PARSER_SECONDS),
-    ] {
+    for &subject in Subject::value_variants() {
+        let seconds = if subject == Subject::Log { FUZZ_SECONDS } else { PARSER_SECONDS };
         report.step(&subject.step(), || fuzz::run_for(subject, seconds))?;
     }
     Ok(())
@@ -328,8 +325,11 @@ fn clippy(report: &mut Report, name: &str, manifest: &str, more: &[&str]) -> Res
     step(report, name, &[&words[..], more, &STRICT].concat())
 }
 
-fn every_language(report: &mut Report, install: bool) -> Result<(), Failure> {
-    toolchains::step(report, install)?;
-    let missing = if install { Missing::Failed } else { Missing::Skipped };
+fn every_language(report: &mut Report, call: Call) -> Result<(), Failure> {
+    if call.is_short {
+        return report.step("languages", || languages::check(Missing::Left));
+    }
+    toolchains::step(report, call.install)?;
+    let missing = if call.install { Missing::Failed } else { Missing::Skipped };
     report.step("every language", || languages::check(missing))
 }

@@ -20,7 +20,7 @@ const LACKING: [(&[&str], &str); 3] = [
 ];
 
 /// Builds the program with the labs, and measures with it.
-pub fn check(report: &mut Report, _: bool) -> Result<(), Failure> {
+pub fn check(report: &mut Report) -> Result<(), Failure> {
     report.step("build of the release", || release("wrote").map(drop))?;
     report.step("size of the release", || {
         let bytes = release("wrote")?.metadata().tried("wrote")?.len();
@@ -55,8 +55,6 @@ fn refuses(words: &[&str], feature: &str) -> Result<(), Failure> {
 
 /// The tags of releases.
 const RELEASES: &str = "v[0-9]*";
-/// The oldest Rust 1.x that the tool reads: the compiler's JSON changes its format.
-const RUST_MINOR_MIN: u32 = 93;
 
 /// Runs the campaign: a change that breaks users of the last release needs a breaking version.
 pub fn check_api(report: &mut Report, install: bool) -> Result<(), Failure> {
@@ -68,11 +66,6 @@ fn compare(install: bool) -> Result<(), Failure> {
         let because = "no release to compare with: this commit has no tag v* before it";
         return Err(Failure::Skipped(because.to_owned()));
     };
-    let rust = output(Command::new("rustc").arg("--version"), "rustc --version")?;
-    if minor(&rust).is_none_or(|minor| minor < RUST_MINOR_MIN) {
-        let because = format!("{} is older than 1.{RUST_MINOR_MIN}", rust.trim());
-        return Err(Failure::Skipped(because));
-    }
     let program = tools::provide(&CARGO_SEMVER_CHECKS, install)?;
     let mut command = Command::new(program);
     command.current_dir(root()).args(["semver-checks", "--package", "wrote", "--all-features"]);
@@ -87,21 +80,4 @@ fn last_release() -> Result<Option<String>, Failure> {
     git.current_dir(root()).args(["-c", "versionsort.suffix=-", "tag", "--list", RELEASES]);
     git.args(["--merged", "HEAD", "--no-contains", "HEAD", "--sort=-version:refname"]);
     Ok(output(&mut git, "git tag")?.lines().next().map(str::to_owned))
-}
-
-/// Returns the second number of a compiler's version: 95 of `rustc 1.95.0 (59807616e 2026-04-14)`.
-fn minor(rust: &str) -> Option<u32> {
-    rust.strip_prefix("rustc 1.")?.split('.').next()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_compilers_version_is_read() {
-        assert_eq!(minor("rustc 1.95.0 (59807616e 2026-04-14)\n"), Some(95));
-        assert_eq!(minor("rustc 1.97.0-nightly (abc 2026-05-01)"), Some(97));
-        assert_eq!(minor("rustc 2.0.0"), None);
-    }
 }

@@ -10,8 +10,6 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// The parts of `.ci/run`, in order, with the minutes allowed for each on two idle cores.
@@ -32,11 +30,8 @@ const ALL: &str = "all";
 /// Time `.ci/run` in a fresh clone of the last commit, by step.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Keep this number of processors busy during the run
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    busy: usize,
     /// Write the times into xtask/src/times.txt
-    #[arg(long, conflicts_with = "busy")]
+    #[arg(long)]
     write: bool,
     /// Run nothing; take the times that runs with this target folder recorded
     #[arg(long, value_name = "TARGET")]
@@ -54,13 +49,11 @@ pub fn times(arguments: &Arguments) -> Result<(), Failure> {
     let mut git = Command::new("git");
     output(git.arg("clone").arg("-q").arg(root()).arg(&clone), "git clone")?;
     let begin = Instant::now();
-    let finished = beside(arguments.busy, || {
-        let mut command = Command::new("bash");
-        command.arg(".ci/run").current_dir(&clone);
-        // Variables that cargo set for this program.
-        command.env_remove("CARGO_TARGET_DIR").env_remove("CARGO_MANIFEST_DIR");
-        run(&mut command, 4 * HANG, Show::Live)
-    })?;
+    let mut command = Command::new("bash");
+    command.arg(".ci/run").current_dir(&clone);
+    // Variables that cargo set for this program.
+    command.env_remove("CARGO_TARGET_DIR").env_remove("CARGO_MANIFEST_DIR");
+    let finished = run(&mut command, 4 * HANG, Show::Live)?;
     println!("\n.ci/run: {} s", begin.elapsed().as_secs());
     show(&clone.join(UNPACKED).join("target"), arguments)?;
     finished.success(".ci/run").map(drop)
@@ -77,24 +70,6 @@ fn show(target: &Path, arguments: &Arguments) -> Result<(), Failure> {
         fs::write(root().join(PAGE), lines(&steps)).tried(PAGE)?;
     }
     Ok(())
-}
-
-/// Runs `action` while `count` threads compute.
-fn beside<T>(count: usize, action: impl FnOnce() -> T) -> T {
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..count {
-            scope.spawn(|| {
-                let mut sum = 0_u64;
-                while !is_over.load(Ordering::Relaxed) {
-                    sum = std::hint::black_box(sum.wrapping_add(1));
-                }
-            });
-        }
-        let done = action();
-        is_over.store(true, Ordering::Relaxed);
-        done
-    })
 }
 
 /// The steps of each part, longest first, with their seconds.

@@ -27,33 +27,8 @@ pub struct Arguments {
 /// Debian's toolchains. Rust's compiler is installed: it built this program.
 const DEBIAN: &[&str] = &["cc", "c++", "go", "java", "javac", "python3", "ruby", "node"];
 
-/// Other toolchains, in the versions for which the programs in `langs/` are written.
-const FETCHED: &[Toolchain] = &[
-    Toolchain {
-        name: "kotlin",
-        version: "2.2.21",
-        registry: Registry::Maven { group: "org.jetbrains.kotlin", artifact: "kotlin-compiler" },
-        program: "kotlinc",
-        command: "java -cp '{folder}/lib/*' org.jetbrains.kotlin.cli.jvm.K2JVMCompiler",
-    },
-    // The long-term support version. Java runs the compiled program: the runner `scala` of this
-    // version reads the files that are the program's arguments.
-    Toolchain {
-        name: "scala",
-        version: "3.3.7",
-        registry: Registry::Maven { group: "org.scala-lang", artifact: "scala3-compiler_3" },
-        program: "scalac",
-        command: "java -cp '{folder}/lib/*' dotty.tools.dotc.Main -usejavacp",
-    },
-    // The standard library changes from version to version.
-    Toolchain {
-        name: "zig",
-        version: "0.17.1",
-        registry: Registry::PyPi { package: "ziglang" },
-        program: "zig",
-        command: "'{folder}/ziglang/zig'",
-    },
-];
+/// Other toolchains, a line each.
+const FETCHED: &str = include_str!("toolchains.txt");
 
 /// A toolchain from a registry, and its launcher: a short script, and the link that leads to it.
 ///
@@ -63,11 +38,26 @@ const FETCHED: &[Toolchain] = &[
 struct Toolchain {
     name: &'static str,
     version: &'static str,
-    registry: Registry,
+    /// The registry's client: `mvn` or `pip3`.
+    client: &'static str,
+    /// An artifact of Maven Central with its dependencies, or a package of Python alone.
+    package: &'static str,
     /// The name of the program that the launcher replaces.
     program: &'static str,
     /// A shell command; `{folder}` is the toolchain's folder, and the arguments come after.
     command: &'static str,
+}
+
+/// Reads the list of toolchains.
+fn fetched() -> impl Iterator<Item = Toolchain> {
+    let lines = FETCHED.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| {
+        let mut words = line.splitn(6, ' ');
+        let mut next = || words.next();
+        let (name, version, client) = (next()?, next()?, next()?);
+        let (package, program, command) = (next()?, next()?, next()?);
+        Some(Toolchain { name, version, client, package, program, command })
+    })
 }
 
 impl Toolchain {
@@ -88,8 +78,8 @@ impl Toolchain {
         let (folder, script, link) = (self.folder(places), self.script(places), self.link(places));
         if !folder.is_dir() {
             eprintln!("xtask: installing {}", self.name());
-            packages::install(&[self.registry.client()])?;
-            twice(|| self.registry.fetch(self.version, &folder))?;
+            packages::install(&[self.client])?;
+            twice(|| self.fetch(&folder))?;
         }
         if link.symlink_metadata().is_ok() && !places.is_ours(&link) {
             return Err(Failure::Failed(format!("{}: not made by us", link.display())));
@@ -99,6 +89,28 @@ impl Toolchain {
             .and_then(|()| fs::set_permissions(&script, Permissions::from_mode(0o755)))
             .tried(script.display())?;
         places.lead(&link, &script).tried(link.display())
+    }
+
+    /// Fetches it into the new `folder`; a failure leaves no folder.
+    fn fetch(&self, folder: &Path) -> Result<(), Failure> {
+        let Toolchain { client, package, version, .. } = self;
+        let parent = folder.parent().unwrap_or_else(|| Path::new("."));
+        fs::create_dir_all(parent).tried(parent.display())?;
+        let work = tempfile::Builder::new().prefix(".fetching-").tempdir_in(parent);
+        let work = work.tried(parent.display())?;
+        let whole = work.path().join("whole");
+        let mut command = match package.split_once(':') {
+            Some((group, artifact)) => {
+                let project = work.path().join("pom.xml");
+                fs::write(&project, pom(group, artifact, version)).tried(project.display())?;
+                maven(&project, &whole.join("lib"))
+            }
+            None => pip(&format!("{package}=={version}"), &whole),
+        };
+        let mut finished = run(&mut command, HANG, Show::Live)?;
+        first_error(&finished).inspect(|error| finished.stderr.clone_from(error));
+        finished.success(&format!("{client}, {package} {version}"))?;
+        fs::rename(&whole, folder).tried(folder.display())
     }
 
     fn folder(&self, places: &Places) -> PathBuf {
@@ -175,64 +187,23 @@ pub fn toolchains(arguments: &Arguments) -> Result<(), Failure> {
 /// Adds the steps to `report`. A missing toolchain is skipped unless `install` is set.
 pub fn step(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("toolchains of Debian", || packages::provide(DEBIAN, install))?;
-    for toolchain in FETCHED {
-        report.step(&format!("toolchain {}", toolchain.name()), || fetched(toolchain, install))?;
+    for toolchain in fetched() {
+        report.step(&format!("toolchain {}", toolchain.name()), || {
+            let places = Places::of_the_user()?;
+            match toolchain.is_there(&places) {
+                true => Ok(()),
+                false if install => toolchain.install(&places),
+                false => {
+                    Err(Failure::Skipped("missing; cargo xtask toolchains installs it".into()))
+                }
+            }
+        })?;
     }
     Ok(())
 }
 
-fn fetched(toolchain: &Toolchain, install: bool) -> Result<(), Failure> {
-    let places = Places::of_the_user()?;
-    match toolchain.is_there(&places) {
-        true => Ok(()),
-        false if install => toolchain.install(&places),
-        false => Err(Failure::Skipped("missing; cargo xtask toolchains installs it".to_owned())),
-    }
-}
-
 /// Maven's plugin, in a fixed version.
 const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
-
-/// The source of a toolchain.
-#[derive(Clone, Copy, Debug)]
-enum Registry {
-    /// Maven Central: one artifact and its dependencies.
-    Maven { group: &'static str, artifact: &'static str },
-    /// The Python Package Index: one package without its dependencies.
-    PyPi { package: &'static str },
-}
-
-impl Registry {
-    /// Returns the program that fetches.
-    fn client(self) -> &'static str {
-        match self {
-            Registry::Maven { .. } => "mvn",
-            Registry::PyPi { .. } => "pip3",
-        }
-    }
-
-    /// Fetches `version` into the new `folder`; a failure leaves no folder.
-    fn fetch(self, version: &str, folder: &Path) -> Result<(), Failure> {
-        let parent = folder.parent().unwrap_or_else(|| Path::new("."));
-        fs::create_dir_all(parent).tried(parent.display())?;
-        let work = tempfile::Builder::new().prefix(".fetching-").tempdir_in(parent);
-        let work = work.tried(parent.display())?;
-        let whole = work.path().join("whole");
-        match self {
-            Registry::Maven { group, artifact } => {
-                let project = work.path().join("pom.xml");
-                fs::write(&project, pom(group, artifact, version)).tried(project.display())?;
-                let what = format!("mvn, {group}:{artifact}:{version}");
-                succeed(&mut maven(&project, &whole.join("lib")), &what)?;
-            }
-            Registry::PyPi { package } => {
-                let wanted = format!("{package}=={version}");
-                succeed(&mut pip(&wanted, &whole), &format!("pip3, {wanted}"))?;
-            }
-        }
-        fs::rename(&whole, folder).tried(folder.display())
-    }
-}
 
 /// Copies the dependencies of `project` into `folder`. The jars lose their versions: kotlinc
 /// searches its own parts as `lib/kotlin-stdlib.jar`.
@@ -257,28 +228,15 @@ fn pip(wanted: &str, folder: &Path) -> Command {
 /// Returns a project that depends on one artifact.
 fn pom(group: &str, artifact: &str, version: &str) -> String {
     format!(
-        r#"<project xmlns="http://maven.apache.org/POM/4.0.0">
+        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">
   <modelVersion>4.0.0</modelVersion>
-  <groupId>wrote</groupId>
-  <artifactId>toolchain</artifactId>
-  <version>1</version>
+  <groupId>wrote</groupId><artifactId>toolchain</artifactId><version>1</version>
   <packaging>pom</packaging>
-  <dependencies>
-    <dependency>
-      <groupId>{group}</groupId>
-      <artifactId>{artifact}</artifactId>
-      <version>{version}</version>
-    </dependency>
-  </dependencies>
-</project>
-"#
+  <dependencies><dependency>
+    <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
+  </dependency></dependencies>
+</project>\n"
     )
-}
-
-fn succeed(command: &mut Command, what: &str) -> Result<(), Failure> {
-    let mut finished = run(command, HANG, Show::Live)?;
-    first_error(&finished).inspect(|error| finished.stderr.clone_from(error));
-    finished.success(what).map(|_| ())
 }
 
 /// Returns the first error. The last lines of Maven and pip only name their documentation.
@@ -296,7 +254,8 @@ mod tests {
     const ZIG: Toolchain = Toolchain {
         name: "zig",
         version: "1.0",
-        registry: Registry::PyPi { package: "no-such-package" },
+        client: "pip3",
+        package: "no-such-package",
         program: "zig",
         command: "echo '{folder}/zig'",
     };
@@ -406,8 +365,9 @@ mod tests {
     }
 
     #[test]
-    fn every_launcher_of_what_is_fetched_leads_into_its_folder() {
-        for toolchain in FETCHED {
+    fn every_launcher_of_the_list_leads_into_its_folder() {
+        assert_eq!(fetched().count(), 3);
+        for toolchain in fetched() {
             assert!(toolchain.command.contains("'{folder}/"), "{}", toolchain.program);
         }
     }
@@ -435,8 +395,8 @@ mod tests {
         let here = tempfile::tempdir().expect("a folder");
         let folder = here.path().join("nothing-1");
         // pip3 refuses this version before it asks a registry; a missing pip3 is a failure too.
-        let registry = Registry::PyPi { package: "ziglang" };
-        assert!(registry.fetch("not a version", &folder).is_err());
+        let wrong = Toolchain { version: "not a version", ..ZIG };
+        assert!(wrong.fetch(&folder).is_err());
         assert_eq!(std::fs::read_dir(here.path()).expect("the folder").count(), 0);
     }
 }

@@ -1,6 +1,6 @@
 //! Tools that cargo installs into `target/tools`, each in a fixed version.
 
-use lab::tools::failure::{Failure, Tried};
+use lab::tools::failure::Failure;
 use lab::tools::repository::{cargo, target};
 use lab::tools::run::{HANG, Show, run, twice};
 use std::path::PathBuf;
@@ -32,7 +32,6 @@ pub const CARGO_MUTANTS: Tool = Tool { name: "cargo-mutants", version: "27.1.0",
 /// `install` the step is then skipped.
 pub fn provide(tool: &Tool, install: bool) -> Result<PathBuf, Failure> {
     let folder = target().join("tools");
-    let folder = std::path::absolute(&folder).tried(folder.display())?;
     let program = folder.join("bin").join(tool.name);
     if is_there(&program, tool.version) {
         return Ok(program);

@@ -5,7 +5,7 @@
 //! door and its own rooms may use each other. Existing circles are listed in `circles.txt`.
 
 use super::lines::{self, Source, folder_of_modules};
-use super::sources::{self, Module};
+use super::sources::{self, Module, is_sign};
 use lab::tools::failure::Failure;
 use lab::tools::repository::files;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -245,10 +245,6 @@ fn imports(prefix: &[String], tree: &[TokenTree], paths: &mut Vec<Path>) {
             paths.push(Path { line, segments, name });
         }
     }
-}
-
-fn is_sign(token: &TokenTree, sign: char) -> bool {
-    matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
 }
 
 /// Programs that need nothing but a compiler, and belong to no package.

@@ -4,7 +4,7 @@
 use super::program::{PROFILE, copy, give_times, renamed_rust};
 use super::{VERSION, name};
 use crate::bindings::{
-    MANIFEST, compile_example, npm_package, run_node_example, run_python_example,
+    C, MANIFEST, compile_example, npm_package, run_node_example, run_python_example,
 };
 use lab::tools::clients;
 use lab::tools::failure::{Failure, Tried};
@@ -48,7 +48,7 @@ pub fn make(folder: &Path, date_s: &str, install: bool) -> Result<Bindings, Fail
 fn library(folder: &Path, date_s: &str) -> Result<PathBuf, Failure> {
     let tree = tempfile::tempdir_in(folder).tried(folder.display())?;
     let place = tree.path().join(libraries());
-    copy(&built("libwrote.so")?, &place.join("libwrote.so.0"), 0o644)?;
+    copy(&built("libwrote.so"), &place.join("libwrote.so.0"), 0o644)?;
     let control = "Section: libs\nMulti-Arch: same\nDepends: libc6 (>= 2.34), libgcc-s1\n\
         Description: Files and logs that say what each write survives\n";
     debian(tree.path(), "libwrote0", control, folder, date_s)
@@ -57,7 +57,7 @@ fn library(folder: &Path, date_s: &str) -> Result<PathBuf, Failure> {
 fn development(folder: &Path, date_s: &str) -> Result<PathBuf, Failure> {
     let tree = tempfile::tempdir_in(folder).tried(folder.display())?;
     let place = tree.path().join(libraries());
-    copy(&built("libwrote.a")?, &place.join("libwrote.a"), 0o644)?;
+    copy(&built("libwrote.a"), &place.join("libwrote.a"), 0o644)?;
     let own = root().join("bindings/c");
     copy(&own.join("wrote.pc"), &place.join("pkgconfig/wrote.pc"), 0o644)?;
     for header in ["wrote.h", "wrote.hpp"] {
@@ -103,9 +103,8 @@ fn debian(
 /// Builds the wheel by maturin, which also checks for which Linux it may be named.
 fn wheel(folder: &Path, date_s: &str, flags: &str, install: bool) -> Result<PathBuf, Failure> {
     clients::maturin(install)?;
-    let maturin = target().join("maturin/bin/maturin");
     let into = tempfile::tempdir_in(folder).tried(folder.display())?;
-    let mut build = Command::new(std::path::absolute(&maturin).tried(maturin.display())?);
+    let mut build = Command::new(target().join("maturin/bin/maturin"));
     build.current_dir(root().join("bindings/python")).env("RUSTFLAGS", flags);
     build.args(["build", "--locked", "--profile", PROFILE, "--out"]).arg(into.path());
     build.env("SOURCE_DATE_EPOCH", date_s);
@@ -131,15 +130,18 @@ fn npm(folder: &Path, install: bool) -> Result<PathBuf, Failure> {
 
 /// Installs the packages into temporary folders, and runs each README's example with them alone.
 pub fn check(packed: &Bindings) -> Result<(), Failure> {
-    let folder = tempfile::tempdir_in(target()).tried(target().display())?;
-    let folder = std::path::absolute(folder.path()).tried("a temporary folder")?;
-    debian_packages(packed, &folder)?;
-    compile_example(&folder, &folder.join("usr/include"), &folder.join(libraries()))?;
-    let said = output(&mut dpkg(&folder, &["--verify"]), "dpkg --verify")?;
+    let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
+    let folder = folder.path();
+    debian_packages(packed, folder)?;
+    compile_example(folder, &folder.join("usr/include"), &folder.join(libraries()))?;
+    let mut run = Command::new("./save");
+    run.current_dir(folder).env("LD_LIBRARY_PATH", folder.join(libraries()));
+    C.judge(folder, &output(&mut run, "the example")?)?;
+    let said = output(&mut dpkg(folder, &["--verify"]), "dpkg --verify")?;
     if !said.is_empty() {
         return Err(Failure::Failed(format!("the packages have other files: {said}")));
     }
-    output(&mut dpkg(&folder, &["--purge", "libwrote-dev", "libwrote0"]), "dpkg --purge")?;
+    output(&mut dpkg(folder, &["--purge", "libwrote-dev", "libwrote0"]), "dpkg --purge")?;
     if folder.join(libraries()).exists() || folder.join("usr/include").exists() {
         return Err(Failure::Failed("files of removed packages are left".to_owned()));
     }
@@ -178,9 +180,8 @@ fn dpkg(folder: &Path, words: &[&str]) -> Command {
     dpkg
 }
 
-fn built(file: &str) -> Result<PathBuf, Failure> {
-    let path = crate::bindings::libraries(PROFILE).join(file);
-    std::path::absolute(&path).tried(path.display())
+fn built(file: &str) -> PathBuf {
+    crate::bindings::libraries(PROFILE).join(file)
 }
 
 /// Returns Debian's folder of libraries on this processor.

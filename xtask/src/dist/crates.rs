@@ -20,12 +20,12 @@ pub fn package() -> Result<(), Failure> {
     command.args(names.iter().flat_map(|name| ["-p", name]));
     run(&mut command, HANG, Show::Live)?.success("cargo package")?;
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
-    let folder = std::path::absolute(folder.path()).tried("the temporary folder")?;
+    let folder = folder.path();
     for name in &names {
         let stem = format!("{name}-{VERSION}");
         let package = target().join("package").join(format!("{stem}.crate"));
         let mut tar = Command::new("tar");
-        tar.arg("-xzf").arg(&package).arg("-C").arg(&folder);
+        tar.arg("-xzf").arg(&package).arg("-C").arg(folder);
         output(&mut tar, "tar")?;
         let is_there = |file: &&str| folder.join(&stem).join(file).is_file();
         if let Some(file) = BESIDE.iter().find(|file| !is_there(file)) {
@@ -36,8 +36,8 @@ pub fn package() -> Result<(), Failure> {
     std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).tried("Cargo.lock")?;
     let mut command = cargo(&["build", "-p", "wrote-cli"]);
     // Most dependencies are built there.
-    command.env("CARGO_TARGET_DIR", std::path::absolute(target()).tried("the target folder")?);
-    command.current_dir(&folder);
+    command.env("CARGO_TARGET_DIR", target());
+    command.current_dir(folder);
     run(&mut command, HANG, Show::Live)?.success("the build from the packages").map(drop)
 }
 
@@ -54,10 +54,10 @@ fn workspace(names: &[String]) -> String {
 /// Installs the command into a temporary root by the README's command, and runs it.
 pub fn install() -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
-    let folder = std::path::absolute(folder.path()).tried("the temporary folder")?;
+    let folder = folder.path();
     let words = ["install", "--locked", "--path", "crates/wrote-cli", "--features", "serve"];
     let mut command = cargo(&words);
-    run(command.arg("--no-track").arg("--root").arg(&folder), HANG, Show::Live)?
+    run(command.arg("--no-track").arg("--root").arg(folder), HANG, Show::Live)?
         .success("cargo install")?;
     let version = output(Command::new(folder.join("bin/wrote")).arg("--version"), "wrote")?;
     if version.starts_with(&format!("wrote {VERSION}")) {

@@ -24,9 +24,8 @@ fn triple() -> String {
 }
 
 /// Returns the folder of the built program.
-fn folder() -> Result<PathBuf, Failure> {
-    let folder = target().join(triple()).join(PROFILE);
-    std::path::absolute(&folder).tried(folder.display())
+fn folder() -> PathBuf {
+    target().join(triple()).join(PROFILE)
 }
 
 /// Builds the program and returns its path.
@@ -43,7 +42,7 @@ pub fn build() -> Result<PathBuf, Failure> {
     let own = std::env::var("CFLAGS").unwrap_or_default();
     command.env("CFLAGS", format!("{own} {}", renamed(&foreign, C)).trim());
     run(&mut command, LIMIT, Show::Live)?.success("the build of the program")?;
-    Ok(folder()?.join("wrote"))
+    Ok(folder().join("wrote"))
 }
 
 /// Returns the flags of rustc that keep the paths of this machine out of a library.
@@ -87,7 +86,7 @@ pub const FILES: [(&[&str], &str); 4] = [
 
 /// Makes the files beside `program`. Debian wants the manual page compressed too.
 pub fn make_files(program: &Path) -> Result<(), Failure> {
-    let folder = folder()?;
+    let folder = folder();
     for (words, path) in FILES {
         let file = folder.join(path);
         let parent = file.parent().unwrap_or(&folder);
@@ -113,7 +112,7 @@ pub fn make_archive(program: &Path, folder: &Path, date_s: &str) -> Result<PathB
     let whole = tree.path().join(&stem);
     copy(program, &whole.join("bin/wrote"), 0o755)?;
     for (_, path) in FILES {
-        copy(&self::folder()?.join(path), &whole.join(path), 0o644)?;
+        copy(&self::folder().join(path), &whole.join(path), 0o644)?;
     }
     for document in DOCUMENTS {
         copy(&root().join(document), &whole.join("share/doc/wrote").join(document), 0o644)?;

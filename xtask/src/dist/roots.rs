@@ -3,7 +3,7 @@
 use super::bindings::{Bindings, libraries};
 use super::program::FILES;
 use super::{Packed, VERSION, name};
-use crate::bindings::{check_c_example, compile_example, try_python_example};
+use crate::bindings::{C, PYTHON, compile_example};
 use lab::runs::rows;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages;
@@ -45,8 +45,7 @@ struct Root(TempDir);
 
 impl Root {
     fn new() -> Result<Root, Failure> {
-        let folder = std::path::absolute(target()).tried("the target folder")?;
-        tempfile::tempdir_in(folder).map(Root).tried("a temporary root")
+        tempfile::tempdir_in(target()).map(Root).tried("a temporary root")
     }
 
     fn path(&self) -> &Path {
@@ -195,17 +194,8 @@ fn archive(archive: &Path, debian: &Path) -> Result<(), Failure> {
     root.shell(&judged("/usr/local/lib/systemd/system/wrote.service")).map(drop)
 }
 
-/// Serves a log at a name, ends the server, and reads the log. The exit code is 143 if the signal
-/// came before the server listened for it.
-const NAMED: &str = "
-    echo 127.0.0.1 here.example >/etc/hosts
-    wrote serve /data/log --listen tcp://here.example:0 2>/tmp/said &
-    for _ in $(seq 600); do grep -q listening /tmp/said && break; kill -0 $!; sleep 0.1; done
-    grep -q listening /tmp/said || { cat /tmp/said >&2; exit 1; }
-    kill $!
-    wait $! || test $? = 143
-    wrote log stat /data/log
-    rm -r /data/log";
+/// Serves a log at a name.
+const NAMED: &str = include_str!("roots/named.sh");
 
 /// Returns a script that fails if systemd finds a fault in `unit` or insufficient confinement of
 /// the service.
@@ -258,54 +248,25 @@ fn bindings(packed: &Bindings, debian: &Path) -> Result<(), Failure> {
     let include = headers.path().join("usr/include");
     compile_example(headers.path(), &include, &headers.path().join(libraries()))?;
     std::fs::copy(headers.path().join("save"), data.join("save")).tried("the example")?;
-    let said = root.shell("dpkg --verify libwrote0; cd /data; ./save")?;
-    check_c_example(&data, &said)?;
+    C.judge(&data, &root.shell("dpkg --verify libwrote0; cd /data; ./save")?)?;
     std::fs::remove_dir_all(data.join("events")).tried("the log of the example")?;
     std::fs::copy(&packed.wheel, data.join("wrote.whl")).tried(packed.wheel.display())?;
-    try_python_example(&data, || {
-        root.shell(
-            "cd /data; python3 -m zipfile -e wrote.whl site; PYTHONPATH=site python3 example.py",
-        )
-    })
+    PYTHON.put(&data)?;
+    let site = "cd /data; python3 -m zipfile -e wrote.whl site; PYTHONPATH=site python3 example.py";
+    PYTHON.judge(&data, &root.shell(site)?)
 }
 
 /// How long the root may run: it takes seconds.
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// A log for the service.
-const CONFIG: &str = "
-[logs.events]
-folder = \"/var/lib/wrote/events\"
-listen = [\"relp://127.0.0.1:2514\"]
-";
+const CONFIG: &str = include_str!("roots/wrote.toml");
 
-/// The service is started, sent messages, reloaded and stopped, and its log is read. Every
-/// protection of the unit is in force, and io_uring is used in spite of them.
-const PROBE: &str = "
-    wrote serve --config /etc/wrote.toml --check
-    systemctl start wrote.service
-    process=$(systemctl show -P MainPID wrote.service)
-    bash -c 'exec 3<>/dev/tcp/127.0.0.1/2514
-        printf \"1 open 30 relp_version=0\ncommands=syslog\n2 syslog 7 message\n\" >&3
-        timeout 30 grep -q -m1 \"^2 rsp 6 200 OK\" <&3'
-    grep -q '^Seccomp:.2$' /proc/$process/status
-    ls -l /proc/$process/fd | grep -q io_uring
-    systemctl reload wrote.service
-    systemctl is-active wrote.service
-    systemctl stop wrote.service
-    test $(systemctl show -P Result wrote.service) = success
-    wrote log verify /var/lib/wrote/events
-    echo the service is fine";
+/// Tries the service, and its confinement.
+const PROBE: &str = include_str!("roots/probe.sh");
 
 /// The unit that runs the script and then ends the root.
-const PROBE_UNIT: &str = "
-[Service]
-Type=oneshot
-ExecStart=/bin/sh -e -u -x /probe.sh
-StandardOutput=file:/probe.out
-StandardError=file:/probe.err
-ExecStopPost=/bin/systemctl --no-block exit
-";
+const PROBE_UNIT: &str = include_str!("roots/probe.service");
 
 /// Boots a root with the package by systemd, and tries its service there.
 fn service(package: &Path, debian: &Path) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! Claims in every order of their threads' steps, run by `cargo xtask model`.
+//! Claims in every order of their threads' steps, run by `cargo xtask nightly threads`.
 //!
 //! The crate `loom` runs each test with every order of its threads' steps, and every value that the
 //! memory model allows a read to see, within `LOOM_MAX_PREEMPTIONS`. It also detects deadlocks.

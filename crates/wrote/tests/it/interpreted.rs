@@ -1,5 +1,5 @@
-//! Runs all code with unsafe memory handling on the simulated disk, small enough for Miri (`cargo
-//! xtask miri`).
+//! Runs all code with unsafe memory handling on the simulated disk, small enough for Miri
+//! (`cargo xtask nightly miri`).
 
 use crate::path;
 use std::io::{Read, Seek, SeekFrom, Write};
