@@ -1,8 +1,9 @@
 //! A fuzz target: damages a log, and judges what the library does with it.
 //!
-//! The fuzzer's input is not the log but a trial of `lab damage`: the shape of a valid log, the edits
-//! of its files, and the step after reading it. Headers with wild contents and valid checksums are
-//! tried too. For those only three things hold: no panic, no memory without bound, no endless loop.
+//! The fuzzer's input is not the log but a trial of `lab damage`: the shape of a valid log, the
+//! edits of its files, and the step after reading it. Headers with wild contents and valid checksums
+//! are tried too. For those only three things hold: no panic, no memory without bound, no endless
+//! loop.
 //!
 //! `cargo xtask fuzz` builds and runs it.
 
@@ -14,7 +15,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 use tempfile::TempDir;
 
-/// A folder, in memory where the machine has such a file system, and the logs that the library wrote.
+/// A folder, in memory where the machine has such a file system, and the logs that the library
+/// wrote.
 static PREPARED: LazyLock<(TempDir, Vec<Original>)> = LazyLock::new(|| {
     let memory = tempfile::tempdir_in(Path::new("/dev/shm"));
     let folder = memory.or_else(|_| tempfile::tempdir()).expect("a temporary folder");

@@ -36,7 +36,7 @@ pub struct Example {
     expected: &'static str,
 }
 
-/// That of libwrote.
+/// The example of libwrote.
 pub const C: Example = Example {
     document: "bindings/c/README.md",
     language: "c",
@@ -45,7 +45,7 @@ pub const C: Example = Example {
 };
 const GO: Example = Example { language: "go", file: "save.go", ..C };
 const JAVA: Example = Example { language: "java", file: "Save.java", ..C };
-/// The Python package's.
+/// The example of the Python package.
 pub const PYTHON: Example = Example {
     document: "bindings/python/README.md",
     language: "python",
@@ -99,8 +99,8 @@ fn c() -> Result<(), Failure> {
     C.judge(folder, &output(&mut run, "the example")?)
 }
 
-/// Builds the example of libwrote's README in `folder` as `save`, with the header and the library in
-/// these folders.
+/// Builds the example of libwrote's README in `folder` as `save`, with the header and the library
+/// in these folders.
 pub fn compile_example(folder: &Path, headers: &Path, libraries: &Path) -> Result<(), Failure> {
     C.put(folder)?;
     let mut cc = Command::new("cc");

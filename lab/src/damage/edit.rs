@@ -25,7 +25,7 @@ pub enum Piece {
     EightSectors,
 }
 
-/// One edit. Numbers are those of files and batches, modulo the actual count.
+/// One edit. Files and batches have numbers, taken modulo the actual count.
 #[expect(missing_docs, reason = "the names say it")]
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Edit {

@@ -77,8 +77,8 @@ impl<'a> Truth<'a> {
         }
     }
 
-    /// Returns whether the records are those of the unrelated log, whose files may be in place of
-    /// all own ones.
+    /// Returns whether the records belong to the unrelated log, whose files may be in place of all
+    /// own ones.
     fn is_other(&self, records: &[(u64, Vec<u8>)]) -> bool {
         !records.is_empty() && first_altered(records, &self.original.other.1).is_none()
     }

@@ -77,7 +77,8 @@ impl Original {
 }
 
 /// Writes logs by the library in `folder`: closed and killed ones, with few and with many records.
-/// In some, old segments were removed and their files reused. Each has an unrelated log of its kind.
+/// In some, old segments were removed and their files reused. Each has an unrelated log of its
+/// kind.
 ///
 /// # Errors
 ///

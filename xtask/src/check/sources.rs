@@ -181,8 +181,8 @@ fn derives_clap(attribute: &Group) -> bool {
     first.is_some_and(is_derive) && names(attribute.stream())
 }
 
-/// Returns the value of a string literal; `None` for other literals, including byte strings. Escapes
-/// are blanks, which are enough to tell words apart.
+/// Returns the value of a string literal; `None` for other literals, including byte strings.
+/// Escapes become blanks, which are enough to tell words apart.
 fn value(literal: &Literal) -> Option<String> {
     let source = literal.to_string();
     let is_raw = source.starts_with('r');
