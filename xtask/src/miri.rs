@@ -15,8 +15,8 @@ const MODELS: [(&str, &str); 2] =
 /// The log passes buffers to producers as numbers with exposed provenance. Clocks are real.
 const FLAGS: &str = "-Zmiri-disable-isolation -Zmiri-permissive-provenance";
 
-/// Interprets the tests made for Miri with each model. Miri is a part of the nightly compiler, which
-/// rustup installs.
+/// Interprets the tests made for Miri with each model. Miri is a part of the nightly compiler,
+/// which rustup installs.
 pub fn steps(report: &mut Report) -> Result<(), Failure> {
     let mut rustup = Command::new("rustup");
     let words = ["toolchain", "install", "nightly", "--no-self-update", "--profile", "minimal"];
