@@ -162,8 +162,6 @@ export interface LogOptions {
    * loss, and so does every record before it; else a crash of the process.
    */
   sync?: Sync
-  /** `'lines'`: plain text, without checksums. Default: `'framed'`. */
-  format?: 'framed' | 'lines'
   /** Length of a segment. Default: 64 MiB. */
   segmentBytes?: number
   /** Removes the oldest segments beyond this length. */
@@ -202,7 +200,7 @@ export interface Record {
   /** 0 for the first record ever. */
   sequence: number
   data: Buffer
-  /** When the log handed it to the disk; `null` in a log of lines, and after a repair. */
+  /** When the log handed it to the disk; `null` after a repair. */
   writtenAtMs: number | null
 }
 

@@ -338,7 +338,7 @@ fn without_cut(files: Vec<(u64, &[u8])>) -> LiveFiles<'_> {
     (live, limits)
 }
 
-/// Reads a framed log that has the header of at least one segment.
+/// Reads a log that has the header of at least one segment.
 pub fn read(files: &[File]) -> ReadLog {
     let (files, limits) = without_cut(numbered(files, ".segment"));
     let (mut records, mut unlinked, mut garbage) = (Vec::new(), Vec::new(), Vec::new());
@@ -470,32 +470,4 @@ fn end(
         return End::Torn { sequence, offset };
     }
     if place.closed { End::Closed { sequence } } else { End::Open { sequence } }
-}
-
-/// Reads a log of lines.
-pub fn read_lines(files: &[File]) -> ReadLog {
-    let files = numbered(files, ".log");
-    let (mut records, mut garbage) = (Vec::new(), Vec::new());
-    let mut sequence = files.first().map_or(0, |&(number, _)| number);
-    let mut end = End::Open { sequence };
-    for (index, &(_, bytes)) in files.iter().enumerate() {
-        let zero = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-        let offset = bytes[..zero].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-        for line in bytes[..offset].split_inclusive(|&byte| byte == b'\n') {
-            records.push((sequence, line[..line.len() - 1].to_vec()));
-            sequence += 1;
-        }
-        let is_filled = offset < bytes.len();
-        match files.get(index + 1) {
-            Some(&(next, _)) if next != sequence => {
-                end = End::Damaged { sequence, offset };
-                break;
-            }
-            Some(_) if is_filled => garbage.push(files[index].0),
-            Some(_) => {}
-            None if is_filled => end = End::Torn { sequence, offset },
-            None => end = End::Open { sequence },
-        }
-    }
-    ReadLog { records, end, unlinked: Vec::new(), garbage }
 }

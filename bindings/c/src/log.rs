@@ -4,7 +4,7 @@ use crate::border::{self, bytes, call, give, hand_over, path, pieces, shared};
 use crate::error::Error;
 use crate::options::{LogOptions, LogStats, options, policy};
 use crate::ticket::Ticket;
-use library::{Error as Failure, Format, Survives};
+use library::{Error as Failure, Survives};
 use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use std::time::Duration;
@@ -28,13 +28,10 @@ pub enum Level {
 }
 
 fn open(folder: &Path, options: LogOptions) -> Result<Log, Failure> {
-    let LogOptions { sync, sync_interval_ms, lines, .. } = options;
+    let LogOptions { sync, sync_interval_ms, .. } = options;
     let mut builder = library::Log::options();
     if let Some(sync) = policy(sync, sync_interval_ms)? {
         builder = builder.sync(sync);
-    }
-    if lines {
-        builder = builder.format(Format::Lines);
     }
     if options.segment_bytes != 0 {
         builder = builder.segment_bytes(options.segment_bytes);

@@ -24,7 +24,7 @@ pub struct Record {
     /// Its sequence: 0 for the first record ever.
     pub sequence: u64,
     /// When the log handed it to the disk, in nanoseconds since 1970, by the writer's clock. 0
-    /// where that is not known: in a log of lines, and after a repair.
+    /// where that is not known: after a repair.
     pub written_at_ns: u64,
 }
 
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn wrote_log_reader_seek(
 }
 
 /// Continues with the first record that was written at this time or later, in nanoseconds since
-/// 1970. A log of lines has no times and refuses it.
+/// 1970.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_reader_seek_time(
     reader: *mut LogReader,

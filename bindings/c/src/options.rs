@@ -79,8 +79,6 @@ pub struct LogOptions {
     pub sync_interval_ms: u32,
     /// The permissions of a new log's files, less the umask. 0 is 0666.
     pub mode: u32,
-    /// A new log is plain text: each record a line, without checksums.
-    pub lines: bool,
 }
 
 /// The figures of a log.

@@ -41,9 +41,7 @@ async function appendLines(path, line, count) {
 
 async function log(path, line, count) {
   const isByHand = process.argv[6] === 'by-hand'
-  // One segment, so that one file is checked.
-  const options = { format: 'lines', segmentBytes: 2 ** 40 }
-  const log = await (isByHand ? ByHand.open(path) : wrote.openLog(`${path}.log`, options))
+  const log = await (isByHand ? ByHand.open(path) : wrote.openLog(`${path}.log`))
   const record = isByHand ? Buffer.from(`${line}\n`) : line
   let left = count
   const task = async () => {
@@ -54,10 +52,11 @@ async function log(path, line, count) {
   return (line.length + 1) * count
 }
 
-/** Puts the file of a log in the place where its lines are checked. */
-function takeOut(path) {
-  const [name] = fs.readdirSync(`${path}.log`).filter((name) => name !== 'lock')
-  fs.renameSync(`${path}.log/${name}`, path)
+/** Writes the records of a log as lines to the file that is checked. */
+async function takeOut(path) {
+  const file = fs.openSync(path, 'w')
+  for await (const record of wrote.readLog(`${path}.log`)) fs.writeSync(file, `${record.data}\n`)
+  fs.closeSync(file)
   fs.rmSync(`${path}.log`, { recursive: true })
 }
 
@@ -81,7 +80,7 @@ async function main() {
     if (bytes instanceof Promise) bytes = await bytes
     elapsed_ns.push(Number(process.hrtime.bigint() - begin))
   }
-  if (fs.existsSync(`${path}.log`)) takeOut(path)
+  if (fs.existsSync(`${path}.log`)) await takeOut(path)
   console.log(JSON.stringify({ elapsed_ns, bytes }))
 }
 

@@ -43,9 +43,7 @@ def log(path, line, count):
     by_hand = sys.argv[5:] == ["by-hand"]
 
     async def tasks():
-        # One segment, so that one file is checked.
-        options = {"format": "lines", "segment_bytes": 1 << 40}
-        log = ByHand(path) if by_hand else wrote.open_log(path + ".log", **options)
+        log = ByHand(path) if by_hand else wrote.open_log(path + ".log")
         record = line + b"\n" if by_hand else line
         numbers = iter(range(count))
 
@@ -61,9 +59,9 @@ def log(path, line, count):
 
 
 def take_out(path):
-    """Puts the file of a log in the place where its lines are checked."""
-    [name] = set(os.listdir(path + ".log")) - {"lock"}
-    os.replace(os.path.join(path + ".log", name), path)
+    """Writes the records of a log as lines to the file that is checked."""
+    with open(path, "wb") as file:
+        file.writelines(record.data + b"\n" for record in wrote.read_log(path + ".log"))
     shutil.rmtree(path + ".log")
 
 

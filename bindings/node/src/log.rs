@@ -336,8 +336,6 @@ impl WriterOptions {
 pub struct LogOptions {
     /// The promise for a record: its policy.
     pub sync: Option<Either<String, f64>>,
-    /// "framed" or "lines".
-    pub format: Option<String>,
     /// The length of a segment.
     pub segment_bytes: Option<f64>,
     /// The length of all segments, beyond which the oldest go.
@@ -358,9 +356,6 @@ impl LogOptions {
         let mut options = wrote::Log::options();
         if let Some(sync) = policy(self.sync)? {
             options = options.sync(sync);
-        }
-        if let Some(format) = self.format {
-            options = options.format(wrote_bindings::format(&format).map_err(invalid)?);
         }
         if let Some(bytes) = self.segment_bytes {
             options = options.segment_bytes(size("segmentBytes", bytes)?);

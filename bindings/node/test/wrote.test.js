@@ -283,7 +283,7 @@ test('errors of logs', async () => {
   await assert.rejects(log.append(Buffer.alloc(2 << 20)), refused)
   await assert.rejects(log.appendAll([]), refused)
   await assert.rejects(log.wait(1e6), { ...refused, sequence: 1e6 })
-  for (const wrong of [{ sync: 'often' }, { sync: -1 }, { sync: {} }, { format: 'x' }, { bufferBytes: 1.5 }]) {
+  for (const wrong of [{ sync: 'often' }, { sync: -1 }, { sync: {} }, { bufferBytes: 1.5 }]) {
     await assert.rejects(wrote.openLog(file, wrong), { code: 'ERR_INVALID_ARG_VALUE' })
   }
   assert.throws(() => log.survives(-1), { code: 'ERR_INVALID_ARG_VALUE' })
@@ -352,15 +352,6 @@ test('a tail ends with its log', async () => {
   await Promise.all(Array.from({ length: count }, (_, number) => log.append(String(number))))
   await log.close()
   assert.deepEqual(await tail, Array.from({ length: count }, (_, number) => String(number)))
-})
-
-test('lines are plain text', async () => {
-  const log = await wrote.openLog(file, { format: 'lines', sync: 500 })
-  await log.append('one')
-  await assert.rejects(log.append('two\nlines'), { kind: 'Refused' })
-  await log.close()
-  const [record] = await all(wrote.readLog(file))
-  assert.deepEqual({ ...record, data: record.data.toString() }, { sequence: 0, data: 'one', writtenAtMs: null })
 })
 
 test('an exit leaves nothing half and says so', () => {

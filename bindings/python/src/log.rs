@@ -27,7 +27,7 @@ pub struct Log {
 impl Log {
     #[new]
     #[pyo3(signature = (
-        path, *, sync=None, format="framed", segment_bytes=None, retain_bytes=None,
+        path, *, sync=None, segment_bytes=None, retain_bytes=None,
         retain_age=None, buffers=None, buffer_bytes=None, permissions=None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are named ones in Python")]
@@ -35,7 +35,6 @@ impl Log {
         py: Python<'_>,
         path: FsPath,
         sync: Option<&Bound<'_, PyAny>>,
-        format: &str,
         segment_bytes: Option<u64>,
         retain_bytes: Option<u64>,
         retain_age: Option<f64>,
@@ -43,8 +42,7 @@ impl Log {
         buffer_bytes: Option<usize>,
         permissions: Option<u32>,
     ) -> PyResult<Log> {
-        let format = wrote_bindings::format(format).map_err(PyValueError::new_err)?;
-        let mut options = wrote::Log::options().format(format);
+        let mut options = wrote::Log::options();
         if let Some(sync) = sync {
             options = options.sync(policy(sync)?);
         }

@@ -25,7 +25,7 @@ pub struct Record {
     /// Its bytes.
     data: Py<PyBytes>,
     /// When the log handed it to the disk, in nanoseconds since 1970, by the writer's clock. None
-    /// where that is not known: in a log of lines, and after a repair.
+    /// where that is not known: after a repair.
     written_at_ns: Option<u64>,
 }
 
@@ -171,7 +171,7 @@ impl LogReader {
     }
 
     /// Continues with the first record that was written at this time or later, in nanoseconds since
-    /// 1970, as `time.time_ns()` returns it. A log of lines has no times and refuses it.
+    /// 1970, as `time.time_ns()` returns it.
     fn seek_time_ns(&self, py: Python<'_>, time_ns: u64) -> PyResult<()> {
         let time = UNIX_EPOCH + Duration::from_nanos(time_ns);
         self.moved(py, |reader| reader.seek_time(time))

@@ -586,13 +586,6 @@ class Logs(InFolder):
         thread.join()
         self.assertEqual(found[0].data, b"1")
 
-    def test_lines_are_plain_text(self):
-        with wrote.open_log(self.folder / "lines", format="lines", sync=0.5) as log:
-            log.append(b"one").wait()
-            with self.assertRaises(wrote.Refused):
-                log.append(b"two\nlines")
-        self.assertEqual([one.data for one in wrote.read_log(self.folder / "lines")], [b"one"])
-
 
 class Types(unittest.TestCase):
     """The stubs, `__init__.pyi`."""

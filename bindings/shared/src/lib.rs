@@ -8,7 +8,7 @@ pub use waits::{Answer, EventFd, Signal, Waits, Wakeup};
 use rustix::io::Errno;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use wrote::{Error, Format, SyncPolicy, Writer, Written};
+use wrote::{Error, SyncPolicy, Writer, Written};
 
 /// Returns the library's text without the parts that the errors of a language add themselves: path
 /// and number.
@@ -58,15 +58,6 @@ pub fn sync(word: &str) -> Result<SyncPolicy, String> {
 /// Returns the time of an option in seconds.
 pub fn interval(name: &str, seconds: f64) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("{name}={seconds}: not a time"))
-}
-
-/// Returns the format of a log by its name.
-pub fn format(word: &str) -> Result<Format, String> {
-    match word {
-        "framed" => Ok(Format::Framed),
-        "lines" => Ok(Format::Lines),
-        other => Err(format!("format={other:?}: use \"framed\" or \"lines\"")),
-    }
 }
 
 /// Bytes that are collected before the writer gets them. Only that may wait for the disk, so only

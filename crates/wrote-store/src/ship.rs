@@ -57,7 +57,7 @@ pub struct Shipper {
 impl Shipper {
     /// Makes a shipper. It reads nothing yet.
     ///
-    /// Fails if the folder has no log, or a log of lines.
+    /// Fails if the folder has no log.
     pub fn new(store: SegmentStore, folder: impl AsRef<Path>) -> Result<Shipper, StoreError> {
         let folder = folder.as_ref().to_owned();
         let sealed = SealedSegments::open(&folder)?;

@@ -123,7 +123,7 @@ pub use error::{Action, Error};
 pub use file::Disk;
 pub use file::cached::cached_bytes;
 #[cfg(feature = "log")]
-pub use log::{Format, Log, LogOptions, LogReader, LogStream, Record, Ticket};
+pub use log::{Log, LogOptions, LogReader, LogStream, Record, Ticket};
 #[cfg(any(feature = "copy", feature = "log"))]
 pub use progress::Progress;
 pub use reader::{Reader, ReaderOptions};

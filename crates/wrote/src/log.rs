@@ -10,13 +10,13 @@ mod bits;
 mod chain;
 mod claim;
 mod cut;
+#[cfg(test)]
+mod document;
 mod driver;
 mod flusher;
-mod format;
 mod gather;
 mod handle;
 mod input;
-mod lines;
 mod lock;
 #[cfg(test)]
 #[cfg(loom)]
@@ -43,7 +43,6 @@ mod wait;
 mod walk;
 mod watch;
 
-pub use format::Format;
 pub use handle::Log;
 pub use input::until;
 pub use options::LogOptions;

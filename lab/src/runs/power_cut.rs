@@ -82,14 +82,13 @@ const RARE: [FileSystem; 2] = [
 ];
 
 /// The subjects that write while the power is cut, the library's own ([`WROTE`]) first.
-pub const SUBJECTS: [&str; 12] = [
+pub const SUBJECTS: [&str; 11] = [
     "save",
     "replace",
     "writer",
     "copy",
     "log",
     "log-sync",
-    "log-lines",
     "log-served",
     "wal",
     "by-hand",
@@ -108,8 +107,7 @@ pub const UNSYNCED: [&str; 2] = ["unsynced-folder", "unsynced"];
 pub const BINDINGS: [&str; 4] = ["save-python", "save-node", "log-python", "log-node"];
 
 /// Subjects that recover their files when they open them, and can lose them then.
-const REOPENED: [&str; 7] =
-    ["log", "log-sync", "log-lines", "log-served", "wal", "log-python", "log-node"];
+const REOPENED: [&str; 6] = ["log", "log-sync", "log-served", "wal", "log-python", "log-node"];
 
 /// Errors of a file system without power: EIO, and in some calls of ext4 EROFS.
 const REFUSALS: [i32; 2] = [5, 30];

@@ -109,8 +109,6 @@ pub enum Trouble {
     Broken(String),
     /// A reader that ended too early, in one sentence. Only a misdirected read excuses it.
     Ended(String),
-    /// A damaged log of lines whose repair cannot decide what to keep.
-    Undecided,
     /// An error of the log. The caller knows whether it has a reason.
     Error(Error),
 }

@@ -3,9 +3,9 @@
 use lab::verbs::sim::{
     End, Flavour, How, Life, Opening, PlannedFault, Program, Step, Tally, carry_out,
 };
+use wrote::SyncPolicy;
 use wrote::engine::Fault;
 use wrote::file::Durable;
-use wrote::{Format, SyncPolicy};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
@@ -88,17 +88,15 @@ fn again(opening: Opening, planned: Vec<PlannedFault>) -> Life {
 /// Adds up the counts.
 fn at_every_operation(
     openings: &[Opening],
-    format: Format,
     fault: Fault,
     lives: impl Fn(Opening, Vec<PlannedFault>) -> Vec<Life>,
 ) -> Tally {
     let mut all = Tally::default();
     for &opening in openings {
         let with = |planned, seed| {
-            let program = Program { format, lives: lives(opening, planned) };
-            carry_out(&program, seed).unwrap_or_else(|broken| {
-                panic!("{format}, {opening:?}, {fault:?} at {seed}: {broken}")
-            })
+            let program = Program { lives: lives(opening, planned) };
+            carry_out(&program, seed)
+                .unwrap_or_else(|broken| panic!("{opening:?}, {fault:?} at {seed}: {broken}"))
         };
         let undisturbed = with(Vec::new(), 0);
         assert!(undisturbed.segments >= 2, "it begins segments: {undisturbed:?}");
@@ -110,18 +108,18 @@ fn at_every_operation(
 }
 
 /// The fault hits the log that writes, ends, and is opened again.
-fn in_the_script(openings: &[Opening], format: Format, fault: Fault) -> Tally {
+fn in_the_script(openings: &[Opening], fault: Fault) -> Tally {
     let mut all = Tally::default();
     for end in [End::Drop, End::Cut] {
         let lives = |opening, planned| vec![script(opening, end, planned)];
-        all.add(&at_every_operation(openings, format, fault, lives));
+        all.add(&at_every_operation(openings, fault, lives));
     }
     all
 }
 
 /// The fault hits the log opened after a power loss, with a torn end.
-fn in_the_opening(openings: &[Opening], format: Format, fault: Fault) -> Tally {
-    let all = at_every_operation(openings, format, fault, |opening, planned| {
+fn in_the_opening(openings: &[Opening], fault: Fault) -> Tally {
+    let all = at_every_operation(openings, fault, |opening, planned| {
         vec![torn(opening), again(opening, planned)]
     });
     assert!(all.torn > 0, "{all:?}");
@@ -135,8 +133,6 @@ fn torn(opening: Opening) -> Life {
     let steps = SCRIPT.iter().copied().take_while(|step| !is_flushed(step)).collect();
     Life { opening, planned: Vec::new(), steps, end: End::Cut }
 }
-
-const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
 
 /// Options of a log that keeps all records, and of one that recycles its segments.
 fn two_openings() -> [Opening; 2] {
@@ -157,13 +153,9 @@ fn short_transfers_and_interruptions_are_not_seen_whatever_the_opening() {
 
 fn short_transfers_are_not_seen(openings: &[Opening]) {
     // W4
-    for format in FORMATS {
-        for fault in [Fault::Short(1), Fault::Short(512), Fault::Once(EINTR)] {
-            for all in
-                [in_the_script(openings, format, fault), in_the_opening(openings, format, fault)]
-            {
-                assert_eq!(all.errors + all.failed_openings, 0, "{fault:?}");
-            }
+    for fault in [Fault::Short(1), Fault::Short(512), Fault::Once(EINTR)] {
+        for all in [in_the_script(openings, fault), in_the_opening(openings, fault)] {
+            assert_eq!(all.errors + all.failed_openings, 0, "{fault:?}");
         }
     }
 }
@@ -181,14 +173,12 @@ fn after_an_error_at_any_operation_what_was_promised_is_kept_whatever_the_openin
 
 fn after_an_error_what_was_promised_is_kept(openings: &[Opening]) {
     // W1, W2
-    for format in FORMATS {
-        for errno in [EIO, ENOSPC] {
-            for fault in [Fault::Once(errno), Fault::Forever(errno)] {
-                let written = in_the_script(openings, format, fault);
-                assert!(written.errors > 0, "{fault:?}: {written:?}");
-                let opened = in_the_opening(openings, format, fault);
-                assert!(opened.failed_openings > 0, "{fault:?}: {opened:?}");
-            }
+    for errno in [EIO, ENOSPC] {
+        for fault in [Fault::Once(errno), Fault::Forever(errno)] {
+            let written = in_the_script(openings, fault);
+            assert!(written.errors > 0, "{fault:?}: {written:?}");
+            let opened = in_the_opening(openings, fault);
+            assert!(opened.failed_openings > 0, "{fault:?}: {opened:?}");
         }
     }
 }
@@ -196,10 +186,8 @@ fn after_an_error_what_was_promised_is_kept(openings: &[Opening]) {
 #[test]
 fn after_a_power_loss_at_any_operation_what_was_acknowledged_is_there_and_the_log_goes_on() {
     // W1, W9
-    for format in FORMATS {
-        let written = in_the_script(&openings(), format, Fault::PowerLoss);
-        assert!(written.errors > 0 && written.torn > 0, "{written:?}");
-        let opened = in_the_opening(&openings(), format, Fault::PowerLoss);
-        assert!(opened.failed_openings > 0, "{opened:?}");
-    }
+    let written = in_the_script(&openings(), Fault::PowerLoss);
+    assert!(written.errors > 0 && written.torn > 0, "{written:?}");
+    let opened = in_the_opening(&openings(), Fault::PowerLoss);
+    assert!(opened.failed_openings > 0, "{opened:?}");
 }

@@ -1,8 +1,8 @@
 //! A disk that fills up within a batch or a segment, and has room again.
 
 use lab::verbs::sim::{End, Flavour, How, Life, Opening, Program, Step, Tally, carry_out};
+use wrote::SyncPolicy;
 use wrote::file::Durable;
-use wrote::{Format, SyncPolicy};
 
 /// Returns steps that append the records of some batches and wait for them together: a group commit
 /// each.
@@ -35,41 +35,38 @@ fn opening(sync: SyncPolicy, zeros: bool) -> Opening {
     }
 }
 
-fn with_room_for(format: Format, opening: Opening, room_bytes: u64) -> Tally {
+fn with_room_for(opening: Opening, room_bytes: u64) -> Tally {
     let life = |steps, end| Life { opening, planned: Vec::new(), steps, end };
     let full = life(steps(room_bytes), End::Drop);
     // With room again, the steps run once more.
     let after = life(steps(1 << 30), End::Close);
-    let program = Program { format, lives: vec![full, after] };
-    carry_out(&program, room_bytes).unwrap_or_else(|broken| {
-        panic!("{format}, {opening:?}, room for {room_bytes} bytes: {broken}")
-    })
+    let program = Program { lives: vec![full, after] };
+    carry_out(&program, room_bytes)
+        .unwrap_or_else(|broken| panic!("{opening:?}, room for {room_bytes} bytes: {broken}"))
 }
 
 #[test]
 fn a_full_disk_fails_the_right_tickets_and_the_log_goes_on_when_there_is_room() {
-    for format in [Format::Framed, Format::Lines] {
-        for (sync, zeros) in
-            [(SyncPolicy::Always, true), (SyncPolicy::Always, false), (SyncPolicy::No, false)]
-        {
-            let opening = opening(sync, zeros);
-            let mut all = Tally::default();
-            for room_bytes in (0..70_000).step_by(1111) {
-                all.add(&with_room_for(format, opening, room_bytes));
-            }
-            assert!(all.errors > 10, "{format}, {opening:?}: {all:?}");
+    for (sync, zeros) in
+        [(SyncPolicy::Always, true), (SyncPolicy::Always, false), (SyncPolicy::No, false)]
+    {
+        let opening = opening(sync, zeros);
+        let mut all = Tally::default();
+        for room_bytes in (0..70_000).step_by(1111) {
+            all.add(&with_room_for(opening, room_bytes));
         }
+        assert!(all.errors > 10, "{opening:?}: {all:?}");
     }
 }
 
 #[test]
-fn a_framed_log_goes_on_in_the_life_in_which_the_disk_was_full() {
+fn a_log_goes_on_in_the_life_in_which_the_disk_was_full() {
     for zeros in [true, false] {
         let opening = opening(SyncPolicy::Always, zeros);
         let with_room_for = |room_bytes| {
             let steps = [steps(room_bytes), steps(1 << 30)].concat();
             let life = Life { opening, planned: Vec::new(), steps, end: End::Close };
-            let program = Program { format: Format::Framed, lives: vec![life] };
+            let program = Program { lives: vec![life] };
             carry_out(&program, room_bytes)
                 .unwrap_or_else(|broken| panic!("zeros: {zeros}, room for {room_bytes}: {broken}"))
         };

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use wrote::engine::Fault;
-use wrote::{Error, Format, Log, LogOptions, LogReader, Sim};
+use wrote::{Error, Log, LogOptions, LogReader, Sim};
 
 const RECORDS: u64 = 60;
 
@@ -11,8 +11,8 @@ fn folder() -> &'static Path {
     Path::new("/sim/log")
 }
 
-fn options(format: Format) -> LogOptions {
-    let small = Log::options().format(format).buffers(3).buffer_bytes(4096);
+fn options() -> LogOptions {
+    let small = Log::options().buffers(3).buffer_bytes(4096);
     small.segment_bytes(12 << 10).zeros(true)
 }
 
@@ -47,9 +47,9 @@ fn read(sim: &Sim, as_written: impl Fn(u64, &[u8]) -> bool) -> u64 {
 }
 
 /// Makes a log on a new disk.
-fn log_of(format: Format, seed: u64) -> Sim {
+fn log_of(seed: u64) -> Sim {
     let sim = Sim::new(seed);
-    let log = options(format).on(&sim.disk()).open(folder()).unwrap();
+    let log = options().on(&sim.disk()).open(folder()).unwrap();
     append(&log, 0..RECORDS).unwrap();
     log.close().unwrap();
     sim
@@ -60,7 +60,7 @@ fn a_reader_returns_no_altered_record_whatever_a_read_finds() {
     for fault in [Fault::Rot, Fault::Misdirected] {
         let (mut operation, mut whole) = (0, 0);
         loop {
-            let sim = log_of(Format::Framed, operation);
+            let sim = log_of(operation);
             let before = sim.operations();
             sim.fault(before + operation, fault);
             let found = read(&sim, |sequence, bytes| bytes == record(sequence));
@@ -80,9 +80,9 @@ fn a_reader_returns_no_altered_record_whatever_a_read_finds() {
 fn a_log_that_is_opened_and_written_on_a_rotten_disk_returns_no_altered_record() {
     for fault in [Fault::Rot, Fault::Misdirected] {
         for operation in 0..40 {
-            let sim = log_of(Format::Framed, operation);
+            let sim = log_of(operation);
             sim.fault(sim.operations() + operation, fault);
-            let opened = options(Format::Framed).on(&sim.disk()).open(folder());
+            let opened = options().on(&sim.disk()).open(folder());
             if let Ok(log) = opened {
                 let next = log.stats().next_sequence;
                 // The lost end is written again, with new records in its places.
@@ -96,25 +96,21 @@ fn a_log_that_is_opened_and_written_on_a_rotten_disk_returns_no_altered_record()
 
 #[test]
 fn after_flushes_that_lied_the_log_is_shorter_or_damaged_and_no_record_is_another() {
-    for format in [Format::Framed, Format::Lines] {
-        for seed in 0..100 {
-            let sim = Sim::new(seed);
-            for operation in 0..2000 {
-                // Only flushes.
-                sim.fault(operation, Fault::Lie);
-            }
-            let log = options(format).on(&sim.disk()).open(folder()).unwrap();
-            append(&log, 0..RECORDS).unwrap();
-            sim.restart();
-            drop(log);
-            if format == Format::Framed {
-                read(&sim, |sequence, bytes| bytes == record(sequence));
-            }
-            if let Ok(log) = options(format).on(&sim.disk()).open(folder()) {
-                let next = log.stats().next_sequence;
-                append(&log, next..next + 5).unwrap();
-                log.close().unwrap();
-            }
+    for seed in 0..100 {
+        let sim = Sim::new(seed);
+        for operation in 0..2000 {
+            // Only flushes.
+            sim.fault(operation, Fault::Lie);
+        }
+        let log = options().on(&sim.disk()).open(folder()).unwrap();
+        append(&log, 0..RECORDS).unwrap();
+        sim.restart();
+        drop(log);
+        read(&sim, |sequence, bytes| bytes == record(sequence));
+        if let Ok(log) = options().on(&sim.disk()).open(folder()) {
+            let next = log.stats().next_sequence;
+            append(&log, next..next + 5).unwrap();
+            log.close().unwrap();
         }
     }
 }

@@ -145,7 +145,7 @@ class Log:
     def __exit__(self, *exception: object) -> None: ...
 
 def open_log(
-    path: _Path, *, sync: _Sync = "always", format: Literal["framed", "lines"] = "framed",
+    path: _Path, *, sync: _Sync = "always",
     segment_bytes: int | None = None, retain_bytes: int | None = None,
     retain_age: float | None = None, buffers: int | None = None, buffer_bytes: int | None = None,
     permissions: int | None = None,

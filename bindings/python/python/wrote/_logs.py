@@ -64,9 +64,8 @@ def open_log(path, *, sync="always", **options):
     `sync` decides what a record survives that was waited for: with "always" a power loss, and so does
     every record before it; with "everysec", "no" or a number of seconds a crash of the process.
 
-    Options: format ("framed", or "lines" for plain text), segment_bytes (64 MiB), retain_bytes and
-    retain_age in seconds (then the oldest segments go), buffers (8), buffer_bytes (1 MiB, into which
-    a record must fit), permissions of new files.
+    Options: segment_bytes (64 MiB), retain_bytes and retain_age in seconds (then the oldest segments
+    go), buffers (8), buffer_bytes (1 MiB, into which a record must fit), permissions of new files.
     """
     return Log(path, sync=sync, **options)
 

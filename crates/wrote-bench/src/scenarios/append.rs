@@ -15,7 +15,7 @@ use crate::plan::{Call, Plan};
 use crate::scenario::{Listed, Scenario};
 use plan::Amounts;
 use wrote::device::Target;
-use wrote::{Format, Survives, SyncPolicy};
+use wrote::{Survives, SyncPolicy};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
 use wrote_result::document::{
@@ -52,11 +52,10 @@ pub(crate) enum Opened {
     Each,
 }
 
-/// The event that a producer waits for, and the file format.
+/// The event that a producer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Promise {
     pub sync: SyncPolicy,
-    pub format: Format,
     /// Whether a producer waits for each message's ticket before the next.
     pub waits: bool,
 }
@@ -72,7 +71,6 @@ pub(crate) struct Strategy {
     pub kind: Kind,
 }
 
-use Format::{Framed, Lines};
 use Kind::{FlumeBufWriter, FlumeWriters, Log, Loop, Mpsc, Mutex, Rendezvous};
 use Opened::{Each, Once};
 use SyncPolicy::{Always, EverySec, No};
@@ -81,8 +79,8 @@ const fn strategy(name: &'static str, words: &'static str, kind: Kind) -> Strate
     Strategy { name, words, kind }
 }
 
-const fn promise(sync: SyncPolicy, format: Format, waits: bool) -> Kind {
-    Log(Promise { sync, format, waits })
+const fn promise(sync: SyncPolicy, waits: bool) -> Kind {
+    Log(Promise { sync, waits })
 }
 
 /// Every way: first the ways of the load test that the scenario reproduces, in its order, then
@@ -95,11 +93,10 @@ pub(crate) const STRATEGIES: &[Strategy] = &[
     strategy("append/flume-10-writers", "tasks, flume, 10 writers", FlumeWriters { opened: Once }),
     strategy("append/flume-10-files", "10 writers, 10 handles", FlumeWriters { opened: Each }),
     strategy("append/rendezvous", "tasks, flume, answered", Rendezvous),
-    strategy("append/log-no", "Log, never synced", promise(No, Framed, false)),
-    strategy("append/log-everysec", "Log, synced each second", promise(EverySec, Framed, false)),
-    strategy("append/log-lines", "Log of lines", promise(No, Lines, false)),
-    strategy("append/log-written", "Log, wait until written", promise(No, Framed, true)),
-    strategy("append/log-always", "Log, wait until durable", promise(Always, Framed, true)),
+    strategy("append/log-no", "Log, never synced", promise(No, false)),
+    strategy("append/log-everysec", "Log, synced each second", promise(EverySec, false)),
+    strategy("append/log-written", "Log, wait until written", promise(No, true)),
+    strategy("append/log-always", "Log, wait until durable", promise(Always, true)),
 ];
 
 /// One row: a strategy, and for our own the number of producers.
@@ -224,7 +221,7 @@ impl Way {
     fn asked(&self, amounts: &Amounts, messages: u64, size_bytes: u64) -> Settings {
         let Amounts { sizes, append_as, rate, .. } = amounts;
         let kind = self.strategy.kind;
-        let framed = matches!(kind, Log(Promise { format: Format::Framed, .. }));
+        let is_log = matches!(kind, Log(_));
         let producers = if kind.has_task_a_message() { None } else { Some(self.producers()) };
         let producers_are = match kind {
             Log(_) => append_as.as_str(),
@@ -233,14 +230,14 @@ impl Way {
         };
         Settings {
             rw: "write".into(),
-            ioengine: if framed { Ioengine::IoUring } else { Ioengine::Psync },
+            ioengine: if is_log { Ioengine::IoUring } else { Ioengine::Psync },
             bs_bytes: sizes.max_bytes.into(),
             size_bytes,
             iodepth: 1,
             numjobs: 1,
-            direct: framed,
+            direct: is_log,
             sync: kind.sync(),
-            blocks: if framed { Blocks::Allocated } else { Blocks::New },
+            blocks: if is_log { Blocks::Allocated } else { Blocks::New },
             message_bytes_min: Some(sizes.min_bytes.into()),
             messages: Some(messages),
             producers,

@@ -4,7 +4,7 @@ use super::values::{number, words};
 use clap::{Args, Subcommand, ValueHint};
 use jiff::Timestamp;
 use std::path::PathBuf;
-use wrote::{Format, SyncPolicy};
+use wrote::SyncPolicy;
 use wrote_result::units;
 
 /// The arguments of `wrote log`.
@@ -196,13 +196,6 @@ pub struct LogAppendArgs {
         ("no", "At the end", SyncPolicy::No)
     ]))]
     pub sync: SyncPolicy,
-
-    /// How a new log stores its records (framed); one that is there keeps its own way
-    #[arg(long, value_name = "FORMAT", value_parser = words([
-        ("framed", "With checksums, any bytes", Format::Framed),
-        ("lines", "As text, a line each", Format::Lines)
-    ]))]
-    pub format: Option<Format>,
 
     /// The longest line that is taken (1 MiB); memory is about ten times that
     #[arg(long, value_name = "SIZE", default_value = "1MiB", hide_default_value = true,

@@ -151,10 +151,6 @@ impl<'t> File<'t> {
                 self.add(start, format_args!("{shown} has no {key}"));
             }
         }
-        let is = |key: &str, word: &str| matches!(entries.get(key).map(Spanned::get_ref), Some(DeValue::String(is)) if is == word);
-        if entries.contains_key("store") && is("format", "lines") {
-            self.add(start, format_args!("{shown}: store takes no log of lines"));
-        }
         let listeners = entries.remove("listen").map(|listeners| self.listeners(&shown, listeners));
         let offsets = entries.iter();
         let offsets = offsets.map(|(key, value)| (key.get_ref().to_string(), value.span().start));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::LazyLock;
 use std::time::Duration;
-use wrote::{Format, SyncPolicy};
+use wrote::SyncPolicy;
 use wrote_result::units;
 
 /// The minimum similarity for suggesting a known key.
@@ -151,7 +151,6 @@ impl Key {
         match &*self.name {
             "folder" => to.folder = given.path()?,
             "sync" => to.options = options.sync(given.sync()?),
-            "format" => to.options = options.format(given.format()?),
             "segment_bytes" => to.segment_bytes = Some(given.bytes()?),
             "segment_age" => to.options = options.segment_age(given.time()?),
             "retain_bytes" => to.options = options.retain_bytes(given.bytes()?),
@@ -254,14 +253,6 @@ impl Given<'_> {
         match &self.written {
             Written::Word(text) => units::parse_duration(text),
             _ => Err("must be a time such as \"500ms\", \"30s\" or \"2m\"".into()),
-        }
-    }
-
-    fn format(&self) -> Result<Format, String> {
-        match self.text()?.as_str() {
-            "framed" => Ok(Format::Framed),
-            "lines" => Ok(Format::Lines),
-            _ => Err("is none of framed, lines".to_owned()),
         }
     }
 

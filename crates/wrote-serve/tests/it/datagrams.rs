@@ -5,7 +5,6 @@ use std::net::UdpSocket;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::thread;
-use wrote::{Format, Log};
 use wrote_serve::Listen;
 
 fn udp(listen: &Listen) -> UdpSocket {
@@ -115,20 +114,6 @@ fn senders_to_a_unix_socket_wait() {
     serving.wait_until(|figures| figures.messages == SENT);
     let sent = (0..SENT).map(|number| number.to_string().into_bytes());
     assert!(serving.stop().into_iter().eq(sent));
-}
-
-#[test]
-fn a_datagram_that_the_log_cannot_hold_is_counted_and_the_next_is_taken() {
-    let serving = Serving::start("udp://127.0.0.1:0", |config| {
-        config.logs[0].options = Log::options().format(Format::Lines);
-    });
-    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
-    for datagram in [&b"two\nlines"[..], b"one line"] {
-        client.send_to(datagram, serving.address()).unwrap();
-    }
-    serving.wait_until(|figures| figures.messages == 1);
-    assert_eq!(serving.figures().refused, 1);
-    assert_eq!(serving.stop(), [b"one line"]);
 }
 
 #[test]

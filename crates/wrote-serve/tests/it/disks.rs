@@ -7,7 +7,7 @@ use rustix::fs::statvfs;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use wrote::{Format, Log, SyncPolicy};
+use wrote::{Log, SyncPolicy};
 
 /// Returns a line of 1000 bytes with its number.
 fn numbered(number: usize) -> Vec<u8> {
@@ -17,45 +17,38 @@ fn numbered(number: usize) -> Vec<u8> {
 #[test]
 fn a_full_disk_holds_senders_without_answers_until_there_is_room() {
     const LINES: usize = 12_000;
-    const BUFFERS_BYTES: usize = 3 * (32 << 10);
-    // Framed logs wait for room; a log of lines fails and is reopened.
-    for format in [Format::Framed, Format::Lines] {
-        let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
-        let folder = mounted.path().join("log");
-        let serving = Serving::start("tcp://127.0.0.1:0", |config| {
-            config.limits.free_bytes = 0;
-            config.logs[0].folder = folder.clone();
-            config.logs[0].options =
-                Log::options().sync(SyncPolicy::No).format(format).segment_bytes(512 << 10);
-            config.logs[0].buffer_bytes = Some(32 << 10);
-        });
-        let ballast = leave_room_for(mounted.path(), 4 << 20);
-        let listen = serving.listen.clone();
-        let sender = std::thread::spawn(move || {
-            let mut stream = connect(&listen);
-            (0..LINES).for_each(|number| stream.write_all(&numbered(number)).unwrap());
-        });
-        // Data beyond the kernel's buffers is still with the sender.
-        serving.wait_until(|_| {
-            let free = statvfs(mounted.path()).unwrap();
-            free.f_bavail * free.f_frsize < 512 << 10
-        });
-        let mut late = serving.connect();
-        late.write_all(b"late\n").unwrap();
-        drop(late);
-        fs::remove_file(ballast).unwrap();
-        sender.join().unwrap();
-        serving.wait_until(|figures| figures.messages == 1 + LINES as u64);
-        assert_eq!(serving.figures().refused, 0, "{format:?}");
-        let mut records = serving.stop();
-        let late = records.iter().position(|record| record == b"late").expect("it came late");
-        records.remove(late);
-        assert!(records.is_sorted(), "{format:?}");
-        // A failed log loses only its buffers.
-        let lost = if format == Format::Lines { BUFFERS_BYTES / 1000 } else { 0 };
-        assert!(records.len() <= LINES && records.len() + lost >= LINES, "{}", records.len());
-        assert_eq!(records.last().unwrap()[..], numbered(LINES - 1)[..999]);
-    }
+    let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
+    let folder = mounted.path().join("log");
+    let serving = Serving::start("tcp://127.0.0.1:0", |config| {
+        config.limits.free_bytes = 0;
+        config.logs[0].folder = folder.clone();
+        config.logs[0].options = Log::options().sync(SyncPolicy::No).segment_bytes(512 << 10);
+        config.logs[0].buffer_bytes = Some(32 << 10);
+    });
+    let ballast = leave_room_for(mounted.path(), 4 << 20);
+    let listen = serving.listen.clone();
+    let sender = std::thread::spawn(move || {
+        let mut stream = connect(&listen);
+        (0..LINES).for_each(|number| stream.write_all(&numbered(number)).unwrap());
+    });
+    // Data beyond the kernel's buffers is still with the sender.
+    serving.wait_until(|_| {
+        let free = statvfs(mounted.path()).unwrap();
+        free.f_bavail * free.f_frsize < 512 << 10
+    });
+    let mut late = serving.connect();
+    late.write_all(b"late\n").unwrap();
+    drop(late);
+    fs::remove_file(ballast).unwrap();
+    sender.join().unwrap();
+    serving.wait_until(|figures| figures.messages == 1 + LINES as u64);
+    assert_eq!(serving.figures().refused, 0);
+    let mut records = serving.stop();
+    let late = records.iter().position(|record| record == b"late").expect("it came late");
+    records.remove(late);
+    assert!(records.is_sorted());
+    assert_eq!(records.len(), LINES);
+    assert_eq!(records.last().unwrap()[..], numbered(LINES - 1)[..999]);
 }
 
 #[test]

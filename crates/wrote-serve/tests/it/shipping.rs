@@ -184,7 +184,6 @@ fn a_wrong_store_and_a_log_of_lines_are_told_with_their_line() {
         ("store = \"ftp://host/x\"", "line 4: [logs.events]: ftp://host/x: ftp:// is not a store"),
         ("store = \"events\"", "line 4: [logs.events]: events: "),
         ("store = 5", "must be in quotes"),
-        ("store = \"file:///x\"\nformat = \"lines\"", "store takes no log of lines"),
     ] {
         let error = read(log).unwrap_err().to_string();
         assert!(error.contains(part) && error.lines().count() == 1, "{error}");

@@ -88,57 +88,6 @@ fn a_message_that_is_too_long_is_cut_or_ends_its_connection_and_is_counted() {
 }
 
 #[test]
-fn a_message_that_the_log_cannot_hold_blocks_none_behind_it() {
-    for (url, stream, answers) in [
-        ("tcp://127.0.0.1:0?frame=octets", &b"3 one3 a\nb3 two"[..], &b""[..]),
-        (
-            "relp://127.0.0.1:0?oversize=skip",
-            b"1 open 14 relp_version=0\n2 syslog 3 one\n3 syslog 3 a\nb\n4 syslog 3 two\n",
-            b"2 rsp 6 200 OK\n3 rsp 6 200 OK\n4 rsp 6 200 OK\n",
-        ),
-    ] {
-        let serving = Serving::start(url, |config| {
-            let options = config.logs[0].options.clone();
-            config.logs[0].options = options.format(wrote::Format::Lines);
-        });
-        let mut stream_of = serving.connect();
-        stream_of.write_all(stream).unwrap();
-        stream_of.shutdown(Shutdown::Write).unwrap();
-        let mut answered = Vec::new();
-        stream_of.read_to_end(&mut answered).unwrap();
-        let answered = String::from_utf8(answered).unwrap();
-        assert!(answered.contains(str::from_utf8(answers).unwrap()), "{answered}");
-        assert_eq!(serving.refused(), [("malformed", 1)]);
-        assert_eq!(serving.stop(), [b"one", b"two"]);
-    }
-}
-
-#[test]
-fn relp_cuts_a_message_that_the_log_cannot_hold_or_never_answers_it() {
-    for (oversize, answers, records, counted) in
-        [("truncate", 3, &[&b"one"[..], b"a", b"x"][..], (1, 0)), ("refuse", 1, &[b"one"], (0, 1))]
-    {
-        let url = format!("relp://127.0.0.1:0?oversize={oversize}");
-        let serving = Serving::start(&url, |config| {
-            let options = config.logs[0].options.clone();
-            config.logs[0].options = options.format(wrote::Format::Lines);
-        });
-        let mut client = serving.connect();
-        let messages = b"2 syslog 3 one\n3 syslog 4 \na\nb\n4 syslog 1 x\n";
-        client.write_all(&[&b"1 open 14 relp_version=0\n"[..], messages].concat()).unwrap();
-        client.shutdown(Shutdown::Write).unwrap();
-        let mut answered = Vec::new();
-        client.read_to_end(&mut answered).unwrap();
-        let answered = String::from_utf8(answered).unwrap();
-        assert_eq!(answered.matches(" rsp 6 200 OK\n").count(), answers, "{answered}");
-        serving.wait_until(|figures| figures.connections == 0);
-        assert_eq!(serving.figures().cut, counted.0);
-        assert_eq!(serving.refused().len(), counted.1);
-        assert_eq!(serving.stop(), records);
-    }
-}
-
-#[test]
 fn the_longest_message_has_room_whatever_its_stamp_makes_of_it() {
     const BYTES: usize = 300 << 10;
     for (byte, stamp) in [(0xff, "json"), (b'"', "json"), (0, "json"), (b'x', "prefix")] {

@@ -5,7 +5,6 @@
 //! record anything. In a new file these blocks are zeros, which doubles the bytes written. In the
 //! file of a removed segment they are its records.
 
-use super::format::Format;
 use super::prepare::{self, Preparation};
 use super::retention::RetainedSegment;
 use super::segment::{self, OpenSegment};
@@ -39,7 +38,7 @@ pub(super) enum Room {
 }
 
 /// Sorts an error into one that may pass and one that fails the log.
-pub(super) fn lack(error: Error) -> Result<Room, Error> {
+fn lack(error: Error) -> Result<Room, Error> {
     match &error {
         Error::File { errno, .. } if MAY_PASS.contains(errno) => Ok(Room::Lacks(error)),
         _ => Err(error),
@@ -245,7 +244,7 @@ impl Ahead {
             self.preparing = Preparing::Waiting(rest);
             return Ok(());
         }
-        let path = segment::path(folder, layout.format, number);
+        let path = segment::path(folder, number);
         if let Some(next) = self.recycle(engine, state, &path, number, end_after(0))? {
             self.preparing = Preparing::Waiting(next);
             return Ok(());
@@ -291,7 +290,7 @@ impl Ahead {
         let (layout, number) = (&state.terms.layout, segment.number);
         let segment_bytes = layout.bytes_of(number);
         let pace = Pace { used: segment.end, segment_bytes };
-        if matches!(self.preparing, Preparing::Idle) && layout.format == Format::Framed {
+        if matches!(self.preparing, Preparing::Idle) {
             let ahead_bytes = self.written_bytes.max(AHEAD_BYTES_MIN).min(segment_bytes);
             let is_used = segment.end + ahead_bytes / 2 > segment.prepared;
             if segment.prepared < segment_bytes {

@@ -2,7 +2,6 @@
 
 use super::claim::{Claim, GROUP_MAX, Place};
 use super::driver::LogDriver;
-use super::format::Format;
 use super::record;
 use super::ticket::Ticket;
 use crate::Error;
@@ -14,7 +13,6 @@ type TicketResult<'log> = Result<Option<Ticket<'log>>, Error>;
 impl LogDriver {
     /// Appends a record, and waits for room if `waits`.
     pub(super) fn append(self: &Arc<Self>, bytes: &[u8], waits: bool) -> TicketResult<'_> {
-        self.check_line(bytes)?;
         self.state.check()?;
         let frame_bytes = self.frame_bytes(bytes.len())?;
         let Some(mut place) = self.place(waits, || self.state.claims.claim(frame_bytes))? else {
@@ -50,7 +48,7 @@ impl LogDriver {
         for (sequence, record) in (first_sequence..).zip(records) {
             let record = record.as_ref();
             let frame;
-            (frame, rest) = rest.split_at_mut(self.state.format().frame_bytes(record.len()));
+            (frame, rest) = rest.split_at_mut(record::frame_bytes(record.len()));
             self.fill(frame, record, seed, sequence);
         }
         self.publish(place);
@@ -76,22 +74,8 @@ impl LogDriver {
         }
     }
 
-    fn check_line(&self, bytes: &[u8]) -> Result<(), Error> {
-        // Two fast searches; one loop over all bytes took half of a line's time.
-        let is_line = || !bytes.contains(&b'\n') && !bytes.contains(&0);
-        if self.state.format() == Format::Lines && !is_line() {
-            return Err(self.refusal("a line has no line feed and no NUL in it"));
-        }
-        Ok(())
-    }
-
     /// Returns the bytes of a group's frames. Fails if it can't be appended as a whole.
     fn group_bytes(&self, records: &[impl AsRef<[u8]>]) -> Result<usize, Error> {
-        if self.state.format() == Format::Lines {
-            let because = "a log of lines has no checksums that would show half of a group; append \
-                           its records one by one, or use the framed format";
-            return Err(self.refusal(because));
-        }
         if records.is_empty() {
             return Err(self.refusal("a group has one record at least"));
         }
@@ -124,17 +108,8 @@ impl LogDriver {
 
     /// Writes the frame of a record.
     fn fill(&self, frame: &mut [u8], record: &[u8], seed: u32, sequence: u64) {
-        match self.state.format() {
-            Format::Framed => {
-                frame[record::HEADER_BYTES..].copy_from_slice(record);
-                record::seal(frame, seed, sequence);
-            }
-            Format::Lines => {
-                let (last, line) = frame.split_last_mut().expect("a line has its end");
-                line.copy_from_slice(record);
-                *last = b'\n';
-            }
-        }
+        frame[record::HEADER_BYTES..].copy_from_slice(record);
+        record::seal(frame, seed, sequence);
     }
 
     fn publish(&self, place: Place) {
@@ -144,7 +119,7 @@ impl LogDriver {
 
     /// Returns the bytes of a record's frame. Fails if no batch has room for it.
     fn frame_bytes(&self, len: usize) -> Result<usize, Error> {
-        let frame_bytes = self.state.format().frame_bytes(len);
+        let frame_bytes = record::frame_bytes(len);
         if frame_bytes > self.state.claims.frame_bytes_max() || len > record::LEN_MAX {
             return Err(self.too_long(len));
         }
@@ -153,7 +128,7 @@ impl LogDriver {
 
     #[cold]
     fn too_long(&self, len: usize) -> Error {
-        let overhead = self.state.format().frame_bytes(0);
+        let overhead = record::frame_bytes(0);
         let len_max = (self.state.claims.frame_bytes_max() - overhead).min(record::LEN_MAX);
         self.refusal(&format!(
             "a record of {len} bytes does not fit into a buffer, which takes {len_max} \

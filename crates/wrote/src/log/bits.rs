@@ -2,9 +2,7 @@
 //! Readers and recovery either detect each change or it is harmless, and they never return a record
 //! that was not written.
 
-use super::format::Format;
 use super::recovery::recover;
-use super::segment;
 use super::testing::{SampleLog, assert_begins, disk, files_of, folder, read, two_segments};
 use crate::Error;
 use proptest::prelude::*;
@@ -20,7 +18,7 @@ fn check(built: &SampleLog, files: &Contents, changed: &[(usize, Range<usize>)],
     let (records, end) = read(&sim, 0);
     let read_bad = assert_begins(built, &records, what);
     assert!(end.is_err() || read_bad >= claimed, "{what}: {read_bad} of {claimed} durable records");
-    match recover(&files_of(&sim), folder(), Format::Framed) {
+    match recover(&files_of(&sim), folder()) {
         Ok(found) => {
             assert!(found.next_sequence >= claimed, "{what}: recovered {}", found.next_sequence);
             let (records, end) = read(&sim, 0);
@@ -95,26 +93,6 @@ fn a_file_that_is_not_there_is_found_or_harmless() {
                 assert_eq!(assert_begins(&built, &records, "the second"), 5);
             }
             _ => assert!(end.is_ok() && assert_begins(&built, &records, "the third") == 10),
-        }
-    }
-}
-
-#[test]
-fn every_bit_of_lines_that_is_flipped_changes_no_other_line() {
-    let path = |number| segment::path(folder(), Format::Lines, number);
-    let files = [(path(0), b"zero\none\n".to_vec()), (path(2), b"two\nthree\n".to_vec())];
-    let lines = [&b"zero"[..], b"one", b"two", b"three"];
-    for file in 0..2 {
-        for bit in 0..files[file].1.len() * 8 {
-            let mut flipped = files.clone();
-            flipped[file].1[bit / 8] ^= 1 << (bit % 8);
-            let (records, _) = read(&disk(1, &flipped), 0);
-            let wrong = records
-                .iter()
-                .filter(|record| lines.get(record.sequence as usize) != Some(&&record.bytes[..]));
-            // A line feed more or less shifts the later lines of the same file.
-            let is_feed = files[file].1[bit / 8] == b'\n' || flipped[file].1[bit / 8] == b'\n';
-            assert!(wrong.count() <= if is_feed { 3 } else { 1 }, "file {file}, bit {bit}");
         }
     }
 }

@@ -1,7 +1,6 @@
-//! The segments of a framed log in order, as their headers show them.
+//! The segments of a log in order, as their headers show them.
 
 use super::batch::{self, BatchHeader};
-use super::format::Format;
 use super::input::{Input, LogFiles};
 use super::names::{self, SegmentNames};
 use super::segment::{self, HEADER_BYTES, NotASegment, SegmentHeader, VERSION};
@@ -81,7 +80,7 @@ pub(super) fn live(files: &LogFiles, mut names: SegmentNames) -> Result<LiveName
 /// Reads the headers of the segments in the folder, while a writer may create and remove some.
 pub(super) fn segments(files: &LogFiles, folder: &Path) -> Result<Vec<SegmentHead>, Error> {
     names::unless_removed(|| {
-        let names = names::all(files, folder, Format::Framed)?;
+        let names = names::all(files, folder)?;
         read_headers(files, &names).map(Some)
     })
 }

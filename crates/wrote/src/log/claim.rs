@@ -10,7 +10,6 @@
 //! Claiming by one addition is the idea of Aeron's term buffers. A closed batch released by its
 //! last writer is the idea of WiredTiger's log slots.
 
-use super::format::Format;
 use super::segment::{Layout, Start};
 use super::{batch, segment};
 use std::collections::VecDeque;
@@ -169,7 +168,7 @@ impl Claims {
     }
 
     pub(super) fn frame_bytes_max(&self) -> usize {
-        self.layout.capacity as usize - head_bytes(self.layout.format, true)
+        self.layout.capacity as usize - head_bytes(true)
     }
 
     /// Claims a place for a frame of `bytes`, which must fit into an empty batch.
@@ -269,7 +268,7 @@ impl Claims {
         turn.start = self.start_after(&mut turn, count, offset);
         self.open_next(&mut turn);
         drop(turn);
-        let claimed = offset - head_bytes(self.layout.format, start.offset == 0) as u64;
+        let claimed = offset - head_bytes(start.offset == 0) as u64;
         self.progress(slot, READY - claimed)
     }
 
@@ -290,7 +289,7 @@ impl Claims {
             return;
         }
         let Some(address) = turn.free[turn.slot].take() else { return };
-        let head = head_bytes(self.layout.format, turn.start.offset == 0);
+        let head = head_bytes(turn.start.offset == 0);
         let slot = &self.slots[turn.slot];
         slot.progress.store(0, Ordering::Relaxed);
         slot.address.store(address, Ordering::Relaxed);
@@ -445,12 +444,8 @@ fn unpack(word: u64) -> (usize, u64, u64) {
 }
 
 /// Returns the bytes that a batch reserves for headers before its first record.
-pub(super) fn head_bytes(format: Format, begins_segment: bool) -> usize {
-    match format {
-        Format::Lines => 0,
-        Format::Framed if begins_segment => segment::HEADER_BYTES + batch::HEADER_BYTES,
-        Format::Framed => batch::HEADER_BYTES,
-    }
+pub(super) fn head_bytes(begins_segment: bool) -> usize {
+    batch::HEADER_BYTES + if begins_segment { segment::HEADER_BYTES } else { 0 }
 }
 
 #[cfg(test)]
@@ -461,14 +456,8 @@ mod tests {
     const HEAD: usize = batch::HEADER_BYTES;
 
     fn claims(slots: u32) -> Claims {
-        let layout = Layout {
-            format: Format::Framed,
-            capacity: 512,
-            block_bytes: 512,
-            segment_bytes: 1024,
-            ramp: None,
-            log_id: 1,
-        };
+        let layout =
+            Layout { capacity: 512, block_bytes: 512, segment_bytes: 1024, ramp: None, log_id: 1 };
         let start = Start { first_sequence: 100, segment: 7, offset: 512 };
         let claims = Claims::new(layout, slots, start);
         (0..slots as usize).for_each(|slot| claims.free(slot, slot * 1000));

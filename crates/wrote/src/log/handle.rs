@@ -1,7 +1,6 @@
 //! `Log`: the handle to append, wait, read and close.
 
 use super::driver::LogDriver;
-use super::format::Format;
 use super::input::LogFiles;
 use super::reader::LogReader;
 use super::state::{Goal, LogStats};
@@ -72,15 +71,14 @@ use std::sync::Arc;
 /// segment's file was removed, the next flush fails with
 /// [`std::io::ErrorKind::NotFound`]: no record is called durable that is in no folder.
 ///
-/// A full disk (`ENOSPC`, `EDQUOT`) does not fail a framed log, because space is prepared before
+/// A full disk (`ENOSPC`, `EDQUOT`) does not fail a log, because space is prepared before
 /// records are written ([`LogOptions::zeros`](super::LogOptions::zeros)). Nor do other temporary
 /// errors at a new segment: no descriptor (`EMFILE`, `ENFILE`), no memory (`ENOMEM`), a file size
 /// limit (`EFBIG`). Calls that wait for a record without space return [`Error::NotYet`]. The
 /// records stay in memory, in order, and may still be written: wait again ([`Log::ticket`])
 /// instead of appending them again. Each later call, and the log's thread once a second, retries.
 /// [`Log::close`] can then be called again too. Once the buffers are full, an append fails with
-/// [`Error::File`], and its record was not accepted. In the format of lines the write itself hits
-/// the full disk, and the log fails.
+/// [`Error::File`], and its record was not accepted.
 ///
 /// Dropping the last clone does the same as [`Log::close`], but can only log an error (crate `log`,
 /// level error).
@@ -117,8 +115,7 @@ impl Log {
     /// Appends a record: copies its bytes and gives it its sequence. It is not written yet. Waits
     /// while all buffers are in flight.
     ///
-    /// Fails with [`Error::Refused`] for a record that does not fit into a buffer or the format,
-    /// and after [`Log::close`].
+    /// Fails with [`Error::Refused`] for a record that does not fit into a buffer, and after [`Log::close`].
     pub fn append(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
         self.0.append(bytes, true).map(waited)
     }
@@ -153,8 +150,8 @@ impl Log {
     /// the others.
     ///
     /// Fails with [`Error::Refused`] for no records, for more than fit into one buffer
-    /// ([`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), and 1,048,576 records), in
-    /// the format of lines, whose files can't mark a group, and after [`Log::close`].
+    /// ([`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), and 1,048,576 records), and
+    /// after [`Log::close`].
     ///
     /// ```
     /// use wrote::Log;
@@ -207,8 +204,8 @@ impl Log {
     /// A [`LogStream`](crate::LogStream) ends with that error.
     ///
     /// It copies at most the records of one batch, and frees the space in whole blocks. Fails with
-    /// [`Error::Refused`] in the format of lines, whose files can't represent a cut; if the records
-    /// before the cut were removed already; and after [`Log::close`]. After an error in the middle
+    /// [`Error::Refused`] if the records before the cut were removed already; and after
+    /// [`Log::close`]. After an error in the middle
     /// of a cut the log fails (W2): the next open finds one state or the other.
     ///
     /// ```
@@ -228,10 +225,6 @@ impl Log {
     /// ```
     pub fn truncate_from(&self, sequence: u64) -> Result<(), Error> {
         let driver = &self.0;
-        if driver.state.format() == Format::Lines {
-            let because = "a log of lines cannot be cut in one step; use the framed format";
-            return Err(Error::refused(&driver.state.terms.folder, because));
-        }
         let files = match &self.0.disk {
             Some(disk) => LogFiles::on(disk)?,
             None => LogFiles::open_in(driver.state.terms.held())?,
@@ -332,11 +325,6 @@ impl Log {
         !state.has_failed() && state.lacks_room()
     }
 
-    /// Returns the format of the log's files.
-    pub fn format(&self) -> Format {
-        self.0.state.format()
-    }
-
     /// Returns the findings of the opening, and the log's figures so far.
     pub fn stats(&self) -> LogStats {
         self.0.state.stats()
@@ -364,7 +352,6 @@ impl fmt::Debug for Log {
         let state = &self.0.state;
         f.debug_struct("Log")
             .field("folder", &state.terms.folder)
-            .field("format", &state.format())
             .field("sync", &state.terms.sync)
             .finish_non_exhaustive()
     }

@@ -4,7 +4,6 @@
 //! memory model allows a read to see, within `LOOM_MAX_PREEMPTIONS`. It also detects deadlocks.
 
 use super::claim::{Claim, Claims, ClosedBatch, Place, Ready, head_bytes};
-use super::format::Format;
 use super::segment::{Layout, Start};
 use loom::cell::UnsafeCell;
 use loom::sync::{Condvar, Mutex};
@@ -80,11 +79,10 @@ fn content(producer: u64, record: u64) -> u64 {
 
 impl Scene {
     /// Makes two slots with room for `records` each, one of them open, and segments of `batches`.
-    fn new(format: Format, records: usize, batches: u64) -> Arc<Scene> {
+    fn new(records: usize, batches: u64) -> Arc<Scene> {
         let block_bytes = 256;
         let layout = Layout {
-            format,
-            capacity: (head_bytes(format, true) + records * FRAME) as u64,
+            capacity: (head_bytes(true) + records * FRAME) as u64,
             block_bytes,
             segment_bytes: batches * block_bytes - 1,
             ramp: None,
@@ -101,8 +99,8 @@ impl Scene {
     }
 
     /// Makes a scene whose producers each want their record written at once.
-    fn eager(format: Format, records: usize, batches: u64) -> Arc<Scene> {
-        let scene = Arc::into_inner(Scene::new(format, records, batches)).expect("the only one");
+    fn eager(records: usize, batches: u64) -> Arc<Scene> {
+        let scene = Arc::into_inner(Scene::new(records, batches)).expect("the only one");
         Arc::new(Scene { is_eager: true, ..scene })
     }
 
@@ -158,7 +156,7 @@ impl Scene {
 
     /// Writes a ready batch, and frees its slot.
     fn write(&self, batch: ClosedBatch, written: &mut FlushedRecords) {
-        let head = head_bytes(self.layout.format, batch.start.offset == 0);
+        let head = head_bytes(batch.start.offset == 0);
         assert_eq!(batch.start, written.expected(&self.layout), "batches follow each other");
         assert_eq!(batch.bytes, head + batch.count as usize * FRAME);
         for index in 0..batch.count as usize {
@@ -215,11 +213,7 @@ impl FlushedRecords {
         if end + layout.capacity <= layout.segment_bytes {
             return Start { first_sequence, segment: last.start.segment, offset: end };
         }
-        let segment = match layout.format {
-            Format::Framed => last.start.segment + 1,
-            Format::Lines => first_sequence,
-        };
-        Start { first_sequence, segment, offset: 0 }
+        Start { first_sequence, segment: last.start.segment + 1, offset: 0 }
     }
 
     /// Asserts that every record of every producer occurs once, and each producer's in order.
@@ -251,7 +245,7 @@ fn join(threads: Vec<thread::JoinHandle<()>>) {
 /// arrived.
 fn every_record_is_written_once(producing: u64, records: u64, room: usize) {
     loom::model(move || {
-        let scene = Scene::new(Format::Lines, room, 100);
+        let scene = Scene::new(room, 100);
         let flusher = {
             let scene = Arc::clone(&scene);
             thread::spawn(move || scene.flush((producing * records) as usize))
@@ -276,7 +270,7 @@ fn a_producer_that_waits_for_room_is_woken_when_there_is_some() {
 #[test]
 fn of_three_producers_one_turns_over() {
     loom::model(|| {
-        let scene = Scene::new(Format::Lines, 2, 100);
+        let scene = Scene::new(2, 100);
         let others = producers(&scene, 2, 1);
         scene.produce(2, 1);
         join(others);
@@ -288,7 +282,7 @@ fn of_three_producers_one_turns_over() {
 #[test]
 fn a_batch_is_closed_while_places_in_it_are_claimed() {
     loom::model(|| {
-        let scene = Scene::eager(Format::Lines, 2, 100);
+        let scene = Scene::eager(2, 100);
         let producers = producers(&scene, 2, 2);
         scene.flush_eagerly(4).assert_whole(2, 2);
         join(producers);
@@ -298,7 +292,7 @@ fn a_batch_is_closed_while_places_in_it_are_claimed() {
 #[test]
 fn two_who_close_a_batch_at_once_close_it_once() {
     loom::model(|| {
-        let scene = Scene::new(Format::Lines, 2, 100);
+        let scene = Scene::new(2, 100);
         let producers = producers(&scene, 1, 1);
         let closer = {
             let scene = Arc::clone(&scene);
@@ -319,7 +313,7 @@ fn is_empty(batch: ClosedBatch) -> bool {
 #[test]
 fn a_batch_that_finds_no_room_in_its_segment_begins_the_next() {
     loom::model(|| {
-        let scene = Scene::eager(Format::Framed, 1, 1);
+        let scene = Scene::eager(1, 1);
         let producers = producers(&scene, 2, 1);
         let written = scene.flush_eagerly(2);
         written.assert_whole(2, 1);
@@ -331,7 +325,7 @@ fn a_batch_that_finds_no_room_in_its_segment_begins_the_next() {
 #[test]
 fn the_seed_of_a_place_is_that_of_its_batchs_segment() {
     loom::model(|| {
-        let scene = Scene::new(Format::Framed, 1, 1);
+        let scene = Scene::new(1, 1);
         let claim = |scene: Arc<Scene>| {
             let place = scene.claim().expect("room");
             let segment = 1 + place.sequence;
@@ -351,7 +345,7 @@ fn the_seed_of_a_place_is_that_of_its_batchs_segment() {
 fn a_group_is_written_whole_beside_other_records() {
     loom::model(|| {
         // A batch has room for two records: the group begins one wherever the other record is.
-        let scene = Scene::new(Format::Lines, 2, 100);
+        let scene = Scene::new(2, 100);
         let other = {
             let scene = Arc::clone(&scene);
             thread::spawn(move || scene.fill(scene.claim().expect("room"), 1))
@@ -373,7 +367,7 @@ fn a_group_is_written_whole_beside_other_records() {
 #[test]
 fn a_place_that_nobody_filled_holds_nothing_up() {
     loom::model(|| {
-        let scene = Scene::eager(Format::Lines, 2, 100);
+        let scene = Scene::eager(2, 100);
         let panicked = {
             let scene = Arc::clone(&scene);
             thread::spawn(move || {
@@ -394,7 +388,7 @@ fn a_place_that_nobody_filled_holds_nothing_up() {
 #[test]
 fn the_end_of_a_log_ends_every_wait_for_room() {
     loom::model(|| {
-        let scene = Scene::new(Format::Lines, 1, 100);
+        let scene = Scene::new(1, 100);
         // No batch is ever written, and there is room for two.
         let produce = || {
             let scene = Arc::clone(&scene);
@@ -417,7 +411,7 @@ fn the_end_of_a_log_ends_every_wait_for_room() {
 #[test]
 fn the_next_start_is_never_before_a_claimed_place() {
     loom::model(|| {
-        let scene = Scene::new(Format::Lines, 1, 100);
+        let scene = Scene::new(1, 100);
         let other = {
             let scene = Arc::clone(&scene);
             thread::spawn(move || scene.produce(1, 1))

@@ -4,7 +4,6 @@ use super::ahead::AHEAD_BYTES_MIN;
 use super::claim::{CAPACITY_MAX, SLOTS_MAX};
 use super::driver::LogDriver;
 use super::flusher::Flusher;
-use super::format::Format;
 use super::handle::Log;
 use super::input::LogFiles;
 use super::lock::{LOCK, Lock};
@@ -50,8 +49,7 @@ impl Log {
 impl LogOptions {
     /// Opens the log in `folder`, which is created if missing.
     ///
-    /// Fails with [`Error::Refused`] if this or another process has the log open for writing, or if
-    /// it has the other format; with [`Error::Damaged`] if durable records can't be read.
+    /// Fails with [`Error::Refused`] if this or another process has the log open for writing; with [`Error::Damaged`] if durable records can't be read.
     pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
         let folder = folder.as_ref();
         let system = self.disk.as_ref().map_or(&System::Kernel, Disk::system);
@@ -110,7 +108,7 @@ fn on_disk(options: &LogOptions, held: Folder) -> Result<(LogState, Flusher), Er
         let promise = Promise::new(&target, direct && settled);
         let durable = match options.durable {
             Some(durable) => durable,
-            None if options.sync == SyncPolicy::Always && options.format == Format::Framed => {
+            None if options.sync == SyncPolicy::Always => {
                 let disk = Disk::open(&Options::new(Ioengine::IoUring, 1, BLOCK_BYTES as usize))?;
                 calibrate(&disk, held.path(), BLOCK_BYTES as usize, CALIBRATION_ROUNDS)?
             }
@@ -162,15 +160,12 @@ fn assemble(
     examine: impl FnOnce(bool) -> Result<(Promise, Durable), Error>,
 ) -> Result<(LogState, Flusher), Error> {
     let held = files.held.clone();
-    let found = recover(&files, folder, options.format)?;
+    let found = recover(&files, folder)?;
     let mut engine = files.into_engine();
     let zeros = options.zeros.unwrap_or(options.sync == SyncPolicy::Always);
     let may_omit_zeros = options.zeros.is_none();
-    let block_bytes = match (&found.active, options.format) {
-        (_, Format::Lines) => 1,
-        (Some(active), _) => u64::from(active.block_bytes),
-        (None, _) => BLOCK_BYTES,
-    };
+    let active = found.active.as_ref();
+    let block_bytes = active.map_or(BLOCK_BYTES, |active| u64::from(active.block_bytes));
     if !(options.buffer_bytes as u64).is_multiple_of(block_bytes) {
         let because = format!(
             "the log's blocks have {block_bytes} bytes; open it with LogOptions::buffer_bytes a \
@@ -179,25 +174,23 @@ fn assemble(
         return Err(Error::refused(folder, because));
     }
     let layout = Layout {
-        format: options.format,
         capacity: options.buffer_bytes as u64,
         block_bytes,
         segment_bytes: options.segment_bytes,
-        ramp: (zeros && options.format == Format::Framed).then(|| ramp(&found, options)),
+        ramp: zeros.then(|| ramp(&found, options)),
         log_id: found.log_id,
     };
     let start = start(&found, &layout);
-    let is_framed = options.format == Format::Framed;
-    let is_direct = options.sync == SyncPolicy::Always && is_framed;
+    let is_direct = options.sync == SyncPolicy::Always;
     let (mut segment, mut first) = (None, None);
     if let Some(active) = &found.active {
         let mut continued = continue_segment(&mut engine, active, &layout, &start, is_direct)?;
-        if is_framed && start.segment == active.number {
+        if start.segment == active.number {
             let bytes = options.prepared_bytes;
             prepare_ahead(&mut engine, &mut continued, &layout, zeros, bytes)?;
         }
         segment = Some(continued);
-    } else if is_framed {
+    } else {
         let bytes = options.prepared_bytes.max(AHEAD_BYTES_MIN);
         first = Some(first_segment(&mut engine, folder, &layout, zeros, bytes, is_direct)?);
     }
@@ -229,8 +222,7 @@ fn assemble(
 fn start(found: &Recovery, layout: &Layout) -> Start {
     let first_sequence = found.next_sequence;
     let Some(active) = &found.active else {
-        let segment = if layout.format == Format::Framed { 1 } else { first_sequence };
-        return Start { first_sequence, segment, offset: 0 };
+        return Start { first_sequence, segment: 1, offset: 0 };
     };
     let offset = active.bytes.next_multiple_of(layout.block_bytes);
     // A batch longer than the segment states starts the next segment.
@@ -293,7 +285,7 @@ fn first_segment(
     bytes: u64,
     is_direct: bool,
 ) -> Result<Preparation, Error> {
-    let path = segment::path(folder, layout.format, 1);
+    let path = segment::path(folder, 1);
     let bytes = bytes.min(layout.segment_bytes).next_multiple_of(layout.block_bytes);
     let mut first = Preparation::new(engine, &path, 1, zeros, bytes, is_direct)?;
     if let Err(error) = first.finish(engine) {
@@ -316,7 +308,7 @@ mod tests {
             SegmentHeader { log_id: LOG_ID, segment_id: 1, block_bytes, ..Default::default() };
         let mut bytes = vec![0; segment::HEADER_BYTES];
         header.encode(&mut bytes);
-        disk(1, &[(segment::path(folder(), Format::Framed, 1), bytes)])
+        disk(1, &[(segment::path(folder(), 1), bytes)])
     }
 
     #[test]
@@ -341,7 +333,7 @@ mod tests {
         let len = |kib: u64| {
             let log = options.clone().prepared_bytes(kib << 10).on(&sim.disk()).open(folder());
             let log = log.unwrap();
-            let path = segment::path(folder(), Format::Framed, 1);
+            let path = segment::path(folder(), 1);
             let len = sim.contents(&path).unwrap().len() as u64 >> 10;
             let record = log.append(b"hello").unwrap();
             record.wait().unwrap();

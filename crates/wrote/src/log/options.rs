@@ -1,6 +1,5 @@
 //! The options of a log.
 
-use super::format::Format;
 use crate::file::Durable;
 use crate::{Disk, SyncPolicy};
 use std::time::Duration;
@@ -26,7 +25,6 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     pub(super) sync: SyncPolicy,
-    pub(super) format: Format,
     pub(super) segment_bytes: u64,
     pub(super) segment_age: Option<Duration>,
     pub(super) retain_bytes: Option<u64>,
@@ -42,11 +40,10 @@ pub struct LogOptions {
 }
 
 impl LogOptions {
-    /// Returns the defaults: [`SyncPolicy::Always`], framed, segments of 64 MiB, no retention.
+    /// Returns the defaults: [`SyncPolicy::Always`], segments of 64 MiB, no retention.
     pub(super) fn new() -> LogOptions {
         LogOptions {
             sync: SyncPolicy::Always,
-            format: Format::Framed,
             segment_bytes: 64 << 20,
             segment_age: None,
             retain_bytes: None,
@@ -66,11 +63,6 @@ impl LogOptions {
     /// [`SyncPolicy::Always`] by default.
     pub fn sync(self, sync: SyncPolicy) -> LogOptions {
         LogOptions { sync, ..self }
-    }
-
-    /// Sets the format of the files; [`Format::Framed`] by default. A log keeps its first format.
-    pub fn format(self, format: Format) -> LogOptions {
-        LogOptions { format, ..self }
     }
 
     /// Sets the approximate length of a segment in bytes: 64 MiB by default, at least two buffers.
@@ -134,7 +126,7 @@ impl LogOptions {
     /// Without zeros the space is allocated (`fallocate(2)`), and the first flush after each write
     /// must record in the file system's journal that the blocks are written. It is also only
     /// allocated by default on copy-on-write file systems (Btrfs, ZFS, bcachefs), where a write
-    /// over zeros goes elsewhere, so they reserve no space for it. Files of lines are not prepared.
+    /// over zeros goes elsewhere, so they reserve no space for it.
     ///
     /// By default zeros are also left out of the next segment where a flush had more than 64 KiB of
     /// records on average in the last one: they would then take longer than they save. With `true`

@@ -1,18 +1,18 @@
 //! `LogReader`: reads a log by sequence, even while it is being written.
 
+mod cursor;
 mod following;
-mod framed;
 #[cfg(test)]
 mod tests;
 
 use super::driver::LogDriver;
-use super::format::Format;
 use super::input::LogFiles;
+use super::names;
 use super::segment::damaged;
-use super::{lines, names};
 use crate::engine::{Callers, Folder};
 use crate::error::Tried;
 use crate::{Action, Disk, Engine, Error};
+use cursor::Cursor;
 use following::Following;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,16 +28,15 @@ pub struct Record<B = Vec<u8>> {
     /// The appended bytes.
     pub bytes: B,
     /// When the log passed this record's batch to the disk, by its writer's clock; the records of a
-    /// batch share one time. `None` in the format of lines, and if a repair rewrote the record.
+    /// batch share one time. `None` if a repair rewrote the record.
     pub written_at: Option<SystemTime>,
 }
 
 /// The records of a log in order.
 ///
 /// A reader sees every record that any process has passed to the kernel. Such a record may not be
-/// durable yet, and be lost with the kernel. A reader takes no lock. It reads a framed log
-/// bypassing the page cache if the file system can, with read-ahead; it reads lines through the
-/// cache.
+/// durable yet, and be lost with the kernel. A reader takes no lock. It bypasses the page cache if the
+/// file system can, with read-ahead.
 ///
 /// It holds the folder open, and continues in it after a rename or a change of the process's
 /// working directory.
@@ -66,7 +65,7 @@ pub struct LogReader {
     passed_over: u64,
     /// The folder may be missing, because the log does not exist yet.
     is_expected: bool,
-    cursor: Option<AnyCursor>,
+    cursor: Option<Box<Cursor>>,
     failed: Option<Error>,
     is_reported: bool,
 }
@@ -179,7 +178,7 @@ impl LogReader {
         reader.held = Some(held.clone());
         if reader.cursor.is_none() {
             // A log without a segment yet has a lock.
-            names::format_of_log(&reader.files, folder)?;
+            names::check_log(&reader.files, folder)?;
         }
         Ok(reader)
     }
@@ -286,10 +285,10 @@ impl LogReader {
     /// Continues with record `from`, before or after the current position, or with the first later
     /// one. Fails like [`LogReader::next_within`].
     ///
-    /// A reader of a framed log that was moved remembers positions as it reads, one per 16 KiB and
+    /// A reader that was moved remembers positions as it reads, one per 16 KiB and
     /// at most 65,536, and reads through the page cache. So it finds a record near an earlier one
     /// by reading some kilobytes, and otherwise by searching in steps. In a segment rewritten by a
-    /// repair, and in a file of lines, it reads from the start of the file.
+    /// repair it reads from the start of the file.
     pub fn seek(&mut self, from: u64) -> Result<(), Error> {
         self.files.process.check()?;
         if let Some(error) = &self.failed {
@@ -302,7 +301,7 @@ impl LogReader {
 
     /// Continues with the first record whose batch was written at `time` or later
     /// ([`Record::written_at`]); after the last record if there is none. Fails like
-    /// [`LogReader::next_within`], and with [`Error::Refused`] in the format of lines.
+    /// [`LogReader::next_within`].
     ///
     /// It searches in steps, by the times in the log. These come from the writer's clock, which may
     /// have stepped back. Then some records written before `time` may follow, and some written
@@ -469,11 +468,7 @@ impl LogReader {
             return Ok(false);
         }
         let LogReader { files, folder, from, .. } = self;
-        self.cursor = names::unless_removed(|| match names::format(files, folder)? {
-            None => Ok(Some(None)),
-            Some(Format::Framed) => framed::find(files, folder, *from).map(Some),
-            Some(Format::Lines) => lines::find(files, folder, *from).map(Some),
-        })?;
+        self.cursor = names::unless_removed(|| cursor::find(files, folder, *from).map(Some))?;
         Ok(self.cursor.is_some())
     }
 
@@ -538,44 +533,4 @@ impl fmt::Debug for LogReader {
             .field("follows", &self.following.is_some())
             .finish_non_exhaustive()
     }
-}
-
-pub(super) type AnyCursor = Box<dyn Cursor>;
-
-/// The place of a record.
-pub(super) struct Place<'a> {
-    pub sequence: u64,
-    pub path: &'a Path,
-    pub offset: u64,
-}
-
-/// A reader's position in a log of one format.
-pub(super) trait Cursor {
-    /// Moves to the next record, `from` or a later one, and returns its sequence; `None` at the end
-    /// of the segment as read so far.
-    fn next(&mut self, from: u64) -> Result<Option<u64>, Error>;
-
-    /// Returns the bytes of the record just found by [`Cursor::next`].
-    fn record(&self) -> &[u8];
-    /// Returns when that record was written, in nanoseconds since 1970; 0 if unknown.
-    fn written_at_ns(&self) -> u64;
-    /// Returns the sequence of the first record written at this time or later; the next sequence if
-    /// none was.
-    fn find_time(&mut self, folder: &Path, at_ns: u64) -> Result<u64, Error>;
-
-    /// Moves to record `from` or before it, and remembers positions for later searches. Returns
-    /// whether the log has such a position.
-    fn seek(&mut self, folder: &Path, from: u64) -> Result<bool, Error>;
-
-    /// Moves to the next segment, if the log continues there. Returns whether it does.
-    fn turn(&mut self, folder: &Path) -> Result<bool, Error>;
-
-    /// Returns the place of the next record.
-    fn place(&self) -> Place<'_>;
-
-    /// Drops the bytes read ahead, because a writer may have changed them.
-    fn look_again(&mut self) -> Result<(), Error>;
-
-    /// Returns the error if the next record was durable and can't be read.
-    fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error>;
 }

@@ -1,4 +1,4 @@
-//! One record of the framed format: its header, checksum, and place in a batch.
+//! One record: its header, checksum, and place in a batch.
 
 /// Bytes of a record header: length and kind, then the checksum.
 pub(crate) const HEADER_BYTES: usize = 8;

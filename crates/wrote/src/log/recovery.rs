@@ -5,16 +5,15 @@ mod tests;
 
 use super::batch::{self, BatchHeader};
 use super::chain::{self, SegmentHead};
-use super::format::Format;
 use super::input::{Input, LogFiles};
 use super::names::{self, SegmentNames};
 use super::rescue::end::{LogEnd, end};
 use super::rescue::scan::{self, EndScan};
 use super::retention::RetainedSegment;
-use super::segment::{self, new_log_id, unix_ns};
+use super::segment::{new_log_id, unix_ns};
 use super::state::Recovered;
 use super::walk::{Identity, Walk};
-use super::{aside, cut, lines};
+use super::{aside, cut};
 use crate::engine::folder_of;
 use crate::{Engine, Error, FileOptions};
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Recovery {
     pub recovered: Recovered,
-    /// Random in a new log; 0 in the format of lines.
+    /// Random in a new log.
     pub log_id: u64,
     /// Segments before the last, in order.
     pub sealed: Vec<RetainedSegment>,
@@ -38,7 +37,6 @@ pub(super) struct Recovery {
 #[derive(Clone, Debug)]
 pub(super) struct ActiveSegment {
     pub path: PathBuf,
-    /// The number in its name: the segment's own, or the sequence of its first line.
     pub number: u64,
     /// The file's length: recovery has cut the file after the last record.
     pub bytes: u64,
@@ -56,31 +54,20 @@ pub(super) struct ActiveSegment {
 /// A file after the end of the log, and where its content ends.
 type LaterFile = (PathBuf, u64);
 
-/// Recovers the log of this format in `folder`. Cuts off a torn end and keeps it aside. Flushes the
+/// Recovers the log in `folder`. Cuts off a torn end and keeps it aside. Flushes the
 /// rest before relying on it.
 ///
 /// After a power loss at any moment, the next recovery finds the same records.
 ///
 /// Fails with [`Error::Damaged`] if durable records cannot be read.
-pub(super) fn recover(files: &LogFiles, folder: &Path, format: Format) -> Result<Recovery, Error> {
+pub(super) fn recover(files: &LogFiles, folder: &Path) -> Result<Recovery, Error> {
     let paths = files.engine().list(folder)?;
-    let other = match format {
-        Format::Framed => Format::Lines,
-        Format::Lines => Format::Framed,
-    };
-    if paths.iter().any(|path| segment::number(path, other).is_some()) {
-        let because = format!("this log is in the format {other}, not {format}");
-        return Err(Error::Refused { path: folder.to_owned(), because });
-    }
+    names::check_format(folder, &paths)?;
     // The lock is held, so no process is about to put them in place.
     for path in paths.iter().filter(|path| cut::is_left_over(path)) {
         files.engine().remove(path)?;
     }
-    let names = names::of_format(paths, format);
-    match format {
-        Format::Framed => recover_framed(files, folder, &names),
-        Format::Lines => lines::recover(files, &names),
-    }
+    recover_named(files, folder, &names::among(paths))
 }
 
 /// Ends the log at byte `end` of a file. Keeps aside the bytes from there to `torn_end`, and the
@@ -128,11 +115,7 @@ impl Recovery {
     }
 }
 
-fn recover_framed(
-    files: &LogFiles,
-    folder: &Path,
-    names: &SegmentNames,
-) -> Result<Recovery, Error> {
+fn recover_named(files: &LogFiles, folder: &Path, names: &SegmentNames) -> Result<Recovery, Error> {
     let mut segments = chain::read_headers(files, names)?;
     let Some(LogEnd { last, mut walk }) = end(files, &mut segments, true)? else {
         return begin_anew(files, folder, &segments);

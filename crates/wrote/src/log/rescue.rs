@@ -11,10 +11,9 @@ pub(super) mod verify;
 
 pub use summary::{LogSummary, SegmentSummary, summary};
 
-use super::format::Format;
 use super::input::LogFiles;
 use super::lock::Lock;
-use super::{lines, names};
+use super::names;
 use crate::Error;
 use crate::engine::Folder;
 use crate::progress::{Watch, unwatched};
@@ -69,30 +68,24 @@ pub fn verify(folder: impl AsRef<Path>, watch: Option<Watch>) -> Result<LogSumma
 
 fn read_all(folder: &Folder, watch: Watch) -> Result<LogSummary, Error> {
     let (files, folder) = (LogFiles::open_in(folder)?, folder.path());
-    match names::format_of_log(&files, folder)? {
-        Some(Format::Lines) => lines::verify(&files, folder, watch),
-        _ => verify::verify(&files, folder, watch),
-    }
+    names::check_log(&files, folder)?;
+    verify::verify(&files, folder, watch)
 }
 
 /// Repairs a damaged log, so that it can be read and written again.
 ///
-/// Every whole record of a framed log keeps its sequence, even at another place of its segment than
-/// it was written to, and where the header of its batch is lost. Lost records leave a gap. Lost
-/// lines become empty lines, because a line's sequence is its count. Damaged segments and garbage
-/// are kept aside in files named `.damaged-N`. A torn end is left to the next open.
+/// Every whole record keeps its sequence, even at another place of its segment than it was written
+/// to, and where the header of its batch is lost. Lost records leave a gap. Damaged segments and
+/// garbage are kept aside in files named `.damaged-N`. A torn end is left to the next open.
 ///
 /// Fails with [`Error::Refused`] if the folder has no log, or the log is open for writing. A power
 /// loss at any moment leaves a log that can be repaired.
 pub fn repair(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     let (held, folder) = (Folder::open(folder.as_ref())?, folder.as_ref());
-    let format = names::format_of_log(&LogFiles::open_in(&held)?, folder)?;
+    names::check_log(&LogFiles::open_in(&held)?, folder)?;
     let lock = Lock::take(&held)?;
     let files = LogFiles::open_in(&held.with_mode(lock.mode()?))?;
-    match format {
-        Some(Format::Lines) => lines::repair(&files, folder),
-        _ => repair::repair(&files, folder),
-    }
+    repair::repair(&files, folder)
 }
 
 /// A position at which a log can't be read.

@@ -1,9 +1,8 @@
-//! Sealed segments: the files of a framed log that no writer changes any more, for programs that
+//! Sealed segments: the files of a log that no writer changes any more, for programs that
 //! store them elsewhere.
 
 use super::batch::BatchHeader;
 use super::chain::{self, SegmentHead};
-use super::format::Format;
 use super::input::{Input, LogFiles};
 use super::names::{self, SegmentNames};
 use super::record::Frame;
@@ -17,7 +16,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A segment of a framed log: a file, as its header and its end state it.
+/// A segment of a log: a file, as its header and its end state it.
 ///
 /// A sealed one, which [`SealedSegments`] lists, is full and durable, and never changes again. Only
 /// [`repair`](fn@super::repair) rewrites such a file, if the disk has damaged it; and a cut
@@ -57,12 +56,12 @@ impl Segment {
 
     /// Returns the name of a segment's file: twenty digits and `.segment`.
     pub fn name(number: u64) -> String {
-        format!("{number:020}.{}", Format::Framed.extension())
+        format!("{number:020}.{}", super::segment::EXTENSION)
     }
 
     /// Returns the number in a name that [`Segment::name`] made; `None` for any other name.
     pub fn number_in(name: &str) -> Option<u64> {
-        super::segment::number(Path::new(name), Format::Framed).filter(|_| !name.contains('/'))
+        super::segment::number(Path::new(name)).filter(|_| !name.contains('/'))
     }
 
     /// Reads the beginning of a segment from its first [`Segment::BEGINNING_BYTES`]; `None` if they
@@ -120,7 +119,7 @@ impl Segment {
 
     fn read(files: &LogFiles, path: &Path) -> Result<Segment, Error> {
         let mut input = Input::open(files, path, true, false)?;
-        let number = super::segment::number(path, Format::Framed);
+        let number = super::segment::number(path);
         let header = match number {
             Some(number) => chain::read_header(&mut input, number)?,
             None => None,
@@ -174,15 +173,11 @@ struct Scanned {
 
 impl SealedSegments {
     /// Searches for sealed segments in `folder`. Fails with [`Error::Refused`] if the folder has no
-    /// log, or a log of lines, which have neither a checksum nor their log's number.
+    /// log.
     pub fn open(folder: impl AsRef<Path>) -> Result<SealedSegments, Error> {
         let folder = Folder::open(folder.as_ref())?;
         let files = LogFiles::open_in(&folder)?;
-        if names::format_of_log(&files, folder.path())? == Some(Format::Lines) {
-            let because = "a log of lines, which has no checksums; only framed logs have segments \
-                           that can be kept elsewhere";
-            return Err(Error::refused(folder.path(), because));
-        }
+        names::check_log(&files, folder.path())?;
         Ok(SealedSegments { folder, scanned: None, durable_sequence: 0 })
     }
 
@@ -198,7 +193,7 @@ impl SealedSegments {
         let SealedSegments { folder, scanned, durable_sequence: known } = self;
         *known = (*known).max(durable_sequence);
         names::unless_removed(|| {
-            let mut names = names::all(&files, folder.path(), Format::Framed)?;
+            let mut names = names::all(&files, folder.path())?;
             names.retain(|(number, _)| *number >= from);
             sealed(&files, &names, scanned, known).map(Some)
         })
@@ -309,7 +304,7 @@ mod tests {
     fn sealed_of(built: &SampleLog, durable_sequence: u64) -> Vec<u64> {
         let sim = disk(1, &built.files(folder()));
         let files = files_of(&sim);
-        let names = names::all(&files, folder(), Format::Framed).unwrap();
+        let names = names::all(&files, folder()).unwrap();
         let mut known = durable_sequence;
         let sealed = sealed(&files, &names, &mut None, &mut known).unwrap();
         sealed.iter().map(|segment| segment.number).collect()
@@ -345,7 +340,7 @@ mod tests {
         let mut listed = |built: &SampleLog| {
             let sim = disk(1, &built.files(folder()));
             let files = files_of(&sim);
-            let names = names::all(&files, folder(), Format::Framed).unwrap();
+            let names = names::all(&files, folder()).unwrap();
             let count = sealed(&files, &names, &mut scanned, &mut known).unwrap().len();
             (count, scanned.map(|scanned: Scanned| scanned.sequence))
         };

@@ -214,14 +214,13 @@ impl Search {
 mod tests {
     use super::*;
     use crate::Sim;
-    use crate::log::format::Format;
     use crate::log::input::Input;
     use crate::log::segment::SegmentHeader;
     use crate::log::testing::*;
     use crate::log::walk::WalkStep;
 
     fn walk(sim: &Sim) -> Walk {
-        let path = segment::path(folder(), Format::Framed, 1);
+        let path = segment::path(folder(), 1);
         let mut input = Input::open(&files_of(sim), &path, true, false).unwrap();
         let header = SegmentHeader::decode(input.bytes(0, segment::HEADER_BYTES).unwrap());
         Walk::new(input, &header.unwrap())

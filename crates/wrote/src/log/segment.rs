@@ -1,6 +1,5 @@
-//! Segments: the files of a log, their names, the header of a framed one, and where batches start.
+//! Segments: the files of a log, their names, their headers, and where batches start.
 
-use super::format::Format;
 use super::record::{u32_at, u64_at};
 use crate::engine::folder_of;
 use crate::{Error, FileId};
@@ -13,13 +12,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Bytes of a segment header. The first batch begins right after it.
 pub(crate) const HEADER_BYTES: usize = 64;
 
-/// Batches of framed segments start at multiples of this. No disk writes a larger unit, so a block
+/// Batches start at multiples of this. No disk writes a larger unit, so a block
 /// that holds acknowledged records is never rewritten (W3).
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
 /// The limit of segment numbers and sequences. Arithmetic on numbers from a file thus can't
 /// overflow, and the flusher has numbers left for other operations.
 pub(crate) const NUMBER_END: u64 = 1 << 61;
+
+/// The end of a segment's name.
+pub(crate) const EXTENSION: &str = "segment";
 
 const MAGIC: [u8; 8] = *b"wrotelog";
 /// The version of the format.
@@ -154,17 +156,22 @@ pub(crate) fn seed(log_id: u64, segment_id: u64) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&log_id.to_le_bytes()), &segment_id.to_le_bytes())
 }
 
-/// Returns the path of a segment. `number` is a framed segment's number, or the sequence of a
-/// file's first line. It has twenty digits, so that names sort as numbers do.
-pub(crate) fn path(folder: &Path, format: Format, number: u64) -> PathBuf {
-    folder.join(format!("{number:020}.{}", format.extension()))
+/// Returns the path of the segment with this number, which has twenty digits, so that names sort as
+/// numbers do.
+pub(crate) fn path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{number:020}.{EXTENSION}"))
 }
 
 /// Returns the number in a name that [`path`] made; `None` for any other name.
-pub(crate) fn number(path: &Path, format: Format) -> Option<u64> {
+pub(crate) fn number(path: &Path) -> Option<u64> {
+    number_before(path, EXTENSION)
+}
+
+/// Returns the number in a name of twenty digits with this extension.
+pub(super) fn number_before(path: &Path, extension: &str) -> Option<u64> {
     let name = path.as_os_str().as_bytes();
     let name = &name[name.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1)..];
-    let digits = name.strip_suffix(format.extension().as_bytes())?.strip_suffix(b".")?;
+    let digits = name.strip_suffix(extension.as_bytes())?.strip_suffix(b".")?;
     let only_digits = digits.len() == 20 && digits.iter().all(u8::is_ascii_digit);
     let digits = std::str::from_utf8(digits).ok().filter(|_| only_digits)?;
     digits.parse().ok().filter(|&number| number < NUMBER_END)
@@ -198,7 +205,7 @@ pub(super) struct OpenSegment {
     pub path: PathBuf,
     pub number: u64,
     pub end: u64,
-    /// The end of its prepared space, which no record may exceed. A segment of lines has none.
+    /// The end of its prepared space, which no record may exceed.
     pub prepared: u64,
     /// The end of the blocks that were written before its records.
     pub written: u64,
@@ -237,7 +244,6 @@ impl OpenSegment {
 /// How a log lies in its segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    pub format: Format,
     /// The most bytes of a batch, with headers.
     pub capacity: u64,
     /// Batches begin at multiples of this.
@@ -291,11 +297,7 @@ impl Layout {
         if !rotate && fits {
             return at;
         }
-        let segment = match self.format {
-            Format::Framed => at.segment + 1,
-            Format::Lines => at.first_sequence,
-        };
-        Start { segment, offset: 0, ..at }
+        Start { segment: at.segment + 1, offset: 0, ..at }
     }
 
     /// Returns the length of a segment. A batch on a ramp may exceed it.
@@ -375,13 +377,10 @@ mod tests {
     #[test]
     fn names_say_numbers_and_sort_as_they_do() {
         let folder = Path::new("/logs/events");
-        for format in [Format::Framed, Format::Lines] {
-            for number_of in [0, 1, 10, NUMBER_END - 1] {
-                let path = path(folder, format, number_of);
-                assert_eq!(number(&path, format), Some(number_of));
-            }
-            assert!(path(folder, format, 9) < path(folder, format, 10));
+        for number_of in [0, 1, 10, NUMBER_END - 1] {
+            assert_eq!(number(&path(folder, number_of)), Some(number_of));
         }
+        assert!(path(folder, 9) < path(folder, 10));
         for other in [
             "lock",
             "1.segment",
@@ -390,14 +389,13 @@ mod tests {
             "next.segment",
             "segment",
         ] {
-            assert_eq!(number(Path::new(other), Format::Framed), None, "{other}");
+            assert_eq!(number(Path::new(other)), None, "{other}");
         }
     }
 
     #[test]
     fn segments_on_a_ramp_are_longer_from_one_to_the_next_until_they_are_full() {
         let layout = Layout {
-            format: Format::Framed,
             capacity: 1 << 20,
             block_bytes: 4096,
             segment_bytes: 5 << 20,
@@ -412,14 +410,8 @@ mod tests {
     #[test]
     fn a_segment_on_a_ramp_ends_where_two_batches_like_the_last_do_not_fit() {
         let ramp = Some(Ramp { segment: 7, bytes: 1024, second_bytes: 512 });
-        let layout = Layout {
-            format: Format::Framed,
-            capacity: 512,
-            block_bytes: 512,
-            segment_bytes: 4096,
-            ramp,
-            log_id: 1,
-        };
+        let layout =
+            Layout { capacity: 512, block_bytes: 512, segment_bytes: 4096, ramp, log_id: 1 };
         let at = Start { first_sequence: 100, segment: 7, offset: 512 };
         let next = Start { segment: 8, offset: 0, ..at };
         assert_eq!(layout.start(at, false, 256), at);

@@ -6,11 +6,10 @@
 //! zeros. A flush of them changes no metadata of the file system. All others go through the page
 //! cache, into allocated space.
 
-use super::ahead::{Ahead, Room, lack};
+use super::ahead::{Ahead, Room};
 use super::batch::{self, BatchHeader};
 use super::claim::ClosedBatch;
 use super::cut::{self, CutPlace};
-use super::format::Format;
 use super::input::LogFiles;
 use super::prepare::{self, Preparation};
 use super::retention::{RetainedSegment, Retention};
@@ -22,7 +21,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The most full segments of a framed log that are not durable: each keeps its file open, and
+/// The most full segments that are not durable: each keeps its file open, and
 /// opening after a crash reads them all.
 const FULL_MAX: usize = 64;
 
@@ -111,24 +110,16 @@ impl Space {
             return Ok(Room::Ready);
         }
         if self.number() != Some(number) {
-            let begun = match state.format() {
-                Format::Framed => self.begin_framed(engine, state, number)?,
-                Format::Lines => self.begin_lines(engine, state, number)?,
-            };
+            let begun = self.begin_segment(engine, state, number)?;
             if !matches!(begun, Room::Ready) {
                 return Ok(begun);
             }
         }
-        match state.format() {
-            Format::Framed => {
-                let end = offset + batch.bytes as u64;
-                self.ahead.prepare(engine, state, &mut self.segment, number, end)
-            }
-            Format::Lines => Ok(Room::Ready),
-        }
+        let end = offset + batch.bytes as u64;
+        self.ahead.prepare(engine, state, &mut self.segment, number, end)
     }
 
-    fn begin_framed(
+    fn begin_segment(
         &mut self,
         engine: &mut Engine,
         state: &LogState,
@@ -155,26 +146,6 @@ impl Space {
         (begun.prepared, begun.written) = (next.end, next.written);
         begun.is_recycled = next.is_recycled;
         self.begin(state, begun);
-        Ok(Room::Ready)
-    }
-
-    /// Begins a segment of lines. It is one as soon as it has its name, which proves that all lines
-    /// of the previous file were durable.
-    fn begin_lines(
-        &mut self,
-        engine: &mut Engine,
-        state: &LogState,
-        number: u64,
-    ) -> Result<Room, Error> {
-        self.leave_segment(state);
-        if let room @ Room::Waits = self.wait_for_full(engine, state, 0)? {
-            return Ok(room);
-        }
-        let path = segment::path(&state.terms.folder, Format::Lines, number);
-        match engine.open_file(&path, &FileOptions::new().create_new(true).write(true)) {
-            Ok(file) => self.begin(state, OpenSegment::new(file, path, number, unix_ns())),
-            Err(error) => return lack(error),
-        }
         Ok(Room::Ready)
     }
 
@@ -248,9 +219,6 @@ impl Space {
         segment.end_sequence = closed.end_sequence();
         segment.is_dirty |= !is_durable;
         self.ahead.note_written(bytes as u64);
-        if state.format() == Format::Lines {
-            return segment.file;
-        }
         let layout = &state.terms.layout;
         let mut at = 0;
         if offset == 0 {
@@ -331,8 +299,7 @@ impl Space {
             engine.close_file(file)?;
             // A full segment lacks at most the space of a batch.
             let is_whole = bytes <= written.max(end + state.terms.layout.capacity);
-            let is_prepared = state.format() == Format::Framed;
-            let is_written = is_prepared && state.terms.zeros && is_whole;
+            let is_written = state.terms.zeros && is_whole;
             let written_at_ns = unix_ns();
             let sealed = RetainedSegment { path, bytes, end_sequence, written_at_ns, is_written };
             self.retention.push(sealed);
@@ -409,7 +376,7 @@ impl Space {
         let sealed = self.retention.holding(next).map(|segment| &segment.path);
         let path = sealed.or(self.segment.as_ref().map(|segment| &segment.path));
         let path = path.expect("a log with records has a segment");
-        let number = segment::number(path, Format::Framed).expect("the path of a segment");
+        let number = segment::number(path).expect("the path of a segment");
         cut::find(files, path, number, next)
     }
 
@@ -426,7 +393,7 @@ impl Space {
     ) -> Result<Start, Error> {
         let layout = &state.terms.layout;
         let (header, previous) = (place.header, place.previous);
-        let path = segment::path(&state.terms.folder, Format::Framed, number);
+        let path = segment::path(&state.terms.folder, number);
         let written = place.write(files, &path, number, layout.capacity);
         let written = written.map_err(|(is_done, error)| {
             if is_done {
@@ -468,7 +435,7 @@ impl Space {
         }
         let mut dead: Vec<PathBuf> = Vec::new();
         let active = self.segment.take().expect("a segment was begun");
-        let is_live = |path: &PathBuf| segment::number(path, Format::Framed) <= Some(previous);
+        let is_live = |path: &PathBuf| segment::number(path) <= Some(previous);
         let end = cut::end_before(header);
         if active.number == previous {
             cut::shorten(engine, active.file, end)?;
@@ -512,9 +479,7 @@ impl Space {
             // If its file stays, the next open removes it.
             let _ = next.abandon(engine);
         }
-        if state.format() == Format::Framed {
-            self.write_closing_batch(engine, state, next, after_cut)?;
-        }
+        self.write_closing_batch(engine, state, next, after_cut)?;
         self.check_names(engine)?;
         if let Some(segment) = self.segment.take() {
             engine.close_file(segment.file)?;

@@ -1,7 +1,6 @@
 //! The state of an open log, shared by its producers and its flusher, and its figures.
 
 use super::claim::Claims;
-use super::format::Format;
 use super::segment::{Layout, Start};
 use super::wait::{Frontier, Gate, wake};
 use super::watch::{Bell, Bells};
@@ -92,10 +91,9 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Returns whether records bypass the page cache: where callers wait for them to be durable, in
-    /// a format whose batches fill whole blocks.
+    /// Returns whether records bypass the page cache: where callers wait for them to be durable.
     pub(super) fn is_direct(&self) -> bool {
-        self.sync == SyncPolicy::Always && self.layout.format == Format::Framed
+        self.sync == SyncPolicy::Always
     }
 
     /// Returns the time after which records are flushed, where they are so by time.
@@ -144,9 +142,8 @@ impl Promise {
 impl LogState {
     /// Creates the state of a log with `slots` buffers whose next record goes to `start`.
     pub(super) fn new(terms: Terms, slots: u32, start: Start, first_sequence: u64) -> LogState {
-        let (format, durable) = (terms.layout.format, terms.durable);
-        let zeros = terms.zeros && format == Format::Framed;
-        let counted = LogStats { first_sequence, format, durable, zeros, ..LogStats::default() };
+        let Terms { durable, zeros, .. } = terms;
+        let counted = LogStats { first_sequence, durable, zeros, ..LogStats::default() };
         LogState {
             claims: Claims::new(terms.layout, slots, start),
             written: Frontier::new(start.first_sequence),
@@ -164,10 +161,6 @@ impl LogState {
             process: Process::this(),
             terms,
         }
-    }
-
-    pub(super) fn format(&self) -> Format {
-        self.terms.layout.format
     }
 
     /// Returns the error of a log that has failed, or that another process has open.
@@ -424,6 +417,4 @@ pub struct LogStats {
     pub durable: Durable,
     /// Whether zeros are written into segments before their records.
     pub zeros: bool,
-    /// The format of the files.
-    pub format: Format,
 }

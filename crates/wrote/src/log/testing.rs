@@ -1,7 +1,6 @@
 //! Logs made byte by byte, for the tests of their readers.
 
 use super::batch::{self, BatchHeader};
-use super::format::Format;
 use super::input::LogFiles;
 use super::reader::{LogReader, Record};
 use super::segment::{self, SegmentHeader};
@@ -15,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub(super) const LOG_ID: u64 = 0x0123_4567_89ab_cdef;
 pub(super) const BLOCK_BYTES: u32 = 512;
 
-/// A framed log in memory.
+/// A log in memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SampleLog {
     pub segments: Vec<SampleSegment>,
@@ -130,7 +129,7 @@ impl SampleLog {
     /// Returns the files of the log.
     pub(super) fn files(&self, folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         let named = |(index, segment): (usize, &SampleSegment)| {
-            let path = segment::path(folder, Format::Framed, index as u64 + 1);
+            let path = segment::path(folder, index as u64 + 1);
             (path, segment.bytes.clone())
         };
         self.segments.iter().enumerate().map(named).collect()

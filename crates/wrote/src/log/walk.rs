@@ -1,4 +1,4 @@
-//! Walks the batches and records of one framed segment in order, up to the first invalid position.
+//! Walks the batches and records of one segment in order, up to the first invalid position.
 
 use super::batch::{self, BatchHeader};
 use super::input::Input;

@@ -230,8 +230,8 @@ const OVERLAY: u32 = 0x794c_7630;
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Format, Log};
     use super::*;
+    use crate::Log;
     use crate::SyncPolicy;
     use fixtures::{Mounted, or_skip};
     use std::fs::{self, File};
@@ -249,20 +249,16 @@ mod tests {
 
     /// Asserts that each record of a log in the folder wakes a watch.
     fn assert_records_wake(folder: &Path, name: &str) {
-        for (format, sync) in [
-            (Format::Framed, SyncPolicy::Always),
-            (Format::Framed, SyncPolicy::No),
-            (Format::Lines, SyncPolicy::No),
-        ] {
-            let path = folder.join(format!("{format} {sync:?}"));
-            let log = Log::options().format(format).sync(sync).open(&path).unwrap();
+        for sync in [SyncPolicy::Always, SyncPolicy::No] {
+            let path = folder.join(format!("{sync:?}"));
+            let log = Log::options().sync(sync).open(&path).unwrap();
             // Space is prepared with the first records.
             for _ in 0..10 {
                 log.append(b"hello").unwrap().wait().unwrap();
                 let mut watch = armed(&path);
                 assert!(watch.arm(), "{name} tells of every change");
                 log.append(b"hello").unwrap().wait().unwrap();
-                assert_eq!(watch.sleep(PATIENCE), Slept::Changed, "{name}, {format}, {sync:?}");
+                assert_eq!(watch.sleep(PATIENCE), Slept::Changed, "{name}, {sync:?}");
             }
             log.close().unwrap();
         }

@@ -6,9 +6,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::thread;
 use wrote::engine::Options;
-use wrote::{
-    Disk, FileOptions, Format, Ioengine, Log, LogReader, Sim, Survives, SyncPolicy, Writer,
-};
+use wrote::{Disk, FileOptions, Ioengine, Log, LogReader, Sim, Survives, SyncPolicy, Writer};
 
 const BLOCK_BYTES: usize = 4096;
 
@@ -42,33 +40,31 @@ fn a_writer_takes_bytes_pieces_readers_seeks_and_syncs() {
 
 #[test]
 fn a_log_takes_records_of_several_threads_and_returns_them() {
-    for format in [Format::Framed, Format::Lines] {
-        let sim = Sim::new(2);
-        let folder = Path::new("/sim/log");
-        let options = Log::options().format(format).buffers(2).buffer_bytes(BLOCK_BYTES);
-        let options = options.segment_bytes(2 * BLOCK_BYTES as u64).zeros(false);
-        let log = options.on(&sim.disk()).open(folder).unwrap();
-        thread::scope(|scope| {
-            for producer in 0..2 {
-                let log = &log;
-                scope.spawn(move || {
-                    for len in [1, 700, 1500, 20] {
-                        let byte = b'a' + producer;
-                        let ticket = log.append(&vec![byte; len]).unwrap();
-                        let sequence = ticket.sequence();
-                        ticket.wait().unwrap();
-                        assert_eq!(log.survives(sequence), Survives::PowerLoss);
-                    }
-                });
-            }
-        });
-        log.close().unwrap();
-        let found = LogReader::open_on(&sim.disk(), folder, 0).unwrap();
-        let found: Vec<Vec<u8>> = found.map(|record| record.unwrap().bytes).collect();
-        for byte in [b'a', b'b'] {
-            let own = found.iter().filter(|record| record[0] == byte);
-            assert!(own.map(Vec::len).eq([1, 700, 1500, 20]));
+    let sim = Sim::new(2);
+    let folder = Path::new("/sim/log");
+    let options = Log::options().buffers(2).buffer_bytes(BLOCK_BYTES);
+    let options = options.segment_bytes(2 * BLOCK_BYTES as u64).zeros(false);
+    let log = options.on(&sim.disk()).open(folder).unwrap();
+    thread::scope(|scope| {
+        for producer in 0..2 {
+            let log = &log;
+            scope.spawn(move || {
+                for len in [1, 700, 1500, 20] {
+                    let byte = b'a' + producer;
+                    let ticket = log.append(&vec![byte; len]).unwrap();
+                    let sequence = ticket.sequence();
+                    ticket.wait().unwrap();
+                    assert_eq!(log.survives(sequence), Survives::PowerLoss);
+                }
+            });
         }
+    });
+    log.close().unwrap();
+    let found = LogReader::open_on(&sim.disk(), folder, 0).unwrap();
+    let found: Vec<Vec<u8>> = found.map(|record| record.unwrap().bytes).collect();
+    for byte in [b'a', b'b'] {
+        let own = found.iter().filter(|record| record[0] == byte);
+        assert!(own.map(Vec::len).eq([1, 700, 1500, 20]));
     }
 }
 

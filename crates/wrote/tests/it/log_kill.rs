@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
-use wrote::{Format, Log, LogOptions, SyncPolicy};
+use wrote::{Log, LogOptions, SyncPolicy};
 
 const KILLS: u64 = 20;
 /// Processes that append to one log before the test starts a new log.
@@ -31,13 +31,9 @@ const CHILD: [&str; 4] =
     ["WROTE_TEST_FOLDER", "WROTE_TEST_SAID", "WROTE_TEST_WAY", "WROTE_TEST_PRODUCER"];
 
 /// Small, so that there are many segments.
-fn ways() -> [LogOptions; 3] {
+fn ways() -> [LogOptions; 2] {
     let small = Log::options().segment_bytes(512 << 10).buffer_bytes(32 << 10);
-    [
-        small.clone(),
-        small.clone().sync(SyncPolicy::No),
-        small.format(Format::Lines).sync(SyncPolicy::No),
-    ]
+    [small.clone(), small.sync(SyncPolicy::No)]
 }
 
 /// Appends until the process is killed.

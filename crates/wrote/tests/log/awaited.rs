@@ -1,13 +1,11 @@
 //! `Log` awaited: room without a thread, owned tickets, each level with any promise of the log.
 
-use crate::small_log::{
-    BUFFER_BYTES, FORMATS, append_when_room, block_on, folder, read, record, small,
-};
+use crate::small_log::{BUFFER_BYTES, append_when_room, block_on, folder, read, record, small};
 use futures_util::future::join_all;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use wrote::{Error, Format, Log, Survives, SyncPolicy, Ticket};
+use wrote::{Error, Log, Survives, SyncPolicy, Ticket};
 
 /// Appends until every buffer is full. Returns the number of records.
 fn fill(log: &Log) -> u64 {
@@ -21,28 +19,26 @@ fn fill(log: &Log) -> u64 {
 
 #[test]
 fn one_thread_appends_for_many_tasks_more_than_the_buffers_hold() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).open(&folder).unwrap();
-        let tasks = (0..50).map(|task| {
-            let log = &log;
-            async move {
-                for number in 0..20 {
-                    let ticket = append_when_room(log, &record(task * 20 + number)).await.unwrap();
-                    if number == 19 {
-                        ticket.await.unwrap();
-                    }
+    let (_folder, folder) = folder();
+    let log = small().open(&folder).unwrap();
+    let tasks = (0..50).map(|task| {
+        let log = &log;
+        async move {
+            for number in 0..20 {
+                let ticket = append_when_room(log, &record(task * 20 + number)).await.unwrap();
+                if number == 19 {
+                    ticket.await.unwrap();
                 }
             }
-        });
-        block_on(join_all(tasks));
-        log.close().unwrap();
-        let mut records: Vec<_> = read(&folder).into_iter().map(|(_, bytes)| bytes).collect();
-        let mut expected: Vec<_> = (0..1000).map(record).collect();
-        records.sort();
-        expected.sort();
-        assert!(records == expected, "{format:?}");
-    }
+        }
+    });
+    block_on(join_all(tasks));
+    log.close().unwrap();
+    let mut records: Vec<_> = read(&folder).into_iter().map(|(_, bytes)| bytes).collect();
+    let mut expected: Vec<_> = (0..1000).map(record).collect();
+    records.sort();
+    expected.sort();
+    assert!(records == expected);
 }
 
 #[test]
@@ -63,7 +59,7 @@ fn tasks_of_one_thread_that_are_ready_share_a_flush() {
 #[test]
 fn an_append_that_is_dropped_while_it_waits_for_room_appends_nothing() {
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).open(&folder).unwrap();
+    let log = small().open(&folder).unwrap();
     let mut dropped = 0;
     while dropped < 20 {
         let _ = fill(&log);
@@ -83,7 +79,7 @@ fn an_append_that_is_dropped_while_it_waits_for_room_appends_nothing() {
 #[test]
 fn an_append_that_waits_for_room_ends_with_its_log() {
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).open(&folder).unwrap();
+    let log = small().open(&folder).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             // A closed log refuses, in whatever state the append waited.
@@ -100,36 +96,34 @@ fn an_append_that_waits_for_room_ends_with_its_log() {
 
 #[test]
 fn a_ticket_waits_for_what_it_is_told_whatever_the_log_promises() {
-    for format in FORMATS {
-        let (_folder, path) = folder();
-        let log = small(format).sync(SyncPolicy::No).open(&path).unwrap();
-        for ticket in
-            [log.append(b"blocking").unwrap(), block_on(append_when_room(&log, b"x")).unwrap()]
-        {
-            let sequence = ticket.sequence();
-            ticket.until_durable().wait().unwrap();
-            assert_eq!(log.survives(sequence), Survives::PowerLoss);
-        }
-        let ticket = log.append(b"awaited").unwrap().until_durable();
-        block_on(ticket).unwrap();
-        assert_eq!(log.durable_sequence(), 3);
-        block_on(log.append(b"written").unwrap()).unwrap();
-        assert_eq!(log.durable_sequence(), 3, "nothing asked for a flush");
-        log.close().unwrap();
-
-        let (_folder, path) = folder();
-        let log = small(format).sync(SyncPolicy::Always).open(&path).unwrap();
-        let ticket = log.append(b"written").unwrap().until_written();
-        block_on(ticket).unwrap();
-        assert!(log.written_sequence() == 1 && log.survives(0) >= Survives::ProcessCrash);
-        log.close().unwrap();
+    let (_folder, path) = folder();
+    let log = small().sync(SyncPolicy::No).open(&path).unwrap();
+    for ticket in
+        [log.append(b"blocking").unwrap(), block_on(append_when_room(&log, b"x")).unwrap()]
+    {
+        let sequence = ticket.sequence();
+        ticket.until_durable().wait().unwrap();
+        assert_eq!(log.survives(sequence), Survives::PowerLoss);
     }
+    let ticket = log.append(b"awaited").unwrap().until_durable();
+    block_on(ticket).unwrap();
+    assert_eq!(log.durable_sequence(), 3);
+    block_on(log.append(b"written").unwrap()).unwrap();
+    assert_eq!(log.durable_sequence(), 3, "nothing asked for a flush");
+    log.close().unwrap();
+
+    let (_folder, path) = folder();
+    let log = small().sync(SyncPolicy::Always).open(&path).unwrap();
+    let ticket = log.append(b"written").unwrap().until_written();
+    block_on(ticket).unwrap();
+    assert!(log.written_sequence() == 1 && log.survives(0) >= Survives::ProcessCrash);
+    log.close().unwrap();
 }
 
 #[test]
 fn an_owned_ticket_is_sent_and_stored_and_outlives_its_log() {
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).open(&folder).unwrap();
+    let log = small().open(&folder).unwrap();
     let tickets: Vec<Ticket<'static>> = (0..100)
         .map(|number| log.append(&record(number)).unwrap().until_durable().into_owned())
         .collect();
@@ -144,7 +138,7 @@ fn an_owned_ticket_is_sent_and_stored_and_outlives_its_log() {
 #[test]
 fn a_ticket_that_is_told_another_level_after_it_was_polled_waits_for_that_level() {
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).sync(SyncPolicy::No).open(&folder).unwrap();
+    let log = small().sync(SyncPolicy::No).open(&folder).unwrap();
     let mut ticket = log.append(b"x").unwrap();
     let context = &mut Context::from_waker(Waker::noop());
     if pin!(&mut ticket).poll(context).is_ready() {

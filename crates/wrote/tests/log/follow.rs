@@ -1,6 +1,6 @@
 //! `LogReader` that follows: a log that another handle writes, that is not there yet, that moves.
 
-use crate::small_log::{FORMATS, PATIENCE, block_on, folder, read, record, small};
+use crate::small_log::{PATIENCE, block_on, folder, read, record, small};
 use futures_util::StreamExt;
 use std::fs::{self, File};
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use wrote::{Error, Format, Log, LogReader};
+use wrote::{Error, Log, LogReader};
 
 const RECORDS: u64 = 1000;
 
@@ -33,18 +33,16 @@ fn append(log: &Log, numbers: std::ops::Range<u64>) {
 
 #[test]
 fn a_log_that_is_not_there_yet_is_followed_from_its_first_record_on() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        // The folder above the log is missing, too.
-        let path = folder.join("events");
-        let followers = [following(&path, RECORDS), following(&path, RECORDS)];
-        fs::create_dir(&folder).unwrap();
-        let log = small(format).open(&path).unwrap();
-        append(&log, 0..RECORDS);
-        log.close().unwrap();
-        for follower in followers {
-            assert!(follower.join().unwrap() == read(&path), "{format}");
-        }
+    let (_folder, folder) = folder();
+    // The folder above the log is missing, too.
+    let path = folder.join("events");
+    let followers = [following(&path, RECORDS), following(&path, RECORDS)];
+    fs::create_dir(&folder).unwrap();
+    let log = small().open(&path).unwrap();
+    append(&log, 0..RECORDS);
+    log.close().unwrap();
+    for follower in followers {
+        assert!(follower.join().unwrap() == read(&path));
     }
 }
 
@@ -52,7 +50,7 @@ fn a_log_that_is_not_there_yet_is_followed_from_its_first_record_on() {
 fn a_log_that_is_renamed_to_the_name_that_is_followed_is_read() {
     let (_folder, folder) = folder();
     fs::create_dir_all(folder.join("elsewhere")).unwrap();
-    let log = small(Format::Framed).open(folder.join("elsewhere/log")).unwrap();
+    let log = small().open(folder.join("elsewhere/log")).unwrap();
     append(&log, 0..10);
     log.close().unwrap();
     let mut reader = LogReader::expect(folder.join("here/log"), 0).unwrap().following().unwrap();
@@ -82,94 +80,87 @@ fn a_log_that_is_not_there_is_an_error_to_a_reader_that_does_not_expect_it_later
 
 #[test]
 fn a_follower_goes_on_where_retention_left_the_log() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).retain_bytes(300 << 10).open(&folder).unwrap();
-        append(&log, 0..10);
-        let mut reader = LogReader::open(&folder, 0).unwrap().following().unwrap();
-        assert_eq!(reader.next_within(PATIENCE).unwrap().unwrap().sequence, 0);
-        append(&log, 10..RECORDS);
-        assert!(log.stats().removed > 1);
-        let (mut last, mut missing) = (0, 0);
-        while last < RECORDS - 1 {
-            let found = reader.next_within(PATIENCE).unwrap().expect("a record in time");
-            assert!(found.sequence > last, "{format}: {} after {last}", found.sequence);
-            missing += found.sequence - last - 1;
-            assert_eq!(reader.passed_over(), missing, "{format}");
-            assert_eq!(found.bytes, record(found.sequence));
-            last = found.sequence;
-        }
-        log.close().unwrap();
+    let (_folder, folder) = folder();
+    let log = small().retain_bytes(300 << 10).open(&folder).unwrap();
+    append(&log, 0..10);
+    let mut reader = LogReader::open(&folder, 0).unwrap().following().unwrap();
+    assert_eq!(reader.next_within(PATIENCE).unwrap().unwrap().sequence, 0);
+    append(&log, 10..RECORDS);
+    assert!(log.stats().removed > 1);
+    let (mut last, mut missing) = (0, 0);
+    while last < RECORDS - 1 {
+        let found = reader.next_within(PATIENCE).unwrap().expect("a record in time");
+        assert!(found.sequence > last, "{} after {last}", found.sequence);
+        missing += found.sequence - last - 1;
+        assert_eq!(reader.passed_over(), missing);
+        assert_eq!(found.bytes, record(found.sequence));
+        last = found.sequence;
     }
+    log.close().unwrap();
 }
 
 #[test]
 fn a_reader_that_begins_later_than_it_was_asked_to_tells_by_how_much() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).open(&folder).unwrap();
-        append(&log, 0..RECORDS);
-        let first = log.trim_before(RECORDS / 2).unwrap();
-        assert!(first > 10);
-        let mut reader = log.reader(10).unwrap();
-        assert_eq!(reader.passed_over(), 0, "it has not come there yet");
-        assert_eq!(reader.next().unwrap().unwrap().sequence, first);
-        assert_eq!(reader.passed_over(), first - 10);
-        assert_eq!(reader.by_ref().count() as u64, RECORDS - first - 1);
-        assert_eq!(reader.passed_over(), first - 10);
-        // A reader that begins after the end has skipped nothing.
-        let mut behind = log.reader(RECORDS + 5).unwrap().following().unwrap();
-        assert!(behind.next_within(Duration::from_millis(1)).unwrap().is_none());
-        assert_eq!(behind.passed_over(), 0);
-        log.close().unwrap();
-    }
+    let (_folder, folder) = folder();
+    let log = small().open(&folder).unwrap();
+    append(&log, 0..RECORDS);
+    let first = log.trim_before(RECORDS / 2).unwrap();
+    assert!(first > 10);
+    let mut reader = log.reader(10).unwrap();
+    assert_eq!(reader.passed_over(), 0, "it has not come there yet");
+    assert_eq!(reader.next().unwrap().unwrap().sequence, first);
+    assert_eq!(reader.passed_over(), first - 10);
+    assert_eq!(reader.by_ref().count() as u64, RECORDS - first - 1);
+    assert_eq!(reader.passed_over(), first - 10);
+    // A reader that begins after the end has skipped nothing.
+    let mut behind = log.reader(RECORDS + 5).unwrap().following().unwrap();
+    assert!(behind.next_within(Duration::from_millis(1)).unwrap().is_none());
+    assert_eq!(behind.passed_over(), 0);
+    log.close().unwrap();
 }
 
 #[test]
 fn the_tail_of_a_log_ends_with_it_however_it_is_closed() {
-    for format in FORMATS {
-        for is_dropped in [false, true] {
-            let (_folder, folder) = folder();
-            let log = small(format).open(&folder).unwrap();
-            append(&log, 0..10);
-            let tails: Vec<_> =
-                (0..3).map(|_| log.reader(0).unwrap().following().unwrap()).collect();
-            let stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
-            let reading: Vec<_> = tails
-                .into_iter()
-                .map(|mut tail| {
-                    thread::spawn(move || {
-                        let count = tail.by_ref().map(Result::unwrap).count();
-                        // It has ended permanently.
-                        assert!(tail.next_within(PATIENCE).unwrap().is_none());
-                        tail.seek(5).unwrap();
-                        (count, tail.count())
-                    })
+    for is_dropped in [false, true] {
+        let (_folder, folder) = folder();
+        let log = small().open(&folder).unwrap();
+        append(&log, 0..10);
+        let tails: Vec<_> = (0..3).map(|_| log.reader(0).unwrap().following().unwrap()).collect();
+        let stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
+        let reading: Vec<_> = tails
+            .into_iter()
+            .map(|mut tail| {
+                thread::spawn(move || {
+                    let count = tail.by_ref().map(Result::unwrap).count();
+                    // It has ended permanently.
+                    assert!(tail.next_within(PATIENCE).unwrap().is_none());
+                    tail.seek(5).unwrap();
+                    (count, tail.count())
                 })
-                .collect();
-            // By now some have read everything, and wait.
-            thread::sleep(Duration::from_millis(20));
-            append(&log, 10..20);
-            if is_dropped {
-                drop(log);
-            } else {
-                log.close().unwrap();
-                let mut late = log.reader(15).unwrap().following().unwrap();
-                assert_eq!(late.by_ref().count(), 5);
-                assert!(late.next().is_none());
-            }
-            for reading in reading {
-                assert_eq!(reading.join().unwrap(), (20, 15), "{format}");
-            }
-            assert_eq!(block_on(stream.count()), 20, "{format}");
+            })
+            .collect();
+        // By now some have read everything, and wait.
+        thread::sleep(Duration::from_millis(20));
+        append(&log, 10..20);
+        if is_dropped {
+            drop(log);
+        } else {
+            log.close().unwrap();
+            let mut late = log.reader(15).unwrap().following().unwrap();
+            assert_eq!(late.by_ref().count(), 5);
+            assert!(late.next().is_none());
         }
+        for reading in reading {
+            assert_eq!(reading.join().unwrap(), (20, 15));
+        }
+        assert_eq!(block_on(stream.count()), 20);
     }
 }
 
 #[test]
 fn more_events_than_the_kernel_keeps_hide_no_record() {
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).open(&folder).unwrap();
+    let log = small().open(&folder).unwrap();
     append(&log, 0..1);
     let mut reader = LogReader::open(&folder, 0).unwrap().following().unwrap();
     assert_eq!(reader.next_within(PATIENCE).unwrap().unwrap().sequence, 0);
@@ -201,16 +192,14 @@ fn a_flag_ends_the_wait_for_a_log_that_is_not_there() {
 
 #[test]
 fn records_that_are_there_are_read_without_a_wait() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).open(&folder).unwrap();
-        let mut reader = LogReader::open(&folder, 0).unwrap().following().unwrap();
-        for number in 0..50 {
-            assert_eq!(reader.next_within(Duration::ZERO).unwrap(), None);
-            append(&log, number..number + 1);
-            let found = reader.next_within(Duration::ZERO).unwrap().expect("it is written");
-            assert_eq!((found.sequence, found.bytes), (number, record(number)), "{format}");
-        }
-        log.close().unwrap();
+    let (_folder, folder) = folder();
+    let log = small().open(&folder).unwrap();
+    let mut reader = LogReader::open(&folder, 0).unwrap().following().unwrap();
+    for number in 0..50 {
+        assert_eq!(reader.next_within(Duration::ZERO).unwrap(), None);
+        append(&log, number..number + 1);
+        let found = reader.next_within(Duration::ZERO).unwrap().expect("it is written");
+        assert_eq!((found.sequence, found.bytes), (number, record(number)));
     }
+    log.close().unwrap();
 }

@@ -15,21 +15,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use wrote::log::{repair, verify};
-use wrote::{Error, Format, Log, LogOptions, LogReader, Record, SyncPolicy};
+use wrote::{Error, Log, LogOptions, LogReader, Record, SyncPolicy};
 
 const PRODUCERS: u64 = 4;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Returns options of logs that run out of space while they prepare a segment, or in a write.
-fn ways() -> [(LogOptions, Format); 4] {
+/// Returns options of logs that run out of space while they prepare a segment.
+fn ways() -> [LogOptions; 2] {
     let small = Log::options().segment_bytes(512 << 10).buffer_bytes(32 << 10);
-    let lines = small.clone().format(Format::Lines);
-    [
-        (small.clone().zeros(true), Format::Framed),
-        (small.zeros(false), Format::Framed),
-        (lines.clone(), Format::Lines),
-        (lines.sync(SyncPolicy::No), Format::Lines),
-    ]
+    [small.clone().zeros(true), small.zeros(false)]
 }
 
 /// Takes every block, also the ones reserved for root.
@@ -86,7 +80,7 @@ fn close(log: &Log) {
 }
 
 /// Fills the file system with a log's records, and checks the log.
-fn fill(options: &LogOptions, format: Format, folder: &Path) {
+fn fill(options: &LogOptions, folder: &Path) {
     let path = folder.join("log");
     let ballast = leave_room_for(folder, 4 << 20);
     let log = options.open(&path).unwrap();
@@ -108,17 +102,11 @@ fn fill(options: &LogOptions, format: Format, folder: &Path) {
     for (sequence, _) in produced.iter().flat_map(|(acknowledged, _)| acknowledged) {
         log.ticket(*sequence).wait().unwrap();
     }
-    if format == Format::Framed {
-        // Nothing was written in part, so the records in memory can still be written while the log
-        // is open.
-        assert_eq!(log.close().unwrap_err().errno(), libc::ENOSPC);
-        fs::remove_file(ballast).unwrap();
-        close(&log);
-    } else {
-        // W2: the write of a record failed.
-        assert_eq!(log.append(b"more").unwrap_err().errno(), libc::ENOSPC);
-        fs::remove_file(ballast).unwrap();
-    }
+    // Nothing was written in part, so the records in memory can still be written while the log is
+    // open.
+    assert_eq!(log.close().unwrap_err().errno(), libc::ENOSPC);
+    fs::remove_file(ballast).unwrap();
+    close(&log);
     drop(log);
 
     let log = reopen(options, &path);
@@ -147,7 +135,7 @@ fn fill(options: &LogOptions, format: Format, folder: &Path) {
 #[test]
 fn a_full_disk_is_an_error_of_those_that_are_not_safe_and_with_room_the_log_goes_on() {
     let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
-    ways().iter().for_each(|(options, format)| fill(options, *format, mounted.path()));
+    ways().iter().for_each(|options| fill(options, mounted.path()));
 }
 
 #[test]
@@ -316,28 +304,26 @@ fn a_log_prepares_three_times_its_records_at_most_until_it_is_closed() {
 #[test]
 fn a_repair_that_finds_the_disk_full_leaves_nothing_and_can_be_made_later() {
     let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
-    for format in [Format::Framed, Format::Lines] {
-        let path = mounted.path().join(format.to_string());
-        let options = Log::options().format(format).sync(SyncPolicy::No).buffer_bytes(32 << 10);
-        let log = options.segment_bytes(512 << 10).open(&path).unwrap();
-        for number in 0..2000 {
-            drop(log.append(&record(0, number)).unwrap());
-        }
-        log.close().unwrap();
-        let first = fixtures::names(&path).into_iter().find(|name| name != "lock").unwrap();
-        let mut bytes = fs::read(path.join(&first)).unwrap();
-        bytes[100_000..100_100].fill(0);
-        fs::write(path.join(&first), &bytes).unwrap();
-        let names = fixtures::names(&path);
-
-        let ballast = fill_up(mounted.path());
-        assert_eq!(repair(&path).unwrap_err().errno(), libc::ENOSPC, "{format}");
-        assert_eq!(fixtures::names(&path), names, "{format}");
-        assert!(fs::read(path.join(&first)).unwrap() == bytes, "{format}");
-        fs::remove_file(ballast).unwrap();
-        assert_eq!(repair(&path).unwrap().kept_aside.len(), 1, "{format}");
-        assert!(verify(&path, None).unwrap().damage.is_empty(), "{format}");
+    let path = mounted.path().join("log");
+    let options = Log::options().sync(SyncPolicy::No).buffer_bytes(32 << 10);
+    let log = options.segment_bytes(512 << 10).open(&path).unwrap();
+    for number in 0..2000 {
+        drop(log.append(&record(0, number)).unwrap());
     }
+    log.close().unwrap();
+    let first = fixtures::names(&path).into_iter().find(|name| name != "lock").unwrap();
+    let mut bytes = fs::read(path.join(&first)).unwrap();
+    bytes[100_000..100_100].fill(0);
+    fs::write(path.join(&first), &bytes).unwrap();
+    let names = fixtures::names(&path);
+
+    let ballast = fill_up(mounted.path());
+    assert_eq!(repair(&path).unwrap_err().errno(), libc::ENOSPC);
+    assert_eq!(fixtures::names(&path), names);
+    assert!(fs::read(path.join(&first)).unwrap() == bytes);
+    fs::remove_file(ballast).unwrap();
+    assert_eq!(repair(&path).unwrap().kept_aside.len(), 1);
+    assert!(verify(&path, None).unwrap().damage.is_empty());
 }
 
 #[test]
@@ -397,39 +383,33 @@ fn a_log_without_a_descriptor_or_at_the_limit_of_lengths_waits_and_writes_each_r
     };
     // SAFETY: no handler is called.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    for format in [Format::Framed, Format::Lines] {
-        let path = Path::new(&folder).join(format.to_string());
-        let options = Log::options().format(format).segment_bytes(128 << 10).buffers(2);
-        let log = options.buffer_bytes(32 << 10).open(&path).unwrap();
-        let whole = getrlimit(Resource::Nofile);
-        setrlimit(Resource::Nofile, Rlimit { current: Some(100), ..whole }).unwrap();
-        let taken = take_descriptors();
-        let mut number = append_until_not_yet(&log, 0.., libc::EMFILE).unwrap();
-        drop(taken);
-        wait_with_room(&log, number);
-        number += 1;
-        if format == Format::Framed {
-            // With one left, where opening takes two. A segment that is closed first makes it two.
-            let mut taken = take_descriptors();
-            taken.pop();
-            let until = number + 1000;
-            let waited = append_until_not_yet(&log, number..until, libc::EMFILE);
-            drop(taken);
-            waited.into_iter().for_each(|waited| wait_with_room(&log, waited));
-            number = waited.map_or(until, |waited| waited + 1);
-        }
-        setrlimit(Resource::Nofile, whole).unwrap();
-        if format == Format::Framed {
-            let whole = getrlimit(Resource::Fsize);
-            setrlimit(Resource::Fsize, Rlimit { current: Some(64 << 10), ..whole }).unwrap();
-            number = append_until_not_yet(&log, number.., libc::EFBIG).unwrap();
-            setrlimit(Resource::Fsize, whole).unwrap();
-            wait_with_room(&log, number);
-            number += 1;
-        }
-        log.close().unwrap();
-        let found: Vec<Record> = log.reader(0).unwrap().map(Result::unwrap).collect();
-        assert_eq!(found.len() as u64, number);
-        assert!((0..).zip(found).all(|(number, found)| found.bytes == record(0, number)));
-    }
+    let path = Path::new(&folder).join("log");
+    let options = Log::options().segment_bytes(128 << 10).buffers(2);
+    let log = options.buffer_bytes(32 << 10).open(&path).unwrap();
+    let whole = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(100), ..whole }).unwrap();
+    let taken = take_descriptors();
+    let mut number = append_until_not_yet(&log, 0.., libc::EMFILE).unwrap();
+    drop(taken);
+    wait_with_room(&log, number);
+    number += 1;
+    // With one left, where opening takes two. A segment that is closed first makes it two.
+    let mut taken = take_descriptors();
+    taken.pop();
+    let until = number + 1000;
+    let waited = append_until_not_yet(&log, number..until, libc::EMFILE);
+    drop(taken);
+    waited.into_iter().for_each(|waited| wait_with_room(&log, waited));
+    number = waited.map_or(until, |waited| waited + 1);
+    setrlimit(Resource::Nofile, whole).unwrap();
+    let whole = getrlimit(Resource::Fsize);
+    setrlimit(Resource::Fsize, Rlimit { current: Some(64 << 10), ..whole }).unwrap();
+    number = append_until_not_yet(&log, number.., libc::EFBIG).unwrap();
+    setrlimit(Resource::Fsize, whole).unwrap();
+    wait_with_room(&log, number);
+    number += 1;
+    log.close().unwrap();
+    let found: Vec<Record> = log.reader(0).unwrap().map(Result::unwrap).collect();
+    assert_eq!(found.len() as u64, number);
+    assert!((0..).zip(found).all(|(number, found)| found.bytes == record(0, number)));
 }

@@ -1,8 +1,6 @@
 //! `Log` on the real kernel: opening, closing, retention, and each file system.
 
-use crate::small_log::{
-    FOLDER, FORMATS, PATIENCE, SEGMENT_BYTES, folder, read, record, segments, small,
-};
+use crate::small_log::{FOLDER, PATIENCE, SEGMENT_BYTES, folder, read, record, segments, small};
 use fixtures::{Mounted, or_skip};
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 use wrote::engine::Options;
-use wrote::{Disk, Error, Format, Ioengine, Log, LogReader, Survives, SyncPolicy};
+use wrote::{Disk, Error, Ioengine, Log, LogReader, Survives, SyncPolicy};
 
 #[test]
 fn a_second_opener_is_refused_in_one_line_and_readers_are_not() {
     let test = "a_second_opener_is_refused_in_one_line_and_readers_are_not";
     let refused = |folder: &Path| {
-        let error = small(Format::Framed).open(folder).unwrap_err();
+        let error = small().open(folder).unwrap_err();
         assert!(matches!(error, Error::Refused { .. }), "{error}");
         assert_eq!(error.to_string().lines().count(), 1);
     };
@@ -26,7 +24,7 @@ fn a_second_opener_is_refused_in_one_line_and_readers_are_not() {
         return;
     }
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).open(&folder).unwrap();
+    let log = small().open(&folder).unwrap();
     log.append(b"first").unwrap().wait().unwrap();
     refused(&folder);
     fixtures::again(module_path!(), test, FOLDER, &folder);
@@ -38,38 +36,36 @@ fn a_second_opener_is_refused_in_one_line_and_readers_are_not() {
     clone.append(b"second").unwrap().wait().unwrap();
     clone.close().unwrap();
     drop(clone);
-    let log = small(Format::Framed).open(&folder).unwrap();
+    let log = small().open(&folder).unwrap();
     assert_eq!(log.stats().next_sequence, 2);
 }
 
 #[test]
 fn an_opening_of_a_log_that_exists_writes_into_none_of_its_segments_and_adds_no_file() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let options = Log::options().format(format);
-        let log = options.open(&folder).unwrap();
-        log.append(b"an event").unwrap().wait().unwrap();
-        log.close().unwrap();
-        drop(log);
-        let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
-        for path in segments(&folder, format) {
-            File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
-        }
-        // The process's written bytes would not do: they count a file system's block again whenever
-        // another process flushes it.
-        let state = || -> Vec<_> {
-            let names = fixtures::names(&folder).into_iter().filter(|name| name != "lock");
-            let found = names.map(|name| (fs::metadata(folder.join(&name)).unwrap(), name));
-            found.map(|(found, name)| (name, found.modified().unwrap(), found.blocks())).collect()
-        };
-        let before = state();
-        let log = options.open(&folder).unwrap();
-        log.sync().unwrap();
-        // Gives the log's own thread time to write. If it is late, the test passes anyway.
-        thread::sleep(Duration::from_millis(100));
-        assert_eq!(state(), before);
-        log.close().unwrap();
+    let (_folder, folder) = folder();
+    let options = Log::options();
+    let log = options.open(&folder).unwrap();
+    log.append(b"an event").unwrap().wait().unwrap();
+    log.close().unwrap();
+    drop(log);
+    let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    for path in segments(&folder) {
+        File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
     }
+    // The process's written bytes would not do: they count a file system's block again whenever
+    // another process flushes it.
+    let state = || -> Vec<_> {
+        let names = fixtures::names(&folder).into_iter().filter(|name| name != "lock");
+        let found = names.map(|name| (fs::metadata(folder.join(&name)).unwrap(), name));
+        found.map(|(found, name)| (name, found.modified().unwrap(), found.blocks())).collect()
+    };
+    let before = state();
+    let log = options.open(&folder).unwrap();
+    log.sync().unwrap();
+    // Gives the log's own thread time to write. If it is late, the test passes anyway.
+    thread::sleep(Duration::from_millis(100));
+    assert_eq!(state(), before);
+    log.close().unwrap();
 }
 
 /// Returns the permissions of each file of a log, and of its folder.
@@ -81,41 +77,37 @@ fn modes(folder: &Path) -> Vec<u32> {
 
 #[test]
 fn every_file_of_a_log_gets_the_permissions_that_it_began_with() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        for mode in [Some(0o600), None, Some(0o666)] {
-            let options = small(format).retain_bytes(SEGMENT_BYTES);
-            let options = mode.map_or(options.clone(), |mode| options.mode(mode));
-            let log = options.open(&folder).unwrap();
-            (0..500).for_each(|number| drop(log.append(&record(number)).unwrap()));
-            log.close().unwrap();
-            assert!(log.stats().removed > 0);
-            let modes = modes(&folder);
-            let (last, files) = modes.split_last().unwrap();
-            assert_eq!(*last, 0o700);
-            assert!(files.len() > 1 && files.iter().all(|mode| *mode == 0o600), "{modes:?}");
-        }
+    let (_folder, folder) = folder();
+    for mode in [Some(0o600), None, Some(0o666)] {
+        let options = small().retain_bytes(SEGMENT_BYTES);
+        let options = mode.map_or(options.clone(), |mode| options.mode(mode));
+        let log = options.open(&folder).unwrap();
+        (0..500).for_each(|number| drop(log.append(&record(number)).unwrap()));
+        log.close().unwrap();
+        assert!(log.stats().removed > 0);
+        let modes = modes(&folder);
+        let (last, files) = modes.split_last().unwrap();
+        assert_eq!(*last, 0o700);
+        assert!(files.len() > 1 && files.iter().all(|mode| *mode == 0o600), "{modes:?}");
     }
 }
 
 #[test]
 fn a_repair_makes_nothing_of_a_log_more_readable() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).sync(SyncPolicy::Always).open(&folder).unwrap();
-        (0..400).for_each(|number| drop(log.append(&record(number)).unwrap()));
-        log.close().unwrap();
-        let files = segments(&folder, format);
-        // Not the lock's: an owner may lock others out by only the segments.
-        files.iter().for_each(|path| fs::set_permissions(path, private()).unwrap());
-        let mut bytes = fs::read(&files[0]).unwrap();
-        bytes[8192..16384].fill(0);
-        fs::write(&files[0], bytes).unwrap();
-        let repaired = wrote::log::repair(&folder).unwrap();
-        assert_eq!((repaired.damage.len(), repaired.kept_aside.len()), (1, 1), "{repaired:?}");
-        for path in segments(&folder, format).iter().chain(&repaired.kept_aside) {
-            assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o600, "{}", path.display());
-        }
+    let (_folder, folder) = folder();
+    let log = small().sync(SyncPolicy::Always).open(&folder).unwrap();
+    (0..400).for_each(|number| drop(log.append(&record(number)).unwrap()));
+    log.close().unwrap();
+    let files = segments(&folder);
+    // Not the lock's: an owner may lock others out by only the segments.
+    files.iter().for_each(|path| fs::set_permissions(path, private()).unwrap());
+    let mut bytes = fs::read(&files[0]).unwrap();
+    bytes[8192..16384].fill(0);
+    fs::write(&files[0], bytes).unwrap();
+    let repaired = wrote::log::repair(&folder).unwrap();
+    assert_eq!((repaired.damage.len(), repaired.kept_aside.len()), (1, 1), "{repaired:?}");
+    for path in segments(&folder).iter().chain(&repaired.kept_aside) {
+        assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o600, "{}", path.display());
     }
 }
 
@@ -124,138 +116,124 @@ fn private() -> fs::Permissions {
 }
 
 #[test]
-fn a_log_of_the_other_format_is_refused_and_untouched() {
-    for (format, other) in [(Format::Framed, Format::Lines), (Format::Lines, Format::Framed)] {
-        let (_folder, folder) = folder();
-        let log = small(format).open(&folder).unwrap();
-        log.append(b"first").unwrap().wait().unwrap();
-        log.close().unwrap();
-        drop(log);
-        let error = small(other).open(&folder).unwrap_err();
+fn a_folder_of_lines_is_refused_to_writers_and_readers_and_untouched() {
+    let (_folder, folder) = folder();
+    fs::create_dir(&folder).unwrap();
+    let path = folder.join("00000000000000000000.log");
+    fs::write(&path, b"first\n").unwrap();
+    let errors = [
+        small().open(&folder).map(drop),
+        LogReader::open(&folder, 0).map(drop),
+        wrote::log::verify(&folder, None).map(drop),
+        wrote::log::repair(&folder).map(drop),
+        wrote::log::summary(&folder).map(drop),
+    ];
+    for error in errors {
+        let error = error.unwrap_err();
         assert!(matches!(error, Error::Refused { .. }), "{error}");
+        assert!(error.to_string().contains("a log of lines"), "{error}");
         assert_eq!(error.to_string().lines().count(), 1);
-        assert_eq!(read(&folder), [(0, b"first".to_vec())]);
     }
+    assert_eq!(fs::read(&path).unwrap(), b"first\n");
 }
 
 #[test]
 fn after_it_was_closed_a_log_takes_nothing_and_opened_again_it_goes_on() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        for opening in 0..4 {
-            let log = small(format).open(&folder).unwrap();
-            assert_eq!(log.stats().next_sequence, opening * 50);
-            assert_eq!(log.stats().found_records, opening * 50, "{format:?}");
-            assert_eq!(log.stats().torn_bytes, 0);
-            for number in opening * 50..(opening + 1) * 50 {
-                assert_eq!(log.append(&record(number)).unwrap().sequence(), number);
-            }
-            let clone = log.clone();
-            log.close().unwrap();
-            for log in [&log, &clone] {
-                let error = log.append(b"too late").unwrap_err();
-                assert!(matches!(error, Error::Refused { .. }), "{error}");
-                assert_eq!(error.to_string().lines().count(), 1);
-            }
-            assert!(read(&folder).len() as u64 == (opening + 1) * 50);
+    let (_folder, folder) = folder();
+    for opening in 0..4 {
+        let log = small().open(&folder).unwrap();
+        assert_eq!(log.stats().next_sequence, opening * 50);
+        assert_eq!(log.stats().found_records, opening * 50);
+        assert_eq!(log.stats().torn_bytes, 0);
+        for number in opening * 50..(opening + 1) * 50 {
+            assert_eq!(log.append(&record(number)).unwrap().sequence(), number);
         }
+        let clone = log.clone();
+        log.close().unwrap();
+        for log in [&log, &clone] {
+            let error = log.append(b"too late").unwrap_err();
+            assert!(matches!(error, Error::Refused { .. }), "{error}");
+            assert_eq!(error.to_string().lines().count(), 1);
+        }
+        assert!(read(&folder).len() as u64 == (opening + 1) * 50);
     }
 }
 
 #[test]
 fn a_log_that_was_dropped_without_being_closed_has_all_that_was_appended() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).open(&folder).unwrap();
-        for number in 0..100 {
-            drop(log.append(&record(number)).unwrap());
-        }
-        drop(log);
-        let expected: Vec<_> = (0..100).map(|number| (number, record(number))).collect();
-        assert!(read(&folder) == expected, "{format:?}");
-        let log = small(format).open(&folder).unwrap();
-        assert_eq!(log.append(b"more").unwrap().sequence(), 100);
+    let (_folder, folder) = folder();
+    let log = small().open(&folder).unwrap();
+    for number in 0..100 {
+        drop(log.append(&record(number)).unwrap());
     }
+    drop(log);
+    let expected: Vec<_> = (0..100).map(|number| (number, record(number))).collect();
+    assert!(read(&folder) == expected);
+    let log = small().open(&folder).unwrap();
+    assert_eq!(log.append(b"more").unwrap().sequence(), 100);
 }
 
 #[test]
 fn retention_removes_the_oldest_segments_and_never_the_one_that_is_written() {
     const RETAIN_BYTES: u64 = 1 << 20;
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).retain_bytes(RETAIN_BYTES).open(&folder).unwrap();
-        for number in 0..4000 {
-            let ticket = log.append(&record(number)).unwrap();
-            if number % 200 == 199 {
-                ticket.wait().unwrap();
-                let last = log.reader(number).unwrap().next().unwrap().unwrap();
-                assert_eq!((last.sequence, last.bytes), (number, record(number)));
-            }
+    let (_folder, folder) = folder();
+    let log = small().retain_bytes(RETAIN_BYTES).open(&folder).unwrap();
+    for number in 0..4000 {
+        let ticket = log.append(&record(number)).unwrap();
+        if number % 200 == 199 {
+            ticket.wait().unwrap();
+            let last = log.reader(number).unwrap().next().unwrap().unwrap();
+            assert_eq!((last.sequence, last.bytes), (number, record(number)));
         }
-        log.close().unwrap();
-        let stats = log.stats();
-        assert!(stats.removed > 0 && stats.first_sequence > 0, "{format:?}: {stats:?}");
-        let paths = segments(&folder, format);
-        let bytes: u64 = paths.iter().map(|path| fs::metadata(path).unwrap().len()).sum();
-        // The current segment, and a prepared one.
-        assert!(bytes <= RETAIN_BYTES + 2 * SEGMENT_BYTES, "{format:?}: {bytes} bytes");
-        let expected: Vec<_> =
-            (stats.first_sequence..4000).map(|number| (number, record(number))).collect();
-        assert!(read(&folder) == expected, "{format:?}");
-        // Also if retention keeps nothing.
-        drop(log);
-        let log = small(format).retain_bytes(0).open(&folder).unwrap();
-        for number in 4000..5000 {
-            log.append(&record(number)).unwrap().wait().unwrap();
-        }
-        log.close().unwrap();
-        assert_eq!(read(&folder).last(), Some(&(4999, record(4999))), "{format:?}");
     }
+    log.close().unwrap();
+    let stats = log.stats();
+    assert!(stats.removed > 0 && stats.first_sequence > 0, "{stats:?}");
+    let paths = segments(&folder);
+    let bytes: u64 = paths.iter().map(|path| fs::metadata(path).unwrap().len()).sum();
+    // The current segment, and a prepared one.
+    assert!(bytes <= RETAIN_BYTES + 2 * SEGMENT_BYTES, "{bytes} bytes");
+    let expected: Vec<_> =
+        (stats.first_sequence..4000).map(|number| (number, record(number))).collect();
+    assert!(read(&folder) == expected);
+    // Also if retention keeps nothing.
+    drop(log);
+    let log = small().retain_bytes(0).open(&folder).unwrap();
+    for number in 4000..5000 {
+        log.append(&record(number)).unwrap().wait().unwrap();
+    }
+    log.close().unwrap();
+    assert_eq!(read(&folder).last(), Some(&(4999, record(4999))));
 }
 
 #[test]
 fn records_to_be_kept_for_centuries_are_kept() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        // One nanosecond more than 64 bits hold.
-        let age = Duration::new(18_446_744_073, 709_551_616);
-        let log = small(format).retain_age(age).open(&folder).unwrap();
-        for number in 0..1000 {
-            drop(log.append(&record(number)).unwrap());
-        }
-        log.close().unwrap();
-        let stats = log.stats();
-        assert!(stats.segments > 3 && stats.removed == 0, "{format:?}: {stats:?}");
-    }
-}
-
-#[test]
-fn lines_without_any_bound_are_one_file() {
     let (_folder, folder) = folder();
-    let log = small(Format::Lines).segment_bytes(u64::MAX).open(&folder).unwrap();
+    // One nanosecond more than 64 bits hold.
+    let age = Duration::new(18_446_744_073, 709_551_616);
+    let log = small().retain_age(age).open(&folder).unwrap();
     for number in 0..1000 {
         drop(log.append(&record(number)).unwrap());
     }
     log.close().unwrap();
-    assert_eq!(segments(&folder, Format::Lines).len(), 1);
+    let stats = log.stats();
+    assert!(stats.segments > 3 && stats.removed == 0, "{stats:?}");
 }
 
 #[test]
 fn a_segment_that_is_old_enough_is_followed_by_the_next() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).segment_age(Duration::from_millis(1)).open(&folder).unwrap();
-        let patience = Instant::now() + PATIENCE;
-        let mut number = 0;
-        while log.stats().segments < 3 {
-            log.append(b"a line").unwrap().wait().unwrap();
-            number += 1;
-            assert!(Instant::now() < patience, "{format:?}: {:?}", log.stats());
-            thread::sleep(Duration::from_millis(1));
-        }
-        log.close().unwrap();
-        assert_eq!(read(&folder).len(), number);
+    let (_folder, folder) = folder();
+    let log = small().segment_age(Duration::from_millis(1)).open(&folder).unwrap();
+    let patience = Instant::now() + PATIENCE;
+    let mut number = 0;
+    while log.stats().segments < 3 {
+        log.append(b"a line").unwrap().wait().unwrap();
+        number += 1;
+        assert!(Instant::now() < patience, "{:?}", log.stats());
+        thread::sleep(Duration::from_millis(1));
     }
+    log.close().unwrap();
+    assert_eq!(read(&folder).len(), number);
 }
 
 #[test]
@@ -272,40 +250,33 @@ fn a_log_is_whole_on_every_file_system_and_says_what_its_records_survive_there()
             _ => Mounted::image(fs, 320 << 20),
         };
         let mounted = or_skip!(mounted.map_err(|reason| format!("{fs}: {reason}")));
-        for format in FORMATS {
-            let folder = mounted.path().join(format.to_string());
-            let log = small(format).sync(SyncPolicy::Always).open(&folder).unwrap();
-            for number in 0..300 {
-                let ticket = log.append(&record(number)).unwrap();
-                if number % 3 == 2 {
-                    ticket.wait().unwrap();
-                    assert_eq!(log.survives(number), synced, "{fs} {format:?}");
-                }
+        let folder = mounted.path().join("log");
+        let log = small().sync(SyncPolicy::Always).open(&folder).unwrap();
+        for number in 0..300 {
+            let ticket = log.append(&record(number)).unwrap();
+            if number % 3 == 2 {
+                ticket.wait().unwrap();
+                assert_eq!(log.survives(number), synced, "{fs}");
             }
-            log.close().unwrap();
-            let expected: Vec<_> = (0..300).map(|number| (number, record(number))).collect();
-            assert!(read(&folder) == expected, "{fs} {format:?}");
         }
+        log.close().unwrap();
+        let expected: Vec<_> = (0..300).map(|number| (number, record(number))).collect();
+        assert!(read(&folder) == expected, "{fs}");
     }
 }
 
 #[test]
 fn a_pipe_with_a_segments_name_is_refused_and_not_waited_for() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).open(&folder).unwrap();
-        log.append(b"first").unwrap().wait().unwrap();
-        log.close().unwrap();
-        let pipe = match format {
-            Format::Framed => "00000000000000000002.segment",
-            Format::Lines => "00000000000000000001.log",
-        };
-        rustix::fs::mkfifoat(rustix::fs::CWD, folder.join(pipe), rustix::fs::Mode::RWXU).unwrap();
-        let error = LogReader::open(&folder, 0)
-            .and_then(|mut reader| reader.try_for_each(|record| record.map(drop)));
-        assert!(error.unwrap_err().to_string().contains("ordinary file"), "{format:?}");
-        assert!(small(format).open(&folder).is_err());
-    }
+    let (_folder, folder) = folder();
+    let log = small().open(&folder).unwrap();
+    log.append(b"first").unwrap().wait().unwrap();
+    log.close().unwrap();
+    let pipe = "00000000000000000002.segment";
+    rustix::fs::mkfifoat(rustix::fs::CWD, folder.join(pipe), rustix::fs::Mode::RWXU).unwrap();
+    let error = LogReader::open(&folder, 0)
+        .and_then(|mut reader| reader.try_for_each(|record| record.map(drop)));
+    assert!(error.unwrap_err().to_string().contains("ordinary file"));
+    assert!(small().open(&folder).is_err());
 }
 
 #[test]
@@ -314,11 +285,11 @@ fn a_segment_of_another_log_or_place_is_named_and_nothing_is_changed() {
     let (folder, path) = folder();
     let other = folder.path().join("other");
     for folder in [&path, &other] {
-        let log = small(Format::Framed).open(folder).unwrap();
+        let log = small().open(folder).unwrap();
         (0..600).for_each(|number| drop(log.append(&record(number)).unwrap()));
         log.close().unwrap();
     }
-    let (own, others) = (segments(&path, Format::Framed), segments(&other, Format::Framed));
+    let (own, others) = (segments(&path), segments(&other));
     assert!(own.len() >= 3 && own.len() == others.len());
     let everything = || -> Vec<_> {
         let mut paths: Vec<_> =
@@ -338,7 +309,7 @@ fn a_segment_of_another_log_or_place_is_named_and_nothing_is_changed() {
             let names = if from == &own[0] { "name of segment" } else { ", but " };
             assert!(error.to_string().contains(names), "{by}: {error}");
         };
-        named(small(Format::Framed).open(&path).unwrap_err(), "open");
+        named(small().open(&path).unwrap_err(), "open");
         named(wrote::log::verify(&path, None).unwrap_err(), "verify");
         named(wrote::log::repair(&path).unwrap_err(), "repair");
         named(wrote::log::summary(&path).unwrap_err(), "summary");
@@ -363,37 +334,33 @@ fn expected(records: u64) -> Vec<(u64, Vec<u8>)> {
 #[test]
 fn two_logs_whose_folders_swap_names_each_go_on_in_their_own() {
     // W1
-    for format in FORMATS {
-        let folder = fixtures::folder();
-        let [one, other, between] = ["one", "other", "between"].map(|it| folder.path().join(it));
-        let options = small(format).sync(SyncPolicy::Always).retain_bytes(8 << 20);
-        let logs = [&one, &other].map(|path| options.open(path).unwrap());
-        append_durably(&logs[0], 0..10).unwrap();
-        append_durably(&logs[1], 0..20).unwrap();
-        let mut follower = LogReader::open(&one, 0).unwrap().following().unwrap();
-        fs::rename(&one, &between).unwrap();
-        fs::rename(&other, &one).unwrap();
-        fs::rename(&between, &other).unwrap();
-        append_durably(&logs[0], 10..500).unwrap();
-        append_durably(&logs[1], 20..400).unwrap();
-        for (number, bytes) in expected(500) {
-            let read = follower.next_within(PATIENCE).unwrap().unwrap();
-            assert_eq!((read.sequence, read.bytes), (number, bytes), "{format}");
-        }
-        assert_eq!(logs[0].reader(0).unwrap().count(), 500);
-        assert_eq!(logs[1].reader(0).unwrap().count(), 400);
-        logs[0].trim_before(300).unwrap();
-        if format == Format::Framed {
-            logs[0].truncate_from(450).unwrap();
-        }
-        let kept = logs[0].stats().next_sequence;
-        logs.into_iter().for_each(|log| log.close().unwrap());
-        assert_eq!(read(&one), expected(400), "{format}");
-        assert_eq!(read(&other).last().unwrap(), &(kept - 1, record(kept - 1)), "{format}");
-        assert!(read(&other)[0].0 > 0, "{format}");
-        for path in [&one, &other] {
-            assert_eq!(options.open(path).unwrap().stats().torn_bytes, 0);
-        }
+    let folder = fixtures::folder();
+    let [one, other, between] = ["one", "other", "between"].map(|it| folder.path().join(it));
+    let options = small().sync(SyncPolicy::Always).retain_bytes(8 << 20);
+    let logs = [&one, &other].map(|path| options.open(path).unwrap());
+    append_durably(&logs[0], 0..10).unwrap();
+    append_durably(&logs[1], 0..20).unwrap();
+    let mut follower = LogReader::open(&one, 0).unwrap().following().unwrap();
+    fs::rename(&one, &between).unwrap();
+    fs::rename(&other, &one).unwrap();
+    fs::rename(&between, &other).unwrap();
+    append_durably(&logs[0], 10..500).unwrap();
+    append_durably(&logs[1], 20..400).unwrap();
+    for (number, bytes) in expected(500) {
+        let read = follower.next_within(PATIENCE).unwrap().unwrap();
+        assert_eq!((read.sequence, read.bytes), (number, bytes));
+    }
+    assert_eq!(logs[0].reader(0).unwrap().count(), 500);
+    assert_eq!(logs[1].reader(0).unwrap().count(), 400);
+    logs[0].trim_before(300).unwrap();
+    logs[0].truncate_from(450).unwrap();
+    let kept = logs[0].stats().next_sequence;
+    logs.into_iter().for_each(|log| log.close().unwrap());
+    assert_eq!(read(&one), expected(400));
+    assert_eq!(read(&other).last().unwrap(), &(kept - 1, record(kept - 1)));
+    assert!(read(&other)[0].0 > 0);
+    for path in [&one, &other] {
+        assert_eq!(options.open(path).unwrap().stats().torn_bytes, 0);
     }
 }
 
@@ -401,7 +368,7 @@ fn two_logs_whose_folders_swap_names_each_go_on_in_their_own() {
 fn a_log_whose_folder_is_renamed_writes_nothing_into_the_log_that_takes_its_name() {
     // W1
     let (_folder, path) = folder();
-    let options = small(Format::Framed).sync(SyncPolicy::Always);
+    let options = small().sync(SyncPolicy::Always);
     let moved = path.with_extension("1");
     let log = options.open(&path).unwrap();
     append_durably(&log, 0..1).unwrap();
@@ -419,15 +386,14 @@ fn a_log_whose_folder_is_renamed_writes_nothing_into_the_log_that_takes_its_name
 #[test]
 fn a_log_whose_folder_or_segment_was_removed_acknowledges_nothing_more() {
     // W1
-    for (format, whole) in [(0, true), (1, true), (0, false), (1, false)] {
-        let format = FORMATS[format];
+    for whole in [true, false] {
         let (_folder, path) = folder();
-        let log = small(format).sync(SyncPolicy::Always).open(&path).unwrap();
+        let log = small().sync(SyncPolicy::Always).open(&path).unwrap();
         append_durably(&log, 0..10).unwrap();
         if whole {
             fs::remove_dir_all(&path).unwrap();
         } else {
-            segments(&path, format).iter().for_each(|path| fs::remove_file(path).unwrap());
+            segments(&path).iter().for_each(|path| fs::remove_file(path).unwrap());
         }
         let error = append_durably(&log, 10..11).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
@@ -457,13 +423,13 @@ fn a_reader_reads_its_folder_to_the_end_after_the_working_directory_was_changed(
                 assert_eq!((read.sequence, read.bytes), (number, record(number)));
             }
         }
-        let log = small(Format::Framed).open(folder.join("later")).unwrap();
+        let log = small().open(folder.join("later")).unwrap();
         append_durably(&log, 0..1).unwrap();
         assert!(later.next_within(PATIENCE).unwrap().is_some());
         return;
     }
     let (outer, path) = folder();
-    let log = small(Format::Framed).open(&path).unwrap();
+    let log = small().open(&path).unwrap();
     append_durably(&log, 0..500).unwrap();
     log.close().unwrap();
     fs::create_dir(outer.path().join("elsewhere")).unwrap();
@@ -475,30 +441,26 @@ fn logs_on_one_disk_are_found_again() {
     // W1
     let folder = fixtures::folder();
     let disk = Disk::open(&Options::new(Ioengine::IoUring, 4, 4096)).unwrap();
-    for format in FORMATS {
-        let place = |number: u64| folder.path().join(format!("{format}-{number}"));
-        for round in 0..2 {
-            let open = |number| {
-                small(format).sync(SyncPolicy::Always).on(&disk).open(place(number)).unwrap()
-            };
-            let logs: Vec<Log> = (0..4).map(open).collect();
-            thread::scope(|scope| {
-                for log in &logs {
-                    scope.spawn(move || {
-                        for number in 100 * round..100 * (round + 1) {
-                            let ticket = log.append(&record(number)).unwrap();
-                            assert_eq!(ticket.sequence(), number);
-                            ticket.wait().unwrap();
-                        }
-                    });
-                }
-            });
-            logs.into_iter().for_each(|log| log.close().unwrap());
-        }
-        for number in 0..4 {
-            let reader = LogReader::open_on(&disk, place(number), 0).unwrap();
-            let found: Vec<Vec<u8>> = reader.map(|record| record.unwrap().bytes).collect();
-            assert_eq!(found, (0..200).map(record).collect::<Vec<_>>());
-        }
+    let place = |number: u64| folder.path().join(format!("{number}"));
+    for round in 0..2 {
+        let open = |number| small().sync(SyncPolicy::Always).on(&disk).open(place(number)).unwrap();
+        let logs: Vec<Log> = (0..4).map(open).collect();
+        thread::scope(|scope| {
+            for log in &logs {
+                scope.spawn(move || {
+                    for number in 100 * round..100 * (round + 1) {
+                        let ticket = log.append(&record(number)).unwrap();
+                        assert_eq!(ticket.sequence(), number);
+                        ticket.wait().unwrap();
+                    }
+                });
+            }
+        });
+        logs.into_iter().for_each(|log| log.close().unwrap());
+    }
+    for number in 0..4 {
+        let reader = LogReader::open_on(&disk, place(number), 0).unwrap();
+        let found: Vec<Vec<u8>> = reader.map(|record| record.unwrap().bytes).collect();
+        assert_eq!(found, (0..200).map(record).collect::<Vec<_>>());
     }
 }

@@ -5,12 +5,12 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use wrote::log::{Segment, summary};
-use wrote::{Format, Log, LogReader};
+use wrote::{Log, LogReader};
 
 const RETAIN_BYTES: u64 = 2 * SEGMENT_BYTES;
 
 fn open(folder: &Path) -> Log {
-    let options = small(Format::Framed).zeros(true).retain_bytes(RETAIN_BYTES);
+    let options = small().zeros(true).retain_bytes(RETAIN_BYTES);
     options.open(folder).unwrap()
 }
 
@@ -53,13 +53,13 @@ fn a_reader_in_a_removed_segment_reads_on_to_its_end() {
 #[test]
 fn a_reader_whose_file_became_another_segment_goes_on_with_the_first_that_is_left() {
     let (folder, log_folder) = folder();
-    let log = small(Format::Framed).open(&log_folder).unwrap();
+    let log = small().open(&log_folder).unwrap();
     append(&log, 0..1000);
     log.close().unwrap();
     let mut reader = LogReader::open(&log_folder, 0).unwrap();
     assert_eq!(reader.next().unwrap().unwrap().sequence, 0);
     let begins = summary(&log_folder).unwrap().segments[1].first_sequence;
-    let first = &segments(&log_folder, Format::Framed)[0];
+    let first = &segments(&log_folder)[0];
     let elsewhere = folder.path().join("elsewhere");
     fs::rename(first, &elsewhere).unwrap();
     let other = fs::OpenOptions::new().write(true).open(&elsewhere).unwrap();
@@ -79,7 +79,7 @@ fn a_segment_with_a_second_name_is_never_written_over() {
     let mut copies = Vec::new();
     for round in 0..30 {
         append(&log, round * 100..(round + 1) * 100);
-        for path in segments(&folder, Format::Framed) {
+        for path in segments(&folder) {
             let copy = folder.join("..").join(path.file_name().unwrap());
             if !copy.exists() {
                 fs::hard_link(&path, &copy).unwrap();
@@ -108,7 +108,7 @@ fn the_file_behind_a_link_in_place_of_a_segment_stays_as_it_is() {
     let (place, folder) = folder();
     let log = open(&folder);
     append(&log, 0..50);
-    let first = &segments(&folder, Format::Framed)[0];
+    let first = &segments(&folder)[0];
     let archived = place.path().join("archived");
     fs::rename(first, &archived).unwrap();
     std::os::unix::fs::symlink(&archived, first).unwrap();

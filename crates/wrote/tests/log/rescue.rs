@@ -6,13 +6,13 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fs;
 use std::path::{Path, PathBuf};
 use wrote::log::{repair, verify};
-use wrote::{Format, LogReader, SyncPolicy};
+use wrote::{LogReader, SyncPolicy};
 
 const RECORDS: u64 = 700;
 
 /// Creates a log of several segments. Unclosed, it is as after a kill.
 fn make(path: &Path, sync: SyncPolicy, is_closed: bool) {
-    let log = small(Format::Framed).sync(sync).open(path).unwrap();
+    let log = small().sync(sync).open(path).unwrap();
     (0..RECORDS).for_each(|number| drop(log.append(&record(number)).unwrap()));
     log.ticket(RECORDS - 1).wait().unwrap();
     if is_closed {
@@ -80,7 +80,7 @@ fn rescue(seed: u64) {
     let (_folder, path) = folder();
     let is_closed = random.random_bool(0.5);
     make(&path, sync, is_closed);
-    let files = segments(&path, Format::Framed);
+    let files = segments(&path);
     let damages = random.random_range(1..=3);
     let damages: Vec<_> = (0..damages).map(|_| damage(&files, &mut random)).collect();
     let context = format!("seed {seed}, {sync:?}, closed {is_closed}: {}", damages.join("; "));
@@ -90,7 +90,7 @@ fn rescue(seed: u64) {
         (Ok(before), Ok(repaired)) => (before, repaired),
         (before, repaired) => {
             // Nothing is left of the log.
-            let is_gone = segments(&path, Format::Framed).is_empty();
+            let is_gone = segments(&path).is_empty();
             assert!(is_gone, "{context}: {before:?}, {repaired:?}");
             return;
         }
@@ -109,8 +109,7 @@ fn rescue(seed: u64) {
     let kept = sequences(&path);
     assert_eq!(kept.len() as u64, repaired.records, "{context}: {repaired:?}");
     for _ in 0..2 {
-        let log =
-            small(Format::Framed).open(&path).unwrap_or_else(|error| panic!("{context}: {error}"));
+        let log = small().open(&path).unwrap_or_else(|error| panic!("{context}: {error}"));
         let sequence = log.stats().next_sequence;
         assert_eq!(log.append(&record(sequence)).unwrap().sequence(), sequence, "{context}");
         log.close().unwrap();

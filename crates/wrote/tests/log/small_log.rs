@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
-use wrote::{Error, Format, Log, LogOptions, LogReader, Record, SyncPolicy, Ticket};
+use wrote::{Error, Log, LogOptions, LogReader, Record, SyncPolicy, Ticket};
 
-pub const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
 pub const SYNCS: [SyncPolicy; 4] = [
     SyncPolicy::Always,
     SyncPolicy::EverySec,
@@ -32,9 +31,8 @@ pub fn folder() -> (tempfile::TempDir, PathBuf) {
 }
 
 /// Returns options of a small log, which fills buffers and segments often.
-pub fn small(format: Format) -> LogOptions {
+pub fn small() -> LogOptions {
     Log::options()
-        .format(format)
         .sync(SyncPolicy::No)
         .segment_bytes(SEGMENT_BYTES)
         .buffers(4)
@@ -67,14 +65,10 @@ pub fn read(folder: &Path) -> Vec<(u64, Vec<u8>)> {
 }
 
 /// Returns the files of all segments, in order.
-pub fn segments(folder: &Path, format: Format) -> Vec<PathBuf> {
-    let extension = match format {
-        Format::Framed => "segment",
-        Format::Lines => "log",
-    };
+pub fn segments(folder: &Path) -> Vec<PathBuf> {
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<_> =
-        paths.filter(|path| path.extension().is_some_and(|other| other == extension)).collect();
+        paths.filter(|path| path.extension().is_some_and(|other| other == "segment")).collect();
     paths.sort();
     paths
 }

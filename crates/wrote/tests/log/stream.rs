@@ -1,7 +1,7 @@
 //! `LogStream`: exactly the log, as it is written, until the log ends or the stream is dropped.
 
 use crate::small_log::{
-    BUFFER_BYTES, FORMATS, append_when_room, block_on, folder, read, record, segments, small,
+    BUFFER_BYTES, append_when_room, block_on, folder, read, record, segments, small,
 };
 use futures_util::{Stream, StreamExt, TryStreamExt, future};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use wrote::engine::Fault;
-use wrote::{Error, Format, Log, LogReader, Record, Sim, SyncPolicy};
+use wrote::{Error, Log, LogReader, Record, Sim, SyncPolicy};
 
 const RECORDS: u64 = 2000;
 
@@ -27,59 +27,55 @@ fn next(stream: &mut (impl Stream<Item = Result<Record, Error>> + Unpin)) -> (u6
 
 #[test]
 fn streams_yield_exactly_the_log_as_it_is_written_and_end_when_it_is_closed() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).open(&folder).unwrap();
-        let streams = [0, 0, 1, RECORDS / 2, RECORDS - 1]
-            .map(|from| log.reader(from).unwrap().following().unwrap().into_stream().unwrap());
-        let readers = streams.map(|stream| thread::spawn(|| all(stream)));
-        for number in 0..RECORDS {
-            let ticket = log.append(&record(number)).unwrap();
-            if number % 100 == 0 {
-                ticket.wait().unwrap();
-            }
+    let (_folder, folder) = folder();
+    let log = small().open(&folder).unwrap();
+    let streams = [0, 0, 1, RECORDS / 2, RECORDS - 1]
+        .map(|from| log.reader(from).unwrap().following().unwrap().into_stream().unwrap());
+    let readers = streams.map(|stream| thread::spawn(|| all(stream)));
+    for number in 0..RECORDS {
+        let ticket = log.append(&record(number)).unwrap();
+        if number % 100 == 0 {
+            ticket.wait().unwrap();
         }
-        log.close().unwrap();
-        let expected = read(&folder);
-        assert!(expected.len() as u64 == RECORDS && log.stats().segments > 2);
-        for (reader, from) in readers.into_iter().zip([0, 0, 1, RECORDS / 2, RECORDS - 1]) {
-            let found = reader.join().unwrap();
-            assert!(found == expected[from as usize..], "{format}, from {from}");
-        }
-        assert!(
-            all(log.reader(0).unwrap().following().unwrap().into_stream().unwrap()) == expected,
-            "of a closed log"
-        );
-        assert!(
-            all(log.reader(RECORDS + 5).unwrap().following().unwrap().into_stream().unwrap())
-                .is_empty()
-        );
     }
+    log.close().unwrap();
+    let expected = read(&folder);
+    assert!(expected.len() as u64 == RECORDS && log.stats().segments > 2);
+    for (reader, from) in readers.into_iter().zip([0, 0, 1, RECORDS / 2, RECORDS - 1]) {
+        let found = reader.join().unwrap();
+        assert!(found == expected[from as usize..], "from {from}");
+    }
+    assert!(
+        all(log.reader(0).unwrap().following().unwrap().into_stream().unwrap()) == expected,
+        "of a closed log"
+    );
+    assert!(
+        all(log.reader(RECORDS + 5).unwrap().following().unwrap().into_stream().unwrap())
+            .is_empty()
+    );
 }
 
 #[test]
 fn a_stream_that_waits_is_woken_by_the_next_record() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).open(&folder).unwrap();
-        let mut stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
-        let context = &mut Context::from_waker(Waker::noop());
-        assert!(pin!(&mut stream).poll_next(context).is_pending());
-        for number in 0..200 {
-            let appending = async { append_when_room(&log, &record(number)).await.unwrap().await };
-            let (found, appended) = block_on(future::join(stream.next(), appending));
-            appended.unwrap();
-            let found = found.unwrap().unwrap();
-            assert_eq!((found.sequence, found.bytes), (number, record(number)), "{format}");
-        }
-        log.close().unwrap();
+    let (_folder, folder) = folder();
+    let log = small().open(&folder).unwrap();
+    let mut stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
+    let context = &mut Context::from_waker(Waker::noop());
+    assert!(pin!(&mut stream).poll_next(context).is_pending());
+    for number in 0..200 {
+        let appending = async { append_when_room(&log, &record(number)).await.unwrap().await };
+        let (found, appended) = block_on(future::join(stream.next(), appending));
+        appended.unwrap();
+        let found = found.unwrap().unwrap();
+        assert_eq!((found.sequence, found.bytes), (number, record(number)));
     }
+    log.close().unwrap();
 }
 
 #[test]
 fn a_stream_of_records_to_come_skips_all_before_them() {
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).open(&folder).unwrap();
+    let log = small().open(&folder).unwrap();
     let mut stream = log.reader(150).unwrap().following().unwrap().into_stream().unwrap();
     for number in 0..200 {
         log.append(&record(number)).unwrap().wait().unwrap();
@@ -91,12 +87,12 @@ fn a_stream_of_records_to_come_skips_all_before_them() {
 #[test]
 fn a_stream_does_not_keep_its_log_open() {
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).open(&folder).unwrap();
+    let log = small().open(&folder).unwrap();
     let mut stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
     drop(log.append(b"the last").unwrap());
     drop(log);
     // The lock is free now.
-    let log = small(Format::Framed).open(&folder).unwrap();
+    let log = small().open(&folder).unwrap();
     log.append(b"of another life").unwrap().wait().unwrap();
     assert_eq!(next(&mut stream), (0, b"the last".to_vec()));
     assert!(block_on(stream.next()).is_none(), "its log was closed");
@@ -106,7 +102,7 @@ fn a_stream_does_not_keep_its_log_open() {
 #[test]
 fn a_stream_that_is_not_polled_holds_up_no_producer_and_yields_all_later() {
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).open(&folder).unwrap();
+    let log = small().open(&folder).unwrap();
     let stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
     for number in 0..RECORDS {
         drop(log.append(&record(number)).unwrap());
@@ -134,27 +130,25 @@ fn records_longer_than_a_batch_of_a_stream_come_whole() {
 
 #[test]
 fn retention_does_not_stop_a_stream() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).retain_bytes(300 << 10).open(&folder).unwrap();
-        let stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
-        let reading = thread::spawn(|| all(stream));
-        for number in 0..RECORDS {
-            drop(log.append(&record(number)).unwrap());
-        }
-        log.close().unwrap();
-        assert!(log.stats().removed > 2, "{}", log.stats().removed);
-        let found = reading.join().unwrap();
-        assert!(found.windows(2).all(|pair| pair[0].0 < pair[1].0), "{format}");
-        assert!(found.iter().all(|(sequence, bytes)| *bytes == record(*sequence)), "{format}");
-        assert_eq!(found.last().unwrap().0, RECORDS - 1, "{format}");
+    let (_folder, folder) = folder();
+    let log = small().retain_bytes(300 << 10).open(&folder).unwrap();
+    let stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
+    let reading = thread::spawn(|| all(stream));
+    for number in 0..RECORDS {
+        drop(log.append(&record(number)).unwrap());
     }
+    log.close().unwrap();
+    assert!(log.stats().removed > 2, "{}", log.stats().removed);
+    let found = reading.join().unwrap();
+    assert!(found.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    assert!(found.iter().all(|(sequence, bytes)| *bytes == record(*sequence)));
+    assert_eq!(found.last().unwrap().0, RECORDS - 1);
 }
 
 #[test]
 fn a_stream_of_a_log_that_fails_yields_what_was_written_and_then_the_error_once() {
     let sim = Sim::new(1);
-    let log = small(Format::Framed).on(&sim.disk()).open("/log").unwrap();
+    let log = small().on(&sim.disk()).open("/log").unwrap();
     let mut stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
     for number in 0..5 {
         log.append(&record(number)).unwrap().wait().unwrap();
@@ -177,7 +171,7 @@ fn a_stream_of_a_log_that_fails_yields_what_was_written_and_then_the_error_once(
 #[test]
 fn a_record_that_the_disk_has_lost_ends_a_stream_with_damage() {
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).sync(SyncPolicy::Always).open(&folder).unwrap();
+    let log = small().sync(SyncPolicy::Always).open(&folder).unwrap();
     let text = |number| format!("record {number}").into_bytes();
     for number in 0..10 {
         log.append(&text(number)).unwrap().wait().unwrap();
@@ -189,7 +183,7 @@ fn a_record_that_the_disk_has_lost_ends_a_stream_with_damage() {
         std::fs::write(&path, bytes).unwrap();
         Some(path)
     };
-    segments(&folder, Format::Framed).into_iter().find_map(damage).unwrap();
+    segments(&folder).into_iter().find_map(damage).unwrap();
     let mut stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
     for number in 0..7 {
         assert_eq!(next(&mut stream), (number, text(number)));
@@ -201,34 +195,28 @@ fn a_record_that_the_disk_has_lost_ends_a_stream_with_damage() {
 
 #[test]
 fn a_reader_becomes_a_stream_that_ends_where_the_reader_would() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).open(&folder).unwrap();
-        for number in 0..RECORDS {
-            drop(log.append(&record(number)).unwrap());
-        }
-        log.sync().unwrap();
-        let stream = LogReader::open(&folder, 0).unwrap().into_stream().unwrap();
-        assert!(all(stream) == read(&folder));
-        let mut following = LogReader::open(&folder, RECORDS - 1)
-            .unwrap()
-            .following()
-            .unwrap()
-            .into_stream()
-            .unwrap();
-        assert_eq!(next(&mut following), (RECORDS - 1, record(RECORDS - 1)));
-        let context = &mut Context::from_waker(Waker::noop());
-        assert!(matches!(pin!(&mut following).poll_next(context), Poll::Pending));
-        log.append(&record(RECORDS)).unwrap().wait().unwrap();
-        assert_eq!(next(&mut following), (RECORDS, record(RECORDS)));
-        log.close().unwrap();
+    let (_folder, folder) = folder();
+    let log = small().open(&folder).unwrap();
+    for number in 0..RECORDS {
+        drop(log.append(&record(number)).unwrap());
     }
+    log.sync().unwrap();
+    let stream = LogReader::open(&folder, 0).unwrap().into_stream().unwrap();
+    assert!(all(stream) == read(&folder));
+    let mut following =
+        LogReader::open(&folder, RECORDS - 1).unwrap().following().unwrap().into_stream().unwrap();
+    assert_eq!(next(&mut following), (RECORDS - 1, record(RECORDS - 1)));
+    let context = &mut Context::from_waker(Waker::noop());
+    assert!(matches!(pin!(&mut following).poll_next(context), Poll::Pending));
+    log.append(&record(RECORDS)).unwrap().wait().unwrap();
+    assert_eq!(next(&mut following), (RECORDS, record(RECORDS)));
+    log.close().unwrap();
 }
 
 #[test]
 fn a_record_that_a_log_will_never_write_is_not_waited_for() {
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).open(&folder).unwrap();
+    let log = small().open(&folder).unwrap();
     log.append(b"the only one").unwrap().wait().unwrap();
     block_on(log.written(0)).unwrap();
     let other = log.clone();
@@ -242,7 +230,7 @@ fn a_record_that_a_log_will_never_write_is_not_waited_for() {
 #[test]
 fn a_stream_can_be_sent_and_its_records_outlive_it() {
     let (_folder, folder) = folder();
-    let log = small(Format::Framed).open(&folder).unwrap();
+    let log = small().open(&folder).unwrap();
     let longest = vec![b'y'; BUFFER_BYTES - 200];
     log.append(&longest).unwrap().wait().unwrap();
     let mut stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();

@@ -8,14 +8,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use wrote::log::{repair, verify};
-use wrote::{Error, Format, Log, LogOptions, LogReader};
+use wrote::{Error, Log, LogOptions, LogReader};
 
-fn tiny(format: Format) -> LogOptions {
-    small_log::small(format).segment_bytes(64 << 10)
+fn tiny() -> LogOptions {
+    small_log::small().segment_bytes(64 << 10)
 }
 
 fn segments(folder: &Path) -> Vec<PathBuf> {
-    small_log::segments(folder, Format::Framed)
+    small_log::segments(folder)
 }
 
 fn append(log: &Log, records: std::ops::Range<u64>) {
@@ -52,7 +52,7 @@ fn append_text(log: &Log, sequence: u64, text: &[u8]) {
 #[test]
 fn a_group_is_one_range_of_sequences_and_a_group_that_fits_no_buffer_is_refused_in_one_line() {
     let (_folder, folder) = folder();
-    let log = tiny(Format::Framed).open(&folder).unwrap();
+    let log = tiny().open(&folder).unwrap();
     append(&log, 0..3);
     let group: Vec<Vec<u8>> = (3..12).map(record).collect();
     let (sequences, ticket) = log.append_all(&group).unwrap();
@@ -70,25 +70,9 @@ fn a_group_is_one_range_of_sequences_and_a_group_that_fits_no_buffer_is_refused_
 }
 
 #[test]
-fn a_log_of_lines_takes_no_group_and_no_cut_and_is_trimmed() {
-    let (_folder, folder) = folder();
-    let log = tiny(Format::Lines).open(&folder).unwrap();
-    for refused in [log.append_all(&["a", "b"]).map(drop), log.truncate_from(1)] {
-        assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
-    }
-    append(&log, 0..200);
-    let before = small_log::segments(&folder, Format::Lines).len();
-    let first = log.trim_before(150).unwrap();
-    let after = small_log::segments(&folder, Format::Lines).len();
-    assert!(first <= 150 && after < before, "{first}: {after} of {before} files");
-    log.close().unwrap();
-    assert_eq!(read(&folder), expected(first..200));
-}
-
-#[test]
 fn a_cut_waits_for_producers_and_answers_their_tickets() {
     let (_folder, folder) = folder();
-    let log = tiny(Format::Framed).open(&folder).unwrap();
+    let log = tiny().open(&folder).unwrap();
     std::thread::scope(|scope| {
         let producers: Vec<_> = (0..3)
             .map(|producer| {
@@ -116,7 +100,7 @@ fn a_cut_waits_for_producers_and_answers_their_tickets() {
 #[test]
 fn a_durable_group_with_a_damaged_record_is_reported_and_repaired_record_by_record() {
     let (_folder, folder) = folder();
-    let log = tiny(Format::Framed).open(&folder).unwrap();
+    let log = tiny().open(&folder).unwrap();
     let text = |number: u64| format!("text {number}").into_bytes();
     let group: Vec<Vec<u8>> = (0..5).map(text).collect();
     log.append_all(&group).unwrap().1.wait().unwrap();
@@ -141,7 +125,7 @@ fn a_durable_group_with_a_damaged_record_is_reported_and_repaired_record_by_reco
 #[test]
 fn the_rest_of_a_group_behind_a_cut_is_there_whole_or_not_at_all() {
     let (_folder, folder) = folder();
-    let log = tiny(Format::Framed).open(&folder).unwrap();
+    let log = tiny().open(&folder).unwrap();
     let text = |number: u64| format!("text {number}").into_bytes();
     append_text(&log, 0, &text(0));
     let group: Vec<Vec<u8>> = (1..6).map(text).collect();
@@ -158,7 +142,7 @@ fn the_rest_of_a_group_behind_a_cut_is_there_whole_or_not_at_all() {
     fs::write(&path, bytes).unwrap();
     assert_eq!(read(&folder), [(0, text(0))]);
     assert_eq!(second_reader(&folder).records.len(), 1);
-    let log = tiny(Format::Framed).open(&folder).unwrap();
+    let log = tiny().open(&folder).unwrap();
     assert_eq!(log.stats().next_sequence, 1);
     append_text(&log, 1, b"another");
     log.close().unwrap();
@@ -168,7 +152,7 @@ fn the_rest_of_a_group_behind_a_cut_is_there_whole_or_not_at_all() {
 #[test]
 fn a_record_knows_when_it_was_written_and_a_reader_finds_a_time() {
     let (_folder, folder) = folder();
-    let log = tiny(Format::Framed).open(&folder).unwrap();
+    let log = tiny().open(&folder).unwrap();
     let begin = SystemTime::now();
     append(&log, 0..120);
     let between = SystemTime::now();
@@ -188,11 +172,4 @@ fn a_record_knows_when_it_was_written_and_a_reader_finds_a_time() {
     reader.seek_time(SystemTime::now() + Duration::from_secs(3600)).unwrap();
     assert!(reader.next().is_none());
     log.close().unwrap();
-    let refused = {
-        let (_folder, folder): (_, PathBuf) = crate::small_log::folder();
-        let lines = tiny(Format::Lines).open(&folder).unwrap();
-        append(&lines, 0..1);
-        lines.reader(0).unwrap().seek_time(begin).unwrap_err()
-    };
-    assert!(matches!(refused, Error::Refused { .. }), "{refused}");
 }

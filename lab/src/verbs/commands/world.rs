@@ -54,12 +54,9 @@ impl World {
         fs::create_dir(at("folder"))?;
         fs::write(at("folder/inner"), "inner")?;
         fs::write(at("job.fio"), JOB)?;
-        for (log, format) in [("log", "framed"), ("lines", "lines")] {
-            let lines: Vec<u8> =
-                (0..300).flat_map(|line| format!("record {line}\n").into_bytes()).collect();
-            let arguments = ["log", "append", "--quiet", "--format", format, log];
-            sample(program, made.path(), &arguments, &lines)?;
-        }
+        let lines: Vec<u8> =
+            (0..300).flat_map(|line| format!("record {line}\n").into_bytes()).collect();
+        sample(program, made.path(), &["log", "append", "--quiet", "log"], &lines)?;
         let bench =
             ["bench", "--only", "small", "--size", "64K", "--runs", "1", "--format", "json"];
         for name in ["old.json", "new.json"] {

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::{io, thread};
 use wrote::file::Durable;
-use wrote::{Action, Error, Format, Log, LogOptions, SyncPolicy};
+use wrote::{Action, Error, Log, LogOptions, SyncPolicy};
 
 mod judge;
 mod served;
@@ -47,8 +47,6 @@ pub enum Safety {
     Record,
     /// Records are synced with the whole log, framed; the oldest segments are removed.
     Sync,
-    /// Each record by itself, as a line.
-    Line,
     /// Each record by itself, framed, sent to a server over loopback.
     Served,
     /// Each record by itself, framed, by the package for a language.
@@ -79,10 +77,6 @@ impl Logs {
         self.folder.join("log")
     }
 
-    fn is_text(&self) -> bool {
-        self.safe == Safety::Line
-    }
-
     fn options(&self) -> LogOptions {
         let options = Log::options().segment_bytes(SEGMENT_BYTES).buffer_bytes(BUFFER_BYTES);
         match self.safe {
@@ -93,7 +87,6 @@ impl Logs {
                 .sync(SyncPolicy::No)
                 .segment_bytes(4 * SEGMENT_BYTES)
                 .retain_bytes(RETAIN_BYTES),
-            Safety::Line => options.sync(SyncPolicy::Always).format(Format::Lines),
         }
     }
 
@@ -139,7 +132,7 @@ impl Logs {
             let numbers = begin..begin + count;
             begin = numbers.end;
             say(&Line::Sending { producer, end: begin })?;
-            let append = |number| log.append(&record(self.is_text(), producer, number));
+            let append = |number| log.append(&record(producer, number));
             let tickets = numbers.clone().map(append).collect::<Result<Vec<_>, _>>()?;
             if self.safe == Safety::Sync {
                 let last = tickets.last().map_or(0, |ticket| ticket.sequence() + 1);
@@ -171,7 +164,7 @@ impl Logs {
                 *end = numbers.end;
                 say(&Line::Sending { producer, end: *end })?;
                 for number in numbers {
-                    let record = record(self.is_text(), producer, number);
+                    let record = record(producer, number);
                     program.request(&record).map_err(|error| self.elsewhere(&error))?;
                     sent.push((producer, number));
                 }
@@ -214,7 +207,7 @@ impl Logs {
     /// Reads all records of the log; an error in words for a record that no producer sent.
     fn read(&self, log: &Log) -> Result<Vec<Place>, String> {
         log_checks::places(log, |sequence, bytes| {
-            let (producer, number) = of_producer(self.is_text(), bytes)?;
+            let (producer, number) = of_producer(bytes)?;
             Ok(Place { sequence, producer, number })
         })
     }
@@ -242,16 +235,14 @@ impl Logs {
         let words = |error: Error| format!("going on: {error}");
         for number in 0..MORE {
             let place = Place { sequence: next + number, producer: PRODUCERS, number };
-            let ticket = log.append(&record(self.is_text(), PRODUCERS, number)).map_err(words)?;
+            let ticket = log.append(&record(PRODUCERS, number)).map_err(words)?;
             if ticket.sequence() != place.sequence {
                 return Err(format!("{place:?} was given sequence {}", ticket.sequence()));
             }
             ticket.wait().map_err(words)?;
             places.push(place);
         }
-        // Lines have no mark of their end.
-        let has_mark = !self.is_text();
-        let log = log_checks::opened_after_close(log, &self.log(), || self.open(), has_mark)?;
+        let log = log_checks::opened_after_close(log, &self.log(), || self.open())?;
         let found = self.read(&log)?;
         // The last append may have removed the oldest segment.
         let removed = found.first().map_or(0, |first| first.sequence);
@@ -330,7 +321,7 @@ impl Subject for Logs {
     fn late_max(&self) -> usize {
         match self.safe {
             // All records waited for at once may rest on the flushes in flight.
-            Safety::Record | Safety::Line | Safety::Served | Safety::Foreign(_) => {
+            Safety::Record | Safety::Served | Safety::Foreign(_) => {
                 PRODUCERS as usize * *WINDOW.end() as usize
             }
             Safety::Sync => 1,
@@ -347,26 +338,24 @@ const LENGTHS: RangeInclusive<usize> = 1..=4000;
 const LONG: usize = 100_000;
 const LONG_EVERY: u64 = 97;
 
-/// Returns a producer's record of this number: the producer and the number, and then bytes, or
-/// letters for a `text`.
-pub fn record(text: bool, producer: u32, number: u64) -> Vec<u8> {
+/// Returns a producer's record of this number: the producer and the number, and then bytes.
+pub fn record(producer: u32, number: u64) -> Vec<u8> {
     let seed = u64::from(producer) << 40 | number;
     let is_long = number % LONG_EVERY == LONG_EVERY / 2;
     let body = content(seed, if is_long { LONG..=LONG } else { LENGTHS });
-    let letter = |byte: u8| if text { b'!' + byte % 90 } else { byte };
     let mut bytes = format!("{producer} {number} ").into_bytes();
-    bytes.extend(body.into_iter().map(letter));
+    bytes.extend(body);
     bytes
 }
 
 /// Reads the producer and the number of a record; an error in words if no producer sent it.
-pub fn of_producer(text: bool, bytes: &[u8]) -> Result<(u32, u64), String> {
+pub fn of_producer(bytes: &[u8]) -> Result<(u32, u64), String> {
     let unknown = || format!("{} bytes that no producer sent", bytes.len());
     let mut words = bytes.splitn(3, |byte| *byte == b' ');
     let mut word = || std::str::from_utf8(words.next()?).ok();
     let producer = word().and_then(|word| word.parse().ok()).ok_or_else(unknown)?;
     let number = word().and_then(|word| word.parse().ok()).ok_or_else(unknown)?;
-    let expected = record(text, producer, number);
+    let expected = record(producer, number);
     if bytes == expected {
         Ok((producer, number))
     } else {
@@ -380,7 +369,7 @@ mod tests {
     use crate::verbs::power_cut::said::parse;
     use std::fs;
 
-    const ALL: [Safety; 3] = [Safety::Record, Safety::Sync, Safety::Line];
+    const ALL: [Safety; 2] = [Safety::Record, Safety::Sync];
 
     /// Makes a log with records 0 to 4 of producer 0, and its report.
     fn written(safe: Safety) -> (tempfile::TempDir, Logs, Report) {
@@ -390,7 +379,7 @@ mod tests {
         let log = logs.open().expect("opened");
         let mut said = "sending 0 5\n".to_owned();
         for number in 0..5 {
-            let ticket = log.append(&record(logs.is_text(), 0, number)).expect("appended");
+            let ticket = log.append(&record(0, number)).expect("appended");
             let sequence = ticket.sequence();
             ticket.wait().expect("safe");
             said += &format!("appended {sequence} 0 {number}\n");
@@ -423,19 +412,6 @@ mod tests {
     }
 
     #[test]
-    fn a_promised_line_that_was_cut_off_is_a_fault() {
-        let (_folder, logs, said) = written(Safety::Line);
-        let mut names = fs::read_dir(logs.log()).expect("a folder").flatten();
-        let segment = names.find(|entry| entry.path().extension().is_some_and(|e| e == "log"));
-        let segment = segment.expect("a segment").path();
-        let length = fs::metadata(&segment).expect("there").len();
-        let file = fs::OpenOptions::new().write(true).open(&segment).expect("opened");
-        file.set_len(length - 1).expect("cut");
-        let faults = logs.check(&said).expect("checked").faults;
-        assert_eq!(faults, ["record 4 was promised, and the log ends before 4"]);
-    }
-
-    #[test]
     fn a_log_that_takes_more_after_an_error_is_a_fault() {
         // W2
         let (_folder, logs, _) = written(Safety::Record);
@@ -446,23 +422,15 @@ mod tests {
 
     #[test]
     fn a_record_tells_whose_it_is_and_one_with_a_wrong_byte_is_nobodys() {
-        for text in [false, true] {
-            for (producer, number) in [(0, 0), (3, LONG_EVERY / 2), (4, 1_000_000)] {
-                let mut bytes = record(text, producer, number);
-                assert_eq!(of_producer(text, &bytes), Ok((producer, number)));
-                let last = bytes.len() - 1;
-                bytes[last] ^= 1;
-                assert!(of_producer(text, &bytes).is_err());
-                bytes.pop();
-                assert!(of_producer(text, &bytes).is_err());
-            }
+        for (producer, number) in [(0, 0), (3, LONG_EVERY / 2), (4, 1_000_000)] {
+            let mut bytes = record(producer, number);
+            assert_eq!(of_producer(&bytes), Ok((producer, number)));
+            let last = bytes.len() - 1;
+            bytes[last] ^= 1;
+            assert!(of_producer(&bytes).is_err());
+            bytes.pop();
+            assert!(of_producer(&bytes).is_err());
         }
-        assert_eq!(of_producer(false, &[0; 7]), Err("7 bytes that no producer sent".into()));
-    }
-
-    #[test]
-    fn a_text_has_no_line_feed_and_no_nul() {
-        let bytes = record(true, 1, LONG_EVERY / 2);
-        assert!(bytes.len() > LONG && !bytes.iter().any(|byte| [b'\n', 0].contains(byte)));
+        assert_eq!(of_producer(&[0; 7]), Err("7 bytes that no producer sent".into()));
     }
 }

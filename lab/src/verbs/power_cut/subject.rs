@@ -64,7 +64,6 @@ pub enum Name {
     /// A `wrote::Log` with a sync now and then, and without its oldest segments.
     LogSync,
     /// A `wrote::Log` of lines, with a wait for each until it is durable.
-    LogLines,
     /// A log behind `wrote_serve::Server`, with an answer to each record once it is durable.
     LogServed,
     /// A `wrote::Log` as a write-ahead log: groups, trims and cuts.
@@ -104,7 +103,6 @@ impl Name {
             Name::Copy => Box::new(Copies::new(&folder)),
             Name::Log => Box::new(Logs::new(&folder, Safety::Record)),
             Name::LogSync => Box::new(Logs::new(&folder, Safety::Sync)),
-            Name::LogLines => Box::new(Logs::new(&folder, Safety::Line)),
             Name::Wal => Box::new(Wal::new(&folder)),
             Name::LogServed => Box::new(Logs::new(&folder, Safety::Served)),
             Name::SavePython => Box::new(Saves::new(&folder, Way::Foreign(Language::Python))),

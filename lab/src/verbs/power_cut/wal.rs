@@ -175,7 +175,7 @@ impl Wal {
         let at = end - size(MORE - 1);
         log.truncate_from(at).map_err(words)?;
         places.retain(|(sequence, _)| *sequence < at);
-        let log = log_checks::opened_after_close(log, &self.log(), || self.open(), true)?;
+        let log = log_checks::opened_after_close(log, &self.log(), || self.open())?;
         log_checks::all_found(&Wal::read(&log)?, &places)?;
         log.close().map_err(words)
     }

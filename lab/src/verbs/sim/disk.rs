@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use wrote::engine::Fault;
-use wrote::{Error, Format, LogReader, Sim};
+use wrote::{Error, LogReader, Sim};
 
 /// The log's folder on the simulated disk.
 pub const FOLDER: &str = "/sim/events";
@@ -14,7 +14,6 @@ pub const FOLDER: &str = "/sim/events";
 /// The simulated disk, with its faults.
 pub struct Disk {
     pub sim: Sim,
-    pub format: Format,
     /// The faults planned since the disk was last turned on, by the number of the operation.
     planned: RefCell<Vec<PlannedFault>>,
     /// Whether the free space is limited.
@@ -41,11 +40,10 @@ const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
 impl Disk {
-    /// Makes an empty disk for a log of this format.
-    pub fn new(seed: u64, format: Format) -> Disk {
+    /// Makes an empty disk.
+    pub fn new(seed: u64) -> Disk {
         Disk {
             sim: Sim::new(seed),
-            format,
             planned: RefCell::default(),
             limited: Cell::new(false),
             begun: Cell::new(0),
@@ -244,12 +242,8 @@ impl Disk {
 
     /// Returns the files of the log, in order.
     pub fn segments(&self) -> Vec<PathBuf> {
-        let extension = match self.format {
-            Format::Framed => "segment",
-            Format::Lines => "log",
-        };
         let all = self.sim.names().into_iter();
-        all.filter(|path| path.extension() == Some(OsStr::new(extension))).collect()
+        all.filter(|path| path.extension() == Some(OsStr::new("segment"))).collect()
     }
 
     /// Returns the content of the last segment.

@@ -9,7 +9,7 @@ use crate::verbs::sim::run::Tally;
 use crate::verbs::sim::{Trouble, holds};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use wrote::{Error, Format, Log, Survives, SyncPolicy};
+use wrote::{Error, Log, Survives, SyncPolicy};
 
 /// How often a future is polled before it counts as lost.
 const POLLS: usize = 10_000;
@@ -20,7 +20,6 @@ pub struct OpenLog<'a> {
     pub model: &'a mut Model,
     pub tally: &'a mut Tally,
     pub log: &'a Log,
-    pub format: Format,
     pub opening: Opening,
     /// A reader that continues after its end when there are new records.
     pub follower: Option<CheckedReader>,
@@ -28,7 +27,7 @@ pub struct OpenLog<'a> {
     pub follower_begun: u64,
     /// The first error of the log, in words: every later call must return it (W2).
     pub poison: Option<String>,
-    /// The disk was full once. A framed log fails only where it writes a record, and waits for room
+    /// The disk was full once. A log fails only where it writes a record, and waits for room
     /// where it prepares space.
     pub was_full: bool,
 }
@@ -96,7 +95,7 @@ impl OpenLog<'_> {
             (Ok(value), None) => Ok(Some(value)),
             (Err(error), None) => {
                 self.disk.excuse(&error)?;
-                if error.errno() == ENOSPC && self.format == Format::Framed {
+                if error.errno() == ENOSPC {
                     self.was_full = true;
                 } else {
                     self.poison = Some(error.to_string());
@@ -148,10 +147,6 @@ impl OpenLog<'_> {
                 .append_all(&records)
                 .map(|(sequences, ticket)| Some((sequences, ticket.sequence()))),
         };
-        if self.format == Format::Lines && count > 1 {
-            let refused = matches!(appended, Err(Error::Refused { .. })) || self.poison.is_some();
-            return holds(refused, || "a log of lines takes a group".to_owned());
-        }
         let Some(Some((sequences, last))) = self.allowed(appended)? else { return Ok(()) };
         holds(sequences.end == last + 1 && sequences.clone().count() == count, || {
             format!("{count} records have the sequences {sequences:?}, and the last {last}")
@@ -190,11 +185,6 @@ impl OpenLog<'_> {
 
     fn cut(&mut self, back: u64) -> Result<(), Trouble> {
         let next = self.model.end().saturating_sub(back).max(self.model.first());
-        if self.format == Format::Lines {
-            let cut = self.log.truncate_from(next);
-            let refused = matches!(cut, Err(Error::Refused { .. })) || self.poison.is_some();
-            return holds(refused, || "a log of lines is cut".to_owned());
-        }
         if self.poison.is_some() {
             let cut = self.log.truncate_from(next);
             return self.allowed(cut).map(drop);
@@ -267,12 +257,12 @@ impl OpenLog<'_> {
     fn content(&mut self, len: usize, flavour: Flavour) -> Vec<u8> {
         self.tally.numbers += 1;
         let number = self.tally.numbers;
-        match (flavour, self.format) {
-            (Flavour::Own, Format::Framed) => {
+        match flavour {
+            Flavour::Own => {
                 let file = self.disk.last_segment().unwrap_or_default();
                 program::with_pieces_of(&file, number, len)
             }
-            _ => program::bytes(number, len, flavour, self.format),
+            _ => program::bytes(number, len, flavour),
         }
     }
 
@@ -431,6 +421,6 @@ fn awaited(log: &Log, sequence: u64) -> Result<(), Error> {
 }
 
 /// Reopens the log, without reading it.
-pub fn open(disk: &Disk, format: Format, opening: Opening) -> Result<Log, Error> {
-    opening.options(format).on(&disk.sim.disk()).open(FOLDER)
+pub fn open(disk: &Disk, opening: Opening) -> Result<Log, Error> {
+    opening.options().on(&disk.sim.disk()).open(FOLDER)
 }

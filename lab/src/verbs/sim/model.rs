@@ -5,7 +5,6 @@ use crate::verbs::sim::{Trouble, holds};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
-use wrote::Format;
 
 /// The content of a slot, by its sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +44,6 @@ pub struct Model {
     /// Whether records were ever removed by a call.
     pub trimmed: bool,
     /// Whether records have checksums.
-    is_framed: bool,
     /// Records that exist as a whole or not at all, in order.
     groups: Vec<Range<u64>>,
     /// A cut at this record was begun, and may have been made or not.
@@ -75,9 +73,9 @@ pub struct Model {
 }
 
 impl Model {
-    /// Begins an empty log of this format, on a disk whose flushes may lie.
-    pub fn new(format: Format, expects_lies: bool) -> Model {
-        Model { is_framed: format == Format::Framed, expects_lies, ..Model::default() }
+    /// Begins an empty log, on a disk whose flushes may lie.
+    pub fn new(expects_lies: bool) -> Model {
+        Model { expects_lies, ..Model::default() }
     }
 
     /// Returns the sequence after all slots.
@@ -359,7 +357,7 @@ impl Model {
             })?;
             sent.push(slot);
         }
-        if !is_repaired && self.taken_off.is_empty() && self.is_framed {
+        if !is_repaired && self.taken_off.is_empty() {
             self.splits_no_group(next)?;
         }
         self.take_off(0);
@@ -404,8 +402,7 @@ impl Model {
         if !self.is_uncertain || sequence < self.stable {
             return false;
         }
-        // Lines have no checksums: pieces of a lost end and of a later one look like lines.
-        !self.is_framed || self.taken_off.get(&sequence).is_some_and(|all| all.iter().any(takes))
+        self.taken_off.get(&sequence).is_some_and(|all| all.iter().any(takes))
     }
 
     /// Checks that the log may begin at `first` now.
@@ -502,7 +499,7 @@ mod tests {
 
     #[test]
     fn a_flush_that_lies_may_bring_back_what_was_taken_off_and_nothing_else() {
-        let mut model = Model::new(Format::Framed, true);
+        let mut model = Model::new(true);
         model.append(Slot::Record(b"a".to_vec()), 0).unwrap();
         model.promise_durable(1);
         model.append(Slot::Record(b"b".to_vec()), 1).unwrap();

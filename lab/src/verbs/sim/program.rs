@@ -5,7 +5,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::LazyLock;
 use wrote::engine::Fault;
 use wrote::file::Durable;
-use wrote::{Format, Log, LogOptions, SyncPolicy};
+use wrote::{Log, LogOptions, SyncPolicy};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
@@ -15,8 +15,6 @@ const ENOSPC: i32 = 28;
 /// Some lives of one log.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The format of its records.
-    pub format: Format,
     /// The lives in turn, on one disk.
     pub lives: Vec<Life>,
 }
@@ -169,9 +167,8 @@ pub enum End {
 
 impl Opening {
     /// Returns the options of a log.
-    pub fn options(&self, format: Format) -> LogOptions {
+    pub fn options(&self) -> LogOptions {
         let mut options = Log::options()
-            .format(format)
             .sync(self.sync)
             .durable(self.durable)
             .buffers(self.buffers)
@@ -208,17 +205,16 @@ impl Program {
     pub fn with_hidden_faults(seed: u64) -> Program {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut program = Program::draw(&mut random);
-        hide_faults(&mut random, program.format, &mut program.lives);
+        hide_faults(&mut random, &mut program.lives);
         program
     }
 
     fn draw(random: &mut Random) -> Program {
-        let format = if one_in(random, 3) { Format::Lines } else { Format::Framed };
         let lives = random.random_range(2..=5);
         // The options are mostly the first life's: a change between lives is one more risk.
         let usual = opening(random);
         let lives = (0..lives).map(|_| life(random, usual)).collect();
-        Program { format, lives }
+        Program { lives }
     }
 }
 
@@ -282,7 +278,7 @@ fn planned(random: &mut Random) -> PlannedFault {
 }
 
 /// Adds faults that the disk does not report. Most of these programs have one kind.
-fn hide_faults(random: &mut Random, format: Format, lives: &mut [Life]) {
+fn hide_faults(random: &mut Random, lives: &mut [Life]) {
     let kind = random.random_range(0..4);
     for life in lives {
         let count = [0, 1, 1, 3][random.random_range(0..4)];
@@ -290,12 +286,9 @@ fn hide_faults(random: &mut Random, format: Format, lives: &mut [Life]) {
             let kind = if kind == 3 { random.random_range(0..3) } else { kind };
             let bits = random.random_range(0..8);
             let operation = random.random_range(0..1 << bits);
-            let (fault, operations) = match (format, kind) {
-                // An altered line cannot be detected.
-                (Format::Lines, _) | (_, 0) => {
-                    (Fault::Lie, [1, 10, 100, 300][random.random_range(0..4)])
-                }
-                (_, 1) => (Fault::Rot, 1),
+            let (fault, operations) = match kind {
+                0 => (Fault::Lie, [1, 10, 100, 300][random.random_range(0..4)]),
+                1 => (Fault::Rot, 1),
                 _ => (Fault::Misdirected, 1),
             };
             let all = operation..operation + operations;
@@ -347,10 +340,10 @@ static SOURCE: LazyLock<Vec<u8>> = LazyLock::new(|| {
 
 /// Returns the bytes of the record with this number among all that a program appends. The first 16
 /// bytes, or as many as there are, give the number.
-pub fn bytes(number: u64, len: usize, flavour: Flavour, format: Format) -> Vec<u8> {
+pub fn bytes(number: u64, len: usize, flavour: Flavour) -> Vec<u8> {
     let start = (number.wrapping_mul(0x9E37_79B9) % LEN_MAX as u64) as usize;
-    let mut bytes = match (flavour, format) {
-        (Flavour::Zeros, Format::Framed) => vec![0; len],
+    let mut bytes = match flavour {
+        Flavour::Zeros => vec![0; len],
         _ => SOURCE[start..start + len].to_vec(),
     };
     // The lowest digit comes first: it distinguishes short records best.
@@ -363,7 +356,7 @@ pub fn bytes(number: u64, len: usize, flavour: Flavour, format: Format) -> Vec<u
 /// Returns a record with pieces of the log's own file, where a reader may search for a batch, as
 /// when a program stores a copy of the log in the log.
 pub fn with_pieces_of(file: &[u8], number: u64, len: usize) -> Vec<u8> {
-    let mut bytes = bytes(number, len, Flavour::Random, Format::Framed);
+    let mut bytes = bytes(number, len, Flavour::Random);
     // After the headers of the batch and the record, and in the first segment also after its own.
     let to_block = BLOCK_BYTES - if number.is_multiple_of(2) { 56 } else { 120 };
     let blocks = file.chunks_exact(BLOCK_BYTES).rev().filter(|block| block[..4] != [0; 4]);
@@ -434,18 +427,10 @@ mod tests {
 
     #[test]
     fn a_record_of_16_bytes_is_like_no_other() {
-        let sixteen = |number| bytes(number, 16, Flavour::Random, Format::Lines);
+        let sixteen = |number| bytes(number, 16, Flavour::Random);
         for number in 0..300 {
             assert_ne!(sixteen(number), sixteen(number + 1));
             assert_ne!(sixteen(number), sixteen(number + 256));
-        }
-    }
-
-    #[test]
-    fn lines_hold_neither_a_line_feed_nor_nul() {
-        for flavour in [Flavour::Random, Flavour::Zeros] {
-            let line = bytes(77, 5000, flavour, Format::Lines);
-            assert!(line.iter().all(|&byte| byte != b'\n' && byte != 0));
         }
     }
 

@@ -9,7 +9,7 @@ use crate::verbs::sim::repairing::{RecordsBySequence, readable, repair};
 use crate::verbs::sim::{Trouble, holds};
 use std::time::Duration;
 use wrote::engine::Fault;
-use wrote::{Error, Format, Log, SyncPolicy};
+use wrote::{Error, Log, SyncPolicy};
 
 /// Declares the counts, which can be added up.
 macro_rules! counts {
@@ -105,16 +105,16 @@ enum Opened {
 /// Runs the program on a disk of this seed, and returns its counts, or the promise that was broken.
 /// In the end the power is cut, and the log is opened once more and read, without faults.
 pub fn carry_out(program: &Program, seed: u64) -> Result<Tally, String> {
-    let disk = Disk::new(seed, program.format);
+    let disk = Disk::new(seed);
     let mut planned = program.lives.iter().flat_map(|life| &life.planned);
     let expects_lies = planned.any(|planned| planned.fault == Fault::Lie);
-    let model = Model::new(program.format, expects_lies);
+    let model = Model::new(expects_lies);
     let mut run = Run {
         disk,
         model,
         tally: Tally::default(),
         removes: false,
-        is_cached: program.format == Format::Lines,
+        is_cached: false,
         saved: None,
         has_failed: false,
         has_misread: false,
@@ -139,7 +139,6 @@ pub fn carry_out(program: &Program, seed: u64) -> Result<Tally, String> {
 fn ends(result: Result<(), Trouble>, life: usize) -> Result<bool, String> {
     match result {
         Ok(()) => Ok(false),
-        Err(Trouble::Undecided) => Ok(true),
         Err(trouble) => Err(describe(life, trouble)),
     }
 }
@@ -147,7 +146,6 @@ fn ends(result: Result<(), Trouble>, life: usize) -> Result<bool, String> {
 fn describe(life: usize, trouble: Trouble) -> String {
     match trouble {
         Trouble::Broken(because) | Trouble::Ended(because) => format!("life {life}: {because}"),
-        Trouble::Undecided => format!("life {life}: the repair is undecided"),
         Trouble::Error(error) => format!("life {life}: an unexpected error: {error}"),
     }
 }
@@ -188,13 +186,11 @@ impl Run {
 
     fn living<'a>(&'a mut self, log: &'a Log, opening: Opening) -> OpenLog<'a> {
         let Run { disk, model, tally, .. } = self;
-        let format = disk.format;
         OpenLog {
             disk,
             model,
             tally,
             log,
-            format,
             opening,
             follower: None,
             follower_begun: 0,
@@ -243,7 +239,7 @@ impl Run {
         let longest = &self.disk.segment_bytes_max;
         longest.set(longest.get().max(opening.segment_buffers * opening.buffer_bytes as u64));
         self.disk.begin();
-        let log = match life::open(&self.disk, self.disk.format, opening) {
+        let log = match life::open(&self.disk, opening) {
             Ok(log) => log,
             Err(error) => {
                 self.disk.excuse(&error)?;
@@ -346,16 +342,7 @@ impl Run {
                 format!("record {sequence} has bytes that were never sent there")
             })?;
         }
-        match repair(&self.disk) {
-            // Pieces of an earlier end stand among the lines, and cannot be distinguished from
-            // them.
-            Err(Trouble::Error(
-                Error::Damaged { .. } | Error::Foreign { .. } | Error::Refused { .. },
-            )) if self.disk.format == Format::Lines => {
-                return Err(Trouble::Undecided);
-            }
-            repaired => repaired?,
-        }
+        repair(&self.disk)?;
         self.tally.repaired += 1;
         let after = readable(&self.disk, 0);
         before.split_off(&self.model.kept_end(&before));

@@ -15,14 +15,9 @@ const EXAMPLES: &str = include_str!("advice/examples.rs");
 
 /// Rows that may be advised: the first part of the name, the advice, and the function whose body is
 /// shown. The other ways are slower forms of these, and a loop serves only one producer.
-const WAYS: [(&str, &str, &str); 7] = [
+const WAYS: [(&str, &str, &str); 6] = [
     ("append/log-no", "Append to a wrote::Log, and sync as often as durability requires", "log_no"),
     ("append/log-everysec", "Append to a wrote::Log that is synced each second", "log_everysec"),
-    (
-        "append/log-lines",
-        "Append lines to a wrote::Log, and sync as often as durability requires",
-        "log_lines",
-    ),
     ("append/log-always", "Append to a wrote::Log, and wait for each ticket", "log_always"),
     ("append/mutex", "Write to one tokio file behind a lock", "mutex"),
     ("append/mpsc", "Send to one task that writes, through tokio's mpsc channel", "mpsc"),
@@ -218,8 +213,7 @@ mod tests {
         examples::flume_bufwriter(&path, message.clone()).unwrap();
         written();
         type Example = fn(&std::path::Path, &[u8]) -> Result<(), Box<dyn std::error::Error>>;
-        let logs: [Example; 4] =
-            [examples::log_no, examples::log_everysec, examples::log_lines, examples::log_always];
+        let logs: [Example; 3] = [examples::log_no, examples::log_everysec, examples::log_always];
         for (number, append) in logs.into_iter().enumerate() {
             let log = folder.path().join(format!("log-{number}"));
             append(&log, &message).unwrap();

@@ -28,7 +28,7 @@ pub(super) struct Task<'a> {
 }
 
 pub(super) fn open(folder: &Path, promise: Promise) -> Result<Log, Error> {
-    Ok(Log::options().sync(promise.sync).format(promise.format).open(folder)?)
+    Ok(Log::options().sync(promise.sync).open(folder)?)
 }
 
 /// Appends all producers' messages concurrently, until the kernel has them, as in the usual ways.

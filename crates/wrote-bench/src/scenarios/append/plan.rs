@@ -8,8 +8,8 @@ use crate::scenarios::ladder::plan as ladder_plan;
 use crate::settings::STREAM_BS_BYTES;
 use crate::stream;
 use std::time::Duration;
+use wrote::SyncPolicy;
 use wrote::device::Target;
-use wrote::{Format, SyncPolicy};
 use wrote_jobs::findings::Burst;
 use wrote_jobs::machine::{host, target};
 use wrote_jobs::rate::{self, Rate};
@@ -172,8 +172,8 @@ impl Amounts {
 
     /// Returns whether sizes depend on the disk's speed.
     pub(super) fn needs_trial(&self) -> bool {
-        let is_framed = |way: &Way| way.is_framed();
-        self.messages.is_none() && self.rate.is_none() && self.ways.iter().any(is_framed)
+        let is_log = |way: &Way| way.is_log();
+        self.messages.is_none() && self.rate.is_none() && self.ways.iter().any(is_log)
     }
 
     /// Reserves the bytes that use up a burst before runs of logs. If they would be too many, the
@@ -190,7 +190,7 @@ impl Amounts {
     /// Returns the stream that uses up the burst before a run of this way. Other ways write to the
     /// page cache.
     pub(super) fn drain(&self, way: &Way) -> Option<stream::Sizes> {
-        stream::drain(self.burst, STREAM_BS_BYTES).filter(|_| way.is_framed())
+        stream::drain(self.burst, STREAM_BS_BYTES).filter(|_| way.is_log())
     }
 
     pub(super) fn drained_bytes(&self, way: &Way) -> u64 {
@@ -354,8 +354,8 @@ impl Amounts {
 
 impl Way {
     /// Returns whether its bytes go to the disk while the clock runs.
-    fn is_framed(&self) -> bool {
-        matches!(self.strategy.kind, Kind::Log(Promise { format: Format::Framed, .. }))
+    fn is_log(&self) -> bool {
+        matches!(self.strategy.kind, Kind::Log(_))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::stream::{Drain, Sizes};
 use std::fs::File;
 use std::path::PathBuf;
 use tokio::runtime::{Builder, Runtime};
-use wrote::{Format, LogReader};
+use wrote::LogReader;
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::Burst;
 use wrote_jobs::jobs::Watcher as _;
@@ -170,7 +170,7 @@ impl<'a> Files<'a> {
         run.iodepth_reached = told.iodepth_reached.max(1);
         let fallbacks = told.fallbacks.iter().map(report::fallback).collect();
         let fell_back = told.fallbacks.iter().any(|fallback| fallback.wanted == "O_DIRECT");
-        let direct = promise.format == Format::Framed && !fell_back;
+        let direct = !fell_back;
         Done { effective: told, direct }.tell(&mut effective);
         Ok(OneRun { latencies, run, effective, fallbacks })
     }

@@ -8,8 +8,8 @@ use crate::terminal::say;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::time::Instant;
+use wrote::Log;
 use wrote::log::summary;
-use wrote::{Format, Log};
 use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
 
@@ -37,18 +37,9 @@ pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
 
 fn open(arguments: &LogAppendArgs) -> Result<Log, Error> {
     let folder = &arguments.folder;
-    let format = match arguments.format {
-        Some(format) => format,
-        None => match summary(folder) {
-            Ok(summary) => summary.format,
-            Err(damaged @ wrote::Error::Damaged { .. }) => return Err(of_library(&damaged)),
-            // Opening the log reports any other fault.
-            Err(_) => Format::Framed,
-        },
-    };
     // Its headers and its batch's are shorter than the unit.
     let buffer_bytes = arguments.record_max.next_multiple_of(LOG_BUFFER_UNIT_BYTES);
-    let options = Log::options().sync(arguments.sync).format(format);
+    let options = Log::options().sync(arguments.sync);
     let options = options.buffer_bytes(buffer_bytes + LOG_BUFFER_UNIT_BYTES);
     options.open(folder).map_err(|error| of_library(&error))
 }

@@ -8,7 +8,6 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 use unicode_width::UnicodeWidthStr;
-use wrote::Format;
 use wrote::log::{LogSummary, SegmentSummary, summary};
 use wrote_report::{plain, write_json};
 use wrote_result::units::counted;
@@ -35,9 +34,8 @@ pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
 #[derive(Serialize)]
 pub(super) struct JsonSummary {
     path: String,
-    format: String,
-    /// Whether it was closed after its last record; left out of lines, which have no mark for it.
-    closed: Option<bool>,
+    /// Whether it was closed after its last record.
+    closed: bool,
     /// The process that has it open for writing; left out if none has.
     writer_process: Option<u32>,
     first_sequence: u64,
@@ -80,8 +78,7 @@ impl JsonSummary {
             .map(|gap| JsonGap { first_sequence: gap.start, records: gap.end - gap.start });
         JsonSummary {
             path: folder.to_string_lossy().into_owned(),
-            format: summary.format.to_string(),
-            closed: (summary.format != Format::Lines).then_some(summary.closed),
+            closed: summary.closed,
             writer_process: summary.writer,
             first_sequence: summary.first_sequence,
             next_sequence: summary.next_sequence,
@@ -102,7 +99,7 @@ fn write_table(folder: &Path, summary: &LogSummary, out: &mut dyn Write) -> io::
     let records = total(summary, |segment| segment.records);
     let segments = counted(summary.segments.len() as u64, "segment");
     let shown = plain(&folder.to_string_lossy());
-    writeln!(out, "{shown}: {}, {} in {segments}", summary.format, counted(records, "record"))?;
+    writeln!(out, "{shown}: {} in {segments}", counted(records, "record"))?;
     writeln!(out, "{}; the next record is {}", state(summary), summary.next_sequence)?;
     write_gaps(&summary.gaps, out)?;
     if summary.segments.is_empty() {
@@ -148,13 +145,12 @@ pub(super) fn write_gaps(gaps: &[Range<u64>], out: &mut dyn Write) -> io::Result
     writeln!(out, "{} {have} no record: {named}{others}", counted(all, "sequence"))
 }
 
-/// Returns the writer of the log, or how the last one left it. A log of lines cannot mark its end.
+/// Returns the writer of the log, or how the last one left it.
 fn state(summary: &LogSummary) -> String {
-    match (summary.writer, summary.format) {
-        (Some(process), _) => format!("open for writing by process {process}"),
-        (None, Format::Lines) => "no writer has it open".into(),
-        (None, _) if summary.closed => "closed".into(),
-        (None, _) => "not closed by its writer: verify tells whether all of it is there".into(),
+    match summary.writer {
+        Some(process) => format!("open for writing by process {process}"),
+        None if summary.closed => "closed".into(),
+        None => "not closed by its writer: verify tells whether all of it is there".into(),
     }
 }
 

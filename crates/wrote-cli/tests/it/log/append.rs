@@ -3,61 +3,49 @@
 use super::place::{append_by_command, json, lines, log, said};
 use fixtures::{Mounted, Running, finish, folder, or_skip};
 use rustix::process::Signal;
-use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Write;
 
 #[test]
 fn each_line_of_standard_input_becomes_a_record() {
-    for (format, sync) in [("framed", "always"), ("framed", "no"), ("lines", "everysec")] {
+    for sync in ["always", "no", "everysec"] {
         let folder = folder();
-        let arguments = format!("--format {format} --sync {sync}");
+        let arguments = format!("--sync {sync}");
         let finished = append_by_command(folder.path(), &arguments, b"one\n\nlast, without an end");
         assert_eq!((finished.code(), finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
         let said_of_it = finished.stderr;
         assert!(said_of_it.starts_with("appended 3 records (0 to 2), 23 B, in "), "{said_of_it}");
         assert!(said_of_it.ends_with("survives a power loss\n"), "{said_of_it}");
         assert_eq!(said(folder.path(), "cat events"), "one\n\nlast, without an end\n");
-        // The log keeps its first format.
         let finished = append_by_command(folder.path(), "-q", b"four\n");
         assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""));
         assert_eq!(said(folder.path(), "tail -n 1 --sequence events"), "3\tfour\n");
         let stat = json(&said(folder.path(), "stat --json events"));
-        let closed = if format == "framed" { Value::Bool(true) } else { Value::Null };
-        assert_eq!((&stat["format"], &stat["closed"]), (&format.into(), &closed));
+        assert_eq!(stat["closed"], true);
     }
 }
 
 #[test]
 fn a_line_that_is_no_record_is_told_with_its_number_and_all_others_are_taken() {
     let folder = folder();
-    let input = b"one\ntwo\0\nthree\n\0\n";
-    let finished = append_by_command(folder.path(), "--format lines", input);
-    assert_eq!(finished.code(), Some(1), "{finished:?}");
-    let said_of_it: Vec<&str> = finished.stderr.lines().collect();
-    assert!(said_of_it[0].starts_with("appended 2 records (0 to 1), 8 B, in "), "{said_of_it:?}");
-    assert!(said_of_it[1].starts_with("wrote: standard input: line 2: "), "{said_of_it:?}");
-    let ends = "; also left out: lines 4; 2 of 4 lines appended";
-    assert!(said_of_it[1].ends_with(ends), "{said_of_it:?}");
     let long = [&vec![b'x'; 3 << 20][..], b"\nfour\n", &vec![b'x'; (1 << 20) + 1]].concat();
     let finished = append_by_command(folder.path(), "-q", &long);
     let said_of_it = "wrote: standard input: line 1: longer than 1 MiB; --record-max allows up to \
          63 MiB; also left out: lines 3; 1 of 3 lines appended";
     assert_eq!((finished.code(), finished.complaint()), (Some(1), said_of_it));
-    assert_eq!(said(folder.path(), "cat events"), "one\nthree\nfour\n");
+    assert_eq!(said(folder.path(), "cat events"), "four\n");
 }
 
 #[test]
 fn a_record_is_as_long_as_was_allowed_and_no_longer() {
-    for (format, arguments, bytes_max) in [
-        ("framed", "", 1 << 20),
-        ("framed", "--record-max 3MiB", 3 << 20),
-        ("lines", "--record-max 63MiB", 63 << 20),
-        ("framed", "--record-max 63MiB", 63 << 20),
-        ("framed", "--record-max 10", 10),
+    for (arguments, bytes_max) in [
+        ("", 1 << 20),
+        ("--record-max 3MiB", 3 << 20),
+        ("--record-max 63MiB", 63 << 20),
+        ("--record-max 10", 10),
     ] {
         let folder = folder();
-        let arguments = format!("-q --sync no --format {format} {arguments}");
+        let arguments = format!("-q --sync no {arguments}");
         let mut input = vec![b'x'; bytes_max];
         let finished = append_by_command(folder.path(), &arguments, &input);
         assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{arguments}");
@@ -75,23 +63,18 @@ fn a_record_is_as_long_as_was_allowed_and_no_longer() {
 #[test]
 fn a_full_disk_ends_an_append_that_says_how_many_records_are_in() {
     let mounted = or_skip!(Mounted::tmpfs(8 << 20));
-    for format in ["framed", "lines"] {
-        let input = lines(0..200_000);
-        let outside = folder();
-        fs::write(outside.path().join("input"), input).expect("a file");
-        let input = File::open(outside.path().join("input")).expect("a file");
-        let mut command =
-            log(mounted.path(), &format!("append --sync no --format {format} {format}"));
-        let finished = finish(command.stdin(input));
-        assert_eq!(finished.code(), Some(1), "{finished:?}");
-        let told = finished.complaint();
-        assert!(told.contains("No space left on device"), "{told}");
-        let cat = said(mounted.path(), &format!("cat {format}"));
-        let there = cat.lines().count();
-        assert!(there > 0 && told.ends_with(&format!(" (0 to {})", there - 1)), "{there}: {told}");
-        assert!(told.contains(&format!("; {there} of ")), "{there}: {told}");
-        fs::remove_dir_all(mounted.path().join(format)).expect("it is ours");
-    }
+    let input = lines(0..200_000);
+    let outside = folder();
+    fs::write(outside.path().join("input"), input).expect("a file");
+    let input = File::open(outside.path().join("input")).expect("a file");
+    let mut command = log(mounted.path(), "append --sync no events");
+    let finished = finish(command.stdin(input));
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    let told = finished.complaint();
+    assert!(told.contains("No space left on device"), "{told}");
+    let there = said(mounted.path(), "cat events").lines().count();
+    assert!(there > 0 && told.ends_with(&format!(" (0 to {})", there - 1)), "{there}: {told}");
+    assert!(told.contains(&format!("; {there} of ")), "{there}: {told}");
 }
 
 #[test]

@@ -1,35 +1,30 @@
 //! `wrote log cat`: records in order, as lines, as JSON and by their times.
 
-use super::place::{
-    FORMATS, json, lines, log, open, place, place_with_times, read, said, segments,
-};
+use super::place::{json, lines, log, open, place, place_with_times, read, said, segments};
 use fixtures::{Running, finish, folder};
 use jiff::Timestamp;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::Path;
-use wrote::Format;
 
 #[test]
 fn cat_prints_all_records_or_those_that_were_asked_for() {
-    for format in FORMATS {
-        let folder = place(format, 1000);
-        let said = |arguments: &str| said(folder.path(), &format!("cat {arguments} events"));
-        assert!(said("") == lines(0..1000), "{format}");
-        assert!(segments(folder.path()).len() > 1, "{format}");
-        assert_eq!(said("--from 998"), lines(998..1000));
-        assert_eq!(said("--from 997 --to 998"), lines(997..999));
-        assert_eq!(said("--to 1"), lines(0..2));
-        assert_eq!(said("--from 400 -n 2"), lines(400..402));
-        assert_eq!(said("--count 0"), "");
-        assert_eq!(said("--from 1000"), "");
-    }
+    let folder = place(1000);
+    let said = |arguments: &str| said(folder.path(), &format!("cat {arguments} events"));
+    assert!(said("") == lines(0..1000));
+    assert!(segments(folder.path()).len() > 1);
+    assert_eq!(said("--from 998"), lines(998..1000));
+    assert_eq!(said("--from 997 --to 998"), lines(997..999));
+    assert_eq!(said("--to 1"), lines(0..2));
+    assert_eq!(said("--from 400 -n 2"), lines(400..402));
+    assert_eq!(said("--count 0"), "");
+    assert_eq!(said("--from 1000"), "");
 }
 
 #[test]
 fn records_of_any_bytes_are_told_apart_as_json() {
     let folder = folder();
-    let log = open(folder.path(), Format::Framed);
+    let log = open(folder.path());
     for bytes in [&b"plain"[..], b"", b"two\nlines", b"\xff\0"] {
         log.append(bytes).expect("room").wait().expect("a disk");
     }
@@ -75,17 +70,8 @@ fn cat_prints_the_records_of_a_time_on_and_up_to_one() {
 }
 
 #[test]
-fn a_log_without_times_refuses_a_time_in_one_line() {
-    let folder = place(Format::Lines, 3);
-    let without = said(folder.path(), "cat --json -n 1 events");
-    assert!(!without.contains("written_at"), "{without}");
-    for arguments in ["cat --since 1h events", "cat --until 1h events", "tail --since 1h events"] {
-        let finished = finish(&mut log(folder.path(), arguments));
-        assert_eq!((finished.code(), &*finished.stdout), (Some(2), ""), "{arguments}");
-        assert_eq!(finished.stderr.lines().count(), 1, "{}", finished.stderr);
-        let because = "a log of lines does not say when a line was written";
-        assert!(finished.stderr.contains(because), "{}", finished.stderr);
-    }
+fn a_word_in_place_of_a_time_is_refused_in_one_line() {
+    let folder = place(3);
     let finished = finish(&mut log(folder.path(), "cat --since yesterday events"));
     let line = "wrote: --since \"yesterday\": must be a time, as 2026-11-24T07:00Z or \
                 2026-11-24T07:00, or an age, as 10m";
@@ -98,7 +84,7 @@ fn log_bytes(folder: &Path, arguments: &str) -> Vec<u8> {
 
 #[test]
 fn a_reader_that_goes_away_ends_cat_and_a_log_that_is_followed() {
-    let folder = place(Format::Framed, 2000);
+    let folder = place(2000);
     for arguments in ["cat events", "tail -f events", "tail -f -n 2000 events"] {
         let (mut reader, output) = std::io::pipe().expect("a pipe");
         let mut command = log(folder.path(), arguments);
@@ -113,7 +99,7 @@ fn a_reader_that_goes_away_ends_cat_and_a_log_that_is_followed() {
 
 #[test]
 fn cat_is_interrupted_while_nobody_reads() {
-    let folder = place(Format::Framed, 2000);
+    let folder = place(2000);
     let (mut reader, output) = std::io::pipe().expect("a pipe");
     let mut running = Running::start(log(folder.path(), "cat events").stdout(output));
     read(&mut reader, 1);

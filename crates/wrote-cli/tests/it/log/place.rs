@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use wrote::{Format, Log, SyncPolicy};
+use wrote::{Log, SyncPolicy};
 
 /// Returns the command `wrote log` in the folder, with a word for each argument.
 pub(super) fn log(folder: &Path, arguments: &str) -> Command {
@@ -29,9 +29,8 @@ pub(super) fn json(text: &str) -> Value {
 }
 
 /// Opens a fast log: small buffers and segments, and no flushes unless one is requested.
-pub(super) fn open(folder: &Path, format: Format) -> Log {
-    let options =
-        Log::options().sync(SyncPolicy::No).format(format).buffers(2).buffer_bytes(16 << 10);
+pub(super) fn open(folder: &Path) -> Log {
+    let options = Log::options().sync(SyncPolicy::No).buffers(2).buffer_bytes(16 << 10);
     options.segment_bytes(32 << 10).open(folder.join("events")).expect("a log")
 }
 
@@ -52,9 +51,9 @@ pub(super) fn lines(numbers: std::ops::Range<u64>) -> String {
 }
 
 /// Makes a folder with the closed log `events` of this number of records.
-pub(super) fn place(format: Format, records: u64) -> tempfile::TempDir {
+pub(super) fn place(records: u64) -> tempfile::TempDir {
     let folder = folder();
-    let log = open(folder.path(), format);
+    let log = open(folder.path());
     append(&log, 0..records);
     log.close().expect("a disk");
     folder
@@ -62,7 +61,7 @@ pub(super) fn place(format: Format, records: u64) -> tempfile::TempDir {
 
 /// Returns the segments of `events`, in order.
 pub(super) fn segments(folder: &Path) -> Vec<PathBuf> {
-    let is_segment = |name: &String| name.ends_with(".segment") || name.ends_with(".log");
+    let is_segment = |name: &String| name.ends_with(".segment");
     let events = folder.join("events");
     names(&events).into_iter().filter(is_segment).map(|name| events.join(name)).collect()
 }
@@ -90,15 +89,13 @@ pub(super) fn content(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files.map(read).collect()
 }
 
-pub(super) const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
-
 /// Makes a log of 30 records in three parts at different times. Returns the records' times from its
 /// JSON.
 pub(super) fn place_with_times() -> (tempfile::TempDir, Vec<Timestamp>) {
     // The clock may step back, and is read on other threads.
     for _ in 0..100 {
         let folder = folder();
-        let log = open(folder.path(), Format::Framed);
+        let log = open(folder.path());
         (0..3).for_each(|part| append(&log, part * 10..part * 10 + 10));
         log.close().expect("a disk");
         let all = said(folder.path(), "cat --json events");

@@ -1,21 +1,21 @@
 //! `wrote log stat`: the parts of a log and its writer; folders that hold no log.
 
-use super::place::{FORMATS, append, json, log, open, place, said, segments, text};
+use super::place::{append, json, log, open, place, said, segments, text};
 use crate::support::assert_golden;
 use fixtures::{finish, folder, names};
 use serde_json::Value;
 use std::fs;
-use wrote::Format;
 
 #[test]
-fn stat_and_verify_of_lines_print_the_golden_texts() {
-    // Written by hand, because the start of a log's next file depends on the pace of its producers.
-    let folder = place(Format::Lines, 0);
-    for lines in [0..324, 324..500] {
-        let name = format!("events/{:020}.log", lines.start);
-        let text: String = lines.map(|line| text(line) + "\n").collect();
-        fs::write(folder.path().join(name), text).expect("a file");
+fn stat_and_verify_print_the_golden_texts() {
+    let folder = folder();
+    let log = open(folder.path());
+    // A group is one batch at any pace of its producer.
+    for first in [0, 100, 200, 300, 400] {
+        let group: Vec<String> = (first..first + 100).map(text).collect();
+        log.append_all(&group).expect("room").1.wait().expect("a disk");
     }
+    log.close().expect("a disk");
     assert_golden("log-stat.txt", &said(folder.path(), "stat events"));
     assert_golden("log-stat.json", &said(folder.path(), "stat --json events"));
     assert_golden("log-verify.txt", &said(folder.path(), "verify events"));
@@ -25,25 +25,22 @@ fn stat_and_verify_of_lines_print_the_golden_texts() {
 
 #[test]
 fn stat_tells_who_writes_and_how_the_log_was_left() {
-    for format in FORMATS {
-        let folder = folder();
-        let writer = open(folder.path(), format);
-        append(&writer, 0..500);
-        let stat = json(&said(folder.path(), "stat --json events"));
-        assert_eq!(stat["writer_process"], std::process::id(), "{stat}");
-        let table = said(folder.path(), "stat events");
-        assert!(table.contains(&format!("open for writing by process {}", std::process::id())));
-        writer.close().expect("a disk");
-        drop(writer);
+    let folder = folder();
+    let writer = open(folder.path());
+    append(&writer, 0..500);
+    let stat = json(&said(folder.path(), "stat --json events"));
+    assert_eq!(stat["writer_process"], std::process::id(), "{stat}");
+    let table = said(folder.path(), "stat events");
+    assert!(table.contains(&format!("open for writing by process {}", std::process::id())));
+    writer.close().expect("a disk");
+    drop(writer);
 
-        let stat = json(&said(folder.path(), "stat --json events"));
-        assert_eq!((&stat["writer_process"], &stat["path"]), (&Value::Null, &"events".into()));
-        assert_eq!((&stat["records"], &stat["next_sequence"]), (&500.into(), &500.into()));
-        assert_eq!(stat["format"], format.to_string());
-        assert_eq!(stat["segments"].as_array().map(Vec::len), Some(segments(folder.path()).len()));
-        let table = said(folder.path(), "stat events");
-        assert!(table.starts_with(&format!("events: {format}, 500 records in ")), "{table}");
-    }
+    let stat = json(&said(folder.path(), "stat --json events"));
+    assert_eq!((&stat["writer_process"], &stat["path"]), (&Value::Null, &"events".into()));
+    assert_eq!((&stat["records"], &stat["next_sequence"]), (&500.into(), &500.into()));
+    assert_eq!(stat["segments"].as_array().map(Vec::len), Some(segments(folder.path()).len()));
+    let table = said(folder.path(), "stat events");
+    assert!(table.starts_with("events: 500 records in "), "{table}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `wrote log tail`: the last records, and new ones.
 
-use super::place::{FORMATS, append, lines, log, open, place, place_with_times, read, said};
+use super::place::{append, lines, log, open, place, place_with_times, read, said};
 use fixtures::{Running, finish, folder};
 use rustix::process::Signal;
 use std::fs;
@@ -8,7 +8,6 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 use std::process::Stdio;
-use wrote::Format;
 
 #[test]
 fn tail_begins_with_a_time_and_follows_from_there() {
@@ -21,7 +20,7 @@ fn tail_begins_with_a_time_and_follows_from_there() {
     let mut running = Running::start(command.stdout(output));
     drop(command);
     assert_eq!(read(&mut reader, 30 - first as usize), lines(first..30));
-    let writer = open(folder.path(), Format::Framed);
+    let writer = open(folder.path());
     append(&writer, 30..35);
     assert_eq!(read(&mut reader, 5), lines(30..35));
     running.send(Signal::INT);
@@ -30,37 +29,33 @@ fn tail_begins_with_a_time_and_follows_from_there() {
 
 #[test]
 fn tail_prints_the_last_records() {
-    for format in FORMATS {
-        let folder = place(format, 500);
-        let said = |arguments: &str| said(folder.path(), &format!("tail {arguments} events"));
-        assert_eq!(said(""), lines(490..500));
-        assert_eq!(said("-n 300"), lines(200..500));
-        assert_eq!(said("-n 501"), lines(0..500));
-        assert_eq!(said("-n 0"), "");
-        assert_eq!(said("--from 498"), lines(498..500));
-    }
+    let folder = place(500);
+    let said = |arguments: &str| said(folder.path(), &format!("tail {arguments} events"));
+    assert_eq!(said(""), lines(490..500));
+    assert_eq!(said("-n 300"), lines(200..500));
+    assert_eq!(said("-n 501"), lines(0..500));
+    assert_eq!(said("-n 0"), "");
+    assert_eq!(said("--from 498"), lines(498..500));
 }
 
 #[test]
 fn tail_follows_what_is_appended_until_it_is_interrupted_and_says_no_word() {
-    for format in FORMATS {
-        let folder = folder();
-        let writer = open(folder.path(), format);
-        append(&writer, 0..20);
-        let (mut reader, output) = std::io::pipe().expect("a pipe");
-        let mut command = log(folder.path(), "tail -f events");
-        let mut running = Running::start(command.stdout(output));
-        drop(command);
-        assert_eq!(read(&mut reader, 10), lines(10..20));
-        // Enough records that segments end while they are read.
-        append(&writer, 20..1000);
-        assert!(read(&mut reader, 980) == lines(20..1000), "{format}");
-        append(&writer, 1000..1001);
-        assert_eq!(read(&mut reader, 1), lines(1000..1001));
-        running.send(Signal::INT);
-        let finished = running.finish();
-        assert_eq!((finished.code(), finished.stderr.as_str()), (Some(130), ""), "{format}");
-    }
+    let folder = folder();
+    let writer = open(folder.path());
+    append(&writer, 0..20);
+    let (mut reader, output) = std::io::pipe().expect("a pipe");
+    let mut command = log(folder.path(), "tail -f events");
+    let mut running = Running::start(command.stdout(output));
+    drop(command);
+    assert_eq!(read(&mut reader, 10), lines(10..20));
+    // Enough records that segments end while they are read.
+    append(&writer, 20..1000);
+    assert!(read(&mut reader, 980) == lines(20..1000));
+    append(&writer, 1000..1001);
+    assert_eq!(read(&mut reader, 1), lines(1000..1001));
+    running.send(Signal::INT);
+    let finished = running.finish();
+    assert_eq!((finished.code(), finished.stderr.as_str()), (Some(130), ""));
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! `wrote log verify` and `repair`: damage, gaps, holes and garbage.
 
 use super::place::{
-    FORMATS, append, append_by_command, content, damage, json, lines, log, open, place, said,
-    segments, text,
+    append, append_by_command, content, damage, json, lines, log, open, place, said, segments, text,
 };
 use fixtures::{Finished, finish, folder, names};
 use rustix::fs::{SeekFrom, seek};
@@ -11,21 +10,18 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use wrote::Format;
 
 #[test]
 fn a_whole_log_is_verified_and_left_as_it_is_by_repair() {
-    for format in FORMATS {
-        let folder = place(format, 500);
-        let before = content(folder.path());
-        let verified = said(folder.path(), "verify events");
-        assert!(verified.starts_with("500 records in ") && verified.ends_with("50.0 kB, whole\n"));
-        assert_eq!(json(&said(folder.path(), "verify --json events"))["whole"], true);
-        assert_eq!(said(folder.path(), "repair --dry-run events"), verified);
-        let repaired = said(folder.path(), "repair events");
-        assert_eq!(repaired, "nothing to repair: 500 records, whole\n");
-        assert!(content(folder.path()) == before, "{format}");
-    }
+    let folder = place(500);
+    let before = content(folder.path());
+    let verified = said(folder.path(), "verify events");
+    assert!(verified.starts_with("500 records in ") && verified.ends_with("50.0 kB, whole\n"));
+    assert_eq!(json(&said(folder.path(), "verify --json events"))["whole"], true);
+    assert_eq!(said(folder.path(), "repair --dry-run events"), verified);
+    let repaired = said(folder.path(), "repair events");
+    assert_eq!(repaired, "nothing to repair: 500 records, whole\n");
+    assert!(content(folder.path()) == before);
 }
 
 /// Asserts that damage was found, and returns the report.
@@ -39,7 +35,7 @@ fn found(finished: &Finished) -> &str {
 
 #[test]
 fn damage_is_told_with_its_place_and_repaired_with_what_was_there_kept() {
-    let folder = place(Format::Framed, 500);
+    let folder = place(500);
     let path = damage(folder.path(), 100);
     let path = Path::new("events").join(path.file_name().expect("a name"));
     let before = content(folder.path());
@@ -90,36 +86,8 @@ fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 }
 
 #[test]
-fn lines_lost_before_the_last_file_are_damage_to_every_command_until_they_are_repaired() {
-    let ways: [fn(&mut Vec<u8>); 4] = [
-        |bytes| bytes.truncate(bytes.len() - 1),
-        |bytes| bytes.truncate(bytes.len() - 101),
-        |bytes| bytes[150] = 0,
-        |bytes| bytes[100] = b' ',
-    ];
-    for way in ways {
-        let folder = place(Format::Lines, 1000);
-        let segments = segments(folder.path());
-        change(&segments[segments.len() - 2], way);
-        let before = content(folder.path());
-        for verb in ["cat", "tail", "tail -n 500", "stat", "verify", "repair --dry-run"] {
-            let finished = finish(&mut log(folder.path(), &format!("{verb} events")));
-            assert_eq!(finished.code(), Some(1), "{verb}: {finished:?}");
-        }
-        assert_eq!(append_by_command(folder.path(), "", b"more\n").code(), Some(1));
-        assert!(content(folder.path()) == before, "nothing is changed");
-        said(folder.path(), "repair events");
-        for verb in ["cat", "tail", "stat", "verify"] {
-            said(folder.path(), &format!("{verb} events"));
-        }
-        assert_eq!(append_by_command(folder.path(), "-q", b"more\n").code(), Some(0));
-        assert_eq!(said(folder.path(), "tail -n 1 --sequence events"), "1000\tmore\n");
-    }
-}
-
-#[test]
 fn gaps_that_a_repair_left_are_told_by_stat_verify_and_cat() {
-    let folder = place(Format::Framed, 500);
+    let folder = place(500);
     for number in [0, 100, 101, 400] {
         damage(folder.path(), number);
     }
@@ -158,86 +126,76 @@ fn is_made_endless(path: &Path) -> bool {
 
 #[test]
 fn holes_are_passed_over_whatever_a_command_does() {
-    for format in FORMATS {
-        for place_of in ["sealed", "sealed and damaged", "last", "next"] {
-            let folder = place(format, 1000);
-            let segments = segments(folder.path());
-            let is_sealed = place_of.starts_with("sealed");
-            let path = match (place_of, format) {
-                ("last", _) => segments[segments.len() - 1].clone(),
-                ("next", Format::Framed) => {
-                    folder.path().join(format!("events/{:020}.segment", segments.len() + 1))
-                }
-                ("next", Format::Lines) => folder.path().join("events/00000000000000001000.log"),
-                _ => segments[0].clone(),
-            };
-            if place_of == "sealed and damaged" {
-                change(&path, |bytes| bytes[300] = 0);
-            }
-            if !is_made_endless(&path) {
-                return fixtures::skip("holes_are_passed_over", "no SEEK_DATA here");
-            }
-            let code = |verb: &str| {
-                let finished = finish(&mut log(folder.path(), &format!("{verb} events")));
-                (finished.code(), finished.stdout.lines().count())
-            };
-            let context = format!("{format}, {place_of}");
-            if place_of == "sealed and damaged" {
-                assert_eq!(code("cat").0, Some(1), "{context}");
-                assert_eq!(code("verify").0, Some(1), "{context}");
-            } else {
-                let garbage = format == Format::Lines && is_sealed;
-                assert_eq!(code("cat"), (Some(0), 1000), "{context}");
-                assert_eq!(code("tail"), (Some(0), 10), "{context}");
-                assert_eq!(code("stat").0, Some(0), "{context}");
-                assert_eq!(code("verify").0, Some(if garbage { 3 } else { 0 }), "{context}");
-            }
-            said(folder.path(), "repair events");
-            assert_eq!(append_by_command(folder.path(), "-q", b"more\n").code(), Some(0));
-            assert_eq!(said(folder.path(), "tail -n 1 -s events"), "1000\tmore\n", "{context}");
-            assert_eq!(code("verify").0, Some(0), "{context}");
+    for place_of in ["sealed", "sealed and damaged", "last", "next"] {
+        let folder = place(1000);
+        let segments = segments(folder.path());
+        let path = match place_of {
+            "last" => segments[segments.len() - 1].clone(),
+            "next" => folder.path().join(format!("events/{:020}.segment", segments.len() + 1)),
+            _ => segments[0].clone(),
+        };
+        if place_of == "sealed and damaged" {
+            change(&path, |bytes| bytes[300] = 0);
         }
+        if !is_made_endless(&path) {
+            return fixtures::skip("holes_are_passed_over", "no SEEK_DATA here");
+        }
+        let code = |verb: &str| {
+            let finished = finish(&mut log(folder.path(), &format!("{verb} events")));
+            (finished.code(), finished.stdout.lines().count())
+        };
+        if place_of == "sealed and damaged" {
+            assert_eq!(code("cat").0, Some(1), "{place_of}");
+            assert_eq!(code("verify").0, Some(1), "{place_of}");
+        } else {
+            assert_eq!(code("cat"), (Some(0), 1000), "{place_of}");
+            assert_eq!(code("tail"), (Some(0), 10), "{place_of}");
+            assert_eq!(code("stat").0, Some(0), "{place_of}");
+            assert_eq!(code("verify").0, Some(0), "{place_of}");
+        }
+        said(folder.path(), "repair events");
+        assert_eq!(append_by_command(folder.path(), "-q", b"more\n").code(), Some(0));
+        assert_eq!(said(folder.path(), "tail -n 1 -s events"), "1000\tmore\n", "{place_of}");
+        assert_eq!(code("verify").0, Some(0), "{place_of}");
     }
 }
 
 #[test]
 fn garbage_behind_a_sealed_segment_has_a_word_and_an_exit_code_and_loses_nothing() {
-    for format in FORMATS {
-        let folder = place(format, 1000);
-        let sealed = &segments(folder.path())[0];
-        change(sealed, |bytes| bytes.extend([0, 0, 7, 0]));
-        for (verb, last_line) in [
-            ("verify", "whole besides: 1000 records in "),
-            ("verify -q", "events/00000000000000000"),
-            ("repair --dry-run", "whole besides: 1000 records in "),
-        ] {
-            let finished = finish(&mut log(folder.path(), &format!("{verb} events")));
-            assert_eq!(finished.code(), Some(3), "{format}, {verb}: {finished:?}");
-            let complaint = "wrote: events: garbage in 1 place, no record is lost; wrote log \
-                repair events removes it\n";
-            assert_eq!(finished.stderr, complaint);
-            let told = finished.stdout.lines().next().expect("the place");
-            assert!(told.contains(": garbage from byte "), "{told}");
-            let last = finished.stdout.lines().last().expect("a line");
-            assert!(last.starts_with(last_line), "{last}");
-        }
-        let verified = finish(&mut log(folder.path(), "verify --json events"));
-        let verified = json(&verified.stdout);
-        assert_eq!((&verified["whole"], &verified["damage"]), (&false.into(), &json("[]")));
-        assert_eq!(verified["garbage"].as_array().map(Vec::len), Some(1));
-        assert!(said(folder.path(), "cat events") == lines(0..1000), "{format}");
-        said(folder.path(), "stat events");
-        assert_eq!(append_by_command(folder.path(), "-q", b"more\n").code(), Some(0));
-        assert!(said(folder.path(), "repair events").contains("\nkept as it was: "));
-        assert!(said(folder.path(), "verify events").ends_with(", whole\n"));
-        assert!(said(folder.path(), "cat events") == lines(0..1000) + "more\n", "{format}");
+    let folder = place(1000);
+    let sealed = &segments(folder.path())[0];
+    change(sealed, |bytes| bytes.extend([0, 0, 7, 0]));
+    for (verb, last_line) in [
+        ("verify", "whole besides: 1000 records in "),
+        ("verify -q", "events/00000000000000000"),
+        ("repair --dry-run", "whole besides: 1000 records in "),
+    ] {
+        let finished = finish(&mut log(folder.path(), &format!("{verb} events")));
+        assert_eq!(finished.code(), Some(3), "{verb}: {finished:?}");
+        let complaint = "wrote: events: garbage in 1 place, no record is lost; wrote log \
+            repair events removes it\n";
+        assert_eq!(finished.stderr, complaint);
+        let told = finished.stdout.lines().next().expect("the place");
+        assert!(told.contains(": garbage from byte "), "{told}");
+        let last = finished.stdout.lines().last().expect("a line");
+        assert!(last.starts_with(last_line), "{last}");
     }
+    let verified = finish(&mut log(folder.path(), "verify --json events"));
+    let verified = json(&verified.stdout);
+    assert_eq!((&verified["whole"], &verified["damage"]), (&false.into(), &json("[]")));
+    assert_eq!(verified["garbage"].as_array().map(Vec::len), Some(1));
+    assert!(said(folder.path(), "cat events") == lines(0..1000));
+    said(folder.path(), "stat events");
+    assert_eq!(append_by_command(folder.path(), "-q", b"more\n").code(), Some(0));
+    assert!(said(folder.path(), "repair events").contains("\nkept as it was: "));
+    assert!(said(folder.path(), "verify events").ends_with(", whole\n"));
+    assert!(said(folder.path(), "cat events") == lines(0..1000) + "more\n");
 }
 
 #[test]
 fn a_log_that_is_written_is_not_repaired_and_has_no_second_writer() {
     let folder = folder();
-    let writer = open(folder.path(), Format::Framed);
+    let writer = open(folder.path());
     append(&writer, 0..10);
     for verb in ["repair", "append"] {
         let finished = finish(&mut log(folder.path(), &format!("{verb} events")));
@@ -254,7 +212,7 @@ fn a_log_that_is_written_is_not_repaired_and_has_no_second_writer() {
 #[test]
 fn the_end_that_a_crash_tore_is_no_damage_and_kept_by_the_next_opening() {
     let folder = folder();
-    let writer = open(folder.path(), Format::Lines);
+    let writer = open(folder.path());
     append(&writer, 0..3);
     writer.close().expect("a disk");
     drop(writer);

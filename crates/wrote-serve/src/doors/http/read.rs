@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
-use wrote::{Error, Format, Log, LogReader};
+use wrote::{Error, Log, LogReader};
 
 /// Bytes of records read at a time, unless a single one is longer.
 const PIECE_BYTES: usize = 64 << 10;
@@ -99,8 +99,7 @@ async fn begin(
         Begin::At(from) => (from, None),
         Begin::Since(time) => since(log, time, wanted.follows).await?,
     };
-    let suits = if stats.format == Format::Lines { Layout::Lines } else { Layout::U32 };
-    let layout = wanted.layout.unwrap_or(suits);
+    let layout = wanted.layout.unwrap_or(Layout::U32);
     let end = from.saturating_add(wanted.limit);
     let mut reading = Reading {
         reader,

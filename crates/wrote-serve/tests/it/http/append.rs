@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
 use std::net::Shutdown;
-use wrote::{Format, Log, SyncPolicy};
+use wrote::{Log, SyncPolicy};
 
 #[test]
 fn a_body_is_a_record_and_with_lines_each_line_is() {
@@ -177,18 +177,6 @@ fn requests_that_make_no_sense_are_answered_by_their_codes_and_the_connection_go
     assert_eq!(client.append("still here").code, 200);
     assert_eq!(serving.refused(), [("malformed", 6), ("unauthorized", 1)]);
     assert_eq!(serving.stop(), [b"still here"]);
-}
-
-#[test]
-fn a_record_that_the_log_cannot_hold_is_refused_for_good() {
-    let serving = Serving::start("http://127.0.0.1:0", |config| {
-        config.logs[0].options = Log::options().sync(SyncPolicy::No).format(Format::Lines);
-    });
-    let mut client = Client::connect(serving.address());
-    let answer = client.post("/append", "", b"two\nlines");
-    assert_eq!((answer.code, answer.header("retry-after")), (400, None), "{}", answer.text());
-    assert_eq!(client.append("two\nlines").code, 200);
-    assert_eq!(serving.stop(), [b"two", &b"lines"[..]]);
 }
 
 #[test]

@@ -4,11 +4,11 @@ use super::client::Client;
 use crate::serving::Serving;
 use jiff::Timestamp;
 use std::time::SystemTime;
-use wrote::{Format, Log, SyncPolicy};
+use wrote::{Log, SyncPolicy};
 
-fn lines(format: Format) -> Serving {
+fn serving() -> Serving {
     Serving::start("http://127.0.0.1:0", |config| {
-        config.logs[0].options = Log::options().sync(SyncPolicy::No).format(format);
+        config.logs[0].options = Log::options().sync(SyncPolicy::No);
     })
 }
 
@@ -30,17 +30,17 @@ fn counted(mut body: &[u8]) -> Vec<Vec<u8>> {
 
 #[test]
 fn records_are_read_from_a_sequence_up_to_a_limit_or_the_end() {
-    let serving = lines(Format::Lines);
+    let serving = serving();
     let mut client = Client::connect(serving.address());
     client.append(&numbers(0..20_000));
-    let answer = client.get("/records?from=19990");
+    let answer = client.get("/records?from=19990&as=lines");
     assert_eq!(answer.text(), numbers(19_990..20_000));
     assert_eq!(answer.header("content-type"), Some("text/plain"));
     assert_eq!(answer.header("wrote-next-sequence"), Some("20000"));
-    let answer = client.get("/records?from=5&limit=10");
+    let answer = client.get("/records?from=5&limit=10&as=lines");
     assert_eq!(answer.text(), numbers(5..15));
     assert_eq!(answer.header("wrote-next-sequence"), Some("15"));
-    assert_eq!(client.get("/records").text(), numbers(0..20_000));
+    assert_eq!(client.get("/records?as=lines").text(), numbers(0..20_000));
     for beyond in ["/records?from=20000", "/records?from=99999999", "/records?limit=0"] {
         let answer = client.get(beyond);
         assert_eq!((answer.code, answer.text()), (200, ""), "{beyond}");
@@ -50,7 +50,7 @@ fn records_are_read_from_a_sequence_up_to_a_limit_or_the_end() {
 
 #[test]
 fn records_are_read_from_a_time_on_by_timestamp_or_age() {
-    let serving = lines(Format::Framed);
+    let serving = serving();
     let mut client = Client::connect(serving.address());
     let mut bounds = Vec::new();
     for number in 0..5 {
@@ -88,20 +88,8 @@ fn records_are_read_from_a_time_on_by_timestamp_or_age() {
 }
 
 #[test]
-fn a_log_of_lines_has_no_times_and_says_so() {
-    let serving = lines(Format::Lines);
-    let mut client = Client::connect(serving.address());
-    client.append("a\n");
-    let answer = client.get("/records?since=1h");
-    assert_eq!(answer.code, 400);
-    assert!(answer.text().contains("lines"), "{}", answer.text());
-    assert_eq!(client.get("/records").text(), "a\n");
-    serving.stop();
-}
-
-#[test]
-fn a_framed_log_is_read_by_lengths_or_as_lines() {
-    let serving = lines(Format::Framed);
+fn a_log_is_read_by_lengths_or_as_lines() {
+    let serving = serving();
     let mut client = Client::connect(serving.address());
     client.post("/append", "", b"a\nb\0");
     client.append("c\n");
@@ -115,11 +103,11 @@ fn a_framed_log_is_read_by_lengths_or_as_lines() {
 
 #[test]
 fn a_client_that_follows_gets_what_comes_and_the_end_of_the_server() {
-    let serving = lines(Format::Lines);
+    let serving = serving();
     let mut writer = Client::connect(serving.address());
     writer.append(&numbers(0..3));
     let mut follower = Client::connect(serving.address());
-    follower.send(b"GET /records?from=1&follow=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    follower.send(b"GET /records?from=1&follow=1&as=lines HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(follower.head().code, 200);
     let mut read = Vec::new();
     let mut read_up_to = |follower: &mut Client, end: u32| {
@@ -135,7 +123,9 @@ fn a_client_that_follows_gets_what_comes_and_the_end_of_the_server() {
         read_up_to(&mut follower, end);
     }
     let mut beyond = Client::connect(serving.address());
-    beyond.send(b"GET /records?from=100&follow=1&limit=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    beyond.send(
+        b"GET /records?from=100&follow=1&limit=1&as=lines HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    );
     assert_eq!(beyond.head().code, 200);
     writer.append(&numbers(99..102));
     assert_eq!(beyond.chunk().unwrap(), numbers(100..101).as_bytes());

@@ -6,7 +6,6 @@ use crate::log::segment;
 use crate::log::testing::{
     SampleLog, assert_begins, disk, folder, long_segment, read, two_segments,
 };
-use std::io::Write;
 use std::ops::Range;
 
 fn written(built: &SampleLog) -> tempfile::TempDir {
@@ -157,20 +156,6 @@ fn a_reader_that_is_moved_reads_what_is_there() {
 }
 
 #[test]
-fn a_reader_that_is_moved_finds_lines_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |number| segment::path(folder.path(), Format::Lines, number);
-    std::fs::write(path(0), "zero\none\ntwo\n").unwrap();
-    std::fs::write(path(3), "three\nfour\n").unwrap();
-    let mut reader = LogReader::open(folder.path(), 0).unwrap();
-    for from in [4, 1, 3, 0, 2] {
-        let records = read_range(&mut reader, from..from + 1);
-        assert_eq!((records.len(), records[0].sequence), (1, from));
-    }
-    assert_eq!(read_range(&mut reader, 1..9).len(), 4);
-}
-
-#[test]
 fn a_reader_goes_on_behind_a_cut() {
     let built = two_segments();
     let place = built.segments[1].batches[1];
@@ -202,7 +187,7 @@ fn an_empty_log_has_no_records_and_a_folder_without_one_is_an_error() {
     std::fs::write(folder.path().join("lock"), b"1\n").unwrap();
     assert!(LogReader::open(folder.path(), 0).unwrap().next().is_none());
     // Its first segment is only prepared.
-    std::fs::write(segment::path(folder.path(), Format::Framed, 1), [0; 10_000]).unwrap();
+    std::fs::write(segment::path(folder.path(), 1), [0; 10_000]).unwrap();
     assert!(LogReader::open(folder.path(), 0).unwrap().next().is_none());
 }
 
@@ -231,7 +216,7 @@ fn a_reader_goes_on_where_retention_left_the_log() {
     let mut reader = LogReader::open(folder.path(), 0).unwrap();
     assert_eq!(reader.next().unwrap().unwrap().sequence, 0);
     for number in [1, 2] {
-        std::fs::remove_file(segment::path(folder.path(), Format::Framed, number)).unwrap();
+        std::fs::remove_file(segment::path(folder.path(), number)).unwrap();
     }
     let sequences: Vec<u64> = reader.map(|record| record.unwrap().sequence).collect();
     assert_eq!(sequences, [1, 2, 3, 4, 10, 11]);
@@ -246,7 +231,7 @@ fn damage_is_told_once_and_where() {
     let mut reader = LogReader::open(folder.path(), 0).unwrap();
     assert_eq!(reader.by_ref().take(3).filter(Result::is_ok).count(), 3);
     let Some(Err(Error::Damaged { path, offset, .. })) = reader.next() else { panic!("no damage") };
-    assert_eq!(path, segment::path(folder.path(), Format::Framed, 1));
+    assert_eq!(path, segment::path(folder.path(), 1));
     assert_eq!(offset, at as u64 + 48);
     assert!(reader.next().is_none());
     assert!(matches!(reader.next_within(Duration::ZERO), Err(Error::Damaged { .. })));
@@ -264,52 +249,12 @@ fn records_of_many_megabytes_lie_in_many_reads() {
 }
 
 #[test]
-fn lines_are_read_while_they_come() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |number| segment::path(folder.path(), Format::Lines, number);
-    let long = vec![b'x'; 200_000];
-    std::fs::write(path(0), [b"zero\n", &long[..], b"\ntwo\n"].concat()).unwrap();
-    std::fs::write(path(3), b"three\nfo").unwrap();
-    let mut reader = LogReader::open(folder.path(), 1).unwrap().following().unwrap();
-    assert_eq!(
-        reader.next_lent().unwrap().map(|it| (it.sequence, it.bytes.len())),
-        Some((1, long.len()))
-    );
-    assert_eq!(reader.next().unwrap().unwrap().bytes, b"two");
-    assert_eq!(reader.next().unwrap().unwrap().bytes, b"three");
-    assert_eq!(reader.next_within(Duration::from_millis(3)).unwrap(), None);
-    std::fs::OpenOptions::new().append(true).open(path(3)).unwrap().write_all(b"ur\n").unwrap();
-    let four = Record { sequence: 4, bytes: b"four".to_vec(), written_at: None };
-    assert_eq!(reader.next().unwrap().unwrap(), four);
-    std::fs::write(path(5), b"five\n").unwrap();
-    assert_eq!(reader.next().unwrap().unwrap().sequence, 5);
-}
-
-#[test]
 fn a_segment_of_another_place_behind_the_end_of_the_log_is_an_error_to_readers_too() {
     let mut files = two_segments().files(folder());
-    files.push((segment::path(folder(), Format::Framed, 6), files[0].1.clone()));
+    files.push((segment::path(folder(), 6), files[0].1.clone()));
     let (records, end) = read(&disk(1, &files), 0);
     assert!(matches!(end, Err(Error::Foreign { .. })), "{end:?}");
     assert_eq!(records.len(), 10);
-}
-
-#[test]
-fn a_file_of_lines_that_has_just_begun_proves_no_damage() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |number| segment::path(folder.path(), Format::Lines, number);
-    std::fs::write(path(0), b"zero\n").unwrap();
-    for from in [0, 2] {
-        let mut reader = LogReader::open(folder.path(), from).unwrap();
-        let cursor = reader.cursor.as_mut().unwrap();
-        while cursor.next(from).unwrap().is_some() {}
-        std::fs::write(path(0), b"zero\none\n").unwrap();
-        std::fs::write(path(2), b"").unwrap();
-        assert!(cursor.lost(folder.path()).unwrap().is_none(), "from {from}");
-        std::fs::write(path(0), b"zero\n").unwrap();
-        assert!(cursor.lost(folder.path()).unwrap().is_some(), "from {from}");
-        std::fs::remove_file(path(2)).unwrap();
-    }
 }
 
 #[test]
@@ -322,8 +267,6 @@ fn numbers_that_no_log_comes_to_are_none() {
         log.close().unwrap();
         assert_eq!(read(&sim, 0).0[0].sequence, 0);
     }
-    let lines = segment::path(folder(), Format::Lines, u64::MAX);
-    assert!(read(&disk(1, &[(lines, b"a\nb\n".to_vec())]), 0).0.is_empty());
 }
 
 /// Counts the looks of a reader that finds nothing in this time.

@@ -12,11 +12,11 @@ use crate::log::walk::{Walk, WalkStep};
 use crate::{FileOptions, Sim};
 
 fn recovered(sim: &Sim) -> Result<Recovery, Error> {
-    recover(&files_of(sim), folder(), Format::Framed)
+    recover(&files_of(sim), folder())
 }
 
 fn file(number: u64) -> PathBuf {
-    segment::path(folder(), Format::Framed, number)
+    segment::path(folder(), number)
 }
 
 fn torn(path: &Path, number: u64) -> PathBuf {
@@ -333,104 +333,9 @@ fn a_log_goes_on_behind_a_cut_and_behind_the_next() {
 }
 
 #[test]
-fn a_log_of_the_other_format_is_refused() {
-    let sim = disk_of(&two_segments());
-    let error = recover(&files_of(&sim), folder(), Format::Lines).unwrap_err();
-    assert_eq!(error.to_string(), "/log: this log is in the format framed, not lines");
-}
-
-mod of_lines {
-    use super::*;
-
-    fn lines(texts: &[(u64, &[u8])]) -> (Sim, Result<Recovery, Error>) {
-        let path = |number| segment::path(folder(), Format::Lines, number);
-        let files: Vec<_> =
-            texts.iter().map(|(number, text)| (path(*number), text.to_vec())).collect();
-        let sim = disk(1, &files);
-        let found = recover(&files_of(&sim), folder(), Format::Lines);
-        (sim, found)
-    }
-
-    fn file(number: u64) -> PathBuf {
-        segment::path(folder(), Format::Lines, number)
-    }
-
-    #[test]
-    fn whole_lines_are_found_as_they_were() {
-        let (sim, found) = lines(&[(0, b"zero\n\n"), (2, b"two\nthree\n"), (4, b"")]);
-        let found = found.unwrap();
-        assert_eq!((found.next_sequence, found.sealed.len()), (4, 2));
-        assert_eq!((found.sealed[0].end_sequence, found.sealed[0].bytes), (2, 6));
-        let active = found.active.unwrap();
-        assert_eq!((active.path, active.bytes), (file(4), 0));
-        assert_eq!(sim.names().len(), 3);
-    }
-
-    #[test]
-    fn bytes_behind_the_last_whole_line_are_kept_aside() {
-        for torn_end in [&b"par"[..], b"pa\0\0\nx\n", b"\0\0\0\0", b"\0"] {
-            let text = [&b"zero\none\n"[..], torn_end].concat();
-            let (sim, found) = lines(&[(0, &text)]);
-            let found = found.unwrap();
-            assert_eq!(
-                (found.next_sequence, found.recovered.torn_bytes),
-                (2, torn_end.len() as u64)
-            );
-            assert_eq!(sim.contents(file(0)).unwrap(), b"zero\none\n");
-            assert_eq!(sim.contents(torn(&file(0), 0)).unwrap(), torn_end);
-        }
-    }
-
-    #[test]
-    fn lines_that_are_lost_before_the_last_file_are_an_error_and_nothing_is_cut() {
-        // The last byte and the length show damage in any file; lines are checked in the last file
-        // but one.
-        for text in [&b"zero\none"[..], b"zero\n", b"one\n", b"zero\no\0e\n", b"zero one\n", b""] {
-            let (sim, found) = lines(&[(0, text), (2, b"two\n")]);
-            assert!(matches!(found, Err(Error::Damaged { .. })), "{}", text.escape_ascii());
-            assert_eq!(sim.names(), [file(0), file(2)]);
-            assert_eq!(sim.contents(file(0)).unwrap(), text);
-        }
-        for text in [&b"zero\none"[..], b"\n", b""] {
-            let (_, found) = lines(&[(0, text), (2, b"two\n"), (3, b"three\n")]);
-            assert!(matches!(found, Err(Error::Damaged { .. })), "{}", text.escape_ascii());
-        }
-    }
-
-    #[test]
-    fn files_that_contradict_each_other_are_an_error() {
-        let (_, found) = lines(&[(0, b"zero\none\n"), (1, b"one\n")]);
-        assert!(matches!(found, Err(Error::Damaged { .. })));
-    }
-
-    #[test]
-    fn a_recovery_that_loses_power_is_made_good_by_the_next() {
-        let files =
-            [(file(0), b"zero\none\n".to_vec()), (file(2), b"two\nthr\0e\nfour\n".to_vec())];
-        let recovered = |sim: &Sim| recover(&files_of(sim), folder(), Format::Lines);
-        for seed in 0..10 {
-            for operation in 0.. {
-                let sim = disk(seed, &files);
-                sim.fault(sim.operations() + operation, Fault::PowerLoss);
-                let result = recovered(&sim);
-                sim.restart();
-                let found = recovered(&sim).unwrap();
-                assert_eq!(found.next_sequence, 3, "operation {operation}, seed {seed}");
-                assert_eq!(sim.contents(file(2)).unwrap(), b"two\n");
-                let is_kept = sim.names().contains(&torn(&file(2), 0));
-                assert!(is_kept, "operation {operation}, seed {seed}");
-                if result.is_ok() {
-                    break;
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn long_lines_lie_in_many_pieces() {
-        let text = [&vec![b'x'; 10_000][..], b"\n", &vec![b'y'; 10_000], b"\n", b"rest"].concat();
-        let (sim, found) = lines(&[(7, &text)]);
-        assert_eq!(found.unwrap().next_sequence, 9);
-        assert_eq!(sim.contents(file(7)).unwrap().len(), 20_002);
-    }
+fn a_folder_of_lines_is_refused_with_the_command_that_prints_them() {
+    let sim = disk(1, &[(folder().join("00000000000000000000.log"), b"zero\n".to_vec())]);
+    let error = recover(&files_of(&sim), folder()).unwrap_err().to_string();
+    assert!(error.contains("a log of lines") && error.contains("`cat`"), "{error}");
+    assert_eq!(sim.names().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! The end of a framed log: the position up to which its segments are intact.
+//! The end of a log: the position up to which its segments are intact.
 //!
 //! Closing cuts the last segment after a batch that marks the end. A record may contain the bytes
 //! of such a batch, and recovery may have cut the file right after them. So the batch counts only

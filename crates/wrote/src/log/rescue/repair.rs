@@ -1,4 +1,4 @@
-//! Repairs a framed log: rewrites damaged segments, with gaps for lost records.
+//! Repairs a log: rewrites damaged segments, with gaps for lost records.
 
 use super::salvage::{Event, salvage};
 use super::summary::LogSummary;

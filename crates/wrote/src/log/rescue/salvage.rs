@@ -1,4 +1,4 @@
-//! The salvage of a framed log: every whole record in its order, and every gap between them.
+//! The salvage of a log: every whole record in its order, and every gap between them.
 //!
 //! A segment is read in order as far as it goes. Where the log continues behind that, the whole
 //! file is scanned, and what was found is put in order.
@@ -8,7 +8,6 @@ use super::scan::{self, Found, Run};
 use crate::Error;
 use crate::log::batch;
 use crate::log::chain::{self, SegmentHead};
-use crate::log::format::Format;
 use crate::log::input::{Input, LogFiles};
 use crate::log::names;
 use crate::log::record::{self, Frame};
@@ -140,7 +139,7 @@ impl Salvage<'_> {
     /// Returns whether the error means that retention has removed the segment since.
     fn was_removed(&self, index: usize, error: &Error) -> Result<bool, Error> {
         let number = self.segments[index].number;
-        names::was_removed(self.files, self.folder, Format::Framed, number, error)
+        names::was_removed(self.files, self.folder, number, error)
     }
 
     /// Returns the header that a segment has, or should have.
@@ -198,7 +197,7 @@ impl Salvage<'_> {
     fn missing(&mut self, number: u64, index: usize) -> Result<(), Error> {
         let next_sequence = self.next_found(index)?.unwrap_or(self.sequence);
         for number in number..self.segments[index].number {
-            let path = segment::path(self.folder, Format::Framed, number);
+            let path = segment::path(self.folder, number);
             let first_sequence = self.sequence;
             let header = SegmentHeader { segment_id: number, first_sequence, ..self.header(index) };
             (self.sink)(Event::Begin { path: &path, header: &header, file_bytes: 0 })?;

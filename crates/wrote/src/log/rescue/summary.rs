@@ -7,9 +7,7 @@ use super::scan;
 use crate::Error;
 use crate::engine::Folder;
 use crate::log::chain::{self, SegmentHead};
-use crate::log::format::Format;
 use crate::log::input::{Input, LogFiles};
-use crate::log::lines;
 use crate::log::lock::Lock;
 use crate::log::names::{self, SegmentNames};
 use crate::log::record::Frame;
@@ -26,8 +24,6 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LogSummary {
-    /// The format of its files.
-    pub format: Format,
     /// Its segments in order.
     pub segments: Vec<SegmentSummary>,
     /// The records, summed over the segments. After a repair these are the records that are left.
@@ -84,15 +80,9 @@ pub struct SegmentSummary {
 pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     let folder = folder.as_ref();
     let files = LogFiles::open_in(&Folder::open(folder)?)?;
-    match names::format_of_log(&files, folder)? {
-        Some(Format::Lines) => lines::summary(&files, folder),
-        _ => of_framed(&files, folder),
-    }
-}
-
-fn of_framed(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
+    names::check_log(&files, folder)?;
     let mut before = None;
-    names::unless_removed(|| match examine_framed(files, folder) {
+    names::unless_removed(|| match examine(&files, folder) {
         // A segment may have begun after its header was read, and before the proof that it had one.
         Err(Error::Damaged { path, offset, because }) => {
             let is_again = before.replace((path.clone(), offset)) == Some((path.clone(), offset));
@@ -102,9 +92,9 @@ fn of_framed(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
     })
 }
 
-fn examine_framed(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
+fn examine(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
     let mut segments = chain::segments(files, folder)?;
-    let mut summary = LogSummary::empty(files, Format::Framed);
+    let mut summary = LogSummary::empty(files);
     let Some(mut end) = end(files, &mut segments, false)? else {
         return Ok(summary);
     };
@@ -147,9 +137,8 @@ fn check_end(segments: &[SegmentHead], end: &mut LogEnd) -> Result<(), Error> {
 }
 
 impl LogSummary {
-    pub(in crate::log) fn empty(files: &LogFiles, format: Format) -> LogSummary {
+    pub(in crate::log) fn empty(files: &LogFiles) -> LogSummary {
         LogSummary {
-            format,
             segments: Vec::new(),
             records: 0,
             record_bytes: 0,

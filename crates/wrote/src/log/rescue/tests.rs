@@ -525,29 +525,6 @@ fn segments_that_are_removed_before_they_are_read_are_left_out() {
 }
 
 #[test]
-fn lines_are_verified_and_lost_ones_become_empty() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |number| segment::path(folder.path(), Format::Lines, number);
-    std::fs::write(path(0), b"zero\no\0e\ntwo\n").unwrap();
-    std::fs::write(path(4), b"four\nfi").unwrap();
-    std::fs::write(path(6), b"six\n").unwrap();
-    std::fs::write(path(7), b"seven\nei").unwrap();
-    let found = verified(folder.path());
-    let shapes: Vec<_> =
-        found.damage.iter().map(|one| (one.offset_bytes, one.sequence, one.records)).collect();
-    assert_eq!(shapes, [(5, 1, Some(2)), (5, 5, Some(1))]);
-    assert_eq!((found.records, found.torn_bytes, found.next_sequence), (5, 2, 8));
-    assert!(matches!(summary(folder.path()), Err(Error::Damaged { .. })));
-    let repaired = repair(folder.path()).unwrap();
-    assert_eq!(summary(folder.path()).unwrap().next_sequence, 8);
-    assert_eq!((repaired.kept_aside.len(), repaired.records), (2, 8));
-    assert_eq!(std::fs::read(path(0)).unwrap(), b"zero\n\n\ntwo\n");
-    assert_eq!(std::fs::read(path(4)).unwrap(), b"four\n\n");
-    assert!(verified(folder.path()).damage.is_empty());
-    assert_eq!(read_all(folder.path()).len(), 8);
-}
-
-#[test]
 fn records_read_after_a_repair_are_those_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let long = vec![7; 600_000];
@@ -602,7 +579,7 @@ fn a_repair_without_a_header_brings_back_no_record_that_a_cut_took_off() {
     for record in [b"kept", b"gone", b"last"] {
         log.append(record).unwrap().wait().unwrap();
     }
-    let path = segment::path(folder.path(), Format::Framed, 1);
+    let path = segment::path(folder.path(), 1);
     let mut before = fs::read(&path).unwrap();
     log.truncate_from(1).unwrap();
     log.append(b"anew").unwrap().wait().unwrap();

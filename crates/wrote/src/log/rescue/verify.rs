@@ -1,10 +1,9 @@
-//! Verification of a framed log.
+//! Verification of a log.
 
 use super::salvage::{Event, Tail, salvage};
 use super::summary::{LogSummary, SegmentSummary};
 use crate::Error;
 use crate::log::chain;
-use crate::log::format::Format;
 use crate::log::input::LogFiles;
 use crate::log::record::Frame;
 use crate::progress::{Progress, Watch, report};
@@ -17,7 +16,7 @@ pub(super) fn verify(files: &LogFiles, folder: &Path, watch: Watch) -> Result<Lo
     let segments = chain::segments(files, folder)?;
     let all_bytes = segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = VerifyProgress::new(all_bytes, watch);
-    let mut found = LogSummary::empty(files, Format::Framed);
+    let mut found = LogSummary::empty(files);
     let tail = salvage(files, folder, &mut |event| found.take(event, &mut progress))?;
     let Tail { next_sequence, closed, torn_bytes } = tail;
     found.first_sequence =

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 use wrote::file::Durable;
-use wrote::{Error, Format, Log, LogOptions, Writer};
+use wrote::{Error, Log, LogOptions, Writer};
 
 /// The records that are durable before the fault.
 const RECORDS: usize = 20;
@@ -23,12 +23,11 @@ fn logs(fault: Fault) -> Vec<LogOptions> {
     // Their records go to new blocks.
     if fault != Fault::Flushes {
         logs.push(log().zeros(false).durable(Durable::Fdatasync));
-        logs.push(log().format(Format::Lines));
     }
     logs
 }
 
-/// Returns record `number` of a producer, without line feeds.
+/// Returns record `number` of a producer.
 fn record(producer: u64, number: u64) -> Vec<u8> {
     let letters = content(producer * 1000 + number, 200 + (number % 50) as usize * 40);
     let letters = letters.into_iter().map(|byte| b'!' + byte % 90);

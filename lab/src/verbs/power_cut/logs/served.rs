@@ -124,7 +124,7 @@ impl Served {
 
 /// `XADD log * record BYTES`.
 fn xadd(producer: u32, number: u64) -> Vec<u8> {
-    let record = record(false, producer, number);
+    let record = record(producer, number);
     let head = "*5\r\n$4\r\nXADD\r\n$3\r\nlog\r\n$1\r\n*\r\n$6\r\nrecord\r\n";
     [format!("{head}${}\r\n", record.len()).as_bytes(), &record, b"\r\n"].concat()
 }
@@ -146,7 +146,7 @@ fn id(from: &mut dyn BufRead) -> io::Result<u64> {
 
 /// `POST /append`, with the record as its body.
 fn post(producer: u32, number: u64) -> Vec<u8> {
-    let record = record(false, producer, number);
+    let record = record(producer, number);
     let len = record.len();
     let head = format!("POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len}\r\n\r\n");
     [head.as_bytes(), &record].concat()

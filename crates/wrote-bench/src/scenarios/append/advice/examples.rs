@@ -25,16 +25,6 @@ pub fn log_everysec(folder: &Path, message: &[u8]) -> Result {
     Ok(())
 }
 
-pub fn log_lines(folder: &Path, line: &[u8]) -> Result {
-    let options = wrote::Log::options().sync(wrote::SyncPolicy::No);
-    let log = options.format(wrote::Format::Lines).open(folder)?;
-    // from any thread or task, by a clone or a reference
-    let _sequence = log.append(line)?.sequence();
-    // now and then, and at the end: all records before it are durable
-    log.sync()?;
-    Ok(())
-}
-
 pub fn log_always(folder: &Path, message: &[u8]) -> Result {
     let sync = wrote::SyncPolicy::Always;
     let log = wrote::Log::options().sync(sync).open(folder)?;

@@ -1,9 +1,7 @@
-//! A reader's position in a framed log.
+//! `Cursor`: a reader's position in a log.
 
-use super::{AnyCursor, Cursor, Place};
 use crate::Error;
 use crate::log::chain::{self, LiveNames, SegmentHead, read_header};
-use crate::log::format::Format;
 use crate::log::input::{Input, LogFiles, ReadBy};
 use crate::log::names::{self, SegmentNames};
 use crate::log::record::{self, Frame};
@@ -14,7 +12,8 @@ use crate::log::walk::{self, Identity, OpenBatch, Walk, WalkStep};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-struct FramedCursor {
+/// A reader's position in a log.
+pub(super) struct Cursor {
     header: SegmentHeader,
     walk: Walk,
     /// The offset and the length of the bytes of the last record.
@@ -24,11 +23,21 @@ struct FramedCursor {
     index: Option<LogIndex>,
 }
 
+/// The place of a record.
+pub(super) struct Place<'a> {
+    pub sequence: u64,
+    pub path: &'a Path,
+    pub offset: u64,
+}
+
 /// Finds the segment with record `from`, or with the first later one; `None` while no segment has a
 /// record.
-pub(super) fn find(files: &LogFiles, folder: &Path, from: u64) -> Result<Option<AnyCursor>, Error> {
-    let found = find_cursor(files, folder, from, ReadBy::Order)?;
-    Ok(found.map(|cursor| -> AnyCursor { Box::new(cursor) }))
+pub(super) fn find(
+    files: &LogFiles,
+    folder: &Path,
+    from: u64,
+) -> Result<Option<Box<Cursor>>, Error> {
+    Ok(find_cursor(files, folder, from, ReadBy::Order)?.map(Box::new))
 }
 
 fn find_cursor(
@@ -36,8 +45,8 @@ fn find_cursor(
     folder: &Path,
     from: u64,
     by: ReadBy,
-) -> Result<Option<FramedCursor>, Error> {
-    let live = chain::live(files, names::all(files, folder, Format::Framed)?)?;
+) -> Result<Option<Cursor>, Error> {
+    let live = chain::live(files, names::all(files, folder)?)?;
     let names = &live.names;
     let low = segment_of(files, &live, from, by)?;
     let Some(name @ (_, path)) = names.get(low) else { return Ok(None) };
@@ -119,7 +128,7 @@ fn open(
     live: &LiveNames,
     (number, path): &(u64, PathBuf),
     by: ReadBy,
-) -> Result<Option<FramedCursor>, Error> {
+) -> Result<Option<Cursor>, Error> {
     let opened = open_any(files, *number, path, by)?;
     Ok(opened.map(|mut cursor| {
         cursor.walk.limit = live.limit_of(*number);
@@ -133,13 +142,13 @@ fn open_any(
     number: u64,
     path: &Path,
     by: ReadBy,
-) -> Result<Option<FramedCursor>, Error> {
+) -> Result<Option<Cursor>, Error> {
     let mut input = Input::open_to_read(files, path, by)?;
     let Some(header) = read_header(&mut input, number)? else {
         return Ok(None);
     };
     let walk = Walk::new(input, &header);
-    Ok(Some(FramedCursor { header, walk, record: (0, 0), written_at_ns: 0, index: None }))
+    Ok(Some(Cursor { header, walk, record: (0, 0), written_at_ns: 0, index: None }))
 }
 
 /// Returns whether segments had durable records, although no header gives the first one's sequence.
@@ -154,7 +163,7 @@ fn has_durable_records(files: &LogFiles, names: &SegmentNames) -> Result<bool, E
     Ok(false)
 }
 
-impl FramedCursor {
+impl Cursor {
     /// Fails if a reader at record `sequence` has read records removed by the cut that starts this
     /// segment.
     fn check_cut(&mut self, folder: &Path, sequence: u64) -> Result<(), Error> {
@@ -178,7 +187,7 @@ impl FramedCursor {
     /// Moves to an earlier position of the reader. Returns whether the log continues there.
     fn jump(&mut self, folder: &Path, place: IndexPlace) -> Result<bool, Error> {
         if place.number != self.header.segment_id {
-            let path = segment::path(folder, Format::Framed, place.number);
+            let path = segment::path(folder, place.number);
             let log_id = self.header.log_id;
             match open_any(&self.walk.input.files, place.number, &path, ReadBy::Place) {
                 Ok(Some(cursor)) if cursor.header.log_id == log_id => *self = cursor,
@@ -192,10 +201,10 @@ impl FramedCursor {
         self.walk.jump_back(place.offset, place.sequence, place.open);
         Ok(goes_on)
     }
-}
 
-impl Cursor for FramedCursor {
-    fn next(&mut self, from: u64) -> Result<Option<u64>, Error> {
+    /// Moves to the next record, `from` or a later one, and returns its sequence; `None` at the end
+    /// of the segment as read so far.
+    pub(super) fn next(&mut self, from: u64) -> Result<Option<u64>, Error> {
         self.walk.wanted = from;
         loop {
             if let Some(index) = &mut self.index {
@@ -216,22 +225,28 @@ impl Cursor for FramedCursor {
         }
     }
 
-    fn record(&self) -> &[u8] {
+    /// Returns the bytes of the record just found by [`Cursor::next`].
+    pub(super) fn record(&self) -> &[u8] {
         let (offset, len) = self.record;
         self.walk.input.held(offset, len)
     }
 
-    fn written_at_ns(&self) -> u64 {
+    /// Returns when that record was written, in nanoseconds since 1970; 0 if unknown.
+    pub(super) fn written_at_ns(&self) -> u64 {
         self.written_at_ns
     }
 
-    fn find_time(&mut self, folder: &Path, at_ns: u64) -> Result<u64, Error> {
+    /// Returns the sequence of the first record written at this time or later; the next sequence if
+    /// none was.
+    pub(super) fn find_time(&mut self, folder: &Path, at_ns: u64) -> Result<u64, Error> {
         self.walk.input.pause()?;
         let files = self.walk.input.files.clone();
         names::unless_removed(|| find_time(&files, folder, at_ns).map(Some))
     }
 
-    fn seek(&mut self, folder: &Path, from: u64) -> Result<bool, Error> {
+    /// Moves to record `from` or before it, and remembers positions for later searches. Returns
+    /// whether the log has such a position.
+    pub(super) fn seek(&mut self, folder: &Path, from: u64) -> Result<bool, Error> {
         self.walk.input.pause()?;
         let mut index = self.index.take().unwrap_or_else(LogIndex::new);
         if self.walk.input.is_shorter()? {
@@ -250,16 +265,17 @@ impl Cursor for FramedCursor {
         let found =
             names::unless_removed(|| find_cursor(&files, folder, from, ReadBy::Place).map(Some))?;
         let Some(cursor) = found else { return Ok(false) };
-        *self = FramedCursor { index: Some(index), ..cursor };
+        *self = Cursor { index: Some(index), ..cursor };
         Ok(true)
     }
 
-    fn turn(&mut self, folder: &Path) -> Result<bool, Error> {
+    /// Moves to the next segment, if the log continues there. Returns whether it does.
+    pub(super) fn turn(&mut self, folder: &Path) -> Result<bool, Error> {
         self.walk.input.pause()?;
         let number = self.header.segment_id;
         let next = names::unless_removed(|| {
             let files = &self.walk.input.files;
-            let live = chain::live(files, names::all(files, folder, Format::Framed)?)?;
+            let live = chain::live(files, names::all(files, folder)?)?;
             let Some(next) = live.names.iter().find(|(of, _)| *of > number) else {
                 return Ok(Some(None));
             };
@@ -270,7 +286,7 @@ impl Cursor for FramedCursor {
             Ok(Some(cursor.map(|cursor| (cursor, is_left))))
         })?;
         let Some((mut cursor, is_left)) = next else { return Ok(false) };
-        let log = |cursor: &FramedCursor| (cursor.walk.input.path.clone(), cursor.header.log_id);
+        let log = |cursor: &Cursor| (cursor.walk.input.path.clone(), cursor.header.log_id);
         let ((path, log_id), (own_path, own_id)) = (log(&cursor), log(self));
         chain::check_log((&path, log_id), (&own_path, own_id))?;
         let (first, sequence) = (cursor.header.first_sequence, self.walk.sequence);
@@ -293,26 +309,29 @@ impl Cursor for FramedCursor {
             _ => first == sequence,
         };
         if is_next {
-            *self = FramedCursor { index: self.index.take(), ..cursor };
+            *self = Cursor { index: self.index.take(), ..cursor };
         }
         Ok(is_next)
     }
 
-    fn place(&self) -> Place<'_> {
+    /// Returns the place of the next record.
+    pub(super) fn place(&self) -> Place<'_> {
         let Walk { input, sequence, place, .. } = &self.walk;
         Place { sequence: *sequence, path: &input.path, offset: *place }
     }
 
-    fn look_again(&mut self) -> Result<(), Error> {
+    /// Drops the bytes read ahead, because a writer may have changed them.
+    pub(super) fn look_again(&mut self) -> Result<(), Error> {
         self.walk.input.look_again()
     }
 
-    fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error> {
+    /// Returns the error if the next record was durable and can't be read.
+    pub(super) fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error> {
         self.walk.input.pause()?;
         let SegmentHeader { segment_id, log_id, .. } = self.header;
         let found = names::unless_removed(|| {
             let files = &self.walk.input.files;
-            let names = names::all(files, folder, Format::Framed)?;
+            let names = names::all(files, folder)?;
             let mut later = chain::live(files, names)?.names;
             later.retain(|(number, _)| *number > segment_id);
             scan::behind(&mut self.walk, log_id, &later).map(Some)
@@ -338,7 +357,7 @@ struct IndexPlace {
     pub open: Option<OpenBatch>,
 }
 
-/// Some positions in a framed log, by the sequence of their next record.
+/// Some positions in a log, by the sequence of their next record.
 #[derive(Debug)]
 struct LogIndex {
     places: BTreeMap<u64, IndexPlace>,
@@ -411,7 +430,7 @@ struct Found {
 /// A binary search over the segments, then over the batches of one. If the clock stepped back, it
 /// finds one of the batches written at `at_ns` or later that follow an earlier one.
 fn find_time(files: &LogFiles, folder: &Path, at_ns: u64) -> Result<u64, Error> {
-    let live = chain::live(files, names::all(files, folder, Format::Framed)?)?;
+    let live = chain::live(files, names::all(files, folder)?)?;
     let (mut low, mut high) = (0, live.names.len());
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -487,7 +506,6 @@ fn batch_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::format::Format;
     use crate::log::input::Input;
     use crate::log::segment::{self, SegmentHeader};
     use crate::log::testing::{disk, files_of, folder, two_segments};
@@ -495,7 +513,7 @@ mod tests {
     /// Returns a walk whose place and records the tests choose.
     fn walk() -> Walk {
         let sim = disk(1, &two_segments().files(folder()));
-        let path = segment::path(folder(), Format::Framed, 1);
+        let path = segment::path(folder(), 1);
         let header = SegmentHeader { block_bytes: 512, ..SegmentHeader::default() };
         Walk::new(Input::open(&files_of(&sim), &path, true, false).unwrap(), &header)
     }

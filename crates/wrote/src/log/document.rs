@@ -1,6 +1,5 @@
 //! `docs/log-format.md` compared with the bytes that the encoders write.
 
-use super::Format;
 use crate::log::batch::{self, BatchHeader};
 use crate::log::record::{self, Frame};
 use crate::log::segment::{self, SegmentHeader};
@@ -181,14 +180,14 @@ fn the_numbers_in_the_documents_tables_are_the_codes() {
         let sentence = format!("The {name} has {bytes} bytes");
         assert!(DOCUMENT.contains(&sentence), "{sentence}");
     }
-    let version = format!("The version of the framed format is {}", segment::VERSION);
+    let version = format!("The version of the format is {}", segment::VERSION);
     assert!(DOCUMENT.contains(&version), "{version}");
     let longest = format!("{} bytes", record::LEN_MAX);
     assert!(DOCUMENT.contains(&longest), "{longest}");
 }
 
-fn name(format: Format, number: u64) -> String {
-    let path = segment::path(Path::new(""), format, number);
+fn name(number: u64) -> String {
+    let path = segment::path(Path::new(""), number);
     path.into_os_string().into_string().expect("ASCII")
 }
 
@@ -221,18 +220,18 @@ fn folder() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
     second.bytes.resize(second.bytes.len() + 5 * BLOCK, 0);
     first.bytes.truncate(first.used_bytes);
     let files = vec![
-        (name(Format::Framed, 1), first.bytes),
-        (name(Format::Framed, 2), second.bytes),
-        (name(Format::Framed, 3), vec![0; 4 * BLOCK]),
+        (name(1), first.bytes),
+        (name(2), second.bytes),
+        (name(3), vec![0; 4 * BLOCK]),
         ("lock".to_owned(), b"1234\n".to_vec()),
-        (format!("{}.torn-0", name(Format::Framed, 2)), b"kept aside".to_vec()),
+        (format!("{}.torn-0", name(2)), b"kept aside".to_vec()),
     ];
     (files, truth)
 }
 
 #[test]
 fn a_reader_made_from_the_document_reads_the_example() {
-    let files = [(name(Format::Framed, 1), example().bytes)];
+    let files = [(name(1), example().bytes)];
     let read = log_reader::read(&files);
     let records = [(0, b"hello".to_vec()), (1, b"two\nlines".to_vec()), (2, b"after".to_vec())];
     assert_eq!(read.records, records);
@@ -243,7 +242,7 @@ fn a_reader_made_from_the_document_reads_the_example() {
 fn the_end_of_a_file_proves_that_a_log_was_closed_only_where_no_record_holds_it() {
     let folder = Path::new("");
     let named = |files: Vec<(PathBuf, Vec<u8>)>| -> Vec<File> {
-        files.into_iter().map(|(_, bytes)| (name(Format::Framed, 1), bytes)).collect()
+        files.into_iter().map(|(_, bytes)| (name(1), bytes)).collect()
     };
     let closed = long_segment().closed();
     let mut files = named(closed.files(folder));
@@ -320,7 +319,7 @@ fn cut_at_a_block() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
     let said = BatchHeader { durable_sequence: 1, after_cut: true, ..BatchHeader::default() };
     segment.batch(&[Frame::Data(b"after the cut")], said);
     let truth = vec![(0, first), (1, b"after the cut".to_vec())];
-    (vec![(name(Format::Framed, 1), segment.bytes)], truth)
+    (vec![(name(1), segment.bytes)], truth)
 }
 
 #[test]
@@ -389,15 +388,14 @@ fn recycled_segments() -> Vec<File> {
     segment::mark_recycled(&mut spare[..BLOCK]);
     let segments = three_segments().into_iter().map(|segment| segment.recycled(&earlier).bytes);
     let numbered = (1..).zip(segments.chain([spare]));
-    numbered.map(|(number, bytes)| (name(Format::Framed, number), bytes)).collect()
+    numbered.map(|(number, bytes)| (name(number), bytes)).collect()
 }
 
 #[test]
 fn old_bytes_of_a_recycled_file_are_neither_read_nor_torn_nor_garbage() {
     let read = agreed(&recycled_segments(), "recycled");
     let plain = (1..).zip(three_segments());
-    let plain: Vec<File> =
-        plain.map(|(number, segment)| (name(Format::Framed, number), segment.bytes)).collect();
+    let plain: Vec<File> = plain.map(|(number, segment)| (name(number), segment.bytes)).collect();
     assert_eq!(read, agreed(&plain, "plain"));
     assert_eq!(read.end, End::Open { sequence: 27 });
 }
@@ -417,25 +415,4 @@ fn zeros_at_the_end_of_a_batch_are_not_torn_whatever_the_file_held_behind_it() {
     }
     let found = crate::log::verify(folder.path(), None).unwrap();
     assert_eq!((found.records, found.torn_bytes), (17, 0));
-}
-
-#[test]
-fn a_reader_made_from_the_document_reads_lines() {
-    let files = [
-        (name(Format::Lines, 0), b"one\n\nthree\n".to_vec()),
-        (name(Format::Lines, 3), b"four\nno en".to_vec()),
-    ];
-    let read = log_reader::read_lines(&files);
-    let lines = [b"one".to_vec(), b"".to_vec(), b"three".to_vec(), b"four".to_vec()];
-    let records: Vec<(u64, Vec<u8>)> = (0..).zip(lines).collect();
-    assert_eq!((read.records, read.end), (records, End::Torn { sequence: 4, offset: 5 }));
-    for (text, end, garbage) in [
-        (&b"one\ntwo\n\0\0"[..], End::Open { sequence: 3 }, 1),
-        (b"one\ntw", End::Damaged { sequence: 1, offset: 4 }, 0),
-        (b"one\ntwo\n\n", End::Damaged { sequence: 3, offset: 9 }, 0),
-    ] {
-        let next = (name(Format::Lines, 2), b"three\n".to_vec());
-        let read = log_reader::read_lines(&[(name(Format::Lines, 0), text.to_vec()), next]);
-        assert_eq!((read.end, read.garbage.len()), (end, garbage));
-    }
 }
