@@ -100,7 +100,8 @@ impl Relp {
     }
 
     /// Appends a message and returns its sequence; `None` while there is no room. A message that
-    /// the log can never hold is treated like an oversized one: truncated, answered without a sequence, or the end of the connection.
+    /// the log can never hold is treated like an oversized one: truncated, answered without a
+    /// sequence, or the end of the connection.
     fn taken(
         &self,
         message: &[u8],

@@ -115,7 +115,8 @@ impl Log {
     /// Appends a record: copies its bytes and gives it its sequence. It is not written yet. Waits
     /// while all buffers are in flight.
     ///
-    /// Fails with [`Error::Refused`] for a record that does not fit into a buffer, and after [`Log::close`].
+    /// Fails with [`Error::Refused`] for a record that does not fit into a buffer, and after
+    /// [`Log::close`].
     pub fn append(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
         self.0.append(bytes, true).map(waited)
     }

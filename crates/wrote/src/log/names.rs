@@ -31,8 +31,8 @@ pub(super) fn among(paths: Vec<PathBuf>) -> SegmentNames {
     paths.into_iter().filter_map(numbered).collect()
 }
 
-/// Refuses a folder that has neither a segment nor the lock, which a writer creates first, and one of
-/// the files of lines that earlier versions wrote.
+/// Refuses a folder that has neither a segment nor the lock, which a writer creates first, and one
+/// of the files of lines that earlier versions wrote.
 pub(super) fn check_log(files: &LogFiles, folder: &Path) -> Result<(), Error> {
     let paths = files.engine().list(folder)?;
     check_format(folder, &paths)?;

@@ -49,7 +49,8 @@ impl Log {
 impl LogOptions {
     /// Opens the log in `folder`, which is created if missing.
     ///
-    /// Fails with [`Error::Refused`] if this or another process has the log open for writing; with [`Error::Damaged`] if durable records can't be read.
+    /// Fails with [`Error::Refused`] if this or another process has the log open for writing; with
+    /// [`Error::Damaged`] if durable records can't be read.
     pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
         let folder = folder.as_ref();
         let system = self.disk.as_ref().map_or(&System::Kernel, Disk::system);

@@ -35,8 +35,8 @@ pub struct Record<B = Vec<u8>> {
 /// The records of a log in order.
 ///
 /// A reader sees every record that any process has passed to the kernel. Such a record may not be
-/// durable yet, and be lost with the kernel. A reader takes no lock. It bypasses the page cache if the
-/// file system can, with read-ahead.
+/// durable yet, and be lost with the kernel. A reader takes no lock. It bypasses the page cache if
+/// the file system can, with read-ahead.
 ///
 /// It holds the folder open, and continues in it after a rename or a change of the process's
 /// working directory.

@@ -1,6 +1,6 @@
 //! `wrote log stat`: the parts of a log and its writer; folders that hold no log.
 
-use super::place::{append, json, log, open, place, said, segments, text};
+use super::place::{append, json, log, open, said, segments, text};
 use crate::support::assert_golden;
 use fixtures::{finish, folder, names};
 use serde_json::Value;
