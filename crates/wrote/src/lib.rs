@@ -102,6 +102,8 @@ pub mod error;
 pub mod file;
 mod fork;
 #[cfg(feature = "log")]
+mod lines;
+#[cfg(feature = "log")]
 pub mod log;
 mod metadata;
 #[cfg(any(feature = "copy", feature = "log"))]
@@ -122,6 +124,8 @@ pub use engine::{Effective, FileOptions, Ioengine, Sim};
 pub use error::{Action, Error};
 pub use file::Disk;
 pub use file::cached::cached_bytes;
+#[cfg(feature = "log")]
+pub use lines::{LineTicket, Lines, LinesOptions};
 #[cfg(feature = "log")]
 pub use log::{Log, LogOptions, LogReader, LogStream, Record, Ticket};
 #[cfg(any(feature = "copy", feature = "log"))]

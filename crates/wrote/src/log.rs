@@ -45,10 +45,13 @@ mod watch;
 
 pub use handle::Log;
 pub use input::until;
+pub(crate) use input::{Input, LogFiles};
 pub use options::LogOptions;
 pub use reader::{LogReader, Record};
+pub(crate) use recovery::cut_off;
 pub use rescue::{Damage, LogSummary, SegmentSummary, repair, summary, verify};
 pub use sealed::{SealedSegments, Segment};
 pub use state::LogStats;
+pub(crate) use state::Recovered;
 pub use stream::LogStream;
 pub use ticket::Ticket;

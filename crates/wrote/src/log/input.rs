@@ -47,11 +47,11 @@ pub(super) enum ReadBy {
 
 /// An engine shared by a log's open files.
 #[derive(Clone, Debug)]
-pub(super) struct LogFiles {
+pub(crate) struct LogFiles {
     engine: Rc<RefCell<Engine>>,
     /// The log's folder, held open across renames; none on a simulated disk.
     pub held: Option<Folder>,
-    pub interrupt: Interrupt,
+    pub(super) interrupt: Interrupt,
     pub process: Process,
 }
 
@@ -62,7 +62,7 @@ impl LogFiles {
     }
 
     /// Creates an engine for the files of the log in a folder.
-    pub(super) fn open_in(held: &Folder) -> Result<LogFiles, Error> {
+    pub(crate) fn open_in(held: &Folder) -> Result<LogFiles, Error> {
         let mut files = LogFiles::open()?;
         files.enter(held.clone());
         Ok(files)
@@ -83,7 +83,7 @@ impl LogFiles {
         Engine::open(&LogFiles::options()).map(LogFiles::new)
     }
 
-    pub(super) fn on(disk: &Disk) -> Result<LogFiles, Error> {
+    pub(crate) fn on(disk: &Disk) -> Result<LogFiles, Error> {
         disk.engine(&LogFiles::options()).map(LogFiles::new)
     }
 
@@ -104,7 +104,7 @@ impl LogFiles {
 
     /// Borrows the engine. No other borrow, and no opening or closing of a file, may be in the same
     /// statement.
-    pub(super) fn engine(&self) -> RefMut<'_, Engine> {
+    pub(crate) fn engine(&self) -> RefMut<'_, Engine> {
         self.engine.borrow_mut()
     }
 
@@ -120,7 +120,7 @@ impl LogFiles {
 /// memory is bounded by that request and the engine's buffers (W8). Reads stay in flight between
 /// requests. [`Input::pause`] ends them, and must be called before another use of the engine.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(crate) struct Input {
     pub path: PathBuf,
     pub file: FileId,
     pub files: LogFiles,
@@ -156,7 +156,7 @@ struct ReadPiece {
 impl Input {
     /// Opens the file. With `direct`, reads bypass the page cache, and so see another process's
     /// direct writes.
-    pub(super) fn open(
+    pub(crate) fn open(
         files: &LogFiles,
         path: &Path,
         direct: bool,
@@ -216,7 +216,7 @@ impl Input {
 
     /// Returns the `len` bytes at `offset`, fewer at the end of the file.
     #[inline]
-    pub(super) fn bytes(&mut self, offset: u64, len: usize) -> Result<&[u8], Error> {
+    pub(crate) fn bytes(&mut self, offset: u64, len: usize) -> Result<&[u8], Error> {
         let from = offset.wrapping_sub(self.current_start) as usize;
         let current_bytes = self.current.as_ref().map_or(0, |current| current.len());
         if from >= current_bytes || len > current_bytes - from {
@@ -292,7 +292,7 @@ impl Input {
     /// kernel marks pages clean that the disk never got, and a later flush succeeds (`fsync(2)`),
     /// so reads from the cache prove nothing. The kernel drops only clean pages
     /// (`posix_fadvise(2)`).
-    pub(super) fn flush(&self) -> Result<(), Error> {
+    pub(crate) fn flush(&self) -> Result<(), Error> {
         let mut engine = self.files.engine();
         engine.flush(self.file)?;
         engine.drop_clean_pages(self.file);
@@ -469,7 +469,7 @@ impl Input {
 
     /// Waits for the reads in flight and drops all bytes in memory, so that the engine is free for
     /// another use.
-    pub(super) fn pause(&mut self) -> Result<(), Error> {
+    pub(crate) fn pause(&mut self) -> Result<(), Error> {
         (self.first_bytes, self.expected_end) = (PIECE_BYTES_MIN, u64::MAX);
         self.drop_bytes()
     }

@@ -52,7 +52,7 @@ pub(super) struct ActiveSegment {
 }
 
 /// A file after the end of the log, and where its content ends.
-type LaterFile = (PathBuf, u64);
+pub(crate) type LaterFile = (PathBuf, u64);
 
 /// Recovers the log in `folder`. Cuts off a torn end and keeps it aside. Flushes the
 /// rest before relying on it.
@@ -72,7 +72,7 @@ pub(super) fn recover(files: &LogFiles, folder: &Path) -> Result<Recovery, Error
 
 /// Ends the log at byte `end` of a file. Keeps aside the bytes from there to `torn_end`, and the
 /// later files.
-pub(super) fn cut_off(
+pub(crate) fn cut_off(
     input: &mut Input,
     end: u64,
     torn_end: u64,

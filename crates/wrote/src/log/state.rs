@@ -113,7 +113,7 @@ impl Terms {
 
 /// The findings on opening a log.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recovered {
+pub(crate) struct Recovered {
     /// The number of sequences in the log, including empty places.
     pub records: u64,
     /// Whether the log had been closed.

@@ -5,6 +5,7 @@
 
 mod engine;
 mod file;
+mod lines;
 mod streams;
 mod whole;
 
@@ -112,9 +113,14 @@ impl Drop for Case {
 }
 
 fn subjects() -> impl Iterator<Item = Box<dyn Subject>> {
-    [engine::subjects(), file::subjects(), streams::subjects(), whole::subjects()]
-        .into_iter()
-        .flatten()
+    let all = [
+        engine::subjects(),
+        file::subjects(),
+        lines::subjects(),
+        streams::subjects(),
+        whole::subjects(),
+    ];
+    all.into_iter().flatten()
 }
 
 impl dyn Subject {

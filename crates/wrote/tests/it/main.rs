@@ -13,6 +13,7 @@ mod file_drops;
 mod file_threads;
 mod file_waiting;
 mod interpreted;
+mod lines;
 mod log_kill;
 mod on_disk;
 mod polled;

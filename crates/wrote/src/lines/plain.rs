@@ -1,0 +1,263 @@
+//! The file itself: opened, locked and repaired, written, flushed, and checked before anything is
+//! acknowledged.
+
+use super::LinesOptions;
+use super::end::repair;
+use crate::engine::{Callers, Folder, Found, Op, Options, folder_of};
+use crate::error::Tried;
+use crate::fork::Process;
+use crate::log::LogFiles;
+use crate::{Action, Disk, Engine, Error, FileId, FileOptions, Ioengine};
+use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_setfl, flock, fstat};
+use rustix::io::{Errno, pread};
+use std::path::{Path, PathBuf};
+
+/// How often lines are written again before another program's renaming and shortening is an error.
+const TRIES: u32 = 10;
+/// Errors that may pass: the lines stay in memory.
+const MAY_PASS: [i32; 3] = [libc::ENOSPC, libc::EDQUOT, libc::EFBIG];
+
+/// The reason why lines were not stored.
+pub(super) enum Trouble {
+    /// There is no room now, and nothing was written.
+    Lacks(Error),
+    /// Nothing more can be trusted.
+    Fails(Error),
+}
+
+/// The open file. One thread at a time uses it.
+pub(super) struct PlainFile {
+    engine: Engine,
+    file: FileId,
+    path: PathBuf,
+    options: LinesOptions,
+    process: Process,
+    /// The file's length after the last write.
+    end: u64,
+    /// Whether it was written since the last flush.
+    is_dirty: bool,
+    /// The file to which an opening moved a torn end.
+    pub torn: Option<PathBuf>,
+}
+
+// SAFETY: the parts that are not `Send` are the counted references between the engine, its pool and
+// its buffers. All of them are inside and none is handed out, so they move together. The engine is
+// created for callers on any thread.
+unsafe impl Send for PlainFile {}
+
+impl PlainFile {
+    pub(super) fn open(options: &LinesOptions, path: &Path) -> Result<PlainFile, Error> {
+        let engine_options = Options::new(Ioengine::Psync, 1, options.buffer_bytes).buffers(1);
+        let mut engine = match &options.disk {
+            Some(disk) => disk.engine(&engine_options)?,
+            None => Engine::open_for(&engine_options, Callers::Any)?,
+        };
+        let (file, torn) = opened(&mut engine, options, path)?;
+        let end = engine.file_len(file)?;
+        let (path, process) = (path.to_owned(), Process::this());
+        let options = options.clone();
+        Ok(PlainFile { engine, file, path, options, process, end, is_dirty: false, torn })
+    }
+
+    /// Writes whole lines, flushes the file if `flush`, and checks that a reader of the path finds
+    /// them. Where another program renamed, removed or shortened the file meanwhile, they are
+    /// written again. Returns whether lines that were written before, and never flushed, are lost.
+    pub(super) fn store(&mut self, lines: &[u8], flush: bool) -> Result<bool, Trouble> {
+        let mut has_lost = false;
+        for _ in 0..TRIES {
+            if !self.is_at_its_path()? {
+                has_lost |= self.is_dirty && self.is_removed();
+                self.reopen().map_err(Trouble::Fails)?;
+            }
+            let begin = self.len()?;
+            has_lost |= self.is_dirty && begin < self.end;
+            let end = self.write(begin, lines)?;
+            if flush && self.is_dirty {
+                self.engine.flush(self.file).map_err(Trouble::Fails)?;
+                self.is_dirty = false;
+            }
+            // Only after the write: whoever renames the file later takes the lines along.
+            let len = self.len()?;
+            if len >= end && self.is_at_its_path()? {
+                self.end = len;
+                return Ok(has_lost);
+            }
+            self.end = self.end.min(len);
+        }
+        let because = "it is renamed or shortened again and again by another program, so lines \
+                       can't be acknowledged";
+        Err(Trouble::Fails(Error::refused(&self.path, because)))
+    }
+
+    /// Writes lines at the end, at `begin` or after what another program appends meanwhile. Returns
+    /// the end of the lines. If there is no room, the file is as before.
+    fn write(&mut self, begin: u64, lines: &[u8]) -> Result<u64, Trouble> {
+        let mut offset = begin;
+        let begins_line = begin == self.end || begin == 0 || self.ends_line(begin)?;
+        let feed: &[u8] = if begins_line || lines.is_empty() { b"" } else { b"\n" };
+        let room_bytes = self.engine.buffer_bytes();
+        for piece in feed.chunks(1).chain(lines.chunks(room_bytes)) {
+            self.is_dirty = true;
+            if let Err(error) = self.write_piece(offset, piece) {
+                return Err(self.take_back(begin, lines.len() as u64, error));
+            }
+            offset += piece.len() as u64;
+        }
+        self.end = self.end.max(offset);
+        Ok(offset)
+    }
+
+    fn write_piece(&mut self, offset: u64, piece: &[u8]) -> Result<(), Error> {
+        let mut buffer = self.engine.lease()?;
+        buffer.set_len(piece.len());
+        buffer.copy_from_slice(piece);
+        self.engine.queue(0, Op::Write { file: self.file, offset, buffer, durable: false });
+        self.engine.drain()
+    }
+
+    /// Removes the part of a batch that a full disk took, so that the file ends with a whole line,
+    /// unless more was appended there than the batch has.
+    fn take_back(&mut self, begin: u64, bytes: u64, error: Error) -> Trouble {
+        let is_ours = self.engine.file_len(self.file).is_ok_and(|len| len <= begin + bytes + 1);
+        if !MAY_PASS.contains(&error.errno()) || !is_ours {
+            return Trouble::Fails(error);
+        }
+        match self.engine.truncate(self.file, begin) {
+            Ok(()) => Trouble::Lacks(error),
+            Err(error) => Trouble::Fails(error),
+        }
+    }
+
+    /// Returns whether the byte before `begin`, which another program wrote, ends a line.
+    fn ends_line(&self, begin: u64) -> Result<bool, Trouble> {
+        let Some(descriptor) = self.engine.descriptor(self.file) else { return Ok(true) };
+        let mut last = [0];
+        let read = pread(descriptor, &mut last, begin - 1).tried(&self.path, Action::Read);
+        read.map(|bytes| bytes == 0 || last == *b"\n").map_err(Trouble::Fails)
+    }
+
+    /// Flushes the file, and opens the path anew.
+    pub(super) fn reopen(&mut self) -> Result<(), Error> {
+        if std::mem::take(&mut self.is_dirty) {
+            self.engine.flush(self.file)?;
+        }
+        let is_here = self.engine.is_named(self.file, &self.path)?;
+        if is_here {
+            return Ok(());
+        }
+        let (file, torn) = opened(&mut self.engine, &self.options, &self.path)?;
+        self.unlock();
+        self.engine.close_file(self.file)?;
+        self.file = file;
+        self.end = self.engine.file_len(file)?;
+        self.torn = torn.or(self.torn.take());
+        Ok(())
+    }
+
+    /// Returns whether the file has no name any more, so that nobody finds its lines.
+    fn is_removed(&self) -> bool {
+        let stat = self.engine.descriptor(self.file).and_then(|descriptor| fstat(descriptor).ok());
+        stat.is_some_and(|stat| stat.st_nlink == 0)
+    }
+
+    fn is_at_its_path(&self) -> Result<bool, Trouble> {
+        self.engine.is_named(self.file, &self.path).map_err(Trouble::Fails)
+    }
+
+    fn len(&self) -> Result<u64, Trouble> {
+        self.engine.file_len(self.file).map_err(Trouble::Fails)
+    }
+
+    /// Releases the lock. Closing the file is not enough: a child process that another thread is
+    /// starting has a copy of the descriptor until its `execve(2)`.
+    fn unlock(&self) {
+        if let Some(descriptor) = self.engine.descriptor(self.file) {
+            let _ = flock(descriptor, FlockOperation::Unlock);
+        }
+    }
+}
+
+impl Drop for PlainFile {
+    fn drop(&mut self) {
+        // A child process does not release its parent's lock.
+        if self.process.is_this() {
+            self.unlock();
+        }
+    }
+}
+
+/// Opens the file at the path, locks it, and repairs its end. Returns it with the file to which a
+/// torn end was moved.
+fn opened(
+    engine: &mut Engine,
+    options: &LinesOptions,
+    path: &Path,
+) -> Result<(FileId, Option<PathBuf>), Error> {
+    let mut open = FileOptions::new().create(true).write(true);
+    open.mode = options.mode;
+    loop {
+        // Opening a pipe would wait for its reader.
+        if !matches!(engine.locate(path)?.found, Found::File | Found::Nothing) {
+            return Err(Error::refused(path, "is not an ordinary file, so it can't hold lines"));
+        }
+        let file = engine.open_file(path, &open)?;
+        let prepared = lock(engine, file, path, options.waits).and_then(|()| {
+            // The name may be given to another file while this one waits for its lock.
+            if !engine.is_named(file, path)? {
+                return Ok(None);
+            }
+            append_only(engine, file, path)?;
+            // The name of a file that another program has just made may not be durable either.
+            engine.sync_folder(folder_of(path))?;
+            repair(&files(options, path)?, path).map(Some)
+        });
+        match prepared {
+            Ok(Some(torn)) => return Ok((file, torn)),
+            Ok(None) => engine.close_file(file)?,
+            Err(error) => {
+                let _ = engine.close_file(file);
+                return Err(error);
+            }
+        }
+    }
+}
+
+fn files(options: &LinesOptions, path: &Path) -> Result<LogFiles, Error> {
+    match &options.disk {
+        Some(disk) => LogFiles::on(disk),
+        None => LogFiles::open_in(&Folder::open(folder_of(path))?),
+    }
+}
+
+fn lock(engine: &Engine, file: FileId, path: &Path, waits: bool) -> Result<(), Error> {
+    let Some(descriptor) = engine.descriptor(file) else { return Ok(()) };
+    let operation = match waits {
+        true => FlockOperation::LockExclusive,
+        false => FlockOperation::NonBlockingLockExclusive,
+    };
+    loop {
+        return match flock(descriptor, operation) {
+            Err(Errno::INTR) => continue,
+            Err(Errno::WOULDBLOCK) => {
+                Err(Error::refused(path, "another writer has it open; a file of lines has one"))
+            }
+            locked => locked.tried(path, Action::Examine),
+        };
+    }
+}
+
+/// Makes every write append, whatever another program appended since the last look (`open(2)`,
+/// O_APPEND).
+fn append_only(engine: &Engine, file: FileId, path: &Path) -> Result<(), Error> {
+    let Some(descriptor) = engine.descriptor(file) else { return Ok(()) };
+    let flags = fcntl_getfl(descriptor).tried(path, Action::Examine)?;
+    fcntl_setfl(descriptor, flags | OFlags::APPEND).tried(path, Action::Examine)
+}
+
+/// Returns the path as it is after a change of the working directory; a simulated disk has none.
+pub(super) fn absolute(disk: Option<&Disk>, path: &Path) -> Result<PathBuf, Error> {
+    match disk {
+        Some(_) => Ok(path.to_owned()),
+        None => std::path::absolute(path).tried(path, Action::Examine),
+    }
+}

@@ -1,0 +1,382 @@
+//! `Lines`: whole lines of many producers, the end that a crash tore, and other programs that
+//! rename, remove, shorten and append to the file.
+
+use crate::{folder, path};
+use fixtures::{Mounted, leave_room_for, or_skip};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::future::Future;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+use wrote::engine::Fault;
+use wrote::{Error, Lines, Sim, SyncPolicy};
+
+/// The longest wait for an event of the background.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn append(lines: &Lines, text: &str) {
+    lines.append(text.as_bytes()).unwrap().wait().unwrap();
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+/// Returns the path of what an opening of the file kept aside.
+fn torn(path: &Path, number: u32) -> PathBuf {
+    PathBuf::from(format!("{}.torn-{number}", path.display()))
+}
+
+#[test]
+fn lines_of_many_producers_are_there_once_and_in_each_producers_order() {
+    // W9
+    const PRODUCERS: usize = 8;
+    const LINES: usize = 500;
+    for sync in [
+        SyncPolicy::Always,
+        SyncPolicy::EverySec,
+        SyncPolicy::Interval(Duration::from_millis(1)),
+        SyncPolicy::No,
+    ] {
+        let (_folder, path) = folder();
+        let lines = Lines::options().sync(sync).buffer_bytes(4096).open(&path).unwrap();
+        thread::scope(|scope| {
+            for producer in 0..PRODUCERS {
+                let lines = &lines;
+                scope.spawn(move || {
+                    for number in 0..LINES {
+                        let ticket = lines.append(format!("{producer} {number}").as_bytes());
+                        if number % 50 == producer {
+                            ticket.unwrap().wait().unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        lines.close().unwrap();
+        let mut next = [0; PRODUCERS];
+        for line in text(&path).lines() {
+            let (producer, number) = line.split_once(' ').unwrap();
+            let next = &mut next[producer.parse::<usize>().unwrap()];
+            assert_eq!(number.parse(), Ok(*next), "{sync:?}");
+            *next += 1;
+        }
+        assert_eq!(next, [LINES; PRODUCERS], "{sync:?}");
+        let error = lines.append(b"more").unwrap_err();
+        assert!(matches!(error, Error::Refused { .. }), "{error}");
+    }
+}
+
+#[test]
+fn bytes_that_are_no_line_are_refused_and_harm_nothing() {
+    let (_folder, path) = folder();
+    let lines = Lines::options().buffer_bytes(4096).open(&path).unwrap();
+    append(&lines, "before");
+    for bytes in [&b"two\nlines"[..], b"\n", b"a\0b", &[b'x'; 4096]] {
+        let error = lines.append(bytes).unwrap_err();
+        assert!(matches!(error, Error::Refused { .. }), "{error}");
+        assert_eq!(error.to_string().lines().count(), 1);
+    }
+    lines.append_all(&["", "after"]).unwrap().wait().unwrap();
+    append(&lines, &"y".repeat(4095));
+    lines.close().unwrap();
+    assert_eq!(text(&path), format!("before\n\nafter\n{}\n", "y".repeat(4095)));
+}
+
+#[test]
+fn an_opening_moves_a_torn_end_aside_and_never_over_another() {
+    let zeros = |count: usize| "\0".repeat(count);
+    for (left, whole, moved) in [
+        ("one\ntwo\n".to_owned(), "one\ntwo\n", None),
+        (String::new(), "", None),
+        ("one\ntw".to_owned(), "one\n", Some("tw".to_owned())),
+        ("one".to_owned(), "", Some("one".to_owned())),
+        (format!("one\n{}", zeros(5)), "one\n", Some(zeros(5))),
+        (
+            format!("one\nt{}o\nthree\n", zeros(2)),
+            "one\n",
+            Some(format!("t{}o\nthree\n", zeros(2))),
+        ),
+        (format!("one\n{}", zeros(3 << 20)), "one\n", Some(zeros(3 << 20))),
+    ] {
+        let (_folder, path) = folder();
+        fs::write(&path, &left).unwrap();
+        fs::write(torn(&path, 0), "earlier").unwrap();
+        let lines = Lines::open(&path).unwrap();
+        assert_eq!(lines.torn(), moved.as_ref().map(|_| torn(&path, 1)));
+        assert_eq!(text(&path), whole);
+        append(&lines, "more");
+        lines.close().unwrap();
+        assert_eq!(text(&path), format!("{whole}more\n"));
+        assert_eq!(text(&torn(&path, 0)), "earlier");
+        assert!(moved.is_none_or(|moved| text(&torn(&path, 1)) == moved));
+    }
+}
+
+#[test]
+fn a_hole_far_before_the_end_is_part_of_the_torn_end() {
+    let (_folder, path) = folder();
+    let file = File::create(&path).unwrap();
+    file.write_all_at(b"one\n", 0).unwrap();
+    let later = "later\n".repeat(1 << 20);
+    file.write_all_at(later.as_bytes(), 1 << 20).unwrap();
+    let lines = Lines::open(&path).unwrap();
+    if lines.torn().is_none() {
+        return fixtures::skip("a_hole_far_before_the_end", "no SEEK_HOLE here");
+    }
+    assert_eq!(text(&path), "one\n");
+    assert_eq!(fs::metadata(torn(&path, 0)).unwrap().len(), (7 << 20) - 4);
+}
+
+#[test]
+fn a_second_writer_is_refused_or_waits() {
+    let (_folder, path) = folder();
+    let first = Lines::open(&path).unwrap();
+    let error = Lines::open(&path).unwrap_err();
+    assert!(error.to_string().contains("another writer has it open"), "{error}");
+    thread::scope(|scope| {
+        let second = scope.spawn(|| Lines::options().waits(true).open(&path).unwrap());
+        append(&first, "first");
+        first.close().unwrap();
+        append(&second.join().unwrap(), "second");
+    });
+    assert_eq!(text(&path), "first\nsecond\n");
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let (_folder, path) = folder();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+    assert!(Lines::open(&path).unwrap_err().to_string().contains("ordinary file"));
+    assert!(Lines::open(path.parent().unwrap()).unwrap_err().to_string().contains("ordinary file"));
+}
+
+#[test]
+fn a_renamed_or_removed_file_gets_no_acknowledged_line_and_its_path_is_opened_anew() {
+    // W1
+    for (sync, is_removed) in [
+        (SyncPolicy::Always, false),
+        (SyncPolicy::Always, true),
+        (SyncPolicy::No, false),
+        (SyncPolicy::No, true),
+    ] {
+        let (_folder, path) = folder();
+        let rotated = path.with_extension("1");
+        let lines = Lines::options().sync(sync).open(&path).unwrap();
+        append(&lines, "before");
+        lines.flush().unwrap();
+        match is_removed {
+            true => fs::remove_file(&path).unwrap(),
+            false => fs::rename(&path, &rotated).unwrap(),
+        }
+        append(&lines, "after");
+        assert_eq!(text(&path), "after\n");
+        if !is_removed {
+            assert_eq!(text(&rotated), "before\n");
+        }
+        lines.flush().unwrap();
+    }
+}
+
+#[test]
+fn logrotate_with_create_loses_no_line_of_producers_that_go_on() {
+    // W1
+    for reopens in [false, true] {
+        let (folder, path) = folder();
+        let lines = Lines::open(&path).unwrap();
+        thread::scope(|scope| {
+            let producing = [0, 1].map(|producer| {
+                let lines = &lines;
+                scope.spawn(move || {
+                    (0..1000).for_each(|number| append(lines, &format!("{producer} {number}")));
+                })
+            });
+            let mut rotated = 0;
+            while producing.iter().any(|thread| !thread.is_finished()) {
+                rotated += 1;
+                if fs::rename(&path, folder.path().join(format!("rotated-{rotated}"))).is_ok() {
+                    // As logrotate does, while a reopening may make the file at the same time.
+                    let _ = File::options().write(true).create_new(true).open(&path);
+                }
+                if reopens {
+                    lines.reopen().unwrap();
+                }
+                thread::sleep(Duration::from_millis(2));
+            }
+        });
+        lines.close().unwrap();
+        let mut times = BTreeMap::<String, u32>::new();
+        for entry in fs::read_dir(folder.path()).unwrap() {
+            for line in text(&entry.unwrap().path()).lines() {
+                *times.entry(line.to_owned()).or_default() += 1;
+            }
+        }
+        // A line in flight during a rotation may be in both files.
+        assert_eq!(times.len(), 2000);
+    }
+}
+
+#[test]
+fn a_shortened_file_goes_on_at_its_new_end() {
+    // W1
+    for sync in [SyncPolicy::Always, SyncPolicy::No] {
+        for len in [0, 4] {
+            let (_folder, path) = folder();
+            let lines = Lines::options().sync(sync).open(&path).unwrap();
+            append(&lines, "one");
+            append(&lines, "two");
+            lines.flush().unwrap();
+            File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
+            append(&lines, "three");
+            assert_eq!(text(&path), format!("{}three\n", &"one\n"[..len as usize]));
+        }
+    }
+}
+
+#[test]
+fn lines_that_were_cut_off_before_their_flush_are_told_to_those_who_wait_for_it() {
+    // W1
+    let (_folder, path) = folder();
+    let lines = Lines::options().sync(SyncPolicy::No).open(&path).unwrap();
+    append(&lines, "flushed");
+    lines.flush().unwrap();
+    let ticket = lines.append(b"cut off").unwrap();
+    lines.append(b"cut off, too").unwrap().wait().unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(8).unwrap();
+    let error = ticket.until_durable().wait().unwrap_err();
+    assert!(error.to_string().contains("these lines are lost"), "{error}");
+    lines.append(b"more").unwrap().until_durable().wait().unwrap();
+    lines.close().unwrap();
+    assert_eq!(text(&path), "flushed\nmore\n");
+}
+
+#[test]
+fn lines_of_two_programs_are_each_whole() {
+    let (_folder, path) = folder();
+    let lines = Lines::options().sync(SyncPolicy::No).open(&path).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut other = File::options().append(true).open(&path).unwrap();
+            (0..500).for_each(|number| writeln!(other, "other {number:050}").unwrap());
+        });
+        (0..500).for_each(|number| append(&lines, &format!("own {number:050}")));
+    });
+    // A line of the other program that lacks its end does not take one of ours.
+    File::options().append(true).open(&path).unwrap().write_all(b"half a line").unwrap();
+    append(&lines, "whole");
+    lines.close().unwrap();
+    let text = text(&path);
+    let own = text.lines().filter(|line| line.starts_with("own ") && line.len() == 54);
+    let other = text.lines().filter(|line| line.starts_with("other ") && line.len() == 56);
+    assert_eq!((own.count(), other.count()), (500, 500));
+    assert!(text.ends_with("half a line\nwhole\n"));
+}
+
+#[test]
+fn a_full_disk_is_told_and_with_room_each_line_is_there_once() {
+    let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
+    let path = mounted.path().join("lines");
+    let ballast = leave_room_for(mounted.path(), 1 << 20);
+    let lines = Lines::options().buffer_bytes(64 << 10).open(&path).unwrap();
+    let line = |number: u64| format!("{number} {}", "x".repeat(997));
+    let mut number = 0;
+    let error = loop {
+        match lines.append(line(number).as_bytes()).and_then(|ticket| ticket.wait()) {
+            Ok(()) => number += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::NotYet { .. }) && error.errno() == libc::ENOSPC, "{error}");
+    assert_eq!(text(&path).lines().count() as u64, number);
+    assert!(matches!(lines.close(), Err(Error::NotYet { .. })));
+    fs::remove_file(ballast).unwrap();
+    let patience = Instant::now() + PATIENCE;
+    while let Err(error) = lines.flush() {
+        assert!(error.errno() == libc::ENOSPC && Instant::now() < patience, "{error}");
+    }
+    append(&lines, &line(number + 1));
+    lines.close().unwrap();
+    let expected: String = (0..number + 2).map(|number| line(number) + "\n").collect();
+    assert!(text(&path) == expected);
+}
+
+struct Unparker(Thread);
+
+impl Wake for Unparker {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[test]
+fn tickets_are_awaited_without_a_thread_and_lines_that_nobody_waits_for_are_written() {
+    let (_folder, path) = folder();
+    let lines = Lines::open(&path).unwrap();
+    let waker = Waker::from(Arc::new(Unparker(thread::current())));
+    for number in 0..100 {
+        let mut ticket = pin!(lines.append(format!("{number}").as_bytes()).unwrap());
+        while ticket.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+            thread::park();
+        }
+    }
+    drop(lines.append(b"alone").unwrap());
+    let patience = Instant::now() + PATIENCE;
+    while !text(&path).ends_with("alone\n") {
+        assert!(Instant::now() < patience);
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Appends on a simulated disk until an error. Returns all lines, and the bytes of those that were
+/// acknowledged as durable.
+fn append_on(sim: &Sim, first: u64) -> (Vec<u8>, usize) {
+    let (mut all, mut durable) = (Vec::new(), 0);
+    let options = Lines::options().buffer_bytes(4096);
+    let Ok(lines) = options.on(&sim.disk()).open(path()) else { return (all, durable) };
+    for number in first..first + 8 {
+        let line = format!("{number} {}", "x".repeat((number * 1009 % 3000) as usize));
+        all.extend(line.bytes().chain(*b"\n"));
+        let Ok(ticket) = lines.append(line.as_bytes()) else { break };
+        // Some share a flush.
+        if number % 3 > 0 {
+            if ticket.wait().is_err() {
+                break;
+            }
+            durable = all.len();
+        }
+    }
+    (all, durable)
+}
+
+#[test]
+fn after_a_power_loss_at_any_operation_every_acknowledged_line_is_there_once_and_no_nul() {
+    // W1, W9
+    let mut torn = 0;
+    for seed in 0..20 {
+        let undisturbed = Sim::new(seed);
+        append_on(&undisturbed, 0);
+        for operation in 0..undisturbed.operations() {
+            let sim = Sim::new(seed * 1000 + operation);
+            sim.fault(operation, Fault::PowerLoss);
+            let (all, durable) = append_on(&sim, 0);
+            sim.restart();
+            let lines = Lines::options().on(&sim.disk()).open(path()).unwrap();
+            torn += u32::from(lines.torn().is_some());
+            drop(lines);
+            let found = sim.contents(path()).unwrap();
+            let case = format!("seed {seed}, operation {operation}");
+            assert!(found.len() >= durable && all.starts_with(&found), "{case}");
+            assert!(found.is_empty() || found.ends_with(b"\n"), "{case}");
+            // It goes on where it was left.
+            let (more, durable) = append_on(&sim, 100);
+            assert!(durable > 0 && sim.contents(path()).unwrap() == [found, more].concat());
+        }
+    }
+    assert!(torn > 0, "no end was torn");
+}
