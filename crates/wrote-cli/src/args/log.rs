@@ -55,8 +55,8 @@ pub struct LogShape {
 /// The arguments of `wrote log cat`.
 #[derive(Debug, Args)]
 pub struct LogCatArgs {
-    /// The log's folder, or the URL of its store: s3://bucket/prefix, file:///path
-    #[arg(value_name = "DIR|URL", value_hint = ValueHint::DirPath)]
+    /// The log's folder, a plain file, or the URL of a store: s3://bucket/prefix, file:///path
+    #[arg(value_name = "DIR|FILE|URL", value_hint = ValueHint::AnyPath)]
     pub folder: PathBuf,
 
     /// Begin with the record of this sequence
@@ -90,8 +90,8 @@ pub struct LogCatArgs {
 /// The arguments of `wrote log tail`.
 #[derive(Debug, Args)]
 pub struct LogTailArgs {
-    /// The log's folder, or the URL of its store: s3://bucket/prefix, file:///path
-    #[arg(value_name = "DIR|URL", value_hint = ValueHint::DirPath)]
+    /// The log's folder, a plain file, or the URL of a store: s3://bucket/prefix, file:///path
+    #[arg(value_name = "DIR|FILE|URL", value_hint = ValueHint::AnyPath)]
     pub folder: PathBuf,
 
     /// Begin with the last N records
@@ -185,9 +185,9 @@ pub struct LogShipArgs {
 /// The arguments of `wrote log append`.
 #[derive(Debug, Args)]
 pub struct LogAppendArgs {
-    /// The log's folder; it is made where it is not there
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub folder: PathBuf,
+    /// The log's folder, or a plain file; a new name with an extension makes a file
+    #[arg(value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
+    pub path: PathBuf,
 
     /// When records are made durable on the way; at the end they all are
     #[arg(long, value_name = "WHEN", default_value = "always", value_parser = words([

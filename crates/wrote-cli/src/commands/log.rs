@@ -1,6 +1,7 @@
 //! `wrote log`: operations on a log, and reports about one.
 
 mod append;
+mod plain;
 mod records;
 mod source;
 mod stat;
@@ -10,6 +11,7 @@ mod verify;
 
 use crate::args::{LogArgs, LogRepairArgs, LogVerb, LogVerifyArgs};
 use crate::stdio::End;
+use plain::{PlainLines, is_plain};
 use source::{Folder, Source, in_store};
 use std::path::Path;
 use wrote_result::{Error, Stop};
@@ -44,6 +46,7 @@ fn verified(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
 fn source(named: &Path, stop: &Stop) -> Result<Box<dyn Source>, Error> {
     match in_store(named) {
         Some(url) => store::source(url, stop),
+        None if is_plain(named) && named.exists() => Ok(Box::new(PlainLines(named.to_owned()))),
         None => Ok(Box::new(Folder(named.to_owned()))),
     }
 }

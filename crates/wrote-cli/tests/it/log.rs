@@ -4,6 +4,7 @@
 mod append;
 mod cat;
 mod place;
+mod plain;
 mod stat;
 mod tail;
 mod verify;

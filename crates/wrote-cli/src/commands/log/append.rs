@@ -1,15 +1,15 @@
-//! `wrote log append`: each line of standard input as a record.
+//! `wrote log append`: each line of standard input as a record of a log, or as a line of a plain
+//! file.
 
+use super::plain::is_plain;
 use crate::args::{LogAppendArgs, RECORD_BYTES_MAX};
 use crate::commands::promised;
 use crate::stdio::of_library;
 use crate::stdio::{End, Input};
 use crate::terminal::say;
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, Read};
 use std::time::Instant;
-use wrote::Log;
-use wrote::log::summary;
+use wrote::{Lines, Log, Survives};
 use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
 
@@ -20,28 +20,102 @@ const BUFFER_BYTES: usize = 256 << 10;
 const LOG_BUFFER_UNIT_BYTES: usize = 64 << 10;
 
 pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
-    let log = open(arguments)?;
-    for path in log.stats().kept_aside.iter().filter(|_| !arguments.quiet) {
-        say(&format!("wrote: note: the end of an interrupted write is kept in {}", path.display()));
-    }
+    let target = Target::open(arguments)?;
     let mut appended = Appended::new(arguments.record_max);
-    let all = appended.all(&log, stop);
+    let all = appended.all(&target, stop);
     // Appended records stay, however the command ended.
-    log.close().map_err(|error| appended.not_all_in(&error, &log, &arguments.folder))?;
+    target.close().map_err(|error| appended.stopped(&error, &target))?;
     if !arguments.quiet {
-        say(&appended.line(&log));
+        say(&appended.text(&target));
     }
     End::outcome(all)?;
     appended.left_out.outcome(appended.lines)
 }
 
-fn open(arguments: &LogAppendArgs) -> Result<Log, Error> {
-    let folder = &arguments.folder;
-    // Its headers and its batch's are shorter than the unit.
-    let buffer_bytes = arguments.record_max.next_multiple_of(LOG_BUFFER_UNIT_BYTES);
-    let options = Log::options().sync(arguments.sync);
-    let options = options.buffer_bytes(buffer_bytes + LOG_BUFFER_UNIT_BYTES);
-    options.open(folder).map_err(|error| of_library(&error))
+/// Where lines are appended.
+enum Target {
+    Log(Log),
+    File(Lines),
+}
+
+impl Target {
+    fn open(arguments: &LogAppendArgs) -> Result<Target, Error> {
+        let LogAppendArgs { path, sync, quiet, .. } = arguments;
+        let is_new = !path.exists();
+        // Its headers and its batch's are shorter than the unit.
+        let buffer_bytes = arguments.record_max.next_multiple_of(LOG_BUFFER_UNIT_BYTES);
+        let buffer_bytes = buffer_bytes + LOG_BUFFER_UNIT_BYTES;
+        let (target, kept_aside) = if is_plain(path) {
+            let lines = Lines::options().sync(*sync).buffer_bytes(buffer_bytes);
+            let lines = lines.open(path).map_err(|error| of_library(&error))?;
+            let torn = lines.torn();
+            (Target::File(lines), torn.into_iter().collect())
+        } else {
+            let log = Log::options().sync(*sync).buffer_bytes(buffer_bytes);
+            let log = log.open(path).map_err(|error| of_library(&error))?;
+            let kept_aside = log.stats().kept_aside;
+            (Target::Log(log), kept_aside)
+        };
+        if is_new && !quiet {
+            let kind = match target {
+                Target::Log(_) => "a log's folder; a name with an extension makes a plain file",
+                Target::File(_) => "a plain file of lines; a name without an extension makes a log",
+            };
+            say(&format!("wrote: note: {} is new: {kind}", path.display()));
+        }
+        for path in kept_aside.iter().filter(|_| !quiet) {
+            let path = path.display();
+            say(&format!("wrote: note: the end of an interrupted write is kept in {path}"));
+        }
+        Ok(target)
+    }
+
+    /// Appends a line, and returns its sequence.
+    fn append(&self, line: &[u8]) -> Result<u64, wrote::Error> {
+        match self {
+            Target::Log(log) => log.append(line).map(|ticket| ticket.sequence()),
+            Target::File(lines) => lines.append(line).map(|_| lines.appended() - 1),
+        }
+    }
+
+    /// Waits until the lines so far are as safe as the policy promises.
+    fn wait(&self, last: u64) -> Result<(), wrote::Error> {
+        match self {
+            Target::Log(log) => log.ticket(last).wait(),
+            Target::File(lines) => lines.ticket().wait(),
+        }
+    }
+
+    /// Returns whether it still takes lines.
+    fn goes_on(&self) -> bool {
+        match self {
+            Target::Log(log) => log.check().is_ok(),
+            Target::File(_) => true,
+        }
+    }
+
+    fn close(&self) -> Result<(), wrote::Error> {
+        match self {
+            Target::Log(log) => log.close(),
+            Target::File(lines) => lines.close(),
+        }
+    }
+
+    /// Returns the sequence before which everything is stored.
+    fn stored(&self) -> u64 {
+        match self {
+            Target::Log(log) => log.written_sequence(),
+            Target::File(lines) => lines.written(),
+        }
+    }
+
+    fn survives(&self, last: u64) -> Survives {
+        match self {
+            Target::Log(log) => log.survives(last),
+            // It was closed, and flushed before.
+            Target::File(lines) => lines.survives(),
+        }
+    }
 }
 
 /// The omitted lines that the outcome names.
@@ -97,7 +171,7 @@ impl Appended {
         Appended { began, record_bytes_max, lines: 0, bytes: 0, sequences: None, left_out }
     }
 
-    fn all(&mut self, log: &Log, stop: &Stop) -> Result<(), End> {
+    fn all(&mut self, target: &Target, stop: &Stop) -> Result<(), End> {
         let mut input = BufReader::with_capacity(BUFFER_BYTES, Input::new(stop));
         let mut line = Vec::new();
         while self.read(&mut input, &mut line)? {
@@ -109,10 +183,10 @@ impl Appended {
                 self.left_out.add(self.lines, because);
                 continue;
             }
-            let sequence = match log.append(&line) {
-                Ok(ticket) => ticket.sequence(),
-                // A log that has not failed refuses only this record.
-                Err(wrote::Error::Refused { because, .. }) if log.check().is_ok() => {
+            let sequence = match target.append(&line) {
+                Ok(sequence) => sequence,
+                // A target that has not failed refuses only this line.
+                Err(wrote::Error::Refused { because, .. }) if target.goes_on() => {
                     self.left_out.add(self.lines, because);
                     continue;
                 }
@@ -123,7 +197,7 @@ impl Appended {
             self.bytes += line.len() as u64;
             if input.buffer().is_empty() {
                 // More input may take long, so the records so far become as safe as asked.
-                log.ticket(sequence).wait()?;
+                target.wait(sequence)?;
             }
         }
         Ok(())
@@ -148,33 +222,36 @@ impl Appended {
         Ok(true)
     }
 
-    /// Returns the error of a log that did not append all records, with their number.
-    fn not_all_in(&self, error: &wrote::Error, log: &Log, folder: &Path) -> Error {
+    /// Returns the error of a target that did not store all lines, with their numbers.
+    fn stopped(&self, error: &wrote::Error, target: &Target) -> Error {
         let Some((first, last)) = self.sequences else { return of_library(error) };
-        // A write without room for everything left whole lines, which only the file shows.
-        let written =
-            summary(folder).map_or_else(|_| log.stats().written_sequence, |it| it.next_sequence);
-        let written = written.clamp(first, last + 1);
-        let of = counted(last - first + 1, "record");
-        let what = match written - first {
-            0 => format!("none of {of} is in the log"),
-            count => format!("{count} of {of} are in the log ({first} to {})", written - 1),
-        };
-        Error::Failed(format!("{error}; {what}"))
+        let stored = target.stored().clamp(first, last + 1) - first;
+        // Lines that were left out before have numbers, too.
+        let mut next = stored + 1;
+        for line in &self.left_out.lines {
+            next += u64::from(*line <= next);
+        }
+        let because = io::Error::from_raw_os_error(error.errno());
+        let path = error.path().map(|path| format!("{}: ", path.display())).unwrap_or_default();
+        let stored = counted(stored, "line");
+        Error::Failed(format!(
+            "{path}{because}; stopped: {stored} stored, not stored from line {next} on"
+        ))
     }
 
     /// `appended 3 records, 5 to 7, 61 B, in 12 ms, survives a power loss`.
-    fn line(&self, log: &Log) -> String {
+    fn text(&self, target: &Target) -> String {
         let elapsed = units::seconds(self.began.elapsed().as_secs_f64());
         let Some((first, last)) = self.sequences else {
             return "appended nothing: no line came".into();
         };
-        let records = if first == last {
-            format!("record {first}")
-        } else {
-            format!("{} ({first} to {last})", counted(last - first + 1, "record"))
+        let count = last - first + 1;
+        let what = match target {
+            Target::File(_) => counted(count, "line"),
+            Target::Log(_) if first == last => format!("record {first}"),
+            Target::Log(_) => format!("{} ({first} to {last})", counted(count, "record")),
         };
         let bytes = units::bytes(self.bytes);
-        format!("appended {records}, {bytes}, in {elapsed}, {}", promised(log.survives(last)))
+        format!("appended {what}, {bytes}, in {elapsed}, {}", promised(target.survives(last)))
     }
 }

@@ -1,7 +1,8 @@
 //! `wrote log cat` and `wrote log tail`: prints records in several formats.
 
+use super::plain::{PlainReader, is_plain};
 use super::source;
-use super::source::{Ends, Following, Head, Records, Source, in_store, is_there};
+use super::source::{Ends, Follow, Following, Head, Records, Source, in_store, is_there};
 use crate::args::{LogCatArgs, LogShape, LogTailArgs};
 use crate::stdio::{End, Output};
 use base64::Engine as _;
@@ -63,7 +64,7 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
     let (from, mut passed_over) = match arguments.from {
         Some(from) => (from, 0),
         None if since.is_some() => (0, 0),
-        None if *retry && !is_there(folder)? => (0, 0),
+        None if *retry && !is_plain(folder) && !is_there(folder)? => (0, 0),
         None => last(&*source, arguments.count, stop)?,
     };
     let mut printer = Printer::new(arguments.shape, stop);
@@ -75,9 +76,12 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
         printer.print(head, bytes)
     };
     if follows {
-        let mut reader = Following::open(folder, from, *retry)?;
+        let mut reader: Box<dyn Follow> = match is_plain(folder) && folder.exists() {
+            true => Box::new(PlainReader::open(folder, from, *retry)?),
+            false => Box::new(Following::open(folder, from, *retry)?),
+        };
         since.map_or(Ok(()), |since| reader.seek_time(since.into()))?;
-        return match follow(reader, printer, print, stop) {
+        return match follow(&mut *reader, printer, print, stop) {
             // No other event ends it.
             Err(End::Because(Error::Interrupted)) => Ok(()),
             other => other,
@@ -121,23 +125,24 @@ fn finish(printed: Result<(), End>, mut printer: Printer) -> Result<(), End> {
 
 /// Prints the existing records and new ones, until the user asks to stop.
 fn follow(
-    mut reader: Following,
+    reader: &mut dyn Follow,
     mut printer: Printer,
     mut print: impl FnMut(&mut Printer, Head, &[u8]) -> Result<(), End>,
     stop: &Stop,
 ) -> Result<(), End> {
+    let mut bytes = Vec::new();
     while !stop.is_requested() {
-        let mut record = reader.next_within(Duration::ZERO)?;
-        if record.is_none() {
+        let mut head = reader.next_within(Duration::ZERO, &mut bytes)?;
+        if head.is_none() {
             printer.flush()?;
             if !printer.has_reader() {
                 return Err(End::NoReader);
             }
-            record = reader.next_within(PATIENCE)?;
+            head = reader.next_within(PATIENCE, &mut bytes)?;
         }
-        if let Some(record) = record {
-            let head = Head { sequence: record.sequence, written_at: record.written_at };
-            print(&mut printer, head, &record.bytes)?;
+        if let Some(head) = head {
+            print(&mut printer, head, &bytes)?;
+            bytes.clear();
         }
     }
     printer.flush()

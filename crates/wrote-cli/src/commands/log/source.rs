@@ -6,8 +6,8 @@ use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
+use wrote::LogReader;
 use wrote::log::summary;
-use wrote::{LogReader, Record};
 
 /// A place with a log.
 pub(super) trait Source {
@@ -43,6 +43,12 @@ pub(super) trait Records {
 
     /// Continues with the first record written at `time` or later.
     fn seek_time(&mut self, time: SystemTime) -> Result<(), End>;
+}
+
+/// The records of a log that grows.
+pub(super) trait Follow: Records {
+    /// Appends the next record to `bytes`, if it comes in time, and returns its other properties.
+    fn next_within(&mut self, timeout: Duration, bytes: &mut Vec<u8>) -> Result<Option<Head>, End>;
 }
 
 /// Returns the URL of a store that the user named in place of a folder; `None` for a folder.
@@ -102,15 +108,26 @@ impl Following {
         let reader = open(folder, from)?.following()?;
         Ok(Following { folder: folder.to_owned(), reader, awaits })
     }
+}
 
-    /// Continues with the first record written at `time` or later.
-    pub(super) fn seek_time(&mut self, time: SystemTime) -> Result<(), End> {
-        Ok(self.reader.seek_time(time)?)
+impl Records for Following {
+    fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End> {
+        self.next_within(Duration::ZERO, bytes)
     }
 
-    /// Returns the next record, if it comes in time.
-    pub(super) fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, End> {
-        let found = self.reader.next_within(timeout);
+    fn seek_time(&mut self, time: SystemTime) -> Result<(), End> {
+        Ok(self.reader.seek_time(time)?)
+    }
+}
+
+impl Follow for Following {
+    fn next_within(&mut self, timeout: Duration, bytes: &mut Vec<u8>) -> Result<Option<Head>, End> {
+        let found = self.reader.next_within(timeout).map(|found| {
+            found.map(|record| {
+                bytes.extend_from_slice(&record.bytes);
+                Head { sequence: record.sequence, written_at: record.written_at }
+            })
+        });
         if !self.awaits || matches!(found, Ok(Some(_))) {
             return Ok(found?);
         }

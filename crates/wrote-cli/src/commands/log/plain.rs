@@ -1,0 +1,147 @@
+//! A plain file of lines in place of a log's folder: which of the two a path is, and the lines of
+//! the file as records, by their numbers.
+
+use super::source::{Ends, Follow, Head, Records, Source};
+use crate::stdio::End;
+use crate::terminal::say;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+use wrote_result::Error;
+
+/// The interval of looks at the end of a file that is followed.
+const SOON: Duration = Duration::from_millis(20);
+
+/// Returns whether the path is a plain file of lines, not a log's folder: by what is there, and for
+/// a new name by whether it has an extension.
+pub(super) fn is_plain(path: &Path) -> bool {
+    match path.metadata() {
+        Ok(found) => found.is_file(),
+        Err(_) => path.extension().is_some(),
+    }
+}
+
+/// A plain file of lines.
+pub(super) struct PlainLines(pub PathBuf);
+
+/// The lines of a file in order. A line that lacks its end is not one yet.
+pub(super) struct PlainReader {
+    path: PathBuf,
+    file: BufReader<File>,
+    /// The beginning of a line whose end has not come yet.
+    line: Vec<u8>,
+    /// The bytes read so far.
+    offset: u64,
+    next: u64,
+    from: u64,
+    /// Whether the next file at the path follows where this one is renamed or removed.
+    awaits: bool,
+}
+
+impl Source for PlainLines {
+    fn open(&self, from: u64) -> Result<Box<dyn Records>, End> {
+        Ok(Box::new(PlainReader::open(&self.0, from, false)?))
+    }
+
+    fn check_times(&self) -> Result<(), End> {
+        Err(without_times(&self.0))
+    }
+
+    fn ends(&self) -> Result<Ends, End> {
+        let (mut file, mut next) = (open(&self.0)?, 0);
+        loop {
+            let bytes = file.fill_buf().map_err(|error| failed(&self.0, &error))?;
+            if bytes.is_empty() {
+                return Ok(Ends { first: 0, next });
+            }
+            next += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
+            let len = bytes.len();
+            file.consume(len);
+        }
+    }
+}
+
+impl PlainReader {
+    pub(super) fn open(path: &Path, from: u64, awaits: bool) -> Result<PlainReader, End> {
+        let (path, file) = (path.to_owned(), open(path)?);
+        Ok(PlainReader { path, file, line: Vec::new(), offset: 0, next: 0, from, awaits })
+    }
+
+    /// Returns the number of the next line that is whole, which `line` then holds with its end.
+    fn next_line(&mut self) -> Result<Option<u64>, End> {
+        loop {
+            let read = self.file.read_until(b'\n', &mut self.line);
+            self.offset += read.map_err(|error| failed(&self.path, &error))? as u64;
+            if !self.line.ends_with(b"\n") {
+                return Ok(None);
+            }
+            let number = self.next;
+            self.next += 1;
+            if number >= self.from {
+                return Ok(Some(number));
+            }
+            self.line.clear();
+        }
+    }
+
+    /// Begins anew where another program has shortened the file, or given its path to another one.
+    fn look_again(&mut self) -> Result<(), End> {
+        let here = self.file.get_ref().metadata().map_err(|error| failed(&self.path, &error))?;
+        let is_shorter = here.len() < self.offset;
+        let there = self.path.metadata().ok().filter(|_| self.awaits);
+        let is_other = |there: std::fs::Metadata| {
+            (there.dev(), there.ino()) != (here.dev(), here.ino()) && here.len() == self.offset
+        };
+        if !is_shorter && !there.is_some_and(is_other) {
+            return Ok(());
+        }
+        let what = if is_shorter { "shortened" } else { "removed or renamed" };
+        say(&format!("wrote: note: {}: {what}; it is read from its start", self.path.display()));
+        *self = PlainReader { next: self.next, ..PlainReader::open(&self.path, 0, self.awaits)? };
+        Ok(())
+    }
+}
+
+impl Records for PlainReader {
+    fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End> {
+        let Some(sequence) = self.next_line()? else { return Ok(None) };
+        self.line.pop();
+        bytes.append(&mut self.line);
+        Ok(Some(Head { sequence, written_at: None }))
+    }
+
+    fn seek_time(&mut self, _: SystemTime) -> Result<(), End> {
+        Err(without_times(&self.path))
+    }
+}
+
+impl Follow for PlainReader {
+    fn next_within(&mut self, timeout: Duration, bytes: &mut Vec<u8>) -> Result<Option<Head>, End> {
+        let begun = Instant::now();
+        loop {
+            let found = self.read_into(bytes)?;
+            if found.is_some() || begun.elapsed() >= timeout {
+                return Ok(found);
+            }
+            self.look_again()?;
+            thread::sleep(SOON.min(timeout));
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<BufReader<File>, End> {
+    let file = File::open(path).map_err(|error| failed(path, &error))?;
+    Ok(BufReader::with_capacity(256 << 10, file))
+}
+
+fn failed(path: &Path, error: &io::Error) -> End {
+    Error::Failed(format!("{}: {error}", path.display())).into()
+}
+
+fn without_times(path: &Path) -> End {
+    let because = "a plain file does not say when a line was written";
+    Error::Usage(format!("{}: {because}", path.display())).into()
+}
