@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The bytes that are searched for NULs and for the last line feed, and a step further back.
 const STEP_BYTES: u64 = 1 << 20;
-/// How far back holes are looked for. More than a kernel holds unflushed by default on 2 GiB; a
-/// hole before it is the business of whoever made it.
+/// How far back holes are looked for. A hole before that is older than the last flush, and was made
+/// on purpose.
 const HOLES_BYTES: u64 = 256 << 20;
 
 /// Flushes the file, moves its torn end to a file beside it, and returns that file's path.

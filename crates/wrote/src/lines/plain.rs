@@ -60,7 +60,7 @@ impl PlainFile {
     }
 
     /// Writes whole lines, flushes the file if `flush`, and checks that a reader of the path finds
-    /// them. Where another program renamed, removed or shortened the file meanwhile, they are
+    /// them. Where another program renamed, removed or shortened the file in the meantime, they are
     /// written again. Returns whether lines that were written before, and never flushed, are lost.
     pub(super) fn store(&mut self, lines: &[u8], flush: bool) -> Result<bool, Trouble> {
         let mut has_lost = false;
@@ -76,7 +76,7 @@ impl PlainFile {
                 self.engine.flush(self.file).map_err(Trouble::Fails)?;
                 self.is_dirty = false;
             }
-            // Only after the write: whoever renames the file later takes the lines along.
+            // Only after the write: a program that renames the file later takes the lines along.
             let len = self.len()?;
             if len >= end && self.is_at_its_path()? {
                 self.end = len;
@@ -89,8 +89,8 @@ impl PlainFile {
         Err(Trouble::Fails(Error::refused(&self.path, because)))
     }
 
-    /// Writes lines at the end, at `begin` or after what another program appends meanwhile. Returns
-    /// the end of the lines. If there is no room, the file is as before.
+    /// Writes lines at the end: at `begin`, or after the bytes that another program appended since.
+    /// Returns the end of the lines. If there is no room, the file is as before.
     fn write(&mut self, begin: u64, lines: &[u8]) -> Result<u64, Trouble> {
         let mut offset = begin;
         let begins_line = begin == self.end || begin == 0 || self.ends_line(begin)?;
@@ -154,7 +154,7 @@ impl PlainFile {
         Ok(())
     }
 
-    /// Returns whether the file has no name any more, so that nobody finds its lines.
+    /// Returns whether the file has no name any more, so that no reader finds its lines.
     fn is_removed(&self) -> bool {
         let stat = self.engine.descriptor(self.file).and_then(|descriptor| fstat(descriptor).ok());
         stat.is_some_and(|stat| stat.st_nlink == 0)

@@ -1,6 +1,6 @@
-//! Who appends, who waits, and who works: producers collect lines in one buffer, and one thread at
-//! a time writes and flushes them for all. A waiting producer does that work itself; for tasks, and
-//! for lines that nobody waits for, a background thread does.
+//! Producers collect lines in one buffer, and one thread at a time writes and flushes them for all.
+//! A waiting producer does that work itself; for tasks, and for lines without a waiting caller, a
+//! background thread does.
 
 use super::LinesOptions;
 use super::plain::{PlainFile, Trouble, absolute};
@@ -19,7 +19,7 @@ use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long lines that nobody waits for may stay in memory.
+/// The longest time in memory of lines without a waiting caller.
 const LINGER: Duration = Duration::from_millis(1);
 /// The time without an append after which the background thread sleeps until it is called.
 const QUIET: Duration = Duration::from_millis(100);
@@ -30,7 +30,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Shared {
     pub path: PathBuf,
     pub sync: SyncPolicy,
-    /// What a line survives once its ticket was waited for.
+    /// The promise for a line once its ticket was waited for.
     pub promise: Survives,
     pub process: Process,
     buffer_bytes: usize,
@@ -43,7 +43,7 @@ pub(super) struct Shared {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What changes under the lock. Lines count from the opening.
+/// The state under the lock. Lines count from the opening.
 pub(super) struct State {
     turns: Turns,
     /// Lines that are not written yet, each with its line feed.
@@ -54,7 +54,7 @@ pub(super) struct State {
     /// Lines that the kernel has, and that are in the file at the path.
     pub written: u64,
     durable: u64,
-    /// Lines that somebody waits to be written, or durable.
+    /// Lines that a caller waits to be written, or durable.
     wanted: u64,
     wanted_durable: u64,
     flushed_at: Instant,
@@ -82,7 +82,7 @@ struct Waiting {
     waker: Waker,
 }
 
-/// What a task that waits is known by.
+/// The registration of a waiting task.
 #[derive(Default)]
 pub(super) struct TaskWaiting {
     /// Its number among the waiting ones, once it is one.
@@ -336,7 +336,8 @@ impl Shared {
         stored
     }
 
-    /// Writes and flushes for tasks, by time, and where nobody waits, until the file is closed.
+    /// Writes and flushes for tasks, by time, and for lines without a waiting caller, until the
+    /// file is closed.
     fn run(&self) {
         let interval = match self.sync {
             SyncPolicy::EverySec => Some(Duration::from_secs(1)),

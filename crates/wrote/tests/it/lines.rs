@@ -333,8 +333,8 @@ fn tickets_are_awaited_without_a_thread_and_lines_that_nobody_waits_for_are_writ
     }
 }
 
-/// Appends on a simulated disk until an error. Returns all lines, and the bytes of those that were
-/// acknowledged as durable.
+/// Appends on a simulated disk until an error. Returns all lines, and the bytes of the
+/// durable ones.
 fn append_on(sim: &Sim, first: u64) -> (Vec<u8>, usize) {
     let (mut all, mut durable) = (Vec::new(), 0);
     let options = Lines::options().buffer_bytes(4096);
@@ -373,7 +373,7 @@ fn after_a_power_loss_at_any_operation_every_acknowledged_line_is_there_once_and
             let case = format!("seed {seed}, operation {operation}");
             assert!(found.len() >= durable && all.starts_with(&found), "{case}");
             assert!(found.is_empty() || found.ends_with(b"\n"), "{case}");
-            // It goes on where it was left.
+            // It continues after the last line.
             let (more, durable) = append_on(&sim, 100);
             assert!(durable > 0 && sim.contents(path()).unwrap() == [found, more].concat());
         }

@@ -5,7 +5,7 @@ use crate::path;
 use wrote::engine::Fault;
 use wrote::{Error, Lines, Sim, SyncPolicy};
 
-/// What the file has before the work.
+/// The file before the work.
 const BEFORE: &[u8] = b"before\n";
 const COUNT: usize = 12;
 
