@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -190,24 +191,27 @@ fn logrotate_with_create_loses_no_line_of_producers_that_go_on() {
     for reopens in [false, true] {
         let (folder, path) = folder();
         let lines = Lines::open(&path).unwrap();
+        let acknowledged = AtomicU32::new(0);
         thread::scope(|scope| {
-            let producing = [0, 1].map(|producer| {
-                let lines = &lines;
+            for producer in 0..2 {
+                let (lines, acknowledged) = (&lines, &acknowledged);
                 scope.spawn(move || {
-                    (0..1000).for_each(|number| append(lines, &format!("{producer} {number}")));
-                })
-            });
-            let mut rotated = 0;
-            while producing.iter().any(|thread| !thread.is_finished()) {
-                rotated += 1;
-                if fs::rename(&path, folder.path().join(format!("rotated-{rotated}"))).is_ok() {
-                    // As logrotate does, while a reopening may make the file at the same time.
-                    let _ = File::options().write(true).create_new(true).open(&path);
+                    for number in 0..1000 {
+                        append(lines, &format!("{producer} {number}"));
+                        acknowledged.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+            }
+            for rotated in 0..20 {
+                while acknowledged.load(Ordering::SeqCst) < rotated * 80 + 80 {
+                    thread::sleep(Duration::from_millis(1));
                 }
+                fs::rename(&path, folder.path().join(format!("rotated-{rotated}"))).unwrap();
+                // As logrotate does, while a reopening may make the file at the same time.
+                let _ = File::options().write(true).create_new(true).open(&path);
                 if reopens {
                     lines.reopen().unwrap();
                 }
-                thread::sleep(Duration::from_millis(2));
             }
         });
         lines.close().unwrap();
@@ -263,7 +267,9 @@ fn lines_of_two_programs_are_each_whole() {
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut other = File::options().append(true).open(&path).unwrap();
-            (0..500).for_each(|number| writeln!(other, "other {number:050}").unwrap());
+            for number in 0..500 {
+                other.write_all(format!("other {number:050}\n").as_bytes()).unwrap();
+            }
         });
         (0..500).for_each(|number| append(&lines, &format!("own {number:050}")));
     });
