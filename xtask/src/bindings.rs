@@ -194,7 +194,8 @@ pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
         example_over_c(folder, &GO, Command::new("go").arg("run"))
     })?;
     report.step("example of libwrote from Java", || {
-        example_over_c(folder, &JAVA, Command::new(java()?).arg(NATIVE_ACCESS))
+        require_java()?;
+        example_over_c(folder, &JAVA, Command::new("java").arg(NATIVE_ACCESS))
     })?;
     for words in [["kill", "--bindings", "--times=20"], ["power-cut", "--bindings", "--moments=25"]]
     {
@@ -210,20 +211,13 @@ fn languages(folder: &Path) -> Result<Outcome, Failure> {
     let mut environment = libwrote(folder)?.to_vec();
     environment.push(("PYTHONPATH", folder.to_owned()));
     environment.push(("NODE_PATH", folder.join("node_modules")));
-    check_added(&folders, &LANGUAGES, &environment)
+    check_added(&folders, LANGUAGES, &environment)
 }
 
 /// The rows of `wrote langs` by the packages: a folder each, and records of tasks beside what one
 /// writes by hand.
-const LANGUAGES: [&str; 7] = [
-    "python-wrote",
-    "python-log",
-    "python-log-by-hand",
-    "node-wrote",
-    "node-log",
-    "node-log-by-hand",
-    "c-wrote",
-];
+const LANGUAGES: &str = "python-wrote python-log python-log-by-hand node-wrote node-log \
+    node-log-by-hand c-wrote";
 
 /// Puts libwrote into `folder`. Returns the environment in which compilers and programs find it.
 fn libwrote(folder: &Path) -> Result<[(&'static str, PathBuf); 4], Failure> {
@@ -252,18 +246,13 @@ fn example_over_c(folder: &Path, example: &Example, command: &mut Command) -> Re
     example.run(&folder, command.env("XDG_CACHE_HOME", target().join("langs")))
 }
 
-/// Returns a Java that has the functions of `java.lang.foreign`.
-fn java() -> Result<PathBuf, Failure> {
-    let homes = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
-    let named = std::env::var_os("JAVA_HOME").map(PathBuf::from);
-    let homes = named.into_iter().chain(homes.map(|home| home.path()));
-    let mut found = homes.map(|home| home.join("bin/java")).chain([PathBuf::from("java")]);
-    let is_new = |java: &PathBuf| {
-        let version = output(Command::new(java).arg("--version"), "java").unwrap_or_default();
-        let number = version.split_whitespace().nth(1).and_then(|it| it.split('.').next());
-        number.and_then(|number| number.parse().ok()).is_some_and(|number: u32| number >= 22)
-    };
-    found.find(is_new).ok_or_else(|| Failure::Skipped("no Java 22 or later".to_owned()))
+/// Skips the step unless this machine's Java has the functions of `java.lang.foreign`.
+fn require_java() -> Result<(), Failure> {
+    require(&["java"], Failure::Skipped)?;
+    let version = output(Command::new("java").arg("--version"), "java --version")?;
+    let number = version.split([' ', '.']).nth(1).and_then(|number| number.parse::<u32>().ok());
+    let old = || Failure::Skipped("java is older than 22".to_owned());
+    number.filter(|number| *number >= 22).map(drop).ok_or_else(old)
 }
 
 /// Runs a lab whose subjects use the packages in `folder`.

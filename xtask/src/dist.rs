@@ -29,9 +29,6 @@ pub struct Arguments {
     /// Install no tool; fail if one is missing
     #[arg(long)]
     no_install: bool,
-    /// Pack the bindings alone, and run their examples
-    #[arg(long)]
-    bindings: bool,
 }
 
 /// The packed files.
@@ -46,9 +43,6 @@ struct Packed {
 
 /// Makes the packed files, and prints the size of each.
 pub fn dist(arguments: &Arguments) -> Result<(), Failure> {
-    if arguments.bindings {
-        return only_bindings(!arguments.no_install);
-    }
     let packed = pack(!arguments.no_install)?;
     let program = [&packed.program, &packed.archive, &packed.debian, &packed.image];
     for path in program.into_iter().chain(packed.bindings.files()) {
@@ -59,16 +53,6 @@ pub fn dist(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the packages of the bindings alone; other packages stay.
-fn only_bindings(install: bool) -> Result<(), Failure> {
-    let folder = folder();
-    std::fs::create_dir_all(&folder).tried(folder.display())?;
-    let packed = bindings::make(&folder, &date_s()?, install)?;
-    bindings::check(&packed)?;
-    packed.files().iter().for_each(|path| println!("{}", path.display()));
-    Ok(())
-}
-
 /// Runs the campaign: installs and runs every packed file in an otherwise empty root.
 pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
     let Some(packed) = report.make("dist: archive, Debian package and image", || pack(install))?
@@ -76,7 +60,6 @@ pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
         // The report has the reason.
         return Ok(());
     };
-    report.step("dist: checksums", checksums)?;
     report.step("dist: examples of the bindings", || bindings::check(&packed.bindings))?;
     roots::check(report, &packed, install)
 }
@@ -107,12 +90,6 @@ fn pack(install: bool) -> Result<Packed, Failure> {
     sums.current_dir(&folder).args(files.map(|path| name(path)));
     std::fs::write(folder.join(SUMS), output(&mut sums, "sha256sum")?).tried(SUMS)?;
     Ok(Packed { program, archive, debian, image, bindings })
-}
-
-fn checksums() -> Result<(), Failure> {
-    let mut check = Command::new("sha256sum");
-    check.current_dir(folder()).args(["--check", "--strict", SUMS]);
-    output(&mut check, "sha256sum --check").map(drop)
 }
 
 /// Returns the SHA-256 of a file in hexadecimal digits.

@@ -38,22 +38,20 @@ pub fn check(missing: Missing) -> Result<Outcome, Failure> {
     Ok(Outcome::Tests(judge(&document, missing)))
 }
 
-/// Runs only the languages `ids` in `folders`, which must work, in this environment.
+/// Runs only the languages `ids`, which blanks separate, in `folders`. They must work in this
+/// environment.
 pub fn check_added(
     folders: &[PathBuf],
-    ids: &[&str],
+    ids: &str,
     environment: &[(&str, PathBuf)],
 ) -> Result<Outcome, Failure> {
     let document = measured(|command| {
         folders.iter().for_each(|folder| _ = command.arg("--add").arg(folder));
-        command.args(["--only", &ids.join(",")]).envs(environment.iter().cloned())
+        command.args(["--only", &ids.replace(' ', ",")]).envs(environment.iter().cloned())
     })?;
     let mut counts = Counts::default();
-    for id in ids {
-        match trouble(&document, id) {
-            None => counts.passed += 1,
-            Some(trouble) => fail(&mut counts, id, &trouble),
-        }
+    for id in ids.split(' ') {
+        count(&mut counts, id, trouble(&document, id));
     }
     Ok(Outcome::Tests(counts))
 }
@@ -77,35 +75,30 @@ fn judge(document: &Value, missing: Missing) -> Counts {
     let languages = document["languages"].as_array().map_or(&[][..], Vec::as_slice);
     let of = |id: &str| languages.iter().find(|language| language["id"] == id);
     for id in COMPLETE.into_iter().filter(|id| of(id).is_none()) {
-        fail(&mut counts, id, "wrote langs does not know it");
+        count(&mut counts, id, Some("wrote langs does not know it".to_owned()));
     }
     for language in languages {
-        let id = language["id"].as_str().unwrap_or_default();
-        let because = language["because"].as_str().unwrap_or_default();
-        match language["state"].as_str() {
-            Some("ready") => match trouble(document, id) {
-                None => counts.passed += 1,
-                Some(trouble) => fail(&mut counts, id, &trouble),
-            },
-            state => {
-                let because = format!("{}: {because}", state.unwrap_or("no state"));
-                match (state, missing) {
-                    (Some("missing"), Missing::Left) => {
-                        counts.campaigns.push(format!("language {id}"));
-                    }
-                    (Some("missing"), Missing::Skipped) => {
-                        counts.ignored.push(format!("language {id}: {because}"));
-                    }
-                    _ => fail(&mut counts, id, &because),
-                }
+        let id = text(&language["id"]);
+        let state = text(&language["state"]);
+        let because = format!("{state}: {}", text(&language["because"]));
+        match (state, missing) {
+            ("ready", _) => count(&mut counts, id, trouble(document, id)),
+            ("missing", Missing::Left) => counts.campaigns.push(format!("language {id}")),
+            ("missing", Missing::Skipped) => {
+                counts.ignored.push(format!("language {id}: {because}"));
             }
+            _ => count(&mut counts, id, Some(because)),
         }
     }
     counts
 }
 
-fn fail(counts: &mut Counts, id: &str, because: &str) {
-    counts.fail(format!("language {id}: {because}"));
+/// Counts a language as passed, or as failed by its trouble.
+fn count(counts: &mut Counts, id: &str, trouble: Option<String>) {
+    match trouble {
+        None => counts.passed += 1,
+        Some(because) => counts.fail(format!("language {id}: {because}")),
+    }
 }
 
 /// Returns the defect in the rows of a language that ran.

@@ -7,7 +7,6 @@ use crate::languages::{self, Missing};
 use crate::test::tests;
 use crate::{PEERS, bindings, book, dist, miri, mutants, release, times, toolchains};
 use clap::ValueEnum;
-use clap::builder::PossibleValuesParser;
 use lab::runs::confine::{self, Share};
 use lab::runs::{
     commands, damage, duration, faulty_disk, kill, log_writes, nvme, power_cut, sim, soak,
@@ -32,7 +31,7 @@ const OVERTIME: Duration = Duration::from_secs(10 * 60);
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The campaigns [default: all, those first that protect data]
-    #[arg(value_name = "NAME", value_parser = names())]
+    #[arg(value_name = "NAME", value_parser = CAMPAIGNS.map(|one| one.name))]
     names: Vec<String>,
     /// Run the ones that protect data, with small counts, as each commit does
     #[arg(long, conflicts_with_all = ["names", "each"])]
@@ -69,10 +68,6 @@ pub fn nightly(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     times::finish(report, if arguments.short { "short" } else { "nightly" })
-}
-
-fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(CAMPAIGNS.map(|one| one.name))
 }
 
 /// Names every campaign as left out.

@@ -227,16 +227,8 @@ fn pip(wanted: &str, folder: &Path) -> Command {
 
 /// Returns a project that depends on one artifact.
 fn pom(group: &str, artifact: &str, version: &str) -> String {
-    format!(
-        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>wrote</groupId><artifactId>toolchain</artifactId><version>1</version>
-  <packaging>pom</packaging>
-  <dependencies><dependency>
-    <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
-  </dependency></dependencies>
-</project>\n"
-    )
+    let project = include_str!("toolchains.xml").replace("{group}", group);
+    project.replace("{artifact}", artifact).replace("{version}", version)
 }
 
 /// Returns the first error. The last lines of Maven and pip only name their documentation.

@@ -28,6 +28,9 @@ pub struct Read {
 pub struct Truth<'a> {
     original: &'a Original,
     is_untouched: bool,
+    /// Whether all readers must agree. In a log that was laid out they may differ on where it
+    /// begins, unless the header of the first segment is intact.
+    is_agreed: bool,
     /// The first readable sequence, if the header of the first segment is intact.
     begin: Option<u64>,
     /// The first sequences of all segments with an intact header.
@@ -52,8 +55,11 @@ impl<'a> Truth<'a> {
         let proofs = original.batches.iter().filter(|batch| {
             files.contains(&batch.file) && is_intact(&batch.file, batch.offset, &batch.header)
         });
+        let is_written = !original.earlier.is_empty();
         Truth {
             original,
+            // A foreign file before the first may hide a log from the second reader.
+            is_agreed: begin.is_some() || is_written && lowest >= original.files.keys().next(),
             is_untouched: *damaged == original.files,
             begin: begin.map(|segment| segment.first_sequence),
             begins: intact.iter().map(|segment| segment.first_sequence).collect(),
@@ -71,7 +77,7 @@ impl<'a> Truth<'a> {
     fn judge_records(&self, records: &[(u64, Vec<u8>)]) -> Result<(), String> {
         match first_altered(records, &self.original.records) {
             Some(record) if !self.is_other(records) => {
-                Err(format!("not as it was written: {record:?}"))
+                Err(format!("record {} is not as it was written", record.0))
             }
             _ => Ok(()),
         }
@@ -154,7 +160,7 @@ pub fn reading(folder: &Path, truth: &Truth<'_>, damaged: &Files) -> Result<Read
         truth.judge_untouched(folder, &whole)?;
     }
     from_the_middle(folder, truth, &whole)?;
-    if truth.begin.is_some() {
+    if truth.is_agreed {
         as_the_second_reader(damaged, &whole)?;
         as_verified(folder, &whole)?;
     }
@@ -312,7 +318,7 @@ pub fn append(
         Ok(sequence) => sequence,
         Err(error) => {
             let may_fail = before.error.is_some()
-                || truth.begin.is_none()
+                || !truth.is_agreed
                 || verify(folder, None).map_or(true, |found| !found.damage.is_empty());
             holds(may_fail, || {
                 format!("it can be read and verified, and an append fails: {error}")

@@ -7,7 +7,6 @@
 use super::lines::{self, Source, folder_of_modules};
 use super::sources::{self, Module, is_sign};
 use lab::tools::failure::Failure;
-use lab::tools::repository::files;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -252,12 +251,11 @@ const ALONE: [&str; 2] = ["langs/rust/main.rs", "langs/wrote/program.rs"];
 
 /// Fails on a Rust file that no package reaches: neither cargo by itself nor a `mod`.
 pub fn check_reached() -> Result<(), Failure> {
-    let files = files(&["*.rs", "*Cargo.toml"])?;
-    let begins: BTreeSet<&str> = begins(&files).chain(ALONE).collect();
+    let begins = |file: &str| begins_a_target(file) || ALONE.contains(&file);
     let sources = lines::sources(&["*.rs"])?;
     let mut declared = BTreeSet::new();
     for Source { file, text, .. } in &sources {
-        let folder = match begins.contains(&**file) {
+        let folder = match begins(file) {
             true => file.rsplit_once('/').map_or("", |(folder, _)| folder),
             false => folder_of_modules(file),
         };
@@ -267,8 +265,7 @@ pub fn check_reached() -> Result<(), Failure> {
         declared.extend(paths.map(|(path, _)| plain(file, path)));
     }
     let is_missed = |file: &&str| {
-        !begins.contains(*file)
-            && !declared.contains(file.trim_end_matches(".rs").trim_end_matches("/mod"))
+        !begins(file) && !declared.contains(file.trim_end_matches(".rs").trim_end_matches("/mod"))
     };
     let missed: Vec<&str> = sources.iter().map(|source| &*source.file).filter(is_missed).collect();
     missed.iter().for_each(|file| println!("{file}: no `mod` leads to it"));
@@ -291,21 +288,12 @@ fn plain(file: &str, path: &str) -> String {
     folders.join("/")
 }
 
-/// Returns the files from which cargo builds a program or a library.
-fn begins(files: &[String]) -> impl Iterator<Item = &str> {
-    files.iter().map(String::as_str).filter(|file| {
-        let packages = files.iter().filter_map(|file| file.strip_suffix("Cargo.toml"));
-        packages.filter_map(|folder| file.strip_prefix(folder)).any(begins_a_target)
-    })
-}
-
-/// Returns whether cargo finds a target in this file by itself, from the package's folder.
+/// Returns whether cargo finds a program, a library or a test in this file by itself.
 fn begins_a_target(file: &str) -> bool {
+    let is_in_src = file.contains("/src/");
     match file.split('/').collect::<Vec<_>>()[..] {
-        ["build.rs"] | ["src", "lib.rs" | "main.rs"] => true,
-        ["src", "bin", program] | ["src", "bin", program, "main.rs"] => !program.is_empty(),
-        ["tests" | "examples" | "benches", program] => program.ends_with(".rs"),
-        ["tests" | "examples" | "benches", _, "main.rs"] => true,
+        [.., "build.rs" | "main.rs"] | [.., "src", "lib.rs"] | [.., "src", "bin", _] => true,
+        [.., "tests" | "examples" | "benches", _] => !is_in_src,
         _ => false,
     }
 }
@@ -390,20 +378,9 @@ mod tests {
 
     #[test]
     fn a_target_is_a_file_where_cargo_looks_for_one() {
-        let files = [
-            "a/Cargo.toml",
-            "a/src/lib.rs",
-            "a/src/room.rs",
-            "a/src/bin/tool.rs",
-            "a/tests/it/main.rs",
-            "a/tests/it/other.rs",
-            "a/tests/one.rs",
-            "b/src/lib.rs",
-        ];
-        let files = files.map(str::to_owned);
-        let found: Vec<&str> = begins(&files).collect();
-        let expected =
-            ["a/src/lib.rs", "a/src/bin/tool.rs", "a/tests/it/main.rs", "a/tests/one.rs"];
-        assert_eq!(found, expected);
+        let begins = ["a/src/lib.rs", "a/src/bin/tool.rs", "a/tests/it/main.rs", "a/tests/one.rs"];
+        assert!(begins.into_iter().all(begins_a_target));
+        let rooms = ["a/src/room.rs", "a/tests/it/other.rs", "a/src/room/tests/one.rs"];
+        assert!(!rooms.into_iter().any(begins_a_target));
     }
 }

@@ -126,26 +126,35 @@ fn modules_of_tests(Source { file, text, .. }: &Source) -> Vec<String> {
     names.collect()
 }
 
-/// Counts the lines of code in a formatted source, and the lines of its tests. An item after
-/// `#[cfg(test)]` ends with its closing line in the column of the attribute.
+/// Counts the lines of code in a formatted source, and the lines of its tests.
 fn count_of(text: &str) -> (u32, u32) {
-    let (mut code, mut tests, mut test) = (0, 0, None);
+    let count = |text: &str| {
+        let lines = text.lines().map(str::trim_start);
+        lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count() as u32
+    };
+    let code = count(&without_tests(text));
+    (code, count(text) - code)
+}
+
+/// Returns a formatted source with blank lines in place of what only tests are built with. An item
+/// after the attribute ends with its closing line in the column of the attribute.
+pub fn without_tests(text: &str) -> String {
+    let mut code = String::new();
+    let mut test = None;
     for line in text.lines() {
         let words = line.trim_start();
         let column = line.len() - words.len();
-        let is_blank = words.is_empty() || words.starts_with("//");
         if test.is_some() {
-            tests += u32::from(!is_blank);
-            let ends = words.starts_with('}') || words.ends_with([';', '}']);
+            let ends = words.starts_with('}') || words.ends_with([';', '}', ',']);
             test = test.filter(|begun| !(*begun == column && ends));
-        } else if words.starts_with("#[cfg(test)]") {
+        } else if words.starts_with("#[cfg(test)]") || words.starts_with("#[cfg(all(test,") {
             test = Some(column);
-            tests += 1;
-        } else if !is_blank {
-            code += 1;
+        } else {
+            code.push_str(line);
         }
+        code.push('\n');
     }
-    (code, tests)
+    code
 }
 
 #[cfg(test)]

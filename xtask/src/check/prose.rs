@@ -64,21 +64,19 @@ fn sign(file: &str) -> Option<&'static str> {
 /// Returns the faults of printed texts in `files` of crates.
 fn printed(files: &[String]) -> Result<Vec<String>, Failure> {
     let mut faults = Vec::new();
-    for module in sources::modules()?.iter().filter(|module| files.contains(&module.file)) {
-        let texts = sources::texts(module.tokens.clone());
-        let faults_of = texts.iter().filter_map(|text| fault(text, &[Where::Everywhere]));
-        faults.extend(faults_of.map(|fault| format!("{}:{fault}", module.file)));
-    }
-    for file in files.iter().filter(|file| file.starts_with("crates/") && file.contains("/src/")) {
-        let texts_of = match file.rsplit('.').next() {
-            Some("toml") => strings_of_toml,
-            Some("txt") => paragraphs,
-            _ => continue,
-        };
-        let text = std::fs::read_to_string(root().join(file)).tried(file)?;
-        let texts = texts_of(&text);
+    let mut add = |file: &str, texts: &[Text]| {
         let faults_of = texts.iter().filter_map(|text| fault(text, &[Where::Everywhere]));
         faults.extend(faults_of.map(|fault| format!("{file}:{fault}")));
+    };
+    for module in sources::modules()?.iter().filter(|module| files.contains(&module.file)) {
+        add(&module.file, &sources::texts(module.tokens.clone()));
+    }
+    let is_printed = |file: &&String| {
+        let is_text = file.ends_with(".toml") || file.ends_with(".txt");
+        is_text && file.starts_with("crates/") && file.contains("/src/")
+    };
+    for file in files.iter().filter(is_printed) {
+        add(file, &paragraphs(&std::fs::read_to_string(root().join(file)).tried(file)?));
     }
     Ok(faults)
 }
@@ -92,21 +90,6 @@ fn paragraphs(text: &str) -> Vec<Text> {
         text
     };
     text.split("\n\n").map(paragraph).collect()
-}
-
-/// Returns each value of a TOML file; a string that continues after a backslash is one.
-fn strings_of_toml(text: &str) -> Vec<Text> {
-    let mut texts: Vec<Text> = Vec::new();
-    let mut goes_on = false;
-    for (line, part) in (1..).zip(text.lines()).filter(|(_, part)| !part.starts_with('#')) {
-        let value = part.strip_suffix('\\').unwrap_or(part);
-        match texts.last_mut().filter(|_| goes_on) {
-            Some(text) => text.value.push_str(value),
-            None => texts.push(Text { line, value: value.to_owned() }),
-        }
-        goes_on = part.ends_with('\\');
-    }
-    texts
 }
 
 /// Returns each fault of `text`: "line: reason: the line".
@@ -272,13 +255,6 @@ mod tests {
         let texts = paragraphs("one\ntwo\n\nthree\n");
         let shown: Vec<_> = texts.iter().map(|text| (text.line, &*text.value)).collect();
         assert_eq!(shown, [(1, "one two"), (4, "three ")]);
-    }
-
-    #[test]
-    fn a_string_of_toml_that_continues_is_one_text() {
-        let texts = strings_of_toml("# A comment.\n[a]\ntext = \"\"\"\none \\\ntwo\"\"\"\n");
-        let shown: Vec<_> = texts.iter().map(|text| (text.line, &*text.value)).collect();
-        assert_eq!(shown, [(2, "[a]"), (3, "text = \"\"\""), (4, "one two\"\"\"")]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The Rust sources of the crates as tokens: their paths, and their string literals.
 
-use super::lines::{self, folder_of_modules};
+use super::lines::{self, folder_of_modules, without_tests};
 use lab::tools::failure::{Failure, Tried};
-use proc_macro2::{Delimiter, Group, Literal, TokenStream, TokenTree};
+use proc_macro2::{Literal, TokenStream, TokenTree};
 
 /// A file of a crate that is not for tests alone.
 pub struct Module {
@@ -27,53 +27,16 @@ pub fn modules() -> Result<Vec<Module>, Failure> {
     for source in lines::sources(&["crates"])?.into_iter().filter(|source| !source.is_test) {
         let place = source.file.split_once('/').and_then(|(_, place)| place.split_once("/src"));
         if let Some((name, _)) = place {
-            let tokens: TokenStream = source
-                .text
+            let tokens = without_tests(&source.text)
                 .parse()
                 .map_err(|error: proc_macro2::LexError| error.to_string())
                 .tried(&source.file)?;
             let rooms = folder_of_modules(&source.file).split('/').skip(3).map(str::to_owned);
             let path = [name.to_owned()].into_iter().chain(rooms).collect();
-            modules.push(Module { file: source.file, path, tokens: without_tests(tokens) });
+            modules.push(Module { file: source.file, path, tokens });
         }
     }
     Ok(modules)
-}
-
-/// Removes the items that only tests are built with, also from the groups of other items.
-fn without_tests(stream: TokenStream) -> TokenStream {
-    let mut kept = Vec::new();
-    let mut item = Vec::new();
-    let mut is_test = false;
-    let mut tokens = stream.into_iter().peekable();
-    while let Some(token) = tokens.next() {
-        let is_attribute = is_sign(&token, '#');
-        let is_end = ends_item(&token);
-        item.push(match token {
-            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
-                Group::new(Delimiter::Brace, without_tests(group.stream())).into()
-            }
-            other => other,
-        });
-        if is_attribute
-            && let Some(token) = tokens.next_if(|token| is_group(token, Delimiter::Bracket))
-        {
-            is_test |= matches!(&token, TokenTree::Group(group) if is_for_tests(group));
-            item.push(token);
-        }
-        if is_end || tokens.peek().is_none() {
-            if !is_test {
-                kept.append(&mut item);
-            }
-            item.clear();
-            is_test = false;
-        }
-    }
-    kept.into_iter().collect()
-}
-
-fn ends_item(token: &TokenTree) -> bool {
-    is_sign(token, ';') || is_sign(token, ',') || is_group(token, Delimiter::Brace)
 }
 
 /// Returns whether a token is this sign.
@@ -81,104 +44,24 @@ pub fn is_sign(token: &TokenTree, sign: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
 }
 
-fn is_word(token: &TokenTree, word: &str) -> bool {
-    matches!(token, TokenTree::Ident(ident) if ident == word)
-}
-
-fn is_group(token: &TokenTree, delimiter: Delimiter) -> bool {
-    matches!(token, TokenTree::Group(group) if group.delimiter() == delimiter)
-}
-
-/// Returns whether an attribute is `cfg(test)` or `cfg(all(test, ..))`.
-fn is_for_tests(attribute: &Group) -> bool {
-    let is_test = |stream: TokenStream| {
-        let words: Vec<TokenTree> = stream.into_iter().collect();
-        match &words[..] {
-            [only] => is_word(only, "test"),
-            [all, TokenTree::Group(group)] if is_word(all, "all") => {
-                group.stream().into_iter().any(|token| is_word(&token, "test"))
-            }
-            _ => false,
-        }
-    };
-    match &attribute.stream().into_iter().collect::<Vec<_>>()[..] {
-        [cfg, TokenTree::Group(group)] => is_word(cfg, "cfg") && is_test(group.stream()),
-        _ => false,
-    }
-}
-
-/// Lists the string literals in `tokens`, and the doc comments that clap turns into help texts.
+/// Lists the string literals in `tokens`, except doc comments, which are checked as comments.
 pub fn texts(tokens: TokenStream) -> Vec<Text> {
     let mut texts = Vec::new();
-    add_texts(tokens, false, &mut texts);
-    texts
-}
-
-/// Adds the texts in `tokens`; doc comments only where they are help texts.
-fn add_texts(tokens: TokenStream, is_help: bool, texts: &mut Vec<Text>) {
-    let mut tokens = tokens.into_iter().peekable();
-    // The attributes of the item that follows.
-    let mut attributes: Vec<Group> = Vec::new();
-    let mut is_help_item = is_help;
-    while let Some(token) = tokens.next() {
-        if is_sign(&token, '#') {
-            tokens.next_if(|token| is_sign(token, '!'));
-            if let Some(TokenTree::Group(group)) =
-                tokens.next_if(|token| is_group(token, Delimiter::Bracket))
-            {
-                attributes.push(group);
-            }
-            continue;
-        }
-        if !attributes.is_empty() {
-            is_help_item = is_help || attributes.iter().any(derives_clap);
-            add_attributes(&attributes, is_help_item, texts);
-            attributes.clear();
-        }
+    let mut is_doc = false;
+    for token in tokens {
         match &token {
-            TokenTree::Group(group) => add_texts(group.stream(), is_help_item, texts),
-            TokenTree::Literal(literal) => {
+            TokenTree::Group(group) => texts.extend(self::texts(group.stream())),
+            TokenTree::Literal(literal) if !is_doc => {
                 let line = literal.span().start().line;
                 texts.extend(value(literal).map(|value| Text { line, value }));
             }
             _ => {}
         }
-        if ends_item(&token) {
-            is_help_item = is_help;
-        }
+        // `#[doc = "a comment"]`
+        is_doc = matches!(&token, TokenTree::Ident(word) if word == "doc")
+            || is_doc && is_sign(&token, '=');
     }
-}
-
-/// Adds the texts of the attributes of an item; its doc comment is one text.
-fn add_attributes(attributes: &[Group], is_help: bool, texts: &mut Vec<Text>) {
-    let mut doc: Option<Text> = None;
-    for attribute in attributes {
-        let is_doc =
-            attribute.stream().into_iter().next().is_some_and(|token| is_word(&token, "doc"));
-        let mut found = Vec::new();
-        add_texts(attribute.stream(), false, &mut found);
-        match (is_doc, &mut doc) {
-            (false, _) => texts.append(&mut found),
-            (true, Some(doc)) => found.iter().for_each(|line| doc.value += &line.value),
-            (true, None) => doc = found.pop(),
-        }
-    }
-    texts.extend(doc.filter(|_| is_help));
-}
-
-/// Returns whether clap reads the doc comments of an item with this attribute.
-fn derives_clap(attribute: &Group) -> bool {
-    const TRAITS: [&str; 4] = ["Args", "Parser", "Subcommand", "ValueEnum"];
-    fn names(tokens: TokenStream) -> bool {
-        tokens.into_iter().any(|token| match token {
-            TokenTree::Group(group) => names(group.stream()),
-            TokenTree::Ident(ident) => TRAITS.iter().any(|name| ident == name),
-            _ => false,
-        })
-    }
-    let first = attribute.stream().into_iter().next();
-    let is_derive = |token: TokenTree| is_word(&token, "derive") || is_word(&token, "cfg_attr");
-    first.is_some_and(is_derive) && names(attribute.stream())
+    texts
 }
 
 /// Returns the value of a string literal; `None` for other literals, including byte strings.
@@ -200,7 +83,7 @@ mod tests {
     use super::*;
 
     fn found(source: &str) -> Vec<(usize, String)> {
-        let tokens = without_tests(source.parse().expect("tokens"));
+        let tokens = without_tests(source).parse().expect("tokens");
         texts(tokens).into_iter().map(|Text { line, value }| (line, value)).collect()
     }
 
@@ -240,20 +123,20 @@ mod tests {
     #[test]
     fn items_that_only_tests_are_built_with_are_left_out() {
         let source = "#[cfg(test)]\nconst A: &str = \"no\";\n\
-                      #[cfg(all(test, not(loom)))]\nmod tests { fn f() { g(\"no\") } }\n\
-                      #[cfg(not(test))]\nfn f() { g(\"yes\") }\n\
-                      struct S { #[cfg(test)] a: A<\"no\">, b: B }\n\
-                      impl S { #[cfg(test)] fn f() { g(\"no\") } fn h() { g(\"and\") } }\n";
+                      #[cfg(all(test, not(loom)))]\nmod tests {\n    fn f() {\n\
+                      \x20       g(\"no\")\n    }\n}\n\
+                      #[cfg(not(test))]\nfn f() {\n    g(\"yes\")\n}\n\
+                      struct S {\n    #[cfg(test)]\n    a: A<\"no\">,\n    b: B,\n}\n\
+                      impl S {\n    #[cfg(test)]\n    fn f() {\n        g(\"no\")\n    }\n\
+                      \x20   fn h() {\n        g(\"and\")\n    }\n}\n";
         assert_eq!(values(source), ["yes", "and"]);
     }
 
     #[test]
-    fn a_doc_comment_is_a_text_where_clap_reads_it() {
-        let source = "/// No.\nstruct A;\n/// One,\n/// two.\n#[derive(Debug, clap::Args)]\n\
-                      struct B {\n    /// Three.\n    #[arg(help = \"four\")]\n    b: u8,\n}\n\
-                      /// No.\nfn f() {}\n";
-        let expected = [(3, " One, two."), (8, "four"), (7, " Three.")];
-        assert_eq!(found(source), expected.map(|(line, text)| (line, text.to_owned())));
+    fn a_doc_comment_is_no_text_and_a_help_text_is_one() {
+        let source = "/// No.\n#[derive(Debug, clap::Args)]\nstruct B {\n    /// No.\n\
+                      \x20   #[arg(help = \"four\")]\n    b: u8,\n}\n";
+        assert_eq!(found(source), [(5, "four".to_owned())]);
     }
 
     #[test]

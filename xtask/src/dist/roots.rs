@@ -135,15 +135,11 @@ const JOB: &str = "docs/fit.md";
 /// Returns the arguments of the page's Job, for a program without published rules: its exit code
 /// does not depend on the disk.
 fn job_words(page: &str) -> Result<String, Failure> {
-    let value = |key: &str| page.lines().find_map(|line| line.trim().strip_prefix(key));
-    if !value("image: ").is_some_and(|image| image.ends_with(&format!("wrote:{VERSION}"))) {
-        return Err(Failure::Failed(format!("the Job's image is not that of {VERSION}")));
-    }
-    let words = value("args: [").and_then(|words| words.strip_suffix(']'));
-    match words.map(|words| words.replace(", ", " ")) {
-        Some(words) if words.starts_with("fit etcd ") => Ok(words.replace("etcd", "sqlite")),
-        words => Err(Failure::Failed(format!("the Job's arguments are {words:?}"))),
-    }
+    let (_, job) = page.split_once(&format!("/wrote:{VERSION}\n")).unwrap_or_default();
+    let words =
+        job.trim_start().strip_prefix("args: [fit, etcd, ").and_then(|rest| rest.split_once(']'));
+    let none = || Failure::Failed(format!("{JOB} has no Job of {VERSION} that fits etcd"));
+    words.map(|(words, _)| format!("fit sqlite {}", words.replace(',', ""))).ok_or_else(none)
 }
 
 /// The number of an ordinary user without files.
@@ -249,6 +245,7 @@ fn bindings(packed: &Bindings, debian: &Path) -> Result<(), Failure> {
     compile_example(headers.path(), &include, &headers.path().join(libraries()))?;
     std::fs::copy(headers.path().join("save"), data.join("save")).tried("the example")?;
     C.judge(&data, &root.shell("dpkg --verify libwrote0; cd /data; ./save")?)?;
+    root.shell(&format!("dpkg --purge libwrote0; test ! -e /{}/libwrote.so.0", libraries()))?;
     std::fs::remove_dir_all(data.join("events")).tried("the log of the example")?;
     std::fs::copy(&packed.wheel, data.join("wrote.whl")).tried(packed.wheel.display())?;
     PYTHON.put(&data)?;
