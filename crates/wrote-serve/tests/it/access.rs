@@ -98,20 +98,6 @@ fn connections_of_one_address_are_limited_and_the_limit_is_read_again() {
 }
 
 #[test]
-fn a_limit_that_is_read_again_holds_for_open_connections() {
-    let mut serving = Serving::start("tcp://127.0.0.1:0?oversize=refuse", |_| ());
-    let mut stream = serving.connect();
-    stream.write_all(b"one\n").unwrap();
-    serving.wait_until(|figures| figures.messages == 1);
-    serving.config.limits.message_bytes = 5;
-    serving.reload().unwrap();
-    stream.write_all(b"small\ntoo long\n").unwrap();
-    serving.wait_until(|figures| figures.connections == 0);
-    assert_eq!(serving.refused(), [("too_long", 1)]);
-    assert_eq!(serving.stop(), [&b"one"[..], b"small"]);
-}
-
-#[test]
 fn a_token_that_is_taken_back_ends_what_it_began() {
     let (_folder, path) = tokens("old\nkept\n");
     let with_tokens = |config: &mut Config| config.access.token_file = Some(path.clone());

@@ -101,27 +101,6 @@ fn only_segments_in_the_store_are_removed_here() {
 }
 
 #[test]
-fn a_store_that_is_away_stops_no_append_keeps_every_segment_and_goes_on_when_it_is_back() {
-    let kept = TempDir::new().unwrap();
-    // A file takes the place of the store's folder.
-    let store = kept.path().join("events");
-    fs::write(&store, "in the way").unwrap();
-    let serving = start(&store);
-    let mut client = Client::connect(serving.address());
-    append(&mut client, 0..300);
-    until("the failure is counted", || metric(&serving, "log_ship_failures_total") > 0.0);
-    append(&mut client, 300..400);
-    assert_eq!(numbers(&serving.folder)[0], 1, "nothing is removed");
-    assert_eq!(metric(&serving, "log_shipped_sequence"), 0.0);
-    fs::remove_file(&store).unwrap();
-    until("it goes on by itself", || numbers(&store).len() > 8 && numbers(&serving.folder)[0] > 8);
-    let folder = serving.folder.clone();
-    let mut serving = serving;
-    serving.end().unwrap();
-    assert_eq!(all(&store, &folder).len(), 400);
-}
-
-#[test]
 fn at_the_disks_floor_the_stores_error_is_named_and_with_the_store_back_messages_are_taken_again() {
     const FLOOR_BYTES: u64 = 8 << 20;
     let mounted = or_skip!(Mounted::image("ext4", 64 << 20));

@@ -232,17 +232,6 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_exists_is_not_made_again() {
-        // W7
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        std::fs::write(&path, b"precious").unwrap();
-        let options = FileOptions::new().create_new(true).write(true).direct(true);
-        assert_eq!(open(&path, &options).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
-    }
-
-    #[test]
     fn a_block_device_is_not_opened_for_writing() {
         // W7
         let is_device = |path: &std::path::PathBuf| {

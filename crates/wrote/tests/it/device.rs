@@ -1,7 +1,7 @@
 //! `examine`, `alignment` and the counters, on real file systems.
 
-use fixtures::{Loop, Mounted, or_skip, run, skip_here};
-use rustix::fs::{AtFlags, OFlags, StatxFlags};
+use fixtures::{Loop, Mounted, or_skip, run};
+use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -11,24 +11,12 @@ use wrote::device::{BlockDevice, Target, alignment, examine};
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn ext4_on_a_disk() {
-    let mounted =
-        or_skip!(Loop::attach(64 * MIB).and_then(|disk| file_system_on_a_disk("ext4", disk)));
-    direct_transfers_work_as_aligned(&mounted);
-}
-
-#[test]
-fn xfs_on_a_disk() {
-    let mounted =
-        or_skip!(Loop::attach(320 * MIB).and_then(|disk| file_system_on_a_disk("xfs", disk)));
-    direct_transfers_work_as_aligned(&mounted);
-}
-
-#[test]
-fn btrfs_on_a_disk() {
-    let mounted =
-        or_skip!(Loop::attach(256 * MIB).and_then(|disk| file_system_on_a_disk("btrfs", disk)));
-    direct_transfers_work_as_aligned(&mounted);
+fn each_file_system_is_described_with_its_disk() {
+    for (fs, size_bytes) in [("ext4", 64 * MIB), ("xfs", 320 * MIB), ("btrfs", 256 * MIB)] {
+        let disk = Loop::attach(size_bytes);
+        let mounted = or_skip!(disk.and_then(|disk| file_system_on_a_disk(fs, disk)));
+        direct_transfers_work_as_aligned(&mounted);
+    }
 }
 
 /// Checks the description of a whole loop device with a new file system.
@@ -65,23 +53,6 @@ fn file_system_on_a_disk(fs: &str, disk: Loop) -> Result<Mounted, String> {
 }
 
 #[test]
-fn a_file_and_a_folder_below_are_where_their_file_system_is() {
-    let mounted = or_skip!(Mounted::image("ext4", 64 * MIB));
-    let folder = mounted.path().join("a/b");
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("file");
-    File::create_new(&file).unwrap();
-    let link = mounted.path().join("link");
-    std::os::unix::fs::symlink(&file, &link).unwrap();
-    let top = examine(mounted.path()).unwrap();
-    for (asked, found) in [(&folder, &folder), (&file, &file), (&link, &file)] {
-        let target = examine(asked).unwrap();
-        assert_eq!(&target.path, found);
-        assert_eq!((&target.mount_point, &target.device), (&top.mount_point, &top.device));
-    }
-}
-
-#[test]
 fn a_btrfs_subvolume_lies_on_its_file_systems_disk() {
     let mounted = or_skip!(Mounted::image("btrfs", 256 * MIB));
     let subvolume = mounted.path().join("subvolume");
@@ -91,23 +62,6 @@ fn a_btrfs_subvolume_lies_on_its_file_systems_disk() {
     let (top, below) = (examine(mounted.path()).unwrap(), examine(&subvolume).unwrap());
     assert_eq!(below.mount_point, top.mount_point);
     assert_eq!(block(&below), block(&top));
-}
-
-#[test]
-fn a_btrfs_over_two_disks_names_both_and_has_no_single_device() {
-    let disks = [Loop::attach(256 * MIB), Loop::attach(256 * MIB)];
-    let mounted = match disks.into_iter().collect::<Result<Vec<Loop>, String>>() {
-        Ok(disks) => {
-            let names = disks.iter().map(|disk| disk.node().display().to_string());
-            let names: Vec<String> = names.map(|node| node.replace("/dev/", "")).collect();
-            Mounted::disks("btrfs", disks).map(|mounted| (mounted, names))
-        }
-        Err(reason) => Err(reason),
-    };
-    let (mounted, names) = or_skip!(mounted);
-    let because = because(&examine(mounted.path()).unwrap());
-    assert!(because.starts_with("btrfs spreads over 2 block devices: "), "{because}");
-    assert!(names.iter().all(|name| because.contains(name)), "{because}");
 }
 
 #[test]
@@ -178,30 +132,6 @@ fn a_bind_mount_of_a_folder_lies_on_the_device_of_that_folder() {
 }
 
 #[test]
-fn a_read_only_mount_is_told() {
-    let mounted = Mounted::image("ext4", 64 * MIB);
-    let mounted = mounted.and_then(|mounted| mounted.make_read_only().map(|()| mounted));
-    let mounted = or_skip!(mounted);
-    let target = examine(mounted.path()).unwrap();
-    assert!(target.read_only);
-    assert!(target.mount_options.iter().any(|option| option == "ro"), "{target:?}");
-    assert!(!target.mount_options.iter().any(|option| option == "rw"), "{target:?}");
-}
-
-#[test]
-fn ext4_that_journals_data_says_that_it_has_no_direct_io() {
-    let mounted = or_skip!(Mounted::image_with("ext4", 64 * MIB, "data=journal"));
-    let target = examine(mounted.path()).unwrap();
-    assert!(target.mount_options.iter().any(|option| option == "data=journal"), "{target:?}");
-    let file = File::create_new(mounted.path().join("journalled")).unwrap();
-    if told_alignment(&file) {
-        assert_eq!(alignment(&file, &target), None);
-    } else {
-        skip_here!("statx tells no alignments here (before Linux 6.1)");
-    }
-}
-
-#[test]
 fn btrfs_and_an_overlay_on_it_are_written_in_whole_blocks() {
     let overlay = Mounted::image("btrfs", 256 * MIB).and_then(|btrfs| {
         whole_blocks(&btrfs);
@@ -219,13 +149,6 @@ fn whole_blocks(mounted: &Mounted) {
     assert!(block_bytes > block(&target).logical_block_bytes.into(), "{target:?}");
     let file = File::create_new(mounted.path().join("aligned")).unwrap();
     assert_eq!(u64::from(alignment(&file, &target).unwrap().0), block_bytes);
-}
-
-/// Whether the kernel itself reports the alignment of direct I/O on a file.
-fn told_alignment(file: &File) -> bool {
-    let wanted = StatxFlags::DIOALIGN;
-    let told = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted).unwrap();
-    StatxFlags::from_bits_retain(told.stx_mask).contains(wanted)
 }
 
 /// Writes 8 MiB, flushes them, and finds them in the counters of the device.

@@ -77,38 +77,28 @@ fn random_script(path: &Path, ioengine: Ioengine, direct: bool, count: u64, seed
     reads_and_writes
 }
 
-#[test]
-fn random_reads_and_writes_on_ext4_match_a_model() {
-    let test = "random_reads_and_writes_on_ext4_match_a_model";
-    random_scripts(test, Mounted::image("ext4", 64 * MIB), 10);
+/// Carries out one in `share` of the operations on each file system.
+fn on_each_file_system(test: &str, share: u64) {
+    for mounted in [
+        Mounted::image("ext4", 64 * MIB),
+        Mounted::image("xfs", 320 * MIB),
+        Mounted::image("btrfs", 256 * MIB),
+        Mounted::tmpfs(64 * MIB),
+    ] {
+        random_scripts(test, mounted, share);
+    }
 }
 
 #[test]
-fn random_reads_and_writes_on_xfs_match_a_model() {
-    let test = "random_reads_and_writes_on_xfs_match_a_model";
-    random_scripts(test, Mounted::image("xfs", 320 * MIB), 10);
-}
-
-#[test]
-fn random_reads_and_writes_on_btrfs_match_a_model() {
-    let test = "random_reads_and_writes_on_btrfs_match_a_model";
-    random_scripts(test, Mounted::image("btrfs", 256 * MIB), 10);
-}
-
-#[test]
-fn random_reads_and_writes_on_tmpfs_match_a_model() {
-    let test = "random_reads_and_writes_on_tmpfs_match_a_model";
-    random_scripts(test, Mounted::tmpfs(64 * MIB), 10);
+fn random_reads_and_writes_on_each_file_system_match_a_model() {
+    on_each_file_system("random_reads_and_writes_on_each_file_system_match_a_model", 10);
 }
 
 #[test]
 #[ignore = "nightly"]
 fn a_quarter_of_a_million_reads_and_writes_on_each_file_system_match_a_model() {
     let test = "a_quarter_of_a_million_reads_and_writes_on_each_file_system_match_a_model";
-    random_scripts(test, Mounted::image("ext4", 64 * MIB), 1);
-    random_scripts(test, Mounted::image("xfs", 320 * MIB), 1);
-    random_scripts(test, Mounted::image("btrfs", 256 * MIB), 1);
-    random_scripts(test, Mounted::tmpfs(64 * MIB), 1);
+    on_each_file_system(test, 1);
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -208,19 +198,6 @@ fn a_read_gives_exactly_what_was_asked_up_to_the_end_of_the_file_and_nothing_bey
 }
 
 #[test]
-fn a_read_at_the_greatest_offsets_is_empty_and_no_panic() {
-    // On the simulated disk, because every file system has a smaller limit.
-    for direct in [false, true] {
-        let disk =
-            Disk::simulated(&Sim::new(0), &Options::new(Ioengine::IoUring, 2, 4096)).unwrap();
-        let file = disk.open_file(Path::new("/sim/file"), &new(direct)).unwrap();
-        for offset in [u64::MAX, u64::MAX - 511, 1 << 63, (1 << 63) - 1, (1 << 63) - 600] {
-            assert!(file.read(offset, 1000).unwrap().is_empty());
-        }
-    }
-}
-
-#[test]
 fn a_read_that_takes_more_buffers_than_there_are_names_the_limit() {
     let disk = Disk::simulated(&Sim::new(0), &Options::new(Ioengine::IoUring, 4, 4096)).unwrap();
     let file = disk.open_file(Path::new("/sim/file"), &new(true)).unwrap();
@@ -305,20 +282,6 @@ fn allocate_and_truncate_set_the_length_and_what_is_new_reads_as_zeros() {
         assert_eq!(file.truncate(1 << 63).unwrap_err().errno(), 27, "EFBIG");
         assert_eq!(file.allocate(0, 0).unwrap_err().errno(), 22, "EINVAL");
     }
-}
-
-#[test]
-fn a_file_that_exists_is_never_made_again() {
-    // W7
-    let (_folder, path) = folder();
-    std::fs::write(&path, "precious").unwrap();
-    let disk = disk(Ioengine::IoUring);
-    let error = disk.open_file(&path, &new(true)).unwrap_err();
-    assert!(error.to_string().ends_with("open: File exists (os error 17)"), "{error}");
-    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
-    let read_only = disk.open_file(&path, &FileOptions::default()).unwrap();
-    let buffer = disk.lease().unwrap();
-    assert_eq!(read_only.write(buffer, 0).unwrap_err().errno(), 9, "EBADF");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Every rung of the engine on the real kernel.
 
 use crate::folder;
-use fixtures::{Mounted, or_skip, skip};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use fixtures::{Mounted, or_skip};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use wrote::engine::{Completion, Engine, FileId, Op, Options};
 use wrote::{Error, FileOptions, Ioengine};
@@ -145,50 +145,6 @@ fn a_file_that_exists_is_never_made_again() {
         let error = engine(rung).open_file(&path, &NEW_DIRECT).unwrap_err();
         assert!(error.to_string().ends_with("open: File exists (os error 17)"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
-    }
-}
-
-#[test]
-fn an_unaligned_direct_write_names_the_alignment_that_is_needed() {
-    let (_folder, path) = folder();
-    let mut engine = engine(IoUring);
-    let file = engine.open_file(&path, &NEW_DIRECT).unwrap();
-    let align_bytes = engine.align_bytes(file);
-    if align_bytes == 1 {
-        skip(
-            "an_unaligned_direct_write_names_the_alignment_that_is_needed",
-            "this file system takes no direct writes",
-        );
-        return;
-    }
-    let buffer = engine.lease().unwrap();
-    let completion = one(&mut engine, Op::Write { file, offset: 1, buffer, durable: false });
-    let error = completion.result.unwrap_err();
-    assert!(matches!(error, Error::Alignment { offset: 1, .. }));
-    assert!(error.to_string().contains(&format!("multiples of {align_bytes} bytes")), "{error}");
-}
-
-#[test]
-fn an_offset_beyond_the_kernels_is_an_error_and_no_panic() {
-    let (_folder, path) = folder();
-    let mut engine = engine(Psync);
-    let file = engine.open_file(&path, &NEW).unwrap();
-    for offset in [u64::MAX, u64::MAX - 100, i64::MAX as u64] {
-        let buffer = engine.lease().unwrap();
-        let completion = one(&mut engine, Op::Write { file, offset, buffer, durable: false });
-        assert_eq!(completion.result.unwrap_err().errno(), 27, "EFBIG");
-    }
-}
-
-#[test]
-fn fallocate_extends_the_file_over_zeros() {
-    for rung in RUNGS {
-        let (_folder, path) = folder();
-        let mut engine = engine(rung);
-        let file = engine.open_file(&path, &NEW).unwrap();
-        one(&mut engine, Op::Fallocate { file, offset: 0, len: 100_000 }).result.unwrap();
-        one(&mut engine, Op::Fsync { file }).result.unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), vec![0; 100_000]);
     }
 }
 
@@ -360,26 +316,6 @@ fn a_full_file_system_is_an_error_that_names_it() {
         assert!(error.to_string().contains("No space left on device"), "{error}");
         drop(engine);
         std::fs::remove_file(&path).unwrap();
-    }
-}
-
-#[test]
-fn many_small_writes_through_a_shallow_queue_keep_their_places() {
-    let (_folder, path) = folder();
-    let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 2, 512)).unwrap();
-    let file = engine.open_file(&path, &NEW).unwrap();
-    for number in 0..5000_u64 {
-        let mut buffer = engine.lease().unwrap();
-        buffer.set_len(8);
-        buffer.copy_from_slice(&number.to_le_bytes());
-        engine.queue(number, Op::Write { file, offset: number * 8, buffer, durable: false });
-    }
-    engine.drain().unwrap();
-    let found = std::fs::File::open(&path).unwrap();
-    for number in 0..5000_u64 {
-        let mut bytes = [0; 8];
-        found.read_exact_at(&mut bytes, number * 8).unwrap();
-        assert_eq!(u64::from_le_bytes(bytes), number);
     }
 }
 

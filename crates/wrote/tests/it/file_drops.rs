@@ -235,19 +235,6 @@ fn drop_by_chance(blocks: &mut Blocks, random: &mut Xoshiro256PlusPlus) {
 }
 
 #[test]
-fn on_a_simulated_disk_no_buffer_in_flight_is_leased_and_every_dropped_write_is_whole() {
-    for seed in 0..100 {
-        let path = Path::new("/sim/file");
-        let sim = Sim::new(seed);
-        let disk = Disk::simulated(&sim, &options(Ioengine::IoUring)).unwrap();
-        let mut blocks = Blocks::new(disk, path, seed % 2 == 0);
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        drop_by_chance(&mut blocks, &mut random);
-        blocks.assert_contents(&sim.contents(path).unwrap());
-    }
-}
-
-#[test]
 fn on_the_kernel_no_buffer_in_flight_is_leased_and_every_dropped_write_is_whole() {
     for ioengine in [Ioengine::IoUring, Ioengine::Threads, Ioengine::Psync] {
         for seed in 0..30 {
@@ -279,18 +266,6 @@ fn dropping_the_last_handle_of_a_disk_carries_out_what_was_started() {
             assert!(bytes == content(block, versions[&block]), "{ioengine:?}: block {block}");
         }
     }
-}
-
-#[test]
-fn an_operation_outlives_its_file_and_its_disk() {
-    let sim = Sim::new(1);
-    let disk = Disk::simulated(&sim, &options(Ioengine::IoUring)).unwrap();
-    let mut blocks = Blocks::new(disk, Path::new("/sim/file"), true);
-    let write = blocks.write(3, false);
-    let read = blocks.file.start_read(5 * BLOCK_BYTES as u64 + 1, 10);
-    drop(blocks);
-    write.wait().unwrap();
-    assert!(read.wait().unwrap() == content(5, 1)[1..11]);
 }
 
 #[test]

@@ -116,23 +116,6 @@ fn a_pending_operation_takes_no_cpu_its_task_is_woken_once_and_polled_twice() {
     }
 }
 
-#[test]
-fn a_task_is_polled_no_more_than_once_for_each_operation_and_once_at_its_start() {
-    for rung in RUNGS {
-        let (_folder, path) = folder();
-        let disk = Disk::open(&options(rung, 8)).unwrap();
-        let file = numbered(&disk, &path, 16);
-        let task = async {
-            for block in 0..16 {
-                let bytes = file.start_read(offset(block) + 1, 9).await.unwrap();
-                assert!(bytes == [block as u8; 9][..]);
-            }
-        };
-        let ((), polls) = run(task);
-        assert!(polls <= 17, "{polls} polls");
-    }
-}
-
 /// Changes and reads its own blocks of the shared file, awaited or blocking, and checks them.
 struct Worker {
     disk: Disk,
@@ -217,21 +200,6 @@ fn threads_that_block_and_tasks_on_every_kind_of_executor_share_one_file_and_few
         for (block, bytes) in (0_u64..).zip(found.chunks(BLOCK_BYTES)) {
             assert!(bytes.iter().all(|&byte| byte == (ROUNDS - 1) ^ block as u8), "block {block}");
         }
-    }
-}
-
-#[test]
-fn a_task_that_waits_for_a_buffer_goes_on_when_another_thread_returns_one() {
-    for rung in RUNGS {
-        let (_folder, path) = folder();
-        let disk = Disk::open(&options(rung, 2)).unwrap();
-        let file = numbered(&disk, &path, 2);
-        let held = file.read(0, 2 * BLOCK_BYTES).unwrap();
-        let (read, lease) = (file.start_read(5, 5), disk.start_lease());
-        let returned = std::thread::spawn(move || drop(held));
-        assert!(run(read).0.unwrap() == [0; 5][..]);
-        assert_eq!(run(lease).0.unwrap().len(), BLOCK_BYTES);
-        returned.join().unwrap();
     }
 }
 

@@ -112,37 +112,6 @@ fn operations_that_are_awaited_together_are_in_flight_together() {
 }
 
 #[test]
-fn operations_that_are_started_before_they_are_waited_for_are_in_flight_together() {
-    let (_sim, disk, file) = simulated(1, 16);
-    let reads: Vec<_> = (0..16).map(|block| file.start_read(block * 4096 + 5, 100)).collect();
-    for (block, read) in (0..).zip(reads) {
-        assert!(read.wait().unwrap() == [block; 100][..]);
-    }
-    assert_eq!(disk.effective().iodepth_reached, 8);
-}
-
-#[test]
-fn an_executor_that_knows_nothing_of_disks_runs_them_on_every_rung() {
-    for rung in RUNGS {
-        let (_folder, path) = folder();
-        let disk = Disk::open(&options(rung, 4)).unwrap();
-        let file = disk.open_file(&path, &NEW).unwrap();
-        let task = async |block: u8| {
-            let offset = u64::from(block) * BLOCK_BYTES as u64;
-            let mut buffer = disk.start_lease().await.unwrap();
-            buffer.fill(block);
-            file.start_write_durable(buffer, offset).await.unwrap();
-            let bytes = file.start_read(offset + 1, 1000).await.unwrap();
-            assert!(bytes == [block; 1000][..]);
-            file.start_sync_all().await.unwrap();
-        };
-        Executor::of((0..20).map(|block| Box::pin(task(block)) as Task)).run();
-        assert_eq!(disk.outstanding(), 0);
-        assert_eq!(disk.buffers_free(), 4);
-    }
-}
-
-#[test]
 fn two_disks_in_one_future_both_go_on() {
     let (_sim, first, first_file) = simulated(1, 4);
     let (_sim, _second, second_file) = simulated(2, 4);

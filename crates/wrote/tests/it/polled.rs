@@ -248,25 +248,15 @@ fn random_blocks_of_many_in_flight_are_written_and_read_byte_for_byte() {
 }
 
 #[test]
-fn reads_where_polling_is_real_need_no_interrupt() {
-    let transfers = Transfers {
-        what: "reads",
-        before: written,
-        counted: |engine, file| read_whole(engine, file, 0),
-        version: 0,
+fn reads_and_overwrites_where_polling_is_real_need_no_interrupt() {
+    let reads: fn(&mut Engine, FileId) = |engine, file| read_whole(engine, file, 0);
+    let overwrites: fn(&mut Engine, FileId) = |engine, file| {
+        write_all(engine, file, jumping(BLOCKS), 1, false);
     };
-    compare(&transfers, none_polled_and_one_each_plain);
-}
-
-#[test]
-fn overwrites_where_polling_is_real_need_no_interrupt() {
-    let transfers = Transfers {
-        what: "overwrites",
-        before: written,
-        counted: |engine, file| write_all(engine, file, jumping(BLOCKS), 1, false),
-        version: 1,
-    };
-    compare(&transfers, none_polled_and_one_each_plain);
+    for (what, counted, version) in [("reads", reads, 0), ("overwrites", overwrites, 1)] {
+        let transfers = Transfers { what, before: written, counted, version };
+        compare(&transfers, none_polled_and_one_each_plain);
+    }
 }
 
 fn none_polled_and_one_each_plain(polled: f64, plain: f64) {

@@ -2,8 +2,7 @@
 
 use fixtures::{names, skip_here};
 use rustix::fs::{XattrFlags, getxattr, mkfifoat, setxattr};
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,29 +98,6 @@ fn symbolic_links_are_followed_and_stay() {
 }
 
 #[test]
-fn of_several_hard_links_only_the_name_that_was_saved_gets_the_new_content() {
-    let folder = tempfile::tempdir().unwrap();
-    let (one, other) = (folder.path().join("one"), folder.path().join("other"));
-    fs::write(&one, b"old").unwrap();
-    fs::hard_link(&one, &other).unwrap();
-    write(&one, b"new").unwrap();
-    assert_eq!(fs::read(&one).unwrap(), b"new");
-    assert_eq!(fs::read(&other).unwrap(), b"old");
-}
-
-#[test]
-fn a_reader_of_the_old_file_goes_on_reading_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("file");
-    fs::write(&path, b"old").unwrap();
-    let mut open = File::open(&path).unwrap();
-    write(&path, b"new").unwrap();
-    let mut found = Vec::new();
-    open.read_to_end(&mut found).unwrap();
-    assert_eq!(found, b"old");
-}
-
-#[test]
 fn a_name_of_the_greatest_length_can_be_saved() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("n".repeat(255));
@@ -178,26 +154,6 @@ fn readers_find_the_old_or_the_new_whole_while_a_writer_replaces_the_file() {
         done.store(true, Ordering::Relaxed);
         written.unwrap();
     });
-    assert_eq!(names(folder.path()), ["file"]);
-}
-
-#[test]
-fn twenty_threads_that_save_one_file_leave_what_one_of_them_saved() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("file");
-    let contents: Vec<Vec<u8>> =
-        (0..20).map(|number| vec![number; 5000 + number as usize]).collect();
-    thread::scope(|scope| {
-        for content in &contents {
-            let path = &path;
-            scope.spawn(move || {
-                for _ in 0..5 {
-                    write(path, content).unwrap();
-                }
-            });
-        }
-    });
-    assert!(contents.contains(&fs::read(&path).unwrap()));
     assert_eq!(names(folder.path()), ["file"]);
 }
 

@@ -165,22 +165,6 @@ fn a_writer_that_is_abandoned_leaves_no_file_that_it_made_and_nothing_more_of_an
 }
 
 #[test]
-fn synced_bytes_can_be_read_by_others_and_more_can_follow() {
-    let (_folder, path) = folder();
-    let bytes = content(300_000);
-    for direct in [false, true] {
-        let mut writer = small().direct(direct).open(&path).unwrap();
-        for (number, piece) in bytes.chunks(7_777).enumerate() {
-            writer.write_all(piece).unwrap();
-            writer.sync_data().unwrap();
-            let so_far = (number * 7_777 + piece.len()).min(bytes.len());
-            assert!(std::fs::read(&path).unwrap() == bytes[..so_far]);
-        }
-        writer.close().unwrap();
-    }
-}
-
-#[test]
 fn each_policy_syncs_by_itself() {
     let (_folder, path) = folder();
     for sync in [SyncPolicy::Always, SyncPolicy::Interval(std::time::Duration::ZERO)] {
@@ -240,16 +224,6 @@ fn a_writer_goes_to_another_thread_and_outlives_the_one_that_used_it() {
     }
 }
 
-#[test]
-fn a_dropped_writer_is_finished() {
-    let (_folder, path) = folder();
-    let bytes = content(50_000);
-    let mut writer = small().open(&path).unwrap();
-    writer.write_all(&bytes).unwrap();
-    drop(writer);
-    assert!(std::fs::read(&path).unwrap() == bytes);
-}
-
 /// Keeps log messages.
 struct MessageStore(std::sync::Mutex<Vec<String>>);
 
@@ -287,18 +261,6 @@ fn a_drop_logs_what_went_wrong_and_what_was_never_finished() {
         line("/sim/replaced"),
         "WARN: /sim/replaced: not replaced: its Writer was dropped without finish"
     );
-}
-
-#[test]
-fn a_reader_is_taken_to_its_end() {
-    let (_folder, path) = folder();
-    let bytes = content(400_003);
-    let mut writer = small().open(&path).unwrap();
-    writer.write_all(b"head").unwrap();
-    let taken = writer.read_from(bytes.chain(&b"tail"[..])).unwrap();
-    assert_eq!(taken, bytes.len() as u64 + 4);
-    writer.finish().unwrap();
-    assert!(std::fs::read(&path).unwrap() == [b"head", &bytes[..], b"tail"].concat());
 }
 
 #[test]
@@ -448,15 +410,6 @@ fn a_disk_that_becomes_full_is_an_error_for_ever_and_what_was_written_stays() {
         for (number, piece) in left.chunks(bytes.len()).enumerate() {
             assert!(piece == &bytes[..piece.len()], "piece {number} on {}", folder.display());
         }
-    });
-}
-
-#[test]
-fn a_size_for_which_there_is_no_room_is_told_at_once() {
-    on_each_file_system(|folder| {
-        let result = Writer::options().size_hint(1 << 40).open(folder.join("file"));
-        let error = std::io::Error::from(result.unwrap_err());
-        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{error}");
     });
 }
 

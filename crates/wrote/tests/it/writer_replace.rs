@@ -3,11 +3,9 @@
 
 use crate::folder;
 use fixtures::names;
-use libc::ENOSPC;
 use std::fs::{self, File, OpenOptions};
 use std::io::{IoSlice, Read, Seek, SeekFrom, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use wrote::{Error, Sim, SyncPolicy, Writer, WriterOptions};
 
@@ -140,19 +138,6 @@ fn a_secret_has_its_permissions_from_its_first_byte_and_a_replaced_file_the_old_
 }
 
 #[test]
-fn a_link_stays_and_the_file_behind_it_is_replaced() {
-    let (folder, path) = folder();
-    let link = folder.path().join("link");
-    fs::write(&path, b"old").unwrap();
-    std::os::unix::fs::symlink("file", &link).unwrap();
-    let mut writer = Writer::replace(&link).unwrap();
-    writer.write_all(b"new").unwrap();
-    writer.finish().unwrap();
-    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert_eq!(fs::read(&path).unwrap(), b"new");
-}
-
-#[test]
 fn a_file_that_the_caller_opened_is_written_from_where_it_stands() {
     let (_folder, path) = folder();
     for direct in [false, true] {
@@ -203,15 +188,6 @@ fn a_given_file_needs_no_name_and_is_refused_where_it_can_not_be_written() {
 }
 
 #[test]
-fn the_descriptor_is_that_of_the_file() {
-    let (_folder, path) = folder();
-    let writer = Writer::create(&path).unwrap();
-    let found = rustix::fs::fstat(writer.as_fd()).unwrap();
-    let metadata = fs::metadata(&path).unwrap();
-    assert_eq!((found.st_dev, found.st_ino), (metadata.dev(), metadata.ino()));
-}
-
-#[test]
 fn slices_are_written_whole_and_in_order_with_one_sync() {
     let bytes = content(0, 60_000);
     for sync in [SyncPolicy::No, SyncPolicy::Always] {
@@ -244,49 +220,4 @@ fn slices_are_written_whole_and_in_order_with_one_sync() {
 
 fn options() -> WriterOptions {
     Writer::options().bs(BS_BYTES).iodepth(3)
-}
-
-fn place() -> &'static Path {
-    Path::new("/sim/file")
-}
-
-fn old() -> Vec<u8> {
-    content(77, 5 * BS_BYTES)
-}
-
-fn new() -> Vec<u8> {
-    content(1234, 9 * BS_BYTES + 321)
-}
-
-/// A disk with the old file, durable.
-fn disk(seed: u64) -> (Sim, u64) {
-    let sim = Sim::new(seed);
-    let mut writer = options().on(&sim.disk()).open(place()).unwrap();
-    writer.write_all(&old()).unwrap();
-    writer.finish().unwrap();
-    let first = sim.operations();
-    (sim, first)
-}
-
-#[test]
-fn a_replacement_without_room_for_its_hint_leaves_no_file() {
-    let (sim, _) = disk(1);
-    sim.set_capacity(9 << 20);
-    let opened = options().replace(true).size_hint(20 << 20).on(&sim.disk()).open(place());
-    assert_eq!(opened.unwrap_err().errno(), ENOSPC);
-    assert_eq!(sim.names(), [place()]);
-}
-
-#[test]
-fn a_replacement_that_is_closed_without_a_flush_may_lose_its_content_in_a_power_loss() {
-    // Shows that the tests above see the flushes.
-    let lost = (0..50).filter(|&seed| {
-        let (sim, _) = disk(seed);
-        let mut writer = options().replace(true).on(&sim.disk()).open(place()).unwrap();
-        writer.write_all(&new()).unwrap();
-        writer.close().unwrap();
-        assert!(sim.contents(place()).unwrap() == new());
-        sim.after_power_loss(place()).unwrap() != new()
-    });
-    assert!(lost.count() > 0);
 }

@@ -321,20 +321,3 @@ fn the_error_of_a_write_that_nobody_waited_for_is_told_by_the_next_flush_or_by_c
         }
     }
 }
-
-#[test]
-fn refused_direct_io_falls_back_and_says_so() {
-    // W6
-    for at_transfer in [false, true] {
-        let sim = Sim::new(9);
-        if !at_transfer {
-            sim.refuse_direct_at_open()
-        } else {
-            sim.refuse_direct_at_transfer()
-        }
-        let run = Run::new(sim, MODES[0]).script();
-        assert!(!run.file.is_direct());
-        assert_eq!(run.file.alignment(), 1);
-        assert_eq!(run.disk.effective().fallbacks.len(), 1);
-    }
-}

@@ -244,11 +244,13 @@ fn an_error_leaves_what_was_there_before_an_append() {
 
 #[test]
 fn a_disk_with_no_room_for_the_hint_is_left_as_free_as_it_was() {
-    let sim = Sim::new(0);
-    sim.set_capacity(9 << 20);
-    let opened = options(true).size_hint(20 << 20).on(&sim.disk()).open(path());
-    assert_eq!(opened.unwrap_err().errno(), ENOSPC);
-    assert_eq!(sim.contents(path()).unwrap(), b"");
+    for replaces in [false, true] {
+        let sim = Sim::new(0);
+        sim.set_capacity(9 << 20);
+        let options = options(true).size_hint(20 << 20).replace(replaces);
+        assert_eq!(options.on(&sim.disk()).open(path()).unwrap_err().errno(), ENOSPC);
+        assert_eq!(sim.contents(path()), (!replaces).then(Vec::new));
+    }
 }
 
 #[test]
