@@ -188,27 +188,6 @@ fn on_a_terminal(mut command: Command) -> rustix::io::Result<String> {
 }
 
 #[test]
-fn a_signal_ends_a_run_with_one_line_and_nothing_left() {
-    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
-        if is_ignored(signal) {
-            skip_here!(&format!("{signal:?} is ignored by whoever started the tests"));
-            continue;
-        }
-        let folder = folder();
-        let mut run = Running::start(&mut bench(folder.path(), LONG));
-        until_it_writes(&mut run, folder.path());
-        run.send(signal);
-        let finished = run.finish();
-        assert_eq!((finished.code(), finished.stdout.as_str()), (Some(code), ""), "{finished:?}");
-        let said: Vec<&str> = finished.stderr.lines().collect();
-        let is_told = matches!(said[..], [announced, "wrote: interrupted"]
-            if announced.starts_with("writes "));
-        assert!(is_told, "{said:?}");
-        assert_eq!(names(folder.path()), [""; 0]);
-    }
-}
-
-#[test]
 fn a_path_that_is_moved_while_it_is_measured_ends_the_run_and_keeps_nothing_of_it() {
     let folder = folder();
     let [before, after] = ["before", "after"].map(|name| folder.path().join(name));
@@ -235,14 +214,6 @@ fn a_run_that_may_open_few_files_ends_and_leaves_nothing() {
         finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
         assert_eq!(names(folder.path()), [""; 0], "with {descriptors} descriptors");
     }
-}
-
-/// Returns whether a child of this process would ignore the signal, as under `nohup`.
-fn is_ignored(signal: Signal) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (signal.as_raw() - 1) & 1 == 1
 }
 
 #[test]

@@ -108,20 +108,6 @@ fn two_files_are_compared_and_the_gate_fails_after_the_comparison_is_written() {
 }
 
 #[test]
-fn a_difference_on_purpose_is_allowed_by_name() {
-    let folder = folder();
-    let mut other = before();
-    other.scenarios[0].rows.iter_mut().for_each(|row| row.settings.asked.iodepth = 7);
-    let (old, new) = (file(folder.path(), "a", &before()), file(folder.path(), "b", &other));
-    let refused = compared(&old, &new, "");
-    assert_eq!((refused.code(), refused.stderr.lines().count()), (Some(1), 1));
-    assert!(refused.stderr.contains("asked.iodepth is 1 in OLD and 7 in NEW"), "{refused:?}");
-    let allowed = compared(&old, &new, "--allow iodepth");
-    assert_eq!(allowed.code(), Some(0));
-    assert!(allowed.stdout.contains("asked.iodepth: 1 | 7"), "{}", allowed.stdout);
-}
-
-#[test]
 fn one_of_the_two_may_come_from_standard_input_and_the_comparison_go_to_a_file() {
     let folder = folder();
     let (old, out) = (file(folder.path(), "a", &before()), folder.path().join("out"));

@@ -430,19 +430,6 @@ fn a_job_that_only_reads_verifies_what_a_job_of_any_sizes_and_offsets_wrote() {
 }
 
 #[test]
-fn steps_write_the_blocks_that_they_write_in_fio() {
-    if !there_is_fio("steps_write_the_blocks_that_they_write_in_fio") {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    for lines in ["rw=write:4k", "rw=write:8k", "rw=write:12k", "rw=write:6k", "rw=write:-8k"] {
-        let text = format!("[a]\nsize=64k\nfallocate=truncate\nbuffer_pattern=0x61\n{lines}\n");
-        let ours = written(folder.path(), &text);
-        assert_eq!(ours, written_by_fio(folder.path(), &text), "{lines}");
-    }
-}
-
-#[test]
 fn a_distribution_uses_about_as_many_blocks_as_in_fio_and_in_the_same_zones() {
     if !there_is_fio("a_distribution_uses_about_as_many_blocks_as_in_fio") {
         return;
@@ -490,18 +477,5 @@ fn waiting_jobs_are_refused_where_fio_refuses_them() {
         std::fs::write(folder.path().join("job.fio"), &text).expect("a job file");
         assert_eq!(fio(folder.path(), &["job.fio"]).is_some(), is_good, "{jobs}");
         assert_eq!(read(&text.replace("null", "psync")).is_ok(), is_good, "{jobs}");
-    }
-}
-
-#[test]
-fn a_file_to_write_over_is_as_long_as_in_fio_and_has_no_empty_block() {
-    if !there_is_fio("a_file_to_write_over_is_as_long_as_in_fio") {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let text = "[a]\nrw=randwrite\nsize=64k\nnumber_ios=1\noverwrite=1\n";
-    for bytes in [written(folder.path(), text), written_by_fio(folder.path(), text)] {
-        assert_eq!(bytes.len(), 64 << 10);
-        assert!(bytes.chunks(4096).all(|block| block.iter().any(|byte| *byte != 0)));
     }
 }

@@ -146,23 +146,6 @@ fn groups_run_one_after_the_other_and_later_ones_use_the_files_of_earlier_ones()
 }
 
 #[test]
-fn jobs_of_a_group_run_at_once_and_each_is_reported() {
-    let folder = folder();
-    let clones: Vec<JobSpec> = (0..3)
-        .map(|clone| JobSpec {
-            clone,
-            files: vec![folder.path().join(format!("file.{clone}"))],
-            ..job(folder.path(), "writers", WRITE)
-        })
-        .collect();
-    let report = go(&clones).remove(0);
-    assert_eq!(report.jobs.len(), 3);
-    assert!(report.jobs.iter().zip(0..).all(|(job, clone)| job.spec.clone == clone));
-    assert!(report.jobs.iter().all(|job| job.write.bytes == FILE && job.elapsed <= report.elapsed));
-    assert!(report.max_rss_bytes > 0);
-}
-
-#[test]
 fn a_missing_file_is_laid_out_with_random_data_and_the_watcher_is_told_how_much() {
     let folder = folder();
     let file = vec![folder.path().join("file")];
@@ -198,20 +181,6 @@ fn blocks_are_made_as_fallocate_says() {
         } else {
             assert_eq!(found, len_bytes, "{fallocate:?}");
         }
-    }
-}
-
-#[test]
-fn a_rate_lets_no_more_through_than_its_time_allows() {
-    let folder = folder();
-    for iodepth in [1, 8] {
-        let spec = job(folder.path(), &format!("file{iodepth}"), random(WRITE));
-        let spec = JobSpec { iodepth, write_rate_iops: Some(100), ..spec };
-        let spec = JobSpec { io_bytes: Some(10 * BLOCK), ..spec };
-        let report = one(spec);
-        assert_eq!(report.write.operations, 10);
-        // The tenth operation is due 90 ms after the first.
-        assert!(report.elapsed >= Duration::from_millis(90), "{:?}", report.elapsed);
     }
 }
 
