@@ -348,17 +348,6 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_of_a_header_is_covered() {
-        let mut bytes = [0; HEADER_BYTES];
-        HEADER.encode(&mut bytes);
-        for bit in 0..bytes.len() * 8 {
-            let mut flipped = bytes;
-            flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(SegmentHeader::decode(&flipped), Err(NotASegment::Damaged), "bit {bit}");
-        }
-    }
-
-    #[test]
     fn another_version_is_named() {
         let mut bytes = [0; HEADER_BYTES];
         HEADER.encode(&mut bytes);

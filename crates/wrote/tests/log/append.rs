@@ -98,30 +98,6 @@ fn tickets_can_be_awaited_together_on_an_executor_that_knows_nothing_of_logs() {
 }
 
 #[test]
-fn tickets_that_are_dropped_or_waited_for_in_any_order_harm_nothing() {
-    let (_folder, folder) = folder();
-    let log = small().sync(SyncPolicy::Always).open(&folder).unwrap();
-    let mut kept = Vec::new();
-    for number in 0..300 {
-        let mut ticket = Box::pin(log.append(&record(number)).unwrap());
-        match number % 3 {
-            0 => drop(ticket),
-            1 => {
-                // Polled once, so that there is a waker, and then dropped.
-                let mut context = Context::from_waker(Waker::noop());
-                let _ = ticket.as_mut().poll(&mut context);
-            }
-            _ => kept.push(ticket.sequence()),
-        }
-    }
-    for sequence in kept.into_iter().rev() {
-        log.ticket(sequence).wait().unwrap();
-    }
-    log.close().unwrap();
-    assert_eq!(read(&folder).len(), 300);
-}
-
-#[test]
 fn a_log_that_syncs_by_itself_does_so_without_being_asked() {
     for sync in [SyncPolicy::EverySec, SyncPolicy::Interval(Duration::from_millis(20))] {
         let (_folder, folder) = folder();

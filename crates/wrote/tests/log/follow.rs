@@ -79,27 +79,6 @@ fn a_log_that_is_not_there_is_an_error_to_a_reader_that_does_not_expect_it_later
 }
 
 #[test]
-fn a_follower_goes_on_where_retention_left_the_log() {
-    let (_folder, folder) = folder();
-    let log = small().retain_bytes(300 << 10).open(&folder).unwrap();
-    append(&log, 0..10);
-    let mut reader = LogReader::open(&folder, 0).unwrap().following().unwrap();
-    assert_eq!(reader.next_within(PATIENCE).unwrap().unwrap().sequence, 0);
-    append(&log, 10..RECORDS);
-    assert!(log.stats().removed > 1);
-    let (mut last, mut missing) = (0, 0);
-    while last < RECORDS - 1 {
-        let found = reader.next_within(PATIENCE).unwrap().expect("a record in time");
-        assert!(found.sequence > last, "{} after {last}", found.sequence);
-        missing += found.sequence - last - 1;
-        assert_eq!(reader.passed_over(), missing);
-        assert_eq!(found.bytes, record(found.sequence));
-        last = found.sequence;
-    }
-    log.close().unwrap();
-}
-
-#[test]
 fn a_reader_that_begins_later_than_it_was_asked_to_tells_by_how_much() {
     let (_folder, folder) = folder();
     let log = small().open(&folder).unwrap();
@@ -188,18 +167,4 @@ fn a_flag_ends_the_wait_for_a_log_that_is_not_there() {
     let waiting = thread::spawn(|| reader.last());
     stop.store(true, Ordering::Relaxed);
     assert!(matches!(waiting.join().unwrap(), Some(Err(Error::Interrupted))));
-}
-
-#[test]
-fn records_that_are_there_are_read_without_a_wait() {
-    let (_folder, folder) = folder();
-    let log = small().open(&folder).unwrap();
-    let mut reader = LogReader::open(&folder, 0).unwrap().following().unwrap();
-    for number in 0..50 {
-        assert_eq!(reader.next_within(Duration::ZERO).unwrap(), None);
-        append(&log, number..number + 1);
-        let found = reader.next_within(Duration::ZERO).unwrap().expect("it is written");
-        assert_eq!((found.sequence, found.bytes), (number, record(number)));
-    }
-    log.close().unwrap();
 }

@@ -160,20 +160,6 @@ fn after_it_was_closed_a_log_takes_nothing_and_opened_again_it_goes_on() {
 }
 
 #[test]
-fn a_log_that_was_dropped_without_being_closed_has_all_that_was_appended() {
-    let (_folder, folder) = folder();
-    let log = small().open(&folder).unwrap();
-    for number in 0..100 {
-        drop(log.append(&record(number)).unwrap());
-    }
-    drop(log);
-    let expected: Vec<_> = (0..100).map(|number| (number, record(number))).collect();
-    assert!(read(&folder) == expected);
-    let log = small().open(&folder).unwrap();
-    assert_eq!(log.append(b"more").unwrap().sequence(), 100);
-}
-
-#[test]
 fn retention_removes_the_oldest_segments_and_never_the_one_that_is_written() {
     const RETAIN_BYTES: u64 = 1 << 20;
     let (_folder, folder) = folder();
@@ -204,20 +190,6 @@ fn retention_removes_the_oldest_segments_and_never_the_one_that_is_written() {
     }
     log.close().unwrap();
     assert_eq!(read(&folder).last(), Some(&(4999, record(4999))));
-}
-
-#[test]
-fn records_to_be_kept_for_centuries_are_kept() {
-    let (_folder, folder) = folder();
-    // One nanosecond more than 64 bits hold.
-    let age = Duration::new(18_446_744_073, 709_551_616);
-    let log = small().retain_age(age).open(&folder).unwrap();
-    for number in 0..1000 {
-        drop(log.append(&record(number)).unwrap());
-    }
-    log.close().unwrap();
-    let stats = log.stats();
-    assert!(stats.segments > 3 && stats.removed == 0, "{stats:?}");
 }
 
 #[test]
@@ -362,25 +334,6 @@ fn two_logs_whose_folders_swap_names_each_go_on_in_their_own() {
     for path in [&one, &other] {
         assert_eq!(options.open(path).unwrap().stats().torn_bytes, 0);
     }
-}
-
-#[test]
-fn a_log_whose_folder_is_renamed_writes_nothing_into_the_log_that_takes_its_name() {
-    // W1
-    let (_folder, path) = folder();
-    let options = small().sync(SyncPolicy::Always);
-    let moved = path.with_extension("1");
-    let log = options.open(&path).unwrap();
-    append_durably(&log, 0..1).unwrap();
-    fs::rename(&path, &moved).unwrap();
-    let second = options.open(&path).unwrap();
-    append_durably(&second, 0..5).unwrap();
-    second.close().unwrap();
-    append_durably(&log, 1..500).unwrap();
-    log.close().unwrap();
-    assert_eq!(read(&moved), expected(500));
-    assert_eq!(read(&path), expected(5));
-    options.open(&path).unwrap();
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! `LogStream`: exactly the log, as it is written, until the log ends or the stream is dropped.
 
-use crate::small_log::{
-    BUFFER_BYTES, append_when_room, block_on, folder, read, record, segments, small,
-};
+use crate::small_log::{append_when_room, block_on, folder, read, record, segments, small};
 use futures_util::{Stream, StreamExt, TryStreamExt, future};
 use std::path::PathBuf;
 use std::pin::pin;
@@ -73,18 +71,6 @@ fn a_stream_that_waits_is_woken_by_the_next_record() {
 }
 
 #[test]
-fn a_stream_of_records_to_come_skips_all_before_them() {
-    let (_folder, folder) = folder();
-    let log = small().open(&folder).unwrap();
-    let mut stream = log.reader(150).unwrap().following().unwrap().into_stream().unwrap();
-    for number in 0..200 {
-        log.append(&record(number)).unwrap().wait().unwrap();
-    }
-    assert_eq!(next(&mut stream), (150, record(150)));
-    log.close().unwrap();
-}
-
-#[test]
 fn a_stream_does_not_keep_its_log_open() {
     let (_folder, folder) = folder();
     let log = small().open(&folder).unwrap();
@@ -97,18 +83,6 @@ fn a_stream_does_not_keep_its_log_open() {
     assert_eq!(next(&mut stream), (0, b"the last".to_vec()));
     assert!(block_on(stream.next()).is_none(), "its log was closed");
     log.close().unwrap();
-}
-
-#[test]
-fn a_stream_that_is_not_polled_holds_up_no_producer_and_yields_all_later() {
-    let (_folder, folder) = folder();
-    let log = small().open(&folder).unwrap();
-    let stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
-    for number in 0..RECORDS {
-        drop(log.append(&record(number)).unwrap());
-    }
-    log.close().unwrap();
-    assert!(all(stream) == read(&folder));
 }
 
 #[test]
@@ -225,16 +199,4 @@ fn a_record_that_a_log_will_never_write_is_not_waited_for() {
     assert!(matches!(waiting.join().unwrap(), Err(Error::Refused { .. })));
     assert!(matches!(block_on(log.written(1)), Err(Error::Refused { .. })));
     block_on(log.written(0)).unwrap();
-}
-
-#[test]
-fn a_stream_can_be_sent_and_its_records_outlive_it() {
-    let (_folder, folder) = folder();
-    let log = small().open(&folder).unwrap();
-    let longest = vec![b'y'; BUFFER_BYTES - 200];
-    log.append(&longest).unwrap().wait().unwrap();
-    let mut stream = log.reader(0).unwrap().following().unwrap().into_stream().unwrap();
-    let record = thread::spawn(move || next(&mut stream)).join().unwrap();
-    log.close().unwrap();
-    assert_eq!(record, (0, longest));
 }

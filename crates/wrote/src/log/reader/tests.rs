@@ -192,24 +192,6 @@ fn an_empty_log_has_no_records_and_a_folder_without_one_is_an_error() {
 }
 
 #[test]
-fn a_reader_that_follows_gets_what_is_written_later_and_in_the_next_segment() {
-    let built = two_segments().prepared(4096);
-    let folder = written(&built);
-    let mut reader = LogReader::open(folder.path(), 8).unwrap().following().unwrap();
-    let mut sequences = Vec::new();
-    while let Some(record) = reader.next_within(Duration::ZERO).unwrap() {
-        sequences.push(record.sequence);
-    }
-    assert_eq!(sequences, [8, 9]);
-    let built = two_segments().batch(10, &[b"ten"]).segment().batch(11, &[b"eleven"]);
-    write(&built, folder.path());
-    let reader: std::thread::JoinHandle<_> = std::thread::spawn(move || {
-        reader.by_ref().take(2).map(|record| record.unwrap().bytes).collect::<Vec<_>>()
-    });
-    assert_eq!(reader.join().unwrap(), [&b"ten"[..], b"eleven"]);
-}
-
-#[test]
 fn a_reader_goes_on_where_retention_left_the_log() {
     let built = two_segments().segment().batch(10, &[b"ten"]).segment().batch(11, &[b"eleven"]);
     let folder = written(&built);
