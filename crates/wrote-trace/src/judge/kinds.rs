@@ -15,126 +15,109 @@ pub struct Kind {
     pub remedy: &'static str,
 }
 
-const fn warning(id: &'static str, says: &'static str, remedy: &'static str) -> Kind {
-    Kind { id, severity: Severity::Warning, says, remedy }
+/// Makes a constant of each kind, and the list of all.
+macro_rules! kinds {
+    ($($name:ident = $severity:ident($id:expr, $says:expr, $remedy:expr);)*) => {
+        $(pub const $name: Kind =
+            Kind { id: $id, severity: Severity::$severity, says: $says, remedy: $remedy };)*
+        /// All kinds in report order.
+        pub const KINDS: &[&Kind] = &[$(&$name),*];
+    };
 }
 
-const fn info(id: &'static str, says: &'static str, remedy: &'static str) -> Kind {
-    Kind { id, severity: Severity::Info, says, remedy }
-}
-
-pub const RENAME_BEFORE_FLUSH: Kind = warning(
+kinds! {
+RENAME_BEFORE_FLUSH = Warning(
     "rename-before-flush",
     "replaced by a file that was not flushed; after a power cut the name may have the old content, \
      the new, or none",
-    "fsync the new file before the rename, and its folder after it; in Rust wrote::write does both",
+    "fsync the new file before the rename, and its folder after it; in Rust wrote::write does both"
 );
-pub const ONLY_COPY_OVERWRITTEN: Kind = warning(
+ONLY_COPY_OVERWRITTEN = Warning(
     "only-copy-overwritten",
     "emptied and written again; a crash before its flush leaves neither the old nor the new",
     "write a temporary file, fsync it, rename it over the old one, fsync the folder; in Rust \
-     wrote::write does so",
+     wrote::write does so"
 );
-pub const UNLINK_BEFORE_NAME: Kind = warning(
+UNLINK_BEFORE_NAME = Warning(
     "unlink-before-durable-name",
     "removed before another file got the name; a crash between leaves neither",
-    "rename the replacement over it; a rename needs no unlink before",
+    "rename the replacement over it; a rename needs no unlink before"
 );
-pub const NEVER_FLUSHED: Kind = warning(
+ACKNOWLEDGED_EARLY = Warning(
+    "acknowledged-early",
+    "not durable when the program answered",
+    "flush before you answer; many answers can share one flush"
+);
+NEVER_FLUSHED = Warning(
     "never-flushed",
     "written and not flushed; a power cut leaves any part of it, or none",
-    "fsync or fdatasync the file before you say that it is saved",
+    "fsync or fdatasync the file before you say that it is saved"
 );
-pub const DIRECT_ALONE: Kind = warning(
+DIRECT_ALONE = Warning(
     "direct-taken-for-durable",
     "written with O_DIRECT and not flushed; the record of where new blocks are stays in memory, \
      and the device may keep bytes in its cache",
-    "fdatasync the file, or open it with O_DSYNC too",
+    "fdatasync the file, or open it with O_DSYNC too"
 );
-pub const FOLDER_NOT_FLUSHED: Kind = warning(
+FOLDER_NOT_FLUSHED = Warning(
     "folder-not-flushed",
-    "renamed or linked, and the folder not flushed; after a power cut the name has the old content, \
-     or does not exist",
-    "fsync the folder after the rename or the link",
+    "renamed or linked, and the folder not flushed; after a power cut the name has the old \
+     content, or does not exist",
+    "fsync the folder after the rename or the link"
 );
-pub const FLUSH_ERROR_IGNORED: Kind = warning(
+FLUSH_ERROR_IGNORED = Warning(
     "flush-error-ignored",
     "written on after a flush of it had failed; what the flush should have saved is lost, and no \
      later call says so",
-    "write the data again, from your own copy, into a new file",
+    "write the data again, from your own copy, into a new file"
 );
-pub const FLUSH_RETRIED: Kind = warning(
+FLUSH_RETRIED = Warning(
     "flush-retried",
     "flushed again after a flush had failed; the second one succeeds, and proves nothing",
-    "write the data again, from your own copy, into a new file",
+    "write the data again, from your own copy, into a new file"
 );
-pub const SHORT_WRITE_IGNORED: Kind = warning(
+SHORT_WRITE_IGNORED = Warning(
     "short-write-ignored",
     "without the rest of a write of which the kernel took a part",
-    "write the rest; in Rust write_all does so",
+    "write the rest; in Rust write_all does so"
 );
-pub const APPEND_RACES: Kind = warning(
+APPEND_RACES = Warning(
     "append-races",
     "appended through several descriptors without O_APPEND, each of which wrote over the bytes of \
      another",
-    "open the file with O_APPEND, or write by one descriptor",
+    "open the file with O_APPEND, or write by one descriptor"
 );
-pub const ACKNOWLEDGED_EARLY: Kind = warning(
-    "acknowledged-early",
-    "not durable when the program answered",
-    "flush before you answer; many answers can share one flush",
-);
-pub const NAME_NOT_FLUSHED: Kind = info(
+NAME_NOT_FLUSHED = Info(
     "name-not-flushed",
     "new, and the folder not flushed; POSIX does not promise the name, but on ext4, XFS and Btrfs \
      the file's own flush kept it in every crash that was tried",
-    "fsync the folder after the file",
+    "fsync the folder after the file"
 );
-pub const UNLINK_NOT_FLUSHED: Kind = info(
+UNLINK_NOT_FLUSHED = Info(
     "unlink-not-flushed",
     "removed, and the folder not flushed; after a power cut it may be there again",
-    "fsync the folder after the unlink, if what reads the folder minds",
+    "fsync the folder after the unlink, if what reads the folder minds"
 );
-pub const CUT_NOT_FLUSHED: Kind = info(
+CUT_NOT_FLUSHED = Info(
     "cut-not-flushed",
     "cut, and not flushed; after a power cut its old end may be there again",
-    "fsync the file after ftruncate, if what reads it minds",
+    "fsync the file after ftruncate, if what reads it minds"
 );
-pub const READS_WHAT_IT_WROTE: Kind = info(
+READS_WHAT_IT_WROTE = Info(
     "reads-what-it-wrote",
     "read back before it was flushed; the read is answered from memory, and proves nothing about \
      the disk",
     "fsync it first; what was read then is still not from the disk, unless it was dropped from \
-     memory",
+     memory"
 );
-pub const UNBUFFERED: Kind = info(
+UNBUFFERED = Info(
     "unbuffered",
     "written in small pieces; each call costs more than its bytes",
-    "collect them in a buffer (BufWriter, setvbuf) of 64 KiB or more",
+    "collect them in a buffer (BufWriter, setvbuf) of 64 KiB or more"
 );
-pub const FLUSH_EACH_SMALL: Kind = info(
+FLUSH_EACH_SMALL = Info(
     "flush-each-small",
     "flushed for little each time",
-    "let records that come together share one flush (group commit); in Rust wrote::Log does so",
+    "let records that come together share one flush (group commit); in Rust wrote::Log does so"
 );
-
-/// All kinds in report order.
-pub const KINDS: [&Kind; 17] = [
-    &RENAME_BEFORE_FLUSH,
-    &ONLY_COPY_OVERWRITTEN,
-    &UNLINK_BEFORE_NAME,
-    &ACKNOWLEDGED_EARLY,
-    &NEVER_FLUSHED,
-    &DIRECT_ALONE,
-    &FOLDER_NOT_FLUSHED,
-    &FLUSH_ERROR_IGNORED,
-    &FLUSH_RETRIED,
-    &SHORT_WRITE_IGNORED,
-    &APPEND_RACES,
-    &NAME_NOT_FLUSHED,
-    &UNLINK_NOT_FLUSHED,
-    &CUT_NOT_FLUSHED,
-    &READS_WHAT_IT_WROTE,
-    &UNBUFFERED,
-    &FLUSH_EACH_SMALL,
-];
+}

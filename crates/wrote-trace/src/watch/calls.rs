@@ -1,6 +1,7 @@
 //! Translates system calls that change files into their effects.
 
 use super::descriptors::{Descriptor, Descriptors, Kind, id_of, name_of};
+use super::filter::newer;
 use super::memory;
 use super::ptrace::Entry;
 use crate::call::{Act, FileId, How, Name, Storage};
@@ -176,28 +177,9 @@ impl Reader {
 
     /// `None` for a call that is irrelevant or will fail.
     fn begun(&mut self, process: pid_t, task: pid_t, entry: Entry) -> Option<Begin> {
-        let [a, b, c, d, e, f] = entry.arguments;
+        let (number, [a, b, c, d, e, f]) = newer(entry.number, entry.arguments);
         let path = |folder: u64, address: u64| path(task, folder as i32, address);
-        let here = libc::AT_FDCWD as u64;
-        let begun = match entry.number {
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_open => self.open(path(here, a), b),
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_creat => self.open(path(here, a), (libc::O_CREAT | libc::O_TRUNC) as u64),
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_rename => self.rename(path(here, a)?, path(here, b)?, 0)?,
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_link => self.link(path(here, a)?, path(here, b)?)?,
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_unlink | libc::SYS_rmdir => self.unlink(path(here, a)?)?,
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_mkdir => Begun::MakeFolder { path: path(here, a)? },
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_symlink => {
-                Begun::MakeLink { path: path(here, b)?, to: memory::path(task, a)? }
-            }
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_dup2 => return self.closed(process, b),
+        let begun = match number {
             libc::SYS_dup3 => return self.closed(process, b),
             libc::SYS_openat => self.open(path(a, b), c),
             libc::SYS_openat2 => self.open(path(a, b), memory::number(task, c)?),
@@ -242,7 +224,7 @@ impl Reader {
                 Begun::Clone { descriptor: a as i32 }
             }
             libc::SYS_truncate => {
-                let path = path(here, a)?;
+                let path = path(libc::AT_FDCWD as u64, a)?;
                 let found = fs::metadata(&path).ok()?;
                 let (file, from_bytes) = (id_of(&found), found.len());
                 self.meet(Some(&path), file, from_bytes);

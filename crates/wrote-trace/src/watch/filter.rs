@@ -39,7 +39,8 @@ const FICLONERANGE: u32 = 0x4020_940d;
 pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
     let always = |number: &c_long| (*number, When::Always);
     let mut calls: Vec<(c_long, When)> = ALWAYS.iter().map(always).collect();
-    calls.extend(OF_THIS_MACHINE);
+    #[cfg(target_arch = "x86_64")]
+    calls.extend(OLDER.iter().map(always).chain([(libc::SYS_open, When::Has(1, CHANGES))]));
     calls.extend([
         (libc::SYS_openat, When::Has(2, CHANGES)),
         (libc::SYS_mmap, When::Has(3, libc::MAP_SHARED as u32)),
@@ -48,7 +49,7 @@ pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
         (libc::SYS_ioctl, When::Is(1, FICLONERANGE)),
     ]);
     if matches!(wanted.ack, Sign::Socket | Sign::Text(_)) {
-        calls.extend([libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg].iter().map(always));
+        calls.extend(SENDS.iter().map(always));
     }
     if wanted.reads {
         calls.extend(READS.iter().map(always));
@@ -56,56 +57,49 @@ pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
     calls
 }
 
-const ALWAYS: [c_long; 29] = [
-    libc::SYS_write,
-    libc::SYS_close,
-    libc::SYS_pwrite64,
-    libc::SYS_writev,
-    libc::SYS_pwritev,
-    libc::SYS_pwritev2,
-    libc::SYS_openat2,
-    libc::SYS_fsync,
-    libc::SYS_fdatasync,
-    libc::SYS_sync,
-    libc::SYS_syncfs,
-    libc::SYS_msync,
-    libc::SYS_sync_file_range,
-    libc::SYS_sendfile,
-    libc::SYS_splice,
-    libc::SYS_copy_file_range,
-    libc::SYS_truncate,
-    libc::SYS_ftruncate,
-    libc::SYS_fallocate,
-    libc::SYS_renameat,
-    libc::SYS_renameat2,
-    libc::SYS_linkat,
-    libc::SYS_unlinkat,
-    libc::SYS_mkdirat,
-    libc::SYS_symlinkat,
-    libc::SYS_close_range,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_setup,
-    libc::SYS_setsid,
-];
+/// The numbers of these calls.
+macro_rules! numbers {
+    ($($call:ident)*) => { &[$(libc::$call),*] };
+}
 
-const READS: [c_long; 4] = [libc::SYS_read, libc::SYS_pread64, libc::SYS_readv, libc::SYS_preadv];
-
-/// Calls that newer architectures have only in their `..at` form.
+const ALWAYS: &[c_long] = numbers! {
+    SYS_write SYS_writev SYS_pwrite64 SYS_pwritev SYS_pwritev2 SYS_sendfile SYS_splice
+    SYS_copy_file_range SYS_fsync SYS_fdatasync SYS_sync SYS_syncfs SYS_msync SYS_sync_file_range
+    SYS_openat2 SYS_close SYS_close_range SYS_dup3 SYS_truncate SYS_ftruncate SYS_fallocate
+    SYS_renameat SYS_renameat2 SYS_linkat SYS_unlinkat SYS_mkdirat SYS_symlinkat
+    SYS_io_uring_setup SYS_io_setup SYS_setsid
+};
+const READS: &[c_long] = numbers! { SYS_read SYS_pread64 SYS_readv SYS_preadv };
+const SENDS: &[c_long] = numbers! { SYS_sendto SYS_sendmsg SYS_sendmmsg };
+/// Calls that newer architectures have only in their `..at` form; see [`newer`].
 #[cfg(target_arch = "x86_64")]
-const OF_THIS_MACHINE: [(c_long, When); 10] = [
-    (libc::SYS_open, When::Has(1, CHANGES)),
-    (libc::SYS_creat, When::Always),
-    (libc::SYS_rename, When::Always),
-    (libc::SYS_link, When::Always),
-    (libc::SYS_unlink, When::Always),
-    (libc::SYS_rmdir, When::Always),
-    (libc::SYS_mkdir, When::Always),
-    (libc::SYS_symlink, When::Always),
-    (libc::SYS_dup2, When::Always),
-    (libc::SYS_dup3, When::Always),
-];
+const OLDER: &[c_long] = numbers! {
+    SYS_creat SYS_rename SYS_link SYS_unlink SYS_rmdir SYS_mkdir SYS_symlink SYS_dup2
+};
+
+/// Returns a call in its `..at` form.
+#[cfg(target_arch = "x86_64")]
+pub fn newer(number: c_long, arguments: [u64; 6]) -> (c_long, [u64; 6]) {
+    const HERE: u64 = libc::AT_FDCWD as u64;
+    let [a, b, c, ..] = arguments;
+    let (number, first) = match number {
+        libc::SYS_open => (libc::SYS_openat, [HERE, a, b, c]),
+        libc::SYS_creat => (libc::SYS_openat, [HERE, a, (libc::O_CREAT | libc::O_TRUNC) as u64, b]),
+        libc::SYS_rename => (libc::SYS_renameat, [HERE, a, HERE, b]),
+        libc::SYS_link => (libc::SYS_linkat, [HERE, a, HERE, b]),
+        libc::SYS_unlink | libc::SYS_rmdir => (libc::SYS_unlinkat, [HERE, a, 0, 0]),
+        libc::SYS_mkdir => (libc::SYS_mkdirat, [HERE, a, b, 0]),
+        libc::SYS_symlink => (libc::SYS_symlinkat, [a, HERE, b, 0]),
+        libc::SYS_dup2 => (libc::SYS_dup3, [a, b, 0, 0]),
+        _ => return (number, arguments),
+    };
+    let [a, b, c, d] = first;
+    (number, [a, b, c, d, 0, 0])
+}
 #[cfg(not(target_arch = "x86_64"))]
-const OF_THIS_MACHINE: [(c_long, When); 1] = [(libc::SYS_dup3, When::Always)];
+pub fn newer(number: c_long, arguments: [u64; 6]) -> (c_long, [u64; 6]) {
+    (number, arguments)
+}
 
 /// `AUDIT_ARCH_*` of `linux/audit.h`: the ELF machine, 64 bits, little endian. `None` on an
 /// architecture whose calls are not known.
