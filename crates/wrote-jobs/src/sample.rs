@@ -1,4 +1,4 @@
-//! Evidence for tests.
+//! Evidence for tests. Apart, because only tests and a feature of this crate have it.
 
 use crate::findings::Evidence;
 use wrote::device;

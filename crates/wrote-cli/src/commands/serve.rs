@@ -1,23 +1,30 @@
 //! `wrote serve`: a server in the foreground, its signals, and its service manager.
 
 mod line;
-mod manager;
 
 use crate::args::ServeArgs;
 use crate::output;
 use crate::stdio::of_library;
 use crate::terminal::{complain, say};
 use line::LivingLine;
+use sd_notify::{NotifyState, notify};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::process;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wrote_jobs::machine::usage;
 use wrote_result::{Error, units};
 use wrote_serve::{Config, Handle, Server};
 
 /// The offset of exit codes that shells give to signals.
 const EXIT_SIGNAL_BASE: i32 = 128;
+/// How long the manager waits for the next message of a draining server.
+const EXTENSION: Duration = Duration::from_secs(10);
+/// The pause between two such messages.
+const EXTENSION_PAUSE: Duration = Duration::from_secs(2);
+/// The time that closing the logs may take after the grace. The manager handles a disk that hangs
+/// longer.
+const CLOSING: Duration = Duration::from_secs(60);
 
 pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
     line::say_warnings();
@@ -43,7 +50,7 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
         say(&format!("wrote: shipping sealed segments of {name}: {url}"));
     }
     obey_signals(arguments.clone(), server.handle(), grace)?;
-    manager::ready(&format!("serves {shape}"));
+    tell_ready(&format!("serves {shape}"));
     let (line, handle) = (LivingLine::start(server.handle()), server.handle());
     let served = server.run();
     drop(line);
@@ -120,7 +127,7 @@ fn obey_signals(arguments: ServeArgs, handle: Handle, grace: Duration) -> Result
             if !std::mem::take(&mut is_first) {
                 process::exit(EXIT_SIGNAL_BASE + signal);
             }
-            manager::stopping(grace);
+            tell_stopping(grace);
             handle.stop();
         }
     };
@@ -129,7 +136,7 @@ fn obey_signals(arguments: ServeArgs, handle: Handle, grace: Duration) -> Result
 
 /// Reloads the files. A fault in them is reported in a line, and changes nothing.
 fn reload(arguments: &ServeArgs, handle: &Handle) {
-    manager::reloading();
+    tell_reloading();
     let config = configured(arguments).inspect_err(|_| handle.reload_failed());
     let reloaded = config.and_then(|config| {
         let warnings = handle.reload(&config)?;
@@ -147,5 +154,42 @@ fn reload(arguments: &ServeArgs, handle: &Handle) {
         }
     };
     log::warn!("{line}");
-    manager::ready(&line);
+    tell_ready(&line);
+}
+
+/// Reports that messages are accepted.
+fn tell_ready(status: &str) {
+    tell_manager(&[NotifyState::Ready, NotifyState::Status(status)]);
+}
+
+/// Reports that files are being reloaded, until [`tell_ready`].
+fn tell_reloading() {
+    // From version 253 on systemd takes it only with the time.
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => tell_manager(&[NotifyState::Reloading, now]),
+        Err(_) => tell_manager(&[NotifyState::Reloading]),
+    }
+}
+
+/// Reports that the server drains, and requests as much time as that may take.
+fn tell_stopping(grace: Duration) {
+    let extension = u32::try_from(EXTENSION.as_micros()).unwrap_or(u32::MAX);
+    let extension = move || NotifyState::ExtendTimeoutUsec(extension);
+    tell_manager(&[NotifyState::Stopping, NotifyState::Status("drains"), extension()]);
+    let began = Instant::now();
+    let extend = move || {
+        while began.elapsed() < grace + CLOSING {
+            thread::sleep(EXTENSION_PAUSE);
+            tell_manager(&[extension()]);
+        }
+    };
+    // Without a thread the manager waits for its configured time. The thread ends with the program.
+    let _ = thread::Builder::new().name("manager".into()).spawn(extend);
+}
+
+/// Sends a message to the service manager, as sd_notify(3) describes; none if there is no manager.
+fn tell_manager(states: &[NotifyState<'_>]) {
+    if let Err(error) = notify(states) {
+        log::warn!("NOTIFY_SOCKET: {error}");
+    }
 }
