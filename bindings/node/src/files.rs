@@ -9,7 +9,7 @@ use napi_derive::napi;
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wrote::Error;
+use wrote::{Error, Method};
 use wrote_bindings::{Collected, from_io};
 
 /// A writer. Its stream has one call at a time, and may abandon it during that.
@@ -82,7 +82,7 @@ impl Writer {
             Ok(written.map(|written| Written {
                 bytes: written.bytes as f64,
                 elapsed: written.elapsed.as_secs_f64() * 1e3,
-                direct: written.direct,
+                direct: written.method == Method::Direct,
                 durable: written.durable,
             }))
         })

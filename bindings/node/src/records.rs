@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, UNIX_EPOCH};
-use wrote::{LogReader, LogStream};
+use wrote::{LogReader, Record};
 use wrote_bindings::unix_ns;
 
 /// How many bytes, or records, one call returns at most, so that other events get their turn.
@@ -21,7 +21,7 @@ const BATCH_RECORDS: usize = 256;
 #[napi]
 pub struct Records {
     /// `None` after the end.
-    stream: Mutex<Option<LogStream>>,
+    stream: Mutex<Option<Pin<Box<dyn Stream<Item = Result<Record, wrote::Error>> + Send>>>>,
     bell: Bell,
 }
 
@@ -62,8 +62,11 @@ pub fn open_records(
 }
 
 impl Records {
-    pub(crate) fn new(stream: LogStream, bell: Bell) -> Records {
-        Records { stream: Mutex::new(Some(stream)), bell }
+    pub(crate) fn new(
+        stream: impl Stream<Item = Result<Record, wrote::Error>> + Send + 'static,
+        bell: Bell,
+    ) -> Records {
+        Records { stream: Mutex::new(Some(Box::pin(stream))), bell }
     }
 }
 
@@ -79,7 +82,7 @@ impl Records {
         let (mut records, mut bytes, mut error) = (Vec::new(), 0, None);
         while bytes < BATCH_BYTES && records.len() < BATCH_RECORDS {
             let Some(open) = &mut *stream else { break };
-            match Pin::new(open).poll_next(context) {
+            match open.as_mut().poll_next(context) {
                 Poll::Ready(Some(Ok(record))) => {
                     bytes += record.bytes.len();
                     records.push(given(env, &record)?);
@@ -102,7 +105,7 @@ impl Records {
     }
 }
 
-fn given<'env>(env: &'env Env, record: &wrote::Record) -> napi::Result<Object<'env>> {
+fn given<'env>(env: &'env Env, record: &Record) -> napi::Result<Object<'env>> {
     let mut given = Object::new(env)?;
     given.set("sequence", record.sequence as f64)?;
     given.set("data", &BufferSlice::copy_from(env, &record.bytes)?)?;

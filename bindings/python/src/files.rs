@@ -9,7 +9,7 @@ use pyo3::types::PyString;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use wrote::Error;
+use wrote::{Error, Method};
 use wrote_bindings::{Collected, from_io};
 
 /// Bytes of a direct write of text, which Python makes at 0.6 GB/s at most. The library's longer
@@ -174,7 +174,7 @@ impl RawWriter {
         Ok(written.map(|written| Written {
             bytes: written.bytes,
             elapsed: written.elapsed.as_secs_f64(),
-            direct: written.direct,
+            direct: written.method == Method::Direct,
             durable: written.durable,
         }))
     }

@@ -13,9 +13,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
-use wrote::device::{self, BlockDevice, Target};
+use wrote::device::{self, Target};
 use wrote_jobs::data::Data;
 use wrote_jobs::findings::{self, Evidence, Sharing, User};
+use wrote_jobs::machine::counters::Counters;
 use wrote_jobs::machine::target::{device_of, shown_target};
 use wrote_jobs::machine::watch::{self, Watch};
 use wrote_jobs::machine::{host, target};
@@ -154,7 +155,7 @@ impl<'a> Bench<'a> {
             target: &shown,
             rows: &rows,
             debug_build: cfg!(debug_assertions),
-            device_counts: device_of(&target).is_some_and(BlockDevice::counts),
+            device_counts: device_of(&target).and_then(Counters::of).is_some(),
             in_memory: target.in_memory,
             generator_bytes_per_s,
             written_bytes_total: calibrated_bytes

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use wrote::device::{BlockDevice, Target};
 use wrote_jobs::clock::{Timer, Together};
 use wrote_jobs::jobs::{self, GroupReport, Permissions, Regions, Watcher};
+use wrote_jobs::machine::counters::Counters;
 use wrote_jobs::machine::target::device_of;
 use wrote_jobs::peers::Peers;
 use wrote_jobs::report::{Before, span_of};
@@ -132,7 +133,7 @@ impl<'a> Site<'a> {
     /// Returns the disk's state before the jobs of a run. The blocks of the files `settled` are
     /// written and flushed.
     pub fn before(&self, settled: &[PathBuf], files: &[PathBuf]) -> Before {
-        let counts = self.device().is_some_and(BlockDevice::counts);
+        let counts = self.device().and_then(Counters::of).is_some();
         let settled = settled.iter().cloned().collect();
         Before::new(files[0].clone(), self.target.clone(), settled, counts)
     }

@@ -1,11 +1,12 @@
 //! Times one run, with CPU time and the device's counters over the same span.
 
+use crate::machine::counters::Counters;
 use crate::machine::usage::Usage;
 use crate::machine::watch::cpu::CpuWatch;
 use crate::peers::{Part, Peers};
 use std::cell::RefCell;
 use std::time::Instant;
-use wrote::device::{BlockDevice, Counters};
+use wrote::device::BlockDevice;
 use wrote_result::Error;
 use wrote_result::document::Run;
 
@@ -84,7 +85,7 @@ pub fn clocked<T>(
         timer.together.map_or(Ok(()), Together::begin)?;
     }
     let cpu = CpuWatch::begin();
-    let counters_before = counters(device);
+    let counters_before = device.and_then(Counters::of);
     let usage_before = usage();
     let began = Instant::now();
     let done = work()?;
@@ -95,7 +96,10 @@ pub fn clocked<T>(
         together.is_over((now_s - since_end_s - elapsed_s, now_s - since_end_s));
     }
     let used = usage().since(&usage_before);
-    let moved = counters(device).zip(counters_before).map(|(after, before)| after.since(&before));
+    let moved = device
+        .and_then(Counters::of)
+        .zip(counters_before)
+        .map(|(after, before)| after.since(&before));
     let cpu = cpu.end();
     let run = Run {
         elapsed_s,
@@ -116,9 +120,4 @@ pub fn clocked<T>(
 /// Returns the time by this machine's clock, in seconds since 1970.
 pub fn now_s() -> f64 {
     jiff::Timestamp::now().as_nanosecond() as f64 / 1e9
-}
-
-/// Returns the block layer's counters of the device, where it has any.
-pub fn counters(device: Option<&BlockDevice>) -> Option<Counters> {
-    device.filter(|device| device.counts())?.counters().ok()
 }

@@ -85,7 +85,7 @@ async fn write(disk: Disk, file: DirectFile, chunk: u64) -> Result<()> {
 
 async fn read(file: DirectFile, chunk: u64) -> Result<()> {
     let bytes = file.start_read(chunk * CHUNK_BYTES as u64, CHUNK_BYTES).await?;
-    check(&bytes.as_bytes(), chunk)
+    check(&bytes, chunk)
 }
 
 fn check(bytes: &[u8], chunk: u64) -> Result<()> {

@@ -72,7 +72,7 @@ fn measure(folder: &Path) -> Outcome<()> {
     for round in 0..3 {
         rate(&format!("LogReader, round {round}"), log.reader(0)?);
         rate(
-            &format!("LogStream, round {round}"),
+            &format!("stream, round {round}"),
             blocking(log.reader(0)?.following()?.into_stream()?.take(MANY)),
         );
     }

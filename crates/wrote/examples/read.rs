@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             next += piece_bytes;
         }
         if let Some(read) = under_way.pop_front() {
-            read.wait()?.iter().try_for_each(|bytes| stdout.write_all(bytes))?;
+            stdout.write_all(&read.wait()?)?;
         }
     }
     Ok(())

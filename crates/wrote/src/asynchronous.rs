@@ -1,4 +1,4 @@
-//! `AsyncReader` and `AsyncWriter`: a `Reader` and a `Writer` for tasks of any runtime.
+//! A `Reader` and a `Writer` for tasks of any runtime.
 //!
 //! A thread owns the reader or writer and waits for the disk. A poll only passes jobs and takes
 //! results, and the thread wakes the task when a result is ready. No poll waits for the disk, and
@@ -7,7 +7,6 @@
 mod reader;
 mod writer;
 
-pub use reader::AsyncReader;
 pub use writer::AsyncWriter;
 
 use crate::fork::Process;

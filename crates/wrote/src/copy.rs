@@ -10,5 +10,5 @@ mod pieces;
 mod streams;
 
 pub use file::copy;
-pub use options::{Copied, CopyOptions, Method, Reflink};
+pub use options::{CopyOptions, Reflink};
 pub use streams::{copy_in, copy_out};

@@ -6,13 +6,11 @@
 //! the default documented at its field, never an error.
 
 mod block;
-mod counters;
 #[cfg(test)]
 mod fake;
 mod mounts;
 mod target;
 
-pub use counters::Counters;
 pub(crate) use target::alignment_told;
 pub use target::{BlockDevice, Target, alignment};
 

@@ -41,7 +41,7 @@
 //! buffer.fill(7);
 //! file.write(buffer, 0)?; // whole, or an error
 //! file.sync_data()?; // survives a power loss, once the folder is synced too
-//! assert_eq!(file.read(1000, 13)?, [7; 13][..]); // any bytes
+//! assert_eq!(file.read(1000, 13)?[..], [7; 13]); // any bytes
 //!
 //! let (first, second) = disk.block_on(async {
 //!     // Both are in progress at once.
@@ -53,25 +53,24 @@
 //! ```
 
 mod buffer;
-mod bytes;
 pub(crate) mod cached;
 mod calibrate;
 mod disk;
 mod entry;
 mod schedule;
 mod shared;
+mod span;
 
 pub use buffer::DiskBuffer;
-pub use bytes::ReadBytes;
-pub use calibrate::{Durable, calibrate};
+pub use calibrate::calibrate;
 pub use disk::{Disk, Operation};
 
 use crate::engine::{FileId, FileOptions, Op};
 use crate::error::{Action, Error};
-use bytes::Span;
 use cached::CachedReads;
 use entry::{Outcome, Touch, Work};
 use schedule::Schedule;
+use span::Span;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -89,8 +88,8 @@ struct OpenedFile {
     disk: Disk,
     /// Its key in the disk's schedule.
     place: usize,
-    /// Whether durable writes end with a flush: [`Durable::Fdatasync`].
-    flushes: AtomicBool,
+    /// Whether a durable write is one call: [`DirectFile::set_dsync`].
+    dsync: AtomicBool,
     /// Whether durable writes also make all metadata durable.
     sync_metadata: bool,
     /// For a file that is read directly and not written: reads through the page cache.
@@ -99,11 +98,11 @@ struct OpenedFile {
 
 impl DirectFile {
     fn new(disk: Disk, place: usize, options: &FileOptions) -> DirectFile {
-        let flushes = AtomicBool::new(Durable::default() == Durable::Fdatasync);
+        let dsync = AtomicBool::new(true);
         let sync_metadata = options.sync_metadata;
         let open_cached = |it: &mut Schedule| it.direct_descriptor(place).and_then(CachedReads::of);
         let cached = if options.write { None } else { disk.with(open_cached) };
-        DirectFile(Arc::new(OpenedFile { disk, place, flushes, sync_metadata, cached }))
+        DirectFile(Arc::new(OpenedFile { disk, place, dsync, sync_metadata, cached }))
     }
 
     fn disk(&self) -> &Disk {
@@ -116,7 +115,7 @@ impl DirectFile {
 
     /// Reads `len` bytes from `offset`, of any alignment; fewer only at the end of the file.
     ///
-    /// A read longer than an engine's buffer spans several buffers.
+    /// A read longer than an engine's buffer takes several, whose bytes are then copied together.
     ///
     /// If the file was opened for reading only, bytes in the page cache are copied from it, on the
     /// calling thread (`cachestat(2)`, Linux 6.5). While they are not cached, at least one read in
@@ -126,14 +125,14 @@ impl DirectFile {
     ///
     /// [`Error::File`] with the kernel's message. [`Error::TooLong`] if the read needs more buffers
     /// than the engine has.
-    pub fn read(&self, offset: u64, len: usize) -> Result<ReadBytes, Error> {
+    pub fn read(&self, offset: u64, len: usize) -> Result<DiskBuffer, Error> {
         self.start_read(offset, len).wait()
     }
 
     /// Like [`DirectFile::read`], in progress when this returns.
-    pub fn start_read(&self, offset: u64, len: usize) -> Operation<ReadBytes> {
+    pub fn start_read(&self, offset: u64, len: usize) -> Operation<DiskBuffer> {
         if let Err(error) = self.disk().check_process() {
-            return Operation::over(Err(error), Outcome::bytes);
+            return Operation::over(Err(error), Outcome::buffer);
         }
         let (span, buffers) = self.disk().with(|schedule| {
             let pool = schedule.engine.pool();
@@ -141,13 +140,16 @@ impl DirectFile {
             (Span::around(offset, len, align_bytes, pool.buffer_bytes()), pool.count())
         });
         if span.is_empty() {
-            return Operation::over(Ok(Outcome::Read(ReadBytes::default())), Outcome::bytes);
+            return Operation::over(
+                Ok(Outcome::Buffer(DiskBuffer::copied(Vec::new()))),
+                Outcome::buffer,
+            );
         }
         let cached = self.0.cached.as_ref();
         if let Some(bytes) =
             cached.and_then(|cached| cached.read(|| self.disk().try_lease(), offset, len))
         {
-            return Operation::over(Ok(Outcome::Read(bytes)), Outcome::bytes);
+            return Operation::over(Ok(Outcome::Buffer(bytes)), Outcome::buffer);
         }
         match span.pieces().filter(|&pieces| pieces <= u64::from(buffers)) {
             Some(pieces) => {
@@ -156,13 +158,13 @@ impl DirectFile {
                 self.disk().start(
                     Some(self.place()),
                     (touch, Work::Read { span, found }),
-                    Outcome::bytes,
+                    Outcome::buffer,
                 )
             }
             None => {
                 let (path, action, len_max) = (self.path(), Action::Read, span.len_max(buffers));
                 let error = Error::TooLong { path, action, offset, len, len_max };
-                Operation::over(Err(error), Outcome::bytes)
+                Operation::over(Err(error), Outcome::buffer)
             }
         }
     }
@@ -173,8 +175,8 @@ impl DirectFile {
     /// # Errors
     ///
     /// [`Error::Alignment`], with the alignment, if `offset` or the buffer's length is not a
-    /// multiple of [`DirectFile::alignment`]. [`Error::File`] with the kernel's message; a part may
-    /// then have been written. [`Error::Poisoned`] if an earlier flush failed (W2).
+    /// multiple of [`DirectFile::alignment`]. [`Error::TooLong`] for bytes that were read through
+    /// several buffers. [`Error::File`] with the kernel's message; a part may then have been written. [`Error::Poisoned`] if an earlier flush failed (W2).
     pub fn write(&self, buffer: DiskBuffer, offset: u64) -> Result<(), Error> {
         self.start_write(buffer, offset).wait()
     }
@@ -185,7 +187,7 @@ impl DirectFile {
     }
 
     /// Writes the whole buffer at `offset`, and makes it durable as set by
-    /// [`DirectFile::set_durable`]. It survives power loss when this returns (W1), once the file's
+    /// [`DirectFile::set_dsync`]. It survives power loss when this returns (W1), once the file's
     /// name does. A failed flush poisons the file permanently (W2).
     pub fn write_durable(&self, buffer: DiskBuffer, offset: u64) -> Result<(), Error> {
         self.start_write_durable(buffer, offset).wait()
@@ -193,21 +195,26 @@ impl DirectFile {
 
     /// Like [`DirectFile::write_durable`], in progress when this returns.
     pub fn start_write_durable(&self, buffer: DiskBuffer, offset: u64) -> Operation<()> {
-        self.start_writing(buffer, offset, Some(self.durable()))
+        self.start_writing(buffer, offset, Some(self.dsync()))
     }
 
     fn start_writing(
         &self,
         buffer: DiskBuffer,
         offset: u64,
-        durable: Option<Durable>,
+        durable_by_dsync: Option<bool>,
     ) -> Operation<()> {
         let file = self.id();
-        let buffer = buffer.into_inner();
-        let len = buffer.len() as u64;
+        let len = buffer.len();
+        let Some(buffer) = buffer.into_inner() else {
+            let (path, action, len_max) = (self.path(), Action::Write, self.disk().buffer_bytes());
+            let error = Error::TooLong { path, action, offset, len, len_max: len_max as u64 };
+            return Operation::over(Err(error), Outcome::done);
+        };
+        let len = len as u64;
         let flush = if self.0.sync_metadata { Op::Fsync { file } } else { Op::Fdatasync { file } };
-        let then = (durable == Some(Durable::Fdatasync)).then_some(flush);
-        let durable = durable == Some(Durable::Dsync);
+        let then = (durable_by_dsync == Some(false)).then_some(flush);
+        let durable = durable_by_dsync == Some(true);
         self.start_change(offset, len, Op::Write { file, offset, buffer, durable }, then)
     }
 
@@ -316,14 +323,21 @@ impl DirectFile {
         self.disk().with(|schedule| schedule.files[self.place()].path.clone())
     }
 
-    /// Sets how later durable writes reach stable storage; [`calibrate`] finds the faster way.
-    pub fn set_durable(&self, durable: Durable) {
-        self.0.flushes.store(durable == Durable::Fdatasync, Ordering::Relaxed);
+    /// Sets how later durable writes reach stable storage. They survive power loss both ways, and
+    /// [`calibrate`] finds the faster one.
+    ///
+    /// - `true`, the default: one write that completes when its bytes are stable: `RWF_DSYNC`
+    ///   (`pwritev2(2)`, Linux 4.7). If the device has FUA, a direct write over written blocks needs
+    ///   no flush.
+    /// - `false`: a write followed by `fdatasync(2)`. It costs a second call, but some devices flush
+    ///   faster than they write through.
+    pub fn set_dsync(&self, dsync: bool) {
+        self.0.dsync.store(dsync, Ordering::Relaxed);
     }
 
-    /// Returns how durable writes reach stable storage.
-    pub fn durable(&self) -> Durable {
-        if self.0.flushes.load(Ordering::Relaxed) { Durable::Fdatasync } else { Durable::Dsync }
+    /// Returns whether a durable write is one call ([`DirectFile::set_dsync`]).
+    pub fn dsync(&self) -> bool {
+        self.0.dsync.load(Ordering::Relaxed)
     }
 
     fn id(&self) -> FileId {

@@ -11,7 +11,7 @@
 //! | save many files, and wait for the device a few times in all | [`write_many`] |
 //! | read a whole file | [`read`](fn@read) |
 //! | read a file from start to end, by bytes or lines: a faster `BufReader<File>` | [`Reader`] |
-//! | read and write files in tasks (with a feature) | `AsyncReader`, `AsyncWriter` |
+//! | read and write files in tasks (with a feature) | `Reader::into_async`, `AsyncWriter` |
 //! | copy files and streams | [`copy`](fn@copy), [`copy_in`], [`copy_out`] |
 //! | read any bytes of a file and write its blocks directly, blocking or awaited |
 //! [`file::DirectFile`] |
@@ -20,7 +20,7 @@
 //! | write or read many blocks at the device's speed, with my own loop (with a feature) |
 //! `engine::Engine` |
 //! | append records from many threads, and know when each is durable | [`Log`] |
-//! | read the records of a log, and follow it, blocking or awaited | [`LogReader`], [`LogStream`] |
+//! | read the records of a log, and follow it, blocking or awaited | [`LogReader`] |
 //! | know what an acknowledged write survives | [`Survives`], [`device::Target::survives`] |
 //! | know the file system, device and alignment below a path | [`device::examine`] |
 //! | prove that my code stands a failing disk | [`Sim`] |
@@ -116,9 +116,9 @@ pub mod sync;
 pub mod writer;
 
 #[cfg(feature = "tokio")]
-pub use asynchronous::{AsyncReader, AsyncWriter};
+pub use asynchronous::AsyncWriter;
 #[cfg(feature = "copy")]
-pub use copy::{Copied, CopyOptions, Reflink, copy, copy_in, copy_out};
+pub use copy::{CopyOptions, Reflink, copy, copy_in, copy_out};
 pub(crate) use engine::{Completion, Engine, Fallback, FileId};
 pub use engine::{Effective, FileOptions, Ioengine, Sim};
 pub use error::{Action, Error};
@@ -127,10 +127,8 @@ pub use file::cached::cached_bytes;
 #[cfg(feature = "log")]
 pub use lines::{LineTicket, Lines, LinesOptions};
 #[cfg(feature = "log")]
-pub use log::{Log, LogOptions, LogReader, LogStream, Record, Ticket};
-#[cfg(any(feature = "copy", feature = "log"))]
-pub use progress::Progress;
+pub use log::{Log, LogOptions, LogReader, Record, Ticket};
 pub use reader::{Reader, ReaderOptions};
 pub use save::{read, rename, sync_folder, write, write_many, write_new, write_unflushed};
 pub use sync::{Survives, SyncPolicy};
-pub use writer::{Writer, WriterOptions, Written};
+pub use writer::{Method, Writer, WriterOptions, Written};

@@ -53,5 +53,4 @@ pub use rescue::{Damage, LogSummary, SegmentSummary, repair, summary, verify};
 pub use sealed::{SealedSegments, Segment};
 pub use state::LogStats;
 pub(crate) use state::Recovered;
-pub use stream::LogStream;
 pub use ticket::Ticket;

@@ -6,7 +6,7 @@ mod target;
 
 pub use options::WriterOptions;
 
-use crate::{Effective, Error};
+use crate::{Effective, Engine, Error, FileId};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
@@ -78,7 +78,27 @@ pub struct Writer {
 // none is handed out, so they move together. The engine is created for callers on any thread.
 unsafe impl Send for Writer {}
 
-/// The result of a [`Writer`].
+/// How the bytes of a file were moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Method {
+    /// A copy shares the source's blocks (`FICLONE`, `ioctl_ficlone(2)`), at least in part.
+    Reflink,
+    /// The file system's server moved the bytes (`copy_file_range(2)`).
+    CopyFileRange,
+    /// Past the page cache (`O_DIRECT`, `open(2)`); the last bytes go through it.
+    Direct,
+    /// Through the page cache.
+    Cached,
+}
+
+impl Method {
+    pub(crate) fn of(engine: &Engine, file: FileId) -> Method {
+        if engine.is_direct(file) { Method::Direct } else { Method::Cached }
+    }
+}
+
+/// The result of a [`Writer`] or a copy.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Written {
@@ -86,11 +106,13 @@ pub struct Written {
     pub bytes: u64,
     /// The time from the opening to the end.
     pub elapsed: Duration,
-    /// Whether the file was written past the page cache; its last bytes go through it.
-    pub direct: bool,
+    /// How the bytes were moved.
+    pub method: Method,
     /// Whether the file and its name are on stable storage, if file system and device keep their
     /// promises: [`crate::device::Target::flushes_reach_device`].
     pub durable: bool,
+    /// The checksum of a verified copy (XXH3 of 128 bits, <https://xxhash.com>).
+    pub checksum: Option<u128>,
     /// The settings in effect, and each fallback.
     pub effective: Effective,
 }

@@ -5,7 +5,7 @@ use lab::verbs::sim::{
 };
 use wrote::SyncPolicy;
 use wrote::engine::Fault;
-use wrote::file::Durable;
+use wrote::SyncPolicy;
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
@@ -13,7 +13,7 @@ const ENOSPC: i32 = 28;
 
 const OPENING: Opening = Opening {
     sync: SyncPolicy::Always,
-    durable: Durable::Dsync,
+    dsync: true,
     zeros: Some(true),
     buffers: 3,
     buffer_bytes: 4096,
@@ -26,14 +26,9 @@ const OPENING: Opening = Opening {
 fn openings() -> [Opening; 5] {
     [
         OPENING,
-        Opening { durable: Durable::Fdatasync, zeros: Some(false), ..OPENING },
+        Opening { dsync: false, zeros: Some(false), ..OPENING },
         Opening { sync: SyncPolicy::No, zeros: None, ..OPENING },
-        Opening {
-            sync: SyncPolicy::No,
-            durable: Durable::Fdatasync,
-            prepared_bytes: 8192,
-            ..OPENING
-        },
+        Opening { sync: SyncPolicy::No, dsync: false, prepared_bytes: 8192, ..OPENING },
         Opening { retain_bytes: Some(2 * 4096), segment_buffers: 2, ..OPENING },
     ]
 }

@@ -2,7 +2,6 @@
 
 use lab::verbs::sim::{End, Flavour, How, Life, Opening, Program, Step, Tally, carry_out};
 use wrote::SyncPolicy;
-use wrote::file::Durable;
 
 /// Returns steps that append the records of some batches and wait for them together: a group commit
 /// each.
@@ -25,7 +24,7 @@ fn steps(room_bytes: u64) -> Vec<Step> {
 fn opening(sync: SyncPolicy, zeros: bool) -> Opening {
     Opening {
         sync,
-        durable: Durable::Dsync,
+        dsync: true,
         zeros: Some(zeros),
         buffers: 3,
         buffer_bytes: 4096,

@@ -16,7 +16,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Instant;
 use told::Done;
-use wrote::{Action, Progress};
+use wrote::Action;
 use wrote_result::units::counted;
 use wrote_result::{Error, Stop};
 
@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
     let items = plan::items(arguments)?;
     let began = Instant::now();
     let mut reporter = CopyReporter::new(arguments.quiet);
-    let mut watch = |progress| reporter.progress_until(stop, progress);
+    let mut watch = |done, total| reporter.progress_until(stop, done, total);
     let mut done = Done::default();
     let copied = copy_all(&items, arguments, &mut watch, &mut done);
     // The bar is gone from the screen before anything else is printed.
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
 fn copy_all(
     items: &[Item],
     arguments: &CopyArgs,
-    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    watch: &mut dyn FnMut(u64, Option<u64>) -> ControlFlow<()>,
     done: &mut Done,
 ) -> Result<(), Error> {
     if let [Item { from, to, kind }] = items {

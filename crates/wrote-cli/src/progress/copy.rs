@@ -7,7 +7,6 @@ use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 use std::ops::ControlFlow;
 use std::time::Duration;
-use wrote::Progress;
 use wrote_result::{Stop, units};
 
 /// How often the bar is drawn, at most.
@@ -39,22 +38,27 @@ impl CopyReporter {
     }
 
     /// Shows the progress, and stops the work if the user asked for it.
-    pub fn progress_until(&mut self, stop: &Stop, progress: Progress) -> ControlFlow<()> {
-        self.progress(progress);
+    pub fn progress_until(
+        &mut self,
+        stop: &Stop,
+        bytes_done: u64,
+        bytes_total: Option<u64>,
+    ) -> ControlFlow<()> {
+        self.progress(bytes_done, bytes_total);
         if stop.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     /// Shows the progress.
-    pub fn progress(&mut self, progress: Progress) {
+    pub fn progress(&mut self, bytes_done: u64, bytes_total: Option<u64>) {
         let Some(bar) = &self.bar else { return };
-        if let Some(length) = progress.bytes_total.filter(|length| bar.length() != Some(*length)) {
+        if let Some(length) = bytes_total.filter(|length| bar.length() != Some(*length)) {
             bar.set_length(length);
         }
-        if progress.bytes_total.is_some() != self.has_length {
+        if bytes_total.is_some() != self.has_length {
             self.has_length = !self.has_length;
             bar.set_style(style(self.has_length));
         }
-        bar.set_position(progress.bytes_done);
+        bar.set_position(bytes_done);
     }
 }
 

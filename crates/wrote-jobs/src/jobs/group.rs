@@ -5,12 +5,13 @@ use super::crew::{Jobs, engine_options};
 use super::files::Files;
 use super::files::Made;
 use super::{GroupReport, Held, Permissions, Watcher, span};
+use crate::gates;
 use crate::gates::Gate;
+use crate::machine::counters::Counters;
 use crate::machine::usage::Usage;
 use crate::machine::watch::cpu::CpuWatch;
 use crate::spec::JobSpec;
 use crate::worker::Progress;
-use crate::{clock, gates};
 use std::cell::RefCell;
 use std::fs::File;
 use std::ops::Range;
@@ -63,11 +64,11 @@ pub fn run_group(
     let timed = gates::together(specs.len(), failed, run, &mut watch, |go| {
         watcher.borrow_mut().ready()?;
         let cpu = CpuWatch::begin();
-        let before = clock::counters(device.as_ref());
+        let before = device.as_ref().and_then(Counters::of);
         let usage_before = Usage::now();
         go();
         let process = Usage::now().since(&usage_before);
-        let counted = clock::counters(device.as_ref()).zip(before);
+        let counted = device.as_ref().and_then(Counters::of).zip(before);
         let cpu = cpu.end();
         held_after(&mut held);
         Ok((process, counted.map(|(after, before)| after.since(&before)), cpu))

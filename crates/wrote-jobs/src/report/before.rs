@@ -1,6 +1,7 @@
 //! The context of a group's rows: the files and the disk before the run, and the earlier groups.
 
 use crate::jobs::{GroupReport, Permissions};
+use crate::machine::counters::Counters;
 use crate::machine::target::{device_of, shown_target};
 use crate::machine::watch as machine;
 use crate::machine::watch::{Watch, Watched};
@@ -10,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use wrote::device::{self, BlockDevice, Target};
+use wrote::device::{self, Target};
 use wrote_result::document::Limit;
 use wrote_result::{Error, document as result};
 
@@ -47,7 +48,7 @@ impl Before {
         let no_file = || Error::Usage("there is no job with a file".into());
         let first = jobs.iter().find_map(|job| job.files.first()).ok_or_else(no_file)?;
         let target = target_of(first)?;
-        let device_counts = device_of(&target).is_some_and(BlockDevice::counts);
+        let device_counts = device_of(&target).and_then(Counters::of).is_some();
         let mut before = Before::new(first.clone(), target, HashSet::new(), device_counts);
         let (mut settled, mut unsettled) = (HashSet::new(), HashSet::new());
         for job in jobs {

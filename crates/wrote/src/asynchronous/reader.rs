@@ -1,8 +1,7 @@
-//! `AsyncReader`: a `Reader` behind a thread.
+//! A `Reader` behind a thread, for a task.
 
 use super::{CHUNK_BYTES, Worker};
 use crate::Reader;
-use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -18,17 +17,8 @@ enum Done {
     Sought(io::Result<u64>),
 }
 
-/// Reads a file in a task: a [`Reader`] on a thread, created by [`Reader::into_async`].
-///
-/// Implements tokio's `AsyncRead`, `AsyncBufRead` and `AsyncSeek`, on any runtime or without one.
-/// The compat module of the crate `tokio-util` gives it the traits of `futures-io`.
-///
-/// A poll never waits for the disk: the thread reads a chunk of 128 KiB ahead, and wakes the task.
-/// An idle reader uses no CPU time. Uses 256 KiB more memory than a [`Reader`]. Dropping it ends
-/// the thread after the current read.
-///
-/// Errors are returned at their position, as by a [`Reader`].
-pub struct AsyncReader {
+/// The reader that [`Reader::into_async`] returns.
+struct AsyncReader {
     worker: Worker<Job, Done>,
     /// The chunk that the task reads, and its unread bytes.
     chunk: Vec<u8>,
@@ -45,8 +35,16 @@ pub struct AsyncReader {
 }
 
 impl Reader {
-    /// Starts a thread that reads for a task. Fails if no thread can be started.
-    pub fn into_async(mut self) -> io::Result<AsyncReader> {
+    /// Converts the reader to one for tasks, on any runtime or without one: tokio's `AsyncRead`,
+    /// `AsyncBufRead` and `AsyncSeek`. The compat module of the crate `tokio-util` gives it the
+    /// traits of `futures-io`. Fails if no thread can be started.
+    ///
+    /// A poll never waits for the disk: a thread reads a chunk of 128 KiB ahead, and wakes the task.
+    /// An idle reader uses no CPU time. Uses 256 KiB more memory than a [`Reader`]. Dropping it ends
+    /// the thread after the current read. Errors are returned at their position, as by a [`Reader`].
+    pub fn into_async(
+        mut self,
+    ) -> io::Result<impl AsyncBufRead + AsyncSeek + Send + Unpin + use<>> {
         let position = self.stream_position()?;
         let mut reader = self;
         let worker = Worker::start("wrote-reader", move |job| match job {
@@ -167,11 +165,5 @@ impl AsyncSeek for AsyncReader {
             ready!(self.poll_done(context))?;
         }
         Poll::Ready(Ok(self.position))
-    }
-}
-
-impl fmt::Debug for AsyncReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AsyncReader").field("position", &self.position).finish_non_exhaustive()
     }
 }

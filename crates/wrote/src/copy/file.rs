@@ -2,13 +2,13 @@
 //! has one.
 
 use super::ends::{Place, Source};
-use super::options::{Copied, CopyOptions, CopySettings, Filled, Method, Reflink, engine_for};
+use super::options::{CopyOptions, CopySettings, Filled, Reflink, engine_for};
 use super::pieces::{self, Checksum, Extents, PieceSizes, source_shrank};
 use super::streams::{Filler, Pipe};
 use crate::metadata::MODE_PRIVATE;
 use crate::progress::{Watch, Watcher};
 use crate::staged::{StagedFile, complete};
-use crate::{Action, Disk, Engine, Error, Fallback, FileId, FileOptions, device};
+use crate::{Action, Disk, Engine, Error, Fallback, FileId, FileOptions, Method, Written, device};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{copy_file_range, ioctl_ficlone};
 use rustix::io::Errno;
@@ -48,13 +48,13 @@ use std::time::Instant;
 ///   without [`CopyOptions::replace`];
 /// - [`Error::Differs`]: the source was shortened, or the copy was read back differently;
 /// - [`Error::Interrupted`]: the watcher of [`CopyOptions::watch`] asked to stop.
-pub fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Copied, Error> {
+pub fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Written, Error> {
     CopyOptions::new().copy(from, to)
 }
 
 impl CopyOptions<'_> {
     /// Copies an ordinary file like the function [`copy`].
-    pub fn copy(self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Copied, Error> {
+    pub fn copy(self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Written, Error> {
         let (from, to) = (from.as_ref(), to.as_ref());
         self.run(|settings, watch| {
             copy_through(&mut engine_for(from, settings)?, from, to, settings, watch)
@@ -65,7 +65,7 @@ impl CopyOptions<'_> {
 impl Disk {
     /// Copies like the function [`copy`], with this disk's engine and memory
     /// ([details](CopyOptions::on)).
-    pub fn copy(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Copied, Error> {
+    pub fn copy(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Written, Error> {
         CopyOptions::new().on(self).copy(from, to)
     }
 }
@@ -77,7 +77,7 @@ fn copy_through(
     to: &Path,
     settings: &CopySettings,
     watch: Watch,
-) -> Result<Copied, Error> {
+) -> Result<Written, Error> {
     let began = Instant::now();
     let mut source = Source::open(engine, from, settings.bs_bytes)?;
     let place = Place::find(engine, Some(&source), to, settings.replace);
@@ -102,7 +102,7 @@ fn copy_through(
     });
     let closed = engine.close_file(source.file);
     let filled = made?;
-    closed.map(|()| filled.copied(engine, began))
+    closed.map(|()| filled.written(engine, began, settings.durable))
 }
 
 struct Copier<'a, 'w> {

@@ -1,12 +1,12 @@
-//! Options of a copy, its result, and the matching engine.
+//! Options of a copy, and the matching engine.
 
 use crate::engine::Options;
 use crate::progress::{Watch, unwatched};
-use crate::{Disk, Effective, Engine, Error, Fallback, FileId, Ioengine};
+use crate::{Disk, Engine, Error, Fallback, Ioengine, Method, Written};
 use rustix::param::page_size;
 use std::fmt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Whether the copy may share the source's blocks until either is written to (FICLONE,
 /// `ioctl_ficlonerange(2)`).
@@ -30,8 +30,8 @@ pub enum Reflink {
 /// # let folder = tempfile::tempdir()?;
 /// # let (from, to) = (folder.path().join("from"), folder.path().join("to"));
 /// # std::fs::write(&from, b"precious")?;
-/// let mut report = |progress: wrote::Progress| {
-///     println!("{} bytes", progress.bytes_done);
+/// let mut report = |bytes_done, bytes_total| {
+///     println!("{bytes_done} bytes of {bytes_total:?}");
 ///     ControlFlow::Continue(()) // or Break, and nothing is left of the copy
 /// };
 /// let copied = CopyOptions::new().verify(true).watch(&mut report).copy(&from, &to)?;
@@ -180,28 +180,6 @@ impl fmt::Debug for CopyOptions<'_> {
     }
 }
 
-/// How bytes were copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Method {
-    /// Blocks are shared; no bytes were moved.
-    Reflink,
-    /// The file system's server moved them (`copy_file_range(2)`).
-    CopyFileRange,
-    /// Read, and written bypassing the page cache.
-    Direct,
-    /// Read, and written through the page cache: for short files, or if the file system does not
-    /// support direct transfers.
-    Cached,
-}
-
-impl Method {
-    /// Returns how the engine has written the file, as far as known.
-    pub(super) fn of(engine: &Engine, file: FileId) -> Method {
-        if engine.is_direct(file) { Method::Direct } else { Method::Cached }
-    }
-}
-
 /// The maximum length of a ring's registered buffer (`io_uring_register(2)`).
 const BS_BYTES_MAX: usize = 1 << 30;
 
@@ -233,22 +211,6 @@ fn len_hint(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(u64::MAX, |metadata| metadata.len())
 }
 
-/// The result of a copy.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Copied {
-    /// Bytes of the file or stream, holes included.
-    pub bytes: u64,
-    /// The way that copied them.
-    pub method: Method,
-    /// The checksum (XXH3, 128 bits) of source and copy, if the copy was read back and compared.
-    pub checksum: Option<u128>,
-    /// The time until the copy was as safe as requested.
-    pub elapsed: Duration,
-    /// The settings in effect.
-    pub effective: Effective,
-}
-
 /// The state of a copy when its bytes are moved.
 pub(super) struct Filled {
     pub bytes: u64,
@@ -264,10 +226,10 @@ impl Filled {
         Filled { bytes, method: Method::Cached, checksum: None, fallbacks: Vec::new() }
     }
 
-    pub(super) fn copied(self, engine: &Engine, began: Instant) -> Copied {
+    pub(super) fn written(self, engine: &Engine, began: Instant, durable: bool) -> Written {
         let Filled { bytes, method, checksum, mut fallbacks } = self;
         let mut effective = engine.effective().clone();
         effective.fallbacks.append(&mut fallbacks);
-        Copied { bytes, method, checksum, elapsed: began.elapsed(), effective }
+        Written { bytes, elapsed: began.elapsed(), method, durable, checksum, effective }
     }
 }

@@ -1,16 +1,14 @@
 //! Copies between streams and files: the `-` of `wrote copy`.
 
 use super::ends::{Place, Source, identity};
-use super::options::{
-    CopyOptions, CopySettings, Filled, Method, engine_for, engine_options, open_engine,
-};
+use super::options::{CopyOptions, CopySettings, Filled, engine_for, engine_options, open_engine};
 use super::pieces::{Checksum, PieceSizes, read_back, source_shrank};
 use crate::engine::Op;
 use crate::metadata::MODE_PRIVATE;
 use crate::progress::{Watch, Watcher};
 use crate::read_ahead::ReadAhead;
 use crate::staged::{StagedFile, complete};
-use crate::{Action, Copied, Engine, Error, FileId, FileOptions};
+use crate::{Action, Engine, Error, FileId, FileOptions, Method, Written};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2, read, write};
@@ -35,13 +33,13 @@ use std::time::Instant;
 /// [`Error::Refused`] if `to` is a folder or a device; [`Error::Interrupted`] if the watcher asks
 /// to stop. A file at `to` is then unchanged, unless only the last step failed, the flush of its
 /// folder.
-pub fn copy_in(from: impl AsFd, to: impl AsRef<Path>) -> Result<Copied, Error> {
+pub fn copy_in(from: impl AsFd, to: impl AsRef<Path>) -> Result<Written, Error> {
     CopyOptions::new().copy_in(from, to)
 }
 
 impl CopyOptions<'_> {
     /// Copies an open file or stream to a file, like the function [`copy_in`].
-    pub fn copy_in(self, from: impl AsFd, to: impl AsRef<Path>) -> Result<Copied, Error> {
+    pub fn copy_in(self, from: impl AsFd, to: impl AsRef<Path>) -> Result<Written, Error> {
         let (from, to) = (from.as_fd(), to.as_ref());
         self.run(|settings, watch| {
             // The length is unknown, so the engine gets all buffers.
@@ -51,7 +49,7 @@ impl CopyOptions<'_> {
     }
 
     /// Copies an ordinary file to a stream, like the function [`copy_out`].
-    pub fn copy_out(self, from: impl AsRef<Path>, to: impl AsFd) -> Result<Copied, Error> {
+    pub fn copy_out(self, from: impl AsRef<Path>, to: impl AsFd) -> Result<Written, Error> {
         let (from, to) = (from.as_ref(), to.as_fd());
         self.run(|settings, watch| copy_out_watched(from, to, settings, watch))
     }
@@ -63,7 +61,7 @@ fn copy_in_through(
     to: &Path,
     settings: &CopySettings,
     watch: Watch,
-) -> Result<Copied, Error> {
+) -> Result<Written, Error> {
     let began = Instant::now();
     let Place { path, replaced } = Place::find(engine, None, to, settings.replace)?;
     let mode = replaced.is_some().then_some(MODE_PRIVATE);
@@ -74,7 +72,7 @@ fn copy_in_through(
         complete(engine, file, replaced.as_ref(), settings.durable).map(|()| filled)
     };
     let filled = StagedFile::save(engine, (&path, to), last_step, &file_options, save)?;
-    Ok(filled.copied(engine, began))
+    Ok(filled.written(engine, began, settings.durable))
 }
 
 /// Copies the file `from` to the open file `to`, a stream, which is not synced.
@@ -90,7 +88,7 @@ fn copy_in_through(
 /// folder, a pipe or a character device, or is `to` itself, or with [`CopyOptions::verify`],
 /// because a stream can't be read back. [`Error::Differs`] if `from` is shortened during the copy;
 /// [`Error::Interrupted`] if the watcher asks to stop.
-pub fn copy_out(from: impl AsRef<Path>, to: impl AsFd) -> Result<Copied, Error> {
+pub fn copy_out(from: impl AsRef<Path>, to: impl AsFd) -> Result<Written, Error> {
     CopyOptions::new().copy_out(from, to)
 }
 
@@ -99,7 +97,7 @@ fn copy_out_watched(
     to: BorrowedFd,
     settings: &CopySettings,
     watch: Watch,
-) -> Result<Copied, Error> {
+) -> Result<Written, Error> {
     let began = Instant::now();
     let mut pipe = Pipe::new(to);
     if settings.verify {
@@ -113,7 +111,7 @@ fn copy_out_watched(
     }
     if let Some(stream) = source.as_stream(&engine)? {
         let bytes = pour_all(&mut engine, Pipe::named(stream.as_fd(), from.into()), pipe, watch)?;
-        return Ok(Filled::into_stream(bytes).copied(&engine, began));
+        return Ok(Filled::into_stream(bytes).written(&engine, began, false));
     }
     let sizes = PieceSizes::new(&engine, &[source.file], source.len, settings.bs_bytes)?;
     let mut progress = Watcher::new(watch, Some(source.len));
@@ -127,13 +125,13 @@ fn copy_out_watched(
         left -= len;
     }
     // The stream is not a file, or its owner opened it.
-    Ok(Filled::into_stream(source.len).copied(&engine, began))
+    Ok(Filled::into_stream(source.len).written(&engine, began, false))
 }
 
 /// Copies a stream to its end, and returns its length.
 fn pour_all(engine: &mut Engine, mut from: Pipe, mut to: Pipe, watch: Watch) -> Result<u64, Error> {
     let mut progress = Watcher::new(watch, None);
-    let mut reading = |_| ControlFlow::Continue(());
+    let mut reading = |_, _| ControlFlow::Continue(());
     let mut buffer = engine.lease()?;
     let mut total = 0;
     loop {

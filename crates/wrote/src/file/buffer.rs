@@ -1,9 +1,9 @@
-//! Buffers of a disk's pool, which any thread may hold.
+//! Buffers of a disk's pool, which any thread may hold, and the bytes read into them.
 
 use crate::buffer::Buffer;
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,23 +15,64 @@ pub(super) struct Home {
     pub on_return: Box<dyn Fn() + Send + Sync>,
 }
 
-/// A leased, page-aligned buffer of a [`Disk`](super::Disk)'s pool, on any thread. Dropping it
-/// returns it to the pool and wakes the first waiting caller.
-pub struct DiskBuffer {
+/// A page-aligned buffer of a [`Disk`](super::Disk)'s pool, leased for a write or with the bytes of
+/// a read, on any thread. Dropping it returns it to the pool and wakes the first waiting caller.
+///
+/// The bytes of a read that needed several buffers were copied together into memory of their own.
+///
+/// ```
+/// # use wrote::engine::Options;
+/// # use wrote::{Disk, FileOptions, Ioengine, Sim};
+/// # let disk = Disk::simulated(&Sim::new(1), &Options::new(Ioengine::IoUring, 4, 4096))?;
+/// # let options = FileOptions::new().create_new(true).write(true);
+/// # let file = disk.open_file("/data", &options)?;
+/// let mut buffer = disk.lease()?;
+/// buffer.fill(1);
+/// file.write(buffer, 0)?;
+/// let bytes = file.read(10, 100)?;
+/// assert_eq!(bytes.len(), 100);
+/// let sum: usize = bytes.iter().map(|&byte| usize::from(byte)).sum();
+/// # assert_eq!(sum, 100);
+/// # Ok::<(), wrote::Error>(())
+/// ```
+pub struct DiskBuffer(Memory);
+
+enum Memory {
+    Leased(Leased),
+    /// Read through several buffers, or nothing.
+    Copied(Vec<u8>),
+}
+
+struct Leased {
     buffer: ManuallyDrop<Buffer>,
     home: Arc<Home>,
+    /// The bytes before the requested ones, which alignment made a read include.
+    skip: usize,
 }
 
 // SAFETY: `new` accepts only buffers of a pool for several threads, whose counts have a lock or are
 // atomic. Only this value has the memory.
-unsafe impl Send for DiskBuffer {}
+unsafe impl Send for Leased {}
 // SAFETY: as above; a shared reference gives access only to reads and numbers.
-unsafe impl Sync for DiskBuffer {}
+unsafe impl Sync for Leased {}
 
 impl DiskBuffer {
     pub(super) fn new(buffer: Buffer, home: Arc<Home>) -> DiskBuffer {
         assert!(buffer.is_shared(), "only a pool for several threads lends to several threads");
-        DiskBuffer { buffer: ManuallyDrop::new(buffer), home }
+        DiskBuffer(Memory::Leased(Leased { buffer: ManuallyDrop::new(buffer), home, skip: 0 }))
+    }
+
+    pub(super) fn copied(bytes: Vec<u8>) -> DiskBuffer {
+        DiskBuffer(Memory::Copied(bytes))
+    }
+
+    /// Leaves the bytes of this range.
+    pub(super) fn cut(&mut self, range: Range<usize>) {
+        self.set_len(range.end);
+        match &mut self.0 {
+            Memory::Leased(leased) => leased.skip += range.start,
+            Memory::Copied(bytes) => _ = bytes.drain(..range.start),
+        }
     }
 
     /// Creates a buffer without a disk.
@@ -41,27 +82,42 @@ impl DiskBuffer {
         DiskBuffer::new(buffer, Arc::new(home))
     }
 
-    /// Takes the buffer out, for an operation.
-    pub(super) fn into_inner(self) -> Buffer {
-        let mut this = ManuallyDrop::new(self);
+    /// Takes the buffer out, for an operation; `None` for bytes that are in no buffer of a pool.
+    pub(super) fn into_inner(self) -> Option<Buffer> {
+        let Memory::Leased(leased) = self.0 else { return None };
+        let mut this = ManuallyDrop::new(leased);
+        let skip = this.skip;
         // SAFETY: `this` is neither used nor dropped from here on, so each part is taken once.
-        unsafe {
+        let mut buffer = unsafe {
             std::ptr::drop_in_place(&mut this.home);
             ManuallyDrop::take(&mut this.buffer)
+        };
+        if skip > 0 {
+            // A write begins at the aligned start.
+            buffer.copy_within(skip.., 0);
+            buffer.set_len(buffer.len() - skip);
         }
+        Some(buffer)
     }
 
     /// Sets the used length, from the buffer's start. Panics if `len` exceeds
     /// [`DiskBuffer::capacity`].
     #[inline]
     pub fn set_len(&mut self, len: usize) {
-        self.buffer.set_len(len);
+        assert!(len <= self.capacity(), "a buffer is not longer than its capacity");
+        match &mut self.0 {
+            Memory::Leased(Leased { buffer, skip, .. }) => buffer.set_len(*skip + len),
+            Memory::Copied(bytes) => bytes.truncate(len),
+        }
     }
 
     /// Returns the maximum for [`DiskBuffer::set_len`].
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.buffer.capacity()
+        match &self.0 {
+            Memory::Leased(Leased { buffer, skip, .. }) => buffer.capacity() - skip,
+            Memory::Copied(bytes) => bytes.len(),
+        }
     }
 }
 
@@ -70,18 +126,37 @@ impl Deref for DiskBuffer {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.buffer
+        match &self.0 {
+            Memory::Leased(Leased { buffer, skip, .. }) => &buffer[*skip..],
+            Memory::Copied(bytes) => bytes,
+        }
     }
 }
 
 impl DerefMut for DiskBuffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.buffer
+        match &mut self.0 {
+            Memory::Leased(Leased { buffer, skip, .. }) => &mut buffer[*skip..],
+            Memory::Copied(bytes) => bytes,
+        }
     }
 }
 
-impl Drop for DiskBuffer {
+/// So that it can own the bytes of other types, such as `Bytes::from_owner` of the `bytes` crate.
+impl AsRef<[u8]> for DiskBuffer {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl PartialEq<[u8]> for DiskBuffer {
+    fn eq(&self, other: &[u8]) -> bool {
+        **self == *other
+    }
+}
+
+impl Drop for Leased {
     fn drop(&mut self) {
         // SAFETY: the buffer is not used again.
         unsafe { ManuallyDrop::drop(&mut self.buffer) };
@@ -94,6 +169,6 @@ impl Drop for DiskBuffer {
 
 impl fmt::Debug for DiskBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.buffer.fmt(f)
+        f.debug_struct("DiskBuffer").field("len", &self.len()).finish_non_exhaustive()
     }
 }

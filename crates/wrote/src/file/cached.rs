@@ -2,7 +2,6 @@
 //! would take longer.
 
 use super::buffer::DiskBuffer;
-use super::bytes::{ReadBytes, ReadPiece};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{pread, retry_on_intr};
 use rustix::param::page_size;
@@ -36,32 +35,31 @@ impl CachedReads {
         is_file.then_some(CachedReads { file, unasked, unasked_next })
     }
 
-    /// Returns the bytes if the page cache holds all of them, and buffers are free.
+    /// Returns the bytes if the page cache holds all of them, and a buffer is free.
     pub(super) fn read(
         &self,
         lease: impl Fn() -> Option<DiskBuffer>,
         offset: u64,
         len: usize,
-    ) -> Option<ReadBytes> {
+    ) -> Option<DiskBuffer> {
         if !self.holds(offset, len) {
             return None;
         }
-        let mut read = ReadBytes::default();
+        let mut buffer = lease()?;
+        if buffer.capacity() < len {
+            buffer = DiskBuffer::copied(vec![0; len]);
+        }
         let mut done = 0;
         while done < len {
-            let mut buffer = lease()?;
-            let wanted = buffer.capacity().min(len - done);
-            buffer.set_len(wanted);
             // The direct read reports an error.
             let at = offset + done as u64;
-            let found = retry_on_intr(|| pread(&self.file, &mut *buffer, at)).ok()?;
-            if found == 0 {
-                break;
+            match retry_on_intr(|| pread(&self.file, &mut buffer[done..len], at)).ok()? {
+                0 => break,
+                found => done += found,
             }
-            read.pieces.push(ReadPiece { buffer, range: 0..found });
-            done += found;
         }
-        Some(read)
+        buffer.set_len(done);
+        Some(buffer)
     }
 
     /// Checks with the kernel, less often while the bytes are not cached.

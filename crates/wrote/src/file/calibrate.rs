@@ -4,40 +4,15 @@ use super::{Disk, DiskBuffer};
 use crate::engine::FileOptions;
 use crate::error::{Action, Error, Tried};
 use crate::staged::beside;
-use std::fmt;
 use std::path::Path;
 use std::time::Instant;
 
 /// The most blocks of the measured file; each way writes to each in turn.
 const BLOCKS_MAX: u32 = 8;
 
-/// How a durable write reaches stable storage. It survives power loss both ways.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Durable {
-    /// One write that completes when its bytes are stable: `RWF_DSYNC` (`pwritev2(2)`, Linux 4.7).
-    /// If the device has FUA, a direct write over written blocks needs no flush.
-    #[default]
-    Dsync,
-    /// A write followed by `fdatasync(2)`. It costs a second call, but some devices flush faster
-    /// than they write through.
-    Fdatasync,
-}
-
-impl fmt::Display for Durable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Durable::Dsync => "RWF_DSYNC",
-            Durable::Fdatasync => "write + fdatasync",
-        })
-    }
-}
-
-/// Returns the way whose writes took less time, by their medians; `Dsync`, which is one call, if
-/// they are equal.
-fn faster([mut dsync_ns, mut fdatasync_ns]: [Vec<u64>; 2]) -> Durable {
-    let is_faster = median(&mut fdatasync_ns) < median(&mut dsync_ns);
-    if is_faster { Durable::Fdatasync } else { Durable::Dsync }
+/// Returns whether RWF_DSYNC took less time, by the medians; it does, as one call, if they are equal.
+fn dsync_is_faster([mut dsync_ns, mut fdatasync_ns]: [Vec<u64>; 2]) -> bool {
+    median(&mut dsync_ns) <= median(&mut fdatasync_ns)
 }
 
 /// Returns the middle sample, or the mean of the two in the middle.
@@ -46,12 +21,12 @@ fn median(samples: &mut [u64]) -> u64 {
     samples[(samples.len() - 1) / 2].midpoint(samples[samples.len() / 2])
 }
 
-/// Finds the faster way of making a write of `write_bytes` durable in the real folder `folder`.
-/// Each way makes `rounds` writes (at least one), in turn, over flushed blocks of a new file,
+/// Returns whether a write of `write_bytes` in the real folder `folder` is durable sooner by
+/// RWF_DSYNC than by `fdatasync(2)`. Each way makes `rounds` writes (at least one), in turn, over flushed blocks of a new file,
 /// directly if the file system can. The file is unlinked before the first write, so that it can't
 /// be left behind.
 ///
-/// The choice is for [`DirectFile::set_durable`](super::DirectFile::set_durable). The first write
+/// The choice is for [`DirectFile::set_dsync`](super::DirectFile::set_dsync). The first write
 /// into a block costs more either way.
 ///
 /// # Errors
@@ -66,12 +41,11 @@ fn median(samples: &mut [u64]) -> u64 {
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 8, 64 << 10))?;
-/// let faster = calibrate(&disk, folder.path(), 4096, 16)?;
-/// println!("durable writes of 4096 bytes are faster by {faster}");
+/// let dsync = calibrate(&disk, folder.path(), 4096, 16)?;
 ///
 /// let options = FileOptions::new().create_new(true).write(true).direct(true);
 /// let file = disk.open_file(folder.path().join("data"), &options)?;
-/// file.set_durable(faster);
+/// file.set_dsync(dsync);
 /// let mut buffer = disk.lease()?;
 /// buffer.set_len(4096);
 /// file.write_durable(buffer, 0)?;
@@ -82,7 +56,7 @@ pub fn calibrate(
     folder: impl AsRef<Path>,
     write_bytes: usize,
     rounds: u32,
-) -> Result<Durable, Error> {
+) -> Result<bool, Error> {
     let (folder, write_bytes) = (folder.as_ref(), write_bytes.max(1));
     let options = FileOptions::new().create_new(true).write(true).direct(true);
     let place = folder.join("calibration");
@@ -103,25 +77,24 @@ pub fn calibrate(
     file.sync_all()?;
     let mut times_ns = [Vec::new(), Vec::new()];
     for round in 0..rounds {
-        for way in in_turn(round) {
-            file.set_durable(way);
+        for dsync in in_turn(round) {
+            file.set_dsync(dsync);
             // Changed bytes, so that the device must write them.
-            let buffer = filled(disk, write_bytes, 2 * round + way as u32)?;
+            let buffer = filled(disk, write_bytes, 2 * round + u32::from(dsync))?;
             let offset = u64::from(round % blocks) * write_bytes as u64;
             let start = Instant::now();
             file.write_durable(buffer, offset)?;
-            times_ns[way as usize].push(start.elapsed().as_nanos() as u64);
+            times_ns[usize::from(!dsync)].push(start.elapsed().as_nanos() as u64);
         }
     }
     file.close()?;
-    Ok(faster(times_ns))
+    Ok(dsync_is_faster(times_ns))
 }
 
 /// Returns A B, then B A, so that neither way always follows the other.
-fn in_turn(round: u32) -> [Durable; 2] {
-    let mut ways = [Durable::Dsync, Durable::Fdatasync];
-    ways.rotate_left(round as usize % 2);
-    ways
+fn in_turn(round: u32) -> [bool; 2] {
+    let dsync_first = round.is_multiple_of(2);
+    [dsync_first, !dsync_first]
 }
 
 /// Fills a buffer with pseudorandom bytes that depend on the seed (xorshift; Marsaglia: Xorshift
@@ -146,10 +119,12 @@ mod tests {
 
     #[test]
     fn the_way_with_the_smaller_median_is_chosen_whatever_the_outliers() {
-        let of = |dsync: &[u64], fdatasync: &[u64]| faster([dsync.to_vec(), fdatasync.to_vec()]);
-        assert_eq!(of(&[10, 11, 9000], &[20, 21, 1]), Durable::Dsync);
-        assert_eq!(of(&[20, 21, 1], &[10, 11, 9000]), Durable::Fdatasync);
-        assert_eq!(of(&[5, 5], &[5, 5]), Durable::Dsync, "one call is less than two");
+        let of = |dsync: &[u64], fdatasync: &[u64]| {
+            dsync_is_faster([dsync.to_vec(), fdatasync.to_vec()])
+        };
+        assert!(of(&[10, 11, 9000], &[20, 21, 1]));
+        assert!(!of(&[20, 21, 1], &[10, 11, 9000]));
+        assert!(of(&[5, 5], &[5, 5]), "one call is less than two");
     }
 
     #[test]
@@ -161,8 +136,8 @@ mod tests {
     #[test]
     fn each_way_comes_first_as_often_as_the_other() {
         // M8
-        assert_eq!(in_turn(0), [Durable::Dsync, Durable::Fdatasync]);
-        assert_eq!(in_turn(1), [Durable::Fdatasync, Durable::Dsync]);
+        assert_eq!(in_turn(0), [true, false]);
+        assert_eq!(in_turn(1), [false, true]);
         assert_eq!(in_turn(2), in_turn(0));
     }
 

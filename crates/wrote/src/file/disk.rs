@@ -136,8 +136,7 @@ impl Disk {
     }
 
     /// Leases a buffer of [`Disk::buffer_bytes`] to write from. Waits while all are in flight, or
-    /// held on any thread: in a [`DiskBuffer`] or a [`ReadBytes`](super::ReadBytes). It still holds
-    /// the previous lease's content.
+    /// held on any thread in a [`DiskBuffer`]. It still holds the previous lease's content.
     ///
     /// A thread that holds all buffers itself waits forever; [`Disk::try_lease`] does not wait.
     pub fn lease(&self) -> Result<DiskBuffer, Error> {

@@ -2,7 +2,7 @@
 //! owner.
 
 use super::buffer::{DiskBuffer, Home};
-use super::bytes::{ReadBytes, Span};
+use super::span::Span;
 use crate::Error;
 use crate::buffer::Buffer;
 use crate::engine::Op;
@@ -55,20 +55,14 @@ pub(super) enum Owner {
 /// The result of a successful operation.
 pub(super) enum Outcome {
     Done,
-    Read(ReadBytes),
-    Lease(DiskBuffer),
+    Buffer(DiskBuffer),
 }
 
 impl Outcome {
     pub fn done(self) {}
 
-    pub fn bytes(self) -> ReadBytes {
-        let Outcome::Read(bytes) = self else { unreachable!("only reads start as such") };
-        bytes
-    }
-
     pub fn buffer(self) -> DiskBuffer {
-        let Outcome::Lease(buffer) = self else { unreachable!("only leases start as such") };
+        let Outcome::Buffer(buffer) = self else { unreachable!("a read or a lease has one") };
         buffer
     }
 }
@@ -128,11 +122,11 @@ impl Entry {
         Ok(match self.work {
             Work::Lease(buffer) => {
                 let buffer = buffer.expect("leased before it is finished");
-                Outcome::Lease(DiskBuffer::new(buffer, Arc::clone(home)))
+                Outcome::Buffer(DiskBuffer::new(buffer, Arc::clone(home)))
             }
             Work::Read { span, found } => {
                 let lent = |(buffer, bytes)| (DiskBuffer::new(buffer, Arc::clone(home)), bytes);
-                Outcome::Read(span.cut(found.into_iter().flatten().map(lent)))
+                Outcome::Buffer(span.cut(found.into_iter().flatten().map(lent)))
             }
             Work::Steps { .. } => Outcome::Done,
         })

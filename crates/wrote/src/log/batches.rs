@@ -5,7 +5,6 @@ use super::claim::ClosedBatch;
 use super::state::LogState;
 use super::wait::{Waiters, wake};
 use crate::buffer::Buffer;
-use crate::file::Durable;
 use crate::{Engine, Error};
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -161,7 +160,7 @@ impl Batches {
     /// Returns whether the next batch can become durable by its own write: it is the only one in
     /// flight, after durable records only.
     pub(super) fn can_be_durable_alone(&self, state: &LogState) -> bool {
-        state.terms.durable == Durable::Dsync
+        state.terms.dsync
             && state.durable.is_wanted()
             && state.durable.done() == self.taken
             && !self.is_flushing()

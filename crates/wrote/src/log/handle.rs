@@ -202,7 +202,7 @@ impl Log {
     /// A reader opened before may return removed records that it has read ahead, until it is moved
     /// by [`LogReader::seek`] or reaches their end. Then it fails with [`Error::Truncated`] if it
     /// has passed the cut, and continues after a seek; otherwise it continues with the new records.
-    /// A [`LogStream`](crate::LogStream) ends with that error.
+    /// A [stream](LogReader::into_stream) ends with that error.
     ///
     /// It copies at most the records of one batch, and frees the space in whole blocks. Fails with
     /// [`Error::Refused`] if the records before the cut were removed already; and after

@@ -16,7 +16,6 @@ use super::space::Space;
 use super::state::{LogState, Promise, Terms};
 use crate::engine::{Callers, Folder, Options, System, folder_of};
 use crate::error::Tried;
-use crate::file::Durable;
 use crate::file::calibrate;
 use crate::{Action, Disk, Engine, Error, FileOptions, Ioengine, SyncPolicy, device};
 use std::fs::DirBuilder;
@@ -76,7 +75,7 @@ impl LogOptions {
         let files = LogFiles::new(engine_for(&options)?);
         let (state, flusher) = assemble(files, &options, folder, |_| {
             let promise = Promise::new(&device::Target::default(), false);
-            Ok((promise, options.durable.unwrap_or_default()))
+            Ok((promise, options.dsync.unwrap_or(true)))
         })?;
         let driver = LogDriver::new(state, flusher, options.disk, None);
         Ok(Log::new(Arc::new(driver)))
@@ -107,20 +106,20 @@ fn on_disk(options: &LogOptions, held: Folder) -> Result<(LogState, Flusher), Er
     assemble(files, options, held.path(), |direct| {
         let settled = options.zeros == Some(true) && target.writes_in_place();
         let promise = Promise::new(&target, direct && settled);
-        let durable = match options.durable {
-            Some(durable) => durable,
+        let dsync = match options.dsync {
+            Some(dsync) => dsync,
             None if options.sync == SyncPolicy::Always => {
                 let disk = Disk::open(&Options::new(Ioengine::IoUring, 1, BLOCK_BYTES as usize))?;
                 calibrate(&disk, held.path(), BLOCK_BYTES as usize, CALIBRATION_ROUNDS)?
             }
-            None => Durable::default(),
+            None => true,
         };
         // Both were found by the path.
         if !held.is_at_its_path().tried(held.path(), Action::Examine)? {
             let because = "the folder was renamed while its log was opened; open it again";
             return Err(Error::refused(held.path(), because));
         }
-        Ok((promise, durable))
+        Ok((promise, dsync))
     })
 }
 
@@ -158,7 +157,7 @@ fn assemble(
     files: LogFiles,
     options: &LogOptions,
     folder: &Path,
-    examine: impl FnOnce(bool) -> Result<(Promise, Durable), Error>,
+    examine: impl FnOnce(bool) -> Result<(Promise, bool), Error>,
 ) -> Result<(LogState, Flusher), Error> {
     let held = files.held.clone();
     let found = recover(&files, folder)?;
@@ -198,7 +197,7 @@ fn assemble(
     let file = segment.as_ref().map(|segment| segment.file);
     let file = file.or(first.as_ref().map(|first| first.file));
     let is_direct = is_direct && file.is_some_and(|file| engine.is_direct(file));
-    let (promise, durable) = examine(is_direct)?;
+    let (promise, dsync) = examine(is_direct)?;
     let LogOptions { retain_bytes, retain_age, hold, .. } = *options;
     let retention = Retention::new(retain_bytes, retain_age, hold, found.sealed);
     let space = Space::new(segment, first, retention);
@@ -207,7 +206,7 @@ fn assemble(
         held,
         layout,
         sync: options.sync,
-        durable,
+        dsync,
         zeros,
         may_omit_zeros,
         promise,

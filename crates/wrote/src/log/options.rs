@@ -1,6 +1,5 @@
 //! The options of a log.
 
-use crate::file::Durable;
 use crate::{Disk, SyncPolicy};
 use std::time::Duration;
 
@@ -34,7 +33,7 @@ pub struct LogOptions {
     pub(super) buffer_bytes: usize,
     pub(super) zeros: Option<bool>,
     pub(super) prepared_bytes: u64,
-    pub(super) durable: Option<Durable>,
+    pub(super) dsync: Option<bool>,
     pub(super) mode: Option<u32>,
     pub(super) disk: Option<Disk>,
 }
@@ -53,7 +52,7 @@ impl LogOptions {
             buffer_bytes: 1 << 20,
             zeros: None,
             prepared_bytes: 0,
-            durable: None,
+            dsync: None,
             mode: None,
             disk: None,
         }
@@ -144,10 +143,11 @@ impl LogOptions {
         LogOptions { prepared_bytes: bytes, ..self }
     }
 
-    /// Sets how writes are made durable. By default, opening a log with [`SyncPolicy::Always`]
-    /// measures for a few milliseconds which way is faster.
-    pub fn durable(self, durable: Durable) -> LogOptions {
-        LogOptions { durable: Some(durable), ..self }
+    /// Sets how writes are made durable: by one call with `RWF_DSYNC`, or else by a write and
+    /// `fdatasync(2)`. By default, opening a log with [`SyncPolicy::Always`] measures for a few
+    /// milliseconds which is faster ([`calibrate`](crate::file::calibrate)).
+    pub fn dsync(self, dsync: bool) -> LogOptions {
+        LogOptions { dsync: Some(dsync), ..self }
     }
 
     /// Sets the permissions of the files of a new log (`open(2)`), minus the umask; 0o666 by

@@ -6,7 +6,6 @@ use super::wait::{Frontier, Gate, wake};
 use super::watch::{Bell, Bells};
 use crate::device::Target;
 use crate::engine::Folder;
-use crate::file::Durable;
 use crate::fork::Process;
 use crate::{Error, Survives, SyncPolicy};
 use std::collections::VecDeque;
@@ -82,7 +81,7 @@ pub(super) struct Terms {
     pub held: Option<Folder>,
     pub layout: Layout,
     pub sync: SyncPolicy,
-    pub durable: Durable,
+    pub dsync: bool,
     pub zeros: bool,
     /// Whether zeros are left out where flushes are long.
     pub may_omit_zeros: bool,
@@ -142,8 +141,8 @@ impl Promise {
 impl LogState {
     /// Creates the state of a log with `slots` buffers whose next record goes to `start`.
     pub(super) fn new(terms: Terms, slots: u32, start: Start, first_sequence: u64) -> LogState {
-        let Terms { durable, zeros, .. } = terms;
-        let counted = LogStats { first_sequence, durable, zeros, ..LogStats::default() };
+        let Terms { dsync, zeros, .. } = terms;
+        let counted = LogStats { first_sequence, dsync, zeros, ..LogStats::default() };
         LogState {
             claims: Claims::new(terms.layout, slots, start),
             written: Frontier::new(start.first_sequence),
@@ -413,8 +412,8 @@ pub struct LogStats {
     pub removed: u64,
     /// Segments begun in the file of a removed one.
     pub recycled: u64,
-    /// How records are made durable here.
-    pub durable: Durable,
+    /// Whether a durable write is one call here ([`LogOptions::dsync`](super::LogOptions::dsync)).
+    pub dsync: bool,
     /// Whether zeros are written into segments before their records.
     pub zeros: bool,
 }

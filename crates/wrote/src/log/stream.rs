@@ -1,4 +1,4 @@
-//! `LogStream`: the records of a log for async code.
+//! Streams: the records of a log for async code.
 
 use super::driver::LogDriver;
 use super::reader::{LogReader, Record};
@@ -9,69 +9,14 @@ use crate::Error;
 use crate::fork::Process;
 use futures_core::Stream;
 use std::collections::VecDeque;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::SystemTime;
 
-/// The records of a log in order, for any async runtime.
-///
-/// [`LogReader::into_stream`] makes one, of a log that this process has open or that any process
-/// writes:
-///
-/// ```
-/// use futures_util::StreamExt;
-/// use wrote::Log;
-///
-/// # fn main() -> Result<(), wrote::Error> {
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let folder = folder.path().join("events");
-/// let log = Log::open(&folder)?;
-/// let mut stream = log.reader(0)?.following()?.into_stream()?;
-/// log.append(b"hello")?.wait()?;
-/// log.close()?; // the stream ends after the last record
-/// # struct Unparker(std::thread::Thread);
-/// # impl std::task::Wake for Unparker {
-/// #     fn wake(self: std::sync::Arc<Self>) { self.0.unpark() }
-/// # }
-/// # fn block_on<T>(future: impl Future<Output = T>) -> T {
-/// #     let mut future = std::pin::pin!(future);
-/// #     let waker = std::sync::Arc::new(Unparker(std::thread::current())).into();
-/// #     loop {
-/// #         match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
-/// #             std::task::Poll::Ready(done) => return done,
-/// #             std::task::Poll::Pending => std::thread::park(),
-/// #         }
-/// #     }
-/// # }
-/// block_on(async {
-///     while let Some(record) = stream.next().await {
-///         println!("{}", String::from_utf8_lossy(&record?.bytes));
-///     }
-///     Ok(())
-/// })
-/// # }
-/// ```
-///
-/// A record that the stream yields was passed to the kernel: it survives a process crash, but
-/// perhaps not a kernel crash. [`crate::Log::durable_sequence`] shows what is durable.
-///
-/// # Errors
-///
-/// An error is the last item: a failed read, [`Error::Damaged`] for a record lost by the disk, or
-/// the failure of the open log, after all records written before. On a full disk the stream
-/// continues when the log does.
-///
-/// # Cost
-///
-/// A separate thread reads for the stream, so a poll never waits for the disk. The thread reads up
-/// to three batches of 256 KiB ahead of the consumer, or three records if they are longer, and then
-/// sleeps until the consumer takes one (W8). It also has the buffers of a [`LogReader`], at most
-/// 6.5 MiB. Many consumers of one log should share a stream. Dropping the stream ends the thread
-/// after the current read.
+/// The stream that [`LogReader::into_stream`] returns.
 #[must_use = "a stream yields nothing unless it is polled"]
-pub struct LogStream {
+struct LogStream {
     queue: Arc<Queue>,
     batch: RecordBatch,
     /// Ends the sleep of a reader that follows.
@@ -82,11 +27,68 @@ pub struct LogStream {
 }
 
 impl LogReader {
-    /// Converts the reader to a stream, for async code. A following reader's stream waits for
-    /// further records endlessly, in an open log until that is closed; otherwise it ends with the
-    /// log. Fails if a thread or an `eventfd(2)` can't be created; every other error
-    /// is an item of the stream ([`LogStream`]).
-    pub fn into_stream(mut self) -> Result<LogStream, Error> {
+    /// Converts the reader to a stream of its records, for any async runtime. A following reader's
+    /// stream waits for further records endlessly, in an open log until that is closed; otherwise it
+    /// ends with the log.
+    ///
+    /// ```
+    /// use futures_util::StreamExt;
+    /// use wrote::Log;
+    ///
+    /// # fn main() -> Result<(), wrote::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path().join("events");
+    /// let log = Log::open(&folder)?;
+    /// let mut stream = log.reader(0)?.following()?.into_stream()?;
+    /// log.append(b"hello")?.wait()?;
+    /// log.close()?; // the stream ends after the last record
+    /// # struct Unparker(std::thread::Thread);
+    /// # impl std::task::Wake for Unparker {
+    /// #     fn wake(self: std::sync::Arc<Self>) { self.0.unpark() }
+    /// # }
+    /// # fn block_on<T>(future: impl Future<Output = T>) -> T {
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     let waker = std::sync::Arc::new(Unparker(std::thread::current())).into();
+    /// #     loop {
+    /// #         match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
+    /// #             std::task::Poll::Ready(done) => return done,
+    /// #             std::task::Poll::Pending => std::thread::park(),
+    /// #         }
+    /// #     }
+    /// # }
+    /// block_on(async {
+    ///     while let Some(record) = stream.next().await {
+    ///         println!("{}", String::from_utf8_lossy(&record?.bytes));
+    ///     }
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// A record that the stream yields was passed to the kernel: it survives a process crash, but
+    /// perhaps not a kernel crash. [`crate::Log::durable_sequence`] shows what is durable.
+    ///
+    /// # Errors
+    ///
+    /// The call fails if a thread or an `eventfd(2)` can't be created. Every other error is the last
+    /// item: a failed read, [`Error::Damaged`] for a record lost by the disk, or
+    /// the failure of the open log, after all records written before. On a full disk the stream
+    /// continues when the log does.
+    ///
+    /// # Cost
+    ///
+    /// A separate thread reads for the stream, so a poll never waits for the disk. The thread reads up
+    /// to three batches of 256 KiB ahead of the consumer, or three records if they are longer, and then
+    /// sleeps until the consumer takes one (W8). It also has the buffers of a [`LogReader`], at most
+    /// 6.5 MiB. Many consumers of one log should share a stream. Dropping the stream ends the thread
+    /// after the current read.
+    pub fn into_stream(
+        self,
+    ) -> Result<impl Stream<Item = Result<Record, Error>> + Send + Unpin + use<>, Error> {
+        self.stream()
+    }
+
+    fn stream(mut self) -> Result<LogStream, Error> {
         if let Some(own) = self.followed_log() {
             return LogStream::start(None, move |feed| feed.of_log(&own, self));
         }
@@ -151,12 +153,6 @@ impl Drop for LogStream {
         if let Some(bell) = &self.bell {
             bell.ring();
         }
-    }
-}
-
-impl fmt::Debug for LogStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LogStream").finish_non_exhaustive()
     }
 }
 
@@ -459,12 +455,12 @@ mod tests {
             }
             log.sync().unwrap();
             let streams = [
-                log.reader(from).unwrap().following().unwrap().into_stream().unwrap(),
+                log.reader(from).unwrap().following().unwrap().stream().unwrap(),
                 LogReader::open(folder.path().join("log"), from)
                     .and_then(LogReader::following)
-                    .and_then(LogReader::into_stream)
+                    .and_then(LogReader::stream)
                     .unwrap(),
-                log.reader(from).unwrap().into_stream().unwrap(),
+                log.reader(from).unwrap().stream().unwrap(),
             ];
             for mut stream in streams {
                 let queue = Arc::downgrade(&stream.queue);

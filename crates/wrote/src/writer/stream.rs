@@ -1,7 +1,7 @@
 //! The background half of a `Writer`: full buffers, the tail, reserved blocks.
 
-use super::Written;
 use super::target::{Replacement, Target};
+use super::{Method, Written};
 use crate::buffer::Buffer;
 use crate::engine::Op;
 use crate::{Action, Completion, Effective, Engine, Error, FileId, SyncPolicy};
@@ -350,7 +350,7 @@ impl Stream {
             if durable && !self.is_replacement() { self.sync_data() } else { Ok(()) }
         });
         self.is_open = false;
-        let direct = self.engine.is_direct(self.file);
+        let method = Method::of(&self.engine, self.file);
         self.unlock();
         self.drop_buffer();
         let closed = match self.replacement.take() {
@@ -362,8 +362,9 @@ impl Stream {
         Ok(Written {
             bytes: self.len,
             elapsed: self.opened_at.elapsed(),
-            direct,
+            method,
             durable,
+            checksum: None,
             effective: self.engine.effective().clone(),
         })
     }

@@ -1,4 +1,4 @@
-//! `AsyncReader` and `AsyncWriter` on tokio.
+//! Readers and writers of tasks, on tokio.
 
 use std::fs::{self, File, OpenOptions};
 use std::future::poll_fn;
@@ -8,9 +8,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncSeek, AsyncSeekExt, AsyncWriteExt,
+};
 use tokio::runtime::{Builder, Runtime};
-use wrote::{AsyncReader, AsyncWriter, Error, Reader, Sim, Writer};
+use wrote::{AsyncWriter, Error, Reader, Sim, Writer};
 
 fn content(len: usize) -> Vec<u8> {
     (0..len).map(|place| (place * 7 + place / 4093) as u8).collect()
@@ -21,7 +23,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-fn pipe(folder: &Path) -> (AsyncReader, File) {
+fn pipe(folder: &Path) -> (impl AsyncBufRead + AsyncSeek + Send + Unpin + use<>, File) {
     let path = folder.join("pipe");
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();

@@ -10,9 +10,8 @@ use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use wrote::copy::Method;
 use wrote::engine::{Fault, Options};
-use wrote::{CopyOptions, Disk, Error, Ioengine, Progress, Reflink, Sim};
+use wrote::{CopyOptions, Disk, Error, Ioengine, Method, Reflink, Sim};
 
 const BLOCK: u64 = 64 << 10;
 /// So small that a small file has many pieces.
@@ -55,11 +54,11 @@ fn files_of_any_length_arrive_byte_for_byte_from_the_cache_and_from_the_disk() {
             fs::write(&from, &bytes).unwrap()
         }
         let verify = number % 3 == 0;
-        let mut told = Progress::new(0, Some(0));
+        let mut told = (0, Some(0));
         let copied = PIECES
             .verify(verify)
-            .watch(&mut |progress| {
-                told = progress;
+            .watch(&mut |done, total| {
+                told = (done, total);
                 ControlFlow::Continue(())
             })
             .on(&disk)
@@ -68,7 +67,7 @@ fn files_of_any_length_arrive_byte_for_byte_from_the_cache_and_from_the_disk() {
         assert!(fs::read(&to).unwrap() == bytes, "{len} bytes");
         assert_eq!(copied.bytes, len as u64);
         assert!(matches!(copied.method, Method::Direct | Method::Cached));
-        assert_eq!(Some(told.bytes_done), told.bytes_total);
+        assert_eq!(Some(told.0), told.1);
         let checksum = verify.then(|| xxhash_rust::xxh3::xxh3_128(&bytes));
         assert_eq!(copied.checksum, checksum);
     }
@@ -120,7 +119,7 @@ fn permissions_times_and_attributes_come_along() {
     let mut modes = Vec::new();
     let options = PIECES.verify(true);
     options
-        .watch(&mut |_| {
+        .watch(&mut |_, _| {
             modes.push(fs::metadata(temporary(folder.path())).unwrap().mode() & 0o777);
             ControlFlow::Continue(())
         })
@@ -286,15 +285,11 @@ fn a_copy_that_is_stopped_leaves_nothing() {
         let options = PIECES.verify(verify).replace(true);
         let mut calls = 0;
         let error = options
-            .watch(&mut |progress| {
+            .watch(&mut |bytes_done, bytes_total| {
                 calls += 1;
-                let half = progress.bytes_total.unwrap() / 2;
+                let half = bytes_total.unwrap() / 2;
                 // With `verify`, the second half is the read back.
-                if progress.bytes_done > half {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                }
+                if bytes_done > half { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })
             .copy(&from, &to)
             .unwrap_err();
@@ -311,7 +306,7 @@ fn a_watcher_that_panics_leaves_nothing() {
     fs::write(place("from"), random(3 << 20, 1)).unwrap();
     let panics = |copy: &dyn Fn(CopyOptions)| {
         let mut calls = 0;
-        let mut watch = |_| {
+        let mut watch = |_, _| {
             calls += 1;
             assert!(calls < 4, "the watcher's own");
             ControlFlow::Continue(())
@@ -334,8 +329,8 @@ fn a_copy_of_many_extents_can_be_stopped_while_they_are_allocated() {
         source.write_all_at(&random(4096, number), number * (64 << 10)).unwrap();
     }
     let mut calls = 0;
-    let mut watch = |progress: Progress| {
-        calls += u32::from(progress.bytes_done == 0);
+    let mut watch = |bytes_done, _| {
+        calls += u32::from(bytes_done == 0);
         if calls == 100 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let stopped = PIECES.watch(&mut watch).copy(&from, &to);
@@ -351,7 +346,7 @@ fn a_source_that_becomes_shorter_meanwhile_is_an_error_and_one_that_grows_is_not
     fs::write(&from, &bytes).unwrap();
     let source = File::options().append(true).open(&from).unwrap();
     let error = PIECES
-        .watch(&mut |_| {
+        .watch(&mut |_, _| {
             source.set_len(1 << 20).unwrap();
             ControlFlow::Continue(())
         })
@@ -364,7 +359,7 @@ fn a_source_that_becomes_shorter_meanwhile_is_an_error_and_one_that_grows_is_not
     fs::write(&from, &bytes).unwrap();
     let mut more = true;
     PIECES
-        .watch(&mut |_| {
+        .watch(&mut |_, _| {
             if std::mem::take(&mut more) {
                 std::io::Write::write_all(&mut &source, &bytes).unwrap();
             }

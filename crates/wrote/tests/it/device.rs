@@ -1,9 +1,8 @@
-//! `examine`, `alignment` and the counters, on real file systems.
+//! `examine` and `alignment`, on real file systems.
 
 use fixtures::{Loop, Mounted, or_skip, run};
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use wrote::device::{BlockDevice, Target, alignment, examine};
@@ -48,7 +47,6 @@ fn file_system_on_a_disk(fs: &str, disk: Loop) -> Result<Mounted, String> {
     assert!(device.logical_block_bytes >= 512);
     assert!(device.physical_block_bytes >= device.logical_block_bytes);
 
-    writes_are_counted(&target);
     Ok(mounted)
 }
 
@@ -75,7 +73,6 @@ fn a_partition_is_the_device_and_its_disk_lies_below() {
     assert_eq!(device.capacity_bytes, 63 * MIB);
     let image = device.model.as_ref().and_then(|model| model.strip_prefix("file "));
     assert!(image.is_some_and(|image| Path::new(image).is_file()), "{device:?}");
-    writes_are_counted(&target);
     direct_transfers_work_as_aligned(&mounted);
 }
 
@@ -91,7 +88,6 @@ fn an_overlay_lies_where_its_upper_folder_lies() {
     assert_eq!(target.filesystem, "overlay");
     assert_eq!(block(&target), block(&below));
     assert_eq!(target.in_memory, below.in_memory);
-    writes_are_counted(&target);
     direct_transfers_work_as_aligned(&overlay);
 }
 
@@ -149,23 +145,6 @@ fn whole_blocks(mounted: &Mounted) {
     assert!(block_bytes > block(&target).logical_block_bytes.into(), "{target:?}");
     let file = File::create_new(mounted.path().join("aligned")).unwrap();
     assert_eq!(u64::from(alignment(&file, &target).unwrap().0), block_bytes);
-}
-
-/// Writes 8 MiB, flushes them, and finds them in the counters of the device.
-fn writes_are_counted(target: &Target) {
-    let device = block(target);
-    assert!(device.counts(), "{device:?}");
-    let before = device.counters().unwrap();
-    let mut file = File::create_new(target.path.join("counted")).unwrap();
-    // Different bytes, so that no layer below compresses them or stores a hole.
-    let bytes: Vec<u8> =
-        (0..8 * MIB).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
-    file.write_all(&bytes).unwrap();
-    file.sync_all().unwrap();
-    let counted = device.counters().unwrap().since(&before);
-    assert!(counted.written_bytes >= 8 * MIB, "{counted:?}");
-    assert!(counted.writes > 0, "{counted:?}");
-    assert!(counted.flushes > 0 || device.write_cache == "write through", "{counted:?}");
 }
 
 /// Writes and reads directly with the least alignment.

@@ -10,7 +10,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::os::fd::AsFd;
 use std::path::Path;
 use wrote::engine::Options;
-use wrote::file::Durable;
 use wrote::{Disk, Error, FileOptions, Ioengine, Sim};
 
 const MIB: u64 = 1 << 20;
@@ -59,7 +58,7 @@ fn random_script(path: &Path, ioengine: Ioengine, direct: bool, count: u64, seed
     let disk = disk(ioengine);
     let file = disk.open_file(path, &new(direct)).unwrap();
     if seed.is_multiple_of(2) {
-        file.set_durable(Durable::Fdatasync);
+        file.set_dsync(false);
     }
     let mut script = Script::new(&disk, &file, &source, DEPTH as usize);
     while script.reads_and_writes < count {

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use wrote::engine::{Engine, Options};
-use wrote::file::{DirectFile, DiskBuffer, Operation, ReadBytes};
+use wrote::file::{DirectFile, DiskBuffer, Operation};
 use wrote::{Disk, Error, FileOptions, Ioengine, Log, LogReader, Reader, Sim, SyncPolicy, Writer};
 
 const BLOCK_BYTES: usize = 4096;
@@ -36,7 +36,7 @@ fn content(block: u64, version: u32) -> Vec<u8> {
 }
 
 enum StartedOp {
-    Read(u64, u32, Operation<ReadBytes>),
+    Read(u64, u32, Operation<DiskBuffer>),
     Write(Operation<()>),
 }
 
@@ -395,7 +395,7 @@ fn in_a_child_process_handles_answer_with_one_error_and_their_drop_leaves_the_pa
         started.wait().unwrap();
         buffer.fill(7);
         direct.write(buffer, 0).unwrap();
-        assert_eq!(direct.read(0, 1).unwrap().to_vec(), [7]);
+        assert_eq!(direct.read(0, 1).unwrap()[..], [7]);
         writing.write_all(&[1; 100_000]).unwrap();
         writing.finish().unwrap();
         engine.flush(file).unwrap();

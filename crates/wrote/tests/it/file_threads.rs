@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use wrote::engine::Options;
-use wrote::file::{DirectFile, DiskBuffer, Operation, ReadBytes};
+use wrote::file::{DirectFile, DiskBuffer, Operation};
 use wrote::{Disk, FileOptions, Ioengine, Sim};
 
 const KERNELS: [Ioengine; 2] = [Ioengine::Threads, Ioengine::IoUring];
@@ -78,8 +78,7 @@ fn disks_files_operations_and_bytes_move_between_threads_and_outlive_every_borro
     is_shared::<Disk>();
     is_shared::<DirectFile>();
     is_sent::<DiskBuffer>();
-    is_sent::<ReadBytes>();
-    is_sent::<Operation<ReadBytes>>();
+    is_sent::<Operation<DiskBuffer>>();
     let sim = Sim::new(1);
     let disk = Disk::simulated(&sim, &options(Ioengine::IoUring, 8)).unwrap();
     let file = numbered(&disk, Path::new("/sim/file"), 1);

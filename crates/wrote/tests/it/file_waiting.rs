@@ -208,7 +208,7 @@ fn tasks_share_one_buffer_when_each_gives_it_back() {
         let seen = RefCell::new(Vec::new());
         let task = async |block: u8| {
             let bytes = file.start_read(u64::from(block) * BLOCK_BYTES as u64, 1).await.unwrap();
-            seen.borrow_mut().push(bytes.to_vec()[0]);
+            seen.borrow_mut().push(bytes[0]);
         };
         Executor::of((0..10).map(|block| Box::pin(task(block)) as Task)).run();
         disk.block_on(join_all((10..16).map(task)));
@@ -225,7 +225,7 @@ fn a_write_that_holds_the_buffer_of_a_read_before_it_waits_for_the_read_and_not_
     let write = file.start_write(buffer, 0);
     write.wait().unwrap();
     let bytes = read.wait().unwrap();
-    assert!(bytes.to_vec() == [[0; BLOCK_BYTES], [1; BLOCK_BYTES]].concat());
+    assert!(bytes[..] == [[0; BLOCK_BYTES], [1; BLOCK_BYTES]].concat());
     drop(bytes);
     assert_eq!(disk.buffers_free(), 2);
     assert_eq!(sim.contents(Path::new("/sim/file")).unwrap()[..BLOCK_BYTES], [77; BLOCK_BYTES]);

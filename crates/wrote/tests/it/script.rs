@@ -4,7 +4,7 @@ use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::VecDeque;
 use wrote::Disk;
-use wrote::file::{DirectFile, Operation, ReadBytes};
+use wrote::file::{DirectFile, DiskBuffer, Operation};
 
 pub const BUFFER_BYTES: usize = 8 << 10;
 /// Files in scripts are shorter than this.
@@ -60,7 +60,7 @@ pub fn random_step(random: &mut Xoshiro256PlusPlus) -> Step {
 
 /// A started operation, and its expected result.
 enum StartedOp {
-    Read { step: Step, operation: Operation<ReadBytes>, expected: Vec<u8> },
+    Read { step: Step, operation: Operation<DiskBuffer>, expected: Vec<u8> },
     Change { step: Step, operation: Operation<()> },
 }
 

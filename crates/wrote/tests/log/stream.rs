@@ -1,4 +1,4 @@
-//! `LogStream`: exactly the log, as it is written, until the log ends or the stream is dropped.
+//! Streams: exactly the log, as it is written, until the log ends or the stream is dropped.
 
 use crate::small_log::{append_when_room, block_on, folder, read, record, segments, small};
 use futures_util::{Stream, StreamExt, TryStreamExt, future};

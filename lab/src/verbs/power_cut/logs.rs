@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::{io, thread};
-use wrote::file::Durable;
 use wrote::{Action, Error, Log, LogOptions, SyncPolicy};
 
 mod judge;
@@ -92,7 +91,7 @@ impl Logs {
 
     /// Opens the log for a check, without measuring the fastest way.
     fn open(&self) -> Result<Log, Error> {
-        self.options().durable(Durable::default()).open(self.log())
+        self.options().dsync(true).open(self.log())
     }
 
     /// Opens the log for writing, in each way in turn.
@@ -103,8 +102,8 @@ impl Logs {
     fn options_for(&self, seed: u64) -> LogOptions {
         let options = match seed % 3 {
             0 => self.options(),
-            1 => self.options().durable(Durable::Dsync),
-            _ => self.options().durable(Durable::Fdatasync),
+            1 => self.options().dsync(true),
+            _ => self.options().dsync(false),
         };
         match seed % 5 {
             0 => options.zeros(false),

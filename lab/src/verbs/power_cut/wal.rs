@@ -11,7 +11,6 @@ use std::convert::Infallible;
 use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use wrote::file::Durable;
 use wrote::{Error, Log, LogOptions, SyncPolicy};
 
 mod judge;
@@ -129,15 +128,15 @@ impl Wal {
 
     /// Opens the log for a check, without measuring the fastest way.
     fn open(&self) -> Result<Log, Error> {
-        Wal::options().durable(Durable::default()).open(self.log())
+        Wal::options().dsync(true).open(self.log())
     }
 
     /// Opens the log for writing, in each way in turn.
     fn open_for(&self, seed: u64) -> Result<Log, Error> {
         let options = match seed % 3 {
             0 => Wal::options(),
-            1 => Wal::options().durable(Durable::Dsync),
-            _ => Wal::options().durable(Durable::Fdatasync),
+            1 => Wal::options().dsync(true),
+            _ => Wal::options().dsync(false),
         };
         options.open(self.log())
     }

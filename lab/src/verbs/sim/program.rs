@@ -4,7 +4,6 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::LazyLock;
 use wrote::engine::Fault;
-use wrote::file::Durable;
 use wrote::{Log, LogOptions, SyncPolicy};
 
 const EINTR: i32 = 4;
@@ -48,7 +47,7 @@ pub struct Opening {
     /// When records are made durable.
     pub sync: SyncPolicy,
     /// How records are made durable.
-    pub durable: Durable,
+    pub dsync: bool,
     /// Whether zeros are written into segments ahead.
     pub zeros: Option<bool>,
     /// The number of buffers.
@@ -170,7 +169,7 @@ impl Opening {
     pub fn options(&self) -> LogOptions {
         let mut options = Log::options()
             .sync(self.sync)
-            .durable(self.durable)
+            .dsync(self.dsync)
             .buffers(self.buffers)
             .buffer_bytes(self.buffer_bytes)
             .segment_bytes(self.segment_buffers * self.buffer_bytes as u64)
@@ -234,7 +233,7 @@ fn opening(random: &mut Random) -> Opening {
     let retain_bytes = random.random_range(0..8) * buffer_bytes as u64;
     Opening {
         sync,
-        durable: if one_in(random, 2) { Durable::Dsync } else { Durable::Fdatasync },
+        dsync: one_in(random, 2),
         zeros: [None, Some(false), Some(true)][random.random_range(0..3)],
         buffers: random.random_range(2..=4),
         buffer_bytes,

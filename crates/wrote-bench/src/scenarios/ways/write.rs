@@ -6,8 +6,7 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
-use wrote::copy::Method;
-use wrote::{CopyOptions, Effective, Ioengine, Reflink, Writer};
+use wrote::{CopyOptions, Effective, Ioengine, Method, Reflink, Writer};
 use wrote_result::document::Settings;
 use wrote_result::{Error, Stop};
 
@@ -138,13 +137,15 @@ pub(super) fn writer(task: &Task, bytes: u64) -> Result<Done, Error> {
         writer.write_all(piece).map_err(task.failed("write"))?;
     }
     let written = writer.finish()?;
-    Ok(Done { effective: written.effective, direct: written.direct })
+    let direct = written.method == Method::Direct;
+    Ok(Done { effective: written.effective, direct })
 }
 
 /// Copies the source durably, without reflinks, which would move no data.
 pub(super) fn copy(task: &Task) -> Result<Done, Error> {
     let stopped = || task.stop.is_requested();
-    let mut watch = |_| if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let mut watch =
+        |_, _| if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let options = CopyOptions::new().reflink(Reflink::Never).watch(&mut watch);
     let copied = options.copy(task.input, task.output);
     let copied = copied.map_err(|error| match stopped() {

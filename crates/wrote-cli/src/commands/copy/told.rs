@@ -3,9 +3,8 @@
 use crate::commands::promised;
 use std::path::Path;
 use std::time::Duration;
-use wrote::copy::Method;
 use wrote::engine::Fallback;
-use wrote::{Copied, Survives, device};
+use wrote::{Method, Survives, Written, device};
 use wrote_result::units::{self, counted};
 
 /// With fewer bytes the rate would measure everything but the copying.
@@ -26,7 +25,7 @@ pub(super) struct Done {
 }
 
 impl Done {
-    pub(super) fn add(&mut self, copied: Copied) {
+    pub(super) fn add(&mut self, copied: Written) {
         self.files += 1;
         self.bytes += copied.bytes;
         self.checksum = copied.checksum;

@@ -11,7 +11,7 @@ use crate::terminal::{complain, say};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
-use wrote::{Progress, Record};
+use wrote::Record;
 use wrote_report::{plain, write_json};
 use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
@@ -70,7 +70,7 @@ async fn pass(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), Sto
     let mut reporter = CopyReporter::new(quiet);
     let mut show = |progress: ShipProgress| {
         let ShipProgress { bytes_done, bytes_total, .. } = progress;
-        reporter.progress(Progress::new(bytes_done, Some(bytes_total)));
+        reporter.progress(bytes_done, Some(bytes_total));
     };
     until(stop.flag(), shipper.pass(0, &mut show)).await
 }
@@ -215,7 +215,7 @@ pub(super) fn verify(url: &str, arguments: &LogVerifyArgs, stop: &Stop) -> Resul
     let (store, runtime) = (open(url)?, runtime().map_err(of_store)?);
     let mut reporter = CopyReporter::new(arguments.quiet);
     let mut show = |bytes_done, bytes_total| {
-        reporter.progress(Progress::new(bytes_done, Some(bytes_total)));
+        reporter.progress(bytes_done, Some(bytes_total));
     };
     let reading = wrote_store::verify(&store, &mut show);
     let verified = runtime.block_on(until(stop.flag(), reading)).map_err(of_store)?;

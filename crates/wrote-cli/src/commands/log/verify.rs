@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
 /// Reads the log with a bar that is gone from the screen when this returns.
 fn read(folder: &Path, quiet: bool, stop: &Stop) -> Result<LogSummary, Error> {
     let mut reporter = CopyReporter::new(quiet);
-    let mut watch = |progress| reporter.progress_until(stop, progress);
+    let mut watch = |done, total| reporter.progress_until(stop, done, total);
     verify(folder, Some(&mut watch)).map_err(|error| crate::stdio::of_library(&error))
 }
 

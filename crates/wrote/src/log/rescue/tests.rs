@@ -1,9 +1,9 @@
 //! Logs with each kind of damage: the report, and the repair.
 
 use super::*;
+use crate::Log;
 use crate::log::testing::{BLOCK_BYTES, LOG_ID, SampleLog, assert_begins, read_all, two_segments};
 use crate::log::{LogReader, batch, record, segment};
-use crate::{Log, Progress};
 use fixtures::names;
 use std::collections::BTreeMap;
 use std::fs;
@@ -449,14 +449,14 @@ fn a_watcher_can_stop_a_verification() {
     let folder = tempfile::tempdir().unwrap();
     written(&durable().files(folder.path()));
     let mut told = Vec::new();
-    let mut tell = |progress: Progress| {
-        told.push(progress);
+    let mut tell = |done: u64, total: Option<u64>| {
+        told.push((done, total));
         ControlFlow::Continue(())
     };
     verify(folder.path(), Some(&mut tell)).unwrap();
-    let is_all = |last: &Progress| Some(last.bytes_done) == last.bytes_total;
-    assert_eq!(told.last().map(is_all), Some(true));
-    let mut stop = |_| ControlFlow::Break(());
+    let &(done, total) = told.last().unwrap();
+    assert_eq!(Some(done), total);
+    let mut stop = |_, _| ControlFlow::Break(());
     assert!(matches!(verify(folder.path(), Some(&mut stop)), Err(Error::Interrupted)));
 }
 
@@ -472,8 +472,8 @@ fn verified_while_written(before: &SampleLog, after: &SampleLog, at_bytes: u64) 
         std::fs::write(path, prepared).unwrap();
     }
     let mut is_before = true;
-    let mut write_on = |progress: Progress| {
-        if is_before && progress.bytes_done >= at_bytes {
+    let mut write_on = |bytes_done, _| {
+        if is_before && bytes_done >= at_bytes {
             is_before = false;
             for (path, bytes) in &files {
                 let mut file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
@@ -514,7 +514,7 @@ fn segments_that_are_removed_before_they_are_read_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let files = durable().files(folder.path());
     written(&files);
-    let mut remove = |_| {
+    let mut remove = |_, _| {
         let gone = files[..2].iter().filter(|(path, _)| path.exists());
         gone.for_each(|(path, _)| std::fs::remove_file(path).unwrap());
         ControlFlow::Continue(())

@@ -6,7 +6,7 @@ use crate::Error;
 use crate::log::chain;
 use crate::log::input::LogFiles;
 use crate::log::record::Frame;
-use crate::progress::{Progress, Watch, report};
+use crate::progress::{Watch, report};
 use std::path::Path;
 
 /// Bytes between two reports of progress.
@@ -93,7 +93,6 @@ impl<'a> VerifyProgress<'a> {
 
     fn report(&mut self, read: u64) -> Result<(), Error> {
         self.reported = read;
-        let progress = Progress::new(read.min(self.all_bytes), Some(self.all_bytes));
-        report(self.watch, progress)
+        report(self.watch, read.min(self.all_bytes), Some(self.all_bytes))
     }
 }

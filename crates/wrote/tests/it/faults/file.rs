@@ -5,7 +5,7 @@ use crate::path;
 use libc::ENOSPC;
 use std::ops::Range;
 use wrote::engine::{Fault, Options};
-use wrote::file::{DirectFile, Durable, Operation, ReadBytes};
+use wrote::file::{DirectFile, DiskBuffer, Operation};
 use wrote::{Disk, Error, FileOptions, Ioengine, Sim};
 
 const BLOCK_BYTES: usize = 2048;
@@ -52,15 +52,15 @@ const SCRIPT: [Step; 20] = [
 #[derive(Clone, Copy, Debug)]
 struct Mode {
     direct: bool,
-    durable: Durable,
+    dsync: bool,
     iodepth: u32,
 }
 
 const MODES: [Mode; 4] = [
-    Mode { direct: true, durable: Durable::Dsync, iodepth: 4 },
-    Mode { direct: true, durable: Durable::Fdatasync, iodepth: 4 },
-    Mode { direct: false, durable: Durable::Dsync, iodepth: 1 },
-    Mode { direct: false, durable: Durable::Fdatasync, iodepth: 8 },
+    Mode { direct: true, dsync: true, iodepth: 4 },
+    Mode { direct: true, dsync: false, iodepth: 4 },
+    Mode { direct: false, dsync: true, iodepth: 1 },
+    Mode { direct: false, dsync: false, iodepth: 8 },
 ];
 
 fn content(step: usize) -> Vec<u8> {
@@ -116,7 +116,7 @@ impl Known {
 }
 
 enum StartedOp {
-    Read(Operation<ReadBytes>),
+    Read(Operation<DiskBuffer>),
     Change(Operation<()>),
 }
 
@@ -138,7 +138,7 @@ impl Run {
         let options = FileOptions::new().create_new(true).write(true).direct(mode.direct);
         let file = disk.open_file(path(), &options).unwrap();
         sim.sync();
-        file.set_durable(mode.durable);
+        file.set_dsync(mode.dsync);
         let (known, stable, failures) = Default::default();
         Run { sim, file, disk, known, stable, failures }
     }
@@ -213,9 +213,9 @@ impl Run {
         }
     }
 
-    fn check_read(&self, step: Step, bytes: &ReadBytes) {
+    fn check_read(&self, step: Step, bytes: &DiskBuffer) {
         let Step::Read(offset, len) = step else { unreachable!("only reads give bytes") };
-        self.known.check(&bytes.as_bytes(), offset as usize, len, &format!("{step:?}"));
+        self.known.check(bytes, offset as usize, len, &format!("{step:?}"));
     }
 
     fn changed(&mut self, number: usize, step: Step, whole: bool) {

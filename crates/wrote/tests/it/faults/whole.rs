@@ -7,9 +7,8 @@ use libc::{EEXIST, EIO, ENOSPC, EOPNOTSUPP};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
-use wrote::copy::Method;
 use wrote::engine::{Fault, Options};
-use wrote::{Action, Copied, CopyOptions, Disk, Error, Ioengine, Sim, SyncPolicy, Writer};
+use wrote::{Action, CopyOptions, Disk, Error, Ioengine, Method, Sim, SyncPolicy, Writer, Written};
 
 pub fn subjects() -> Vec<Box<dyn Subject>> {
     let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
@@ -286,7 +285,7 @@ const MODES: [Mode; 4] = [
     Mode { replace: false, verify: true, durable: false, iodepth: 2 },
 ];
 
-fn copy(sim: &Sim, mode: Mode) -> Result<Copied, Error> {
+fn copy(sim: &Sim, mode: Mode) -> Result<Written, Error> {
     let options = CopyOptions::new()
         .replace(mode.replace)
         .verify(mode.verify)
@@ -296,9 +295,9 @@ fn copy(sim: &Sim, mode: Mode) -> Result<Copied, Error> {
     let disk = sim.disk();
     let (mut done, mut total) = (0, None);
     let copied = options
-        .watch(&mut |progress| {
-            assert!(progress.bytes_done >= done, "progress goes forward");
-            (done, total) = (progress.bytes_done, progress.bytes_total);
+        .watch(&mut |bytes_done, bytes_total| {
+            assert!(bytes_done >= done, "progress goes forward");
+            (done, total) = (bytes_done, bytes_total);
             ControlFlow::Continue(())
         })
         .on(&disk)

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
-use wrote::file::Durable;
 use wrote::{Error, Log, LogOptions, Writer};
 
 /// The records that are durable before the fault.
@@ -16,13 +15,10 @@ const RECORDS: usize = 20;
 /// Returns options for each way to prepare a segment and to make a record durable.
 fn logs(fault: Fault) -> Vec<LogOptions> {
     let log = || Log::options().segment_bytes(256 << 10).buffer_bytes(64 << 10);
-    let mut logs = vec![
-        log().zeros(true).durable(Durable::Dsync),
-        log().zeros(true).durable(Durable::Fdatasync),
-    ];
+    let mut logs = vec![log().zeros(true).dsync(true), log().zeros(true).dsync(false)];
     // Their records go to new blocks.
     if fault != Fault::Flushes {
-        logs.push(log().zeros(false).durable(Durable::Fdatasync));
+        logs.push(log().zeros(false).dsync(false));
     }
     logs
 }

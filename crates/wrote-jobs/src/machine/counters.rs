@@ -1,0 +1,147 @@
+//! The block layer's counters of a device, from its `stat` file (M7). Apart, because jobs and
+//! scenarios read it.
+
+use std::fs;
+use std::path::Path;
+use wrote::device::BlockDevice;
+
+/// The block layer's sector, independent of the device's block size.
+const SECTOR_BYTES: u64 = 512;
+/// The places of the counters in a device's `stat` file.
+const READ_SECTORS: usize = 2;
+const WRITES: usize = 4;
+const WRITTEN_SECTORS: usize = 6;
+const FLUSHES: usize = 15;
+
+/// The block layer's counters of one device, over all its users.
+///
+/// From `/sys/dev/block/MAJOR:MINOR/stat`, documented in the kernel's
+/// `Documentation/block/stat.rst`. A request counts when completed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written, without discards.
+    pub written_bytes: u64,
+    /// Write requests, after merging.
+    pub writes: u64,
+    /// Flushes of the device's cache (Linux 5.5). The kernel counts them only for whole disks: a
+    /// partition has its disk's. On bio-based devices (most of dm and md) they stay 0.
+    pub flushes: u64,
+}
+
+impl Counters {
+    /// Returns the counters of a device; `None` where it has none, or keeps none: some drivers have
+    /// no such file, and `iostats` of a queue can be turned off.
+    pub fn of(device: &BlockDevice) -> Option<Counters> {
+        Counters::read(Path::new("/sys"), device.major, device.minor)
+    }
+
+    fn read(sys: &Path, major: u32, minor: u32) -> Option<Counters> {
+        let folder = sys.join(format!("dev/block/{major}:{minor}")).canonicalize().ok()?;
+        // A partition's folder is inside its disk's, and only the disk has a queue.
+        let disk = if folder.join("partition").exists() { folder.parent()? } else { &folder };
+        let iostats = fs::read_to_string(disk.join("queue/iostats")).unwrap_or_default();
+        if iostats.trim() == "0" {
+            return None;
+        }
+        let (own, disks) = (fields(&folder)?, fields(disk)?);
+        Some(Counters {
+            read_bytes: own[READ_SECTORS].saturating_mul(SECTOR_BYTES),
+            written_bytes: own[WRITTEN_SECTORS].saturating_mul(SECTOR_BYTES),
+            writes: own[WRITES],
+            flushes: disks.get(FLUSHES).copied().unwrap_or(0),
+        })
+    }
+
+    /// Returns the difference to `earlier`; 0 if a counter went backwards.
+    pub fn since(&self, earlier: &Counters) -> Counters {
+        Counters {
+            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
+            written_bytes: self.written_bytes.saturating_sub(earlier.written_bytes),
+            writes: self.writes.saturating_sub(earlier.writes),
+            flushes: self.flushes.saturating_sub(earlier.flushes),
+        }
+    }
+}
+
+/// Returns the numbers of a device's `stat` file: 11 in every kernel, more in newer ones.
+fn fields(folder: &Path) -> Option<Vec<u64>> {
+    let text = fs::read_to_string(folder.join("stat")).ok()?;
+    let numbers: Result<Vec<u64>, _> = text.split_ascii_whitespace().map(str::parse).collect();
+    numbers.ok().filter(|numbers| numbers.len() >= 11)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fixtures::{Mounted, Tree, or_skip};
+    use std::fs::File;
+    use std::io::Write;
+
+    const STAT: &str = "   72108    25724  5831154    22947     9616    22552  1776288     4103 \
+                        0     7276    27302     3791       47   171736      232      539       \
+                        18\n";
+
+    /// A made-up `/sys` with a disk and its partition.
+    fn sys(disk: &str, partition: &str) -> Tree {
+        let sys = Tree::new();
+        sys.file("devices/vda/stat", disk);
+        sys.file("devices/vda/vda1/stat", partition);
+        sys.file("devices/vda/vda1/partition", "1\n");
+        sys.link("dev/block/254:0", "devices/vda");
+        sys.link("dev/block/254:1", "devices/vda/vda1");
+        sys
+    }
+
+    #[test]
+    fn sectors_are_512_bytes_and_discards_are_not_writes() {
+        let expected = Counters {
+            read_bytes: 5_831_154 * 512,
+            written_bytes: 1_776_288 * 512,
+            writes: 9_616,
+            flushes: 539,
+        };
+        let sys = sys(STAT, "1 0 8 0 2 0 16 0 0 0 0 0 0 0 0 0 0\n");
+        assert_eq!(Counters::read(sys.path(), 254, 0), Some(expected));
+        let expected = Counters { read_bytes: 4096, written_bytes: 8192, writes: 2, flushes: 539 };
+        assert_eq!(Counters::read(sys.path(), 254, 1), Some(expected), "its disk's flushes");
+    }
+
+    #[test]
+    fn a_device_without_statistics_has_no_counters() {
+        let sys = sys("0 0 0 0 0 0 0 0 0 0 0\n", "");
+        assert_eq!(Counters::read(sys.path(), 253, 0), None, "no such device");
+        assert_eq!(Counters::read(sys.path(), 254, 1), None, "no numbers");
+        let old = Counters::read(sys.path(), 254, 0);
+        assert_eq!(old, Some(Counters::default()), "a kernel without the switch and flushes");
+        sys.file("devices/vda/queue/iostats", "0\n");
+        assert_eq!(Counters::read(sys.path(), 254, 0), None);
+        sys.file("devices/vda/queue/iostats", "1\n");
+        assert!(Counters::read(sys.path(), 254, 0).is_some());
+    }
+
+    #[test]
+    fn writes_to_a_partition_are_in_its_counters_with_the_flushes_of_its_disk() {
+        // M7
+        let mounted = or_skip!(Mounted::partition("ext4", 64 << 20));
+        let device = wrote::device::device_at(mounted.path()).unwrap();
+        let before = Counters::of(&device).unwrap();
+        let mut file = File::create_new(mounted.path().join("counted")).unwrap();
+        // Different bytes, so that no layer below compresses them or stores a hole.
+        let bytes: Vec<u8> =
+            (0_u64..8 << 20).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
+        file.write_all(&bytes).unwrap();
+        file.sync_all().unwrap();
+        let counted = Counters::of(&device).unwrap().since(&before);
+        assert!(counted.written_bytes >= 8 << 20 && counted.writes > 0, "{counted:?}");
+        assert!(counted.flushes > 0 || device.write_cache == "write through", "{counted:?}");
+    }
+
+    #[test]
+    fn a_counter_that_goes_backwards_counts_nothing() {
+        let earlier = Counters { written_bytes: 10, writes: 3, ..Counters::default() };
+        let later = Counters { written_bytes: 4, writes: 5, ..Counters::default() };
+        assert_eq!(later.since(&earlier), Counters { writes: 2, ..Counters::default() });
+    }
+}
