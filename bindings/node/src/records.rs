@@ -17,11 +17,13 @@ use wrote_bindings::unix_ns;
 const BATCH_BYTES: usize = 64 << 10;
 const BATCH_RECORDS: usize = 256;
 
+type RecordStream = Pin<Box<dyn Stream<Item = Result<Record, wrote::Error>> + Send>>;
+
 /// Records that a thread of the library reads ahead.
 #[napi]
 pub struct Records {
     /// `None` after the end.
-    stream: Mutex<Option<Pin<Box<dyn Stream<Item = Result<Record, wrote::Error>> + Send>>>>,
+    stream: Mutex<Option<RecordStream>>,
     bell: Bell,
 }
 
