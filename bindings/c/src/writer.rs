@@ -236,7 +236,7 @@ fn summed_up(written: &library::Written) -> Written {
     Written {
         bytes: written.bytes,
         elapsed_ns: u64::try_from(written.elapsed.as_nanos()).unwrap_or(u64::MAX),
-        direct: written.method == wrote::Method::Direct,
+        direct: written.method == library::Method::Direct,
         durable: written.durable,
     }
 }
