@@ -176,7 +176,8 @@ impl DirectFile {
     ///
     /// [`Error::Alignment`], with the alignment, if `offset` or the buffer's length is not a
     /// multiple of [`DirectFile::alignment`]. [`Error::TooLong`] for bytes that were read through
-    /// several buffers. [`Error::File`] with the kernel's message; a part may then have been written. [`Error::Poisoned`] if an earlier flush failed (W2).
+    /// several buffers. [`Error::File`] with the kernel's message; a part may then have been
+    /// written. [`Error::Poisoned`] if an earlier flush failed (W2).
     pub fn write(&self, buffer: DiskBuffer, offset: u64) -> Result<(), Error> {
         self.start_write(buffer, offset).wait()
     }
@@ -327,10 +328,10 @@ impl DirectFile {
     /// [`calibrate`] finds the faster one.
     ///
     /// - `true`, the default: one write that completes when its bytes are stable: `RWF_DSYNC`
-    ///   (`pwritev2(2)`, Linux 4.7). If the device has FUA, a direct write over written blocks needs
-    ///   no flush.
-    /// - `false`: a write followed by `fdatasync(2)`. It costs a second call, but some devices flush
-    ///   faster than they write through.
+    ///   (`pwritev2(2)`, Linux 4.7). If the device has FUA, a direct write over written blocks
+    ///   needs no flush.
+    /// - `false`: a write followed by `fdatasync(2)`. It costs a second call, but some devices
+    ///   flush faster than they write through.
     pub fn set_dsync(&self, dsync: bool) {
         self.0.dsync.store(dsync, Ordering::Relaxed);
     }

@@ -39,9 +39,10 @@ impl Reader {
     /// `AsyncBufRead` and `AsyncSeek`. The compat module of the crate `tokio-util` gives it the
     /// traits of `futures-io`. Fails if no thread can be started.
     ///
-    /// A poll never waits for the disk: a thread reads a chunk of 128 KiB ahead, and wakes the task.
-    /// An idle reader uses no CPU time. Uses 256 KiB more memory than a [`Reader`]. Dropping it ends
-    /// the thread after the current read. Errors are returned at their position, as by a [`Reader`].
+    /// A poll never waits for the disk: a thread reads a chunk of 128 KiB ahead, and wakes the
+    /// task. An idle reader uses no CPU time. Uses 256 KiB more memory than a [`Reader`]. Dropping
+    /// it ends the thread after the current read. Errors are returned at their position, as by a
+    /// [`Reader`].
     pub fn into_async(
         mut self,
     ) -> io::Result<impl AsyncBufRead + AsyncSeek + Send + Unpin + use<>> {

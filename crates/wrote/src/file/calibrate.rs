@@ -10,7 +10,8 @@ use std::time::Instant;
 /// The most blocks of the measured file; each way writes to each in turn.
 const BLOCKS_MAX: u32 = 8;
 
-/// Returns whether RWF_DSYNC took less time, by the medians; it does, as one call, if they are equal.
+/// Returns whether RWF_DSYNC took less time, by the medians; it does, as one call, if they are
+/// equal.
 fn dsync_is_faster([mut dsync_ns, mut fdatasync_ns]: [Vec<u64>; 2]) -> bool {
     median(&mut dsync_ns) <= median(&mut fdatasync_ns)
 }
@@ -22,9 +23,9 @@ fn median(samples: &mut [u64]) -> u64 {
 }
 
 /// Returns whether a write of `write_bytes` in the real folder `folder` is durable sooner by
-/// RWF_DSYNC than by `fdatasync(2)`. Each way makes `rounds` writes (at least one), in turn, over flushed blocks of a new file,
-/// directly if the file system can. The file is unlinked before the first write, so that it can't
-/// be left behind.
+/// RWF_DSYNC than by `fdatasync(2)`. Each way makes `rounds` writes (at least one), in turn, over
+/// flushed blocks of a new file, directly if the file system can. The file is unlinked before the
+/// first write, so that it can't be left behind.
 ///
 /// The choice is for [`DirectFile::set_dsync`](super::DirectFile::set_dsync). The first write
 /// into a block costs more either way.

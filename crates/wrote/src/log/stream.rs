@@ -28,8 +28,8 @@ struct LogStream {
 
 impl LogReader {
     /// Converts the reader to a stream of its records, for any async runtime. A following reader's
-    /// stream waits for further records endlessly, in an open log until that is closed; otherwise it
-    /// ends with the log.
+    /// stream waits for further records endlessly, in an open log until that is closed; otherwise
+    /// it ends with the log.
     ///
     /// ```
     /// use futures_util::StreamExt;
@@ -70,18 +70,18 @@ impl LogReader {
     ///
     /// # Errors
     ///
-    /// The call fails if a thread or an `eventfd(2)` can't be created. Every other error is the last
-    /// item: a failed read, [`Error::Damaged`] for a record lost by the disk, or
-    /// the failure of the open log, after all records written before. On a full disk the stream
-    /// continues when the log does.
+    /// The call fails if a thread or an `eventfd(2)` can't be created. Every other error is the
+    /// last item: a failed read, [`Error::Damaged`] for a record lost by the disk, or the failure
+    /// of the open log, after all records written before. On a full disk the stream continues when
+    /// the log does.
     ///
     /// # Cost
     ///
-    /// A separate thread reads for the stream, so a poll never waits for the disk. The thread reads up
-    /// to three batches of 256 KiB ahead of the consumer, or three records if they are longer, and then
-    /// sleeps until the consumer takes one (W8). It also has the buffers of a [`LogReader`], at most
-    /// 6.5 MiB. Many consumers of one log should share a stream. Dropping the stream ends the thread
-    /// after the current read.
+    /// A separate thread reads for the stream, so a poll never waits for the disk. The thread reads
+    /// up to three batches of 256 KiB ahead of the consumer, or three records if they are longer,
+    /// and then sleeps until the consumer takes one (W8). It also has the buffers of a
+    /// [`LogReader`], at most 6.5 MiB. Many consumers of one log should share a stream. Dropping
+    /// the stream ends the thread after the current read.
     pub fn into_stream(
         self,
     ) -> Result<impl Stream<Item = Result<Record, Error>> + Send + Unpin + use<>, Error> {
