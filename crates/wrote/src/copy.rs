@@ -10,5 +10,5 @@ mod pieces;
 mod streams;
 
 pub use file::copy;
-pub use options::{CopyOptions, Reflink};
+pub use options::CopyOptions;
 pub use streams::{copy_in, copy_out};

@@ -118,7 +118,7 @@ pub mod writer;
 #[cfg(feature = "tokio")]
 pub use asynchronous::AsyncWriter;
 #[cfg(feature = "copy")]
-pub use copy::{CopyOptions, Reflink, copy, copy_in, copy_out};
+pub use copy::{CopyOptions, copy, copy_in, copy_out};
 pub(crate) use engine::{Completion, Engine, Fallback, FileId};
 pub use engine::{Effective, FileOptions, Ioengine, Sim};
 pub use error::{Action, Error};

@@ -49,7 +49,7 @@ pub(crate) use input::{Input, LogFiles};
 pub use options::LogOptions;
 pub use reader::{LogReader, Record};
 pub(crate) use recovery::cut_off;
-pub use rescue::{Damage, LogSummary, SegmentSummary, repair, summary, verify};
+pub use rescue::{Damage, LogSummary, repair, summary, verify};
 pub use sealed::{SealedSegments, Segment};
 pub use state::LogStats;
 pub(crate) use state::Recovered;

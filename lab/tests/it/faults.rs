@@ -5,7 +5,6 @@ use lab::verbs::sim::{
 };
 use wrote::SyncPolicy;
 use wrote::engine::Fault;
-use wrote::SyncPolicy;
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;

@@ -3,9 +3,13 @@
 use super::values::words;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
+use wrote::CopyOptions;
 use wrote::engine::Options;
-use wrote::{CopyOptions, Reflink};
 use wrote_result::units;
+
+/// Whether blocks must be shared or must not; under a name, since `clap` takes an `Option` for a
+/// flag that may be left out.
+type Reflink = Option<bool>;
 
 /// The arguments of `wrote copy`.
 #[derive(Debug, Args)]
@@ -48,9 +52,9 @@ pub struct CopyArgs {
 
     /// Share the source's blocks until one of the two is changed, where the file system can
     #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = words([
-        ("auto", "Where the file system can", Reflink::Auto),
-        ("always", "Or fail", Reflink::Always),
-        ("never", "Copy every byte", Reflink::Never)
+        ("auto", "Where the file system can", None),
+        ("always", "Or fail", Some(true)),
+        ("never", "Copy every byte", Some(false))
     ]))]
     pub reflink: Reflink,
 
@@ -133,7 +137,7 @@ mod tests {
     fn by_default_a_copy_is_durable_and_replaces_nothing() {
         // W7
         let options = CopyOptions::new().durable(true).replace(false).verify(false);
-        let options = options.reflink(Reflink::Auto);
+        let options = options.reflink(None);
         assert_eq!(told("wrote copy a b"), format!("{options:?}"));
     }
 
@@ -149,7 +153,7 @@ mod tests {
     fn every_option_reaches_the_copy() {
         let line = "wrote copy -fp --strict --verify --reflink never --bs 64k --iodepth 3 a b";
         let options =
-            CopyOptions::new().replace(true).preserve(true).verify(true).reflink(Reflink::Never);
+            CopyOptions::new().replace(true).preserve(true).verify(true).reflink(Some(false));
         assert_eq!(told(line), format!("{:?}", options.bs_bytes(64 << 10).iodepth(3)));
     }
 

@@ -2,7 +2,7 @@
 //! has one.
 
 use super::ends::{Place, Source};
-use super::options::{CopyOptions, CopySettings, Filled, Reflink, engine_for};
+use super::options::{CopyOptions, CopySettings, Filled, engine_for};
 use super::pieces::{self, Checksum, Extents, PieceSizes, source_shrank};
 use super::streams::{Filler, Pipe};
 use crate::metadata::MODE_PRIVATE;
@@ -43,7 +43,7 @@ use std::time::Instant;
 /// folder.
 ///
 /// - [`Error::Refused`]: `from` is a folder, a pipe or a character device; `to` is a folder, a
-///   device or the same file; or blocks can't be shared with [`Reflink::Always`];
+///   device or the same file; or blocks can't be shared with [`CopyOptions::reflink`];
 /// - [`Error::File`] with the kernel's message: `ENOENT`, `ENOSPC`, `EEXIST` for an existing file
 ///   without [`CopyOptions::replace`];
 /// - [`Error::Differs`]: the source was shortened, or the copy was read back differently;
@@ -167,7 +167,7 @@ impl<'a, 'w> Copier<'a, 'w> {
 
     /// Shares the blocks, if options and file system allow it.
     fn reflink(&mut self) -> Result<bool, Error> {
-        if self.settings.reflink == Reflink::Never {
+        if self.settings.reflink == Some(false) {
             return Ok(false);
         }
         let files = descriptors(self.engine, self.source.file, self.target);
@@ -181,7 +181,7 @@ impl<'a, 'w> Copier<'a, 'w> {
             Some(Err(errno)) => format!("FICLONE: {}", io::Error::from(errno)),
             None => "a simulated disk shares no blocks".to_owned(),
         };
-        if self.settings.reflink == Reflink::Always {
+        if self.settings.reflink == Some(true) {
             return Err(self.no_reflink(&because));
         }
         self.fell_back("reflink", "copy", because);

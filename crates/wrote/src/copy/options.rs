@@ -8,19 +8,6 @@ use std::fmt;
 use std::path::Path;
 use std::time::Instant;
 
-/// Whether the copy may share the source's blocks until either is written to (FICLONE,
-/// `ioctl_ficlonerange(2)`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Reflink {
-    /// Share blocks if the file system can, else copy the bytes.
-    #[default]
-    Auto,
-    /// Share blocks or fail.
-    Always,
-    /// Copy every byte.
-    Never,
-}
-
 /// Options of a copy, as a builder that ends with the copy itself.
 ///
 /// ```
@@ -47,7 +34,8 @@ pub struct CopyOptions<'w> {
 /// A copy's settings, without its watcher.
 #[derive(Clone, Debug)]
 pub(super) struct CopySettings {
-    pub reflink: Reflink,
+    /// Whether blocks must be shared, or must not.
+    pub reflink: Option<bool>,
     pub replace: bool,
     pub preserve: bool,
     pub durable: bool,
@@ -60,7 +48,7 @@ pub(super) struct CopySettings {
 
 impl CopySettings {
     const DEFAULT: CopySettings = CopySettings {
-        reflink: Reflink::Auto,
+        reflink: None,
         replace: false,
         preserve: false,
         durable: true,
@@ -90,8 +78,10 @@ impl<'w> CopyOptions<'w> {
         CopyOptions { settings: CopySettings::DEFAULT, watch: None }
     }
 
-    /// Sets whether blocks may be shared: [`Reflink::Auto`] by default.
-    pub const fn reflink(mut self, reflink: Reflink) -> CopyOptions<'w> {
+    /// Sets whether the copy shares the source's blocks until either is written to (FICLONE,
+    /// `ioctl_ficlonerange(2)`): with `Some(true)` it shares them or fails, with `Some(false)` it
+    /// copies every byte. With `None`, the default, it shares them if the file system can.
+    pub const fn reflink(mut self, reflink: Option<bool>) -> CopyOptions<'w> {
         self.settings.reflink = reflink;
         self
     }

@@ -9,7 +9,7 @@ mod summary;
 mod tests;
 pub(super) mod verify;
 
-pub use summary::{LogSummary, SegmentSummary, summary};
+pub use summary::{LogSummary, summary};
 
 use super::input::LogFiles;
 use super::lock::Lock;

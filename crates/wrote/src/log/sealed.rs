@@ -41,13 +41,16 @@ pub struct Segment {
     pub end_sequence: u64,
     /// The bytes up to the end of its last batch. The file may be longer: zeros follow.
     pub bytes: u64,
-    /// Its records, and their bytes, without the places that their producers or a repair left
-    /// empty, if all of it was read by [`Segment::examine`].
+    /// The file's length in bytes; 0 if only its beginning was read.
+    pub file_bytes: u64,
+    /// Its records. Where all of it was read ([`Segment::examine`], [`verify`](fn@super::verify)),
+    /// without the places that their producers or a repair left empty, which a
+    /// [`summary`](fn@super::summary) counts. 0 in a list of sealed segments.
     pub records: u64,
-    /// The bytes of these records.
+    /// The bytes of these records, where all of it was read.
     pub record_bytes: u64,
     /// None on a simulated disk.
-    folder: Option<Folder>,
+    pub(super) folder: Option<Folder>,
 }
 
 impl Segment {
@@ -101,7 +104,7 @@ impl Segment {
         Err(damaged(&self.path, found.bytes, &what))
     }
 
-    fn of(header: &SegmentHeader) -> Segment {
+    pub(super) fn of(header: &SegmentHeader) -> Segment {
         Segment {
             path: PathBuf::new(),
             log_id: header.log_id,
@@ -111,6 +114,7 @@ impl Segment {
             created_at: UNIX_EPOCH + Duration::from_nanos(header.created_at_ns),
             end_sequence: header.first_sequence,
             bytes: 0,
+            file_bytes: 0,
             records: 0,
             record_bytes: 0,
             folder: None,
@@ -237,7 +241,15 @@ fn sealed(
         }
         let bytes = used_bytes(files, head, header, next_header)?;
         let (path, folder) = (head.path.clone(), files.held.clone());
-        sealed.push(Segment { path, end_sequence, bytes, folder, ..Segment::of(header) });
+        let file_bytes = head.file_bytes;
+        sealed.push(Segment {
+            path,
+            end_sequence,
+            bytes,
+            file_bytes,
+            folder,
+            ..Segment::of(header)
+        });
     }
     Ok(sealed)
 }

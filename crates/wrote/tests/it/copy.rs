@@ -11,12 +11,12 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use wrote::engine::{Fault, Options};
-use wrote::{CopyOptions, Disk, Error, Ioengine, Method, Reflink, Sim};
+use wrote::{CopyOptions, Disk, Error, Ioengine, Method, Sim};
 
 const BLOCK: u64 = 64 << 10;
 /// So small that a small file has many pieces.
 const PIECES: CopyOptions<'static> = CopyOptions::new()
-    .reflink(Reflink::Never)
+    .reflink(Some(false))
     .replace(false)
     .durable(false)
     .verify(false)
@@ -383,11 +383,9 @@ fn blocks_are_shared_where_the_file_system_can() {
         let place = |name: &str| mounted.path().join(name);
         let bytes = random((2 << 20) + 77, 1);
         fs::write(place("from"), &bytes).unwrap();
-        for (reflink, method) in [
-            (Reflink::Auto, Method::Reflink),
-            (Reflink::Always, Method::Reflink),
-            (Reflink::Never, Method::Direct),
-        ] {
+        for (reflink, method) in
+            [(None, Method::Reflink), (Some(true), Method::Reflink), (Some(false), Method::Direct)]
+        {
             for verify in [false, true] {
                 let options = PIECES.reflink(reflink).verify(verify).replace(true);
                 let copied = options.copy(place("from"), place("to")).unwrap();
@@ -404,12 +402,12 @@ fn blocks_that_can_not_be_shared_are_copied_or_an_error_as_was_asked() {
     let mounted = or_skip!(Mounted::image("ext4", 64 << 20));
     let (from, to) = (mounted.path().join("from"), mounted.path().join("to"));
     fs::write(&from, b"bytes").unwrap();
-    let options = PIECES.reflink(Reflink::Always);
+    let options = PIECES.reflink(Some(true));
     let error = options.copy(&from, &to).unwrap_err();
     let told = "ext4 does not share blocks between these files: FICLONE: Operation not supported";
     assert!(error.to_string().contains(told), "{error}");
     assert_eq!(names(mounted.path()), ["from", "lost+found"]);
-    let copied = PIECES.reflink(Reflink::Auto).copy(&from, &to).unwrap();
+    let copied = PIECES.reflink(None).copy(&from, &to).unwrap();
     assert_eq!(copied.method, Method::Cached, "a short file");
     assert!(copied.effective.fallbacks.iter().any(|step| step.wanted == "reflink"), "W6");
     assert_eq!(fs::read(&to).unwrap(), b"bytes");

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
-use wrote::{CopyOptions, Effective, Ioengine, Method, Reflink, Writer};
+use wrote::{CopyOptions, Effective, Ioengine, Method, Writer};
 use wrote_result::document::Settings;
 use wrote_result::{Error, Stop};
 
@@ -146,7 +146,7 @@ pub(super) fn copy(task: &Task) -> Result<Done, Error> {
     let stopped = || task.stop.is_requested();
     let mut watch =
         |_, _| if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-    let options = CopyOptions::new().reflink(Reflink::Never).watch(&mut watch);
+    let options = CopyOptions::new().reflink(Some(false)).watch(&mut watch);
     let copied = options.copy(task.input, task.output);
     let copied = copied.map_err(|error| match stopped() {
         true => Error::Interrupted,

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 use unicode_width::UnicodeWidthStr;
-use wrote::log::{LogSummary, SegmentSummary, summary};
+use wrote::log::{LogSummary, Segment, summary};
 use wrote_report::{plain, write_json};
 use wrote_result::units::counted;
 use wrote_result::{Error, units};
@@ -69,7 +69,7 @@ impl JsonSummary {
             path: segment.path.to_string_lossy().into_owned(),
             first_sequence: segment.first_sequence,
             records: segment.records,
-            used_bytes: segment.used_bytes,
+            used_bytes: segment.bytes,
             file_bytes: segment.file_bytes,
         });
         let gaps = summary
@@ -83,7 +83,7 @@ impl JsonSummary {
             first_sequence: summary.first_sequence,
             next_sequence: summary.next_sequence,
             records: total(summary, |segment| segment.records),
-            used_bytes: total(summary, |segment| segment.used_bytes),
+            used_bytes: total(summary, |segment| segment.bytes),
             file_bytes: total(summary, |segment| segment.file_bytes),
             segments: segments.collect(),
             gaps: gaps.collect(),
@@ -91,7 +91,7 @@ impl JsonSummary {
     }
 }
 
-fn total(summary: &LogSummary, of: fn(&SegmentSummary) -> u64) -> u64 {
+fn total(summary: &LogSummary, of: fn(&Segment) -> u64) -> u64 {
     summary.segments.iter().map(of).sum()
 }
 
@@ -164,7 +164,7 @@ fn rows(summary: &LogSummary) -> Vec<[String; 5]> {
             plain(&name.to_string_lossy()),
             segment.first_sequence.to_string(),
             segment.records.to_string(),
-            units::bytes(segment.used_bytes),
+            units::bytes(segment.bytes),
             units::bytes(segment.file_bytes),
         ]
     }));
@@ -173,7 +173,7 @@ fn rows(summary: &LogSummary) -> Vec<[String; 5]> {
             "all".into(),
             String::new(),
             total(summary, |segment| segment.records).to_string(),
-            units::bytes(total(summary, |segment| segment.used_bytes)),
+            units::bytes(total(summary, |segment| segment.bytes)),
             units::bytes(total(summary, |segment| segment.file_bytes)),
         ]);
     }

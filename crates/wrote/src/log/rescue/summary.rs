@@ -11,6 +11,7 @@ use crate::log::input::{Input, LogFiles};
 use crate::log::lock::Lock;
 use crate::log::names::{self, SegmentNames};
 use crate::log::record::Frame;
+use crate::log::sealed::Segment;
 use crate::log::segment::SegmentHeader;
 use crate::log::walk::{Walk, WalkStep};
 use std::collections::HashSet;
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub struct LogSummary {
     /// Its segments in order.
-    pub segments: Vec<SegmentSummary>,
+    pub segments: Vec<Segment>,
     /// The records, summed over the segments. After a repair these are the records that are left.
     pub records: u64,
     /// The bytes of these records; 0 in a [`summary`].
@@ -51,23 +52,6 @@ pub struct LogSummary {
     pub garbage: Vec<(PathBuf, Range<u64>)>,
     /// Copies of the damaged files, beside the log, which a repair made.
     pub kept_aside: Vec<PathBuf>,
-}
-
-/// The figures of a segment.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SegmentSummary {
-    /// The file.
-    pub path: PathBuf,
-    /// Its length in bytes, with its prepared space.
-    pub file_bytes: u64,
-    /// Bytes up to the end of the last record.
-    pub used_bytes: u64,
-    /// The sequence of its first record.
-    pub first_sequence: u64,
-    /// Its records. [`summary`] counts their places, [`verify`](fn@super::verify) the records
-    /// themselves.
-    pub records: u64,
 }
 
 /// Summarizes the log in `folder`, reading only the records needed to find its end.
@@ -109,12 +93,14 @@ fn examine(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
         }
         let next = segments[..=last].get(index + 1).and_then(|next| next.header);
         let end_sequence = next.map_or(walk.sequence, |next| next.first_sequence);
-        summary.segments.push(SegmentSummary {
+        summary.segments.push(Segment {
             path: segment.path.clone(),
             file_bytes: segment.file_bytes,
-            used_bytes: next.map_or(walk.end, |next| next.previous_bytes),
-            first_sequence: header.first_sequence,
+            bytes: next.map_or(walk.end, |next| next.previous_bytes),
+            end_sequence,
             records: end_sequence.saturating_sub(header.first_sequence),
+            folder: files.held.clone(),
+            ..Segment::of(&header)
         });
     }
     summary.first_sequence = summary.segments[0].first_sequence;

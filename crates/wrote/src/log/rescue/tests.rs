@@ -43,9 +43,9 @@ fn a_whole_log_is_told_as_it_is() {
             summary.segments.iter().map(|one| (one.first_sequence, one.records)).collect();
         assert_eq!(shapes, [(0, 5), (5, 5), (10, 2)]);
         for segment in &summary.segments {
-            assert!(segment.used_bytes <= segment.file_bytes);
+            assert!(segment.bytes <= segment.file_bytes);
         }
-        assert_eq!(summary.segments[2].used_bytes, 512 + 48);
+        assert_eq!(summary.segments[2].bytes, 512 + 48);
     }
 }
 

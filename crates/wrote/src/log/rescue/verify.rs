@@ -1,11 +1,12 @@
 //! Verification of a log.
 
 use super::salvage::{Event, Tail, salvage};
-use super::summary::{LogSummary, SegmentSummary};
+use super::summary::LogSummary;
 use crate::Error;
 use crate::log::chain;
 use crate::log::input::LogFiles;
 use crate::log::record::Frame;
+use crate::log::sealed::Segment;
 use crate::progress::{Watch, report};
 use std::path::Path;
 
@@ -31,20 +32,18 @@ impl LogSummary {
     fn take(&mut self, event: Event, progress: &mut VerifyProgress) -> Result<(), Error> {
         match event {
             Event::Begin { path, header, file_bytes } => {
-                self.segments.push(SegmentSummary {
-                    path: path.to_owned(),
-                    file_bytes,
-                    used_bytes: 0,
-                    first_sequence: header.first_sequence,
-                    records: 0,
-                });
+                let path = path.to_owned();
+                self.segments.push(Segment { path, file_bytes, ..Segment::of(header) });
             }
             Event::Frame { sequence, offset, frame } => {
                 progress.at(offset)?;
+                let segment = self.segment();
+                segment.end_sequence = sequence + 1;
                 match frame {
                     Frame::Data(bytes) => {
+                        segment.records += 1;
+                        segment.record_bytes += bytes.len() as u64;
                         self.record_bytes += bytes.len() as u64;
-                        self.segment().records += 1;
                     }
                     Frame::Skipped(_) => self.note_gap(sequence),
                 }
@@ -53,14 +52,14 @@ impl LogSummary {
             Event::Garbage(path, place) => self.garbage.push((path, place)),
             Event::End { used_bytes } => {
                 let segment = self.segment();
-                segment.used_bytes = used_bytes;
+                segment.bytes = used_bytes;
                 progress.finish_file(segment.file_bytes)?;
             }
         }
         Ok(())
     }
 
-    fn segment(&mut self) -> &mut SegmentSummary {
+    fn segment(&mut self) -> &mut Segment {
         self.segments.last_mut().expect("a segment was begun")
     }
 }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote::engine::{Engine, FileId, Op, Options};
-use wrote::{Action, CopyOptions, Disk, Error, FileOptions, Ioengine, Reflink};
+use wrote::{Action, CopyOptions, Disk, Error, FileOptions, Ioengine};
 
 const RUNGS: [Ioengine; 3] = [Ioengine::IoUring, Ioengine::Threads, Ioengine::Psync];
 const BLOCK_BYTES: usize = 4096;
@@ -161,7 +161,7 @@ fn copy(disk: &mut FaultyDisk, fault: Fault) {
     RUNGS.iter().for_each(|rung| drop(target(disk, *rung).metadata()));
     disk.set(fault);
     let bs_bytes = 64 << 10;
-    let options = || CopyOptions::new().reflink(Reflink::Never).bs_bytes(bs_bytes);
+    let options = || CopyOptions::new().reflink(Some(false)).bs_bytes(bs_bytes);
     for rung in RUNGS {
         let case = format!("{rung:?}, {fault:?}");
         let copied = options().on(&on(rung, bs_bytes)).copy(&source, target(disk, rung));
