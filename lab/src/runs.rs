@@ -1,18 +1,14 @@
 //! `cargo xtask lab`: runs wrote on machines that refuse or fail things.
 
 mod bench;
-pub mod commands;
 pub mod confine;
-pub mod damage;
-mod disk;
-pub mod faulty_disk;
+pub mod devices;
+pub mod disk;
 mod guest;
 pub mod kill;
 pub mod log_writes;
-pub mod nvme;
 pub mod power_cut;
-pub mod sim;
-pub mod soak;
+pub mod seeds;
 pub mod strange_fs;
 pub mod trace;
 
@@ -48,15 +44,15 @@ enum Lab {
     /// Every write recorded in a guest, and the power cut at each flush and between (as root).
     LogWrites(log_writes::Arguments),
     /// Simulated disks that fail and lose their power, by many seeds.
-    Sim(sim::Arguments),
+    Sim(seeds::SimArguments),
     /// Processes killed while they write.
     Kill(kill::Arguments),
     /// Random command lines, with damaged files, closed descriptors and limits.
-    Commands(commands::Arguments),
+    Commands(seeds::Arguments),
     /// Logs whose files are swapped, lost, duplicated, emptied or outdated.
-    Damage(damage::Arguments),
+    Damage(seeds::Arguments),
     /// A log in use for a long time on a small disk (as root).
-    Soak(soak::Arguments),
+    Soak(disk::SoakArguments),
     /// The verdicts of `wrote trace` beside power cuts (as root).
     Trace(trace::Arguments),
     /// A command in a folder of a slow disk (as root).
@@ -79,17 +75,17 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
             confine::lab(&mut report, Share::Rest)?;
         }
         Lab::StrangeFs => strange_fs::lab(&mut report)?,
-        Lab::Nvme => nvme::lab(&mut report, true)?,
-        Lab::FaultyDisk => faulty_disk::lab(&mut report, true)?,
+        Lab::Nvme => devices::nvme(&mut report, true)?,
+        Lab::FaultyDisk => devices::faulty_disk(&mut report, true)?,
         Lab::PowerCut(arguments) => power_cut::lab(&mut report, arguments)?,
         Lab::LogWrites(arguments) => log_writes::lab(&mut report, &arguments, true)?,
-        Lab::Sim(arguments) => sim::lab(&mut report, arguments)?,
+        Lab::Sim(arguments) => seeds::sim(&mut report, arguments)?,
         Lab::Kill(arguments) => kill::lab(&mut report, arguments)?,
-        Lab::Commands(arguments) => commands::lab(&mut report, arguments)?,
-        Lab::Damage(arguments) => damage::lab(&mut report, arguments)?,
-        Lab::Soak(arguments) => soak::lab(&mut report, arguments)?,
+        Lab::Commands(arguments) => seeds::commands(&mut report, arguments)?,
+        Lab::Damage(arguments) => seeds::damage(&mut report, arguments)?,
+        Lab::Soak(arguments) => disk::soak(&mut report, arguments)?,
         Lab::Trace(arguments) => trace::lab(&mut report, arguments)?,
-        Lab::Disk(arguments) => return disk::run(&arguments),
+        Lab::Disk(arguments) => return disk::disk(&arguments),
     }
     report.finish()
 }

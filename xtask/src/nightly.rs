@@ -8,10 +8,9 @@ use crate::test::tests;
 use crate::{PEERS, bindings, book, dist, miri, mutants, release, times, toolchains};
 use clap::ValueEnum;
 use lab::runs::confine::{self, Share};
-use lab::runs::{
-    commands, damage, duration, faulty_disk, kill, log_writes, nvme, power_cut, sim, soak,
-    strange_fs, trace,
-};
+use lab::runs::disk::{self, SoakArguments};
+use lab::runs::seeds::{self, SimArguments};
+use lab::runs::{devices, duration, kill, log_writes, power_cut, strange_fs, trace};
 use lab::tools::clients;
 use lab::tools::failure::Failure;
 use lab::tools::packages::{DEVICE_MAPPER, LABS, MPI, NVME, TESTS, provide};
@@ -138,13 +137,13 @@ const fn long(name: &'static str, what: &'static str, round: Round) -> Campaign 
 /// Every campaign, in order.
 const CAMPAIGNS: [Campaign; 32] = [
     each("seeds", "lab sim: 100,000 seeds", (100_000, 5_000), |report, call| {
-        sim::lab(report, sim::Arguments::of(call.count.into()))
+        seeds::sim(report, SimArguments::of(call.count, false))
     }),
     each("hidden-faults", "lab sim --hidden-faults: 500 seeds", (500, 250), |report, call| {
-        sim::lab(report, sim::Arguments::hidden(call.count.into()))
+        seeds::sim(report, SimArguments::of(call.count, true))
     }),
     each("damage", "lab damage: 6,000 logs", (6_000, 600), |report, call| {
-        damage::lab(report, damage::Arguments::of(call.count.into()))
+        seeds::damage(report, seeds::Arguments::of(call.count))
     }),
     each(
         "power-cut",
@@ -164,7 +163,7 @@ const CAMPAIGNS: [Campaign; 32] = [
     }),
     long("fuzz", "fuzzer of the log and of the server's parsers", |report, _| fuzzer(report)),
     each("commands", "lab commands: 5,000 calls", (5_000, 500), |report, call| {
-        commands::lab(report, commands::Arguments::of(call.count.into()))
+        seeds::commands(report, seeds::Arguments::of(call.count))
     }),
     each("confine", "lab confine: every test of the engine and of what uses it", (0, 0), confined),
     each("strange-fs", "lab strange-fs", (0, 0), |report, _| strange_fs::lab(report)),
@@ -181,7 +180,7 @@ const CAMPAIGNS: [Campaign; 32] = [
         mutants::check(report, call.install)
     }),
     long("soak", "lab soak: 2 minutes", |report, _| {
-        soak::lab(report, soak::Arguments { time: Duration::from_secs(120) })
+        disk::soak(report, SoakArguments { time: Duration::from_secs(120) })
     }),
     // The tests of these four, of `trace` and of `s3` are marked `#[ignore = "nightly"]`.
     long("statistics", "tests of statistics and of findings that judge rates", |report, _| {
@@ -208,7 +207,7 @@ const CAMPAIGNS: [Campaign; 32] = [
     }),
     long("nvme", "lab nvme", |report, call| {
         provided(report, NVME, call)?;
-        nvme::lab(report, call.install)
+        devices::nvme(report, call.install)
     }),
     long("log-writes", "lab log-writes: 200 moments on each file system", |report, call| {
         provided(report, DEVICE_MAPPER, call)?;
@@ -216,7 +215,7 @@ const CAMPAIGNS: [Campaign; 32] = [
     }),
     long("faulty-disk", "lab faulty-disk", |report, call| {
         provided(report, DEVICE_MAPPER, call)?;
-        faulty_disk::lab(report, call.install)
+        devices::faulty_disk(report, call.install)
     }),
     long("rivals", "clippy and tests of peers and their rivals", |report, _| rivals(report)),
     long("bindings", "the library for other languages, with sanitizers", |report, call| {

@@ -1,8 +1,12 @@
-//! `cargo xtask lab disk`: runs the caller's command in a folder on a slow disk.
+//! The labs `disk` and `soak`: a command of the caller, or a log in use for a long time, on a disk
+//! of its own.
 
+use super::power_cut::{self, EXT4, lacking};
 use crate::tools::disks::{Disk, DiskKind};
 use crate::tools::failure::{Failure, Tried};
-use crate::tools::run::{start, until};
+use crate::tools::report::Report;
+use crate::tools::repository::{release, target};
+use crate::tools::run::{HANG, Show, run, start, until};
 use std::process::Command;
 use std::time::Duration;
 
@@ -19,7 +23,7 @@ pub struct Arguments {
 }
 
 /// Makes the disk and runs the command there; fails as the command does.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn disk(arguments: &Arguments) -> Result<(), Failure> {
     let disk = Disk::make(arguments.kind)?;
     let Some((program, words)) = arguments.command.split_first() else { unreachable!("required") };
     let mut command = Command::new(program);
@@ -34,4 +38,26 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(status) => Err(Failure::Failed(format!("{}: {status}", program.display()))),
         None => Err(Failure::OutOfTime),
     }
+}
+
+/// Options of the lab `soak`.
+#[derive(Clone, Copy, clap::Args)]
+pub struct SoakArguments {
+    /// How long.
+    #[arg(long, value_name = "TIME", value_parser = super::duration, default_value = "10m")]
+    pub time: Duration,
+}
+
+/// Appends to a log on an ext4 of 320 MiB, and reads it.
+pub fn soak(report: &mut Report, SoakArguments { time }: SoakArguments) -> Result<(), Failure> {
+    if let Some(because) = lacking() {
+        return report.skip("lab soak", because);
+    }
+    report.step(&format!("lab soak: {} s", time.as_secs()), || {
+        let disk = power_cut::disk::Disk::new(&target(), EXT4)?;
+        let mut command = Command::new(release("lab")?);
+        command.arg("soak");
+        command.arg(disk.point()).args(["--seconds", &time.as_secs().to_string()]);
+        run(&mut command, time + HANG, Show::Live)?.success("lab soak").map(drop)
+    })
 }

@@ -14,6 +14,7 @@ pub use results::Results;
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::packages;
 use crate::tools::programs::{self, Program};
+use crate::tools::report::Report;
 use crate::tools::repository::{cargo, target};
 use crate::tools::run::output;
 use cache::Cached;
@@ -68,11 +69,18 @@ pub struct Disk {
 /// A downloaded kernel and shell.
 pub struct Base(Cached);
 
-impl Base {
-    /// Gets them from the cache, or downloads them.
-    pub fn fetch() -> Result<Base, Failure> {
+/// Gets the kernel and the shell of the guest of `lab`, which needs `programs`; `None` if a step
+/// failed, whose reason is in the report.
+pub fn base(
+    report: &mut Report,
+    lab: &str,
+    programs: &[&'static str],
+) -> Result<Option<Base>, Failure> {
+    let fetch = || {
+        packages::require(programs, Failure::Failed)?;
         cache::fetch().map(Base)
-    }
+    };
+    report.make(&format!("{lab}: kernel and shell of the guest"), fetch)
 }
 
 /// Fails with the reason to skip a guest, which needs `programs`. Without `install` nothing may be

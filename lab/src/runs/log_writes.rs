@@ -102,9 +102,7 @@ fn recorded(
     if let Some(folder) = &arguments.again {
         return Ok(Some(Recorded::Kept(folder.clone())));
     }
-    let fetch = || packages::require(DEVICE_MAPPER, Failure::Failed).and_then(|()| Base::fetch());
-    let name = "lab log-writes: kernel and shell of the guest";
-    let Some(base) = report.make(name, fetch)? else { return Ok(None) };
+    let Some(base) = guest::base(report, NAME, DEVICE_MAPPER)? else { return Ok(None) };
     let mut recorded = None;
     report.step("lab log-writes: recording", || {
         let folder = TempDir::with_prefix_in("lab-log-writes-", target()).tried("a folder")?;

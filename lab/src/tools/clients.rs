@@ -47,42 +47,55 @@ const PAGES_FILES: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
 /// Provides every client, one step each. If a registry does not answer, its client is skipped.
 pub fn provide(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("clients of Debian", || unpacked(install))?;
-    report.step("client redis-py", || redis_py(install))?;
+    report.step("client redis-py", || python(REDIS_PY, "redis-py", install))?;
     report.step("client go-redis", || go_redis(install))?;
     report.step("clients ioredis and node-redis", || node("node-redis", &NODE_REDIS, install))?;
     report.step("modules for pages", || pages(install))
 }
 
-/// Installs the modules that look at pages into `target/pages`, unless installed.
-pub fn pages(install: bool) -> Result<(), Failure> {
-    let (from, whole) = (root().join(PAGES), target().join("pages"));
-    let lock = |folder: &Path| std::fs::read_to_string(folder.join("package-lock.json")).ok();
-    if lock(&from).is_some() && lock(&from) == lock(&whole) {
+/// Makes the folder `name` of `target` by `make`, unless it is there. It appears as a whole, and
+/// replaces one that `is_there` refuses.
+fn installed(
+    name: &str,
+    install: bool,
+    is_there: impl Fn(&Path) -> bool,
+    make: impl FnOnce(&Path) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let whole = target().join(name);
+    if is_there(&whole) {
         return Ok(());
     }
     if !install {
-        return Err(Failure::Skipped(format!("{} has not all modules", whole.display())));
+        return Err(Failure::Skipped(format!("{} is missing or old", whole.display())));
     }
-    packages::install(&["node", "npm"])?;
+    std::fs::create_dir_all(target()).tried(target().display())?;
     let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
-    for file in PAGES_FILES {
-        std::fs::copy(from.join(file), unfinished.path().join(file)).tried(file)?;
-    }
-    fetched(|| {
-        let mut command = Command::new("npm");
-        command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
-        command.current_dir(unfinished.path());
-        command
-    })?;
+    let made = unfinished.path().join(name);
+    std::fs::create_dir(&made).tried(made.display())?;
+    make(&made)?;
     if whole.is_dir() {
         std::fs::remove_dir_all(&whole).tried(whole.display())?;
     }
-    std::fs::rename(unfinished.keep(), &whole).tried(whole.display())
+    std::fs::rename(&made, &whole).tried(whole.display())
 }
 
-/// Installs redis-py into `target/redis-py`, unless installed.
-fn redis_py(install: bool) -> Result<(), Failure> {
-    python(REDIS_PY, "redis-py", install)
+/// Installs the modules that look at pages into `target/pages`, unless installed.
+pub fn pages(install: bool) -> Result<(), Failure> {
+    let from = root().join(PAGES);
+    let lock = |folder: &Path| std::fs::read_to_string(folder.join("package-lock.json")).ok();
+    let is_there = |whole: &Path| lock(&from).is_some() && lock(&from) == lock(whole);
+    installed("pages", install, is_there, |folder| {
+        packages::install(&["node", "npm"])?;
+        for file in PAGES_FILES {
+            std::fs::copy(from.join(file), folder.join(file)).tried(file)?;
+        }
+        fetched(|| {
+            let mut command = Command::new("npm");
+            command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+            command.current_dir(folder);
+            command
+        })
+    })
 }
 
 /// Installs an S3 server into `target/moto`, unless installed.
@@ -103,43 +116,28 @@ pub fn typescript(install: bool) -> Result<(), Failure> {
 
 /// Installs packages of Node.js into a folder of `target`, unless installed.
 fn node(name: &str, node_packages: &[&str], install: bool) -> Result<(), Failure> {
-    let whole = target().join(name);
-    if whole.is_dir() {
-        return Ok(());
-    }
-    if !install {
-        return Err(Failure::Skipped(format!("{} is missing", whole.display())));
-    }
-    packages::install(&["node", "npm"])?;
-    let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
-    fetched(|| {
-        let mut command = Command::new("npm");
-        command.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]);
-        command.arg(unfinished.path()).args(node_packages);
-        command
-    })?;
-    std::fs::rename(unfinished.keep(), &whole).tried(whole.display())
+    installed(name, install, Path::is_dir, |folder| {
+        packages::install(&["node", "npm"])?;
+        fetched(|| {
+            let mut command = Command::new("npm");
+            command.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]);
+            command.arg(folder).args(node_packages);
+            command
+        })
+    })
 }
 
 /// Installs a package of Python into a folder of `target`, unless installed.
-fn python(package: &'static str, name: &str, install: bool) -> Result<(), Failure> {
-    let whole = target().join(name);
-    if whole.is_dir() {
-        return Ok(());
-    }
-    if !install {
-        return Err(Failure::Skipped(format!("{} is missing", whole.display())));
-    }
-    packages::install(&["pip3"])?;
-    let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
-    let folder = unfinished.path().join(name);
-    fetched(|| {
-        let mut command = Command::new("pip3");
-        command.args(["install", "-q", "--disable-pip-version-check", package, "--target"]);
-        command.arg(&folder).env("PIP_ROOT_USER_ACTION", "ignore");
-        command
-    })?;
-    std::fs::rename(&folder, &whole).tried(whole.display())
+fn python(package: &str, name: &str, install: bool) -> Result<(), Failure> {
+    installed(name, install, Path::is_dir, |folder| {
+        packages::install(&["pip3"])?;
+        fetched(|| {
+            let mut command = Command::new("pip3");
+            command.args(["install", "-q", "--disable-pip-version-check", package, "--target"]);
+            command.arg(folder).env("PIP_ROOT_USER_ACTION", "ignore");
+            command
+        })
+    })
 }
 
 /// Builds `target/go-redis`.
@@ -177,38 +175,27 @@ fn fetched(command: impl Fn() -> Command) -> Result<(), Failure> {
 /// Unpacks programs of Debian packages into `target/clients`, unless installed. Without `install`
 /// the step is skipped if they are not.
 pub fn unpacked(install: bool) -> Result<(), Failure> {
-    let whole = target().join("clients");
     let list = PACKAGES.join("\n");
-    if std::fs::read_to_string(whole.join(LIST)).is_ok_and(|unpacked| unpacked == list) {
-        return Ok(());
-    }
-    if !install {
-        let names = PACKAGES.join(" ");
-        return Err(Failure::Skipped(format!("{} has not all of: {names}", whole.display())));
-    }
-    std::fs::create_dir_all(target()).tried(target().display())?;
-    let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
-    let (packages, root) = (unfinished.path().join("packages"), unfinished.path().join("root"));
-    std::fs::create_dir(&packages).tried(packages.display())?;
-    download(&packages).or_else(|_| {
-        // apt's lists may be outdated, and these versions gone from the archive.
-        check_interrupted()?;
-        packages::update()?;
-        download(&packages)
-    })?;
-    for package in std::fs::read_dir(&packages).tried(packages.display())? {
-        let package = package.tried(packages.display())?.path();
-        let mut command = Command::new("dpkg-deb");
-        command.arg("-x").arg(&package).arg(&root);
-        run(&mut command, HANG, Show::Live)?.success("dpkg-deb")?;
-    }
-    std::fs::write(root.join(LIST), list).tried(root.display())?;
-    if whole.exists() {
-        // Left by an earlier list.
-        std::fs::remove_dir_all(&whole).tried(whole.display())?;
-    }
-    // It appears as a whole.
-    std::fs::rename(&root, &whole).tried(whole.display())
+    let is_there = |whole: &Path| {
+        std::fs::read_to_string(whole.join(LIST)).is_ok_and(|unpacked| unpacked == list)
+    };
+    installed("clients", install, is_there, |root| {
+        let packages = tempfile::tempdir_in(target()).tried(target().display())?;
+        let packages = packages.path();
+        download(packages).or_else(|_| {
+            // apt's lists may be outdated, and these versions gone from the archive.
+            check_interrupted()?;
+            packages::update()?;
+            download(packages)
+        })?;
+        for package in std::fs::read_dir(packages).tried(packages.display())? {
+            let package = package.tried(packages.display())?.path();
+            let mut command = Command::new("dpkg-deb");
+            command.arg("-x").arg(&package).arg(root);
+            run(&mut command, HANG, Show::Live)?.success("dpkg-deb")?;
+        }
+        std::fs::write(root.join(LIST), &list).tried(root.display())
+    })
 }
 
 /// Prepares an unpacked program, and returns the folder of its modules, which ends with `modules`.

@@ -1,0 +1,151 @@
+//! The labs `nvme` and `faulty-disk`: the library's tests in a guest with devices that this machine
+//! lacks. Those are disks with poll queues, and disks that fail.
+
+use super::guest::{self, Base, Disk, Guest, Module, Planned, checksum, module};
+use crate::tools::failure::{Failure, Tried};
+use crate::tools::packages::{self, DEVICE_MAPPER, NVME};
+use crate::tools::programs::Program;
+use crate::tools::report::{Outcome, Report};
+use crate::tools::repository::release;
+use crate::tools::run::HANG;
+
+/// The library's test program.
+const PROGRAM: &str = "it";
+
+/// The file systems with poll queues, each on its own controller, and their sizes: XFS needs
+/// 300 MiB.
+const DISKS: &[(&str, u64, &[&str])] = &[
+    // Initialised at once, because a test would count the kernel's later transfers.
+    ("ext4", 320 << 20, &["-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]),
+    ("xfs", 320 << 20, &["-f"]),
+];
+
+const POLLED: &[Module] = &[
+    checksum("crc32c_generic"),
+    checksum("crct10dif_generic"),
+    checksum("crc64_rocksoft_generic"),
+    module("ext4", ""),
+    module("xfs", ""),
+    module("nvme", "poll_queues=2"),
+    // Its blocks are in memory, so that written blocks can be read.
+    module("null_blk", "poll_queues=2 nr_devices=1 gb=1 memory_backed=1"),
+];
+
+const FAULTY: &[Module] = &[
+    checksum("crc32c_generic"),
+    checksum("crct10dif_generic"),
+    module("ext4", ""),
+    module("xfs", ""),
+    module("loop", ""),
+    module("dm-mod", ""),
+    module("dm-flakey", ""),
+    module("dm-delay", ""),
+];
+
+/// Runs the tests of the engine with two NVMe disks and `null_blk`, which have poll queues.
+///
+/// A missing part of the guest is a failure; without `install` the lab is skipped.
+pub fn nvme(report: &mut Report, install: bool) -> Result<(), Failure> {
+    let name = "lab nvme";
+    in_guest(report, name, (NVME, install), &["engine::", "polled::"], |base, program, plan| {
+        let folder = guest::logs("nvme")?;
+        let folder = tempfile::tempdir_in(&folder).tried(folder.display())?;
+        let mut disks = Vec::new();
+        for (fs, size_bytes, options) in DISKS {
+            let image = folder.path().join(format!("{fs}.image"));
+            packages::image(&image, *size_bytes, fs, options)?;
+            disks.push(Disk { serial: (*fs).to_owned(), image });
+        }
+        let guest = Guest {
+            script: include_str!("../../guest/nvme.sh").to_owned(),
+            modules: POLLED,
+            programs: &[(PROGRAM, &program.file)],
+            tools: &[],
+            plan: &plan,
+            disks: &disks,
+            parameters: "nvme.poll_queues=2 null_blk.poll_queues=2",
+            limit: HANG,
+        };
+        let results = guest.run(base, folder.path(), &guest::logs("nvme")?)?;
+        Ok(Outcome::Tests(results.counts(plan.len())))
+    })
+}
+
+/// Runs the tests of disks that fail, with io_uring and where it is refused.
+///
+/// A missing part of the guest is a failure; without `install` the lab is skipped.
+pub fn faulty_disk(report: &mut Report, install: bool) -> Result<(), Failure> {
+    let name = "lab faulty-disk";
+    in_guest(report, name, (DEVICE_MAPPER, install), &["faulty::"], |base, program, mut plan| {
+        let folder = guest::logs("faulty-disk")?;
+        let folder = tempfile::tempdir_in(&folder).tried(folder.display())?;
+        let mut tools = packages::files(&["dmsetup", "losetup", "mkfs.ext4", "mkfs.xfs"])?;
+        tools.push(release("lab")?);
+        plan.extend(plan.iter().filter_map(without_io_uring).collect::<Vec<_>>());
+        let guest = Guest {
+            script: include_str!("../../guest/faulty-disk.sh").to_owned(),
+            modules: FAULTY,
+            programs: &[(PROGRAM, &program.file)],
+            tools: &tools,
+            plan: &plan,
+            disks: &[],
+            parameters: "",
+            limit: 2 * HANG,
+        };
+        let results = guest.run(base, folder.path(), &guest::logs("faulty-disk")?)?;
+        Ok(Outcome::Tests(results.counts(plan.len())))
+    })
+}
+
+/// Builds the tests in `modules`, and runs them by `run` as the lab `name`, whose guest needs
+/// `programs`.
+fn in_guest(
+    report: &mut Report,
+    name: &str,
+    (programs, install): (&[&'static str], bool),
+    modules: &[&str],
+    run: impl FnOnce(&Base, &Program, Vec<Planned>) -> Result<Outcome, Failure>,
+) -> Result<(), Failure> {
+    if let Err(failure) = guest::check_possible(install, programs) {
+        return report.step(name, || Err::<(), _>(failure));
+    }
+    let base = guest::base(report, name, programs)?;
+    let tests = || guest::library_tests(PROGRAM, modules);
+    match (base, report.make(&format!("{name}: build"), tests)?) {
+        (Some(base), Some((program, plan))) => {
+            report.step(&format!("{name}: tests"), || run(&base, &program, plan))
+        }
+        // The report has the reason.
+        _ => Ok(()),
+    }
+}
+
+/// The tests in which the library chooses the rung.
+const CHOSEN: &str = "::chosen::";
+
+/// Returns the same test on the next rung of the engine, threads; `None` where the test names the
+/// rungs.
+fn without_io_uring(Planned { name, command }: &Planned) -> Option<Planned> {
+    name.contains(CHOSEN).then(|| Planned {
+        name: format!("{name}, without io_uring"),
+        command: format!("lab confine --io-uring eperm -- /lab/{command}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_test_that_leaves_the_rung_to_the_library_is_confined() {
+        let planned = |test| Planned {
+            name: format!("it: faulty::{test}"),
+            command: format!("it --exact faulty::{test}"),
+        };
+        let confined = without_io_uring(&planned("chosen::a")).expect("it is confined");
+        assert_eq!(confined.name, "it: faulty::chosen::a, without io_uring");
+        let expected = "lab confine --io-uring eperm -- /lab/it --exact faulty::chosen::a";
+        assert_eq!(confined.command, expected);
+        assert_eq!(without_io_uring(&planned("named::a")), None);
+    }
+}
