@@ -185,7 +185,8 @@ rw,attr2\n\
 34 27 0:44 / /merged rw - overlay overlay rw,lowerdir=/l,upperdir=/u\\054pper\\040one,workdir=/w\n\
 35 31 0:45 / /data rw - tmpfs none rw,size=64k\n\
 this is no line of a mountinfo\n\
-36 27 0:46 / /strange rw,nosuid - fuse.strange strange rw,user_id=0\n";
+36 27 0:46 / /strange rw,nosuid - fuse.strange strange rw,user_id=0\n\
+    ";
 
     fn place(path: &str, mount_id: Option<u64>, device: (u32, u32)) -> Location {
         Location { path: path.into(), mount_id, device }
