@@ -1,6 +1,6 @@
 //! Runs a benchmark from a request to the result document.
 
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, Wanted};
 use crate::plan::{Call, Measured, Plan};
 use crate::progress::{Announcement, Observer, Ticker};
 use crate::request::Request;
@@ -112,14 +112,15 @@ impl<'a> Bench<'a> {
             together: None,
             ranks: request.ranks,
         };
-        let calibrated_bytes = match calibrate(&planned, speed, &site, request) {
-            Ok(bytes) => bytes,
-            Err(error) => return scratch.end_for(peers, Err(error)),
-        };
-        let speed = speed.get();
-        if speed.is_some() {
-            planned = plan(scenarios, request, &room, speed)?;
+        let mut calibrated_bytes = 0;
+        if speed.get().is_none() {
+            match Calibration::of(wanted(&planned), &site.apart(), &request.common) {
+                Ok(measured) => calibrated_bytes = speed.get_or_init(|| measured).written_bytes,
+                Err(error) => return scratch.end_for(peers, Err(error)),
+            }
         }
+        let speed = speed.get();
+        planned = plan(scenarios, request, &room, speed)?;
         let announcement =
             announcement(scratch.path().to_owned(), &planned, request, (peers.ranks(), speed));
         observer.announce(&announcement);
@@ -269,20 +270,9 @@ fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Plan<'stati
     Ok(planned)
 }
 
-/// Calibrates if the amounts of a plan's runs follow from the disk's speed, and none is known yet.
-/// Returns the bytes written.
-fn calibrate(
-    planned: &[Plan],
-    speed: &OnceLock<Calibration>,
-    site: &Site,
-    request: &Request,
-) -> Result<u64, Error> {
-    if speed.get().is_some() || !planned.iter().any(|plan| plan.wants_speed) {
-        return Ok(0);
-    }
-    let (measured, bytes) = Calibration::of(&site.apart(), &request.common)?;
-    speed.get_or_init(|| measured);
-    Ok(bytes)
+/// Returns the part of the disk's speed that the plans want.
+fn wanted(planned: &[Plan]) -> Wanted {
+    planned.iter().map(|plan| plan.wants).max().unwrap_or(Wanted::Flush)
 }
 
 /// Announces the runs: the most bytes, and the time of each run by their number.
@@ -293,8 +283,10 @@ fn announcement(
     (ranks, speed): (u32, Option<&Calibration>),
 ) -> Announcement {
     let ranks = u64::from(ranks);
-    let is_calibrated = planned.iter().any(|plan| plan.wants_speed);
-    let before = if is_calibrated { request.common.calibrated_bytes_max() } else { 0 };
+    let before = match wanted(planned) {
+        Wanted::Stream => request.common.calibrated_bytes_max(),
+        Wanted::Flush => 0,
+    };
     let most = planned.iter().fold(before, |sum, of| sum.saturating_add(of.written_bytes_max()));
     Announcement {
         folder,

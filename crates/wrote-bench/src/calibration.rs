@@ -36,11 +36,22 @@ pub(crate) fn beside(speed: Option<&Calibration>) -> Duration {
     BESIDE + speed.map_or(USUAL_FLUSH, |speed| speed.flush) * BESIDE_FLUSHES
 }
 
+/// The part of a disk's speed that a plan wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wanted {
+    /// The time of a flush.
+    Flush,
+    /// The rate of a stream too.
+    Stream,
+}
+
 /// The speed of a disk.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calibration {
-    /// The speed of a direct stream, including its flush.
+    /// The speed of a direct stream, including its flush; infinite if none was measured.
     pub bytes_per_s: f64,
+    /// The bytes that the calibration wrote.
+    pub written_bytes: u64,
     /// The time of one small write with its flush.
     pub flush: Duration,
     /// The bytes that the disk writes faster than its sustained rate, if any.
@@ -50,25 +61,30 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Measures the disk. Also returns the bytes written. All ranks use the
-    /// slowest speed.
+    /// Measures the disk. All ranks use the slowest speed.
     ///
     /// # Errors
     ///
     /// [`Error::Failed`] if a write or flush failed.
-    pub(crate) fn of(site: &Site, common: &Common) -> Result<(Calibration, u64), Error> {
+    pub(crate) fn of(wanted: Wanted, site: &Site, common: &Common) -> Result<Calibration, Error> {
         let flush = save(site)?;
+        let flush = Duration::from_secs_f64(1.0 / site.least(1.0 / flush.as_secs_f64().max(1e-9))?);
+        if wanted == Wanted::Flush {
+            let written_bytes = (SAVES * SAVE_BYTES) as u64;
+            let bytes_per_s = f64::INFINITY;
+            return Ok(Calibration { bytes_per_s, written_bytes, flush, ..Calibration::default() });
+        }
         let Stream { bytes_per_s, bytes, burst, first_touch } = write_stream(site, common)?;
         let limits = || watch::limits(site.device());
         let burst = burst.or_else(|| stream::of_limit(&limits(), bytes_per_s));
         let bytes_per_s = burst.as_ref().map_or(bytes_per_s, |burst| burst.bytes_per_s);
-        let measured = Calibration {
-            burst,
-            first_touch,
-            bytes_per_s: site.least(bytes_per_s)?,
-            flush: Duration::from_secs_f64(1.0 / site.least(1.0 / flush.as_secs_f64().max(1e-9))?),
-        };
-        Ok((measured, bytes))
+        let bytes_per_s = site.least(bytes_per_s)?;
+        Ok(Calibration { bytes_per_s, written_bytes: bytes, flush, burst, first_touch })
+    }
+
+    /// Returns the time to write these bytes as a stream; none if no stream was measured.
+    pub(crate) fn time_of(&self, bytes: u64) -> Duration {
+        Duration::try_from_secs_f64(bytes as f64 / self.bytes_per_s).unwrap_or(Duration::MAX)
     }
 }
 

@@ -23,7 +23,7 @@ mod stream;
 pub mod versus;
 
 pub use bench::{Bench, report_leftovers, share};
-pub use calibration::Calibration;
+pub use calibration::{Calibration, Wanted};
 pub use plan::{
     Call, Measured, OneRun, Plan, Prepared, RUNS_MIN, RowSpec, Turn, Within, Work, in_turn,
 };

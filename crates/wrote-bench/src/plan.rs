@@ -1,6 +1,6 @@
 //! A plan: rows, each composed once, and the work that makes their runs.
 
-use crate::calibration::{self, Calibration};
+use crate::calibration::{self, Calibration, Wanted};
 use crate::names::is_below;
 use crate::progress::Ticker;
 use crate::settings::Common;
@@ -94,8 +94,8 @@ pub struct Plan<'a> {
     pub prepared_bytes: u64,
     /// Whether its rows are jobs on [`Site::job_files`], which ranks may share.
     pub shares_files: bool,
-    /// Whether the bytes of a run follow from the disk's speed.
-    pub wants_speed: bool,
+    /// The part of the disk's speed from which the bytes and the time of its runs follow.
+    pub wants: Wanted,
     /// Makes the runs.
     pub work: Box<dyn Work + 'a>,
 }
@@ -210,7 +210,7 @@ impl<'a> Plan<'a> {
             space_bytes,
             prepared_bytes: 0,
             shares_files: false,
-            wants_speed: false,
+            wants: Wanted::Flush,
             work: Box::new(work),
         }
     }
@@ -226,12 +226,13 @@ impl<'a> Plan<'a> {
         round.saturating_mul(self.runs.into()).saturating_add(self.prepared_bytes)
     }
 
-    /// Returns the time of all runs, which a limit of time bounds.
+    /// Returns the time of all runs and of what they share, which a limit of time bounds.
     pub fn time(&self, speed: Option<&Calibration>) -> Duration {
         let beside = calibration::beside(speed);
         let round: Duration = self.rows.iter().map(|row| row.time + beside).sum();
         let before = round / (self.rows.len() as u32).max(1) * self.runs_before;
-        let time = round * self.runs + before;
+        let shared = speed.map_or(Duration::ZERO, |speed| speed.time_of(self.prepared_bytes));
+        let time = (round * self.runs + before).saturating_add(shared);
         self.within.map_or(time, |within| time.min(within.until))
     }
 

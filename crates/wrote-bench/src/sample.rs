@@ -172,13 +172,10 @@ impl Asked {
             together: None,
             ranks: self.request().ranks,
         };
-        let mut speed = None;
-        if planned.wants_speed {
-            speed = Some(Calibration::of(&site, &self.request().common)?.0);
-            planned = self.planned(speed.as_ref()).remove(0);
-        }
+        let speed = Calibration::of(planned.wants, &site, &self.request().common)?;
+        planned = self.planned(Some(&speed)).remove(0);
         let mut ticker = Ticker::new(observer, planned.runs_total(), Duration::ZERO);
-        planned.measure(speed.as_ref(), &site, &mut ticker)
+        planned.measure(Some(&speed), &site, &mut ticker)
     }
 }
 

@@ -2,14 +2,16 @@
 //! sustained rate. Detects bursts within a run, and uses them up before the next.
 
 use crate::site::Site;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::Duration;
 use wrote_jobs::data::seed;
 use wrote_jobs::findings::Burst;
 use wrote_jobs::jobs::{Mark, Permissions, Watcher};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{JobSpec, Rw};
-use wrote_result::Error;
 use wrote_result::document::Limit;
+use wrote_result::{Error, stats};
 
 /// The second half of a run is split into this many parts. Each must be as fast as the whole half.
 const PARTS: u64 = 5;
@@ -30,6 +32,8 @@ const DRAINED_SHARE: u64 = 2;
 /// The bytes written before a run, as a multiple of the burst, so that the run sees the sustained
 /// rate.
 const DRAINED_TIMES: f64 = 1.25;
+/// The most time to use up a burst. Longer, it is used up, and the disk slower than it was.
+const DRAIN_TIME: Duration = Duration::from_millis(500);
 /// Few writes in flight, so that none remains to slow the next run.
 const DRAIN_IODEPTH: u32 = 4;
 
@@ -109,6 +113,45 @@ pub(crate) fn find(marks: &[Mark]) -> Option<Burst> {
     })
 }
 
+/// A run that the disk limited. Runs stand in the order in which they were made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Past {
+    pub row: usize,
+    /// The bytes that the disk took before, since the program's start.
+    pub before_bytes: u64,
+    pub bytes_per_s: f64,
+}
+
+/// Finds a burst that was used up between two runs. Of at least two rows every earlier run was
+/// faster than every later one, and the later ones are a round at least.
+pub(crate) fn dropped(runs: &[Past]) -> Option<Burst> {
+    let rows: BTreeSet<usize> = runs.iter().map(|run| run.row).collect();
+    let is_drop = |end: &usize| {
+        let (before, after) = runs.split_at(*end);
+        let speeds = |runs: &[Past], row: usize| -> Vec<f64> {
+            runs.iter().filter(|run| run.row == row).map(|run| run.bytes_per_s).collect()
+        };
+        let times = |row: usize| {
+            let least = speeds(before, row).into_iter().reduce(f64::min)?;
+            Some(least / speeds(after, row).into_iter().reduce(f64::max)?)
+        };
+        let times: Vec<f64> = rows.iter().filter_map(|row| times(*row)).collect();
+        times.len() >= 2 && times.iter().all(|times| *times >= FASTER_MIN)
+    };
+    let end = (1..=runs.len().checked_sub(rows.len())?).rev().find(is_drop)?;
+    let bytes_per_s = lasting(&runs[end..])?;
+    Some(Burst { bytes: runs[end].before_bytes, bytes_per_s, is_left_out: false })
+}
+
+/// Returns the rate that the fastest row has in its median run.
+pub(crate) fn lasting(runs: &[Past]) -> Option<f64> {
+    let mut rows: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for run in runs {
+        rows.entry(run.row).or_default().push(run.bytes_per_s);
+    }
+    rows.values().map(|speeds| stats::median(speeds)).max_by(f64::total_cmp)
+}
+
 /// Returns the lowest limit on the bytes that are written to the device.
 pub(crate) fn most_bytes_per_s(limits: &[Limit]) -> Option<f64> {
     let of_writes = limits.iter().filter(|limit| limit.of == "write_bytes_per_s");
@@ -170,7 +213,7 @@ pub(crate) struct Drain<'a> {
 
 impl Watcher for Drain<'_> {
     fn ready(&mut self) -> Result<(), Error> {
-        let job = self.sizes.job("burst");
+        let job = JobSpec { runtime: Some(DRAIN_TIME), ..self.sizes.job("burst") };
         use_up(self.site, &job.on_each(std::slice::from_ref(&self.file), None)).map(|_| ())
     }
 }
@@ -203,6 +246,37 @@ mod tests {
             assert!(burst.is_left_out, "{burst:?}");
         }
         assert!(!find(&marks(150e6, 2e9, 50e6, 250)).unwrap().is_left_out);
+    }
+
+    /// Returns the runs of five rounds of four rows, of 40 MB each, at a rate by the bytes before.
+    fn past(bytes_per_s: impl Fn(u64) -> f64) -> Vec<Past> {
+        let run = |number: u64| {
+            let before_bytes = 100_000_000 + number * 40_000_000;
+            let bytes_per_s = bytes_per_s(before_bytes) * (1.0 + (number % 4) as f64 / 100.0);
+            Past { row: number as usize % 4, before_bytes, bytes_per_s }
+        };
+        (0..20).map(run).collect()
+    }
+
+    #[test]
+    fn a_burst_that_ends_between_runs_is_found_with_its_bytes_and_what_lasts() {
+        let burst = dropped(&past(|before| if before < 600_000_000 { 400e6 } else { 40e6 }));
+        let burst = burst.unwrap();
+        assert!((40e6..42e6).contains(&burst.bytes_per_s) && !burst.is_left_out, "{burst:?}");
+        assert!((600_000_000..640_000_000).contains(&burst.bytes), "{burst:?}");
+        // Already used up in the second row's first run.
+        let early = dropped(&past(|before| if before < 200_000_000 { 400e6 } else { 40e6 }));
+        assert_eq!(early.unwrap().bytes, 220_000_000);
+    }
+
+    #[test]
+    fn steady_rows_and_a_stall_at_the_end_are_no_burst_between_runs() {
+        assert_eq!(dropped(&past(|_| 400e6)), None);
+        assert_eq!(dropped(&past(|before| if before < 800_000_000 { 400e6 } else { 40e6 })), None);
+        assert_eq!(dropped(&[]), None);
+        assert_eq!(lasting(&[]), None);
+        let lasts = lasting(&past(|before| if before < 300_000_000 { 400e6 } else { 40e6 }));
+        assert!((40e6..42e6).contains(&lasts.unwrap()));
     }
 
     #[test]

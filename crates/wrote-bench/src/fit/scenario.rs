@@ -11,13 +11,13 @@ use crate::scenarios::sustained;
 use crate::scratch::{self, Scratch};
 use crate::settings::Common;
 use crate::site::{Site, clear};
-use crate::stream;
+use crate::stream::{self, Past};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
 use wrote_jobs::clock::clocked;
 use wrote_jobs::data::seed;
-use wrote_jobs::findings::Evidence;
+use wrote_jobs::findings::{Burst, Evidence};
 use wrote_jobs::machine::target::device_of;
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::machine::watch;
@@ -104,6 +104,9 @@ struct Runs {
     time: Duration,
     /// Each row's program, pattern and neighbour.
     rows: Vec<(usize, usize, Option<Neighbour>)>,
+    /// The runs so far, and the bytes that they wrote.
+    past: Vec<Past>,
+    written_bytes: u64,
     /// The neighbours' folder, if it is a different one.
     elsewhere: Option<Scratch>,
 }
@@ -128,7 +131,16 @@ impl Runs {
             (time.mul_f64(RUNS_PART) / runs).saturating_sub(calibration::beside(None))
         };
         let run = of_each(time).clamp(run_min, RUN[1]);
-        Runs { request: request.clone(), run_min, run, time, rows, elsewhere: None }
+        Runs {
+            request: request.clone(),
+            run_min,
+            run,
+            time,
+            rows,
+            past: Vec::new(),
+            written_bytes: 0,
+            elsewhere: None,
+        }
     }
 
     /// Returns the plan of the rows. A time that was asked for is kept. Without one, each row gets
@@ -295,6 +307,9 @@ impl Work for Runs {
             done.flushes_ns,
         );
         run.written_bytes += drained_bytes;
+        let (before_bytes, bytes_per_s) = (self.written_bytes, run.rows[0].throughput());
+        self.past.push(Past { row: turn.row, before_bytes, bytes_per_s });
+        self.written_bytes += run.written_bytes;
         Ok(run)
     }
 
@@ -308,6 +323,10 @@ impl Work for Runs {
     fn finish(&mut self, site: &Site) -> Result<(), Error> {
         site.clear_shared(&[site.file("drain", 0)])?;
         self.elsewhere.take().map_or(Ok(()), Scratch::remove)
+    }
+
+    fn burst(&self) -> Option<Burst> {
+        stream::dropped(&self.past)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Scenarios that are a grid of jobs: their cells and sizes.
 
+use crate::calibration::{Calibration, Wanted};
 use crate::plan::{Call, Plan, Prepared, RUNS, RowSpec, Turn, Work};
 use crate::progress::Ticker;
 use crate::scenario::Listed;
@@ -224,25 +225,27 @@ const OVERWRITE: Permissions =
 
 impl Grid {
     /// Returns the plan of the cells.
-    pub(super) fn plan(self) -> Plan<'static> {
-        let rows = self.cells.iter().map(|cell| self.row(cell)).collect();
+    pub(super) fn plan(self, speed: Option<&Calibration>) -> Plan<'static> {
+        let rows = self.cells.iter().map(|cell| self.row(cell, speed)).collect();
         let (runs, space_bytes) = (self.runs, self.space_bytes());
         Plan {
             runs,
             space_bytes,
             prepared_bytes: space_bytes,
             shares_files: true,
+            wants: Wanted::Stream,
             ..Plan::new(self.name, self.question, rows, self)
         }
     }
 
     /// Composes the row of a cell.
-    fn row(&self, cell: &GridCell) -> RowSpec {
+    fn row(&self, cell: &GridCell, speed: Option<&Calibration>) -> RowSpec {
+        // A mix may consist entirely of writes.
+        let all = cell.spec.io_bytes.unwrap_or(self.file_bytes) * u64::from(self.numjobs);
         let bytes_max = match self.rate {
             _ if !cell.spec.rw.write => 0,
             Some(rate) => cell.due_bytes_max(rate, self.time),
-            // A mix may consist entirely of writes.
-            None => cell.spec.io_bytes.unwrap_or(self.file_bytes) * u64::from(self.numjobs),
+            None => all,
         };
         let row = Row {
             name: cell.name.clone(),
@@ -252,7 +255,10 @@ impl Grid {
             cell: cell.place.clone(),
             ..Row::default()
         };
-        RowSpec { row, time: self.time, bytes_max, ..RowSpec::default() }
+        // Random operations are far slower than a stream, so their time ends them.
+        let whole = speed.filter(|_| self.rate.is_none() && !cell.spec.rw.random);
+        let time = whole.map_or(self.time, |speed| speed.time_of(all).min(self.time));
+        RowSpec { row, time, bytes_max, ..RowSpec::default() }
     }
 
     fn space_bytes(&self) -> u64 {
@@ -396,7 +402,7 @@ mod tests {
         let request = Asked { numjobs: Some(3), ..asked(&["peak", "rand"]) };
         for grid in grids(&request, &target(true)).unwrap() {
             let files = vec!["a".into(), "b".into(), "c".into()];
-            let plan = grid.clone().plan();
+            let plan = grid.clone().plan(None);
             let told: u64 = grid
                 .cells
                 .iter()

@@ -118,7 +118,7 @@ impl Scenario for Latency {
 
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
         let amounts = Amounts::new(self, call)?;
-        Ok(amounts.map(|amounts| amounts.plan(call.target)).into_iter().collect())
+        Ok(amounts.map(|amounts| amounts.plan(call)).into_iter().collect())
     }
 
     fn advice(&self, evidence: &Evidence) -> Vec<Advice> {

@@ -23,8 +23,8 @@ pub(crate) const FILE_BYTES: u64 = 3901;
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Meta {
-    /// Files of one run of meta, from 1 to 1000000 [default: as many as take a third of a
-    /// second, up to 2000]
+    /// Files of one run of meta, from 1 to 1000000 [default: as many as fit into a third
+    /// of a second, up to 2000]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N",
         value_parser = wrote_result::units::parse_count::<FILES_MAX>, allow_hyphen_values = true))]
     pub meta_files: Option<u32>,

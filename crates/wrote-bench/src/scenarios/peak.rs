@@ -52,7 +52,8 @@ impl Scenario for Peak {
     }
 
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
-        Ok(called(WORKLOADS, call, grid)?.map(Grid::plan).into_iter().collect())
+        let grid = called(WORKLOADS, call, grid)?;
+        Ok(grid.map(|grid| grid.plan(call.speed)).into_iter().collect())
     }
 }
 

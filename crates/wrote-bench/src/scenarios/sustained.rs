@@ -8,6 +8,7 @@ mod measure;
 #[cfg(test)]
 mod tests;
 
+use crate::calibration::Wanted;
 use crate::plan::{Call, Plan, RowSpec};
 use crate::scenario::{Listed, Scenario};
 use crate::settings::{Common, STREAM_BS_BYTES};
@@ -139,6 +140,7 @@ impl Run {
         let device = device_of(target);
         let limit = stream::most_bytes_per_s(&watch::limits(device));
         let asked_for = request.rate.map(|rate| bytes_per_s(rate, bs_bytes));
+        let speed = call.speed.map(|speed| speed.bytes_per_s).filter(|speed| speed.is_finite());
         Ok(Some(Run {
             bs_bytes,
             iodepth,
@@ -151,7 +153,7 @@ impl Run {
             known_bytes_per_s: limit
                 .into_iter()
                 .chain(asked_for)
-                .chain(call.speed.map(|speed| speed.bytes_per_s))
+                .chain(speed)
                 .min_by(f64::total_cmp),
         }))
     }
@@ -176,7 +178,10 @@ impl Run {
             afterwards: self.afterwards_max(),
             space_bytes: self.file_bytes,
             shares_files: true,
-            wants_speed: self.time.is_none() && self.known_bytes_per_s.is_none() && is_long,
+            wants: match self.time.is_none() && self.known_bytes_per_s.is_none() && is_long {
+                true => Wanted::Stream,
+                false => Wanted::Flush,
+            },
             ..Plan::new(NAME, QUESTION, vec![row], self)
         }
     }

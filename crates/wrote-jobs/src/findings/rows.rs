@@ -43,7 +43,7 @@ pub(super) fn burst(evidence: &Evidence) -> Option<Finding> {
     let Burst { bytes, bytes_per_s, is_left_out } = evidence.burst?;
     let (what, then) = match is_left_out {
         true => ("the burst is left out", "each run begins when it is used up"),
-        false => ("the burst is in the figures", "--only sustained shows what lasts"),
+        false => ("the burst is in the figures", "runs before it was used up are faster"),
     };
     let text = format!(
         "{what}: {} lasts, and a short run is ahead of that by up to {}; {then}",

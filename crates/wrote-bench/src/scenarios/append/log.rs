@@ -8,7 +8,7 @@ use crate::arrivals::Arrivals;
 use hdrhistogram::Histogram;
 use std::path::Path;
 use std::sync::Barrier;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use wrote::Log;
 use wrote_jobs::clock::{Timer, clocked};
@@ -25,6 +25,15 @@ pub(super) struct Task<'a> {
     pub rate: Option<Rate>,
     pub runtime: &'a Runtime,
     pub stop: &'a Stop,
+    /// The time after which no producer sends another message.
+    pub slice: Option<Duration>,
+}
+
+/// The latencies of the messages that producers sent, their number and their bytes.
+pub(super) struct Sent {
+    pub latencies: Histogram<u64>,
+    pub messages: u64,
+    pub bytes: u64,
 }
 
 pub(super) fn open(folder: &Path, promise: Promise) -> Result<Log, Error> {
@@ -37,7 +46,7 @@ pub(super) fn append(
     task: &Task,
     timer: Timer,
     messages: Vec<Messages>,
-) -> Result<(Histogram<u64>, Run), Error> {
+) -> Result<(Sent, Run), Error> {
     match task.append_as {
         // Before any thread waits for the clock.
         AppendAs::Threads => by_threads(task, &timer.begun()?, messages),
@@ -45,11 +54,7 @@ pub(super) fn append(
     }
 }
 
-fn by_threads(
-    task: &Task,
-    timer: &Timer,
-    messages: Vec<Messages>,
-) -> Result<(Histogram<u64>, Run), Error> {
+fn by_threads(task: &Task, timer: &Timer, messages: Vec<Messages>) -> Result<(Sent, Run), Error> {
     let start = Barrier::new(messages.len() + 1);
     let arrivals = arrivals(task, &messages);
     std::thread::scope(|scope| {
@@ -78,9 +83,10 @@ fn produce(
     mut messages: Messages,
     mut arrivals: Arrivals,
     mut latencies: Histogram<u64>,
-) -> Result<Histogram<u64>, Error> {
+) -> Result<Sent, Error> {
     let mut began = Instant::now();
-    while let Some(message) = messages.next() {
+    let until = task.slice.map(|slice| began + slice);
+    while let Some(message) = messages.next_before(until, began) {
         task.stop.check()?;
         began = arrivals.wait(message.len(), task.stop).unwrap_or(began);
         let ticket = task.log.append(message)?;
@@ -92,15 +98,15 @@ fn produce(
         record(&mut latencies, now - began);
         began = now;
     }
-    Ok(latencies)
+    Ok(Sent::of(latencies, &messages))
 }
 
-fn by_tasks(task: &Task, messages: Vec<Messages>) -> Result<Histogram<u64>, Error> {
+fn by_tasks(task: &Task, messages: Vec<Messages>) -> Result<Sent, Error> {
     let ended = task.runtime.block_on(async {
         let arrivals = arrivals(task, &messages);
         let begin = |(messages, arrivals)| {
             let (log, promise, stop) = (task.log.clone(), task.promise, task.stop.clone());
-            tokio::spawn(produce_async(log, promise, stop, messages, arrivals))
+            tokio::spawn(produce_async(log, (promise, task.slice), stop, messages, arrivals))
         };
         let producers: Vec<_> = messages.into_iter().zip(arrivals).map(begin).collect();
         let mut ended = Vec::with_capacity(producers.len());
@@ -114,14 +120,15 @@ fn by_tasks(task: &Task, messages: Vec<Messages>) -> Result<Histogram<u64>, Erro
 
 async fn produce_async(
     log: Log,
-    promise: Promise,
+    (promise, slice): (Promise, Option<Duration>),
     stop: Stop,
     mut messages: Messages,
     mut arrivals: Arrivals,
-) -> Result<Histogram<u64>, Error> {
+) -> Result<Sent, Error> {
     let mut latencies = histogram();
     let mut began = Instant::now();
-    while let Some(message) = messages.next() {
+    let until = slice.map(|slice| began + slice);
+    while let Some(message) = messages.next_before(until, began) {
         stop.check()?;
         began = arrivals.wait_async(message.len(), &stop).await.unwrap_or(began);
         let ticket = log.append(message)?;
@@ -132,7 +139,14 @@ async fn produce_async(
         record(&mut latencies, now - began);
         began = now;
     }
-    Ok(latencies)
+    Ok(Sent::of(latencies, &messages))
+}
+
+impl Sent {
+    fn of(latencies: Histogram<u64>, messages: &Messages) -> Sent {
+        let sent = messages.sent();
+        Sent { latencies, messages: sent, bytes: messages.bytes_of(sent) }
+    }
 }
 
 fn arrivals(task: &Task, messages: &[Messages]) -> Vec<Arrivals> {
@@ -140,17 +154,20 @@ fn arrivals(task: &Task, messages: &[Messages]) -> Vec<Arrivals> {
     (0..producers).map(|number| Arrivals::new(task.rate, number, producers)).collect()
 }
 
-/// Combines the latencies of all producers. If none waited for its messages, waits for them here.
-fn finish(task: &Task, ended: Vec<Result<Histogram<u64>, Error>>) -> Result<Histogram<u64>, Error> {
-    let mut latencies = histogram();
+/// Combines what all producers sent. If none waited for its messages, waits for them here.
+fn finish(task: &Task, ended: Vec<Result<Sent, Error>>) -> Result<Sent, Error> {
+    let mut all = Sent { latencies: histogram(), messages: 0, bytes: 0 };
     for of_one in ended {
-        latencies.add(&of_one?).expect("all histograms have the same bounds");
+        let of_one = of_one?;
+        all.latencies.add(&of_one.latencies).expect("all histograms have the same bounds");
+        all.messages += of_one.messages;
+        all.bytes += of_one.bytes;
     }
     let next = task.log.stats().next_sequence;
     if !task.promise.waits && next > 0 {
         task.log.ticket(next - 1).until_written().wait()?;
     }
-    Ok(latencies)
+    Ok(all)
 }
 
 fn panicked() -> Error {

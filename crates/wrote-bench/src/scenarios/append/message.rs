@@ -3,6 +3,7 @@
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::ops::Range;
+use std::time::Instant;
 #[cfg(feature = "cli")]
 use wrote_result::units;
 use wrote_result::{Error, words};
@@ -109,18 +110,28 @@ impl Messages {
         Some(message)
     }
 
+    /// Like [`Messages::next`], and `None` from `until` on, where it is `now`.
+    pub(super) fn next_before(&mut self, until: Option<Instant>, now: Instant) -> Option<&[u8]> {
+        if until.is_some_and(|until| now >= until) { None } else { self.next() }
+    }
+
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    pub(super) fn total_bytes(&self) -> u64 {
-        if self.count == 0 {
+    /// Returns the number of messages sent so far.
+    pub(super) fn sent(&self) -> u64 {
+        self.next
+    }
+
+    /// Returns the bytes of the first `count` messages.
+    pub(super) fn bytes_of(&self, count: u64) -> u64 {
+        if count == 0 {
             return 0;
         }
         let bytes =
             |ready: &[Ready]| ready.iter().map(|ready| ready.range.len() as u64).sum::<u64>();
-        let (times, rest) =
-            (self.count / self.ready.len() as u64, self.count % self.ready.len() as u64);
+        let (times, rest) = (count / self.ready.len() as u64, count % self.ready.len() as u64);
         times * bytes(&self.ready) + bytes(&self.ready[..rest as usize])
     }
 }
@@ -301,7 +312,10 @@ mod tests {
                 assert!(!message.contains(&0) && !message.contains(&b'\n'));
                 (number, total_bytes) = (number + 1, total_bytes + len as u64);
             }
-            assert_eq!((number, total_bytes), (messages.count(), messages.total_bytes()));
+            assert_eq!(
+                (number, total_bytes),
+                (messages.count(), messages.bytes_of(messages.count()))
+            );
         }
     }
 
@@ -329,13 +343,13 @@ mod tests {
             assert!(Stamp::read(message).is_some() && all.insert(message.to_vec()));
             total_bytes += message.len() as u64;
         }
-        assert_eq!((all.len(), messages.total_bytes()), (1000, total_bytes));
+        assert_eq!((all.len(), messages.bytes_of(messages.count())), (1000, total_bytes));
     }
 
     #[test]
     fn no_messages_are_no_bytes() {
         let mut none = Messages::of_all(2, SIZES, 1).pop().unwrap();
         assert!(none.next().is_none());
-        assert_eq!(none.total_bytes(), 0);
+        assert_eq!(none.bytes_of(0), 0);
     }
 }

@@ -1,8 +1,9 @@
-//! The requested ways, the messages per run, and the space for them.
+//! The rows of the requested ways, the most messages of a run, and the space for them.
 
 use super::message::Sizes;
 use super::message::{Append, AppendAs};
 use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way};
+use crate::calibration::Wanted;
 use crate::plan::{Call, Plan, RUNS, RowSpec, Within};
 use crate::scenarios::ladder::plan as ladder_plan;
 use crate::settings::STREAM_BS_BYTES;
@@ -20,18 +21,12 @@ const QUESTION: &str = "How fast does one file take short messages from many pro
 /// The row of a default run: durable records of many writers.
 const WRITERS_STRATEGY: &str = "append/log-always";
 pub(super) const WRITERS: u32 = 64;
-/// The slice of a run. It has as many messages as fit into it at the speed of a trial run.
-const RUN_S: f64 = 0.3;
-/// The messages of the first trial, which is not recorded.
-const FIRST_MESSAGES: u64 = 2000;
-/// A shorter trial is repeated with `LOOK_GROWTH` times the messages, because work done once per
-/// run (a sync at the end) would dominate.
-const LOOK_S_MIN: f64 = 0.05;
-const LOOK_GROWTH: u64 = 8;
-/// The most messages of a run that keeps each in memory until written.
-const TASKS_MESSAGES_MAX: u64 = 100_000;
-/// The most messages of any other run.
-const OTHER_MESSAGES_MAX: u64 = 400_000;
+/// The slice of a run, after which the producers of a log end.
+const RUN: Duration = Duration::from_millis(300);
+/// The messages of a run of a usual way, which takes them all from its queue before it ends.
+const USUAL_MESSAGES: u64 = 10_000;
+/// The most messages of a log's run, where a producer waits for each, and where none waits.
+const LOG_MESSAGES_MAX: [u64; 2] = [100_000, 400_000];
 /// The fewest messages for meaningful percentiles.
 const MESSAGES_MIN: u64 = 1000;
 /// An upper bound of a task's memory besides its message.
@@ -46,11 +41,8 @@ const SEGMENTS_BYTES: u64 = 4 * (64 << 20);
 /// bytes as it has written.
 const ZEROS_FIRST_BYTES: u64 = 2 << 20;
 const ZEROS_TIMES: u64 = 2;
-/// Runs on a disk with a burst are longer by this factor.
-const BURST_TIMES: f64 = 3.0;
-/// All trials of a way are together shorter than this many runs.
-const LOOKS: u32 = 2;
 
+/// A validated request, with what bounds its runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Amounts {
     pub ways: Vec<Way>,
@@ -58,23 +50,19 @@ pub(crate) struct Amounts {
     pub sizes: Sizes,
     pub append_as: AppendAs,
     /// The time limit, counted from the program's start, of a default run.
-    pub(super) within: Option<Within>,
+    within: Option<Within>,
     /// The combined rate of all producers of a run.
     pub rate: Option<Rate>,
     /// Requested rows that can't be measured, with reasons.
     pub left_out: Vec<(String, String)>,
-    pub(super) time: Duration,
-    pub(super) messages: Option<u64>,
+    time: Duration,
+    messages: Option<u64>,
     /// The maximum size of one run's files.
     budget_bytes: u64,
-    /// The most bytes that all runs write together.
-    wear_bytes: u64,
-    /// The share of one run in that limit.
+    /// The most bytes that one run writes.
     share_bytes: u64,
     /// The burst to use up before runs of logs, if the disk has one.
     pub(super) burst: Option<Burst>,
-    /// The messages of each way's runs, known after the trial.
-    pub(super) counts: Vec<u64>,
 }
 
 impl Amounts {
@@ -91,7 +79,7 @@ impl Amounts {
         }
         let most = producers.iter().copied().max().unwrap_or(1);
         call.common.rate.map_or(Ok(()), |rate| rate.check(most, "producers"))?;
-        let mut plan = Amounts {
+        let mut amounts = Amounts {
             ways,
             runs: call.common.runs.unwrap_or(RUNS),
             sizes: asked.checked_sizes()?,
@@ -105,86 +93,60 @@ impl Amounts {
             left_out: Vec::new(),
             messages: asked.checked_messages()?,
             budget_bytes: target::room_bytes(call.target),
-            wear_bytes: u64::MAX,
             share_bytes: u64::MAX,
-            burst: None,
-            counts: Vec::new(),
+            burst: call.speed.and_then(|speed| speed.burst),
         };
-        plan.check_space(call.target)?;
-        plan.keep_memory(memory_bytes);
-        if plan.messages.is_none() {
-            plan.wear_bytes = call.common.written_bytes_max(call.target);
-            if call.is_default() {
-                plan.wear_bytes /= u64::from(ladder_plan::LOG_PART);
-            }
-            plan.share(plan.wear_bytes, plan.ways.len());
+        amounts.check_space(call.target)?;
+        amounts.keep_memory(memory_bytes);
+        let part = if call.is_default() { ladder_plan::LOG_PART } else { 1 };
+        amounts.share(call.common.written_bytes_max(call.target) / u64::from(part));
+        Ok(Some(amounts))
+    }
+
+    /// Divides bytes among the runs, less the bytes that use up a burst before runs of logs. If
+    /// those would be too many, the burst remains in the figures.
+    fn share(&mut self, wear_bytes: u64) {
+        let runs = u64::from(self.runs) * self.ways.len().max(1) as u64;
+        let drained = self.ways.iter().map(|way| self.drained_bytes(way)).sum::<u64>();
+        let drained = drained * u64::from(self.runs);
+        let left;
+        (self.burst, left) = stream::reserve(self.burst, drained, wear_bytes);
+        if self.messages.is_none() && wear_bytes < u64::MAX {
+            self.share_bytes = left.unwrap_or(wear_bytes) / runs;
         }
-        plan.leave_out(call.speed.and_then(|speed| speed.burst));
-        Ok(Some(plan))
     }
 
     /// Returns the plan of the rows.
     pub(super) fn plan(self, target: &Target) -> Plan<'static> {
-        let most = self.written_bytes_most();
-        let time = self.slice();
+        let time = match self.rate {
+            Some(_) if self.messages.is_none() => self.time,
+            _ => RUN,
+        };
         let spec = |way: &Way| RowSpec {
             row: way.composed(target),
             time,
-            bytes_max: most / u64::from(self.runs) / self.ways.len().max(1) as u64,
+            bytes_max: self.written_by(way, self.messages_of(way)) + self.drained_bytes(way),
             makes_files: true,
             ..RowSpec::default()
         };
         let rows: Vec<RowSpec> = self.ways.iter().map(spec).collect();
-        let round: u64 = rows.iter().map(|spec| spec.bytes_max).sum();
-        let of = |way: &Way| self.file_bytes(way, self.messages_at_most(way));
-        let drained = self.ways.iter().map(|way| self.drained_bytes(way)).max().unwrap_or(0);
+        let of = |way: &Way| self.file_bytes(way, self.messages_of(way)) + self.drained_bytes(way);
         Plan {
             runs: self.runs,
             left_out: self.left_out.clone(),
             within: self.within,
-            space_bytes: self.ways.iter().map(of).max().unwrap_or(0) + drained,
-            prepared_bytes: most - round * u64::from(self.runs),
-            wants_speed: self.needs_trial(),
+            space_bytes: self.ways.iter().map(of).max().unwrap_or(0),
+            wants: match self.slice().filter(|_| self.ways.iter().any(Way::is_log)) {
+                Some(_) => Wanted::Stream,
+                None => Wanted::Flush,
+            },
             ..Plan::new(NAME, QUESTION, rows, self)
         }
     }
 
-    /// Divides bytes among the runs and trials of this many ways.
-    fn share(&mut self, bytes: u64, ways: usize) {
-        if bytes < u64::MAX {
-            self.share_bytes = bytes / (ways.max(1) as u64 * u64::from(self.runs + LOOKS));
-        }
-    }
-
-    /// Chooses the messages per run of the next way, given its speed. Later ways may use what it
-    /// leaves of its share.
-    pub(super) fn count(&mut self, messages_per_s: f64) {
-        let way = self.ways[self.counts.len()].clone();
-        let messages = self.messages(&way, messages_per_s);
-        self.counts.push(messages);
-        let looks = u64::from(LOOKS) * self.written_by(&way, self.messages_max(&way));
-        let runs = u64::from(self.runs) * self.written_by(&way, messages);
-        let ways_left = self.ways.len() - self.counts.len();
-        let shared = self.share_bytes.saturating_mul(u64::from(self.runs + LOOKS));
-        let left = shared.saturating_mul(ways_left as u64 + 1).saturating_sub(looks + runs);
-        self.share(left, ways_left);
-    }
-
-    /// Returns whether sizes depend on the disk's speed.
-    pub(super) fn needs_trial(&self) -> bool {
-        let is_log = |way: &Way| way.is_log();
-        self.messages.is_none() && self.rate.is_none() && self.ways.iter().any(is_log)
-    }
-
-    /// Reserves the bytes that use up a burst before runs of logs. If they would be too many, the
-    /// burst remains in the figures.
-    pub(super) fn leave_out(&mut self, burst: Option<Burst>) {
-        self.burst = burst;
-        let left;
-        (self.burst, left) = stream::reserve(burst, self.drained_bytes_max(), self.wear_bytes);
-        if let Some(left) = left {
-            self.share(left, self.ways.len());
-        }
+    /// Returns the time after which a log's producers end, unless a number of messages ends them.
+    pub(super) fn slice(&self) -> Option<Duration> {
+        (self.messages.is_none() && self.rate.is_none()).then_some(RUN)
     }
 
     /// Returns the stream that uses up the burst before a run of this way. Other ways write to the
@@ -195,15 +157,6 @@ impl Amounts {
 
     pub(super) fn drained_bytes(&self, way: &Way) -> u64 {
         self.drain(way).map_or(0, |sizes| sizes.size_bytes)
-    }
-
-    pub(super) fn drained_bytes_max(&self) -> u64 {
-        self.ways.iter().map(|way| self.drained_bytes(way)).sum::<u64>() * u64::from(self.runs)
-    }
-
-    /// Returns how many times longer runs are, so that a burst is only a small part of them.
-    fn longer(&self) -> f64 {
-        if self.burst.is_some() { BURST_TIMES } else { 1.0 }
     }
 
     /// Refuses files that would leave too little free space.
@@ -232,7 +185,7 @@ impl Amounts {
     fn keep_memory(&mut self, memory_bytes: u64) {
         let message_bytes = u64::from(self.sizes.max_bytes) + TASK_BYTES;
         let fits = |way: &Way| {
-            let bytes = self.messages_max(way).saturating_mul(message_bytes);
+            let bytes = self.messages_of(way).saturating_mul(message_bytes);
             !way.strategy.kind.has_task_a_message() || bytes <= memory_bytes / 2
         };
         let (kept, left): (Vec<Way>, Vec<Way>) = self.ways.iter().cloned().partition(fits);
@@ -241,67 +194,23 @@ impl Amounts {
         self.ways = kept;
     }
 
-    /// Returns the messages of a way's first trial; `None` if the request specifies a number.
-    pub(super) fn first_messages(&self, way: &Way) -> Option<u64> {
-        (self.messages.is_none() && self.rate.is_none())
-            .then(|| FIRST_MESSAGES.min(self.messages_max(way)))
-    }
-
-    /// Returns the messages of the next trial after one of this length; `None` if that was long
-    /// enough.
-    pub(super) fn longer_look(&self, way: &Way, messages: u64, elapsed_s: f64) -> Option<u64> {
-        let most = self.messages_max(way);
-        (elapsed_s < LOOK_S_MIN * self.longer() && messages < most)
-            .then(|| (messages * LOOK_GROWTH).min(most))
-    }
-
-    /// Returns the messages of a run, given the way's speed.
-    pub(super) fn messages(&self, way: &Way, messages_per_s: f64) -> u64 {
-        if let Some(due) = self.messages_due() {
-            return self.messages.unwrap_or(due).min(self.messages_max(way));
-        }
-        let wanted = self.messages.unwrap_or((messages_per_s * RUN_S * self.longer()) as u64);
-        wanted.max(MESSAGES_MIN).min(self.messages_max(way))
+    /// Returns the messages of a way's run: as many as were asked for or are due, else the most.
+    pub(super) fn messages_of(&self, way: &Way) -> u64 {
+        let usual = match way.strategy.kind {
+            Kind::Log(Promise { waits, .. }) => LOG_MESSAGES_MAX[usize::from(!waits)],
+            _ => USUAL_MESSAGES,
+        };
+        let each = self.written_by(way, 1) - self.written_by(way, 0);
+        let share = self.share_bytes.saturating_sub(self.written_by(way, 0)) / each;
+        let most = self.messages_due().unwrap_or(usual).min(share.max(MESSAGES_MIN));
+        self.messages.unwrap_or(most.min(self.messages_that_fit(way)))
     }
 
     /// Returns the messages due within a run; `None` without a rate.
     fn messages_due(&self) -> Option<u64> {
-        let distance = self.rate?.mean_distance(self.mean_bytes());
+        let mean_bytes = u64::from(self.sizes.min_bytes).midpoint(self.sizes.max_bytes.into());
+        let distance = self.rate?.mean_distance(mean_bytes);
         Some(((self.time.as_secs_f64() / distance.as_secs_f64().max(1e-12)) as u64).max(1))
-    }
-
-    /// Returns the time of a run.
-    pub(super) fn slice(&self) -> Duration {
-        match self.rate {
-            Some(_) if self.messages.is_none() => self.time,
-            _ => Duration::from_secs_f64(RUN_S * self.longer()),
-        }
-    }
-
-    fn mean_bytes(&self) -> u64 {
-        u64::from(self.sizes.min_bytes).midpoint(self.sizes.max_bytes.into())
-    }
-
-    pub(super) fn messages_max(&self, way: &Way) -> u64 {
-        self.messages_within(way, self.share_bytes)
-    }
-
-    /// Returns the most messages of a run that writes at most `bytes`, but at least the minimum.
-    fn messages_within(&self, way: &Way, bytes: u64) -> u64 {
-        let usual = match way.strategy.kind {
-            Kind::Log(Promise { waits: true, .. }) => TASKS_MESSAGES_MAX,
-            kind if kind.has_task_a_message() => TASKS_MESSAGES_MAX,
-            _ => OTHER_MESSAGES_MAX,
-        };
-        let each = self.written_by(way, 1) - self.written_by(way, 0);
-        let share = bytes.saturating_sub(self.written_by(way, 0)) / each;
-        let share = share.max(MESSAGES_MIN);
-        self.messages.unwrap_or(usual.min(share).min(self.messages_that_fit(way)))
-    }
-
-    /// Returns the most messages of a run if the other ways leave it their whole share.
-    pub(super) fn messages_at_most(&self, way: &Way) -> u64 {
-        self.messages_within(way, self.wear_bytes / u64::from(self.runs + LOOKS))
     }
 
     /// Returns the most bytes that a run of this many messages writes, including zeros.
@@ -313,21 +222,6 @@ impl Amounts {
             }
             _ => bytes,
         }
-    }
-
-    /// Returns the most bytes that all runs write: the request's limit, or what the fewest messages
-    /// need.
-    pub(super) fn written_bytes_most(&self) -> u64 {
-        // Growing trials are together less than twice the longest.
-        let looks = if self.messages.is_none() { LOOKS } else { 0 };
-        let all = |messages: &dyn Fn(&Way) -> u64| {
-            let of = |way| self.written_by(way, messages(way));
-            let of = |way| of(way).saturating_mul(u64::from(self.runs + looks));
-            self.ways.iter().map(of).fold(0, u64::saturating_add)
-        };
-        let least = all(&|way| self.messages_within(way, 0)) + self.drained_bytes_max();
-        let most = all(&|way| self.messages_at_most(way)).saturating_add(self.drained_bytes_max());
-        most.min(self.wear_bytes.max(least))
     }
 
     fn messages_that_fit(&self, way: &Way) -> u64 {
@@ -346,7 +240,7 @@ impl Amounts {
         }
     }
 
-    pub(super) fn file_bytes(&self, way: &Way, messages: u64) -> u64 {
+    fn file_bytes(&self, way: &Way, messages: u64) -> u64 {
         let ready = if matches!(way.strategy.kind, Kind::Log(_)) { SEGMENTS_BYTES } else { 0 };
         messages.saturating_mul(self.message_bytes_max(way)).saturating_add(ready)
     }
@@ -381,24 +275,25 @@ fn ways(call: &Call, producers: &[u32]) -> Vec<Way> {
 mod tests {
     use super::super::message::{BYTES_MAX, PRODUCERS_MAX};
     use super::*;
-    use crate::Wear;
     use crate::sample::{Asked, asked, place as target};
+    use crate::scenarios::Scenarios;
+    use crate::{Calibration, Wear};
 
     const GIB: u64 = 1 << 30;
 
-    fn plan(request: &Asked) -> Amounts {
+    fn amounts(request: &Asked) -> Amounts {
         request
             .plan(&target(1 << 40, 1 << 39), |of, call| Amounts::within(&of.append, call, 16 * GIB))
             .unwrap()
             .unwrap()
     }
 
-    fn space_bytes(amounts: &Amounts) -> u64 {
-        amounts.clone().plan(&target(1 << 40, 1 << 39)).space_bytes
+    fn planned(amounts: Amounts) -> Plan<'static> {
+        amounts.plan(&target(1 << 40, 1 << 39))
     }
 
-    fn names(plan: &Amounts) -> Vec<String> {
-        plan.ways.iter().map(Way::name).collect()
+    fn names(amounts: &Amounts) -> Vec<String> {
+        amounts.ways.iter().map(Way::name).collect()
     }
 
     #[test]
@@ -410,39 +305,38 @@ mod tests {
                 .is_none()
         };
         assert!(none(asked(&["ladder"])) && none(Asked { runs: Some(3), ..asked(&[]) }));
-        let usual = plan(&asked(&[]));
+        let usual = amounts(&asked(&[]));
         assert_eq!(names(&usual), ["append/log-always/64"]);
-        assert!(usual.written_bytes_most() <= 1_000_000_000, "{}", usual.written_bytes_most());
-        assert_eq!(plan(&asked(&["append"])).ways.len(), 7 + 2 * 5);
-        let two = plan(&asked(&["append/mutex", "append/log-no"]));
+        let usual = planned(usual);
+        assert!(usual.written_bytes_max() <= 1_000_000_000, "{}", usual.written_bytes_max());
+        assert_eq!(amounts(&asked(&["append"])).ways.len(), 7 + 2 * 4);
+        let two = amounts(&asked(&["append/mutex", "append/log-no"]));
         assert_eq!(names(&two), ["append/mutex", "append/log-no/4", "append/log-no/64"]);
     }
 
     #[test]
     fn a_log_has_a_row_for_each_number_of_producers_that_was_asked_for() {
         let request = Asked { producers: vec![16, 1, 16], ..asked(&["append/log-always"]) };
-        assert_eq!(names(&plan(&request)), ["append/log-always/1", "append/log-always/16"]);
+        assert_eq!(names(&amounts(&request)), ["append/log-always/1", "append/log-always/16"]);
     }
 
     #[test]
-    fn a_slow_way_gets_fewer_messages_and_a_number_that_was_asked_for_is_the_number() {
+    fn a_log_ends_after_its_slice_and_a_number_that_was_asked_for_is_the_number() {
         // A number of runs is an amount, which lifts the default byte limit.
-        let usual = plan(&Asked { runs: Some(5), ..asked(&["append"]) });
-        let (tasks, log) = (&usual.ways[1], &usual.ways[7]);
-        assert_eq!(usual.messages(tasks, 10_000.0), 3000);
-        assert_eq!(usual.messages(tasks, 1e7), TASKS_MESSAGES_MAX);
-        assert_eq!(usual.messages(log, 1e7), OTHER_MESSAGES_MAX);
-        assert_eq!(usual.messages(tasks, 1.0), MESSAGES_MIN);
-        let exact = plan(&Asked { messages: Some(5_000_000), ..asked(&["append/log-no"]) });
-        assert_eq!(exact.messages(&exact.ways[0], 1.0), 5_000_000);
-        assert_eq!(exact.first_messages(&exact.ways[0]), None);
-        assert_eq!(usual.first_messages(log), Some(FIRST_MESSAGES));
-        assert_eq!(usual.longer_look(log, 2000, 0.01), Some(16_000));
-        assert_eq!(usual.longer_look(log, 2000, 0.06), None);
-        assert_eq!(usual.longer_look(tasks, 99_000, 0.01), Some(TASKS_MESSAGES_MAX));
-        assert_eq!(usual.longer_look(tasks, TASKS_MESSAGES_MAX, 0.01), None);
-        let few = plan(&Asked { messages: Some(7), ..asked(&["append/log-no"]) });
-        assert_eq!(few.messages(&few.ways[0], 1e9), 7);
+        let usual = amounts(&Asked { runs: Some(5), ..asked(&["append"]) });
+        let of = |name: &str| {
+            let way = usual.ways.iter().find(|way| way.name() == name).unwrap();
+            usual.messages_of(way)
+        };
+        assert_eq!(of("append/mutex"), USUAL_MESSAGES);
+        assert_eq!(["append/log-always/4", "append/log-no/4"].map(of), LOG_MESSAGES_MAX);
+        assert_eq!(usual.slice(), Some(RUN));
+        for messages in [7, 5_000_000] {
+            let request = Asked { messages: Some(messages), ..asked(&["append/log-no"]) };
+            let exact = amounts(&request);
+            assert_eq!(exact.messages_of(&exact.ways[0]), u64::from(messages));
+            assert_eq!(exact.slice(), None);
+        }
     }
 
     #[test]
@@ -462,7 +356,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        assert_eq!(plan(&sizes((64, 64))).sizes, Sizes { min_bytes: 64, max_bytes: 64 });
+        assert_eq!(amounts(&sizes((64, 64))).sizes, Sizes { min_bytes: 64, max_bytes: 64 });
     }
 
     #[test]
@@ -470,8 +364,8 @@ mod tests {
         let within = |request: &Asked, free| {
             request.plan(&target(10 * GIB, free), |of, call| Amounts::within(&of.append, call, GIB))
         };
-        let little = within(&asked(&["append"]), GIB + GIB / 2).unwrap().unwrap();
-        assert!(space_bytes(&little) <= GIB / 2, "{}", space_bytes(&little));
+        let little = planned(within(&asked(&["append"]), GIB + GIB / 2).unwrap().unwrap());
+        assert!(little.space_bytes <= GIB / 2, "{}", little.space_bytes);
         let full = within(&asked(&["append"]), GIB).unwrap_err();
         assert!(full.to_string().ends_with("Free some space first"), "{full}");
         let many = Asked { messages: Some(1_000_000), ..asked(&["append"]) };
@@ -485,7 +379,7 @@ mod tests {
     fn ways_whose_queue_would_take_the_memory_are_left_out_and_named() {
         // W8
         let many = Asked { messages: Some(10_000_000), ..asked(&["append"]) };
-        let plan = plan(&many);
+        let plan = amounts(&many);
         let left: Vec<&str> = plan.left_out.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(left.len(), 6, "{left:?}");
         assert!(left.contains(&"append/mutex") && !left.contains(&"append/loop"));
@@ -493,73 +387,29 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_all_runs_keep_to_the_limit_of_bytes_and_leave_little_of_it() {
-        let written = |wear, messages_per_s: f64| {
-            let mut plan = plan(&Asked { wear, ..asked(&["append"]) });
-            let most = plan.written_bytes_most();
-            (0..plan.ways.len()).for_each(|_| plan.count(messages_per_s));
-            let of = |(way, count): (&Way, &u64)| plan.written_by(way, *count);
-            let runs: u64 = plan.ways.iter().zip(&plan.counts).map(of).sum();
-            (runs * u64::from(plan.runs), most)
+    fn all_runs_keep_to_the_limit_of_bytes() {
+        let most =
+            |wear| planned(amounts(&Asked { wear, ..asked(&["append"]) })).written_bytes_max();
+        assert!((2_000_000_000..=10_000_000_000).contains(&most(None)), "{}", most(None));
+        assert!(most(Some(Wear::Low)) <= 1_000_000_000, "{}", most(Some(Wear::Low)));
+    }
+
+    #[test]
+    fn on_a_disk_with_a_burst_runs_of_logs_begin_when_it_is_used_up() {
+        let of = |bytes| {
+            let burst = Some(Burst { bytes, bytes_per_s: 125e6, is_left_out: bytes < 60_000_000 });
+            let flush = Duration::from_millis(1);
+            let speed = Calibration { bytes_per_s: 125e6, flush, burst, ..Calibration::default() };
+            let plan = |of: &Scenarios, call: &Call| Amounts::within(&of.append, call, 16 * GIB);
+            let disk = target(1 << 40, 1 << 39);
+            asked(&["append"]).plan_at(Some(&speed), &disk, plan).unwrap().unwrap()
         };
-        let (bytes, most) = written(None, f64::MAX);
-        assert!(most <= 10_000_000_000, "{most}");
-        assert!((5_000_000_000..=most).contains(&bytes), "{bytes}");
-        let (bytes, most) = written(Some(Wear::Low), f64::MAX);
-        assert!(bytes <= most && most <= 1_000_000_000, "{bytes} of {most}");
-        // A single way gets everything, up to the maximum messages of a run.
-        let mut one = plan(&asked(&["append/log-no"]));
-        one.ways.truncate(1);
-        one.leave_out(None);
-        one.count(f64::MAX);
-        assert_eq!(one.counts, [OTHER_MESSAGES_MAX]);
-    }
-
-    #[test]
-    fn slow_ways_leave_their_bytes_to_those_behind_them() {
-        let mut plan = plan(&asked(&["append"]));
-        let last = plan.ways.last().unwrap().clone();
-        let alike = plan.messages_max(&last);
-        let (ways, most) = (plan.ways.len(), plan.written_bytes_most());
-        (1..ways).for_each(|_| plan.count(1.0));
-        plan.count(f64::MAX);
-        assert!(plan.counts[ways - 1] > 2 * alike, "{} of {alike}", plan.counts[ways - 1]);
-        assert!(plan.file_bytes(&last, plan.counts[ways - 1]) <= space_bytes(&plan));
-        let of = |(way, count): (&Way, &u64)| plan.written_by(way, *count);
-        let runs: u64 = plan.ways.iter().zip(&plan.counts).map(of).sum();
-        assert!(runs * u64::from(plan.runs) <= most);
-    }
-
-    #[test]
-    fn on_a_disk_with_a_burst_runs_of_logs_are_longer_and_begin_when_it_is_used_up() {
-        let burst = |bytes| Burst { bytes, bytes_per_s: 125e6, is_left_out: true };
-        let mut plan = plan(&asked(&["append"]));
-        let before = plan.written_bytes_most();
-        let log = plan.ways[7].clone();
-        assert!(plan.needs_trial() && plan.drain(&log).is_none());
-        let messages = plan.messages(&log, 10_000.0);
-        plan.leave_out(Some(burst(25_000_000)));
-        assert_eq!(plan.messages(&log, 10_000.0), 3 * messages);
-        assert!(plan.drain(&log).unwrap().size_bytes >= 25_000_000);
-        assert!(plan.drain(&plan.ways[0]).is_none(), "a cached way");
-        assert_eq!(plan.written_bytes_most(), before);
+        let small = of(25_000_000);
+        assert!(small.drain(&small.ways[7]).unwrap().size_bytes >= 25_000_000);
+        assert!(small.drain(&small.ways[0]).is_none(), "a cached way");
+        assert!(planned(small).written_bytes_max() <= 10_000_000_000);
         // A burst too large to use up before each run.
-        plan.leave_out(Some(burst(100_000_000)));
-        assert!(plan.drain(&log).is_none() && !plan.burst.unwrap().is_left_out);
-    }
-
-    #[test]
-    fn the_announced_bytes_bound_those_written_at_any_speed() {
-        for messages_per_s in [1.0, 1e5, 1e9] {
-            let mut plan = plan(&asked(&["append"]));
-            let most = plan.written_bytes_most();
-            (0..plan.ways.len()).for_each(|_| plan.count(messages_per_s));
-            let bytes = |(way, count): (&Way, &u64)| plan.written_by(way, *count);
-            let round: u64 = plan.ways.iter().zip(&plan.counts).map(bytes).sum();
-            assert!(round * u64::from(plan.runs) <= most);
-            let files = plan.ways.iter().zip(&plan.counts);
-            let file = |(way, count): (&Way, &u64)| plan.file_bytes(way, *count);
-            assert!(files.map(file).all(|bytes| bytes <= space_bytes(&plan)));
-        }
+        let large = of(100_000_000);
+        assert!(large.drain(&large.ways[7]).is_none() && !large.burst.unwrap().is_left_out);
     }
 }

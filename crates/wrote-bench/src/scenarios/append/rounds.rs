@@ -6,36 +6,23 @@ use super::message::Messages;
 use super::plan::Amounts;
 use super::{Kind, Promise, Way, log, usual};
 use crate::arrivals::Arrivals;
-use crate::plan::{OneRun, Prepared, Turn, Work};
+use crate::plan::{OneRun, Turn, Work};
 use crate::progress::Ticker;
 use crate::scenarios::ways::Done;
 use crate::site::{self, Site};
-use crate::stream::{Drain, Sizes};
+use crate::stream::Drain;
 use std::fs::File;
 use std::path::PathBuf;
 use tokio::runtime::{Builder, Runtime};
 use wrote::LogReader;
 use wrote_jobs::clock::clocked;
-use wrote_jobs::findings::Burst;
 use wrote_jobs::jobs::Watcher as _;
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::{self, Repeated};
 use wrote_result::Error;
-use wrote_result::document::{Records, Row, Run, Settings};
+use wrote_result::document::{Row, Settings};
 
 impl Work for Amounts {
-    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
-        let mut written_bytes = 0;
-        for way in self.ways.clone() {
-            let first = Files::new(self, site).first_look(&way)?;
-            let messages_per_s = first.as_ref().map_or(f64::MAX, |(run, _)| run.iops);
-            let messages_per_s = site.least(messages_per_s)?;
-            self.count(messages_per_s);
-            written_bytes += first.map_or(0, |(_, bytes)| bytes);
-        }
-        Ok(Prepared { written_bytes, ..Prepared::default() })
-    }
-
     fn run(
         &mut self,
         row: &Row,
@@ -43,9 +30,9 @@ impl Work for Amounts {
         site: &Site,
         _: &mut Ticker,
     ) -> Result<Repeated, Error> {
-        let (way, count) = (&self.ways[turn.row], self.counts[turn.row]);
-        let run = Files { drain: self.drain(way), ..Files::new(self, site) }.run(way, count)?;
-        let asked = way.asked(self, count, run.run.bytes);
+        let way = &self.ways[turn.row];
+        let count = self.messages_of(way);
+        let (asked, run) = Files::new(self, site).run(way, count)?;
         let mut run = run.row(row, asked);
         run.written_bytes += self.drained_bytes(way);
         Ok(run)
@@ -58,10 +45,6 @@ impl Work for Amounts {
     fn finish(&mut self, site: &Site) -> Result<(), Error> {
         site.clear_shared(&[site.file("burst", 0)])
     }
-
-    fn burst(&self) -> Option<Burst> {
-        self.burst
-    }
 }
 
 struct Files<'a> {
@@ -69,53 +52,36 @@ struct Files<'a> {
     site: &'a Site<'a>,
     file: PathBuf,
     log: PathBuf,
-    /// The stream that uses up a burst before a log's clock starts.
-    drain: Option<Sizes>,
 }
 
 impl<'a> Files<'a> {
     fn new(plan: &'a Amounts, site: &'a Site<'a>) -> Files<'a> {
-        Files { plan, site, file: site.file("file", 0), log: site.file("log", 0), drain: None }
+        Files { plan, site, file: site.file("file", 0), log: site.file("log", 0) }
     }
 
-    /// Makes trial runs of increasing length until one is long enough to determine the speed.
-    /// Returns it with the bytes written; `None` if the speed is not needed.
-    fn first_look(&self, way: &Way) -> Result<Option<(Run, u64)>, Error> {
-        let mut written_bytes = 0;
-        let mut next = self.plan.first_messages(way);
-        while let Some(messages) = next {
-            let run = self.run(way, messages)?.run;
-            self.clear()?;
-            written_bytes += run.bytes;
-            next = self.plan.longer_look(way, messages, run.elapsed_s);
-            if next.is_none() {
-                return Ok(Some((run, written_bytes)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Runs a way once and reads back what it wrote, keeping its file or log.
-    fn run(&self, way: &Way, count: u64) -> Result<OneRun, Error> {
+    /// Runs a way once and reads back what it wrote, keeping its file or log. Returns the requested
+    /// settings too.
+    fn run(&self, way: &Way, count: u64) -> Result<(Settings, OneRun), Error> {
         let messages = Messages::of_all(way.producers(), self.plan.sizes, count);
         let check = Check::new(&messages);
-        let bytes = messages.iter().map(Messages::total_bytes).sum();
+        let bytes = messages.iter().map(|of| of.bytes_of(of.count())).sum();
         let asked = way.asked(self.plan, count, bytes);
-        let mut appended = match way.strategy.kind {
-            Kind::Log(promise) => self.append_to_log(promise, messages, asked)?,
-            kind => self.append_to_file(kind, messages, asked)?,
+        let (sent, sent_bytes, mut appended) = match way.strategy.kind {
+            Kind::Log(promise) => self.append_to_log(way, promise, messages, asked.clone())?,
+            kind => (count, bytes, self.append_to_file(kind, messages, asked.clone())?),
         };
         self.site.stop.check()?;
-        let records = match way.strategy.kind {
+        let check = match way.strategy.kind {
             Kind::Log(_) => self.check_log(check)?,
             _ => self.check_file(check)?,
         };
-        let run = &mut appended.run;
-        run.bytes = bytes;
-        run.throughput_bytes_per_s = bytes as f64 / run.elapsed_s;
-        run.iops = count as f64 / run.elapsed_s;
-        run.records = Some(records);
-        Ok(appended)
+        let (run, effective) = (&mut appended.run, &mut appended.effective);
+        run.bytes = sent_bytes;
+        run.throughput_bytes_per_s = sent_bytes as f64 / run.elapsed_s;
+        run.iops = sent as f64 / run.elapsed_s;
+        run.records = Some(check.finish(sent));
+        (effective.messages, effective.size_bytes) = (Some(sent), sent_bytes);
+        Ok((asked, appended))
     }
 
     fn append_to_file(
@@ -143,12 +109,13 @@ impl<'a> Files<'a> {
 
     fn append_to_log(
         &self,
+        way: &Way,
         promise: Promise,
         messages: Vec<Messages>,
         mut effective: Settings,
-    ) -> Result<OneRun, Error> {
+    ) -> Result<(u64, u64, OneRun), Error> {
         let log = log::open(&self.log, promise)?;
-        if let Some(sizes) = self.drain {
+        if let Some(sizes) = self.plan.drain(way) {
             Drain { site: self.site, file: self.site.file("burst", 0), sizes }.ready()?;
         }
         let (append_as, runtime) = (self.plan.append_as, runtime()?);
@@ -159,37 +126,39 @@ impl<'a> Files<'a> {
             rate: self.plan.rate,
             runtime: &runtime,
             stop: self.site.stop,
+            slice: self.plan.slice(),
         };
         let timed = log::append(&task, self.site.timer(), messages);
         drop(task);
         let told = log.effective();
         // Even if a producer failed, the log must be closed before its folder is read.
         let closed = log.close();
-        let (latencies, mut run) = timed?;
+        let (sent, mut run) = timed?;
         closed?;
         run.iodepth_reached = told.iodepth_reached.max(1);
         let fallbacks = told.fallbacks.iter().map(report::fallback).collect();
         let fell_back = told.fallbacks.iter().any(|fallback| fallback.wanted == "O_DIRECT");
         let direct = !fell_back;
         Done { effective: told, direct }.tell(&mut effective);
-        Ok(OneRun { latencies, run, effective, fallbacks })
+        let latencies = sent.latencies;
+        Ok((sent.messages, sent.bytes, OneRun { latencies, run, effective, fallbacks }))
     }
 
-    fn check_file(&self, mut check: Check) -> Result<Records, Error> {
+    fn check_file(&self, mut check: Check) -> Result<Check, Error> {
         let failed = Error::at(&self.file, "read");
         let mut file = File::open(&self.file).map_err(failed)?;
         let max_bytes = self.plan.sizes.max_bytes as usize;
         walk(&mut file, max_bytes, &mut check, self.site.stop).map_err(failed)?;
-        Ok(check.finish())
+        Ok(check)
     }
 
-    fn check_log(&self, mut check: Check) -> Result<Records, Error> {
+    fn check_log(&self, mut check: Check) -> Result<Check, Error> {
         let mut reader = LogReader::open(&self.log, 0)?;
         while let Some(record) = reader.next_lent()? {
             self.site.stop.check()?;
             check.record(record.bytes);
         }
-        Ok(check.finish())
+        Ok(check)
     }
 
     /// Removes what the last run wrote, and waits until the file system has released it.

@@ -79,8 +79,8 @@ fn a_run_at_a_rate_has_as_many_messages_as_are_due_in_its_time() {
     };
     let messages = |amount| {
         let plan = plan(amount).unwrap();
-        assert_eq!(plan.first_messages(&plan.ways[0]), None, "no look is needed");
-        plan.messages(&plan.ways[0], f64::MAX)
+        assert_eq!(plan.slice(), None, "a number of messages ends it");
+        plan.messages_of(&plan.ways[0])
     };
     assert_eq!(messages(Amount::OperationsPerS(100)), 300);
     assert_eq!(messages(Amount::BytesPerS(100_000)), 300);
@@ -156,11 +156,24 @@ fn all_ways_in_turn_leave_no_file() {
     let outcome = request.measured(&scratch, &Stop::new(), false).unwrap();
     assert!(entries(scratch.path()).is_empty());
     let row = &outcome.scenario.rows[0];
-    // A rate fixes the number of messages, so it is the same in every run.
     let sent: HashSet<u64> = row.runs.iter().map(|run| run.records.unwrap().sent).collect();
     assert_eq!(sent.into_iter().collect::<Vec<_>>(), [row.settings.asked.messages.unwrap()]);
     assert_eq!(row.settings.asked.size_bytes, row.runs[0].bytes);
-    assert!(outcome.written_bytes > 2 * row.runs[0].bytes);
+    assert_eq!(outcome.written_bytes, 2 * row.runs[0].bytes);
+    assert_eq!(row.runs[0].records.unwrap().sent, 10_000);
+}
+
+#[test]
+fn a_logs_run_without_a_number_ends_after_its_slice_with_all_that_was_sent() {
+    let folder = folder();
+    let request = Asked { messages: None, ..request(folder.path(), "append/log-always", 1) };
+    let row = row(&request);
+    let (run, records) = (&row.runs[0], row.runs[0].records.unwrap());
+    assert!(records.are_whole() && records.sent <= 100_000, "{run:?}");
+    assert_eq!(row.latency_ns.unwrap().count, records.sent);
+    assert_eq!(row.settings.effective.messages, Some(records.sent));
+    assert_eq!(row.settings.effective.size_bytes, run.bytes);
+    assert_eq!(row.settings.asked.messages, Some(100_000));
 }
 
 #[test]

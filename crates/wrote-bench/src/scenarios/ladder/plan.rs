@@ -1,10 +1,10 @@
 //! Chooses sizes, depths and the slice of the runs, so that the ladder takes a dozen seconds.
 
 use super::{BY_IMPORTANCE, NAME, WAYS, Way, Workload};
-use crate::calibration;
+use crate::calibration::{self, Calibration, Wanted};
 use crate::plan::{Call, Plan, RUNS, RUNS_MIN, RowSpec, Within};
 use crate::settings::{Common, STREAM_BS_BYTES};
-use crate::stream::{self, Sizes};
+use crate::stream::{self, Past, Sizes};
 use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::data::check_buffers;
@@ -84,8 +84,9 @@ pub(crate) struct Amounts {
 /// The amounts, and the state of the runs. The module `rounds` makes them.
 pub(super) struct Runs {
     pub amounts: Amounts,
-    /// The burst that a run had.
-    pub seen: Option<Burst>,
+    /// The streams that the disk limited, and the bytes that it took so far.
+    pub past: Vec<Past>,
+    pub disk_bytes: u64,
     /// Whether the file that a workload's rows overwrite has been written.
     pub filled: [bool; 2],
     /// Memory for the longest cached run.
@@ -95,21 +96,26 @@ pub(super) struct Runs {
 /// Plans the requested rows, if any.
 pub(super) fn plan(call: &Call) -> Result<Option<Plan<'static>>, Error> {
     let amounts = Amounts::new(call, call.within)?;
-    let rows: Vec<RowSpec> = amounts.ways.iter().map(|way| amounts.row(way)).collect();
+    let rows: Vec<RowSpec> = amounts.ways.iter().map(|way| amounts.row(way, call.speed)).collect();
     let written = Workload::ALL.into_iter().filter(|workload| amounts.overwrites(*workload));
+    let runs = Runs {
+        amounts: amounts.clone(),
+        past: Vec::new(),
+        disk_bytes: call.speed.map_or(0, |speed| speed.written_bytes),
+        filled: [false; 2],
+        held: None,
+    };
     let plan = Plan {
         runs: amounts.runs,
         within: amounts.limit(),
         space_bytes: amounts.files_bytes_max() + amounts.held_bytes_max(),
         prepared_bytes: written.map(|workload| amounts.sizes_of(workload).size_bytes).sum(),
         shares_files: true,
-        wants_speed: amounts.common.size_bytes.is_none() || amounts.common.iodepth.is_none(),
-        ..Plan::new(
-            NAME,
-            QUESTION,
-            rows,
-            Runs { amounts, seen: None, filled: [false; 2], held: None },
-        )
+        wants: match amounts.common.size_bytes.is_none() || amounts.common.iodepth.is_none() {
+            true => Wanted::Stream,
+            false => Wanted::Flush,
+        },
+        ..Plan::new(NAME, QUESTION, rows, runs)
     };
     Ok((!plan.rows.is_empty()).then_some(plan))
 }
@@ -150,9 +156,17 @@ impl Amounts {
         Ok(amounts)
     }
 
-    /// Composes the row of a way.
-    fn row(&self, way: &Way) -> RowSpec {
+    /// Composes the row of a way on a disk of this speed.
+    fn row(&self, way: &Way, speed: Option<&Calibration>) -> RowSpec {
         let time = self.time_of(way);
+        let time = if time < WHOLE { time } else { self.slice };
+        let all_of_it = speed.filter(|_| self.common.rate.is_none() && !way.is_of_flushes());
+        let size_bytes = self.sizes_of(way.workload).size_bytes;
+        let whole = all_of_it.map_or(time, |speed| match speed.bytes_per_s.is_finite() {
+            true => speed.time_of(size_bytes),
+            false => time,
+        });
+        let drained_bytes = self.drained_bytes(way);
         let row = Row {
             name: way.name.into(),
             workload: way.workload.as_str().into(),
@@ -163,8 +177,8 @@ impl Amounts {
         RowSpec {
             row,
             importance: importance(way),
-            time: if time < WHOLE { time } else { self.slice },
-            bytes_max: self.run_bytes(way.workload).saturating_add(self.drained_bytes(way)),
+            time: time.min(whole) + speed.map_or(Duration::ZERO, |of| of.time_of(drained_bytes)),
+            bytes_max: self.run_bytes(way.workload).saturating_add(drained_bytes),
             makes_files: way.blocks != Blocks::Written,
             is_last: false,
         }
@@ -395,22 +409,21 @@ impl Amounts {
         let bs_bytes = self.bs_bytes(workload);
         let least = self.least_bytes(workload);
         let largest = self.largest_bytes(workload);
-        let size_bytes = match (self.common.size_bytes, workload) {
-            (None, Workload::Stream) => {
-                let few = ((bytes_per_s * STREAM_WRITES_MIN_S) as u64).max(least);
-                let wanted = ((bytes_per_s * self.stream_run_s()) as u64)
-                    .max(few.min(least * STREAM_WRITES_MIN));
-                (wanted / least).saturating_mul(least).min(largest)
+        // Small writes are never faster than a stream, so the bytes of a slice at its speed take
+        // the whole slice. Flushing them all takes no longer than that on a slow disk.
+        let (time_s, writes_min, few_bytes_max) = match workload {
+            Workload::Stream => {
+                (self.stream_run_s(), STREAM_WRITES_MIN, (bytes_per_s * STREAM_WRITES_MIN_S) as u64)
             }
-            // Small writes are never faster than a stream, so these bytes take the whole slice.
-            // Flushing them all takes no longer than that on a slow disk.
-            (None, Workload::Small) => {
-                let in_time = (bytes_per_s * self.time(workload).as_secs_f64()) as u64;
-                let few = in_time.max(least * SMALL_WRITES_MIN);
-                let wanted = in_time.max(few.min(SMALL_SIZE_BYTES_MIN));
-                (wanted / least).max(1).saturating_mul(least).min(largest)
+            Workload::Small => {
+                (self.time(workload).as_secs_f64(), SMALL_WRITES_MIN, SMALL_SIZE_BYTES_MIN)
             }
-            (Some(_), _) => largest,
+        };
+        let few = (least * writes_min).min(few_bytes_max);
+        let wanted = ((bytes_per_s * time_s) as u64).max(few);
+        let size_bytes = match self.common.size_bytes {
+            None => (wanted / least).max(1).saturating_mul(least).min(largest),
+            Some(_) => largest,
         };
         let size_bytes = if self.common.rate.is_some() { largest } else { size_bytes };
         let depth = (bytes_per_s * IN_FLIGHT_S / least as f64) as u32;
@@ -434,8 +447,8 @@ fn called(call: &Call) -> Vec<&'static Way> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Wear;
     use crate::sample::{Asked, place as target};
-    use crate::{Calibration, Wear};
     use proptest::prelude::*;
 
     fn request() -> Asked {
@@ -590,14 +603,14 @@ mod tests {
     fn a_calibrated_run_has_the_bytes_of_its_slice_and_all_of_them_are_announced() {
         let most = planned(&request(), &disk(), None).unwrap().written_bytes_max();
         let flush = Duration::from_millis(5);
-        let speed = Calibration { bytes_per_s: 100e6, flush, burst: None, first_touch: None };
+        let speed = Calibration { bytes_per_s: 100e6, flush, ..Calibration::default() };
         let plan = request().plan_at(Some(&speed), &disk(), |_, call| plan(call));
         let plan = plan.unwrap().unwrap();
         assert_eq!(plan.rows[0].bytes_max / 1_000_000, 9);
         // 85 runs of ten megabytes, and two files in place.
         let bytes = plan.written_bytes_max();
         assert!(bytes < most && (600_000_000..900_000_000).contains(&bytes), "{bytes}");
-        assert!(plan.rows.iter().all(|row| row.time == SLICE));
+        assert!(plan.rows.iter().all(|row| row.time <= SLICE && row.time > SLICE * 9 / 10));
     }
 
     #[test]

@@ -5,14 +5,14 @@ use super::{Blocks, Way, Workload, clear};
 use crate::plan::{Prepared, Turn, Work};
 use crate::progress::Ticker;
 use crate::site::Site;
-use crate::stream::{self, Drain};
+use crate::stream::{self, Drain, Past};
 use std::path::PathBuf;
 use wrote_jobs::findings::Burst;
 use wrote_jobs::jobs::Permissions;
 use wrote_jobs::machine::held_memory::HeldMemory;
 use wrote_jobs::report::Repeated;
 use wrote_result::Error;
-use wrote_result::document::Row;
+use wrote_result::document::{Flush, Row, Run};
 
 impl Work for Runs {
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
@@ -44,18 +44,23 @@ impl Work for Runs {
             }
             None => site.run_jobs(&jobs, permissions(in_place))?,
         };
-        if self.amounts.burst.is_none() && way.direct && way.workload == Workload::Stream {
-            let seen = stream::find(&group.jobs[0].trail);
-            // To use it up before the other runs would write more than was announced.
-            self.seen = seen.map(|burst| Burst { is_left_out: false, ..burst }).or(self.seen);
-        }
         let settled = if in_place { &files[..] } else { &[] };
         let before = site.before(settled, &files);
         let mut run = Repeated::of(&group, &before, |_, settings| Row {
             settings: way.stated(settings),
             ..row.clone()
         });
-        run.written_bytes += filled_bytes + self.amounts.drained_bytes(way);
+        let drained_bytes = self.amounts.drained_bytes(way);
+        run.written_bytes += filled_bytes + drained_bytes;
+        self.disk_bytes += filled_bytes + drained_bytes;
+        if way.direct || way.flush != Flush::None {
+            let Run { bytes, device_written_bytes, .. } = run.rows[0].runs[0];
+            let bytes_per_s = run.rows[0].throughput();
+            if way.workload == Workload::Stream {
+                self.past.push(Past { row: turn.row, before_bytes: self.disk_bytes, bytes_per_s });
+            }
+            self.disk_bytes += device_written_bytes.unwrap_or(bytes);
+        }
         Ok(run)
     }
 
@@ -74,7 +79,11 @@ impl Work for Runs {
     }
 
     fn burst(&self) -> Option<Burst> {
-        self.amounts.burst.or(self.seen)
+        let known = || {
+            let bytes_per_s = stream::lasting(&self.past)?;
+            Some(Burst { bytes_per_s, ..self.amounts.burst? })
+        };
+        stream::dropped(&self.past).or_else(known)
     }
 }
 

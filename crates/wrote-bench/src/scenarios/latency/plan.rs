@@ -8,6 +8,7 @@ use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::machine::target;
 use wrote_jobs::rate::Rate;
+use wrote_result::document::Flush;
 use wrote_result::{Error, units};
 
 const QUESTION: &str = "How long does it take to save a small text, with and without sync?";
@@ -20,8 +21,9 @@ const BATCH_SAVES_MAX: u64 = 256;
 const BATCH_BYTES_MAX: u64 = 16 << 20;
 /// The minimum space of a file on most file systems.
 pub(super) const BLOCK_BYTES: u64 = 4096;
-/// The assumed time of a save of a number that was asked for.
-const USUAL_SAVE: Duration = Duration::from_millis(1);
+/// The usual time of a save without a flush, and of a flush where it is not known.
+const USUAL_SAVE: Duration = Duration::from_micros(100);
+const USUAL_FLUSH: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Amounts {
@@ -58,11 +60,11 @@ impl Amounts {
     }
 
     /// Returns the plan of the rows.
-    pub(super) fn plan(self, target: &Target) -> Plan<'static> {
-        let time = self.usual_slice();
+    pub(super) fn plan(self, call: &Call) -> Plan<'static> {
+        let flush = call.speed.map_or(USUAL_FLUSH, |speed| speed.flush);
         let spec = |row: &SaveRow| RowSpec {
-            row: row.composed(target),
-            time,
+            row: row.composed(call.target),
+            time: self.time_of(row, flush),
             // With the text that was there before.
             bytes_max: u64::from(self.saves_max() + 1)
                 * row.size_bytes.next_multiple_of(BLOCK_BYTES),
@@ -109,15 +111,14 @@ impl Amounts {
         fit.min(self.saves_max())
     }
 
-    /// Returns the time of a run.
-    pub(super) fn usual_slice(&self) -> Duration {
-        let saves = self.saves_max();
-        let of = |row: &SaveRow| {
-            let distance = self.rate.map(|rate| rate.mean_distance(row.size_bytes));
-            distance.unwrap_or(USUAL_SAVE) * saves
-        };
-        let all: Duration = self.rows.iter().map(of).sum();
-        self.slice.unwrap_or(all / self.rows.len() as u32)
+    /// Returns the time of a row's run, where a flush takes this long.
+    pub(super) fn time_of(&self, row: &SaveRow, flush: Duration) -> Duration {
+        let flushes = u32::from(row.way.kind.sync() != Flush::None)
+            + u32::from(row.way.kind.syncs_folder(row.state));
+        let save = USUAL_SAVE + flush * flushes;
+        let distance = self.rate.map(|rate| rate.mean_distance(row.size_bytes));
+        let time = distance.unwrap_or(save) * self.saves_max();
+        time.min(self.slice.unwrap_or(Duration::MAX))
     }
 
     pub(super) fn row_space_bytes(&self, row: &SaveRow) -> u64 {
@@ -328,9 +329,13 @@ mod tests {
 
     #[test]
     fn a_slow_rate_takes_long_and_it_is_announced() {
-        let slice =
-            |rate| plan(&Asked { rate, ..asked(&["latency/new-500/fs-write"]) }).usual_slice();
-        assert_eq!(slice(None), SLICE);
+        let time = |name: &str, rate, flush_ms| {
+            let amounts = plan(&Asked { rate, ..asked(&[name]) });
+            amounts.time_of(&amounts.rows[0], Duration::from_millis(flush_ms))
+        };
+        let slice = |rate| time("latency/new-500/fs-write", rate, 5);
+        assert_eq!(slice(None), 200 * USUAL_SAVE);
+        assert_eq!(time("latency/new-500/rename-fsync", None, 5), SLICE);
         let rate = Rate { amount: Amount::OperationsPerS(10), process: Process::Linear };
         assert_eq!(slice(Some(rate)), Duration::from_secs(20));
     }

@@ -250,7 +250,7 @@ fn a_slow_rate_takes_long_and_the_progress_says_so() {
     // Nine rows of 700 seconds each, by the rate.
     assert_eq!(told.left.len(), 9);
     for (left, runs) in told.left.iter().zip((1..=9).rev()) {
-        assert!((600 * runs..=700 * runs).contains(&left.as_secs()), "{:?}", told.left);
+        assert!((600 * runs..800 * runs).contains(&left.as_secs()), "{:?}", told.left);
     }
 }
 

@@ -1,6 +1,6 @@
 //! One run of a row: an operation on each of many files, in a persistent folder or the round's own.
 
-use super::plan::{Files, LOOK_FILES, LOOK_FILES_MAX, LOOK_TIME, Pace, is_of_round};
+use super::plan::{FILES_MAX, FILES_MIN, FILLING, Files, RUN, is_of_round};
 use super::{Create, FILE_BYTES, Kind, NAME, Open, Read, Rename, Stat, Unlink, Way};
 use crate::plan::{OneRun, Prepared, Turn, Work};
 use crate::progress::Ticker;
@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wrote_jobs::clock::clocked;
 use wrote_jobs::data::Data;
 use wrote_jobs::histogram;
@@ -20,26 +20,21 @@ use wrote_result::Error;
 use wrote_result::document::{Row, SourceCache};
 
 impl Work for Files {
-    /// Measures the pace of each operation, which decides how many files a run has.
+    /// Creates the files of a folder, which decides how many a run has.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
-        let most = self.asked.unwrap_or(LOOK_FILES_MAX).clamp(LOOK_FILES, LOOK_FILES_MAX);
-        self.files_made = most;
+        self.made = self.count;
+        if self.asked.is_some() {
+            return Ok(Prepared::default());
+        }
         let first = self.ways[0];
         let folder = Folder::make(&first, STAYING, self, site)?;
-        let each = |kind| (0..LOOK_FILES).try_for_each(|number| folder.operate(kind, number));
         // What others wrote before is not of these files.
         folder.settle()?;
-        let (made_s, made) = folder.fill_some(most, site)?;
+        self.made = folder.fill_some()?;
         folder.settle()?;
-        folder.drop_pages(LOOK_FILES)?;
-        let found_s = timed(site, LOOK_FILES, || each(Stat))?;
-        let read_s = timed(site, LOOK_FILES, || each(Read))?;
-        let renamed_s = timed(site, LOOK_FILES, || each(Rename))?;
-        folder.rename_back(LOOK_FILES)?;
-        let removed_s = timed(site, LOOK_FILES, || each(Unlink))?;
-        self.pace = Some(Pace { made_s, found_s, read_s, renamed_s, removed_s });
-        self.files_made = self.ways.iter().map(|way| self.files(way.kind)).fold(made, u32::max);
-        let written_bytes = u64::from(made) * FILE_BYTES;
+        self.count = site.least(self.made.into())? as u32;
+        self.filled.push(folder.path);
+        let written_bytes = u64::from(self.made) * FILE_BYTES;
         Ok(Prepared { written_bytes, ..Prepared::default() })
     }
 
@@ -51,18 +46,19 @@ impl Work for Files {
         _: &mut Ticker,
     ) -> Result<Repeated, Error> {
         let way = self.ways[turn.row];
-        let files = self.files(way.kind);
         let (folder, written_bytes) = self.ready(&way, turn.round, site)?;
         let cache = match way.kind {
-            Read => Some(folder.drop_pages(files)?),
+            Read => Some(folder.drop_pages(self.count)?),
             _ => None,
         };
         // A rank may stat and read another's files.
         let used = folder.of_others(way.kind, site);
         let mut latencies = histogram();
-        let ((), mut run) = clocked(&site.timer(), Usage::now, || {
-            let mut from = Instant::now();
-            for number in 0..files {
+        let slice = self.asked.is_none().then_some(RUN);
+        let (files, mut run) = clocked(&site.timer(), Usage::now, || {
+            let began = Instant::now();
+            let mut from = began;
+            for number in 0..self.count {
                 used.operate(way.kind, number)?;
                 // One operation ends where the next starts (M10).
                 let now = Instant::now();
@@ -71,15 +67,19 @@ impl Work for Files {
                 if number % 64 == 0 {
                     site.stop.check()?;
                 }
+                let files = number + 1;
+                if files >= FILES_MIN && slice.is_some_and(|slice| now - began >= slice) {
+                    return Ok(files);
+                }
             }
-            Ok(())
+            Ok(self.count)
         })?;
         run.bytes = way.kind.bytes() * u64::from(files);
         run.throughput_bytes_per_s = run.bytes as f64 / run.elapsed_s;
         run.iops = f64::from(files) / run.elapsed_s;
         run.max_rss_bytes = Some(Usage::now().max_rss_bytes);
         let effective = way.settings(files, cache);
-        let asked = way.settings(files, Some(SourceCache::Dropped));
+        let asked = way.settings(self.count, Some(SourceCache::Dropped));
         let run = OneRun { run, latencies, effective, fallbacks: Vec::new() };
         let mut run = run.row(row, asked);
         run.written_bytes = written_bytes;
@@ -90,7 +90,7 @@ impl Work for Files {
     fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {
         let way = self.ways[row];
         match way.kind {
-            Rename => Folder::make(&way, STAYING, self, site)?.rename_back(self.files_made),
+            Rename => Folder::make(&way, STAYING, self, site)?.rename_back(self.made),
             _ => Ok(()),
         }
     }
@@ -101,7 +101,7 @@ impl Work for Files {
             return Ok(());
         }
         for path in std::mem::take(&mut self.folders) {
-            Folder::of(path.clone(), site).clear(self.files_made)?;
+            Folder::of(path.clone(), site).clear(self.made)?;
             let _ = fs::remove_dir(&path);
         }
         Ok(())
@@ -123,27 +123,14 @@ impl Files {
         if way.kind == Unlink {
             // No file is created once files were removed.
             for later in round + 1..self.runs {
-                Folder::make(way, 1 + later, self, site)?.touch(self.files(Unlink))?;
+                Folder::make(way, 1 + later, self, site)?.touch(self.count)?;
             }
         }
-        let files = if way.kind == Unlink { self.files(Unlink) } else { self.files_staying() };
-        folder.fill(files)?;
+        folder.fill(self.count)?;
         folder.settle()?;
         self.filled.push(folder.path.clone());
-        Ok((folder, u64::from(files) * FILE_BYTES))
+        Ok((folder, u64::from(self.count) * FILE_BYTES))
     }
-}
-
-/// Returns the slowest rank's time per file in the trial, in seconds.
-fn timed(site: &Site, files: u32, part: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
-    let began = Instant::now();
-    part()?;
-    per_file(site, files, began.elapsed())
-}
-
-/// Returns the slowest rank's time per file, in seconds.
-fn per_file(site: &Site, files: u32, took: Duration) -> Result<f64, Error> {
-    Ok(1.0 / site.least(f64::from(files) / took.as_secs_f64().max(1e-9))?)
 }
 
 /// One rank's files in a folder.
@@ -203,16 +190,14 @@ impl Folder {
         self.write(0..files, &self.data)
     }
 
-    /// Creates files for the time of the trial, as the first ones may be the fastest. Returns the
-    /// time per file, in seconds, and their number.
-    fn fill_some(&self, most: u32, site: &Site) -> Result<(f64, u32), Error> {
+    /// Creates files for a second, and returns their number.
+    fn fill_some(&self) -> Result<u32, Error> {
         let (began, mut files) = (Instant::now(), 0);
-        while files < LOOK_FILES || (files < most && began.elapsed() < LOOK_TIME) {
-            let end = most.min(files + LOOK_FILES);
-            self.write(files..end, &self.data)?;
-            files = end;
+        while files < FILES_MAX && (files == 0 || began.elapsed() < FILLING) {
+            self.write(files..files + FILES_MIN, &self.data)?;
+            files += FILES_MIN;
         }
-        Ok((per_file(site, files, began.elapsed())?, files))
+        Ok(files)
     }
 
     /// Creates missing files, empty.

@@ -1,6 +1,6 @@
 //! The whole scenario on this machine's disk.
 
-use super::plan::{FILES_MAX, Files, LOOK_FILES_MAX, Pace};
+use super::plan::{FILES_MAX, Files};
 use super::{Kind, NAME, WAYS};
 use crate::sample::{Asked, asked};
 use crate::scratch::Scratch;
@@ -74,49 +74,46 @@ fn a_read_survives_nothing_and_need_not() {
     }
 }
 
-/// Plans all rows, or the requested ones, at a given pace.
-fn planned(asked: &Asked, pace: Pace) -> Files {
+/// Plans all rows, or the requested ones.
+fn planned(asked: &Asked) -> Files {
     let place = crate::sample::place(1 << 40, 1 << 39);
-    let plan = asked.plan(&place, |of, call| Ok(Files::new(&of.meta, call)));
-    let mut plan = plan.unwrap().expect("the call names rows");
-    plan.pace = Some(pace);
-    plan
-}
-
-fn pace(file_s: f64) -> Pace {
-    Pace { made_s: file_s, found_s: file_s, read_s: file_s, renamed_s: file_s, removed_s: file_s }
-}
-
-#[test]
-fn a_fast_disk_gets_the_most_files() {
-    let plan = planned(&asked(&[NAME]), pace(20e-6));
-    assert!(WAYS.iter().all(|way| plan.files(way.kind) == FILES_MAX));
-    assert!(plan.plan().within.is_some());
-}
-
-#[test]
-fn one_slow_operation_leaves_the_others_their_files() {
-    let plan = planned(&asked(&[NAME]), Pace { removed_s: 3e-3, ..pace(20e-6) });
-    assert_eq!(plan.files(Kind::Create), FILES_MAX);
-    assert_eq!(plan.files(Kind::Unlink), 100);
-    // Removing the persistent files takes time too.
-    assert!((900..1000).contains(&plan.files(Kind::Stat)));
+    let files = asked.plan(&place, |of, call| Ok(Files::new(&of.meta, call)));
+    files.unwrap().expect("the call names rows")
 }
 
 #[test]
 fn an_amount_that_was_asked_for_is_measured_in_any_time() {
     let by_files = Asked { meta_files: Some(9000), ..asked(&[NAME]) };
     let by_runs = Asked { runs: Some(7), ..asked(&[NAME]) };
-    assert_eq!(planned(&by_files, pace(1.0)).files(Kind::Unlink), 9000);
+    assert_eq!((planned(&by_files).count, planned(&by_runs).count), (9000, FILES_MAX));
     for asked in [by_files, by_runs] {
-        assert_eq!(planned(&asked, pace(1.0)).plan().within, None);
+        assert_eq!(planned(&asked).plan().within, None);
     }
+    assert!(planned(&asked(&[NAME])).plan().within.is_some());
+}
+
+#[test]
+fn a_run_without_a_number_has_the_files_that_were_made_or_ends_after_its_slice() {
+    let folder = fixtures::folder();
+    let only = vec!["meta/own/stat".into(), "meta/own/unlink".into()];
+    let request = Asked { only, runs: Some(1), ..Asked::new(folder.path().to_owned()) };
+    let announced = request.planned(None)[0].written_bytes_max();
+    let scratch = Scratch::make(folder.path()).unwrap();
+    let measured = request.measured(&scratch, &Stop::new(), false).unwrap();
+    assert!(measured.written_bytes <= announced);
+    for row in &measured.scenario.rows {
+        let files = row.latency_ns.unwrap().count as u32;
+        assert!((50..=FILES_MAX).contains(&files), "{files}");
+        assert_eq!(row.settings.effective.nrfiles, Some(files));
+        assert!(row.settings.asked.nrfiles >= Some(files));
+    }
+    assert_eq!(fixtures::names(scratch.path()), ["lock"]);
 }
 
 #[test]
 fn all_creations_are_over_before_the_first_removal_and_every_second_round_is_backwards() {
     // M8
-    let files = planned(&asked(&["meta/own"]), pace(20e-6));
+    let files = planned(&asked(&["meta/own"]));
     let ways = files.ways.clone();
     let order: Vec<(u32, &str)> = files
         .plan()
@@ -129,7 +126,7 @@ fn all_creations_are_over_before_the_first_removal_and_every_second_round_is_bac
     assert_eq!(order[..5], first);
     assert_eq!(order[5..10], second);
     assert_eq!(order[10..], [(0, "unlink"), (1, "unlink")]);
-    let shared = planned(&asked(&["meta/own/unlink", "meta/shared/unlink"]), pace(20e-6));
+    let shared = planned(&asked(&["meta/own/unlink", "meta/shared/unlink"]));
     let rows: Vec<usize> = shared.plan().order(2).iter().map(|turn| turn.row).collect();
     assert_eq!(rows, [0, 1, 1, 0]);
 }
@@ -147,8 +144,7 @@ fn a_row_alone_makes_the_files_that_it_needs_and_the_announced_bytes_hold() {
         let announced = request.planned(None)[0].written_bytes_max();
         let scratch = Scratch::make(folder.path()).unwrap();
         let measured = request.measured(&scratch, &Stop::new(), false).unwrap();
-        let look_bytes = u64::from(LOOK_FILES_MAX) * 3901 - (announced - measured.written_bytes);
-        assert!((50 * 3901..=60 * 3901).contains(&look_bytes), "{}: {look_bytes}", way.name);
+        assert_eq!(measured.written_bytes, announced, "{}", way.name);
         assert_eq!(measured.scenario.rows[0].latency_ns.unwrap().count, 3 * 60);
         assert_eq!(fixtures::names(scratch.path()), ["lock"], "{}", way.name);
     }

@@ -1,6 +1,7 @@
 //! The rows of the requested ways, and the size of their files.
 
 use super::{CHUNK, FILE, NAME, WAYS, Way};
+use crate::calibration::Wanted;
 use crate::plan::{Call, Plan, RUNS, RowSpec};
 use std::time::Duration;
 use wrote_jobs::machine::{host, target};
@@ -81,7 +82,7 @@ fn within(call: &Call, memory_bytes: u64) -> Result<Option<Plan<'static>>, Error
         // The source, and the file of a run.
         space_bytes: 2 * largest_bytes,
         prepared_bytes: sizes.file_bytes,
-        wants_speed: true,
+        wants: Wanted::Stream,
         ..Plan::new(NAME, QUESTION, rows, Runs { ways, sizes })
     }))
 }
@@ -147,7 +148,7 @@ mod tests {
     /// Plans for a disk of this speed.
     fn plan_at(request: &Asked, bytes_per_s: f64) -> Plan<'static> {
         let flush = Duration::from_millis(1);
-        let speed = Calibration { bytes_per_s, flush, burst: None, first_touch: None };
+        let speed = Calibration { bytes_per_s, flush, ..Calibration::default() };
         let plan = |_: &_, call: &Call| within(call, 16 * GIB);
         request.plan_at(Some(&speed), &target(1 << 40, 1 << 39), plan).unwrap().unwrap()
     }
