@@ -19,8 +19,9 @@ use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The longest time in memory of lines without a waiting caller.
-const LINGER: Duration = Duration::from_millis(1);
+/// The longest time in memory of lines without a waiting caller. Shorter ones would make more
+/// writes.
+const LINGER: Duration = Duration::from_millis(10);
 /// The time without an append after which the background thread sleeps until it is called.
 const QUIET: Duration = Duration::from_millis(100);
 /// The interval of attempts on a full disk.

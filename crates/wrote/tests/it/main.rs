@@ -14,6 +14,7 @@ mod file_threads;
 mod file_waiting;
 mod interpreted;
 mod lines;
+mod lines_kill;
 mod log_kill;
 mod on_disk;
 mod polled;

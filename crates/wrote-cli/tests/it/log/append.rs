@@ -13,7 +13,8 @@ fn each_line_of_standard_input_becomes_a_record() {
         let arguments = format!("--sync {sync}");
         let finished = append_by_command(folder.path(), &arguments, b"one\n\nlast, without an end");
         assert_eq!((finished.code(), finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
-        let said_of_it = finished.stderr;
+        let (made, said_of_it) = finished.stderr.split_once('\n').expect("two lines");
+        assert!(made.starts_with("wrote: note: events is new: a log's folder"), "{made}");
         assert!(said_of_it.starts_with("appended 3 records (0 to 2), 23 B, in "), "{said_of_it}");
         assert!(said_of_it.ends_with("survives a power loss\n"), "{said_of_it}");
         assert_eq!(said(folder.path(), "cat events"), "one\n\nlast, without an end\n");
@@ -67,7 +68,7 @@ fn a_full_disk_ends_an_append_that_says_how_many_records_are_in() {
     let outside = folder();
     fs::write(outside.path().join("input"), input).expect("a file");
     let input = File::open(outside.path().join("input")).expect("a file");
-    let mut command = log(mounted.path(), "append --sync no events");
+    let mut command = log(mounted.path(), "append -q --sync no events");
     let finished = finish(command.stdin(input));
     assert_eq!(finished.code(), Some(1), "{finished:?}");
     let told = finished.complaint();
@@ -94,7 +95,7 @@ fn lines_are_there_as_they_come_and_stay_when_it_is_interrupted() {
     let finished = running.finish();
     assert_eq!(finished.code(), Some(130), "{finished:?}");
     let said_of_it: Vec<&str> = finished.stderr.lines().collect();
-    assert!(said_of_it[0].starts_with("appended 2 records (0 to 1), 6 B, in "), "{said_of_it:?}");
-    assert_eq!(said_of_it[1..], ["wrote: interrupted"]);
+    assert!(said_of_it[1].starts_with("appended 2 records (0 to 1), 6 B, in "), "{said_of_it:?}");
+    assert_eq!(said_of_it[2..], ["wrote: interrupted"]);
     assert_eq!(said(folder.path(), "cat events"), "one\ntwo\n");
 }

@@ -49,7 +49,9 @@ fn a_folder_without_a_log_is_refused_in_one_line_and_nothing_is_made() {
     fs::write(folder.path().join("file"), b"x").expect("a file");
     fs::create_dir(folder.path().join("empty")).expect("a folder");
     for verb in ["cat", "tail", "tail -f", "stat", "verify", "repair"] {
-        for path in ["file", "empty", "nothing"] {
+        // A file is one of lines, which only these do not read.
+        let is_of_logs = ["stat", "verify", "repair"].contains(&verb);
+        for path in ["empty", "nothing", "file"].into_iter().take(if is_of_logs { 3 } else { 2 }) {
             let finished = finish(&mut log(folder.path(), &format!("{verb} {path}")));
             assert!(matches!(finished.code(), Some(1 | 2)), "{verb} {path}: {finished:?}");
             let said = finished.complaint();
