@@ -14,8 +14,8 @@ use std::process::Command;
 const COMPLETE: [&str; 11] =
     ["c", "cpp", "go", "java", "kotlin", "scala", "python", "ruby", "node", "zig", "rust"];
 /// The tables of a run without cold reads.
-const TABLES: &str = "bytes/write bytes/read save/500 save/1000 save/2000 save/10000 \
-    save-sync/500 save-sync/1000 save-sync/2000 save-sync/10000 lines";
+const TABLES: &str = "bytes-write bytes-read save-500 save-1000 save-2000 save-10000 \
+    save-sync-500 save-sync-1000 save-sync-2000 save-sync-10000 lines";
 /// Options of a small run: correctness matters, not speed.
 const LITTLE: [&str; 8] = ["--size", "1MB", "--runs", "2", "--saves", "20", "--lines", "1000"];
 /// The time limit that detects a hang.
@@ -102,22 +102,22 @@ fn count(counts: &mut Counts, id: &str, trouble: Option<String>) {
 }
 
 /// Returns the defect in the rows of a language that ran.
-fn trouble<'a>(document: &'a Value, id: &str) -> Option<String> {
-    let tables = document["places"][0]["workloads"].as_array().map_or(&[][..], Vec::as_slice);
-    let entry = |table: &'a Value, kind: &str| {
-        table[kind].as_array()?.iter().find(|entry| entry["language"] == id)
-    };
-    for table in tables {
-        if let Some(failure) = entry(table, "failures") {
-            return Some(format!("{}: {}", text(&table["name"]), text(&failure["because"])));
-        }
+fn trouble(document: &Value, id: &str) -> Option<String> {
+    let languages = document["languages"].as_array().map_or(&[][..], Vec::as_slice);
+    let language = languages.iter().find(|language| language["id"] == id);
+    let failures = language.and_then(|language| language["failures"].as_object());
+    if let Some((row, because)) = failures.and_then(|failures| failures.iter().next()) {
+        return Some(format!("{row}: {}", text(because)));
     }
-    let rows = tables.iter().filter(|table| entry(table, "rows").is_some());
-    let rows: Vec<&str> = rows.map(|table| text(&table["name"])).collect();
+    let rows = document["scenarios"][0]["rows"].as_array().map_or(&[][..], Vec::as_slice);
+    let has = |table: &str| rows.iter().any(|row| row["name"] == format!("langs/{table}/{id}"));
     let expected = if COMPLETE.contains(&id) { TABLES } else { "" };
-    match expected.split_whitespace().find(|table| !rows.contains(table)) {
+    match expected.split_whitespace().find(|table| !has(table)) {
         Some(table) => Some(format!("{table}: no row")),
-        None => rows.is_empty().then(|| "no row at all".to_owned()),
+        None => {
+            let is_own = |row: &Value| text(&row["name"]).ends_with(&format!("/{id}"));
+            (!rows.iter().any(is_own)).then(|| "no row at all".to_owned())
+        }
     }
 }
 
@@ -133,18 +133,13 @@ mod tests {
     /// Returns a result with every row of every language, and a second row of C++.
     fn result() -> Value {
         let language = |id: &&str| json!({ "id": id, "state": "ready" });
-        let row = |id: &&str| json!({ "language": id });
-        let table = |name: &str| {
-            let mut rows: Vec<Value> = COMPLETE.iter().map(row).collect();
-            if name == "bytes/write" {
-                rows.push(row(&"cpp-get-put"));
-            }
-            json!({ "name": name, "rows": rows, "failures": [] })
-        };
+        let row = |table: &str, id: &str| json!({ "name": format!("langs/{table}/{id}") });
+        let of_table = |table: &'static str| COMPLETE.iter().map(move |id| row(table, id));
+        let mut rows: Vec<Value> = TABLES.split_whitespace().flat_map(of_table).collect();
+        rows.push(row("bytes-write", "cpp-get-put"));
         let mut languages: Vec<Value> = COMPLETE.iter().map(language).collect();
         languages.push(language(&"cpp-get-put"));
-        let tables: Vec<Value> = TABLES.split_whitespace().map(table).collect();
-        json!({ "languages": languages, "places": [{ "workloads": tables }] })
+        json!({ "languages": languages, "scenarios": [{ "rows": rows }] })
     }
 
     fn failures(result: &Value) -> Vec<String> {
@@ -158,20 +153,23 @@ mod tests {
 
     #[test]
     fn a_language_without_a_row_has_failed_by_the_name_of_the_table() {
-        let mut wrong = result();
-        wrong["places"][0]["workloads"][3]["rows"][2] = json!({ "language": "other" });
-        assert_eq!(failures(&wrong), ["language go: save/1000: no row"]);
-        let mut wrong = result();
-        wrong["places"][0]["workloads"][0]["rows"][11] = json!({ "language": "other" });
+        let without = |name: &str| {
+            let mut wrong = result();
+            let rows = wrong["scenarios"][0]["rows"].as_array_mut().expect("a list");
+            rows.retain(|row| row["name"] != name);
+            wrong
+        };
+        let wrong = without("langs/save-1000/go");
+        assert_eq!(failures(&wrong), ["language go: save-1000: no row"]);
+        let wrong = without("langs/bytes-write/cpp-get-put");
         assert_eq!(failures(&wrong), ["language cpp-get-put: no row at all"]);
     }
 
     #[test]
     fn a_failure_has_failed_with_its_reason() {
         let mut wrong = result();
-        wrong["places"][0]["workloads"][10]["failures"] =
-            json!([{ "language": "c", "because": "a wrong byte" }]);
-        assert_eq!(failures(&wrong), ["language c: lines: a wrong byte"]);
+        wrong["languages"][0]["failures"] = json!({ "langs/lines/c": "a wrong byte" });
+        assert_eq!(failures(&wrong), ["language c: langs/lines/c: a wrong byte"]);
     }
 
     #[test]

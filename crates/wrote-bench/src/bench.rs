@@ -145,7 +145,12 @@ impl<'a> Bench<'a> {
             }
             Ok(measured) => {
                 ticker.finish();
-                scratch.end_for(peers, Ok(measured))?
+                // What cannot be removed does not invalidate what was measured.
+                match scratch.end_for(peers, Ok(())) {
+                    Err(Error::Failed(left)) if !peers.are_many() => observer.note(&left),
+                    ended => ended?,
+                }
+                measured
             }
             Err(error) => return scratch.end_for(peers, Err(error)),
         };
@@ -191,6 +196,7 @@ impl<'a> Bench<'a> {
             scenarios: measured.into_iter().map(|of| of.scenario).collect(),
             answers: (!answers.is_empty()).then_some(answers),
             fit: None,
+            languages: None,
             findings,
             advice,
         })

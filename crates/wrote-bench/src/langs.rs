@@ -1,35 +1,51 @@
 //! Compares the I/O of languages: the same work by a small program in each, in turn.
 //!
 //! [`catalogue`] holds the languages, each in a folder of `langs/` embedded in this library.
-//! [`langs`] finds the installed ones, builds the programs into a cache folder, and runs the
-//! workloads, all programs in turn (M8), beside the drive's own rate. `langs/README.md` defines a
-//! program's work.
+//! [`langs`] finds the installed ones, builds the programs into a cache folder, and measures each
+//! program in each workload as a row of the common loop, beside the drive's own rate.
+//! `langs/README.md` defines a program's work.
 
 mod answer;
 mod build;
 mod catalogue;
 mod check;
-mod drive;
+mod file;
 mod manifest;
-mod pace;
-mod plan;
 mod program;
-mod rounds;
+mod scenario;
 mod toolchain;
 mod workload;
 
 pub use catalogue::{Catalogue, catalogue};
-pub use rounds::{langs, langs_by};
 pub use workload::Kind;
 
+use crate::bench::Bench;
+use crate::progress::Observer;
+use crate::request;
+use crate::scratch;
+use crate::settings::{Common, positive};
+use catalogue::Candidate;
+use itertools::Itertools;
+use scenario::Comparison;
+use std::cell::RefCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
+use workload::{LINE_BYTES, tables};
+use wrote_jobs::peers::{Alone, Peers};
+use wrote_result::document::{Document, Language, Row, Source, State};
+use wrote_result::{Error, Stop};
+
+/// More than any disk holds.
+const SIZE_BYTES_MAX: u64 = 1 << 50;
+const SAVES_MAX: u64 = 1_000_000;
+const LINES_MAX: u64 = SIZE_BYTES_MAX / LINE_BYTES;
 
 /// Options of a comparison of languages.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The folders to measure, one after another; each is a column of the tables.
-    pub paths: Vec<PathBuf>,
+    /// The folder to measure.
+    pub path: PathBuf,
     /// The languages or variants to run, by ID; all if empty.
     pub only: Vec<String>,
     /// The workloads to run; all if empty.
@@ -37,18 +53,19 @@ pub struct Request {
     /// Folders of the user's languages, in addition to the embedded ones.
     pub add: Vec<PathBuf>,
     /// The size of the file that is written and read byte by byte. `None` uses as much as each
-    /// language processes in its share of the time, at most [`Request::SIZE_BYTES`].
+    /// language processes in its slice of the time, at most [`Request::SIZE_BYTES`].
     pub size_bytes: Option<u64>,
-    /// Runs of `bytes` and `lines` per program; the first is dropped if there are several.
+    /// Runs of each program in each workload, besides the trials that come first.
     pub runs: u32,
-    /// The number of saves of each text. `None` uses as many as fit into a language's share of the
+    /// The number of saves of each text in a run. `None` uses as many as fit into a slice of the
     /// time, at most [`Request::SAVES`].
     pub saves: Option<u32>,
-    /// The number of appended lines. `None` uses as many as fit into a language's share of the
-    /// time, at most [`Request::LINES`].
+    /// The number of appended lines. `None` uses as many as fit into a slice of the time, at most
+    /// [`Request::LINES`].
     pub lines: Option<u64>,
-    /// The time for each place from the program's start, if amounts depend on it.
-    pub within: Duration,
+    /// The time from the program's start to its end. `None` is [`Request::WITHIN`], or any time if
+    /// an amount is fixed.
+    pub within: Option<Duration>,
     /// The program's start; the time of the call if `None`.
     pub began: Option<Instant>,
     /// Whether to also read with the file dropped from the page cache.
@@ -70,8 +87,8 @@ impl Request {
     pub const WITHIN: Duration = Duration::from_secs(300);
     /// 256 million bytes.
     pub const SIZE_BYTES: u64 = 256_000_000;
-    /// Six runs, the first dropped.
-    pub const RUNS: u32 = 6;
+    /// As many as of other rows.
+    pub const RUNS: u32 = crate::plan::RUNS;
     /// A thousand saves of each text.
     pub const SAVES: u32 = 1000;
     /// A million lines.
@@ -91,10 +108,10 @@ impl Request {
         self.lines.unwrap_or(Request::LINES)
     }
 
-    /// Returns a request for the whole comparison in `paths`, with programs built below `cache`.
-    pub fn new(paths: Vec<PathBuf>, cache: PathBuf) -> Request {
+    /// Returns a request for the whole comparison in `path`, with programs built below `cache`.
+    pub fn new(path: PathBuf, cache: PathBuf) -> Request {
         Request {
-            paths,
+            path,
             only: Vec::new(),
             workloads: Vec::new(),
             add: Vec::new(),
@@ -102,7 +119,7 @@ impl Request {
             runs: Request::RUNS,
             saves: None,
             lines: None,
-            within: Request::WITHIN,
+            within: None,
             began: None,
             drop_caches: false,
             timeout: Request::TIMEOUT,
@@ -112,4 +129,105 @@ impl Request {
             commit: None,
         }
     }
+
+    fn check(&self) -> Result<(), Error> {
+        positive("size", self.size_bytes_max(), SIZE_BYTES_MAX)?;
+        positive("runs", self.runs.into(), Common::RUNS_MAX.into())?;
+        positive("saves", self.saves_max().into(), SAVES_MAX)?;
+        positive("lines", self.lines_max(), LINES_MAX)?;
+        if self.timeout.is_zero() {
+            return Err(Error::Usage("--timeout: no program is over in no time".into()));
+        }
+        scratch::check_writable(&self.path)
+    }
+}
+
+/// Measures the languages.
+///
+/// A program's fault (a crash, a hang, a wrong byte, a false report) is recorded for it alone.
+/// Other programs' results stay valid.
+///
+/// # Errors
+///
+/// [`Error::Usage`] for an invalid request or if no requested language is installed, else like
+/// [`Bench::run`].
+pub fn langs(
+    request: &Request,
+    stop: &Stop,
+    observer: &mut dyn Observer,
+) -> Result<Document, Error> {
+    langs_by(&Alone, request, stop, observer)
+}
+
+/// Measures as one of several ranks, each of which runs the programs. All make the same request,
+/// but paths may differ. Rank 0 gets the combined result.
+///
+/// # Errors
+///
+/// Like [`langs`]. If any rank fails, all end.
+pub fn langs_by(
+    peers: &dyn Peers,
+    request: &Request,
+    stop: &Stop,
+    observer: &mut dyn Observer,
+) -> Result<Document, Error> {
+    let began = request.began.unwrap_or_else(Instant::now);
+    request.check()?;
+    let (chosen, languages) = catalogue(&request.add)?.choose(request, stop)?;
+    refuse_nobody(&chosen, &languages)?;
+    refuse_idlers(&chosen, request)?;
+    for missing in languages.iter().filter(|language| language.state == State::Missing) {
+        observer.note(&missing_text(missing));
+    }
+    let languages = Rc::new(RefCell::new(languages));
+    let request = request.clone();
+    let of_bench = request::Request {
+        began: Some(began),
+        command: request.command.clone(),
+        commit: request.commit.clone(),
+        ..request::Request::new(request.path.clone())
+    };
+    let comparison = Comparison { request, chosen, languages: languages.clone() };
+    let bench = Bench::new(&of_bench).scenarios(&[&comparison]).ranks(peers);
+    let mut document = bench.run(stop, observer)?;
+    document.scenarios.iter_mut().for_each(|scenario| sort(&mut scenario.rows));
+    (document.source, document.languages) = (Some(Source::Langs), Some(languages.take()));
+    Ok(document)
+}
+
+/// Sorts the rows of each workload, the fastest first: by throughput, or by the median save.
+fn sort(rows: &mut [Row]) {
+    for of_workload in rows.chunk_by_mut(|one, other| one.workload == other.workload) {
+        of_workload.sort_by(|one, other| match (one.latency(), other.latency()) {
+            (Some(one), Some(other)) => one.p50.cmp(&other.p50),
+            _ => other.throughput().total_cmp(&one.throughput()),
+        });
+    }
+}
+
+/// Refuses a comparison without programs.
+fn refuse_nobody(chosen: &[Candidate], languages: &[Language]) -> Result<(), Error> {
+    if !chosen.is_empty() {
+        return Ok(());
+    }
+    let missing = languages.iter().map(missing_text).join("; ");
+    Err(Error::Usage(format!("nothing can be run: {missing}")))
+}
+
+/// Refuses programs if none supports a requested task.
+fn refuse_idlers(chosen: &[Candidate], request: &Request) -> Result<(), Error> {
+    let tables = tables(request);
+    let works = |of: &Candidate| tables.iter().any(|table| of.does(table.task));
+    if chosen.iter().any(works) {
+        return Ok(());
+    }
+    let names = chosen.iter().map(|of| &of.variant.name).join(", ");
+    Err(Error::Usage(format!("nothing can be run: none of these workloads is done by {names}")))
+}
+
+/// Describes a missing language: `Zig is missing (zig: not found): pip install ziglang`.
+fn missing_text(language: &Language) -> String {
+    let because = language.because.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+    let install = language.install.as_ref().map_or_else(String::new, |how| format!(": {how}"));
+    format!("{} is missing{because}{install}", language.name)
 }

@@ -127,13 +127,9 @@ pub trait Work {
     fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
         Ok(Prepared::default())
     }
-    /// Returns whether to skip the run due at `now`, because its row has failed, or another row
-    /// needs the time more. All ranks decide alike.
-    fn gives_up(&mut self, _turn: Turn, _now: Duration) -> bool {
-        false
-    }
-    /// Makes one timed run of `row`, or of both directions of a row that reads and writes. The
-    /// run's files stay. Several ranks run it at once, each with the same number of timed parts.
+    /// Makes one timed run of `row`, or of both directions of a row that reads and writes. Without
+    /// a row of the run, `row` has failed: it ends, without its earlier runs. The run's files stay.
+    /// Several ranks run it at once, each with the same number of timed parts.
     ///
     /// # Errors
     ///

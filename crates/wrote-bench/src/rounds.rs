@@ -66,15 +66,16 @@ impl Schedule {
         };
         let rows: Vec<RowTime> = plan.rows.iter().map(row).collect();
         let all: Duration = rows.iter().map(RowTime::next).sum();
-        let order = plan.order(plan.runs).into_iter();
-        Schedule {
+        let mut schedule = Schedule {
             rounds: plan.runs,
             within: plan.within,
             until: plan.within.map_or(Duration::MAX, |within| within.until_from(now)),
             share: all / (rows.len() as u32).max(1),
             rows,
-            order: order.filter(|turn| !left_out.contains(&turn.row)).collect(),
-        }
+            order: plan.order(plan.runs).into(),
+        };
+        left_out.iter().for_each(|row| schedule.end_row(*row));
+        schedule
     }
 
     /// Returns the next run at time `now`; `None` when all runs that fit are done.
@@ -108,9 +109,10 @@ impl Schedule {
         row.spent += took;
     }
 
-    /// Skips the current run.
-    fn skip(&mut self) {
-        self.order.pop_front();
+    /// Ends a row that has failed or can't be measured: no run of it is missing.
+    fn end_row(&mut self, row: usize) {
+        self.rows[row].runs = self.rounds;
+        self.order.retain(|turn| turn.row != row);
     }
 
     /// Returns the time of the runs ahead.
@@ -226,10 +228,6 @@ fn run_all(
         if is_interrupted {
             break;
         }
-        if plan.work.gives_up(turn, now) {
-            schedule.skip();
-            continue;
-        }
         let began = site.clock.elapsed();
         let makes_files = plan.rows[turn.row].makes_files;
         if let Some(row) = kept.take_if(|_| makes_files) {
@@ -240,12 +238,17 @@ fn run_all(
         told = ahead - 1;
         ticker.foresee(ahead, schedule.time_left());
         ticker.tick(&names[turn.row]);
+        let has_failed;
         match run_together(plan, turn, site, ticker) {
             Err(Error::Interrupted) => {
                 is_interrupted = true;
                 break;
             }
-            run => runs[turn.row].add(run?),
+            run => {
+                let run = run?;
+                has_failed = run.rows.is_empty();
+                runs[turn.row].add(run);
+            }
         }
         if site.keep && makes_files {
             kept = Some(turn.row);
@@ -255,6 +258,10 @@ fn run_all(
         let took;
         (now, took) = agreed(site, site.clock.elapsed().saturating_sub(began))?;
         schedule.is_over(took);
+        if has_failed {
+            runs[turn.row] = Repeated::default();
+            schedule.end_row(turn.row);
+        }
         if schedule.order.front().is_none_or(|next| next.round != turn.round) {
             ticker.so_far(|| runs.iter().cloned().flat_map(Repeated::rows).collect());
         }

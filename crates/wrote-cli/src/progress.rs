@@ -2,7 +2,6 @@
 
 mod copy;
 mod jobs;
-mod langs;
 
 pub use copy::CopyReporter;
 pub use jobs::JobReporter;
@@ -24,7 +23,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// A long run moves the bar in this number of steps.
 const STEPS: u32 = 1000;
 
-/// Shows the progress of a benchmark or a comparison of languages on standard error.
+/// Shows the progress of a benchmark on standard error.
 ///
 /// The announcement and the notes are always printed; the bar is shown only on a terminal that can
 /// draw one.
@@ -34,8 +33,6 @@ pub struct Reporter {
     bar: Option<ProgressBar>,
     /// The expected end of the current work.
     end: Arc<Mutex<Option<Instant>>>,
-    /// The number of folders of a comparison of languages; `None` of a benchmark.
-    folders: Option<usize>,
 }
 
 impl Default for Reporter {
@@ -44,7 +41,7 @@ impl Default for Reporter {
         let end = Arc::new(Mutex::new(None));
         let draws = stderr().is_terminal() && !terminal::is_dumb();
         let bar = draws.then(|| ProgressBar::new(1).with_style(style("", end.clone())));
-        Reporter { bar, end, folders: None }
+        Reporter { bar, end }
     }
 }
 
@@ -52,13 +49,6 @@ impl Reporter {
     /// The reporter of a rank: rank 0 shows the progress of all.
     pub fn of_rank(peers: &dyn Peers) -> Box<dyn Observer> {
         if peers.is_first() { Box::new(Reporter::default()) } else { Box::new(()) }
-    }
-
-    /// A reporter of a comparison of languages in `folders` folders.
-    pub fn of_langs(folders: usize) -> Reporter {
-        let mut reporter = Reporter::default();
-        reporter.folders = Some(folders);
-        reporter
     }
 
     /// Shows the progress, and the time left if known.
@@ -95,13 +85,7 @@ impl Drop for Reporter {
 
 impl Observer for Reporter {
     fn announce(&mut self, announcement: &Announcement) {
-        match self.folders {
-            None => self.say(&announced(announcement)),
-            Some(folders) => {
-                self.say(&langs::announced(announcement, folders));
-                langs::hint(announcement).iter().for_each(|hint| self.say(hint));
-            }
-        }
+        self.say(&announced(announcement));
     }
 
     fn progress(&mut self, progress: &Progress) {

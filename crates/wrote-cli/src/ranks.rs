@@ -107,7 +107,7 @@ fn hung_after(command: &Command) -> Option<Duration> {
     match command {
         Command::Bench(of) if !of.list && !of.schema => Some(of.ranks.rank_timeout),
         Command::Run(of) if !of.check => Some(of.ranks.rank_timeout),
-        Command::Langs(of) if !of.list && !of.schema => Some(of.rank_timeout.rank_timeout),
+        Command::Langs(of) if !of.list => Some(of.rank_timeout.rank_timeout),
         _ => None,
     }
 }

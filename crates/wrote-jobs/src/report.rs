@@ -86,6 +86,7 @@ pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
         findings,
         answers: None,
         fit: None,
+        languages: None,
         advice: Vec::new(),
     }
 }

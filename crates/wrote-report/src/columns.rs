@@ -170,6 +170,8 @@ fn operations<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
     let rw = Column::words("RW", Keep::If(2), |row: &Row| row.settings.effective.rw.clone());
     let mixes_rw = group.common(|row| row.settings.effective.rw.clone()).is_none();
     let mixes_bs = group.common(block_sizes).is_none() && !is_of_files;
+    let mixes_bytes = is_of_files && group.common(|row| row.bytes_per_run).is_none();
+    let bytes = |row: &Row| units::bytes(row.bytes_per_run);
     let bs = Column::figures("BS", Keep::If(3), block_sizes).titled("bs");
     // For small operations their rate matters more than their bytes or its interval.
     let (keep, spread) = match group.is_counted() {
@@ -204,6 +206,7 @@ fn operations<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
         Some(timed_by("P99", Keep::Always, p99)),
         Some(timed_by("P99.9", Keep::If(7), p99_9)),
         Some(timed("MAX", Keep::If(6), |of| of.max).titled("max")),
+        mixes_bytes.then(|| Column::figures("A RUN", Keep::If(1), bytes).titled("a run")),
         Some(cost_of_gb),
         group.is_counted().then_some(cost_of_operation),
         is_of_files.then_some(memory),

@@ -1,9 +1,7 @@
 //! The kinds of documents, and their texts in every format.
 
 use crate::tree::{Role, Section};
-use crate::{
-    Format, Screen, comparison, csv, doctor, langs, markdown, ordered, result, screen, trace,
-};
+use crate::{Format, Screen, comparison, csv, doctor, markdown, ordered, result, screen, trace};
 use serde::Serialize;
 use std::io::{self, Write};
 use wrote_result::compare::Comparison;
@@ -18,8 +16,6 @@ pub enum Content {
     Result(Box<Document>),
     /// A comparison of two results, `wrote.compare/1`.
     Comparison(Box<Comparison>),
-    /// A comparison of languages, `wrote.langs/1`.
-    Langs(Box<wrote_result::langs::Document>),
     /// An examination of the doctor, `wrote.doctor/1`.
     Examination {
         /// The document.
@@ -32,10 +28,24 @@ pub enum Content {
 }
 
 /// The answer comes last: a terminal then shows the end of the text.
-const ON_SCREEN: [Role; 6] =
-    [Role::Facts, Role::Scenario, Role::Findings, Role::Advice, Role::Foot, Role::Answer];
-const ON_PAPER: [Role; 6] =
-    [Role::Facts, Role::Answer, Role::Scenario, Role::Findings, Role::Advice, Role::Foot];
+const ON_SCREEN: [Role; 7] = [
+    Role::Facts,
+    Role::Scenario,
+    Role::Part,
+    Role::Findings,
+    Role::Advice,
+    Role::Foot,
+    Role::Answer,
+];
+const ON_PAPER: [Role; 7] = [
+    Role::Facts,
+    Role::Answer,
+    Role::Scenario,
+    Role::Part,
+    Role::Findings,
+    Role::Advice,
+    Role::Foot,
+];
 
 impl Content {
     /// Writes the document, ending with a line feed. Examinations and traced programs have no CSV:
@@ -48,12 +58,10 @@ impl Content {
         match (format, self) {
             (Format::Json, Content::Result(of)) => write_json(of, out),
             (Format::Json, Content::Comparison(of)) => write_json(of, out),
-            (Format::Json, Content::Langs(of)) => write_json(of, out),
             (Format::Json, Content::Examination { of, .. }) => write_json(of, out),
             (Format::Json, Content::Trace(of)) => write_json(of, out),
             (Format::Csv, Content::Result(of)) => csv::write(of, out),
             (Format::Csv, Content::Comparison(of)) => comparison::write_csv(of, out),
-            (Format::Csv, Content::Langs(of)) => langs::csv::write(of, out),
             (Format::Markdown, _) => {
                 let (title, sections) = self.on_paper();
                 markdown::write(&title, &sections, out)
@@ -66,7 +74,6 @@ impl Content {
         match self {
             Content::Result(of) => ordered(result::sections(of), &ON_SCREEN),
             Content::Comparison(of) => comparison::sections(of),
-            Content::Langs(of) => langs::sections(of),
             Content::Examination { of, all } => doctor::on_screen(of, *all),
             Content::Trace(of) => trace::sections(of, trace::FILES_MAX),
         }
@@ -77,7 +84,6 @@ impl Content {
         match self {
             Content::Result(of) => (result::title(of), ordered(result::sections(of), &ON_PAPER)),
             Content::Comparison(of) => (comparison::title(of), comparison::sections(of)),
-            Content::Langs(of) => (langs::title(of), langs::sections(of)),
             Content::Examination { of, all } => (doctor::title(of), doctor::on_paper(of, *all)),
             Content::Trace(of) => (trace::title(of), trace::on_paper(of)),
         }

@@ -61,11 +61,6 @@ pub fn ranged(of: &Interval, units: &[&'static str]) -> ([String; 3], &'static s
     (numbers.try_into().expect("three values have three texts"), unit)
 }
 
-/// The reach of an interval from its median; a single run's interval has no reach.
-pub fn spread(interval: &Interval) -> String {
-    if has_spread(interval) { within(interval) } else { String::new() }
-}
-
 /// Returns whether an interval comes from several runs.
 pub fn has_spread(interval: &Interval) -> bool {
     interval.ci95_low < interval.ci95_high

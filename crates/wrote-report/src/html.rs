@@ -68,7 +68,6 @@ fn article(document: &Named) -> Article<'_> {
     let mut article = match &document.content {
         Content::Result(result) => result::article(result, name),
         Content::Comparison(comparison) => briefs::comparison(comparison, name),
-        Content::Langs(langs) => briefs::langs(langs, name),
         Content::Examination { of, .. } => briefs::examination(of, name),
         Content::Trace(trace) => trace::article(trace, name),
     };
@@ -214,7 +213,7 @@ fn findings(content: &Content) -> Vec<&Finding> {
         Content::Comparison(comparison) => {
             comparison.old.warnings.iter().chain(&comparison.new.warnings).collect()
         }
-        Content::Langs(_) | Content::Examination { .. } | Content::Trace(_) => Vec::new(),
+        Content::Examination { .. } | Content::Trace(_) => Vec::new(),
     }
 }
 

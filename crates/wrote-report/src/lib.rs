@@ -15,7 +15,7 @@ mod figures;
 mod fit;
 mod group;
 mod html;
-mod langs;
+mod languages;
 mod markdown;
 mod paint;
 mod ranks;
@@ -31,7 +31,7 @@ mod tree;
 
 pub use content::{Content, write_json};
 pub use html::{Named, write_html};
-pub use langs::write_languages;
+pub use languages::write_languages;
 pub use summary::so_far;
 pub use table::write_list;
 pub use text::plain;

@@ -69,7 +69,6 @@ fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     (0..table.height()).try_for_each(|row| {
         let cell = |column: &&Texts| match &column.cells[row] {
             figure if column.is_of_figures() => figure.text.clone(),
-            words if words.is_bold => format!("**{}**", inline(&words.text)),
             words => inline(&words.text),
         };
         line(columns.iter().map(cell).collect())

@@ -14,7 +14,7 @@ use crate::paint::{Mark, Tone};
 use crate::text::made;
 use crate::tree::remarks;
 use crate::tree::{Block, Note, On, Remarks, Role, Section, Style};
-use crate::{columns, fit, ranks, summary, sustained, target};
+use crate::{columns, fit, languages, ranks, summary, sustained, target};
 use answers::cards;
 use grid::Grid;
 use itertools::Itertools;
@@ -32,6 +32,7 @@ pub fn title(document: &Document) -> String {
     let path = &document.target.path;
     match document.source {
         Some(Source::Run) => format!("wrote run {}", files(document)),
+        Some(Source::Langs) => format!("wrote langs {path}"),
         Some(Source::Fit) => format!("wrote fit {} {path}", fit::programs(document)),
         Some(Source::Bench | Source::Fio) | None => format!("wrote bench {path}"),
     }
@@ -51,6 +52,7 @@ pub fn sections(document: &Document) -> Vec<Section<'_>> {
         let blocks = Group::all_of(scenario).into_iter().flat_map(blocks).collect();
         Section::new(Role::Scenario, &scenario.name, &scenario.question, blocks)
     }));
+    sections.extend(languages::sections(document));
     if !document.findings.is_empty() {
         let remarks = Remarks { remarks: remarks(&document.findings), is_brief: false };
         let blocks = vec![Block::Remarks(remarks)];
@@ -138,8 +140,8 @@ fn foot(document: &Document) -> Vec<Note> {
          power-loss: it is on stable storage. Bars compare the rows of one level."
     );
     let survives = rows().any(|row| row.survives.is_some()).then_some(survives);
-    let has_saves = rows().any(|row| row.view() == View::Saves);
-    let leaves = has_saves.then(|| CRASH_LEAVES_LEGEND.to_owned());
+    let has_leaves = rows().any(|row| row.crash_leaves.is_some());
+    let leaves = has_leaves.then(|| CRASH_LEAVES_LEGEND.to_owned());
     let made = made(&document.wrote, &document.started_at, document.elapsed_s);
     let foot = survives.into_iter().chain(leaves).chain([made]);
     foot.map(|text| Note { on: On::Screen, ..text.into() }).collect()

@@ -54,8 +54,6 @@ pub struct Text {
     /// The mark after it on a screen.
     pub mark: Option<Mark>,
     pub tone: Tone,
-    /// Whether it is bold in Markdown.
-    pub is_bold: bool,
 }
 
 /// Bars after the rows of a table.

@@ -8,6 +8,7 @@ use serde_with::skip_serializing_none;
 use std::collections::BTreeMap;
 
 mod fit;
+mod language;
 mod row;
 mod settings;
 mod sustained;
@@ -15,6 +16,7 @@ mod words;
 
 pub use crate::stats::{Interval, Latency};
 pub use fit::{Beside, Fit, FitRule, FitVerdict};
+pub use language::{Language, State};
 pub use row::{Cell, CpuBusy, Reached, Records, Row, Run, View, fastest};
 pub use settings::{BlockShare, Fallback, Settings, SettingsPair};
 pub use sustained::{CHANGED_SHARE_MAX, Change, SAMPLES_MIN, Sample, SteadyState, Sustained};
@@ -56,6 +58,8 @@ pub struct Document {
     pub answers: Option<Vec<Answer>>,
     /// Whether the disk suits programs, if requested (`wrote fit`).
     pub fit: Option<Vec<Fit>>,
+    /// Every requested language, also if it is not installed (`wrote langs`).
+    pub languages: Option<Vec<Language>>,
     /// The findings on the run, beside the numbers.
     pub findings: Vec<Finding>,
     /// How to write here.
@@ -70,6 +74,8 @@ pub enum Source {
     Bench,
     /// `wrote fit`.
     Fit,
+    /// `wrote langs`.
+    Langs,
     /// `wrote run`.
     Run,
     /// A result in fio's format, which lacks some of our keys: of fio, or of `wrote run

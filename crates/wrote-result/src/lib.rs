@@ -5,7 +5,6 @@ pub mod compare;
 pub mod doctor;
 pub mod document;
 pub mod finding;
-pub mod langs;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 pub mod saves;

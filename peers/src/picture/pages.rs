@@ -31,7 +31,7 @@ const KEPT: [(&str, &str); 7] = [
     ("load", "How does the latency rise with the load, and where does it bend?"),
     ("sustained", "How does the speed hold as more is written?"),
     ("latency", "How long does a save take, with and without sync?"),
-    ("langs", "How much of the drive's rate does each language reach?"),
+    ("langs", "How fast is each way, and what does it survive?"),
     ("compare", "Which rows became faster or slower?"),
 ];
 

@@ -109,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn table(task: Task, size: u64, count: u64) -> Table {
-        Table { task, size, count, runs: 1, cold: false, in_time: false }
+        Table { task, size, count, cold: false, in_time: false }
     }
 
     fn refused(stdout: &str) -> String {

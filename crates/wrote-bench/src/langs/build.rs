@@ -6,6 +6,8 @@ use super::catalogue::Candidate;
 use crate::child::shown;
 use crate::child::{Limits, Outcome, supervise};
 use crate::langs::toolchain::neutral;
+use crate::progress::Ticker;
+use crate::site::Site;
 pub(super) use shelf::InUse;
 use shelf::{Draft, Shelf};
 use std::fs::{self, OpenOptions};
@@ -13,6 +15,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wrote_result::document::{Language, State};
 use wrote_result::{Error, Stop};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -32,6 +35,56 @@ pub(super) struct BuiltProgram {
     pub in_use: InUse,
 }
 
+/// Builds the programs on rank 0 first, then on the others, which reuse them if they share the
+/// folder. A program that any rank can't build is left out on all.
+///
+/// # Errors
+///
+/// Like [`build`], and if the ranks found different languages.
+pub(super) fn build_in_turn(
+    chosen: &[Candidate],
+    cache: &Path,
+    languages: &mut [Language],
+    site: &Site,
+    ticker: &mut Ticker,
+) -> Result<Vec<Option<BuiltProgram>>, Error> {
+    let peers = site.peers;
+    let ids: Vec<String> = chosen.iter().map(|of| of.variant.id.clone()).collect();
+    let first = peers.of_first("the languages", ids.clone())?;
+    if first != ids {
+        let (ours, theirs) = (ids.join(", "), first.join(", "));
+        return Err(Error::Failed(format!("{ours} can be run here, and {theirs} on rank 0")));
+    }
+    // The other ranks are idle, and can't know how long it takes.
+    let patience = COMPILER_TIMEOUT * chosen.len() as u32;
+    if !peers.is_first() {
+        peers.barrier_within(patience, "the builds of rank 0")?;
+    }
+    let mut built = Vec::new();
+    for of in chosen {
+        site.stop.check()?;
+        ticker.within(&format!("building {}", of.variant.name), 0.0);
+        built.push(build(of, cache, site.stop)?);
+    }
+    if peers.is_first() {
+        peers.barrier("the builds of rank 0")?;
+    }
+    let failures: Vec<Option<String>> = built.iter().map(|of| of.as_ref().err().cloned()).collect();
+    let failures = peers.agree_within(patience, "the builds", failures, |all| {
+        let of = |number: usize| all.iter().find_map(|rank: &Vec<_>| rank[number].clone());
+        Ok((0..ids.len()).map(of).collect::<Vec<Option<String>>>())
+    })?;
+    for (of, because) in chosen.iter().zip(&failures) {
+        let Some(because) = because else { continue };
+        ticker.note(&format!("{} could not be built: {because}", of.variant.name));
+        if let Some(language) = languages.iter_mut().find(|known| known.id == of.variant.id) {
+            (language.state, language.because) = (State::BuildFailed, Some(because.clone()));
+        }
+    }
+    let of_all = built.into_iter().zip(failures);
+    Ok(of_all.map(|(built, failure)| built.ok().filter(|_| failure.is_none())).collect())
+}
+
 /// Builds the program below `cache`, or reuses an earlier build of the same source by the same
 /// toolchain. `Ok(Err(..))` is the compiler's failure, in one line.
 ///
@@ -40,7 +93,7 @@ pub(super) struct BuiltProgram {
 /// # Errors
 ///
 /// [`Error::Interrupted`] if `stop` is raised, [`Error::Failed`] if `cache` is not writable.
-pub(super) fn build(
+fn build(
     chosen: &Candidate,
     cache: &Path,
     stop: &Stop,
@@ -122,7 +175,7 @@ fn utf8(path: &Path) -> Result<String, Error> {
 }
 
 /// The time limit: enough for a program of a hundred lines on the slowest machine.
-pub(super) const COMPILER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+const COMPILER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// The most output that is kept. The first error may be far from the end.
 const OUTPUT_BYTES: usize = 1 << 20;
 const WORDS_CHARS: usize = 200;

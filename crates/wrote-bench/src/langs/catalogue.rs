@@ -7,12 +7,13 @@ use super::{Request, toolchain};
 use crate::names;
 use include_dir::{Dir, include_dir};
 use itertools::Itertools;
+use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::{fs, io, iter};
 use wrote_jobs::machine::target::unexamined;
-use wrote_result::langs::{Language, State};
+use wrote_result::document::{Language, State};
 use wrote_result::{Error, Stop};
 
 /// The repository's languages, one folder each.
@@ -232,12 +233,11 @@ fn language(entry: &Entry, variant: &Variant, found: &Result<Tools, String>) -> 
         id: variant.id.clone(),
         name: variant.name.clone(),
         way: variant.way.clone(),
-        reads: Some(variant.reads.clone()).filter(|reads| !reads.is_empty()),
-        lines: Some(variant.lines.clone()).filter(|lines| !lines.is_empty()),
         state: if found.is_ok() { State::Ready } else { State::Missing },
         version: found.as_ref().ok().map(|tools| tools.version.clone()),
         because: found.as_ref().err().cloned(),
         install,
+        failures: BTreeMap::new(),
     }
 }
 
@@ -246,6 +246,16 @@ impl Candidate {
         let tasks = &self.variant.tasks;
         let is_named = tasks.iter().any(|does| does == task.as_str());
         is_named || (tasks.is_empty() && task != Task::Log)
+    }
+
+    /// Returns how it does a task.
+    pub(super) fn way_of(&self, task: Task) -> &str {
+        let own = match task {
+            Task::BytesRead => &self.variant.reads,
+            Task::Lines => &self.variant.lines,
+            _ => &self.variant.way,
+        };
+        if own.is_empty() { &self.variant.way } else { own }
     }
 }
 

@@ -155,7 +155,7 @@ mod tests {
     use std::fs;
 
     fn content(task: Task, size: u64, count: u64) -> Content {
-        Table { task, size, count, runs: 1, cold: false, in_time: false }.content()
+        Table { task, size, count, cold: false, in_time: false }.content()
     }
 
     fn bytes_of(content: &Content) -> Vec<u8> {

@@ -170,8 +170,7 @@ mod tests {
 
     fn ran(built: &BuiltProgram, timeout: Duration) -> Result<ProgramOutput, String> {
         let folder = tempfile::tempdir().unwrap();
-        let table =
-            Table { task: Task::Save, size: 500, count: 3, runs: 1, cold: false, in_time: false };
+        let table = Table { task: Task::Save, size: 500, count: 3, cold: false, in_time: false };
         let path = Path::new("/data/job-1.data");
         let call = Call { table: &table, path, folder: folder.path(), timeout };
         run(built, call, &Stop::new()).unwrap()
@@ -245,8 +244,7 @@ mod tests {
     fn a_stop_ends_the_program_and_the_run() {
         let (stop, folder) = (Stop::new(), tempfile::tempdir().unwrap());
         stop.request();
-        let table =
-            Table { task: Task::Lines, size: 64, count: 3, runs: 1, cold: false, in_time: false };
+        let table = Table { task: Task::Lines, size: 64, count: 3, cold: false, in_time: false };
         let path = folder.path().join("job-1.data");
         let call = Call { table: &table, path: &path, folder: folder.path(), timeout: LONG };
         let ran = run(&shell("sleep 100"), call, &stop);

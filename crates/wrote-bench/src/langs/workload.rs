@@ -1,10 +1,8 @@
 //! The work of a program: its arguments, and the file that it must leave.
 
 use super::Request;
-use wrote::Survives;
-use wrote::device::Target;
-use wrote_result::langs::Cache;
-use wrote_result::{units, words};
+use wrote_result::document::{Blocks, Direction, Flush, Ioengine, Settings, SourceCache};
+use wrote_result::words;
 
 /// A workload that a user can request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,7 +58,7 @@ impl Task {
     }
 }
 
-/// A table of the result: a task with its numbers.
+/// A workload of the result: a task with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Table {
     pub task: Task,
@@ -68,11 +66,9 @@ pub(super) struct Table {
     pub size: u64,
     /// COUNT: the number of passes, saves or lines.
     pub count: u64,
-    /// The number of processes per language.
-    pub runs: u32,
     /// Whether the file is dropped from the page cache before a program reads it.
     pub cold: bool,
-    /// Whether each program processes as much as it can in its share of the time. The table's
+    /// Whether each program processes as much as it can in its slice of the time. The table's
     /// amount is then the maximum.
     pub in_time: bool,
 }
@@ -92,6 +88,14 @@ impl Content {
     }
 }
 
+/// The minimum space of a file on most file systems.
+const BLOCK_BYTES: u64 = 4096;
+
+/// Returns the space of a file with this content.
+pub(super) fn in_blocks(content: &Content) -> u64 {
+    content.len().checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX)
+}
+
 /// Returns all tables of `request`, in run order.
 pub(super) fn tables(request: &Request) -> Vec<Table> {
     let asked = |kind: &Kind| request.workloads.is_empty() || request.workloads.contains(kind);
@@ -99,94 +103,54 @@ pub(super) fn tables(request: &Request) -> Vec<Table> {
 }
 
 fn tables_of(kind: Kind, request: &Request) -> Vec<Table> {
-    let table = |task, size, count, runs| {
+    let table = |task, size, count| {
         let in_time = match kind {
             Kind::Bytes => request.size_bytes.is_none(),
             Kind::Save => request.saves.is_none(),
             Kind::Lines | Kind::Log => request.lines.is_none(),
         };
-        Table { task, size, count, runs, cold: false, in_time }
+        Table { task, size, count, cold: false, in_time }
     };
     let (saves, lines) = (request.saves_max(), request.lines_max());
     match kind {
         Kind::Bytes => {
-            let write = table(Task::BytesWrite, request.size_bytes_max(), 1, request.runs);
+            let write = table(Task::BytesWrite, request.size_bytes_max(), 1);
             let read = Table { task: Task::BytesRead, ..write };
             let cold = request.drop_caches.then_some(Table { cold: true, ..read });
             [write, read].into_iter().chain(cold).collect()
         }
         Kind::Save => {
-            let of = |task| SAVE_BYTES.map(|size| table(task, size, saves.into(), 1)).into_iter();
+            let of = |task| SAVE_BYTES.map(|size| table(task, size, saves.into())).into_iter();
             of(Task::Save).chain(of(Task::SaveSync)).collect()
         }
-        Kind::Lines => vec![table(Task::Lines, LINE_BYTES, lines, request.runs)],
-        Kind::Log => vec![table(Task::Log, LINE_BYTES, lines, request.runs)],
+        Kind::Lines => vec![table(Task::Lines, LINE_BYTES, lines)],
+        Kind::Log => vec![table(Task::Log, LINE_BYTES, lines)],
     }
 }
 
 impl Table {
+    /// Returns the workload's name in the result: `langs/bytes-write`.
     pub(super) fn name(&self) -> String {
+        let task = self.task.as_str();
         match self.task {
-            Task::BytesWrite => "bytes/write".into(),
-            Task::BytesRead if self.cold => "bytes/read-cold".into(),
-            Task::BytesRead => "bytes/read".into(),
-            Task::Save | Task::SaveSync => format!("{}/{}", self.task.as_str(), self.size),
-            Task::Lines | Task::Log => self.task.as_str().into(),
+            Task::BytesRead if self.cold => format!("langs/{task}-cold"),
+            Task::Save | Task::SaveSync => format!("langs/{task}-{}", self.size),
+            _ => format!("langs/{task}"),
         }
     }
 
-    pub(super) fn words(&self) -> String {
-        let (size, count) = (self.size, self.count);
-        if self.in_time {
-            return self.words_in_time();
-        }
-        match self.task {
-            Task::BytesWrite => {
-                format!("{} written one byte at a time into a new file", units::bytes(size))
-            }
-            Task::BytesRead => format!("{} read one byte at a time", units::bytes(size)),
-            Task::Save => format!("a text of {size} characters saved {count} times"),
-            Task::SaveSync => {
-                format!("a text of {size} characters saved {count} times, each time synced")
-            }
-            Task::Lines => format!("{count} lines of {size} bytes appended to a file"),
-            Task::Log => format!("{count} lines of {size} bytes by 64 tasks, each line durable"),
-        }
-    }
-
-    fn words_in_time(&self) -> String {
-        let (size, count) = (self.size, self.count);
-        let share = "as fit into its share of the time";
-        match self.task {
-            Task::BytesWrite => format!(
-                "as many bytes {share}, {} at most, written one at a time into a new file",
-                units::bytes(size)
-            ),
-            Task::BytesRead => {
-                format!("as many bytes {share}, {} at most, read one at a time", units::bytes(size))
-            }
-            Task::Save => {
-                format!("a text of {size} characters saved as often {share}, {count} times at most")
-            }
-            Task::SaveSync => format!(
-                "a text of {size} characters saved as often {share}, {count} times at most, each \
-                 time synced"
-            ),
-            Task::Lines => {
-                format!(
-                    "as many lines of {size} bytes {share}, {count} at most, appended to a file"
-                )
-            }
-            Task::Log => format!(
-                "as many lines of {size} bytes {share}, {count} at most, by 64 tasks, each line \
-                 durable"
-            ),
-        }
-    }
-
-    /// Returns the number that depends on the share of the time: bytes, saves or lines.
+    /// Returns the number that depends on the slice of the time: bytes, saves or lines.
     pub(super) fn amount(&self) -> u64 {
         if self.is_of_bytes() { self.size } else { self.count }
+    }
+
+    /// Returns the amount of the first trial, which takes seconds for the slowest program.
+    pub(super) fn first_amount(&self) -> u64 {
+        match self.task {
+            Task::BytesWrite | Task::BytesRead => 1_000_000,
+            Task::Save | Task::SaveSync => 5,
+            Task::Lines | Task::Log => 10_000,
+        }
     }
 
     /// Returns the table with another amount.
@@ -198,7 +162,7 @@ impl Table {
         }
     }
 
-    fn is_of_bytes(&self) -> bool {
+    pub(super) fn is_of_bytes(&self) -> bool {
         matches!(self.task, Task::BytesWrite | Task::BytesRead)
     }
 
@@ -259,30 +223,62 @@ impl Table {
         matches!(self.task, Task::BytesWrite | Task::Lines)
     }
 
-    /// Returns where the bytes are when the clock stops, for the result.
-    pub(super) fn cache(&self) -> Cache {
-        match self.task {
-            Task::SaveSync | Task::Log => Cache::Synced,
-            _ if self.cold => Cache::Dropped,
-            _ => Cache::PageCache,
-        }
+    /// Returns whether the drive's own rate is a baseline: saves are no stream.
+    pub(super) fn is_of_drive(&self) -> bool {
+        self.is_of_bytes() || self.task == Task::Lines
     }
 
-    /// Returns what the bytes survive then (M3); `None` for reads. A save replaces a text whose
+    /// Returns whether the bytes are synced when the clock stops (M3). A save replaces a text whose
     /// name is durable already, so syncing the file is enough; a log syncs its name itself.
-    pub(super) fn survives(&self, target: &Target) -> Option<Survives> {
-        let written = Survives::of_write(self.cache() == Cache::Synced, false);
-        (self.task != Task::BytesRead).then(|| target.survives(written))
+    pub(super) fn is_synced(&self) -> bool {
+        matches!(self.task, Task::SaveSync | Task::Log)
+    }
+
+    pub(super) fn direction(&self) -> Direction {
+        if self.task == Task::BytesRead { Direction::Read } else { Direction::Write }
+    }
+
+    /// Returns where a file to read lies when the clock starts.
+    pub(super) fn source_cache(&self) -> SourceCache {
+        if self.cold { SourceCache::Dropped } else { SourceCache::Warm }
+    }
+
+    /// Returns the most bytes that a run writes, with the file before it. A file to read is written
+    /// once for all runs, unless a program damages it.
+    pub(super) fn written_bytes_max(&self) -> u64 {
+        let before = self.before().map_or(0, |before| in_blocks(&before));
+        let times = if self.task.is_save() { self.count } else { 1 };
+        let run = in_blocks(&self.content()).saturating_mul(times).saturating_add(before);
+        if self.task == Task::BytesRead { 0 } else { run }
+    }
+
+    /// Returns the settings of a run in a language, as far as they are known from outside.
+    pub(super) fn settings(&self, language: &str) -> Settings {
+        Settings {
+            rw: self.direction().to_string(),
+            ioengine: Ioengine::Other(language.into()),
+            bs_bytes: if self.is_of_bytes() { 1 } else { self.size },
+            size_bytes: self.run_bytes(),
+            iodepth: 1,
+            numjobs: 1,
+            sync: match self.task {
+                Task::SaveSync => Flush::FsyncEach,
+                Task::Log => Flush::Always,
+                _ => Flush::None,
+            },
+            blocks: if self.task == Task::BytesRead { Blocks::Written } else { Blocks::New },
+            source_cache: (self.task == Task::BytesRead).then(|| self.source_cache()),
+            ..Settings::default()
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wrote_jobs::sample::place;
 
     fn request() -> Request {
-        Request::new(vec!["/data".into()], "/cache".into())
+        Request::new("/data".into(), "/cache".into())
     }
 
     fn names(request: &Request) -> Vec<String> {
@@ -290,29 +286,30 @@ mod tests {
     }
 
     fn table(task: Task, size: u64, count: u64) -> Table {
-        Table { task, size, count, runs: 1, cold: false, in_time: false }
+        Table { task, size, count, cold: false, in_time: false }
     }
 
     #[test]
     fn all_workloads_are_run_unless_some_are_named_and_cold_reads_only_when_asked_for() {
         let all = [
-            "bytes/write",
-            "bytes/read",
-            "save/500",
-            "save/1000",
-            "save/2000",
-            "save/10000",
-            "save-sync/500",
-            "save-sync/1000",
-            "save-sync/2000",
-            "save-sync/10000",
-            "lines",
-            "log",
+            "langs/bytes-write",
+            "langs/bytes-read",
+            "langs/save-500",
+            "langs/save-1000",
+            "langs/save-2000",
+            "langs/save-10000",
+            "langs/save-sync-500",
+            "langs/save-sync-1000",
+            "langs/save-sync-2000",
+            "langs/save-sync-10000",
+            "langs/lines",
+            "langs/log",
         ];
         assert_eq!(names(&request()), all);
         let workloads = vec![Kind::Lines, Kind::Bytes, Kind::Lines];
         let some = Request { workloads, drop_caches: true, ..request() };
-        assert_eq!(names(&some), ["bytes/write", "bytes/read", "bytes/read-cold", "lines"]);
+        let four = ["bytes-write", "bytes-read", "bytes-read-cold", "lines"];
+        assert_eq!(names(&some), four.map(|name| format!("langs/{name}")));
     }
 
     #[test]
@@ -350,21 +347,5 @@ mod tests {
             (saves.timings(), saves.timing_bytes(), saves.run_bytes()),
             (1000, 500, 500_000)
         );
-    }
-
-    #[test]
-    fn only_what_is_synced_survives_more_than_a_crash_of_its_process() {
-        // M3
-        let disk = place(1 << 40, 1 << 39);
-        let mut memory = place(1 << 30, 1 << 29);
-        memory.in_memory = true;
-        for task in [Task::BytesWrite, Task::Save, Task::Lines] {
-            assert_eq!(table(task, 64, 1).survives(&disk), Some(Survives::ProcessCrash));
-        }
-        for synced in [Task::SaveSync, Task::Log].map(|task| table(task, 64, 1)) {
-            assert!(synced.survives(&disk) > Some(Survives::ProcessCrash));
-            assert_eq!(synced.survives(&memory), Some(Survives::ProcessCrash));
-        }
-        assert_eq!(table(Task::BytesRead, 64, 1).survives(&disk), None);
     }
 }

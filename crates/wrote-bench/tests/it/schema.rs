@@ -103,6 +103,12 @@ fn sample() -> Value {
             "id": "debug-build", "severity": "warning", "text": "t", "evidence": { "rows": ["x"] },
         }],
         "advice": [{ "for": "streaming", "do": "d", "because": "b", "code": "c" }],
+        "languages": [{
+            "id": "go", "name": "Go", "way": "bufio, 4 KiB", "state": "missing",
+            "version": "go version go1.26 linux/amd64", "because": "no go",
+            "install": "apt install golang",
+            "failures": { "langs/lines/go": "took longer than 15 min" },
+        }],
     })
 }
 
@@ -110,6 +116,7 @@ fn sample() -> Value {
 fn least() -> Value {
     let mut document = sample();
     let mut remove = |pointer: &str, keys: &[&str]| remove(&mut document, pointer, keys);
+    remove("", &["languages"]);
     remove("/wrote", &["commit"]);
     remove("/host", &["clocksource", "clock_read_ns"]);
     let target = [
@@ -193,6 +200,7 @@ fn the_schema_refuses_what_wrote_does_not_write() {
         with("/target/free_bytes", json!(-1)),
         with("/findings/0/severity", json!("grave")),
         with("/host", json!({ "hostname": "h" })),
+        with("/languages/0/state", json!("absent")),
         with("/advice/0", json!({ "for": "a", "do": "b", "because": "c", "code": "d", "x": 1 })),
         json!({}),
     ];

@@ -12,15 +12,15 @@ use wrote_result::units;
 /// The arguments of `wrote langs`.
 #[derive(Debug, Args)]
 pub struct LangsArgs {
-    /// The folders to write in; several are columns of the tables
+    /// The folder to write in
     #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::DirPath)]
-    pub paths: Vec<PathBuf>,
+    pub path: PathBuf,
 
     /// How the result is written
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats(
         "For people: a table for each workload, the fastest first",
-        "The whole result, `wrote.langs/1`",
-        "One line for each language in each workload and PATH"
+        "The whole result, `wrote.result/1`",
+        "One line for each run of each language in each workload"
     ))]
     pub format: Format,
 
@@ -41,10 +41,10 @@ pub struct LangsArgs {
     ]))]
     pub workloads: Vec<Kind>,
 
-    /// Time of each PATH, in which each language moves as much as it can [default: 5min]
+    /// Time of all, in which each language moves as much as it can [default: 5min]
     ///
-    /// A trial run of each program finds how much that is, 256MB, 1000 saves and 1M lines at most.
-    /// Each row shows its amount. --size, --saves and --lines fix the amount of all.
+    /// A trial run of each program finds how much that is, 256MB, 1000 saves and 1M lines at most
+    /// in a run. --size, --saves and --lines fix the amount of all; then nothing limits the time.
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration,
         allow_hyphen_values = true)]
     pub within: Option<Duration>,
@@ -53,12 +53,12 @@ pub struct LangsArgs {
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size, allow_hyphen_values = true)]
     pub size: Option<u64>,
 
-    /// Runs of bytes and lines by each language, from 1 to 1000; the first of several is dropped
-    #[arg(long, value_name = "N", default_value = "6",
+    /// Runs of each language in each workload, from 1 to 1000; a trial before them is not counted
+    #[arg(long, value_name = "N", default_value = "5",
         value_parser = units::parse_count::<{ RUNS_MAX }>, allow_hyphen_values = true)]
     pub runs: u32,
 
-    /// How often each text is saved, in any time, from 1 to 1000000
+    /// How often each text is saved in a run, in any time, from 1 to 1000000
     #[arg(long, value_name = "N", value_parser = units::parse_count::<{ SAVES_MAX }>,
         allow_hyphen_values = true)]
     pub saves: Option<u32>,
@@ -85,21 +85,17 @@ pub struct LangsArgs {
     pub rank_timeout: RankTimeout,
 
     /// List every language, with its version or how it is installed, and measure nothing
-    #[arg(long, conflicts_with_all = ["schema", "files", "only"])]
+    #[arg(long, conflicts_with_all = ["files", "only"])]
     pub list: bool,
-
-    /// Print the JSON Schema of the result, and measure nothing
-    #[arg(long, conflicts_with = "files")]
-    pub schema: bool,
 }
 
 const RUNS_MAX: u32 = 1000;
 const SAVES_MAX: u32 = 1_000_000;
 
 impl LangsArgs {
-    /// The request. Programs are built below `cache`; `command` is the command line as it was
-    /// given.
-    pub fn request(&self, cache: PathBuf, command: Vec<String>) -> Request {
+    /// The request for `path`, this rank's. Programs are built below `cache`; `command` is the
+    /// command line as it was given.
+    pub fn request(&self, path: PathBuf, cache: PathBuf, command: Vec<String>) -> Request {
         Request {
             only: self.only.clone(),
             workloads: self.workloads.clone(),
@@ -108,7 +104,7 @@ impl LangsArgs {
             runs: self.runs,
             saves: self.saves,
             lines: self.lines,
-            within: self.within.unwrap_or(Request::WITHIN),
+            within: self.within,
             began: Some(Instant::now()),
             drop_caches: self.drop_caches,
             timeout: self.timeout,
@@ -116,7 +112,7 @@ impl LangsArgs {
             wrote: std::env::current_exe().ok(),
             command,
             commit: crate::commit(),
-            ..Request::new(self.paths.clone(), cache)
+            ..Request::new(path, cache)
         }
     }
 }
@@ -130,18 +126,18 @@ mod tests {
     fn request(line: &str) -> Request {
         let cli = Cli::try_parse_from(line.split(' ')).expect("a good command line");
         let Command::Langs(arguments) = cli.command else { panic!("no languages: {line}") };
-        arguments.request("/cache".into(), vec!["wrote".into()])
+        arguments.request(arguments.path.clone(), "/cache".into(), vec!["wrote".into()])
     }
 
     #[test]
     fn unset_options_are_those_of_the_library() {
-        let (said, usual) = (request("wrote langs"), Request::new(vec![".".into()], "/c".into()));
-        assert_eq!(said.paths, usual.paths);
+        let (said, usual) = (request("wrote langs"), Request::new(".".into(), "/c".into()));
+        assert_eq!(said.path, usual.path);
         assert_eq!((said.size_bytes, said.runs), (usual.size_bytes, usual.runs));
         assert_eq!((said.saves, said.lines), (usual.saves, usual.lines));
         assert_eq!((said.timeout, said.drop_caches), (usual.timeout, usual.drop_caches));
         assert!(said.only.is_empty() && said.workloads.is_empty() && said.add.is_empty());
-        assert_eq!((said.within, said.size_bytes), (Request::WITHIN, None));
+        assert_eq!((said.within, said.size_bytes), (None, None));
         assert_eq!(said.cache, PathBuf::from("/cache"));
         assert!(said.wrote.is_some_and(|wrote| wrote.is_absolute()));
     }
@@ -149,10 +145,10 @@ mod tests {
     #[test]
     fn every_set_option_reaches_the_comparison() {
         let said = request(
-            "wrote langs /a /b --only c,cpp-get-put --workloads lines,bytes --size 25MB --runs 2 \
+            "wrote langs /a --only c,cpp-get-put --workloads lines,bytes --size 25MB --runs 2 \
              --saves 20 --lines 100k --drop-caches --timeout 2s --add one --add two",
         );
-        assert_eq!(said.paths, [PathBuf::from("/a"), PathBuf::from("/b")]);
+        assert_eq!(said.path, PathBuf::from("/a"));
         assert_eq!(said.only, ["c", "cpp-get-put"]);
         assert_eq!(said.workloads, [Kind::Lines, Kind::Bytes]);
         assert_eq!((said.size_bytes, said.runs), (Some(25_000_000), 2));

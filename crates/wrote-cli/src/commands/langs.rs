@@ -7,11 +7,10 @@ use crate::terminal;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use wrote_bench::Observer;
 use wrote_bench::langs::{self, catalogue};
 use wrote_jobs::peers::Peers;
 use wrote_report::{Content, write_languages};
-use wrote_result::langs::{Document, Language, schema};
+use wrote_result::document::{Document, Language};
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(
@@ -20,63 +19,38 @@ pub(super) fn run(
     stop: &Stop,
     command: Vec<String>,
 ) -> Result<(), Error> {
-    if arguments.schema {
-        let schema = schema();
-        return output::to_stdout(|out| writeln!(out, "{schema:#}"));
-    }
     if arguments.list {
         let languages = languages(arguments, stop)?;
         return output::to_stdout(|out| {
             write_languages(&languages, terminal::stdout_screen(), out)
         });
     }
-    let paths: Vec<PathBuf> = arguments.paths.iter().map(|path| of_rank(path, peers)).collect();
-    check_paths(&paths)?;
     // Checked before measuring: an hour's work must not end in "exists already".
     let files = ResultFiles::of_first(&arguments.to, peers)?;
-    let document = measure(arguments, paths, peers, stop, command)?;
-    stop.check()?;
-    let Some(files) = files else { return Ok(()) };
-    files.deliver("langs.json", Content::Langs(Box::new(document)), arguments.format)
+    let document = measure(arguments, peers, stop, command)?;
+    if let Some(files) = files {
+        files.deliver("langs.json", Content::Result(Box::new(document)), arguments.format)?;
+    }
+    // The runs until then have been shown.
+    stop.check()
 }
 
 /// When this returns, the bar is gone from the screen, and so is a temporary cache.
 fn measure(
     arguments: &LangsArgs,
-    paths: Vec<PathBuf>,
     peers: &dyn Peers,
     stop: &Stop,
     command: Vec<String>,
 ) -> Result<Document, Error> {
     let cache = Cache::of_user()?;
-    let request = arguments.request(cache.path().to_owned(), command);
-    let request = langs::Request { paths, ..request };
-    let mut reporter: Box<dyn Observer> = match peers.is_first() {
-        true => Box::new(Reporter::of_langs(arguments.paths.len())),
-        false => Box::new(()),
-    };
-    langs::langs_by(peers, &request, stop, &mut *reporter)
+    let path = of_rank(&arguments.path, peers);
+    let request = arguments.request(path, cache.path().to_owned(), command);
+    langs::langs_by(peers, &request, stop, &mut *Reporter::of_rank(peers))
 }
 
 fn languages(arguments: &LangsArgs, stop: &Stop) -> Result<Vec<Language>, Error> {
     let wrote = std::env::current_exe().ok();
     catalogue(&arguments.add)?.find(wrote.as_deref(), stop)
-}
-
-/// Refuses a folder given twice, even by two names: its two columns would look like two disks.
-fn check_paths(paths: &[PathBuf]) -> Result<(), Error> {
-    // A path that does not exist is refused later, with the kernel's reason.
-    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-    let places: Vec<PathBuf> = paths.iter().map(real).collect();
-    for (number, place) in places.iter().enumerate() {
-        if let Some(earlier) = places[..number].iter().position(|other| other == place) {
-            let (one, other) = (paths[earlier].display(), paths[number].display());
-            return Err(Error::Usage(format!(
-                "{one} and {other} are the same folder: name it once"
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// The folder that programs are built in.
@@ -127,24 +101,6 @@ fn kept(cache_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_folder_that_is_named_twice_is_refused_by_whatever_names() {
-        let folder = tempfile::tempdir().unwrap();
-        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
-        std::fs::create_dir(&real).unwrap();
-        std::os::unix::fs::symlink(&real, &link).unwrap();
-        let refused = |paths: &[&PathBuf]| {
-            let paths: Vec<PathBuf> = paths.iter().map(|path| (*path).clone()).collect();
-            check_paths(&paths).err().map(|error| error.to_string())
-        };
-        assert_eq!(refused(&[&real, &folder.path().to_owned()]), None);
-        let told = refused(&[&real, &folder.path().to_owned(), &link]).unwrap();
-        assert!(told.contains("real and") && told.ends_with("name it once"), "{told}");
-        assert!(refused(&[&real, &real]).is_some());
-        // A missing folder is reported elsewhere.
-        assert_eq!(refused(&[&real, &folder.path().join("none")]), None);
-    }
 
     #[test]
     fn the_cache_is_where_the_specification_has_it() {

@@ -58,9 +58,6 @@ fn content(name: &str, text: &str) -> Result<Content, Error> {
         Some(wrote_result::compare::SCHEMA) => {
             Ok(Content::Comparison(whole(name, wrote_result::compare::SCHEMA, text)?))
         }
-        Some(wrote_result::langs::SCHEMA) => {
-            Ok(Content::Langs(whole(name, wrote_result::langs::SCHEMA, text)?))
-        }
         Some(wrote_result::doctor::SCHEMA) => Ok(Content::Examination {
             of: whole(name, wrote_result::doctor::SCHEMA, text)?,
             all: true,

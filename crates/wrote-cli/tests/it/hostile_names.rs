@@ -63,7 +63,6 @@ fn no_verb_sends_a_name_to_the_terminal_that_the_terminal_would_obey() {
         "doctor @",
         "doctor @/none",
         "langs @/result.json",
-        "langs @ @",
         "langs --add @ .",
         "log stat @/log",
         "log stat @",

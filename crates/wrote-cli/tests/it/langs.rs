@@ -3,8 +3,6 @@
 //!
 //! The languages consist of `fixtures::HONEST_LANGUAGE`, with some of its functions replaced.
 
-mod missing;
 mod places;
-mod rogues;
 mod scene;
 mod stopped;

@@ -157,13 +157,18 @@ fn ten_thousand_workloads_become_a_page_with_charts_of_the_first() {
 #[test]
 fn a_file_that_is_no_result_gets_one_clear_line() {
     let folder = folder();
-    let cases: [(&str, &[u8], &str); 7] = [
+    let cases: [(&str, &[u8], &str); 8] = [
         ("empty", b"", "empty: is empty"),
         ("text", b"hello", "is not JSON"),
         ("object", b"{}", "is neither"),
         ("binary", b"\x00\xff\xfe{", "is not JSON"),
         ("other", b"{\"schema\":\"other/9\"}", "is of schema other/9"),
-        ("part", b"{\"schema\":\"wrote.langs/1\"}", "is not a whole wrote.langs/1: missing field"),
+        ("languages", b"{\"schema\":\"wrote.langs/1\"}", "is of schema wrote.langs/1; wrote "),
+        (
+            "part",
+            b"{\"schema\":\"wrote.doctor/1\"}",
+            "is not a whole wrote.doctor/1: missing field",
+        ),
         ("result", b"{\"schema\":\"wrote.result/1\"}", "is not a whole wrote.result/1"),
     ];
     for (name, bytes, told) in cases {
@@ -310,20 +315,19 @@ fn markup_in_any_text_of_any_document_stays_text() {
     let rows = ladder["scenarios"][0]["rows"].as_array_mut().unwrap();
     rows.truncate(3);
     let mut langs = read("langs.json");
-    langs["places"][0]["workloads"].as_array_mut().unwrap().truncate(1);
-    langs["places"][0]["workloads"][0]["rows"].as_array_mut().unwrap().truncate(2);
+    langs["scenarios"][0]["rows"].as_array_mut().unwrap().truncate(2);
     let mut compared = read("compare.json");
     let mut examined = read("doctor.json");
     let spoiled = [
         spoil::<Document>(&mut ladder, MARKUP),
-        spoil::<wrote_result::langs::Document>(&mut langs, MARKUP),
+        spoil::<Document>(&mut langs, MARKUP),
         spoil::<wrote_result::compare::Comparison>(&mut compared, MARKUP),
         spoil::<wrote_result::doctor::Examination>(&mut examined, MARKUP),
     ];
     assert!(spoiled.iter().all(|texts| *texts > 20), "{spoiled:?}");
     for (name, mut value, schema) in [
         ("ladder", ladder, SCHEMA),
-        ("langs", langs, wrote_result::langs::SCHEMA),
+        ("langs", langs, SCHEMA),
         ("compare", compared, wrote_result::compare::SCHEMA),
         ("doctor", examined, wrote_result::doctor::SCHEMA),
     ] {

@@ -2,7 +2,6 @@
 
 mod export;
 mod export_fit;
-mod export_langs;
 mod export_loops;
 pub mod screen;
 mod usage;

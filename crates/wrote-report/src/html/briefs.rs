@@ -1,17 +1,12 @@
-//! The articles about a comparison of two results, an examination of the doctor, and a comparison
-//! of languages.
+//! The articles about a comparison of two results, and an examination of the doctor.
 
 use super::{Article, begun, moment};
 use crate::comparison::WARNINGS;
-use crate::text::program;
 use crate::tree::remarks;
 use crate::tree::{Block, Remarks, Role, Section};
-use crate::{comparison, doctor, langs};
-use itertools::Itertools;
+use crate::{comparison, doctor};
 use wrote_result::compare::{Comparison, Verdict};
 use wrote_result::doctor::Examination;
-use wrote_result::langs::Document;
-use wrote_result::units;
 
 /// Returns the article of a comparison.
 pub fn comparison<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
@@ -66,20 +61,5 @@ pub fn examination<'a>(examination: &'a Examination, name: &str) -> Article<'a> 
     article.sections = doctor::sections(examination, true);
     article.sections.retain(|section| ![Role::Page, Role::Answer].contains(&section.role));
     article.sections.rotate_left(1);
-    article
-}
-
-/// Returns the article of a comparison of languages.
-pub fn langs<'a>(document: &'a Document, name: &str) -> Article<'a> {
-    let mut article = begun(document, name, &document.command);
-    let places = document.places.iter().map(|place| place.target.path.as_str()).join(", ");
-    article.kicker = "wrote langs".into();
-    article.title = format!("What does each language's own I/O cost in {places}?");
-    let (at, took) = (moment(&document.started_at), units::seconds(document.elapsed_s));
-    article.ledes = vec![
-        format!("Measured {at}, in {took}, by {}.", program(&document.wrote)),
-        langs::legend(document),
-    ];
-    article.sections = langs::sections(document);
     article
 }

@@ -14,7 +14,8 @@ use wrote_result::units;
 /// The order of the sections, with and without an answer.
 const ANSWERED: [Role; 6] =
     [Role::Answer, Role::Findings, Role::Page, Role::Advice, Role::Scenario, Role::Facts];
-const UNANSWERED: [Role; 4] = [Role::Advice, Role::Findings, Role::Scenario, Role::Facts];
+const UNANSWERED: [Role; 5] =
+    [Role::Advice, Role::Findings, Role::Scenario, Role::Part, Role::Facts];
 /// The sections below an answer that are folded: only their titles are shown.
 const FOLDED: [Role; 3] = [Role::Advice, Role::Scenario, Role::Facts];
 
@@ -27,6 +28,9 @@ pub fn article<'a>(document: &'a Document, name: &str) -> Article<'a> {
         Some(Source::Run) => ("wrote run".into(), format!("The jobs of {}", files(document))),
         Some(Source::Fit) => {
             ("wrote fit".into(), format!("Does {path} suit {}?", fit::programs(document)))
+        }
+        Some(Source::Langs) => {
+            ("wrote langs".into(), format!("What does each language's own I/O cost in {path}?"))
         }
         Some(Source::Bench) | None => (
             "wrote bench".into(),

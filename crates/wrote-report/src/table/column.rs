@@ -33,8 +33,6 @@ pub struct Column<'a, T> {
     mark: Option<Cell<'a, T, Mark>>,
     /// The colour of a cell on a screen.
     tone: Cell<'a, T, Tone>,
-    /// Whether a cell is bold in Markdown.
-    bold: fn(&T) -> bool,
 }
 
 /// The widths of a column broken into lines before others are dropped.
@@ -89,7 +87,6 @@ impl<'a, T> Column<'a, T> {
             short: None,
             mark: None,
             tone: Box::new(|_| Tone::Plain),
-            bold: |_| false,
         }
     }
 
@@ -131,11 +128,6 @@ impl<'a, T> Column<'a, T> {
         Column { tone: Box::new(tone), ..self }
     }
 
-    /// Makes some of the cells bold in Markdown.
-    pub fn bold(self, bold: fn(&T) -> bool) -> Column<'a, T> {
-        Column { bold, ..self }
-    }
-
     /// Breaks the cells into lines on a narrow screen.
     pub fn flexible(self, least: usize, easy: usize) -> Column<'a, T> {
         Column { flex: Some(Flex { least, easy }), ..self }
@@ -154,7 +146,6 @@ impl<'a, T> Column<'a, T> {
             short: self.short.as_ref().map(|short| short(row)),
             mark: self.mark.as_ref().map(|mark| mark(row)),
             tone: (self.tone)(row),
-            is_bold: (self.bold)(row),
         };
         Texts {
             heading: self.heading.to_string(),

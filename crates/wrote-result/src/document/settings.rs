@@ -99,8 +99,8 @@ pub struct Settings {
     /// The data, where it is not random: `zeros`; `constant`, the same block again and
     /// again; or `compressible` with the percentage of each block that is zeros.
     pub data: Option<String>,
-    /// Whether the page cache held the source of a copy when the clock started: `warm` or
-    /// `dropped`.
+    /// Whether the page cache held the source of a copy, or the file that a language reads, when
+    /// the clock started: `warm` or `dropped`.
     pub source_cache: Option<SourceCache>,
     /// The checksum that blocks carry: `crc32c`.
     pub verify: Option<String>,

@@ -41,7 +41,7 @@ fn refused(folder: &Path) -> String {
 }
 
 fn request(only: &[&str]) -> Request {
-    let mut request = Request::new(vec!["/".into()], "/nowhere".into());
+    let mut request = Request::new("/".into(), "/nowhere".into());
     request.only = only.iter().map(|name| (*name).to_owned()).collect();
     request
 }

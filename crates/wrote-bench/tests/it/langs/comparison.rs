@@ -1,22 +1,41 @@
-//! The comparison of languages as a whole, from a request to a valid document.
+//! The comparison of languages as a whole, from a request to a valid document: good and bad
+//! programs side by side. A bad one fails alone.
 
-use fixtures::{folder, judge};
-use serde_json::{Value, json};
+use crate::sample::are_taken;
+use fixtures::{folder, names};
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
+use tempfile::TempDir;
 use wrote_bench::langs::{Kind, Request, langs};
 use wrote_bench::{Announcement, Observer, Progress};
-use wrote_result::document::Survives;
-use wrote_result::langs::{Document, SCHEMA, State, schema};
+use wrote_result::document::{Document, Row, Source, State, Survives, View, schema};
 use wrote_result::{Error, Stop};
 
-/// A program that appends lines with `yes` and `head`, and supports no other task.
-const PROGRAM: &str = r#"
-line=abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk
-yes $line | head -n "$4" >> "$2"
-echo "{\"elapsed_ns\": [1000], \"bytes\": $(($3 * $4))}"
+/// Longer than any terminating program here runs on the busiest machine.
+const LONG: Duration = Duration::from_secs(100);
+
+/// A well-behaved program, which writes `SIZE` of the task's bytes. A misbehaving one acts before
+/// it, or sets one of these variables.
+const HONEST: &str = r#"
+letters() { yes abcdefghijklmnopqrstuvwxyz | tr -d '\n' | head -c "$1"; }
+lines() { yes "$(letters $(($1 - 1)))" | head -n "$2"; }
+case $1 in
+    bytes-write) cp "$F/bytes" "$2" ;;
+    save | save-sync) letters "$3" > "$2" ;;
+    lines) lines "$3" "$4" >> "$2" ;;
+    log) lines "$3" "$4" > "$2" ;;
+esac
+bytes=$3 times=$4
+case $1 in lines | log) bytes=$(($3 * $4)) times=1 ;; esac
+test $1 = bytes-read && bytes=$(($(wc -c < "$2")))
+list=1000
+while test $((times -= 1)) -gt 0; do list="$list, 1000"; done
 "#;
+const ANSWER: &str =
+    r#"echo "{\"elapsed_ns\": [$list], \"bytes\": ${said:-$bytes}, \"sum\": $SUM}""#;
+/// The length of the files that are written and read byte by byte.
+const SIZE: u64 = 1000;
 
 #[derive(Default)]
 struct Told {
@@ -39,130 +58,358 @@ impl Observer for Told {
     }
 }
 
-/// Creates a folder with a language `name`, started by `run`.
-fn language(parent: &Path, name: &str, run: &str, build: &str) -> std::path::PathBuf {
-    let folder = parent.join(name);
-    fs::create_dir(&folder).unwrap();
-    let manifest = format!(
-        "name = \"{name}\"\nway = \"yes\"\ninstall = \"apt install {name}\"\n\
-         [[toolchain]]\nversion = [\"{run}\", \"-c\", \"echo 1.0\"]\n{build}\n\
-         run = [\"{run}\", \"{{source}}/program\"]\n"
-    );
-    fs::write(folder.join("manifest.toml"), manifest).unwrap();
-    fs::write(folder.join("program"), PROGRAM).unwrap();
-    folder
+/// A folder to measure in, and the languages of a test.
+struct Lab {
+    target: TempDir,
+    home: TempDir,
+    request: Request,
 }
 
-/// Returns a request for a few lines by these languages.
-fn request(places: &[&Path], cache: &Path, add: Vec<std::path::PathBuf>) -> Request {
-    let only = add.iter().map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned());
-    Request {
-        only: only.collect(),
-        workloads: vec![Kind::Lines],
-        add,
-        runs: 3,
-        lines: Some(1000),
-        timeout: Duration::from_secs(100),
-        command: vec!["wrote".into(), "langs".into()],
-        ..Request::new(places.iter().map(|place| place.to_path_buf()).collect(), cache.into())
+impl Lab {
+    fn new(kind: Kind) -> Lab {
+        let (target, home) = (folder(), tempfile::tempdir().unwrap());
+        let request = Request {
+            workloads: vec![kind],
+            size_bytes: Some(SIZE),
+            saves: Some(5),
+            lines: Some(20),
+            runs: 3,
+            timeout: LONG,
+            command: vec!["wrote".into(), "langs".into()],
+            ..Request::new(target.path().into(), home.path().join("cache"))
+        };
+        let bytes: Vec<u8> = (0..SIZE).map(|number| number as u8).collect();
+        fs::write(home.path().join("bytes"), bytes).unwrap();
+        Lab { target, home, request }
+    }
+
+    /// Adds a language with this program, whose toolchain is a shell.
+    fn language(mut self, id: &str, shell: &str, build: &str, program: &str) -> Lab {
+        let folder = self.home.path().join(id);
+        fs::create_dir(&folder).unwrap();
+        let manifest = format!(
+            "name = \"The {id}\"\nway = \"cp\"\nreads = \"wc\"\ninstall = \"apt install {id}\"\n\
+             [[toolchain]]\nversion = [\"{shell}\", \"-c\", \"echo 1.0\"]\n{build}\n\
+             run = [\"{shell}\", \"{{source}}/program\"]\n\
+             [[variant]]\nid = \"{id}\"\nname = \"The {id}\"\nway = \"cp\"\nreads = \"wc\"\n\
+             tasks = [\"bytes-write\", \"bytes-read\", \"save\", \"save-sync\", \"lines\", \"log\"]\n"
+        );
+        fs::write(folder.join("manifest.toml"), manifest).unwrap();
+        fs::write(folder.join("program"), program).unwrap();
+        self.request.add.push(folder);
+        self.request.only.push(id.into());
+        self
+    }
+
+    /// Adds a program that runs `first`, the well-behaved program, and `last`, and then prints its
+    /// report.
+    fn with(self, id: &str, first: &str, last: &str) -> Lab {
+        let files = self.home.path().display().to_string();
+        let sum: u64 = (0..SIZE).map(|number| number % 256).sum();
+        let program = format!("F={files} SUM={sum}\n{first}\n{HONEST}\n{last}\n{ANSWER}");
+        self.language(id, "sh", "", &program)
+    }
+
+    fn honest(self, id: &str) -> Lab {
+        self.with(id, "", "")
+    }
+
+    /// Adds a word to a file each time that a program runs, and returns the file.
+    fn tell(&self, word: &str) -> (PathBuf, String) {
+        let path = self.home.path().join("told");
+        let tells = format!("echo {word} >> {}", path.display());
+        (path, tells)
+    }
+
+    fn told(&self) -> (Result<Document, Error>, Told) {
+        let mut told = Told::default();
+        let measured = langs(&self.request, &Stop::new(), &mut told);
+        (measured, told)
+    }
+
+    /// Returns the result, after checking that the folder is empty.
+    fn document(&self) -> Document {
+        let (measured, told) = self.told();
+        assert_eq!(names(self.target.path()), [""; 0], "{:?}", told.notes);
+        measured.unwrap()
+    }
+}
+
+/// Returns the rows of the programs, without the drive's.
+fn rows(document: &Document) -> Vec<&Row> {
+    let rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
+    rows.filter(|row| row.short_name() != "drive").collect()
+}
+
+fn row<'a>(document: &'a Document, name: &str) -> &'a Row {
+    let rows = rows(document);
+    let row = rows.iter().find(|row| row.name == format!("langs/{name}"));
+    row.unwrap_or_else(|| panic!("no {name}: {document:?}"))
+}
+
+/// Returns the failures of all languages, each with its row: `lines/rogue: ended with ..`.
+fn failures(document: &Document) -> Vec<String> {
+    let all = document.languages.iter().flatten().flat_map(|language| &language.failures);
+    let told = |(row, because): (&String, &String)| format!("{row}: {because}");
+    all.map(told).map(|told| told.trim_start_matches("langs/").to_owned()).collect()
+}
+
+/// Returns the failures of a program that runs `first` and `last` around the well-behaved one.
+/// Well-behaved programs beside it must have a row in every workload.
+fn rogue(kind: Kind, first: &str, last: &str) -> Vec<String> {
+    of_rogue(&Lab::new(kind).honest("before").with("rogue", first, last).honest("after"))
+}
+
+fn of_rogue(lab: &Lab) -> Vec<String> {
+    let document = lab.document();
+    let count = |id: &str| rows(&document).iter().filter(|row| row.short_name() == id).count();
+    assert!(count("before") > 0 && count("before") == count("after"), "{document:?}");
+    let failures = failures(&document);
+    assert!(failures.iter().all(|of| of.contains("/rogue: ")), "{failures:?}");
+    assert_eq!(count("rogue") + failures.len(), count("before"));
+    failures
+}
+
+#[test]
+fn an_honest_program_has_a_row_in_every_workload_with_all_its_runs() {
+    for (kind, workloads) in [
+        (Kind::Bytes, vec!["bytes-write", "bytes-read"]),
+        (Kind::Save, vec!["save-500", "save-10000", "save-sync-1000"]),
+        (Kind::Lines, vec!["lines"]),
+        (Kind::Log, vec!["log"]),
+    ] {
+        let lab = Lab::new(kind).honest("one").honest("two");
+        let document = lab.document();
+        assert_eq!(document.source, Some(Source::Langs));
+        assert!(failures(&document).is_empty(), "{document:?}");
+        for name in workloads.iter().flat_map(|of| [format!("{of}/one"), format!("{of}/two")]) {
+            let row = row(&document, &name);
+            let is_save = kind == Kind::Save;
+            assert_eq!(row.view(), if is_save { View::Saves } else { View::Files });
+            assert_eq!(row.runs.len(), 3, "{row:?}");
+            assert_eq!(row.latency_ns.map(|of| of.count), is_save.then_some(3 * 5));
+            assert!(row.cpu_s_per_gb() > 0.0 && row.throughput() > 0.0);
+            let is_read = name.starts_with("bytes-read");
+            assert_eq!((row.survives.is_none(), row.way == "wc"), (is_read, is_read), "{row:?}");
+        }
     }
 }
 
 #[test]
-fn several_places_are_measured_and_what_is_missing_or_cannot_be_built_is_told() {
-    let (one, two, cache, added) = (folder(), folder(), folder(), folder());
-    let add = vec![
-        language(added.path(), "shell", "sh", ""),
-        language(added.path(), "absent", "no-such-shell", ""),
-        language(added.path(), "broken", "sh", "build = [\"sh\", \"-c\", \"exit 4\"]"),
-    ];
-    let mut told = Told::default();
-    let asked = request(&[one.path(), two.path()], cache.path(), add);
-    let document = langs(&asked, &Stop::new(), &mut told).unwrap();
-
-    assert_eq!(document.schema, SCHEMA);
-    let states: Vec<State> = document.languages.iter().map(|language| language.state).collect();
-    assert_eq!(states, [State::Ready, State::Missing, State::BuildFailed]);
-    assert!(document.languages[2].because.as_ref().unwrap().contains("exit code 4"));
-    assert!(
-        told.notes.iter().any(|note| note.contains("apt install absent")),
-        "{told_notes:?}",
-        told_notes = told.notes
-    );
-    assert_eq!(document.places.len(), 2);
-    for (place, folder) in document.places.iter().zip([&one, &two]) {
-        assert_eq!(place.target.path, folder.path().display().to_string());
-        assert_eq!(place.workloads.len(), 1);
-        let workload = &place.workloads[0];
-        assert_eq!((workload.name.as_str(), workload.bytes), ("lines", 64_000));
-        assert_eq!(workload.survives, Some(Survives::ProcessCrash));
-        assert!(workload.failures.is_empty(), "{workload:?}");
-        assert_eq!(workload.rows[0].language, "shell");
-        assert_eq!(workload.rows[0].runs.len(), 3);
-        assert!(folder.path().read_dir().unwrap().next().is_none());
-        // With direct I/O to the drive its rate is known.
-        if place.target.device.is_some() && place.target.dio_offset_align_bytes.is_some() {
-            let drive = place.drive.as_ref().unwrap();
-            assert!(drive.write_row.starts_with("peak/write/"), "{drive:?}");
-            assert!(drive.read_row.starts_with("peak/read/"), "{drive:?}");
-            assert!(drive.write_bytes_per_s.median > 0.0 && drive.read_bytes_per_s.median > 0.0);
-        }
+fn the_drive_has_a_row_beside_streams_and_none_beside_saves() {
+    let of = |kind| {
+        let document = Lab::new(kind).honest("one").document();
+        let rows = document.scenarios.iter().flat_map(|scenario| scenario.rows.clone());
+        let drive = rows.filter(|row| row.short_name() == "drive").collect::<Vec<Row>>();
+        (document.target, drive)
+    };
+    assert!(of(Kind::Save).1.is_empty());
+    let (target, drive) = of(Kind::Bytes);
+    if target.device.is_some() && target.dio_offset_align_bytes.is_some() {
+        assert_eq!(drive.len(), 2, "{drive:?}");
+        assert!(drive.iter().all(|row| row.settings.effective.direct && row.throughput() > 0.0));
     }
+}
+
+#[test]
+fn a_language_that_is_missing_or_cannot_be_built_is_told() {
+    let lab = Lab::new(Kind::Lines)
+        .honest("shell")
+        .language("absent", "no-such-shell", "", "")
+        .language("broken", "sh", "build = [\"sh\", \"-c\", \"exit 4\"]", "")
+        .with("rogue", "exit 1", "");
+    let (document, told) = lab.told();
+    let document = document.unwrap();
+    let languages = document.languages.as_ref().unwrap();
+    let states: Vec<State> = languages.iter().map(|language| language.state).collect();
+    assert_eq!(states, [State::Ready, State::Missing, State::BuildFailed, State::Ready]);
+    assert!(languages[2].because.as_ref().unwrap().contains("exit code 4"));
+    let is_noted = |text: &str| told.notes.iter().any(|note| note.contains(text));
+    assert!(is_noted("apt install absent") && is_noted("The broken could not be built"));
+    assert!(is_noted("langs/lines/rogue: ended with exit code 1"), "{:?}", told.notes);
+    assert_eq!(rows(&document).len(), 1);
+    assert_eq!(row(&document, "lines/shell").survives, Some(Survives::ProcessCrash));
     assert_eq!(told.announced.len(), 1);
     let last = told.last.unwrap();
     assert_eq!((last.runs_done, last.row.as_str()), (last.runs, ""));
-    // A program that was not built has no runs.
-    assert_eq!(told.announced[0].runs, last.runs + 2 * 3);
-
-    let text = serde_json::to_string(&document).unwrap();
-    let read: Document = serde_json::from_str(&text).unwrap();
-    assert_eq!(serde_json::to_value(&read).unwrap(), serde_json::to_value(&document).unwrap());
-    let right = serde_json::to_value(&document).unwrap();
-    let mut wrong = right.clone();
-    wrong["places"][0]["workloads"][0]["rows"][0]["speed"] = json!(1);
-    let test = "several_places_are_measured_and_what_is_missing_or_cannot_be_built_is_told";
-    let Some(complaints) = judge(test, schema(), &[right, wrong]) else { return };
-    assert!(complaints[0].is_empty() && !complaints[1].is_empty(), "{complaints:?}");
+    let test = "a_language_that_is_missing_or_cannot_be_built_is_told";
+    are_taken(test, schema(), &[serde_json::to_value(&document).unwrap()]);
 }
 
 #[test]
 fn the_line_that_installs_is_named_if_no_requested_language_is_there() {
-    let (place, cache, added) = (folder(), folder(), folder());
-    let add = vec![language(added.path(), "absent", "no-such-shell", "")];
-    let asked = request(&[place.path()], cache.path(), add);
-    match langs(&asked, &Stop::new(), &mut ()) {
+    let lab = Lab::new(Kind::Lines).language("absent", "no-such-shell", "", "");
+    match lab.told().0 {
         Err(Error::Usage(text)) => {
             assert!(text.contains("apt install absent") && text.lines().count() == 1, "{text}");
         }
         other => panic!("{other:?}"),
     }
-    assert!(place.path().read_dir().unwrap().next().is_none());
+    assert_eq!(names(lab.target.path()), [""; 0]);
 }
 
-/// Collects every object of a schema that has properties.
-fn objects<'a>(schema: &'a Value, found: &mut Vec<&'a Value>) {
-    match schema {
-        Value::Object(keys) => {
-            if keys.contains_key("properties") {
-                found.push(schema);
-            }
-            keys.values().for_each(|value| objects(value, found));
-        }
-        Value::Array(values) => values.iter().for_each(|value| objects(value, found)),
-        _ => {}
-    }
+/// A program that appends lines, pausing `$pause` seconds per 10,000.
+const PACED: &str = r#"
+line=abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk
+began=$(date +%s%N)
+yes $line | head -n $4 >> "$2"
+sleep $(echo "$4 $pause" | awk '{ print $1 / 10000 * $2 }')
+echo "{\"elapsed_ns\": [$(($(date +%s%N) - began))], \"bytes\": $(($3 * $4))}"
+"#;
+
+#[test]
+fn without_a_fixed_number_each_program_moves_what_fits_into_its_slice() {
+    let mut lab = Lab::new(Kind::Lines)
+        .language("slow", "sh", "", &format!("pause=1{PACED}"))
+        .language("fast", "sh", "", &format!("pause=0{PACED}"));
+    (lab.request.lines, lab.request.within) = (None, Some(Duration::from_secs(7)));
+    let document = lab.document();
+    let lines = |id: &str| {
+        let row = row(&document, &format!("lines/{id}"));
+        assert!(row.runs.len() >= 3, "{row:?}");
+        assert!(row.runs.iter().all(|run| run.bytes == row.bytes_per_run), "{row:?}");
+        row.bytes_per_run / 64
+    };
+    assert!(lines("slow") < lines("fast") && lines("slow") >= 1000);
 }
 
 #[test]
-fn every_object_of_the_schema_says_what_its_keys_mean() {
-    // M4
-    let (schema, mut found) = (schema(), Vec::new());
-    objects(&schema, &mut found);
-    assert!(found.len() >= 10);
-    for object in found {
-        assert_eq!(object["additionalProperties"], json!(false), "{object}");
-        for (key, property) in object["properties"].as_object().unwrap() {
-            assert!(property["description"].is_string(), "{key} of {object}");
-        }
+fn a_program_that_hangs_is_ended_and_its_other_workloads_are_still_tried() {
+    let mut lab = Lab::new(Kind::Bytes);
+    // Other programs must not exceed it on a busy machine.
+    lab.request.timeout = Duration::from_secs(8);
+    let hangs = "test $1 = bytes-read && while :; do sleep 1; done";
+    let lab = lab.honest("before").with("rogue", hangs, "").honest("after");
+    assert_eq!(of_rogue(&lab), ["bytes-read/rogue: took longer than 8.00 s and was ended"]);
+}
+
+#[test]
+fn a_short_file_is_found_whatever_the_program_says_of_it() {
+    let cut = "test $1 = bytes-write && head -c 100 \"$F/bytes\" > \"$2\"";
+    let of = |last: &str, because: &str| {
+        let told = rogue(Kind::Bytes, "", last);
+        assert_eq!(told, [format!("bytes-write/rogue: {because}")]);
+    };
+    of(cut, "the file has 100 bytes, not 1000 as the program says");
+    of(&format!("{cut} && bytes=100"), "the file has 100 bytes, not 1000");
+    let says_less = rogue(Kind::Bytes, "said=999", "");
+    let [read, written] = &says_less[..] else { panic!("{says_less:?}") };
+    assert!(read.ends_with("says that it read 999 bytes, and was to do 1000"), "{read}");
+    assert!(written.ends_with("says that it wrote 999 bytes, and was to do 1000"), "{written}");
+}
+
+#[test]
+fn earlier_figures_stand_if_no_file_can_be_made_any_more() {
+    let away = "test $1 = bytes-read && rm -r \"${2%/*}\"";
+    let lab = Lab::new(Kind::Bytes).honest("before").with("rogue", "", away).honest("after");
+    let document = lab.told().0.unwrap();
+    let named: Vec<&str> = rows(&document).iter().map(|row| row.workload.as_str()).collect();
+    assert_eq!(named, ["langs/bytes-write"; 3]);
+    assert_eq!(failures(&document).len(), 3);
+}
+
+#[test]
+fn a_program_that_replaces_the_file_to_append_to_or_saves_nothing_is_found() {
+    let replaced = rogue(Kind::Lines, "rm \"$2\"", "");
+    assert!(replaced[0].contains("the line that was in the file before"), "{replaced:?}");
+    let idle = rogue(Kind::Save, "letters() { :; }; test $1 = save && exec true", "");
+    assert!(idle.iter().all(|of| of.ends_with("printed no answer")), "{idle:?}");
+    let kept = rogue(Kind::Save, "", "test $1 = save-sync && printf X > \"$2\"");
+    assert_eq!(kept.len(), 4, "{kept:?}");
+}
+
+#[test]
+fn a_program_that_changes_a_file_to_be_read_harms_no_other() {
+    let spoil = "test $1 = bytes-read && { bytes=1000; printf X > \"$2\"; }";
+    let lab = Lab::new(Kind::Bytes).with("rogue", "", spoil).honest("after").honest("before");
+    assert_eq!(of_rogue(&lab), ["bytes-read/rogue: the file's byte 0 is 88, not 0"]);
+}
+
+#[test]
+fn a_run_in_which_all_fail_has_a_result() {
+    let lab = Lab::new(Kind::Lines).with("rogue", "exit 1", "").with("thief", "exit 2", "");
+    let document = lab.document();
+    assert!(rows(&document).is_empty());
+    assert_eq!(failures(&document).len(), 2);
+}
+
+#[test]
+fn one_that_fails_later_is_not_run_again_in_that_workload_and_has_no_row() {
+    let lab = Lab::new(Kind::Bytes);
+    let (path, tells) = lab.tell("$1");
+    let second = format!("{tells}; test $1 = bytes-write && test -e $F/second && exit 1");
+    let lab = lab.with("rogue", &second, ": > $F/second").honest("before").honest("after");
+    assert_eq!(of_rogue(&lab).len(), 1);
+    let told = fs::read_to_string(path).unwrap();
+    let count = |task: &str| told.lines().filter(|line| *line == task).count();
+    // A trial, and the first run; the other workload has a trial and three runs.
+    assert_eq!((count("bytes-write"), count("bytes-read")), (2, 4), "{told}");
+}
+
+#[test]
+fn programs_run_in_turn_and_every_second_round_backwards() {
+    // M8
+    let mut lab = Lab::new(Kind::Save);
+    lab.request.workloads = vec![Kind::Log];
+    let path = lab.tell("").0;
+    for id in ["a", "b", "c"] {
+        let tells = lab.tell(id).1;
+        lab = lab.with(id, &tells, "");
     }
+    lab.document();
+    let told = fs::read_to_string(&path).unwrap();
+    // In its first turn, each has a trial before its run.
+    assert_eq!(told.split_whitespace().collect::<String>(), "aabbcccbaabc");
+}
+
+#[test]
+fn reads_that_cannot_be_cold_are_left_out_and_it_is_told() {
+    let Ok(memory) = TempDir::with_prefix_in("wrote-test-", "/dev/shm") else {
+        let test = "reads_that_cannot_be_cold_are_left_out_and_it_is_told";
+        return fixtures::skip(test, "there is no file system in memory to write to");
+    };
+    let mut lab = Lab::new(Kind::Bytes).honest("one");
+    lab.request.path = memory.path().into();
+    lab.request.drop_caches = true;
+    let document = lab.document();
+    row(&document, "bytes-write/one");
+    row(&document, "bytes-read/one");
+    assert_eq!(document.scenarios[0].rows.len(), 2, "memory has no drive");
+    let failures = failures(&document);
+    assert!(failures[0].starts_with("bytes-read-cold/one: "), "{failures:?}");
+    assert_eq!(names(memory.path()), [""; 0]);
+}
+
+/// Runs a program that leaves a file `theirs`, and returns the result and its path.
+fn littered(otherwise: &str) -> (Document, PathBuf) {
+    let lab = Lab::new(Kind::Lines).with("litter", "", otherwise).honest("honest");
+    let (document, told) = lab.told();
+    let document = document.unwrap();
+    row(&document, "lines/honest");
+    let run = names(lab.target.path());
+    let [run] = &run[..] else { panic!("{run:?}: {:?}", told.notes) };
+    assert!(told.notes.iter().any(|note| note.contains(run.as_str())), "{:?}", told.notes);
+    let folder = lab.target.path().join(run);
+    let left = names(&folder);
+    let [left] = &left[..] else { panic!("{left:?}") };
+    let left = folder.join(left);
+    let left = if left.is_dir() { left.join("theirs") } else { left };
+    assert_eq!(fs::read_to_string(&left).unwrap(), "theirs\n");
+    (document, left)
+}
+
+#[test]
+fn files_that_a_program_makes_beside_its_own_are_left_and_told() {
+    // W7
+    let (document, _) = littered("echo theirs > \"${2%/*}/theirs\"");
+    // It wrote its own file correctly.
+    row(&document, "lines/litter");
+}
+
+#[test]
+fn a_folder_in_place_of_the_file_is_left_and_told_and_the_others_write_elsewhere() {
+    // W7
+    let (document, left) = littered("rm \"$2\"; mkdir \"$2\"; echo theirs > \"$2/theirs\"");
+    assert!(left.ends_with("theirs"));
+    assert!(failures(&document)[0].contains("folder in place of the file"), "{document:?}");
 }

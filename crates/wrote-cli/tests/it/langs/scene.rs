@@ -2,17 +2,17 @@
 //! cache of the test, and the result.
 
 use crate::support::{printed, wrote};
-use fixtures::{Finished, HONEST_LANGUAGE, finish, folder};
+use fixtures::{HONEST_LANGUAGE, finish, folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use wrote_result::langs::{Document, Failure, Row, Workload};
+use wrote_result::document::Document;
 
 /// A file system in memory that every Linux has (shm_overview(7)).
-pub const MEMORY: &str = "/dev/shm";
+const MEMORY: &str = "/dev/shm";
 /// The mark of every process of a test: children inherit it, even when they leave their parents.
 const MARK: &str = "WROTE_TEST_SCENE";
 /// The longest time that the kernel takes to end a killed process.
@@ -32,11 +32,6 @@ impl Scene {
     pub fn new() -> Scene {
         let target = TempDir::with_prefix_in("wrote-test-", MEMORY);
         Scene::writing_in(target.unwrap_or_else(|_| folder()))
-    }
-
-    /// Makes a scene that writes to the disk of the build.
-    pub fn on_disk() -> Scene {
-        Scene::writing_in(folder())
     }
 
     fn writing_in(target: TempDir) -> Scene {
@@ -96,32 +91,26 @@ impl Scene {
     /// Returns the command `wrote langs` for only these languages, with more arguments, a word
     /// each.
     pub fn langs(&self, ids: &[&str], more: &str) -> Command {
-        let mut command = self.langs_of(ids, more);
-        command.args(["--only", &ids.join(",")]);
-        command
+        self.langs_in(&self.target(), ids, more)
     }
 
-    /// Returns the command `wrote langs` of these and all embedded languages.
-    pub fn langs_of(&self, added: &[&str], more: &str) -> Command {
-        let mut command = wrote(&["langs"]);
-        command.arg(self.target());
-        for id in added {
+    /// Returns this command for another folder. It has the home of this scene, and the mark of its
+    /// processes.
+    pub fn langs_in(&self, path: &Path, ids: &[&str], more: &str) -> Command {
+        let mut command = wrote(&["langs", "--only", &ids.join(",")]);
+        command.arg(path);
+        for id in ids {
             command.arg("--add").arg(self.language(id));
         }
         command.args(more.split_whitespace());
-        self.at_home(&mut command);
-        command
-    }
-
-    /// Gives a command the home of this scene, and the mark of its processes.
-    pub fn at_home(&self, command: &mut Command) {
-        command.env("HOME", self.home()).env("XDG_CACHE_HOME", self.home().join("cache"));
+        command.env("HOME", self.home()).env("XDG_CACHE_HOME", self.cache());
         command.env(MARK, self.folder.path());
+        command
     }
 
     /// Returns the result of `wrote langs` for these languages.
     pub fn document(&self, ids: &[&str], more: &str) -> Document {
-        document(&finish(&mut self.langs(ids, &format!("{more} --format json"))))
+        printed(&finish(&mut self.langs(ids, &format!("{more} --format json"))))
     }
 
     /// Returns the folder that programs are built in.
@@ -193,45 +182,6 @@ pub fn manifest(id: &str, toolchain: &str, tasks: &str) -> String {
 /// Returns the honest program with these functions replaced.
 pub fn program(otherwise: &str) -> String {
     format!(". \"${{0%/*}}/honest.sh\"\n{otherwise}\nmain \"$@\"\n")
-}
-
-/// Returns the result that a command printed.
-pub fn document(finished: &Finished) -> Document {
-    printed(finished)
-}
-
-/// Returns every table of the only place.
-pub fn workloads(document: &Document) -> &[Workload] {
-    let [place] = &document.places[..] else { panic!("{document:?}") };
-    &place.workloads
-}
-
-/// Returns the table of this name.
-pub fn workload<'a>(document: &'a Document, name: &str) -> &'a Workload {
-    let mut of = workloads(document).iter().filter(|workload| workload.name == name);
-    let workload = of.next().unwrap_or_else(|| panic!("no {name}: {document:?}"));
-    assert!(of.next().is_none(), "{name} twice: {document:?}");
-    workload
-}
-
-/// Returns the row of a language.
-pub fn row<'a>(workload: &'a Workload, id: &str) -> &'a Row {
-    let row = workload.rows.iter().find(|row| row.language == id);
-    row.unwrap_or_else(|| panic!("no row of {id}: {workload:?}"))
-}
-
-/// Returns all failures of a language, in every table.
-pub fn failures<'a>(document: &'a Document, id: &str) -> Vec<&'a Failure> {
-    let all = workloads(document).iter().flat_map(|workload| &workload.failures);
-    all.filter(|failure| failure.language == id).collect()
-}
-
-/// Asserts that a text is one line with these words.
-pub fn assert_says(line: &str, words: &[&str]) {
-    for word in words {
-        assert!(line.contains(word), "{word:?} is not in {line:?}");
-    }
-    assert!(!line.trim().is_empty() && !line.contains('\n'), "{line:?}");
 }
 
 /// Returns a path as text.

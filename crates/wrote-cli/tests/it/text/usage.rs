@@ -124,8 +124,7 @@ fn a_job_file_that_is_missing_or_no_text_is_refused_and_named() {
 }
 
 #[test]
-fn languages_are_refused_a_folder_twice_and_a_workload_that_is_none() {
-    assert_eq!(refusal(&["langs", ".", "./"]), "wrote: . and ./ are the same folder: name it once");
+fn a_workload_of_languages_that_does_not_exist_is_refused() {
     let line = refusal(&["langs", "--workloads", "byte"]);
     assert!(line.contains("'byte'") && line.contains("'bytes'"), "{line}");
     assert!(refusal(&["langs", "--list", "-o", "x"]).contains("--output"));

@@ -11,7 +11,7 @@ use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 use wrote_jobs::import;
 use wrote_report::{Content, Format, Screen};
-use wrote_result::{compare, doctor, langs, trace};
+use wrote_result::{compare, doctor, trace};
 
 /// A narrow terminal, the usual one, and a wide one.
 const WIDTHS: [usize; 3] = [60, 80, 140];
@@ -29,7 +29,6 @@ fn shown(path: &Path, width: usize) -> String {
     let (format, mut out) = (Format::Table, Vec::new());
     let content = match schema.as_str() {
         Some(compare::SCHEMA) => Content::Comparison(read(&text)),
-        Some(langs::SCHEMA) => Content::Langs(read(&text)),
         Some(doctor::SCHEMA) => Content::Examination { of: read(&text), all: true },
         Some(trace::SCHEMA) => Content::Trace(read(&text)),
         _ => Content::Result(Box::new(import::read(&name, &text).unwrap())),

@@ -1,0 +1,544 @@
+//! The scenario of `wrote langs`: a row for each program in each of its workloads, and one for the
+//! drive beside them.
+
+use super::Request;
+use super::answer::{self, Answer};
+use super::build::{BuiltProgram, build_in_turn};
+use super::catalogue::Candidate;
+use super::file::Subject;
+use super::program::{self, Call as ProgramCall};
+use super::workload::{Table, Task, in_blocks, tables};
+use crate::calibration;
+use crate::plan::{Call, OneRun, Plan, Prepared, RowSpec, Turn, Within, Work};
+use crate::progress::Ticker;
+use crate::scenario::{Listed, Scenario};
+use crate::site::Site;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::mem;
+use std::rc::Rc;
+use std::time::Duration;
+use tempfile::TempDir;
+use wrote::Survives;
+use wrote::device::Target;
+use wrote_jobs::clock::{Timer, Together, clocked, now_s};
+use wrote_jobs::histogram;
+use wrote_jobs::jobs::Permissions;
+use wrote_jobs::machine::held_memory::{self, HeldMemory};
+use wrote_jobs::machine::target;
+use wrote_jobs::machine::usage::Usage;
+use wrote_jobs::peers::Peers;
+use wrote_jobs::report::Repeated;
+use wrote_jobs::spec::{JobSpec, Rw};
+use wrote_result::document::{Direction, Fallback, Language, Row, Run, Settings, View};
+use wrote_result::{Error, units};
+
+pub(super) const NAME: &str = "langs";
+const QUESTION: &str = "What does each language's own file I/O cost?";
+/// The last part of the names of the drive's rows.
+const DRIVE: &str = "drive";
+/// The block size and depth at which most drives stream fastest.
+const DRIVE_BS_BYTES: u64 = 512 << 10;
+const DRIVE_IODEPTH: u32 = 64;
+/// The drive's file is as long as the languages', but at least long enough to keep the drive busy
+/// at this depth, and at most as long as a rate requires.
+const DRIVE_BYTES: [u64; 2] = [64 << 20, 1 << 30];
+/// The time to start a program, prepare its file and check it.
+const BESIDE: Duration = Duration::from_millis(100);
+const SLICE_MIN: Duration = Duration::from_millis(50);
+/// A trial shorter than this part of a slice is not representative; a longer one follows.
+const TRIAL_PART: f64 = 0.25;
+/// A further trial processes at least this many times the amount of the one before.
+const TRIAL_GROWTH_MIN: u64 = 4;
+/// The trials of a row process less than twice its greatest amount together.
+const TRIALS: u64 = 2;
+/// A slice may be exceeded by this part, so that the amount is a round number.
+const EXCESS: f64 = 0.1;
+/// Files to read have round lengths. The largest of 1, 2 and 5 times each power of ten are together
+/// less than three times the longest file.
+const READ_FILES: u64 = 3;
+/// Alternative names for a file, if a program leaves folders in its place.
+const FILE_NUMBERS: u32 = 1000;
+
+/// The comparison of the programs of a request.
+pub(super) struct Comparison {
+    pub request: Request,
+    pub chosen: Vec<Candidate>,
+    /// What becomes of each language.
+    pub languages: Rc<RefCell<Vec<Language>>>,
+}
+
+impl Scenario for Comparison {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn catalogue(&self) -> Vec<Listed> {
+        Vec::new()
+    }
+
+    fn is_alone(&self) -> bool {
+        true
+    }
+
+    fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
+        Ok(vec![Programs::new(self, call.target)?.plan(call.target)])
+    }
+}
+
+/// Makes the runs of the programs.
+struct Programs {
+    request: Request,
+    chosen: Vec<Candidate>,
+    languages: Rc<RefCell<Vec<Language>>>,
+    /// Each program of `chosen`, once it is built.
+    built: Vec<Option<BuiltProgram>>,
+    rows: Vec<LanguageRow>,
+    /// The time of a run with all that belongs to it, and with its part of the row's trials.
+    each: Duration,
+    /// The length of the drive's file; 0 without rows of the drive.
+    drive_bytes: u64,
+    /// The files of programs: to be read, by length, and at 0 the one that is written.
+    files: BTreeMap<u64, Subject>,
+    /// The working folder of programs, where runtimes leave crash reports.
+    folder: Option<TempDir>,
+    /// Bytes that trials wrote, until the run that follows them reports them.
+    trial_bytes: u64,
+}
+
+struct LanguageRow {
+    name: String,
+    table: Table,
+    /// The program, by its number in `chosen`; `None` is the drive.
+    program: Option<usize>,
+    /// The amount of each run, once trials have found it.
+    amount: Option<u64>,
+}
+
+/// The report of a program, checked, and what we measured of it.
+struct ProgramRun {
+    answer: Answer,
+    cost: Run,
+}
+
+/// What a program did, or its failure in one line.
+type Outcome<T> = Result<T, String>;
+
+impl Programs {
+    /// Refuses a disk without room for the files.
+    fn new(comparison: &Comparison, target: &Target) -> Result<Programs, Error> {
+        let Comparison { request, chosen, languages } = comparison;
+        let tables = tables(request);
+        let drive_bytes = drive_bytes(&tables, target);
+        let mut rows = Vec::new();
+        for table in &tables {
+            let does = |(number, of): (usize, &Candidate)| of.does(table.task).then_some(number);
+            let programs: Vec<usize> = chosen.iter().enumerate().filter_map(does).collect();
+            let is_of_drive = table.is_of_drive() && drive_bytes > 0 && !programs.is_empty();
+            let drive = is_of_drive.then_some(None);
+            for program in drive.into_iter().chain(programs.into_iter().map(Some)) {
+                let last = program.map_or(DRIVE, |number| &chosen[number].variant.id);
+                let name = format!("{}/{last}", table.name());
+                rows.push(LanguageRow { name, table: *table, program, amount: None });
+            }
+        }
+        let mut all = Programs {
+            request: request.clone(),
+            chosen: chosen.clone(),
+            languages: languages.clone(),
+            built: vec![None; chosen.len()],
+            rows,
+            each: Duration::ZERO,
+            drive_bytes,
+            files: BTreeMap::new(),
+            folder: None,
+            trial_bytes: 0,
+        };
+        all.divide(Duration::ZERO);
+        check_room(&all, target)?;
+        Ok(all)
+    }
+
+    /// Returns the plan of the rows. Where amounts are fixed, nothing limits the time.
+    fn plan(self, target: &Target) -> Plan<'static> {
+        let is_fixed = self.rows.iter().any(|row| !row.table.in_time);
+        let [read, written] = self.file_bytes();
+        // The memory is given back before a file is written.
+        let others = written.max(held_memory::most_bytes(written));
+        let of_programs = self.rows.iter().filter(|row| row.program.is_some());
+        let trials = of_programs.map(|row| row.table.written_bytes_max().saturating_mul(TRIALS));
+        let prepared = trials.fold(read.saturating_add(self.drive_bytes), u64::saturating_add);
+        Plan {
+            runs: self.request.runs,
+            within: (!is_fixed || self.request.within.is_some()).then(|| self.within()),
+            space_bytes: read.saturating_add(others).saturating_add(self.drive_bytes),
+            prepared_bytes: prepared,
+            ..Plan::new(NAME, QUESTION, self.specs(target), self)
+        }
+    }
+
+    /// Composes the rows.
+    fn specs(&self, target: &Target) -> Vec<RowSpec> {
+        let spec = |(number, LanguageRow { name, table, program, .. }): (usize, &LanguageRow)| {
+            let drive =
+                format!("direct I/O, {} x {DRIVE_IODEPTH}", units::block_size(DRIVE_BS_BYTES));
+            let way = program.map(|program| self.chosen[program].way_of(table.task).to_owned());
+            let synced = Survives::of_write(table.is_synced(), program.is_none());
+            let is_write = table.direction() == Direction::Write;
+            let row = Row {
+                name: name.clone(),
+                workload: table.name(),
+                way: way.unwrap_or(drive),
+                view: Some(if table.task.is_save() { View::Saves } else { View::Files }),
+                direction: table.direction(),
+                survives: is_write.then(|| target.survives(synced)),
+                ..Row::default()
+            };
+            let time = if table.in_time { self.each } else { usual(table) };
+            RowSpec {
+                row,
+                importance: number,
+                time: time.saturating_sub(calibration::beside(None)),
+                bytes_max: match program {
+                    Some(_) => table.written_bytes_max(),
+                    None if is_write => self.drive_bytes,
+                    None => 0,
+                },
+                ..RowSpec::default()
+            }
+        };
+        self.rows.iter().enumerate().map(spec).collect()
+    }
+
+    /// Divides the time that is left at `now` between the runs.
+    fn divide(&mut self, now: Duration) {
+        let runs = self.request.runs * self.rows.len() as u32;
+        let until = self.within().until.saturating_sub(now);
+        self.each = until / runs.max(1);
+    }
+
+    fn within(&self) -> Within {
+        let asked = self.request.within.unwrap_or(Request::WITHIN);
+        Within::new(asked, Duration::ZERO, true)
+    }
+
+    /// Returns the time of a run by the program's own clock.
+    fn slice(&self) -> Duration {
+        let runs = self.request.runs;
+        let each = self.each * runs / (runs + 1);
+        each.saturating_sub(BESIDE).max(each / 2).max(SLICE_MIN)
+    }
+
+    fn id(&self, row: usize) -> &str {
+        self.rows[row].program.map_or(DRIVE, |number| &self.chosen[number].variant.id)
+    }
+
+    /// Returns the most bytes of files that programs read, and of the others, at once.
+    fn file_bytes(&self) -> [u64; 2] {
+        let longest = |is_read: bool| {
+            let of = self.rows.iter().map(|row| row.table);
+            let of = of.filter(|table| (table.task == Task::BytesRead) == is_read);
+            of.map(|table| in_blocks(&table.content())).max().unwrap_or(0)
+        };
+        [longest(true).saturating_mul(READ_FILES), longest(false)]
+    }
+
+    /// Runs a program for growing amounts until a run takes a good part of a slice, and returns the
+    /// amount of a whole one. These runs do not count: they also warm up.
+    fn find_amount(&mut self, row: usize, site: &Site) -> Result<Outcome<u64>, Error> {
+        let table = self.rows[row].table;
+        let (most, slice_s) = (table.amount(), self.slice().as_secs_f64());
+        let mut amount = table.first_amount().min(most);
+        loop {
+            let of = table.of(amount);
+            let ran = match self.run_once(row, &of, &site.apart())? {
+                Ok(ran) => ran,
+                Err(because) => return Ok(Err(because)),
+            };
+            self.trial_bytes += if table.task == Task::BytesRead { 0 } else { of.run_bytes() };
+            if !table.in_time {
+                return Ok(Ok(most));
+            }
+            let elapsed_s = ran.answer.elapsed_s().max(1e-9);
+            let fits = |time_s: f64| step(amount as f64 * time_s / elapsed_s).min(most);
+            let next = fits(slice_s * TRIAL_PART);
+            if next < amount.saturating_mul(TRIAL_GROWTH_MIN) {
+                return Ok(Ok(fits(slice_s)));
+            }
+            amount = next;
+        }
+    }
+
+    /// Prepares the file, and runs a program once between two readings of the device's counters
+    /// (M7). Checks the file and then the program's report, and cleans up.
+    fn run_once(
+        &mut self,
+        row: usize,
+        table: &Table,
+        site: &Site,
+    ) -> Result<Outcome<ProgramRun>, Error> {
+        let built = self.rows[row].program.and_then(|number| self.built[number].as_ref());
+        let (Some(built), Some(folder)) = (built, &self.folder) else {
+            return Ok(Err("was not built".into()));
+        };
+        let number = FILE_NUMBERS * self.files.len() as u32;
+        let key = if table.task == Task::BytesRead { table.size } else { 0 };
+        let file = self.files.entry(key).or_insert_with(|| Subject::new(number));
+        let mut is_ready = or_fault(file.make_ready(table, site))?;
+        if site.together.is_some() {
+            is_ready = on_all(site.peers, is_ready)?;
+        }
+        if let Err(because) = is_ready {
+            return Ok(Err(because));
+        }
+        if table.fills_page_cache() {
+            let bytes = held_memory::most_bytes(table.run_bytes());
+            let mut held = HeldMemory::new(site.file("held", 0), bytes);
+            held.take(site.stop)?;
+            held.give_back()?;
+        }
+        let path = file.path(site);
+        let timeout = self.request.timeout;
+        let call = ProgramCall { table, path: &path, folder: folder.path(), timeout };
+        site.together.map_or(Ok(()), Together::begin)?;
+        let began_s = now_s();
+        let timer = Timer::new(site.device(), None);
+        let program = || program::run(built, call, site.stop);
+        let (ended, cost) = clocked(&timer, Usage::of_children, program)?;
+        let answered = ended.and_then(|ended| Ok((answer::parse(&ended.stdout)?, ended)));
+        if let Some(together) = site.together {
+            let elapsed_s = answered.as_ref().map_or(0.0, |(answer, _)| answer.elapsed_s());
+            together.is_over((began_s, began_s + elapsed_s));
+        }
+        let ran = match answered {
+            Ok((answer, ended)) => {
+                let says_whole = answer.bytes == table.timing_bytes();
+                let checked = or_fault(file.check(table, says_whole, site))?;
+                let judged = checked.and_then(|()| answer::judge(&answer, table, ended.process_s));
+                let cost = Run { max_rss_bytes: ended.max_rss_bytes, ..cost };
+                judged.map(|()| ProgramRun { answer, cost })
+            }
+            Err(because) => Err(because),
+        };
+        file.is_done(table, ran.is_ok(), site)?;
+        Ok(ran)
+    }
+
+    /// Runs a program for its amount, after it is found in its first turn.
+    fn run_program(
+        &mut self,
+        row: &Row,
+        number: usize,
+        site: &Site,
+    ) -> Result<Outcome<Repeated>, Error> {
+        let found = match self.rows[number].amount {
+            Some(amount) => Ok(amount),
+            None => self.find_amount(number, site)?,
+        };
+        let amount = match on_all(site.peers, found)? {
+            Ok(amount) => amount,
+            Err(because) => return Ok(Err(because)),
+        };
+        self.rows[number].amount = Some(amount);
+        let table = self.rows[number].table.of(amount);
+        let ran = self.run_once(number, &table, site)?;
+        let ran = on_all(site.peers, ran)?;
+        Ok(ran.map(|ran| self.repeated(row, table.settings(self.id(number)), &table, ran)))
+    }
+
+    /// Returns the row of one run. Of saves, each timing is a latency.
+    fn repeated(
+        &mut self,
+        row: &Row,
+        settings: Settings,
+        table: &Table,
+        ran: ProgramRun,
+    ) -> Repeated {
+        let ProgramRun { answer, cost } = ran;
+        let (bytes, elapsed_s) = (table.run_bytes(), answer.elapsed_s());
+        let mut latencies = histogram();
+        if table.task.is_save() {
+            answer.elapsed_ns.iter().for_each(|ns| latencies.saturating_record(*ns));
+        }
+        let run = Run {
+            bytes,
+            elapsed_s,
+            throughput_bytes_per_s: bytes as f64 / elapsed_s,
+            iops: answer.elapsed_ns.len() as f64 / elapsed_s,
+            ..cost
+        };
+        let spilled = self.files.get(&table.size).and_then(Subject::spilled);
+        let spilled = spilled.filter(|_| table.task == Task::BytesRead).map(|because| Fallback {
+            wanted: "the file in the page cache".into(),
+            got: "a part of it".into(),
+            because: because.into(),
+        });
+        let (asked, effective) = (settings.clone(), settings);
+        let fallbacks = spilled.into_iter().collect();
+        let mut all = OneRun { run, latencies, effective, fallbacks }.row(row, asked);
+        if table.direction() == Direction::Read {
+            all.written_bytes = 0;
+        }
+        all.written_bytes += mem::take(&mut self.trial_bytes);
+        all
+    }
+
+    /// Streams by direct I/O, as fast as the drive can. Without direct I/O there is no row, because
+    /// its bytes may not leave the page cache.
+    fn run_drive(&self, row: &Row, site: &Site) -> Result<Repeated, Error> {
+        let read = row.direction == Direction::Read;
+        let files = vec![site.file(DRIVE, 0)];
+        let job = JobSpec {
+            files: files.clone(),
+            file_bytes: Some(self.drive_bytes),
+            iodepth: DRIVE_IODEPTH,
+            runtime: Some(self.slice()),
+            overwrite: true,
+            latencies: false,
+            samples: false,
+            ..JobSpec::new(&row.name, Rw { read, write: !read, random: false }, DRIVE_BS_BYTES)
+        };
+        // The file belongs to the run.
+        let permissions = Permissions { overwrite: true, ..Permissions::default() };
+        let group = site.run_jobs(&[job], permissions)?;
+        let of = |_, settings| Row { settings, ..row.clone() };
+        let mut run = Repeated::of(&group, &site.before(&files, &files), of);
+        run.rows.retain(|row| row.settings.effective.direct);
+        Ok(run)
+    }
+}
+
+impl Work for Programs {
+    /// Builds the programs. One that can't be built has no rows.
+    fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<Prepared, Error> {
+        let mut languages = self.languages.borrow_mut();
+        self.built =
+            build_in_turn(&self.chosen, &self.request.cache, &mut languages, site, ticker)?;
+        drop(languages);
+        self.folder = Some(TempDir::new().map_err(|error| {
+            Error::Failed(format!("no folder can be made for programs: {error}"))
+        })?);
+        // All ranks divide the time alike.
+        self.divide(site.peers.of_first("the time", site.clock.elapsed())?);
+        let is_built = |row: &LanguageRow| row.program.is_none_or(|of| self.built[of].is_some());
+        let left_out = self.rows.iter().enumerate().filter(|(_, row)| !is_built(row));
+        let left_out = left_out.map(|(number, _)| (number, "its program was not built".into()));
+        Ok(Prepared { written_bytes: 0, left_out: left_out.collect() })
+    }
+
+    /// A program that fails has no row.
+    fn run(
+        &mut self,
+        row: &Row,
+        turn: Turn,
+        site: &Site,
+        ticker: &mut Ticker,
+    ) -> Result<Repeated, Error> {
+        let ran = match self.rows[turn.row].program {
+            Some(_) => self.run_program(row, turn.row, site)?,
+            None => match self.run_drive(row, site) {
+                Err(Error::Failed(because)) if !site.peers.are_many() => Err(because),
+                drive => Ok(drive?),
+            },
+        };
+        ran.or_else(|because| {
+            ticker.note(&format!("{}: {because}", row.name));
+            let id = self.id(turn.row).to_owned();
+            let mut languages = self.languages.borrow_mut();
+            if let Some(language) = languages.iter_mut().find(|language| language.id == id) {
+                language.failures.insert(row.name.clone(), because);
+            }
+            Ok(Repeated::default())
+        })
+    }
+
+    fn finish(&mut self, site: &Site) -> Result<(), Error> {
+        site.clear_shared(&[site.file(DRIVE, 0)])?;
+        self.files.values_mut().try_for_each(|file| file.clear(site))
+    }
+}
+
+fn check_room(rows: &Programs, target: &Target) -> Result<(), Error> {
+    let [read, written] = rows.file_bytes();
+    let of = |wanted: fn(&Table) -> bool| {
+        let tables = rows.rows.iter().map(|row| row.table).filter(wanted);
+        tables.map(|table| table.content().len()).max().unwrap_or(0)
+    };
+    let (bytes, lines) = (of(|table| table.is_of_bytes()), of(Table::is_of_lines));
+    let room = target::room_bytes(target);
+    if lines > bytes && lines > room {
+        return Err(Error::Failed(format!(
+            "{}: the file of lines takes {}, and {} may be made there, so that 10 % of the file \
+             system or 5 GiB stay free. Free some space, or use fewer --lines",
+            target.path.display(),
+            units::bytes(lines),
+            units::bytes(room),
+        )));
+    }
+    let all = if bytes > 0 { read.saturating_add(written) } else { 0 };
+    target::check_room(all, bytes, target)
+}
+
+/// Returns the length of the drive's file; 0 where the file system is in memory or lacks the room,
+/// or there is nothing to compare the drive with.
+fn drive_bytes(tables: &[Table], target: &Target) -> u64 {
+    let longest = tables.iter().filter(|table| table.is_of_drive()).map(Table::run_bytes).max();
+    let [least, most] = DRIVE_BYTES;
+    let bytes = longest.unwrap_or(0).clamp(least, most).min(target::room_bytes(target));
+    let is_measured = longest.is_some() && !target.in_memory && bytes >= least;
+    if is_measured { bytes / DRIVE_BS_BYTES * DRIVE_BS_BYTES } else { 0 }
+}
+
+/// The estimated time of each byte, save, flush and line of a fixed amount: an average language's.
+const USUAL_BYTE_NS: u64 = 15;
+const USUAL_SAVE_NS: u64 = 100_000;
+const USUAL_FLUSH_NS: u64 = 2_500_000;
+const USUAL_LINE_NS: u64 = 500;
+
+fn usual(table: &Table) -> Duration {
+    let each_ns = match table.task {
+        Task::BytesWrite | Task::BytesRead => USUAL_BYTE_NS,
+        Task::Save => USUAL_SAVE_NS,
+        Task::SaveSync => USUAL_SAVE_NS + USUAL_FLUSH_NS,
+        Task::Lines => USUAL_LINE_NS,
+        // A flush for a line of each task.
+        Task::Log => USUAL_FLUSH_NS / 64,
+    };
+    BESIDE + Duration::from_nanos(each_ns.saturating_mul(table.amount()))
+}
+
+/// Returns 1, 2 or 5 times a power of ten: the greatest that exceeds `amount` by at most
+/// [`EXCESS`], and at least 1.
+fn step(amount: f64) -> u64 {
+    let most = (amount * (1.0 + EXCESS)).clamp(1.0, 1e18);
+    let power = 10_f64.powf(most.log10().floor());
+    let digit = [5.0, 2.0, 1.0].into_iter().find(|digit| digit * power <= most).unwrap_or(1.0);
+    (digit * power).round() as u64
+}
+
+/// Makes a failure of ours the failure of one row: the disk may be full for this file alone.
+fn or_fault<T>(done: Result<Outcome<T>, Error>) -> Result<Outcome<T>, Error> {
+    match done {
+        Err(Error::Failed(because)) => Ok(Err(because)),
+        other => other,
+    }
+}
+
+/// A failure on any rank is the program's failure on all.
+fn on_all<T>(peers: &dyn Peers, mine: Outcome<T>) -> Result<Outcome<T>, Error> {
+    if !peers.are_many() {
+        return Ok(mine);
+    }
+    let because = mine.as_ref().err().cloned();
+    let places = peers.places();
+    let first = peers.agree("the end of a program", because, |all| {
+        let mut all = all.into_iter().enumerate();
+        Ok(all.find_map(|(rank, because)| {
+            Some(format!("rank {rank} on {}: {}", places.node(rank as u32), because?))
+        }))
+    })?;
+    Ok(first.map_or(mine, Err))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! The languages of a comparison: those that could not be run, with the reason, and the list of all.
+
+use crate::Screen;
+use crate::paint::Tone;
+use crate::table::{Column, Keep, Table};
+use crate::text::{Page, gathered};
+use crate::tree::Section;
+use std::io::{self, Write};
+use wrote_result::document::{Document, Language, State};
+
+/// Returns the lists of languages that failed, were not built, or are not installed; none of a
+/// result without languages.
+pub fn sections<'a>(document: &Document) -> Vec<Section<'a>> {
+    let languages = || document.languages.iter().flatten();
+    let of_state = |state: State| {
+        let of = languages().filter(move |language| language.state == state);
+        // Languages with the same text share a line.
+        let lines = gathered(of.map(|language| (told(language).1, language.name.as_str())));
+        lines.into_iter().map(|(told, names)| format!("{}: {told}", names.join(", "))).collect()
+    };
+    let failures = languages().flat_map(|language| &language.failures);
+    let failed = failures.map(|(row, because)| format!("{row}: {because}")).collect();
+    let lists = [
+        ("Failed", failed),
+        ("Not built", of_state(State::BuildFailed)),
+        ("Not installed", of_state(State::Missing)),
+    ];
+    lists.into_iter().filter_map(|(title, lines)| Section::list(title, lines)).collect()
+}
+
+/// The version is broken into lines. A screen that leaves it less room than this has no HOW.
+const VERSION_WIDTH_MIN: usize = 30;
+
+/// Writes a table of every language, with its version or the way to install it.
+///
+/// # Errors
+///
+/// The errors of `out`.
+pub fn write_languages(
+    languages: &[Language],
+    screen: Screen,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let always = Keep::Always;
+    let state = |of: &Language| {
+        let (word, text) = told(of);
+        if word.is_empty() { text } else { format!("{word}: {text}") }
+    };
+    let tone = |of: &Language| match of.state {
+        State::Ready => Tone::Plain,
+        State::Missing => Tone::Yellow,
+        State::BuildFailed => Tone::Red,
+    };
+    let columns = [
+        Column::words("ID", always, |of: &Language| of.id.clone()).kept(),
+        Column::words("LANGUAGE", always, |of: &Language| of.name.clone()).kept(),
+        Column::words("HOW", Keep::If(0), |of: &Language| of.way.clone()).kept(),
+        Column::words("VERSION", always, state).kept().toned(tone).flexible(1, VERSION_WIDTH_MIN),
+    ];
+    let table = Table::of("Languages", &columns, &languages.iter().collect::<Vec<_>>());
+    table.write(Page { screen }, out).map(drop)
+}
+
+/// Returns a word for a language that cannot be run, and its version, or the way to install it and
+/// the reason.
+fn told(language: &Language) -> (&'static str, String) {
+    let because = || language.because.clone();
+    match language.state {
+        State::Ready => ("", language.version.clone().unwrap_or_default()),
+        State::Missing => {
+            let told = language.install.clone().into_iter().chain(because());
+            ("missing", told.collect::<Vec<_>>().join("; "))
+        }
+        State::BuildFailed => {
+            ("not built", because().unwrap_or_else(|| "its compiler said nothing".into()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    fn language(id: &str, name: &str, state: State) -> Language {
+        Language {
+            id: id.into(),
+            name: name.into(),
+            way: "its own writer, 8 KiB".into(),
+            state,
+            version: (state == State::Ready).then(|| format!("{id} 1.2.3 (Debian 1.2.3-4)")),
+            because: (state == State::Missing).then(|| format!("{id}: not found in PATH")),
+            install: (state == State::Missing).then(|| format!("apt install {id}")),
+            failures: BTreeMap::new(),
+        }
+    }
+
+    fn list(width: usize) -> String {
+        let languages = [
+            language("cpp", "C++ read/write", State::Ready),
+            language("cpp-get-put", "C++ get/put", State::Ready),
+            language("zig", "Zig", State::Missing),
+        ];
+        let mut text = Vec::new();
+        let screen = Screen { width, colour: false, unicode: false };
+        write_languages(&languages, screen, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn the_list_has_a_line_for_each_language_with_its_version_or_how_it_is_installed() {
+        assert_eq!(
+            list(100),
+            "ID           LANGUAGE        HOW                    VERSION\n\
+             cpp          C++ read/write  its own writer, 8 KiB  cpp 1.2.3 (Debian 1.2.3-4)\n\
+             cpp-get-put  C++ get/put     its own writer, 8 KiB  cpp-get-put 1.2.3 (Debian \
+             1.2.3-4)\n\
+             zig          Zig             its own writer, 8 KiB  missing: apt install zig; zig: \
+             not found in PATH\n"
+        );
+    }
+
+    #[test]
+    fn a_narrow_screen_does_without_how_and_breaks_versions() {
+        assert_eq!(
+            list(60),
+            "ID           LANGUAGE        VERSION\n\
+             cpp          C++ read/write  cpp 1.2.3 (Debian 1.2.3-4)\n\
+             cpp-get-put  C++ get/put     cpp-get-put 1.2.3 (Debian\n\
+             \x20                            1.2.3-4)\n\
+             zig          Zig             missing: apt install zig; zig:\n\
+             \x20                            not found in PATH\n"
+        );
+    }
+}
