@@ -41,8 +41,8 @@ const DRIVE: &str = "drive";
 const DRIVE_BS_BYTES: u64 = 512 << 10;
 const DRIVE_IODEPTH: u32 = 64;
 /// The drive's file is as long as the languages', but at least long enough to keep the drive busy
-/// at this depth, and at most as long as a rate requires.
-const DRIVE_BYTES: [u64; 2] = [64 << 20, 1 << 30];
+/// at this depth, and at most as long as a rate requires: it is written once before the first run.
+const DRIVE_BYTES: [u64; 2] = [64 << 20, 128 << 20];
 /// The time to start a program, prepare its file and check it.
 const BESIDE: Duration = Duration::from_millis(100);
 const SLICE_MIN: Duration = Duration::from_millis(50);

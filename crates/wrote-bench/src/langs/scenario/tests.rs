@@ -86,7 +86,8 @@ fn the_announced_bytes_are_at_least_those_that_all_programs_write() {
     assert_eq!(rows.runs_total(), 2 * 3 * 2);
     // Each writes in three runs and its trials, and the file that both read is made.
     let most = rows.written_bytes_max();
-    assert!(most >= (2 * (3 + 1) + 1) << 20 && most <= (2 * (3 + 2) + 3) << 20, "{most}");
+    let bounds = (2 * (3 + 1) + 1) << 20..=(2 * (3 + 2) + 3) << 20;
+    assert!(bounds.contains(&most), "{most}");
     assert!(rows.space_bytes >= 2 << 20);
 }
 
