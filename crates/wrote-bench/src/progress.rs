@@ -134,12 +134,6 @@ impl<'a> Ticker<'a> {
         self.runs = self.runs.saturating_sub(runs);
     }
 
-    /// Updates the number of remaining runs, and the mean time of unforeseen runs.
-    pub fn expect(&mut self, runs: u32, each: Duration) {
-        self.runs = self.begun + runs;
-        self.estimated = each * self.runs;
-    }
-
     /// Passes a remark to the observer.
     pub fn note(&mut self, text: &str) {
         self.observer.note(text);

@@ -104,7 +104,12 @@ impl Finding {
 
 /// Makes the finding `left-out` of the rows that could not be measured, each with the reason.
 pub fn left_out(rows: &[(String, String)]) -> Option<Finding> {
-    let each = rows.iter().map(|(row, because)| format!("{row} ({because})")).join(", ");
+    let of = |because: &String| {
+        let of = rows.iter().filter(|(_, reason)| reason == because);
+        let names: Vec<&str> = of.map(|(row, _)| row.as_str()).collect();
+        format!("{} ({because})", some_of(&names, NAMES_MAX))
+    };
+    let each = rows.iter().map(|(_, because)| because).unique().map(of).join(", ");
     let text = format!("not measured: {each}");
     let figures: BTreeMap<_, _> = rows.iter().map(|(row, because)| (row, because)).collect();
     (!rows.is_empty()).then(|| Finding::info("left-out", text).with("rows", figures))

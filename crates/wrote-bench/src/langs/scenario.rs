@@ -437,7 +437,9 @@ impl Work for Programs {
         let ran = match self.rows[turn.row].program {
             Some(_) => self.run_program(row, turn.row, site)?,
             None => match self.run_drive(row, site) {
-                Err(Error::Failed(because)) if !site.peers.are_many() => Err(because),
+                Err(Error::Failed(because) | Error::Usage(because)) if !site.peers.are_many() => {
+                    Err(because)
+                }
                 drive => Ok(drive?),
             },
         };

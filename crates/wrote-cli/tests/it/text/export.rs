@@ -7,14 +7,28 @@ use wrote_jobs::fio_json;
 use wrote_jobs::report::JobFile;
 use wrote_report::{Content, Format, Named, Screen, write_html, write_json};
 use wrote_result::document::{
-    Cell, Change, Direction, Document, Interval, Latency, Records, Row, Sample, SteadyState,
+    Cell, Change, Direction, Document, Interval, Latency, Records, Row, Sample, State, SteadyState,
     Sustained, View,
 };
 
 /// Returns every document that is made up here: one sweep of widths tries them all.
 pub(super) fn documents() -> Vec<Document> {
-    let made = [jobs(), peak(), ways(), appended(), saves(), sustained(), samples::document()];
-    made.to_vec()
+    let made = [jobs(), peak(), ways(), appended(), saves(), sustained(), languages()];
+    made.into_iter().chain([samples::document()]).collect()
+}
+
+/// Returns three workloads of a recorded comparison of languages, one of which failed.
+fn languages() -> Document {
+    let text = include_str!("../../pages/results/langs.json");
+    let mut document: Document = serde_json::from_str(text).expect("a result");
+    let kept = ["langs/bytes-write", "langs/bytes-read", "langs/save-500"];
+    let rows = &mut document.scenarios[0].rows;
+    rows.retain(|row| kept.contains(&row.workload.as_str()) && row.name != "langs/save-500/c");
+    let languages = document.languages.as_mut().expect("it compares languages");
+    let because = "the file's byte 0 is 65, not 97".into();
+    languages[0].failures.insert("langs/save-500/c".into(), because);
+    (languages[1].state, languages[1].because) = (State::BuildFailed, Some("exit code 1".into()));
+    document
 }
 
 fn table(screen: Screen) -> String {
@@ -249,6 +263,7 @@ fn tables_of_80_columns_and_markdown_of_every_kind_of_row_are_the_golden_ones() 
         ("latency", saves(), true),
         ("sustained", sustained(), true),
         ("jobs", jobs(), true),
+        ("langs", languages(), true),
     ] {
         assert_golden(&format!("{name}-80.txt"), &exported(&document, Format::Table, PLAIN));
         if has_markdown {
