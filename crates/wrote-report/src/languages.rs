@@ -1,4 +1,4 @@
-//! The languages of a comparison: those that could not be run, with the reason, and the list of all.
+//! The languages of a comparison: the failures, each with its reason, and the list of all.
 
 use crate::Screen;
 use crate::paint::Tone;

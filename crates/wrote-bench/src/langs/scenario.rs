@@ -64,7 +64,7 @@ const FILE_NUMBERS: u32 = 1000;
 pub(super) struct Comparison {
     pub request: Request,
     pub chosen: Vec<Candidate>,
-    /// What becomes of each language.
+    /// The report on each language.
     pub languages: Rc<RefCell<Vec<Language>>>,
 }
 
@@ -121,7 +121,7 @@ struct ProgramRun {
     cost: Run,
 }
 
-/// What a program did, or its failure in one line.
+/// The result of a program, or its failure in one line.
 type Outcome<T> = Result<T, String>;
 
 impl Programs {

@@ -223,7 +223,7 @@ impl Table {
         matches!(self.task, Task::BytesWrite | Task::Lines)
     }
 
-    /// Returns whether the drive's own rate is a baseline: saves are no stream.
+    /// Returns whether the drive's own rate is a baseline, as it is of a stream.
     pub(super) fn is_of_drive(&self) -> bool {
         self.is_of_bytes() || self.task == Task::Lines
     }
