@@ -128,7 +128,7 @@ pub trait Work {
         Ok(Prepared::default())
     }
     /// Makes one timed run of `row`, or of both directions of a row that reads and writes. Without
-    /// a row of the run, `row` has failed: it ends, without its earlier runs. The run's files stay.
+    /// a row of the run, `row` has failed: it ends with its earlier runs. The run's files stay.
     /// Several ranks run it at once, each with the same number of timed parts.
     ///
     /// # Errors

@@ -284,7 +284,7 @@ impl Programs {
         let number = FILE_NUMBERS * self.files.len() as u32;
         let key = if table.task == Task::BytesRead { table.size } else { 0 };
         let file = self.files.entry(key).or_insert_with(|| Subject::new(number));
-        let mut is_ready = or_fault(file.make_ready(table, site))?;
+        let mut is_ready = file.make_ready(table, site)?;
         if site.together.is_some() {
             is_ready = on_all(site.peers, is_ready)?;
         }
@@ -313,7 +313,7 @@ impl Programs {
         let ran = match answered {
             Ok((answer, ended)) => {
                 let says_whole = answer.bytes == table.timing_bytes();
-                let checked = or_fault(file.check(table, says_whole, site))?;
+                let checked = file.check(table, says_whole, site)?;
                 let judged = checked.and_then(|()| answer::judge(&answer, table, ended.process_s));
                 let cost = Run { max_rss_bytes: ended.max_rss_bytes, ..cost };
                 judged.map(|()| ProgramRun { answer, cost })
@@ -426,7 +426,8 @@ impl Work for Programs {
         Ok(Prepared { written_bytes: 0, left_out: left_out.collect() })
     }
 
-    /// A program that fails has no row.
+    /// A program that fails has no row. What we can't do (the disk may be full) ends the row, and
+    /// its earlier runs stand.
     fn run(
         &mut self,
         row: &Row,
@@ -435,23 +436,25 @@ impl Work for Programs {
         ticker: &mut Ticker,
     ) -> Result<Repeated, Error> {
         let ran = match self.rows[turn.row].program {
-            Some(_) => self.run_program(row, turn.row, site)?,
-            None => match self.run_drive(row, site) {
-                Err(Error::Failed(because) | Error::Usage(because)) if !site.peers.are_many() => {
-                    Err(because)
-                }
-                drive => Ok(drive?),
-            },
+            Some(_) => self.run_program(row, turn.row, site),
+            None => self.run_drive(row, site).map(Ok),
         };
-        ran.or_else(|because| {
-            ticker.note(&format!("{}: {because}", row.name));
-            let id = self.id(turn.row).to_owned();
-            let mut languages = self.languages.borrow_mut();
-            if let Some(language) = languages.iter_mut().find(|language| language.id == id) {
-                language.failures.insert(row.name.clone(), because);
+        let (because, is_ours) = match ran {
+            Ok(Ok(run)) => return Ok(run),
+            Ok(Err(because)) => (because, false),
+            Err(Error::Failed(because) | Error::Usage(because)) if !site.peers.are_many() => {
+                (because, true)
             }
-            Ok(Repeated::default())
-        })
+            Err(error) => return Err(error),
+        };
+        ticker.note(&format!("{}: {because}", row.name));
+        let id = self.id(turn.row);
+        let mut languages = self.languages.borrow_mut();
+        let language = languages.iter_mut().find(|language| language.id == id);
+        if let Some(language) = language.filter(|_| !is_ours || turn.round == 0) {
+            language.failures.insert(row.name.clone(), because);
+        }
+        Ok(Repeated::default())
     }
 
     fn finish(&mut self, site: &Site) -> Result<(), Error> {
@@ -516,14 +519,6 @@ fn step(amount: f64) -> u64 {
     let power = 10_f64.powf(most.log10().floor());
     let digit = [5.0, 2.0, 1.0].into_iter().find(|digit| digit * power <= most).unwrap_or(1.0);
     (digit * power).round() as u64
-}
-
-/// Makes a failure of ours the failure of one row: the disk may be full for this file alone.
-fn or_fault<T>(done: Result<Outcome<T>, Error>) -> Result<Outcome<T>, Error> {
-    match done {
-        Err(Error::Failed(because)) => Ok(Err(because)),
-        other => other,
-    }
 }
 
 /// A failure on any rank is the program's failure on all.

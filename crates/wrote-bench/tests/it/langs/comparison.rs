@@ -304,8 +304,10 @@ fn earlier_figures_stand_if_no_file_can_be_made_any_more() {
     let lab = Lab::new(Kind::Bytes).honest("before").with("rogue", "", away).honest("after");
     let document = lab.told().0.unwrap();
     let named: Vec<&str> = rows(&document).iter().map(|row| row.workload.as_str()).collect();
-    assert_eq!(named, ["langs/bytes-write"; 3]);
-    assert_eq!(failures(&document).len(), 3);
+    // The folder was removed before the last program read for the first time.
+    assert_eq!(named[..3], ["langs/bytes-write"; 3]);
+    assert_eq!(named[3..], ["langs/bytes-read"]);
+    assert_eq!(failures(&document).len(), 2);
 }
 
 #[test]
