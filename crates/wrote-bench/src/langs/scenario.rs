@@ -107,7 +107,6 @@ struct Programs {
 }
 
 struct LanguageRow {
-    name: String,
     table: Table,
     /// The program, by its number in `chosen`; `None` is the drive.
     program: Option<usize>,
@@ -137,9 +136,7 @@ impl Programs {
             let is_of_drive = table.is_of_drive() && drive_bytes > 0 && !programs.is_empty();
             let drive = is_of_drive.then_some(None);
             for program in drive.into_iter().chain(programs.into_iter().map(Some)) {
-                let last = program.map_or(DRIVE, |number| &chosen[number].variant.id);
-                let name = format!("{}/{last}", table.name());
-                rows.push(LanguageRow { name, table: *table, program, amount: None });
+                rows.push(LanguageRow { table: *table, program, amount: None });
             }
         }
         let mut all = Programs {
@@ -179,14 +176,14 @@ impl Programs {
 
     /// Composes the rows.
     fn specs(&self, target: &Target) -> Vec<RowSpec> {
-        let spec = |(number, LanguageRow { name, table, program, .. }): (usize, &LanguageRow)| {
+        let spec = |(number, LanguageRow { table, program, .. }): (usize, &LanguageRow)| {
             let drive =
                 format!("direct I/O, {} x {DRIVE_IODEPTH}", units::block_size(DRIVE_BS_BYTES));
             let way = program.map(|program| self.chosen[program].way_of(table.task).to_owned());
             let synced = Survives::of_write(table.is_synced(), program.is_none());
             let is_write = table.direction() == Direction::Write;
             let row = Row {
-                name: name.clone(),
+                name: format!("{}/{}", table.name(), self.id(number)),
                 workload: table.name(),
                 way: way.unwrap_or(drive),
                 view: Some(if table.task.is_save() { View::Saves } else { View::Files }),
