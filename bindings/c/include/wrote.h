@@ -136,8 +136,6 @@ typedef struct {
   uint32_t sync_interval_ms;
   // The permissions of a new log's files, less the umask. 0 is 0666.
   uint32_t mode;
-  // A new log is plain text: each record a line, without checksums.
-  bool lines;
 } wrote_log_options;
 
 // The figures of a log.
@@ -181,7 +179,7 @@ typedef struct {
   // Its sequence: 0 for the first record ever.
   uint64_t sequence;
   // When the log handed it to the disk, in nanoseconds since 1970, by the writer's clock. 0
-  // where that is not known: in a log of lines, and after a repair.
+  // where that is not known: after a repair.
   uint64_t written_at_ns;
 } wrote_record;
 
@@ -348,7 +346,7 @@ int wrote_log_reader_next(wrote_log_reader *reader,
 int wrote_log_reader_seek(wrote_log_reader *reader, uint64_t sequence, wrote_error **error);
 
 // Continues with the first record that was written at this time or later, in nanoseconds since
-// 1970. A log of lines has no times and refuses it.
+// 1970.
 int wrote_log_reader_seek_time(wrote_log_reader *reader, uint64_t time_ns, wrote_error **error);
 
 // Returns how many records the reader has passed over since its opening, because retention, a trim
@@ -787,7 +785,7 @@ int wrote_log_reader_next(wrote_log_reader *reader,
 int wrote_log_reader_seek(wrote_log_reader *reader, uint64_t sequence, wrote_error **error);
 
 // Continues with the first record that was written at this time or later, in nanoseconds since
-// 1970. A log of lines has no times and refuses it.
+// 1970.
 int wrote_log_reader_seek_time(wrote_log_reader *reader, uint64_t time_ns, wrote_error **error);
 
 // Returns how many records the reader has passed over since its opening, because retention, a trim
