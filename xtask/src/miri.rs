@@ -1,6 +1,8 @@
 //! The campaigns `miri` and `threads`: small runs of the library are interpreted, which finds
 //! undefined behaviour, and threads that share data without a lock are tried in every order of
 //! their steps.
+//!
+//! The room is short: rustup, Miri and loom do the work.
 
 use lab::tools::failure::Failure;
 use lab::tools::programs::cargo_tests;

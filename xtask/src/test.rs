@@ -1,4 +1,6 @@
 //! `cargo xtask test`: runs the product's tests; a failed step does not end the run.
+//!
+//! The room is short: the tests are programs that cargo builds.
 
 use crate::{bindings, nightly, times};
 use lab::tools::clients;

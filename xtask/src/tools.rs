@@ -1,4 +1,6 @@
 //! Tools that cargo installs into `target/tools`, each in a fixed version.
+//!
+//! The room is short: cargo does the work.
 
 use lab::tools::failure::Failure;
 use lab::tools::repository::{cargo, target};

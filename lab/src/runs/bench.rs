@@ -1,4 +1,6 @@
 //! Checks the fallbacks in a result document of `wrote bench`.
+//!
+//! The room is short: several labs and xtask use it.
 
 use crate::tools::failure::{Failure, Tried};
 use serde_json::Value;

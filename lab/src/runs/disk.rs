@@ -1,5 +1,7 @@
 //! The labs `disk` and `soak`: a command of the caller, or a log in use for a long time, on a disk
 //! of its own.
+//!
+//! The room is short: the disks are made in other rooms.
 
 use super::power_cut::{self, EXT4, lacking};
 use crate::tools::disks::{Disk, DiskKind};

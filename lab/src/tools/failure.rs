@@ -1,4 +1,6 @@
 //! Failures of a verb.
+//!
+//! The room is short: every tool uses it, and it uses no other room.
 
 use std::fmt::Display;
 use std::process::ExitCode;

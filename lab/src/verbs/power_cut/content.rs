@@ -1,4 +1,6 @@
 //! The content of files: drawn by seeds before a power loss, and found after it.
+//!
+//! The room is short: every subject uses it.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
