@@ -2,7 +2,7 @@
 //! sustained rate. Detects bursts within a run, and uses them up before the next.
 
 use crate::site::Site;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_jobs::data::seed;
@@ -122,34 +122,35 @@ pub(crate) struct Past {
     pub bytes_per_s: f64,
 }
 
-/// Finds a burst that was used up between two runs. Of at least two rows every earlier run was
-/// faster than every later one, and the later ones are a round at least.
+/// Finds a burst that was used up between two runs: every earlier run was faster than every later
+/// one, or of two rows at least their own. The later runs are a round at least.
 pub(crate) fn dropped(runs: &[Past]) -> Option<Burst> {
     let rows: BTreeSet<usize> = runs.iter().map(|run| run.row).collect();
+    let times = |before: &[Past], after: &[Past], is_of: &dyn Fn(&&Past) -> bool| {
+        let speeds = |runs: &[Past]| -> Vec<f64> {
+            runs.iter().filter(is_of).map(|run| run.bytes_per_s).collect()
+        };
+        let least = speeds(before).into_iter().reduce(f64::min)?;
+        Some(least / speeds(after).into_iter().reduce(f64::max)?)
+    };
     let is_drop = |end: &usize| {
         let (before, after) = runs.split_at(*end);
-        let speeds = |runs: &[Past], row: usize| -> Vec<f64> {
-            runs.iter().filter(|run| run.row == row).map(|run| run.bytes_per_s).collect()
-        };
-        let times = |row: usize| {
-            let least = speeds(before, row).into_iter().reduce(f64::min)?;
-            Some(least / speeds(after, row).into_iter().reduce(f64::max)?)
-        };
-        let times: Vec<f64> = rows.iter().filter_map(|row| times(*row)).collect();
-        times.len() >= 2 && times.iter().all(|times| *times >= FASTER_MIN)
+        let of_all = times(before, after, &|_| true);
+        let of_rows = rows.iter().filter_map(|row| times(before, after, &|run| run.row == *row));
+        let of_rows: Vec<f64> = of_rows.collect();
+        let are_faster = |times: &f64| *times >= FASTER_MIN;
+        of_all.is_some_and(|times| are_faster(&times))
+            || of_rows.len() >= 2 && of_rows.iter().all(are_faster)
     };
-    let end = (1..=runs.len().checked_sub(rows.len())?).rev().find(is_drop)?;
+    let end = (2..=runs.len().checked_sub(rows.len())?).rev().find(is_drop)?;
     let bytes_per_s = lasting(&runs[end..])?;
     Some(Burst { bytes: runs[end].before_bytes, bytes_per_s, is_left_out: false })
 }
 
-/// Returns the rate that the fastest row has in its median run.
+/// Returns the median rate of the later half of the runs.
 pub(crate) fn lasting(runs: &[Past]) -> Option<f64> {
-    let mut rows: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for run in runs {
-        rows.entry(run.row).or_default().push(run.bytes_per_s);
-    }
-    rows.values().map(|speeds| stats::median(speeds)).max_by(f64::total_cmp)
+    let later: Vec<f64> = runs[runs.len() / 2..].iter().map(|run| run.bytes_per_s).collect();
+    (!later.is_empty()).then(|| stats::median(&later))
 }
 
 /// Returns the lowest limit on the bytes that are written to the device.

@@ -56,7 +56,8 @@ impl Work for Runs {
         if way.direct || way.flush != Flush::None {
             let Run { bytes, device_written_bytes, .. } = run.rows[0].runs[0];
             let bytes_per_s = run.rows[0].throughput();
-            if way.workload == Workload::Stream {
+            // A flush of each write takes longer than its bytes.
+            if way.workload == Workload::Stream && !way.flush.is_each() {
                 self.past.push(Past { row: turn.row, before_bytes: self.disk_bytes, bytes_per_s });
             }
             self.disk_bytes += device_written_bytes.unwrap_or(bytes);
