@@ -25,25 +25,19 @@ const MET_MAX: usize = 1 << 16;
 /// The note on a program that uses io_uring.
 pub const IO_URING_UNSEEN: &str = "writes by io_uring are not seen";
 
-/// A call in progress, with what is needed when it returns.
+/// A call in progress, with what is needed when it returns. Of a sure one the arguments tell the
+/// effect, if it succeeds.
 #[derive(Debug)]
 pub enum Begun {
     Open { path: Option<PathBuf>, size_before: Option<u64>, empties: bool },
     Write { descriptor: i32, asked_bytes: u64, at: At, is_durable: bool },
     Read { descriptor: i32, at: At },
     Clone { descriptor: i32 },
-    Resize { file: FileId, from_bytes: u64, to_bytes: u64, empties: bool },
     Allocate { descriptor: i32, mode: i32, bytes: Range<u64>, from_bytes: u64, is_new: bool },
-    Flush { file: FileId },
     WriteBack { file: FileId },
-    FlushAll { device: Option<u64> },
-    Map { file: FileId },
-    Rename { from: Place, to: Place, exchanges: bool },
-    Link { file: FileId, to: Name },
-    Unlink { place: Place },
     MakeFolder { path: PathBuf },
     MakeLink { path: PathBuf, to: PathBuf },
-    Tell,
+    Sure(Act),
     NewSession,
 }
 
@@ -64,13 +58,6 @@ pub enum At {
     Byte(u64),
     /// The descriptor's position.
     Position,
-}
-
-/// A name and its file.
-#[derive(Clone, Debug)]
-pub struct Place {
-    pub name: Name,
-    pub file: Option<FileId>,
 }
 
 /// How to handle the start of a call.
@@ -228,13 +215,13 @@ impl Reader {
                 let found = fs::metadata(&path).ok()?;
                 let (file, from_bytes) = (id_of(&found), found.len());
                 self.meet(Some(&path), file, from_bytes);
-                Begun::Resize { file, from_bytes, to_bytes: b, empties: b == 0 }
+                Begun::Sure(resize(file, from_bytes, b, true)?)
             }
             libc::SYS_ftruncate => {
                 let file = self.regular(process, a)?;
                 let from_bytes = size(process, a as i32)?;
                 let is_new = self.is_new(process, a as i32);
-                Begun::Resize { file, from_bytes, to_bytes: b, empties: is_new && b == 0 }
+                Begun::Sure(resize(file, from_bytes, b, is_new)?)
             }
             libc::SYS_fallocate => {
                 self.regular(process, a)?;
@@ -250,25 +237,25 @@ impl Reader {
                     Kind::Folder => flushed.file,
                     _ => self.regular(process, a)?,
                 };
-                Begun::Flush { file }
+                Begun::Sure(Act::Flush { file, failed: None })
             }
             libc::SYS_sync_file_range => Begun::WriteBack { file: self.regular(process, a)? },
-            libc::SYS_sync => Begun::FlushAll { device: None },
+            libc::SYS_sync => Begun::Sure(Act::FlushAll { device: None }),
             libc::SYS_syncfs => {
                 let of = self.descriptors.get(process, a as i32)?;
-                Begun::FlushAll { device: Some(of.file.device) }
+                Begun::Sure(Act::FlushAll { device: Some(of.file.device) })
             }
             libc::SYS_msync if c as i32 & libc::MS_SYNC != 0 => {
-                Begun::Flush { file: mapped_file(process, a)? }
+                Begun::Sure(Act::Flush { file: mapped_file(process, a)?, failed: None })
             }
             libc::SYS_mmap if c as i32 & libc::PROT_WRITE != 0 => {
-                Begun::Map { file: self.regular(process, e)? }
+                Begun::Sure(Act::Map { file: self.regular(process, e)? })
             }
             libc::SYS_renameat => self.rename(path(a, b)?, path(c, d)?, 0)?,
             libc::SYS_renameat2 => self.rename(path(a, b)?, path(c, d)?, e as u32)?,
             libc::SYS_linkat if e as i32 & libc::AT_EMPTY_PATH != 0 => {
                 let file = self.descriptors.get(process, a as i32)?.file;
-                Begun::Link { file, to: name_of(&path(c, d)?)? }
+                Begun::Sure(Act::Link { file, name: name_of(&path(c, d)?)? })
             }
             libc::SYS_linkat => self.link(path(a, b)?, path(c, d)?)?,
             libc::SYS_unlinkat => self.unlink(path(a, b)?)?,
@@ -327,29 +314,34 @@ impl Reader {
     }
 
     fn rename(&mut self, from: PathBuf, to: PathBuf, flags: u32) -> Option<Begun> {
-        let [from, to] = [self.place(&from)?, self.place(&to)?];
-        Some(Begun::Rename { from, to, exchanges: flags & libc::RENAME_EXCHANGE != 0 })
+        let [(from, file), (to, replaced)] = [self.place(&from)?, self.place(&to)?];
+        let file = file?;
+        Some(Begun::Sure(match flags & libc::RENAME_EXCHANGE {
+            0 => Act::Rename { file, from, to, replaced },
+            _ => Act::Exchange { one: (file, from), other: (replaced?, to) },
+        }))
     }
 
     fn link(&mut self, from: PathBuf, to: PathBuf) -> Option<Begun> {
         // A file without a name is linked via `/proc/self/fd/N`, which must be followed.
         let file = match from.starts_with("/proc") {
             true => id_of(&fs::metadata(&from).ok()?),
-            false => self.place(&from)?.file?,
+            false => self.place(&from)?.1?,
         };
-        Some(Begun::Link { file, to: name_of(&to)? })
+        Some(Begun::Sure(Act::Link { file, name: name_of(&to)? }))
     }
 
     fn unlink(&mut self, path: PathBuf) -> Option<Begun> {
-        Some(Begun::Unlink { place: self.place(&path)? })
+        let (name, file) = self.place(&path)?;
+        Some(Begun::Sure(Act::Unlink { file: file?, name }))
     }
 
-    fn place(&mut self, path: &Path) -> Option<Place> {
+    fn place(&mut self, path: &Path) -> Option<(Name, Option<FileId>)> {
         let found = path.symlink_metadata().ok();
         if let Some(found) = found.as_ref().filter(|found| found.is_file()) {
             self.meet(Some(path), id_of(found), found.len());
         }
-        Some(Place { name: name_of(path)?, file: found.as_ref().map(id_of) })
+        Some((name_of(path)?, found.as_ref().map(id_of)))
     }
 
     fn write(
@@ -392,13 +384,15 @@ impl Reader {
                 is_outside && text().is_some_and(|text| sign.is_match(&text))
             }
         };
-        tells.then_some(Begun::Tell)
+        tells.then_some(Begun::Sure(Act::Tell))
     }
 
     /// Returns the effect of a call, given its result.
     pub fn act(&mut self, process: pid_t, begun: Begun, result: Result<u64, i32>) -> Option<Act> {
         match (begun, result) {
-            (Begun::Flush { file }, Err(number)) => Some(Act::Flush { file, failed: Some(number) }),
+            (Begun::Sure(Act::Flush { file, .. }), Err(number)) => {
+                Some(Act::Flush { file, failed: Some(number) })
+            }
             // It takes the file's error from the flush after it.
             (
                 Begun::WriteBack { file },
@@ -462,13 +456,6 @@ impl Reader {
                 let bytes = 0..size_bytes;
                 Act::Write { file, bytes, asked_bytes: size_bytes, how, is_race: false }
             }
-            Begun::Resize { from_bytes, to_bytes, .. } if from_bytes == to_bytes => return None,
-            Begun::Resize { file, from_bytes, empties: true, .. } => {
-                Act::Empty { file, size_bytes: from_bytes }
-            }
-            Begun::Resize { file, from_bytes, to_bytes, .. } => {
-                Act::Resize { file, from_bytes, to_bytes }
-            }
             Begun::Allocate { descriptor, mode, bytes, from_bytes, is_new } => {
                 let to_bytes = size(process, descriptor)?;
                 let file = self.descriptors.get(process, descriptor)?.file;
@@ -481,21 +468,10 @@ impl Reader {
                     _ if mode & SHIFTS != 0 => {
                         Act::Shift { file, at_byte: bytes.start, from_bytes, to_bytes }
                     }
-                    _ if from_bytes != to_bytes => Act::Resize { file, from_bytes, to_bytes },
-                    _ => return None,
+                    _ => resize(file, from_bytes, to_bytes, false)?,
                 }
             }
-            Begun::Flush { file } => Act::Flush { file, failed: None },
-            Begun::FlushAll { device } => Act::FlushAll { device },
-            Begun::Map { file } => Act::Map { file },
-            Begun::Rename { from, to, exchanges: true } => {
-                Act::Exchange { one: (from.file?, from.name), other: (to.file?, to.name) }
-            }
-            Begun::Rename { from, to, exchanges: false } => {
-                Act::Rename { file: from.file?, from: from.name, to: to.name, replaced: to.file }
-            }
-            Begun::Link { file, to } => Act::Link { file, name: to },
-            Begun::Unlink { place } => Act::Unlink { file: place.file?, name: place.name },
+            Begun::Sure(act) => act,
             Begun::MakeFolder { path } => {
                 let file = id_of(&fs::metadata(&path).ok()?);
                 Act::MadeFolder { file, name: name_of(&path)? }
@@ -504,7 +480,6 @@ impl Reader {
                 let file = id_of(&path.symlink_metadata().ok()?);
                 Act::MadeLink { file, name: name_of(&path)?, to }
             }
-            Begun::Tell => Act::Tell,
             // The device's cache may still hold the bytes, and the journal their place.
             Begun::WriteBack { .. } | Begun::NewSession => return None,
         })
@@ -516,6 +491,16 @@ fn start(of: &Descriptor, process: pid_t, descriptor: i32, at: At, value: u64) -
     match at {
         At::Byte(start) => Some(start),
         At::Position => Some(of.position(process, descriptor).ok()?.saturating_sub(value)),
+    }
+}
+
+/// Returns a change of a file's size; `None` if there is none. A `whole` file that loses all its
+/// bytes is emptied.
+fn resize(file: FileId, from_bytes: u64, to_bytes: u64, whole: bool) -> Option<Act> {
+    match to_bytes {
+        _ if from_bytes == to_bytes => None,
+        0 if whole => Some(Act::Empty { file, size_bytes: from_bytes }),
+        _ => Some(Act::Resize { file, from_bytes, to_bytes }),
     }
 }
 
