@@ -7,7 +7,7 @@
 
 use crate::Error;
 use crate::log::{Input, LogFiles, Recovered, cut_off};
-use rustix::fs::{SeekFrom, seek};
+use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use std::path::{Path, PathBuf};
 
 /// The bytes that are searched for NULs and for the last line feed, and a step further back.
@@ -20,7 +20,8 @@ const HOLES_BYTES: u64 = 256 << 20;
 pub(super) fn repair(files: &LogFiles, path: &Path) -> Result<Option<PathBuf>, Error> {
     let mut input = Input::open(files, path, false, true)?;
     // Else an error of the last writer's could still take what this finds (W2).
-    input.flush()?;
+    input.files.engine().flush(input.file)?;
+    drop_end(&input);
     let (len, end) = (input.len_bytes, end(&mut input)?);
     if end == len {
         return Ok(None);
@@ -29,6 +30,17 @@ pub(super) fn repair(files: &LogFiles, path: &Path) -> Result<Option<PathBuf>, E
     let mut recovered = Recovered::default();
     cut_off(&mut input, end, len, &[], &mut recovered)?;
     Ok(recovered.kept_aside.pop())
+}
+
+/// Drops the clean pages of the end, so that it is read from the disk. Those of the whole file may
+/// be millions, and other programs read them.
+fn drop_end(input: &Input) {
+    let engine = input.files.engine();
+    if let Some(descriptor) = engine.descriptor(input.file) {
+        let from = input.len_bytes.saturating_sub(STEP_BYTES);
+        // Only advice: a refusal changes nothing.
+        let _ = fadvise(descriptor, from, None, Advice::DontNeed);
+    }
 }
 
 /// Returns the end of the last whole line before the first NUL of the end.

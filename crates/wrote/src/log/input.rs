@@ -292,7 +292,7 @@ impl Input {
     /// kernel marks pages clean that the disk never got, and a later flush succeeds (`fsync(2)`),
     /// so reads from the cache prove nothing. The kernel drops only clean pages
     /// (`posix_fadvise(2)`).
-    pub(crate) fn flush(&self) -> Result<(), Error> {
+    pub(super) fn flush(&self) -> Result<(), Error> {
         let mut engine = self.files.engine();
         engine.flush(self.file)?;
         engine.drop_clean_pages(self.file);
