@@ -110,8 +110,8 @@ struct LanguageRow {
     table: Table,
     /// The program, by its number in `chosen`; `None` is the drive.
     program: Option<usize>,
-    /// The amount of each run, once trials have found it.
-    amount: Option<u64>,
+    /// The amount of each run, once trials have found it, or why they failed.
+    amount: Outcome<u64>,
 }
 
 /// The report of a program, checked, and what we measured of it.
@@ -136,7 +136,7 @@ impl Programs {
             let is_of_drive = table.is_of_drive() && drive_bytes > 0 && !programs.is_empty();
             let drive = is_of_drive.then_some(None);
             for program in drive.into_iter().chain(programs.into_iter().map(Some)) {
-                rows.push(LanguageRow { table: *table, program, amount: None });
+                rows.push(LanguageRow { table: *table, program, amount: Ok(0) });
             }
         }
         let mut all = Programs {
@@ -321,22 +321,34 @@ impl Programs {
         Ok(ran)
     }
 
-    /// Runs a program for its amount, after it is found in its first turn.
+    /// Does what a row needs once, so that each of its turns takes about the same time: finds a
+    /// program's amount, or lays out the drive's file.
+    fn try_row(&mut self, row: &Row, number: usize, site: &Site) -> Result<(), Error> {
+        if self.rows[number].program.is_none() {
+            return self.run_drive(row, SLICE_MIN, site).map(drop);
+        }
+        let found = match self.find_amount(number, site) {
+            // The disk may be full. The row's first turn tells it, and the others are measured.
+            Err(Error::Failed(because) | Error::Usage(because)) if !site.peers.are_many() => {
+                Err(because)
+            }
+            found => found?,
+        };
+        self.rows[number].amount = on_all(site.peers, found)?;
+        Ok(())
+    }
+
+    /// Runs a program for its amount.
     fn run_program(
         &mut self,
         row: &Row,
         number: usize,
         site: &Site,
     ) -> Result<Outcome<Repeated>, Error> {
-        let found = match self.rows[number].amount {
-            Some(amount) => Ok(amount),
-            None => self.find_amount(number, site)?,
-        };
-        let amount = match on_all(site.peers, found)? {
+        let amount = match self.rows[number].amount.clone() {
             Ok(amount) => amount,
             Err(because) => return Ok(Err(because)),
         };
-        self.rows[number].amount = Some(amount);
         let table = self.rows[number].table.of(amount);
         let ran = self.run_once(number, &table, site)?;
         let ran = on_all(site.peers, ran)?;
@@ -382,14 +394,14 @@ impl Programs {
 
     /// Streams by direct I/O, as fast as the drive can. Without direct I/O there is no row, because
     /// its bytes may not leave the page cache.
-    fn run_drive(&self, row: &Row, site: &Site) -> Result<Repeated, Error> {
+    fn run_drive(&self, row: &Row, runtime: Duration, site: &Site) -> Result<Repeated, Error> {
         let read = row.direction == Direction::Read;
         let files = vec![site.file(DRIVE, 0)];
         let job = JobSpec {
             files: files.clone(),
             file_bytes: Some(self.drive_bytes),
             iodepth: DRIVE_IODEPTH,
-            runtime: Some(self.slice()),
+            runtime: Some(runtime),
             overwrite: true,
             latencies: false,
             samples: false,
@@ -420,7 +432,15 @@ impl Work for Programs {
         let is_built = |row: &LanguageRow| row.program.is_none_or(|of| self.built[of].is_some());
         let left_out = self.rows.iter().enumerate().filter(|(_, row)| !is_built(row));
         let left_out = left_out.map(|(number, _)| (number, "its program was not built".into()));
-        Ok(Prepared { written_bytes: 0, left_out: left_out.collect() })
+        let left_out: Vec<(usize, String)> = left_out.collect();
+        let specs = self.specs(site.target);
+        for (number, RowSpec { row, .. }) in specs.iter().enumerate() {
+            if left_out.iter().all(|(left_out, _)| *left_out != number) {
+                ticker.within(&format!("{}, a trial", row.name), 0.0);
+                self.try_row(row, number, site)?;
+            }
+        }
+        Ok(Prepared { written_bytes: 0, left_out })
     }
 
     /// A program that fails has no row. What we can't do (the disk may be full) ends the row, and
@@ -434,7 +454,7 @@ impl Work for Programs {
     ) -> Result<Repeated, Error> {
         let ran = match self.rows[turn.row].program {
             Some(_) => self.run_program(row, turn.row, site),
-            None => self.run_drive(row, site).map(Ok),
+            None => self.run_drive(row, self.slice(), site).map(Ok),
         };
         let (because, is_ours) = match ran {
             Ok(Ok(run)) => return Ok(run),
