@@ -182,6 +182,8 @@ pub struct Prepared {
     pub written_bytes: u64,
     /// The rows that can't be measured here, by number, with reasons.
     pub left_out: Vec<(usize, String)>,
+    /// The time of each run with all that belongs to it, if it is no longer the planned one.
+    pub time: Option<Duration>,
 }
 
 impl<'a> Plan<'a> {

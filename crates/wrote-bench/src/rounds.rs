@@ -28,8 +28,6 @@ struct Schedule {
     within: Option<Within>,
     /// The time at which the last run must be over.
     until: Duration,
-    /// A row's share of a round.
-    share: Duration,
     rows: Vec<RowTime>,
     /// The current or next run, and those after it.
     order: VecDeque<Turn>,
@@ -39,11 +37,15 @@ struct Schedule {
 #[derive(Debug)]
 struct RowTime {
     importance: usize,
+    /// Its planned part of a round.
+    share: Duration,
     runs: u32,
     /// The total times of its last two runs, and of all.
     took: [Duration; 2],
     spent: Duration,
     is_left_out: bool,
+    /// It failed, or can't be measured.
+    is_ended: bool,
 }
 
 impl RowTime {
@@ -54,24 +56,31 @@ impl RowTime {
 }
 
 impl Schedule {
-    /// Schedules all runs of a plan whose first one begins at `now`, each expected to take its time
-    /// and `beside`. The rows `left_out` have none.
-    fn new(plan: &Plan, now: Duration, beside: Duration, left_out: &[usize]) -> Schedule {
-        let row = |row: &RowSpec| RowTime {
-            importance: row.importance,
-            runs: 0,
-            took: [row.time + beside; 2],
-            spent: Duration::ZERO,
-            is_left_out: false,
+    /// Schedules all runs of a plan whose first one begins at `now`, each expected to take `time`,
+    /// or its planned time and `beside`. The rows `left_out` have none.
+    fn new(
+        plan: &Plan,
+        now: Duration,
+        beside: Duration,
+        (time, left_out): (Option<Duration>, &[usize]),
+    ) -> Schedule {
+        let row = |row: &RowSpec| {
+            let share = time.unwrap_or(row.time + beside);
+            RowTime {
+                importance: row.importance,
+                share,
+                runs: 0,
+                took: [share; 2],
+                spent: Duration::ZERO,
+                is_left_out: false,
+                is_ended: false,
+            }
         };
-        let rows: Vec<RowTime> = plan.rows.iter().map(row).collect();
-        let all: Duration = rows.iter().map(RowTime::next).sum();
         let mut schedule = Schedule {
             rounds: plan.runs,
             within: plan.within,
             until: plan.within.map_or(Duration::MAX, |within| within.until_from(now)),
-            share: all / (rows.len() as u32).max(1),
-            rows,
+            rows: plan.rows.iter().map(row).collect(),
             order: plan.order(plan.runs).into(),
         };
         left_out.iter().for_each(|row| schedule.end_row(*row));
@@ -89,7 +98,7 @@ impl Schedule {
         }
         while let Some(turn) = self.order.front().copied() {
             let row = &self.rows[turn.row];
-            let is_over_share = row.spent > self.share * SHARE_TIMES * (turn.round + 1);
+            let is_over_share = row.spent > row.share * SHARE_TIMES * (turn.round + 1);
             let is_least = row.runs < self.least();
             // Rows that come last still have their fewest rounds ahead.
             if is_least || !is_over_share && row.next() + self.needs() <= left {
@@ -112,6 +121,7 @@ impl Schedule {
     /// Ends a row that has failed or can't be measured: no run of it is missing.
     fn end_row(&mut self, row: usize) {
         self.rows[row].runs = self.rounds;
+        self.rows[row].is_ended = true;
         self.order.retain(|turn| turn.row != row);
     }
 
@@ -124,8 +134,9 @@ impl Schedule {
     /// If the time was too short for every row, restores the rows that had a run: one run is better
     /// than no answer.
     fn end(&mut self) {
-        if self.rows.iter().all(|row| row.is_left_out) {
-            self.rows.iter_mut().for_each(|row| row.is_left_out = row.runs == 0);
+        if self.rows.iter().all(|row| row.is_left_out || row.is_ended) {
+            let of = |row: &mut RowTime| row.is_left_out &= row.runs == 0;
+            self.rows.iter_mut().for_each(of);
         }
     }
 
@@ -207,7 +218,7 @@ fn run_all(
     ticker: &mut Ticker,
 ) -> Result<Measured, Error> {
     site.peers.barrier("before the first run")?;
-    let Prepared { mut written_bytes, left_out: unfit } = plan.work.prepare(site, ticker)?;
+    let Prepared { mut written_bytes, left_out: unfit, time } = plan.work.prepare(site, ticker)?;
     let names: Vec<String> = plan.rows.iter().map(|spec| spec.row.name.clone()).collect();
     let mut now = begin(site, &names)?;
     let mut left_out = plan.left_out.clone();
@@ -216,7 +227,7 @@ fn run_all(
         ticker.note(&format!("{name} skipped: {because}"));
     }
     let unfit: Vec<usize> = unfit.into_iter().map(|(row, _)| row).collect();
-    let mut schedule = Schedule::new(plan, now, beside, &unfit);
+    let mut schedule = Schedule::new(plan, now, beside, (time, &unfit));
     let mut told = plan.runs * names.len() as u32;
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
     // With `keep`, the row whose files still exist, as its run may have been the last.

@@ -32,7 +32,8 @@ const DRAINED_SHARE: u64 = 2;
 /// The bytes written before a run, as a multiple of the burst, so that the run sees the sustained
 /// rate.
 const DRAINED_TIMES: f64 = 1.25;
-/// The most time to use up a burst. Longer, it is used up, and the disk slower than it was.
+/// The most time to use up a burst. If it takes longer, the burst is used up, and the disk has
+/// become slower than the calibration found.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 /// Few writes in flight, so that none remains to slow the next run.
 const DRAIN_IODEPTH: u32 = 4;

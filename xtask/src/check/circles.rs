@@ -292,8 +292,8 @@ fn plain(file: &str, path: &str) -> String {
 fn begins_a_target(file: &str) -> bool {
     let is_in_src = file.contains("/src/");
     match file.split('/').collect::<Vec<_>>()[..] {
-        [.., "build.rs" | "main.rs"] | [.., "src", "lib.rs"] | [.., "src", "bin", _] => true,
-        [.., "tests" | "examples" | "benches", _] => !is_in_src,
+        [.., "src", "lib.rs" | "main.rs"] | [.., "src", "bin", _] => true,
+        [.., "build.rs" | "main.rs"] | [.., "tests" | "examples" | "benches", _] => !is_in_src,
         _ => false,
     }
 }

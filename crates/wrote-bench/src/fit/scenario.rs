@@ -187,7 +187,8 @@ impl Runs {
         RowSpec {
             row,
             importance: place.map_or(0, |place| 1 + place) * self.rows.len() + number,
-            time: if self.request.sustained.is_some() { 2 * self.run } else { self.run },
+            time: self.time_of(number)
+                + self.request.sustained.map_or(Duration::ZERO, |_| self.run),
             // Only its time ends a run, so the amount depends on the disk.
             bytes_max: u64::MAX,
             makes_files: true,

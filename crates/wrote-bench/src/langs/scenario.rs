@@ -15,7 +15,6 @@ use crate::scenario::{Listed, Scenario};
 use crate::site::Site;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::mem;
 use std::rc::Rc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -102,7 +101,7 @@ struct Programs {
     files: BTreeMap<u64, Subject>,
     /// The working folder of programs, where runtimes leave crash reports.
     folder: Option<TempDir>,
-    /// Bytes that trials wrote, until the run that follows them reports them.
+    /// Bytes that trials wrote.
     trial_bytes: u64,
 }
 
@@ -164,7 +163,10 @@ impl Programs {
         let others = written.max(held_memory::most_bytes(written));
         let of_programs = self.rows.iter().filter(|row| row.program.is_some());
         let trials = of_programs.map(|row| row.table.written_bytes_max().saturating_mul(TRIALS));
-        let prepared = trials.fold(read.saturating_add(self.drive_bytes), u64::saturating_add);
+        let of_drive = self.rows.iter().filter(|row| row.program.is_none());
+        let writes = of_drive.filter(|row| row.table.direction() == Direction::Write).count();
+        let drive_bytes = self.drive_bytes.saturating_mul(1 + writes as u64);
+        let prepared = trials.fold(read.saturating_add(drive_bytes), u64::saturating_add);
         Plan {
             runs: self.request.runs,
             within: (!is_fixed || self.request.within.is_some()).then(|| self.within()),
@@ -219,10 +221,15 @@ impl Programs {
         Within::new(asked, Duration::ZERO, true)
     }
 
+    /// Returns the time of a run without its part of the row's trials.
+    fn run_time(&self) -> Duration {
+        let runs = self.request.runs;
+        self.each * runs / (runs + 1)
+    }
+
     /// Returns the time of a run by the program's own clock.
     fn slice(&self) -> Duration {
-        let runs = self.request.runs;
-        let each = self.each * runs / (runs + 1);
+        let each = self.run_time();
         each.saturating_sub(BESIDE).max(each / 2).max(SLICE_MIN)
     }
 
@@ -324,17 +331,29 @@ impl Programs {
     /// Does what a row needs once, so that each of its turns takes about the same time: finds a
     /// program's amount, or lays out the drive's file.
     fn try_row(&mut self, row: &Row, number: usize, site: &Site) -> Result<(), Error> {
-        if self.rows[number].program.is_none() {
-            return self.run_drive(row, SLICE_MIN, site).map(drop);
-        }
-        let found = match self.find_amount(number, site) {
-            // The disk may be full. The row's first turn tells it, and the others are measured.
+        let found = match self.rows[number].program {
+            Some(_) => self.find_amount(number, site),
+            None => self.run_drive(row, SLICE_MIN, site).map(|run| {
+                self.trial_bytes += run.written_bytes;
+                // Its bytes may not leave the page cache.
+                let because = || "there is no direct I/O here".to_owned();
+                run.rows.first().map(|_| 0).ok_or_else(because)
+            }),
+        };
+        let found = match found {
+            // The disk may be full. The row's first turn reports it, and the others are measured.
             Err(Error::Failed(because) | Error::Usage(because)) if !site.peers.are_many() => {
                 Err(because)
             }
             found => found?,
         };
-        self.rows[number].amount = on_all(site.peers, found)?;
+        let found = on_all(site.peers, found)?;
+        // All ranks do the same amount.
+        let of_all = |amount: u64| site.least(amount as f64).map(|least| least as u64);
+        self.rows[number].amount = match found {
+            Ok(amount) => Ok(of_all(amount)?),
+            Err(because) => Err(because),
+        };
         Ok(())
     }
 
@@ -342,13 +361,9 @@ impl Programs {
     fn run_program(
         &mut self,
         row: &Row,
-        number: usize,
+        (number, amount): (usize, u64),
         site: &Site,
     ) -> Result<Outcome<Repeated>, Error> {
-        let amount = match self.rows[number].amount.clone() {
-            Ok(amount) => amount,
-            Err(because) => return Ok(Err(because)),
-        };
         let table = self.rows[number].table.of(amount);
         let ran = self.run_once(number, &table, site)?;
         let ran = on_all(site.peers, ran)?;
@@ -388,7 +403,6 @@ impl Programs {
         if table.direction() == Direction::Read {
             all.written_bytes = 0;
         }
-        all.written_bytes += mem::take(&mut self.trial_bytes);
         all
     }
 
@@ -440,7 +454,9 @@ impl Work for Programs {
                 self.try_row(row, number, site)?;
             }
         }
-        Ok(Prepared { written_bytes: 0, left_out })
+        let is_timed = self.rows.iter().all(|row| row.table.in_time);
+        let time = is_timed.then(|| self.run_time());
+        Ok(Prepared { written_bytes: self.trial_bytes, left_out, time })
     }
 
     /// A program that fails has no row. What we can't do (the disk may be full) ends the row, and
@@ -452,9 +468,11 @@ impl Work for Programs {
         site: &Site,
         ticker: &mut Ticker,
     ) -> Result<Repeated, Error> {
-        let ran = match self.rows[turn.row].program {
-            Some(_) => self.run_program(row, turn.row, site),
-            None => self.run_drive(row, self.slice(), site).map(Ok),
+        let LanguageRow { program, amount, .. } = &self.rows[turn.row];
+        let ran = match (program, amount.clone()) {
+            (_, Err(because)) => Ok(Err(because)),
+            (Some(_), Ok(amount)) => self.run_program(row, (turn.row, amount), site),
+            (None, Ok(_)) => self.run_drive(row, self.slice(), site).map(Ok),
         };
         let (because, is_ours) = match ran {
             Ok(Ok(run)) => return Ok(run),

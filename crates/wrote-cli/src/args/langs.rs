@@ -49,7 +49,7 @@ pub struct LangsArgs {
         allow_hyphen_values = true)]
     pub within: Option<Duration>,
 
-    /// Bytes that are written and read one at a time, in any time: 256MB
+    /// Bytes that are written and read one at a time, without a limit of time: 256MB
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size, allow_hyphen_values = true)]
     pub size: Option<u64>,
 
@@ -58,12 +58,12 @@ pub struct LangsArgs {
         value_parser = units::parse_count::<{ RUNS_MAX }>, allow_hyphen_values = true)]
     pub runs: u32,
 
-    /// How often each text is saved in a run, in any time, from 1 to 1000000
+    /// How often each text is saved in a run, without a limit of time, from 1 to 1000000
     #[arg(long, value_name = "N", value_parser = units::parse_count::<{ SAVES_MAX }>,
         allow_hyphen_values = true)]
     pub saves: Option<u32>,
 
-    /// How many lines of 64 bytes are appended, in any time: 100k, 1M
+    /// How many lines of 64 bytes are appended, without a limit of time: 100k, 1M
     #[arg(long, value_name = "N", value_parser = many, allow_hyphen_values = true)]
     pub lines: Option<u64>,
 

@@ -9,7 +9,7 @@ use wrote_result::document::{Row, View};
 const QUESTION: &str = "How many files does this place create, find, read, rename and remove per \
     second, with a folder for each rank and with one that all share?";
 
-/// The time after which a run ends that had the fewest files.
+/// A run ends after this time, once it has had the fewest files.
 pub(super) const RUN: Duration = Duration::from_millis(300);
 /// The time to create the files of all runs in a folder.
 pub(super) const FILLING: Duration = Duration::from_secs(1);
@@ -85,10 +85,10 @@ impl Files {
         [true, false].into_iter().filter(|is_shared| has(*is_shared)).count() as u64
     }
 
-    /// Returns the most bytes in the folder at any time: only one round's folder has content at a
-    /// time.
+    /// Returns the most bytes in the folder at any time. A run of `unlink` that ends early leaves
+    /// files until the end.
     pub fn space_bytes(&self) -> u64 {
-        let last = self.folders_of(|kind| kind == Unlink).min(1);
+        let last = self.folders_of(|kind| kind == Unlink) * u64::from(self.runs);
         let empty = self.folders_of(is_of_round) * u64::from(self.runs);
         let each = (self.staying() + last) * FILE_SPACE_BYTES + empty * EMPTY_SPACE_BYTES;
         each * u64::from(self.count)
