@@ -5,7 +5,6 @@ mod end;
 mod plain;
 mod turns;
 
-use crate::driver::Driven;
 use crate::{Disk, Error, Survives, SyncPolicy};
 use std::fmt;
 use std::future::Future;
@@ -18,8 +17,7 @@ use turns::{Shared, TaskWaiting};
 /// A plain file of lines, appended from any number of threads and tasks, and readable by every
 /// tool: a transcript, an audit trail, an access log.
 ///
-/// Lines of several producers are written by one `write`, and made durable by one `fdatasync`. Each
-/// line is whole: the file never holds half of one after the next opening.
+/// Lines of several producers are written by one `write`, and made durable by one `fdatasync`.
 ///
 /// ```
 /// use wrote::Lines;
@@ -38,9 +36,11 @@ use turns::{Shared, TaskWaiting};
 /// # The opening
 ///
 /// A crash may leave half a line at the end of the file, or NULs in place of bytes that were never
-/// flushed. The opening moves them to a new file `NAME.torn-0` (or the next free number), so the
-/// file ends with a whole line. It looks only at the end of the file. It has one writer, by
-/// `flock(2)`: a second one is refused, or waits with [`LinesOptions::waits`].
+/// flushed. The opening moves what is behind the last line feed to a new file `NAME.torn-0` (or the
+/// next free number), so the next line is not joined to it. Whole lines stay where they are. A line
+/// in the file that has a NUL in it was torn by a crash before its flush, or is another program's:
+/// it was never acknowledged as durable. The file has one writer, by `flock(2)`: a second one is
+/// refused, or waits with [`LinesOptions::waits`].
 ///
 /// # Other programs
 ///
@@ -50,7 +50,7 @@ use turns::{Shared, TaskWaiting};
 /// acknowledged there too. If it was shortened, it writes them again at the new end. So an
 /// acknowledged line was in the file at its path; a line in flight at that moment may be in both
 /// files. Lines that were written without a flush, and cut off before their flush, are reported by
-/// the tickets that wait until they are durable.
+/// the tickets that wait until they are durable, else by the next flush or by the closing.
 ///
 /// # Errors
 ///
@@ -77,8 +77,9 @@ impl LinesOptions {
         LinesOptions { sync, ..self }
     }
 
-    /// Sets how many bytes of lines are collected while others are written: 1 MiB by default, at
-    /// least 4 KiB. A line with its line feed must fit.
+    /// Sets how many bytes of lines are collected while others are written or flushed: 1 MiB by
+    /// default, at least 4 KiB. A line with its line feed must fit. At most twice as many are in
+    /// memory, also on a full disk.
     pub fn buffer_bytes(self, bytes: usize) -> LinesOptions {
         LinesOptions { buffer_bytes: bytes.clamp(4096, 64 << 20).next_multiple_of(4096), ..self }
     }
@@ -101,8 +102,8 @@ impl LinesOptions {
 
     /// Opens the file, which is created if missing, and repairs its end.
     ///
-    /// Fails with [`Error::Refused`] if another writer has it open, or if it is not an ordinary
-    /// file.
+    /// Fails with [`Error::Refused`] if another writer has it open, if it is not an ordinary file,
+    /// or if the end to move has more than 256 MiB, or is that of a file that begins like a database.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Lines, Error> {
         turns::open(self, path.as_ref()).map(Lines)
     }
@@ -153,10 +154,10 @@ impl Lines {
         LineTicket { shared: Arc::clone(&self.0), end, until_durable, waiting: None }
     }
 
-    /// Makes every line appended so far durable, with any [`SyncPolicy`].
+    /// Makes every line appended so far durable, with any [`SyncPolicy`]. Fails once for lines that
+    /// another program cut off before their flush, unless a ticket has told of them.
     pub fn flush(&self) -> Result<(), Error> {
-        let end = self.0.lock().appended;
-        self.0.wait(end, true)
+        self.0.flush()
     }
 
     /// Opens the path anew, after another program has renamed the file. All earlier lines are
@@ -170,19 +171,20 @@ impl Lines {
         self.0.close(false)
     }
 
-    /// Returns the number of lines appended since the opening.
+    /// Returns the number of lines appended since the opening; 0 in a child process.
     pub fn appended(&self) -> u64 {
-        self.0.lock().appended
+        self.0.look(|state| state.appended)
     }
 
-    /// Returns the number of lines that were written, from the first one on.
+    /// Returns the number of lines that were written, from the first one on; 0 in a child process.
     pub fn written(&self) -> u64 {
-        self.0.lock().written
+        self.0.look(|state| state.written)
     }
 
-    /// Returns the file in which the opening kept a torn end, if there was one.
+    /// Returns the file in which the last opening that found a torn end kept it. The path may have
+    /// been opened anew since [`Lines::open`].
     pub fn torn(&self) -> Option<PathBuf> {
-        self.0.lock().torn.clone()
+        self.0.look(|state| state.torn.clone())
     }
 
     /// Returns what a line survives once its ticket was waited for.

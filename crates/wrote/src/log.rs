@@ -43,14 +43,13 @@ mod wait;
 mod walk;
 mod watch;
 
+pub(crate) use aside::copy as copy_aside;
 pub use handle::Log;
 pub use input::until;
-pub(crate) use input::{Input, LogFiles};
+pub(crate) use input::{Input, LogFiles, is_same_file};
 pub use options::LogOptions;
 pub use reader::{LogReader, Record};
-pub(crate) use recovery::cut_off;
 pub use rescue::{Damage, LogSummary, repair, summary, verify};
 pub use sealed::{SealedSegments, Segment};
 pub use state::LogStats;
-pub(crate) use state::Recovered;
 pub use ticket::Ticket;

@@ -1,35 +1,79 @@
 //! The end of a file of lines: found, and repaired after a crash.
 //!
-//! A crash leaves a torn end only in what was never flushed: bytes after the last line feed, or
-//! NULs where the file was already longer than its data. So the opening looks at the end alone: it
-//! searches the last bytes for a NUL, and asks the file system for a hole further back, which is
-//! how blocks that were never written read. A file of any length opens equally fast.
+//! A crash tears what was never flushed, which is at the end. There it leaves bytes after the last
+//! line feed, or NULs where the file was already longer than its data. An opening moves what has no
+//! line feed behind it. Whole lines stay, also behind a NUL: another program may have written that,
+//! and they may have been acknowledged. So only the end is read, of a file of any length.
 
-use crate::Error;
-use crate::log::{Input, LogFiles, Recovered, cut_off};
-use rustix::fs::{Advice, SeekFrom, fadvise, seek};
+use crate::engine::folder_of;
+use crate::log::{Input, LogFiles, copy_aside, is_same_file};
+use crate::{Error, FileId};
+use rustix::fs::{Advice, fadvise};
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-/// The bytes that are searched for NULs and for the last line feed, and a step further back.
+/// The step by which the last line feed is searched.
 const STEP_BYTES: u64 = 1 << 20;
-/// How far back holes are looked for. A hole before that is older than the last flush, and was made
-/// on purpose.
-const HOLES_BYTES: u64 = 256 << 20;
+/// The longest end that is moved, and how much of the end is read from the disk.
+const END_BYTES: u64 = 256 << 20;
+/// A disk loses whole sectors: the least that one has.
+const SECTOR_BYTES: u64 = 512;
 
-/// Flushes the file, moves its torn end to a file beside it, and returns that file's path.
-pub(super) fn repair(files: &LogFiles, path: &Path) -> Result<Option<PathBuf>, Error> {
-    let mut input = Input::open(files, path, false, true)?;
-    // Else an error of the last writer's could still take what this finds (W2).
-    input.files.engine().flush(input.file)?;
-    drop_end(&input);
-    let (len, end) = (input.len_bytes, end(&mut input)?);
-    if end == len {
+/// The outcome of a repair.
+pub(super) struct Repaired {
+    /// The file to which the torn end was moved.
+    pub torn: Option<PathBuf>,
+}
+
+/// Flushes the file, and moves its torn end to a file beside it. Returns `None` if the path does
+/// not lead to the `locked` file any more. A simulated disk has no descriptor, nor other programs.
+pub(super) fn repair(
+    files: &LogFiles,
+    path: &Path,
+    locked: Option<BorrowedFd<'_>>,
+) -> Result<Option<Repaired>, Error> {
+    loop {
+        let mut input = match Input::open(files, path, false, true) {
+            Err(error) if error.errno() == libc::ENOENT => return Ok(None),
+            opened => opened?,
+        };
+        if !is_locked(files, input.file, locked) {
+            return Ok(None);
+        }
+        // Else an error of the last writer's could still take what this finds (W2).
+        files.engine().flush(input.file)?;
+        drop_end(&input);
+        let end = end(&mut input)?;
+        if end == input.len_bytes {
+            return Ok(Some(Repaired { torn: None }));
+        }
+        check_begin(&mut input)?;
+        if let Some(torn) = moved(files, &mut input, end)? {
+            return Ok(Some(Repaired { torn: Some(torn) }));
+        }
+    }
+}
+
+fn is_locked(files: &LogFiles, file: FileId, locked: Option<BorrowedFd<'_>>) -> bool {
+    let engine = files.engine();
+    let both = locked.zip(engine.descriptor(file));
+    both.is_none_or(|(locked, found)| is_same_file(locked, found))
+}
+
+/// Moves everything behind `end` to a new file. Returns `None`, and has moved nothing, if another
+/// program changed the file's length in the meantime: it may have completed the line.
+fn moved(files: &LogFiles, input: &mut Input, end: u64) -> Result<Option<PathBuf>, Error> {
+    let torn = copy_aside(input, end, input.len_bytes, "torn")?;
+    let mut engine = files.engine();
+    // The copy must be durable before its source is removed.
+    engine.sync_folder(folder_of(&input.path))?;
+    if engine.file_len(input.file)? != input.len_bytes {
+        engine.remove(&torn)?;
         return Ok(None);
     }
-    input.pause()?;
-    let mut recovered = Recovered::default();
-    cut_off(&mut input, end, len, &[], &mut recovered)?;
-    Ok(recovered.kept_aside.pop())
+    engine.truncate(input.file, end)?;
+    engine.flush(input.file)?;
+    Ok(Some(torn))
 }
 
 /// Drops the clean pages of the end, so that it is read from the disk. Those of the whole file may
@@ -37,52 +81,43 @@ pub(super) fn repair(files: &LogFiles, path: &Path) -> Result<Option<PathBuf>, E
 fn drop_end(input: &Input) {
     let engine = input.files.engine();
     if let Some(descriptor) = engine.descriptor(input.file) {
-        let from = input.len_bytes.saturating_sub(STEP_BYTES);
+        let from = input.len_bytes.saturating_sub(END_BYTES);
         // Only advice: a refusal changes nothing.
         let _ = fadvise(descriptor, from, None, Advice::DontNeed);
     }
 }
 
-/// Returns the end of the last whole line before the first NUL of the end.
+/// Returns the end of the last whole line.
 fn end(input: &mut Input) -> Result<u64, Error> {
-    let mut end = hole(input);
-    let mut from = end.saturating_sub(STEP_BYTES);
-    let mut search_end = end;
-    // NULs before which there are only NULs may begin further back.
-    loop {
-        let bytes = bytes(input, from, search_end)?;
-        match bytes.iter().position(|&byte| byte == 0) {
-            Some(at) => end = from + at as u64,
-            None => break,
-        }
-        if from == 0 {
-            break;
-        }
-        (search_end, from) = (from, from.saturating_sub(STEP_BYTES));
-    }
-    let mut before = end;
-    while before > 0 {
-        let from = before.saturating_sub(STEP_BYTES);
+    let mut before = input.len_bytes;
+    let least = before.saturating_sub(END_BYTES);
+    while before > least {
+        let from = before.saturating_sub(STEP_BYTES).max(least);
         let bytes = bytes(input, from, before)?;
         if let Some(at) = bytes.iter().rposition(|&byte| byte == b'\n') {
             return Ok(from + at as u64 + 1);
         }
         before = from;
     }
+    if least > 0 {
+        let because = "its last 256 MiB have no line feed, so it is no file of lines";
+        return Err(Error::refused(&input.path, because));
+    }
     Ok(0)
 }
 
-/// Returns the offset of the first hole near the end; the length if there is none. A file system
-/// without `SEEK_HOLE`, and a simulated disk, report none.
-fn hole(input: &Input) -> u64 {
-    let len = input.len_bytes;
-    let engine = input.files.engine();
-    let Some(descriptor) = engine.descriptor(input.file) else { return len };
-    let from = len.saturating_sub(HOLES_BYTES);
-    match seek(descriptor, SeekFrom::Hole(from)) {
-        Ok(hole) if hole < len => hole,
-        _ => len,
+/// Refuses a file that begins like a database, not like lines: before the first line feed its first
+/// sector has a NUL and then other bytes. Of a sector, a crash loses all that follows.
+fn check_begin(input: &mut Input) -> Result<(), Error> {
+    let sector = bytes(input, 0, SECTOR_BYTES.min(input.len_bytes))?;
+    let line = sector.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let mut rest = line.iter().skip_while(|&&byte| byte != 0);
+    if rest.any(|&byte| byte != 0) {
+        let because = "it begins with NULs and does not end with a line feed, so it is no file of \
+                       lines";
+        return Err(Error::refused(&input.path, because));
     }
+    Ok(())
 }
 
 fn bytes(input: &mut Input, from: u64, to: u64) -> Result<Vec<u8>, Error> {

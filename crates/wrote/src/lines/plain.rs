@@ -2,7 +2,7 @@
 //! acknowledged.
 
 use super::LinesOptions;
-use super::end::repair;
+use super::end::{Repaired, repair};
 use crate::engine::{Callers, Folder, Found, Op, Options, folder_of};
 use crate::error::Tried;
 use crate::fork::Process;
@@ -34,8 +34,14 @@ pub(super) struct PlainFile {
     process: Process,
     /// The file's length after the last write.
     end: u64,
+    /// Whether the byte before `end` is known to end a line.
+    ends_line: bool,
     /// Whether it was written since the last flush.
     is_dirty: bool,
+    /// Whether lines are lost that were written before, and never flushed.
+    has_lost: bool,
+    /// The folder of the file, which a symbolic link at the path may lead to.
+    pub folder: PathBuf,
     /// The file to which an opening moved a torn end.
     pub torn: Option<PathBuf>,
 }
@@ -52,25 +58,36 @@ impl PlainFile {
             Some(disk) => disk.engine(&engine_options)?,
             None => Engine::open_for(&engine_options, Callers::Any)?,
         };
-        let (file, torn) = opened(&mut engine, options, path)?;
-        let end = engine.file_len(file)?;
-        let (path, process) = (path.to_owned(), Process::this());
-        let options = options.clone();
-        Ok(PlainFile { engine, file, path, options, process, end, is_dirty: false, torn })
+        let Opened { file, folder, torn } = opened(&mut engine, options, path)?;
+        Ok(PlainFile {
+            end: engine.file_len(file)?,
+            engine,
+            file,
+            path: path.to_owned(),
+            options: options.clone(),
+            process: Process::this(),
+            // Another program may have written since the opening looked.
+            ends_line: false,
+            is_dirty: false,
+            has_lost: false,
+            folder,
+            torn,
+        })
     }
 
     /// Writes whole lines, flushes the file if `flush`, and checks that a reader of the path finds
     /// them. Where another program renamed, removed or shortened the file in the meantime, they are
     /// written again. Returns whether lines that were written before, and never flushed, are lost.
     pub(super) fn store(&mut self, lines: &[u8], flush: bool) -> Result<bool, Trouble> {
-        let mut has_lost = false;
+        // A flush of the first round is none of earlier lines that were already gone.
+        let was_dirty = self.is_dirty;
         for _ in 0..TRIES {
             if !self.is_at_its_path()? {
-                has_lost |= self.is_dirty && self.is_removed();
+                self.has_lost |= was_dirty && self.is_removed();
                 self.reopen().map_err(Trouble::Fails)?;
             }
             let begin = self.len()?;
-            has_lost |= self.is_dirty && begin < self.end;
+            self.has_lost |= was_dirty && begin < self.end;
             let end = self.write(begin, lines)?;
             if flush && self.is_dirty {
                 self.engine.flush(self.file).map_err(Trouble::Fails)?;
@@ -79,10 +96,11 @@ impl PlainFile {
             // Only after the write: a program that renames the file later takes the lines along.
             let len = self.len()?;
             if len >= end && self.is_at_its_path()? {
-                self.end = len;
-                return Ok(has_lost);
+                (self.end, self.ends_line) = (len, len == end);
+                return Ok(std::mem::take(&mut self.has_lost));
             }
-            self.end = self.end.min(len);
+            self.has_lost |= was_dirty && len < begin;
+            (self.end, self.ends_line) = (self.end.min(len), false);
         }
         let because = "it is renamed or shortened again and again by another program, so lines \
                        can't be acknowledged";
@@ -92,19 +110,21 @@ impl PlainFile {
     /// Writes lines at the end: at `begin`, or after the bytes that another program appended since.
     /// Returns the end of the lines. If there is no room, the file is as before.
     fn write(&mut self, begin: u64, lines: &[u8]) -> Result<u64, Trouble> {
-        let mut offset = begin;
-        let begins_line = begin == self.end || begin == 0 || self.ends_line(begin)?;
-        let feed: &[u8] = if begins_line || lines.is_empty() { b"" } else { b"\n" };
-        let room_bytes = self.engine.buffer_bytes();
-        for piece in feed.chunks(1).chain(lines.chunks(room_bytes)) {
+        let is_own_end = begin == self.end && self.ends_line;
+        let begins_line = lines.is_empty() || begin == 0 || is_own_end || self.ends_line(begin)?;
+        let feed: &[u8] = if begins_line { b"" } else { b"\n" };
+        let mut end = begin;
+        // The lines are at most as long as a buffer, which has no room for another byte.
+        for piece in [feed, lines].into_iter().filter(|piece| !piece.is_empty()) {
             self.is_dirty = true;
-            if let Err(error) = self.write_piece(offset, piece) {
-                return Err(self.take_back(begin, lines.len() as u64, error));
+            if let Err(error) = self.write_piece(end, piece) {
+                return Err(self.take_back(begin, &[feed, lines].concat(), error));
             }
-            offset += piece.len() as u64;
+            end += piece.len() as u64;
         }
-        self.end = self.end.max(offset);
-        Ok(offset)
+        // Where another program appends in between, the end is read again at the next write.
+        (self.end, self.ends_line) = (self.end.max(end), false);
+        Ok(end)
     }
 
     fn write_piece(&mut self, offset: u64, piece: &[u8]) -> Result<(), Error> {
@@ -115,17 +135,42 @@ impl PlainFile {
         self.engine.drain()
     }
 
-    /// Removes the part of a batch that a full disk took, so that the file ends with a whole line,
-    /// unless more was appended there than the batch has.
-    fn take_back(&mut self, begin: u64, bytes: u64, error: Error) -> Trouble {
-        let is_ours = self.engine.file_len(self.file).is_ok_and(|len| len <= begin + bytes + 1);
-        if !MAY_PASS.contains(&error.errno()) || !is_ours {
+    /// Removes the part of a batch that a full disk took, so that the file ends with a whole line.
+    /// What another program wrote there is left alone.
+    fn take_back(&mut self, begin: u64, batch: &[u8], error: Error) -> Trouble {
+        if !MAY_PASS.contains(&error.errno()) {
             return Trouble::Fails(error);
         }
-        match self.engine.truncate(self.file, begin) {
+        let taken_back = self.engine.file_len(self.file).and_then(|len| {
+            if len <= begin {
+                return Ok(());
+            }
+            if !self.is_part(begin, len, batch)? {
+                let because = "the disk is full, and another program wrote behind a part of the \
+                               last lines, which can't be removed";
+                return Err(Error::refused(&self.path, because));
+            }
+            self.engine.truncate(self.file, begin)
+        });
+        match taken_back {
             Ok(()) => Trouble::Lacks(error),
             Err(error) => Trouble::Fails(error),
         }
+    }
+
+    /// Returns whether these bytes of the file are the first ones of a batch.
+    fn is_part(&self, begin: u64, end: u64, batch: &[u8]) -> Result<bool, Error> {
+        let Some(batch) = batch.get(..(end - begin) as usize) else { return Ok(false) };
+        let Some(descriptor) = self.engine.descriptor(self.file) else { return Ok(true) };
+        let (mut found, mut read) = (vec![0; batch.len()], 0);
+        while read < found.len() {
+            match pread(descriptor, &mut found[read..], begin + read as u64) {
+                Err(Errno::INTR) => {}
+                Ok(0) => return Ok(false),
+                piece => read += piece.tried(&self.path, Action::Read)?,
+            }
+        }
+        Ok(found == batch)
     }
 
     /// Returns whether the byte before `begin`, which another program wrote, ends a line.
@@ -145,12 +190,12 @@ impl PlainFile {
         if is_here {
             return Ok(());
         }
-        let (file, torn) = opened(&mut self.engine, &self.options, &self.path)?;
+        let opened = opened(&mut self.engine, &self.options, &self.path)?;
         self.unlock();
         self.engine.close_file(self.file)?;
-        self.file = file;
-        self.end = self.engine.file_len(file)?;
-        self.torn = torn.or(self.torn.take());
+        (self.file, self.folder) = (opened.file, opened.folder);
+        (self.end, self.ends_line) = (self.engine.file_len(self.file)?, false);
+        self.torn = opened.torn.or(self.torn.take());
         Ok(())
     }
 
@@ -186,20 +231,24 @@ impl Drop for PlainFile {
     }
 }
 
-/// Opens the file at the path, locks it, and repairs its end. Returns it with the file to which a
-/// torn end was moved.
-fn opened(
-    engine: &mut Engine,
-    options: &LinesOptions,
-    path: &Path,
-) -> Result<(FileId, Option<PathBuf>), Error> {
+/// A file that was opened, locked and repaired.
+struct Opened {
+    file: FileId,
+    folder: PathBuf,
+    /// The file to which a torn end was moved.
+    torn: Option<PathBuf>,
+}
+
+fn opened(engine: &mut Engine, options: &LinesOptions, path: &Path) -> Result<Opened, Error> {
     let mut open = FileOptions::new().create(true).write(true);
     open.mode = options.mode;
     loop {
+        let place = engine.locate(path)?;
         // Opening a pipe would wait for its reader.
-        if !matches!(engine.locate(path)?.found, Found::File | Found::Nothing) {
+        if !matches!(place.found, Found::File | Found::Nothing) {
             return Err(Error::refused(path, "is not an ordinary file, so it can't hold lines"));
         }
+        let folder = folder_of(&place.path).to_owned();
         let file = engine.open_file(path, &open)?;
         let prepared = lock(engine, file, path, options.waits).and_then(|()| {
             // The name may be given to another file while this one waits for its lock.
@@ -208,11 +257,11 @@ fn opened(
             }
             append_only(engine, file, path)?;
             // The name of a file that another program has just made may not be durable either.
-            engine.sync_folder(folder_of(path))?;
-            repair(&files(options, path)?, path).map(Some)
+            engine.sync_folder(&folder)?;
+            repair(&files(options, path)?, path, engine.descriptor(file))
         });
         match prepared {
-            Ok(Some(torn)) => return Ok((file, torn)),
+            Ok(Some(Repaired { torn })) => return Ok(Opened { file, folder, torn }),
             Ok(None) => engine.close_file(file)?,
             Err(error) => {
                 let _ = engine.close_file(file);

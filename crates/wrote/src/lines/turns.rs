@@ -6,7 +6,7 @@ use super::LinesOptions;
 use super::plain::{PlainFile, Trouble, absolute};
 use crate::device;
 use crate::driver::{Driven, Turns};
-use crate::engine::{System, folder_of};
+use crate::engine::System;
 use crate::error::errno_of;
 use crate::fork::Process;
 use crate::{Disk, Error, Survives, SyncPolicy};
@@ -51,6 +51,10 @@ pub(super) struct State {
     buffer: Vec<u8>,
     /// An empty buffer with room, used in turn with the other one.
     spare: Vec<u8>,
+    /// The lines that a full disk did not take, and the number of lines up to and with them. They
+    /// are written before the buffer, which stays as it is until then: so no attempt makes room,
+    /// and memory is bounded by two buffers.
+    again: Option<(Vec<u8>, u64)>,
     pub appended: u64,
     /// Lines that the kernel has, and that are in the file at the path.
     pub written: u64,
@@ -60,7 +64,7 @@ pub(super) struct State {
     wanted_durable: u64,
     flushed_at: Instant,
     /// Lines that another program cut off after they were written, and before they were durable.
-    lost: Vec<Range<u64>>,
+    lost: Vec<Lost>,
     /// A full disk: the error of the last attempt, the number of such attempts, and the time.
     lack: Option<(Error, Instant)>,
     lacks: u64,
@@ -73,7 +77,14 @@ pub(super) struct State {
     /// Wakers to call once the lock is released.
     woken: Vec<Waker>,
     is_asleep: bool,
+    /// The file in which the last opening that found a torn end kept it.
     pub torn: Option<PathBuf>,
+}
+
+struct Lost {
+    lines: Range<u64>,
+    /// Whether a caller that waited for them has had the error.
+    is_told: bool,
 }
 
 /// A task or a sleeping thread, and the lines for which it waits.
@@ -98,7 +109,7 @@ pub(super) fn open(options: &LinesOptions, path: &Path) -> Result<Arc<Shared>, E
     let mut file = PlainFile::open(options, &path)?;
     let system = options.disk.as_ref().map_or(&System::Kernel, Disk::system);
     // A simulated disk has no folders, and no thread drives it.
-    let folder = system.hold(folder_of(&path), || Ok(()))?;
+    let folder = system.hold(&file.folder, || Ok(()))?;
     let target = folder.as_ref().map(|folder| device::examine(folder.path())).transpose()?;
     let (target, has_thread) = (target.unwrap_or_default(), folder.is_some());
     let promise = target.survives(Survives::of_write(options.sync == SyncPolicy::Always, false));
@@ -107,6 +118,7 @@ pub(super) fn open(options: &LinesOptions, path: &Path) -> Result<Arc<Shared>, E
         turns: Turns::default(),
         buffer,
         spare,
+        again: None,
         appended: 0,
         written: 0,
         durable: 0,
@@ -222,13 +234,31 @@ impl Shared {
         number.into_iter().for_each(|number| self.forget(number));
     }
 
-    /// Waits until the first `end` lines are written, or durable.
+    /// Waits until the first `end` lines are written, or durable. Fails if the last one is lost.
     pub(super) fn wait(&self, end: u64, until_durable: bool) -> Result<(), Error> {
+        self.wait_until(end, until_durable, |state| state.tell(&self.path, end, until_durable))
+    }
+
+    /// Makes all lines durable. Fails after that if some are lost, once for those that no caller
+    /// was told of.
+    pub(super) fn flush(&self) -> Result<(), Error> {
+        self.process.check()?;
+        let end = self.lock().appended;
+        self.wait_until(end, true, |_| None)?;
+        self.lock().tell_all(&self.path)
+    }
+
+    fn wait_until(
+        &self,
+        end: u64,
+        until_durable: bool,
+        lost: impl Fn(&mut State) -> Option<Result<(), Error>>,
+    ) -> Result<(), Error> {
         self.process.check()?;
         let lacks = self.want(end, until_durable);
         let mut number = None;
         let outcome = self.wait_for(
-            |state| state.outcome(&self.path, end, until_durable, lacks),
+            |state| lost(state).or_else(|| state.outcome(end, until_durable, lacks)),
             |state, waker| state.register(&mut number, (end, until_durable), waker),
         );
         number.into_iter().for_each(|number| self.forget(number));
@@ -253,7 +283,8 @@ impl Shared {
             // On a simulated disk a poll does the work.
             state = self.take_turn(state).unwrap_or_else(|state| state);
         }
-        if let Some(outcome) = state.outcome(&self.path, end, until_durable, waiting.lacks) {
+        let lost = state.tell(&self.path, end, until_durable);
+        if let Some(outcome) = lost.or_else(|| state.outcome(end, until_durable, waiting.lacks)) {
             self.release(state);
             return Poll::Ready(outcome);
         }
@@ -277,6 +308,11 @@ impl Shared {
         state.lacks
     }
 
+    /// Returns a part of the state; in a child process, whose lock may never be released, nothing.
+    pub(super) fn look<T: Default>(&self, look: impl FnOnce(&State) -> T) -> T {
+        if self.process.is_this() { look(&self.lock()) } else { T::default() }
+    }
+
     pub(super) fn forget(&self, number: u64) {
         let forgotten = self.lock().waiting.remove(&number);
         drop(forgotten);
@@ -284,16 +320,13 @@ impl Shared {
 
     pub(super) fn reopen(&self) -> Result<(), Error> {
         self.process.check()?;
-        let end = {
-            let mut state = self.lock();
-            state.reopens = true;
-            state.appended
-        };
-        self.wait(end, true)?;
+        self.lock().reopens = true;
+        self.flush()?;
         let mut number = None;
         let outcome = self.wait_for(
             |state| match (&state.failed, state.reopens) {
                 (Some(error), _) => Some(Err(error.clone())),
+                (None, true) if state.is_closed => state.refusal(&self.path).map(Err),
                 (None, reopens) => (!reopens).then_some(Ok(())),
             },
             |state, waker| state.register(&mut number, (0, false), waker),
@@ -306,15 +339,14 @@ impl Shared {
     /// `gives_up` the lines that are not stored.
     pub(super) fn close(&self, gives_up: bool) -> Result<(), Error> {
         self.process.check()?;
-        let end = {
+        {
             let mut state = self.lock();
             if state.is_closed {
                 return state.failed.clone().map_or(Ok(()), Err);
             }
             state.ends = true;
-            state.appended
-        };
-        let stored = self.wait(end, true);
+        }
+        let stored = self.flush();
         let mut state = self.lock();
         if let Err(error @ Error::NotYet { .. }) = &stored {
             if !gives_up {
@@ -322,9 +354,9 @@ impl Shared {
                 return stored;
             }
             state.failed = Some(error.clone().given_up());
-            state.wake_reached();
         }
         state.is_closed = true;
+        state.wake_reached();
         self.release(state);
         self.bell.notify_all();
         let thread = self.thread().take();
@@ -356,8 +388,13 @@ impl Shared {
             }
             state.wanted = state.appended;
             state = self.take_turn(state).unwrap_or_else(|state| state);
-            let is_unflushed = interval.is_some() && state.durable < state.written;
-            let is_idle = moved_at.elapsed() > QUIET && !is_unflushed && state.lack.is_none();
+            // A caller that came during the turn sleeps until another one.
+            if !state.turns.is_taken() && self.has_work(&mut state) {
+                continue;
+            }
+            let is_done = state.written == state.appended
+                && (interval.is_none() || state.durable == state.written);
+            let is_idle = moved_at.elapsed() > QUIET && is_done && state.lack.is_none();
             state.is_asleep = is_idle || state.failed.is_some();
             let time = if state.is_asleep { Duration::from_secs(3600) } else { LINGER };
             let time = if state.lack.is_some() { TRY_AGAIN } else { time };
@@ -406,30 +443,40 @@ impl Driven for Shared {
     }
 
     fn work<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let spare = std::mem::take(&mut state.spare);
-        let mut lines = std::mem::replace(&mut state.buffer, spare);
-        let (end, reopens) = (state.appended, state.reopens);
+        let (mut lines, end) = match state.again.take() {
+            Some(again) => again,
+            None => {
+                let spare = std::mem::take(&mut state.spare);
+                let lines = std::mem::replace(&mut state.buffer, spare);
+                // The buffer has room again.
+                state.wake_reached();
+                (lines, state.appended)
+            }
+        };
+        // All lines so far belong into the file as it is.
+        let reopens = state.reopens && end == state.appended;
         // What waits to be durable shares one flush.
-        let flush = self.sync == SyncPolicy::Always || state.wanted_durable > state.durable;
-        // The buffer has room again.
-        state.wake_reached();
+        let flush =
+            self.sync == SyncPolicy::Always || reopens || state.wanted_durable > state.durable;
         self.release(state);
-        let stored = match self.file().as_mut() {
+        let (stored, torn) = match self.file().as_mut() {
             Some(file) => {
                 let stored = file.store(&lines, flush);
-                match (reopens && stored.is_ok()).then(|| file.reopen()) {
+                let stored = match (reopens && stored.is_ok()).then(|| file.reopen()) {
                     Some(Err(error)) => Err(Trouble::Fails(error)),
                     _ => stored,
-                }
+                };
+                (stored, file.torn.take())
             }
             None => return self.lock(),
         };
         let mut state = self.lock();
+        state.torn = torn.or(state.torn.take());
         match stored {
             Ok(has_lost) => {
-                if has_lost {
-                    let lost = state.durable..state.written;
-                    state.lost.push(lost);
+                if has_lost && state.durable < state.written {
+                    let lines = state.durable + 1..state.written + 1;
+                    state.lost.push(Lost { lines, is_told: false });
                 }
                 state.written = end;
                 if flush {
@@ -441,8 +488,7 @@ impl Driven for Shared {
                 state.spare = lines;
             }
             Err(Trouble::Lacks(error)) => {
-                lines.append(&mut state.buffer);
-                state.buffer = lines;
+                state.again = Some((lines, end));
                 state.lack = Some((error, Instant::now()));
                 state.lacks += 1;
             }
@@ -467,22 +513,27 @@ impl State {
         self.failed.clone().or_else(|| (self.is_closed || self.ends).then(closed))
     }
 
+    /// Returns the error of a wait for a line that is lost: `end` is the number of lines up to and
+    /// with it.
+    fn tell(&mut self, path: &Path, end: u64, until_durable: bool) -> Option<Result<(), Error>> {
+        let lost = self.lost.iter_mut().find(|lost| until_durable && lost.lines.contains(&end))?;
+        lost.is_told = true;
+        Some(Err(lost_lines(path)))
+    }
+
+    /// Fails if lines are lost that no caller was told of.
+    fn tell_all(&mut self, path: &Path) -> Result<(), Error> {
+        let untold = self.lost.iter_mut().filter(|lost| !lost.is_told);
+        match untold.map(|lost| lost.is_told = true).count() {
+            0 => Ok(()),
+            _ => Err(lost_lines(path)),
+        }
+    }
+
     /// Returns the outcome for the first `end` lines; `None` while it is unknown. `lacks` is the
     /// number of attempts that had found the disk full when the caller began to wait.
-    fn outcome(
-        &self,
-        path: &Path,
-        end: u64,
-        until_durable: bool,
-        lacks: u64,
-    ) -> Option<Result<(), Error>> {
+    fn outcome(&self, end: u64, until_durable: bool, lacks: u64) -> Option<Result<(), Error>> {
         let done = if until_durable { self.durable } else { self.written };
-        let is_lost = |lost: &Range<u64>| lost.start < end && end <= lost.end;
-        if until_durable && self.lost.iter().any(is_lost) {
-            let because = "another program shortened the file before its last lines were flushed; \
-                           these lines are lost";
-            return Some(Err(Error::refused(path, because)));
-        }
         if done >= end {
             return Some(Ok(()));
         }
@@ -506,11 +557,11 @@ impl State {
         self.waiting.insert(number, waiting).map(|replaced| replaced.waker)
     }
 
-    /// Wakes everyone whose lines are written, or durable; all of them after an error.
+    /// Wakes everyone whose lines are written, or durable; all of them after an error, and after
+    /// the end.
     fn wake_reached(&mut self) {
-        let is_over = self.failed.is_some() || self.lack.is_some();
-        let lost = self.lost.last().map_or(0, |lost| lost.end);
-        let (written, durable) = (self.written, self.durable.max(lost));
+        let is_over = self.failed.is_some() || self.lack.is_some() || self.is_closed;
+        let (written, durable) = (self.written, self.durable);
         let is_reached = |waiting: &Waiting| {
             is_over || waiting.end <= if waiting.until_durable { durable } else { written }
         };
@@ -520,4 +571,10 @@ impl State {
             self.woken.extend(self.waiting.remove(&number).map(|waiting| waiting.waker));
         }
     }
+}
+
+fn lost_lines(path: &Path) -> Error {
+    let because = "another program removed or shortened the file before its last lines were \
+                   flushed; these lines are lost";
+    Error::refused(path, because)
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Copies a range of a segment into a new file beside it, named `.KIND-N`. The copy is then on
 /// stable storage; its name is once the folder is synced. After an error, such as a full disk,
 /// there is no copy.
-pub(super) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<PathBuf, Error> {
+pub(crate) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<PathBuf, Error> {
     let files = input.files.clone();
     let old = Metadata::of_replaced(&input.path)?;
     let options = FileOptions::new().create_new(true).write(true).mode(mode_at_first(old.as_ref()));

@@ -513,7 +513,7 @@ fn is_nearly_held(file: BorrowedFd<'_>, len_bytes: u64) -> bool {
     held_bytes.is_some_and(|held_bytes| held_bytes > SAMPLES * sample_bytes / 8 * 7)
 }
 
-fn is_same_file(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
+pub(crate) fn is_same_file(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
     let numbers = |file| fstat(file).map(|stat| (stat.st_dev, stat.st_ino)).ok();
     numbers(one).is_some_and(|one| numbers(other) == Some(one))
 }

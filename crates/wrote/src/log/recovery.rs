@@ -72,7 +72,7 @@ pub(super) fn recover(files: &LogFiles, folder: &Path) -> Result<Recovery, Error
 
 /// Ends the log at byte `end` of a file. Keeps aside the bytes from there to `torn_end`, and the
 /// later files.
-pub(crate) fn cut_off(
+fn cut_off(
     input: &mut Input,
     end: u64,
     torn_end: u64,
