@@ -103,7 +103,7 @@ impl LinesOptions {
     /// Opens the file, which is created if missing, and repairs its end.
     ///
     /// Fails with [`Error::Refused`] if another writer has it open, if it is not an ordinary file,
-    /// or if the end to move has more than 256 MiB, or is that of a file that begins like a database.
+    /// and if its end must be moved, but has more than 256 MiB or the file begins like a database.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Lines, Error> {
         turns::open(self, path.as_ref()).map(Lines)
     }

@@ -12,7 +12,7 @@ use rustix::fs::{Advice, fadvise};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-/// The step by which the last line feed is searched.
+/// The bytes that are searched for a line feed at once.
 const STEP_BYTES: u64 = 1 << 20;
 /// The longest end that is moved, and how much of the end is read from the disk.
 const END_BYTES: u64 = 256 << 20;
@@ -76,8 +76,8 @@ fn moved(files: &LogFiles, input: &mut Input, end: u64) -> Result<Option<PathBuf
     Ok(Some(torn))
 }
 
-/// Drops the clean pages of the end, so that it is read from the disk. Those of the whole file may
-/// be millions, and other programs read them.
+/// Drops the clean pages of the end, so that it is read from the disk. The whole file may
+/// have millions, and other programs read them.
 fn drop_end(input: &Input) {
     let engine = input.files.engine();
     if let Some(descriptor) = engine.descriptor(input.file) {
@@ -100,7 +100,7 @@ fn end(input: &mut Input) -> Result<u64, Error> {
         before = from;
     }
     if least > 0 {
-        let because = "its last 256 MiB have no line feed, so it is no file of lines";
+        let because = "its last 256 MiB have no line feed, so it does not hold lines";
         return Err(Error::refused(&input.path, because));
     }
     Ok(0)
@@ -113,7 +113,7 @@ fn check_begin(input: &mut Input) -> Result<(), Error> {
     let line = sector.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let mut rest = line.iter().skip_while(|&&byte| byte != 0);
     if rest.any(|&byte| byte != 0) {
-        let because = "it begins with NULs and does not end with a line feed, so it is no file of \
+        let because = "it begins with NULs and does not end with a line feed, so it does not hold \
                        lines";
         return Err(Error::refused(&input.path, because));
     }

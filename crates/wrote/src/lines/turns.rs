@@ -239,8 +239,7 @@ impl Shared {
         self.wait_until(end, until_durable, |state| state.tell(&self.path, end, until_durable))
     }
 
-    /// Makes all lines durable. Fails after that if some are lost, once for those that no caller
-    /// was told of.
+    /// Makes all lines durable. Fails after that if lines are lost and no caller was told.
     pub(super) fn flush(&self) -> Result<(), Error> {
         self.process.check()?;
         let end = self.lock().appended;

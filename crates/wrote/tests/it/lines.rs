@@ -135,11 +135,11 @@ fn a_file_that_holds_no_lines_is_refused_and_left_alone() {
     let database = b"Database 3\0\x10\n\x01more";
     fs::write(&path, database).unwrap();
     let error = Lines::open(&path).unwrap_err();
-    assert!(error.to_string().contains("no file of lines"), "{error}");
+    assert!(error.to_string().contains("does not hold lines"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), database);
     File::create(&path).unwrap().set_len(300 << 20).unwrap();
     let error = Lines::open(&path).unwrap_err();
-    assert!(error.to_string().contains("no file of lines"), "{error}");
+    assert!(error.to_string().contains("does not hold lines"), "{error}");
     assert_eq!(fs::metadata(&path).unwrap().len(), 300 << 20);
     assert!(!torn(&path, 0).exists());
 }
@@ -380,6 +380,19 @@ fn a_full_disk_is_told_and_with_room_each_line_is_there_once() {
     lines.close().unwrap();
     let expected: String = (0..number + 2).map(|number| line(number) + "\n").collect();
     assert!(text(&path) == expected);
+}
+
+#[test]
+fn lines_in_memory_are_bounded_however_often_a_full_disk_is_tried_again() {
+    let sim = Sim::new(1);
+    sim.set_capacity(4096);
+    let lines = Lines::options().buffer_bytes(4096).on(&sim.disk()).open(path()).unwrap();
+    // One batch of four lines fits on the disk. One waits for it, one is collected.
+    let appended = (0..40).filter(|_| lines.append(&[b'x'; 999]).is_ok()).count();
+    assert_eq!((appended, lines.written()), (12, 4));
+    sim.set_capacity(1 << 20);
+    lines.close().unwrap();
+    assert_eq!(sim.contents(path()).unwrap().len(), 12_000);
 }
 
 struct Unparker(Thread);
