@@ -137,6 +137,9 @@ fn reading_from_a_sequence_gives_the_log_across_segments_retention_and_a_restart
     let serving = serving.restart();
     let mut client = Client::connect(&serving);
     append(&mut client, 300..500);
+    // Retention works in the background until the log is closed.
+    let serving = serving.restart();
+    let mut client = Client::connect(&serving);
     let all = entries(client.ask("XRANGE log - +"));
     let first = all[0].0;
     assert!(first > 0, "retention removed nothing");

@@ -52,8 +52,9 @@ fn a_result_is_one_that_the_schema_and_report_and_compare_take() {
     scene.rogue("rogue", "on_lines() { exit 3; }", "lines");
     scene.add("absent", &manifest("absent", "needs = ['no-such-tool']", ""), &[]);
     let result = scene.beside("result.json");
-    let more = format!("{LITTLE} --format json -o {}", text(&result));
-    let finished = finish(&mut scene.langs(&["honest", "rogue", "absent"], &more));
+    let more = format!("{LITTLE} --format json");
+    let mut langs = scene.langs(&["honest", "rogue", "absent"], &more);
+    let finished = finish(langs.arg("-o").arg(&result));
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let document = fs::read_to_string(&result).expect("a result");
     let page = finish(wrote(&["report"]).arg(&result));
