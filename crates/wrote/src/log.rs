@@ -43,7 +43,7 @@ mod wait;
 mod walk;
 mod watch;
 
-pub(crate) use aside::copy as copy_aside;
+pub(crate) use aside::{copy as copy_aside, write as write_all};
 pub use handle::Log;
 pub use input::until;
 pub(crate) use input::{Input, LogFiles, is_same_file};

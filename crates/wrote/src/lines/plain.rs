@@ -3,10 +3,10 @@
 
 use super::LinesOptions;
 use super::end::{Repaired, repair};
-use crate::engine::{Callers, Folder, Found, Op, Options, folder_of};
+use crate::engine::{Callers, Folder, Found, Options, folder_of};
 use crate::error::Tried;
 use crate::fork::Process;
-use crate::log::LogFiles;
+use crate::log::{LogFiles, write_all};
 use crate::{Action, Disk, Engine, Error, FileId, FileOptions, Ioengine};
 use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_setfl, flock, fstat};
 use rustix::io::{Errno, pread};
@@ -117,7 +117,7 @@ impl PlainFile {
         // The lines are at most as long as a buffer, which has no room for another byte.
         for piece in [feed, lines].into_iter().filter(|piece| !piece.is_empty()) {
             self.is_dirty = true;
-            if let Err(error) = self.write_piece(end, piece) {
+            if let Err(error) = write_all(&mut self.engine, self.file, end, piece) {
                 return Err(self.take_back(begin, &[feed, lines].concat(), error));
             }
             end += piece.len() as u64;
@@ -125,14 +125,6 @@ impl PlainFile {
         // Where another program appends in between, the end is read again at the next write.
         (self.end, self.ends_line) = (self.end.max(end), false);
         Ok(end)
-    }
-
-    fn write_piece(&mut self, offset: u64, piece: &[u8]) -> Result<(), Error> {
-        let mut buffer = self.engine.lease()?;
-        buffer.set_len(piece.len());
-        buffer.copy_from_slice(piece);
-        self.engine.queue(0, Op::Write { file: self.file, offset, buffer, durable: false });
-        self.engine.drain()
     }
 
     /// Removes the part of a batch that a full disk took, so that the file ends with a whole line.

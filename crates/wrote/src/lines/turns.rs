@@ -113,11 +113,10 @@ pub(super) fn open(options: &LinesOptions, path: &Path) -> Result<Arc<Shared>, E
     let target = folder.as_ref().map(|folder| device::examine(folder.path())).transpose()?;
     let (target, has_thread) = (target.unwrap_or_default(), folder.is_some());
     let promise = target.survives(Survives::of_write(options.sync == SyncPolicy::Always, false));
-    let (buffer, spare) = (Vec::new(), Vec::new());
     let state = State {
         turns: Turns::default(),
-        buffer,
-        spare,
+        buffer: Vec::new(),
+        spare: Vec::new(),
         again: None,
         appended: 0,
         written: 0,
@@ -221,47 +220,46 @@ impl Shared {
 
     /// Waits until the buffer has room for these bytes, or an attempt found the disk full.
     fn wait_for_turn(&self, lacks: u64, bytes: usize) {
+        // Any batch that is written gives room.
+        self.wait_until((0, false), |state| {
+            let has_room = state.buffer.len() + bytes <= self.buffer_bytes;
+            let is_over = state.refusal(&self.path).is_some() || state.lacks != lacks;
+            (has_room || is_over).then_some(())
+        });
+    }
+
+    /// Waits until `look` returns a value, which may be there once the first `end` lines are
+    /// written, or durable.
+    fn wait_until<T>(
+        &self,
+        (end, until_durable): (u64, bool),
+        look: impl FnMut(&mut State) -> Option<T>,
+    ) -> T {
         let mut number = None;
-        self.wait_for(
-            |state| {
-                let has_room = state.buffer.len() + bytes <= self.buffer_bytes;
-                let is_over = state.refusal(&self.path).is_some() || state.lacks != lacks;
-                (has_room || is_over).then_some(())
-            },
-            // Any batch that is written gives room.
-            |state, waker| state.register(&mut number, (0, false), waker),
-        );
+        let found = self.wait_for(look, |state, waker| {
+            state.register(&mut number, (end, until_durable), waker)
+        });
         number.into_iter().for_each(|number| self.forget(number));
+        found
     }
 
     /// Waits until the first `end` lines are written, or durable. Fails if the last one is lost.
     pub(super) fn wait(&self, end: u64, until_durable: bool) -> Result<(), Error> {
-        self.wait_until(end, until_durable, |state| state.tell(&self.path, end, until_durable))
+        self.process.check()?;
+        let lacks = self.want(end, until_durable);
+        self.wait_until((end, until_durable), |state| {
+            let lost = state.tell(&self.path, end, until_durable);
+            lost.or_else(|| state.outcome(end, until_durable, lacks))
+        })
     }
 
     /// Makes all lines durable. Fails after that if lines are lost and no caller was told.
     pub(super) fn flush(&self) -> Result<(), Error> {
         self.process.check()?;
         let end = self.lock().appended;
-        self.wait_until(end, true, |_| None)?;
+        let lacks = self.want(end, true);
+        self.wait_until((end, true), |state| state.outcome(end, true, lacks))?;
         self.lock().tell_all(&self.path)
-    }
-
-    fn wait_until(
-        &self,
-        end: u64,
-        until_durable: bool,
-        lost: impl Fn(&mut State) -> Option<Result<(), Error>>,
-    ) -> Result<(), Error> {
-        self.process.check()?;
-        let lacks = self.want(end, until_durable);
-        let mut number = None;
-        let outcome = self.wait_for(
-            |state| lost(state).or_else(|| state.outcome(end, until_durable, lacks)),
-            |state, waker| state.register(&mut number, (end, until_durable), waker),
-        );
-        number.into_iter().for_each(|number| self.forget(number));
-        outcome
     }
 
     /// Like [`Shared::wait`], for a task.
@@ -321,17 +319,11 @@ impl Shared {
         self.process.check()?;
         self.lock().reopens = true;
         self.flush()?;
-        let mut number = None;
-        let outcome = self.wait_for(
-            |state| match (&state.failed, state.reopens) {
-                (Some(error), _) => Some(Err(error.clone())),
-                (None, true) if state.is_closed => state.refusal(&self.path).map(Err),
-                (None, reopens) => (!reopens).then_some(Ok(())),
-            },
-            |state, waker| state.register(&mut number, (0, false), waker),
-        );
-        number.into_iter().for_each(|number| self.forget(number));
-        outcome
+        self.wait_until((0, false), |state| match (&state.failed, state.reopens) {
+            (Some(error), _) => Some(Err(error.clone())),
+            (None, true) if state.is_closed => state.refusal(&self.path).map(Err),
+            (None, reopens) => (!reopens).then_some(Ok(())),
+        })
     }
 
     /// Stores all lines and releases the file. On a full disk it stays open, unless the caller

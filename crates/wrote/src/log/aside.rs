@@ -53,7 +53,7 @@ pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Err
 }
 
 /// Writes `bytes` to a file at `offset`, in pieces of a buffer, and waits for every piece.
-pub(super) fn write(
+pub(crate) fn write(
     engine: &mut Engine,
     file: FileId,
     mut offset: u64,
