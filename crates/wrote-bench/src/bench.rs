@@ -281,7 +281,7 @@ fn wanted(planned: &[Plan]) -> Wanted {
     planned.iter().map(|plan| plan.wants).max().unwrap_or(Wanted::Flush)
 }
 
-/// Announces the runs: the most bytes, and the time of each run by their number.
+/// Announces the bytes that the runs write at most, and the time of all of them.
 fn announcement(
     folder: PathBuf,
     planned: &[Plan],

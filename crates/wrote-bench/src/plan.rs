@@ -43,6 +43,7 @@ pub fn in_turn(rows: usize, rounds: u32) -> Vec<Turn> {
 /// only one, the interval would span a dozen standard errors, too wide to distinguish anything
 /// (M8).
 pub const RUNS_MIN: u32 = 3;
+
 /// The input of [`Scenario::plan`](crate::scenario::Scenario::plan).
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {

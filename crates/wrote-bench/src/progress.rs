@@ -15,7 +15,7 @@ pub struct Announcement {
     pub written_bytes_max: u64,
     /// The number of runs.
     pub runs: u32,
-    /// The time of all runs: their number by their slice.
+    /// The time of all runs.
     pub estimated: Duration,
     /// The estimated further time if the disk slows down during a long write; usually 0.
     pub estimated_slowed: Duration,

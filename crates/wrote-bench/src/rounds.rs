@@ -56,16 +56,11 @@ impl RowTime {
 }
 
 impl Schedule {
-    /// Schedules all runs of a plan whose first one begins at `now`, each expected to take `time`,
-    /// or its planned time and `beside`. The rows `left_out` have none.
-    fn new(
-        plan: &Plan,
-        now: Duration,
-        beside: Duration,
-        (time, left_out): (Option<Duration>, &[usize]),
-    ) -> Schedule {
+    /// Schedules all runs of a plan that is `prepared`, whose first one begins at `now`. Each is
+    /// expected to take its planned time and `beside`, unless another time was prepared.
+    fn new(plan: &Plan, now: Duration, beside: Duration, prepared: &Prepared) -> Schedule {
         let row = |row: &RowSpec| {
-            let share = time.unwrap_or(row.time + beside);
+            let share = prepared.time.unwrap_or(row.time + beside);
             RowTime {
                 importance: row.importance,
                 share,
@@ -83,7 +78,7 @@ impl Schedule {
             rows: plan.rows.iter().map(row).collect(),
             order: plan.order(plan.runs).into(),
         };
-        left_out.iter().for_each(|row| schedule.end_row(*row));
+        prepared.left_out.iter().for_each(|(row, _)| schedule.end_row(*row));
         schedule
     }
 
@@ -218,16 +213,16 @@ fn run_all(
     ticker: &mut Ticker,
 ) -> Result<Measured, Error> {
     site.peers.barrier("before the first run")?;
-    let Prepared { mut written_bytes, left_out: unfit, time } = plan.work.prepare(site, ticker)?;
+    let prepared = plan.work.prepare(site, ticker)?;
     let names: Vec<String> = plan.rows.iter().map(|spec| spec.row.name.clone()).collect();
     let mut now = begin(site, &names)?;
     let mut left_out = plan.left_out.clone();
-    left_out.extend(unfit.iter().map(|(row, because)| (names[*row].clone(), because.clone())));
+    let unfit = prepared.left_out.iter();
+    left_out.extend(unfit.map(|(row, because)| (names[*row].clone(), because.clone())));
     for (name, because) in &left_out {
         ticker.note(&format!("{name} skipped: {because}"));
     }
-    let unfit: Vec<usize> = unfit.into_iter().map(|(row, _)| row).collect();
-    let mut schedule = Schedule::new(plan, now, beside, (time, &unfit));
+    let mut schedule = Schedule::new(plan, now, beside, &prepared);
     let mut told = plan.runs * names.len() as u32;
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
     // With `keep`, the row whose files still exist, as its run may have been the last.
@@ -282,7 +277,8 @@ fn run_all(
         return Err(Error::Interrupted);
     }
     plan.work.finish(site)?;
-    written_bytes += runs.iter().map(|runs| runs.written_bytes).sum::<u64>();
+    let of_runs = runs.iter().map(|runs| runs.written_bytes).sum::<u64>();
+    let written_bytes = prepared.written_bytes + of_runs;
     schedule.end();
     let given_up: Vec<(usize, String)> = schedule.left_out().collect();
     for (row, because) in &given_up {

@@ -11,7 +11,9 @@ pub trait Scenario {
     /// The name in results and in `--only`.
     fn name(&self) -> &'static str;
     /// Returns the rows that a request may name.
-    fn catalogue(&self) -> Vec<Listed>;
+    fn catalogue(&self) -> Vec<Listed> {
+        Vec::new()
+    }
     /// Returns whether `name` is the scenario, one of its workloads, or one of its rows.
     fn knows(&self, name: &str) -> bool {
         name == self.name() || self.catalogue().iter().any(|listed| listed.is_called(name))

@@ -273,14 +273,11 @@ fn as_the_second_reader(damaged: &Files, first: &Read) -> Result<(), String> {
     let second = log_reader::read(&files);
     let is_prefix = second.records.starts_with(&first.records);
     let count = second.records.len();
-    holds(is_prefix, || {
-        format!("the second reader has {count} records, the first {}", words(first))
-    })?;
+    let differ = || format!("the second reader has {count} records, the first {}", words(first));
+    holds(is_prefix, differ)?;
     match &first.error {
         Some(Error::Damaged { .. }) | None => {
-            holds(first.records.len() == count, || {
-                format!("the second reader has {count} records, the first {}", words(first))
-            })?;
+            holds(first.records.len() == count, differ)?;
             let is_damaged = matches!(second.end, End::Damaged { .. });
             let closed = log_reader::closed_end(&files);
             let agrees = |closed| match second.end {

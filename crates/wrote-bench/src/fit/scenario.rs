@@ -6,7 +6,7 @@ use super::programs::{Pattern, Program};
 use crate::calibration;
 use crate::plan::{Call, Plan, Prepared, RUNS_MIN, RowSpec, Turn, Within, Work};
 use crate::progress::Ticker;
-use crate::scenario::{Listed, Scenario};
+use crate::scenario::Scenario;
 use crate::scenarios::sustained;
 use crate::scratch::{self, Scratch};
 use crate::settings::Common;
@@ -58,10 +58,6 @@ pub(super) fn row_name(
 impl Scenario for Suits {
     fn name(&self) -> &'static str {
         NAME
-    }
-
-    fn catalogue(&self) -> Vec<Listed> {
-        Vec::new()
     }
 
     fn is_alone(&self) -> bool {

@@ -11,7 +11,7 @@ use super::workload::{Table, Task, in_blocks, tables};
 use crate::calibration;
 use crate::plan::{Call, OneRun, Plan, Prepared, RowSpec, Turn, Within, Work};
 use crate::progress::Ticker;
-use crate::scenario::{Listed, Scenario};
+use crate::scenario::Scenario;
 use crate::site::Site;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -70,10 +70,6 @@ pub(super) struct Comparison {
 impl Scenario for Comparison {
     fn name(&self) -> &'static str {
         NAME
-    }
-
-    fn catalogue(&self) -> Vec<Listed> {
-        Vec::new()
     }
 
     fn is_alone(&self) -> bool {
