@@ -19,7 +19,6 @@
 //!
 //! One thread uses an engine; it has no locks inside. This room only composes the others.
 
-mod access;
 mod backend;
 mod execute;
 mod files;
@@ -39,7 +38,7 @@ mod threads;
 mod uring;
 mod wait;
 
-pub(crate) use execute::System;
+pub(crate) use backend::System;
 #[cfg(feature = "log")]
 pub(crate) use names::{Folder, open_within};
 pub(crate) use names::{Found, Located, folder_of};
