@@ -1,4 +1,4 @@
-//! Sets the shared library's name for programs (its soname).
+//! Sets the shared library's name for programs (its soname). Apart, because cargo runs it.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

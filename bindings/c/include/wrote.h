@@ -115,6 +115,50 @@ typedef struct wrote_wakeup wrote_wakeup;
 // background. An error there is returned by the next call and by every later one.
 typedef struct wrote_writer wrote_writer;
 
+// Options of a writer: `wrote_writer_options options = { sizeof options };` and then the ones that
+// you want. 0 is the default of each.
+typedef struct {
+  // sizeof(wrote_writer_options).
+  size_t size;
+  // The expected length in bytes. The space is reserved at once, so that a lack of it shows now.
+  uint64_t size_hint;
+  // One of enum wrote_sync.
+  uint32_t sync;
+  // The interval of WROTE_SYNC_INTERVAL.
+  uint32_t sync_interval_ms;
+  // The permissions of a new file, less the umask. 0 is 0666.
+  uint32_t mode;
+  // An existing name is an error, EEXIST.
+  bool create_new;
+  // Write through the page cache, for a file that is soon read again and need not last.
+  bool cached;
+} wrote_writer_options;
+
+// The result of a writer.
+typedef struct {
+  // The file's length, in bytes.
+  uint64_t bytes;
+  // The time from the opening to the end, in nanoseconds.
+  uint64_t elapsed_ns;
+  // Whether the file was written past the page cache.
+  bool direct;
+  // Whether the file and its name are on stable storage.
+  bool durable;
+} wrote_written;
+
+// A record that is lent until the reader's next call.
+typedef struct {
+  // Its bytes, which end with no NUL. NULL where there is no record.
+  const void *data;
+  // The number of its bytes.
+  size_t len;
+  // Its sequence: 0 for the first record ever.
+  uint64_t sequence;
+  // When the log handed it to the disk, in nanoseconds since 1970, by the writer's clock. 0
+  // where that is not known: after a repair.
+  uint64_t written_at_ns;
+} wrote_record;
+
 // Options of a log: `wrote_log_options options = { sizeof options };` and then the ones that you
 // want. 0 is the default of each.
 typedef struct {
@@ -170,50 +214,6 @@ typedef struct {
   bool found_closed;
 } wrote_log_stats;
 
-// A record that is lent until the reader's next call.
-typedef struct {
-  // Its bytes, which end with no NUL. NULL where there is no record.
-  const void *data;
-  // The number of its bytes.
-  size_t len;
-  // Its sequence: 0 for the first record ever.
-  uint64_t sequence;
-  // When the log handed it to the disk, in nanoseconds since 1970, by the writer's clock. 0
-  // where that is not known: after a repair.
-  uint64_t written_at_ns;
-} wrote_record;
-
-// Options of a writer: `wrote_writer_options options = { sizeof options };` and then the ones that
-// you want. 0 is the default of each.
-typedef struct {
-  // sizeof(wrote_writer_options).
-  size_t size;
-  // The expected length in bytes. The space is reserved at once, so that a lack of it shows now.
-  uint64_t size_hint;
-  // One of enum wrote_sync.
-  uint32_t sync;
-  // The interval of WROTE_SYNC_INTERVAL.
-  uint32_t sync_interval_ms;
-  // The permissions of a new file, less the umask. 0 is 0666.
-  uint32_t mode;
-  // An existing name is an error, EEXIST.
-  bool create_new;
-  // Write through the page cache, for a file that is soon read again and need not last.
-  bool cached;
-} wrote_writer_options;
-
-// The result of a writer.
-typedef struct {
-  // The file's length, in bytes.
-  uint64_t bytes;
-  // The time from the opening to the end, in nanoseconds.
-  uint64_t elapsed_ns;
-  // Whether the file was written past the page cache.
-  bool direct;
-  // Whether the file and its name are on stable storage.
-  bool durable;
-} wrote_written;
-
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -242,84 +242,119 @@ const char *wrote_error_message(const wrote_error *error);
 // Frees the description of an error.
 void wrote_error_free(wrote_error *error);
 
-// Opens the log in a folder, or makes both. A second writer is refused, in this process or
-// another. `options` may be NULL. Any thread may call it at any time.
-int wrote_log_open(const char *folder,
-                   const wrote_log_options *how,
-                   wrote_log **log,
-                   wrote_error **error);
-
-// Appends a record: copies its bytes and gives it its sequence. It survives nothing yet. Waits
-// only while all buffers are in flight.
+// Opens a writer that creates the file, or empties an existing one, like fopen(3) with "w".
 //
-// `sequence` and `ticket` may be NULL. Without a ticket the record is written within about 10 ms,
-// and wrote_log_sync() makes it durable. A ticket is freed by wrote_ticket_free().
-int wrote_log_append(const wrote_log *log,
-                     const void *record,
-                     size_t len,
-                     uint64_t *sequence,
-                     wrote_ticket **ticket,
-                     wrote_error **error);
+// After wrote_writer_flush() the bytes survive a crash of the process, after wrote_writer_sync()
+// and wrote_writer_finish() a power loss, with the name of a new file. A crash before leaves any
+// part of the file: wrote_writer_replace_open() keeps the old content until the new one is whole.
+//
+// `options` may be NULL. Any thread may call it at any time.
+int wrote_writer_create_open(const char *to,
+                             const wrote_writer_options *how,
+                             wrote_writer **writer,
+                             wrote_error **error);
 
-// Appends a record, and waits until it is as safe as the log promises: it then survives a power
-// loss (WROTE_SYNC_ALWAYS), and so does every record before it, or else a crash of the process.
-// Threads that wait at the same time share a flush. `sequence` may be NULL.
-int wrote_log_append_wait(const wrote_log *log,
-                          const void *record,
-                          size_t len,
-                          uint64_t *sequence,
-                          wrote_error **error);
+// Opens a writer whose file takes the place of the one at `to` when wrote_writer_finish() is
+// called: a wrote_write() for content of any size. After a crash at any moment the file has either
+// its old content or the new.
+//
+// A process that is killed before leaves a file ".NAME.wrote-PROCESS-NUMBER" in the folder, which
+// `wrote clean` removes.
+//
+// `options` may be NULL. Any thread may call it at any time.
+int wrote_writer_replace_open(const char *to,
+                              const wrote_writer_options *how,
+                              wrote_writer **writer,
+                              wrote_error **error);
 
-// Appends consecutive records. After a crash either all of them exist or none. All together must
-// fit into one buffer. The first one's sequence goes to `sequence`; `ticket` is for all. Both may
-// be NULL.
-int wrote_log_append_all(const wrote_log *log,
-                         const struct iovec *records,
-                         size_t count,
-                         uint64_t *sequence,
-                         wrote_ticket **ticket,
-                         wrote_error **error);
+// Opens a writer that appends to the file, or creates it. The file is locked (flock(2)): a second
+// one fails after a second. Programs that share a file should use a wrote_log.
+//
+// `options` may be NULL. Any thread may call it at any time.
+int wrote_writer_append_open(const char *to,
+                             const wrote_writer_options *how,
+                             wrote_writer **writer,
+                             wrote_error **error);
 
-// Makes the ticket of a record that was appended by any caller, which waits for what the log
-// promises. It is freed by wrote_ticket_free().
-int wrote_log_ticket(const wrote_log *log,
-                     uint64_t sequence,
-                     wrote_ticket **ticket,
-                     wrote_error **error);
+// Writes all bytes, into the writer's buffer at first. They survive nothing yet. Waits only while
+// all buffers are in flight.
+int wrote_writer_write(wrote_writer *writer, const void *data, size_t len, wrote_error **error);
 
-// Makes every record durable that was appended until now, whatever the log promises by itself.
-int wrote_log_sync(const wrote_log *log, wrote_error **error);
-
-// Removes segments whose records are all before `sequence`, durably. The sequence of the first
-// record that is left goes to `first`, which may be NULL.
-int wrote_log_trim_before(const wrote_log *log,
-                          uint64_t sequence,
-                          uint64_t *first,
-                          wrote_error **error);
-
-// Removes record `sequence` and all later ones, durably. The next record gets that sequence.
-int wrote_log_truncate_from(const wrote_log *log, uint64_t sequence, wrote_error **error);
-
-// Stores what a record survives now in `survives`.
-int wrote_log_survives(const wrote_log *log,
-                       uint64_t sequence,
-                       wrote_survives *survives,
-                       wrote_error **error);
-
-// Stores the log's figures in the first `size` bytes of `stats`: pass sizeof(wrote_log_stats).
-int wrote_log_get_stats(const wrote_log *log,
-                        wrote_log_stats *stats,
-                        size_t size,
+// Writes the bytes of all pieces in order, as if they were one. With WROTE_SYNC_ALWAYS it syncs
+// once.
+int wrote_writer_writev(wrote_writer *writer,
+                        const struct iovec *pieces,
+                        size_t count,
                         wrote_error **error);
 
-// Ends the log: writes all records, makes them durable, and marks the log as closed. Returns any
-// error since the opening. Later appends by any thread are refused. Call wrote_log_free()
-// afterwards.
-int wrote_log_close(const wrote_log *log, wrote_error **error);
+// Writes all bytes to the file, where other programs see them, and waits for that. They then
+// survive a crash of the process. A file that is to replace another is not there yet.
+int wrote_writer_flush(wrote_writer *writer, wrote_error **error);
 
-// Frees a log, when no other thread is in a call with it. Its tickets and readers may live on. One
-// that is not closed is closed first, and an error of that is lost: call wrote_log_close() before.
-void wrote_log_free(wrote_log *log);
+// Makes earlier writes durable, with the name of a new file. Only wrote_writer_finish() puts a
+// file in another's place.
+int wrote_writer_sync(wrote_writer *writer, wrote_error **error);
+
+// Writes the rest, makes the file and its name durable, and puts it in the place of the one that
+// it replaces: the commit. Returns any error since the opening; then an old file is unchanged.
+//
+// It ends the writer, also by an error. Call wrote_writer_free() afterwards. `written` may be
+// NULL.
+int wrote_writer_finish(wrote_writer *writer, wrote_written *written, wrote_error **error);
+
+// Like wrote_writer_finish() without flushes of the device: the file survives a crash of the
+// process and nothing worse.
+int wrote_writer_close(wrote_writer *writer, wrote_written *written, wrote_error **error);
+
+// Frees a writer. One that was not ended is abandoned: a file that it created is removed, an old
+// one that it was to replace stays, and in one that was there before, what was written until now
+// stays.
+void wrote_writer_free(wrote_writer *writer);
+
+// Replaces the content of the file at `to`, or creates the file. The content is durable when this
+// returns.
+//
+// After a crash of the process or the kernel or a power loss, at any moment, the file has either
+// its old content or the new, and other processes see one or the other. The new file gets the old
+// one's permissions, owner and attributes; symbolic links are followed and kept. EBUSY: the file
+// is a mount point, as single files in containers are, and nothing can replace it.
+//
+// Any thread may call it at any time.
+int wrote_write(const char *to, const void *data, size_t len, wrote_error **error);
+
+// Creates a new file at `to` with this content, complete and durable. An existing name is an
+// error, EEXIST, and its file keeps its content.
+//
+// Any thread may call it at any time.
+int wrote_write_new(const char *to, const void *data, size_t len, wrote_error **error);
+
+// Copies the file `from` to `to`, which must not exist yet. The copy is durable when this returns,
+// and has its name only once it is whole. It shares the blocks of `from` where the file system
+// can. The number of bytes goes to `len`, which may be NULL.
+//
+// Any thread may call it at any time.
+int wrote_copy(const char *from, const char *to, uint64_t *len, wrote_error **error);
+
+// Opens a file for reading. Any thread may call it at any time.
+int wrote_reader_open(const char *from, wrote_reader **reader, wrote_error **error);
+
+// Reads up to `room` bytes into `into`, and stores their number in `len`: 0 at the end of the
+// file. A file that has grown since is read on.
+int wrote_reader_read(wrote_reader *reader,
+                      void *into,
+                      size_t room,
+                      size_t *len,
+                      wrote_error **error);
+
+// Reads one line, without its line feed. `line` is NULL at the end of the file; else it lives
+// until the reader's next call. It has no NUL at its end, and may have some in it.
+int wrote_reader_line(wrote_reader *reader, const char **line, size_t *len, wrote_error **error);
+
+// Continues at this byte of the file.
+int wrote_reader_seek(wrote_reader *reader, uint64_t offset, wrote_error **error);
+
+// Frees a reader.
+void wrote_reader_free(wrote_reader *reader);
 
 // Reads the log in a folder from record `from` to its end, or from the first one that is left.
 int wrote_log_reader_open(const char *folder,
@@ -355,293 +390,6 @@ uint64_t wrote_log_reader_passed_over(const wrote_log_reader *reader);
 
 // Frees a reader.
 void wrote_log_reader_free(wrote_log_reader *reader);
-
-// Opens a file for reading. Any thread may call it at any time.
-int wrote_reader_open(const char *from, wrote_reader **reader, wrote_error **error);
-
-// Reads up to `room` bytes into `into`, and stores their number in `len`: 0 at the end of the
-// file. A file that has grown since is read on.
-int wrote_reader_read(wrote_reader *reader,
-                      void *into,
-                      size_t room,
-                      size_t *len,
-                      wrote_error **error);
-
-// Reads one line, without its line feed. `line` is NULL at the end of the file; else it lives
-// until the reader's next call. It has no NUL at its end, and may have some in it.
-int wrote_reader_line(wrote_reader *reader, const char **line, size_t *len, wrote_error **error);
-
-// Continues at this byte of the file.
-int wrote_reader_seek(wrote_reader *reader, uint64_t offset, wrote_error **error);
-
-// Frees a reader.
-void wrote_reader_free(wrote_reader *reader);
-
-// Replaces the content of the file at `to`, or creates the file. The content is durable when this
-// returns.
-//
-// After a crash of the process or the kernel or a power loss, at any moment, the file has either
-// its old content or the new, and other processes see one or the other. The new file gets the old
-// one's permissions, owner and attributes; symbolic links are followed and kept. EBUSY: the file
-// is a mount point, as single files in containers are, and nothing can replace it.
-//
-// Any thread may call it at any time.
-int wrote_write(const char *to, const void *data, size_t len, wrote_error **error);
-
-// Creates a new file at `to` with this content, complete and durable. An existing name is an
-// error, EEXIST, and its file keeps its content.
-//
-// Any thread may call it at any time.
-int wrote_write_new(const char *to, const void *data, size_t len, wrote_error **error);
-
-// Copies the file `from` to `to`, which must not exist yet. The copy is durable when this returns,
-// and has its name only once it is whole. It shares the blocks of `from` where the file system
-// can. The number of bytes goes to `len`, which may be NULL.
-//
-// Any thread may call it at any time.
-int wrote_copy(const char *from, const char *to, uint64_t *len, wrote_error **error);
-
-// Makes a wakeup, which is freed by wrote_wakeup_free().
-int wrote_wakeup_open(wrote_wakeup **wakeup, wrote_error **error);
-
-// Returns the descriptor to wait for, by poll(2), epoll(7) or io_uring(7): when it is readable,
-// call wrote_wakeup_clear(), and then poll the tickets again. It belongs to the wakeup; do not
-// close it. Returns -1 for NULL.
-int wrote_wakeup_fd(const wrote_wakeup *wakeup);
-
-// Makes the descriptor unreadable again, before the tickets are polled.
-void wrote_wakeup_clear(const wrote_wakeup *wakeup);
-
-// Frees a wakeup. Tickets that were polled with it may live on.
-void wrote_wakeup_free(wrote_wakeup *wakeup);
-
-// Returns the sequence of the ticket's record, the last one of a group.
-uint64_t wrote_ticket_sequence(const wrote_ticket *ticket);
-
-// Lets the ticket wait until its record survives a power loss, whatever its log promises. To be
-// called before the first wait or poll; later it has no effect.
-int wrote_ticket_until_durable(wrote_ticket *ticket, wrote_error **error);
-
-// Waits until the record is as safe as its log promises: with WROTE_SYNC_ALWAYS it survives a
-// power loss, and so does every record before it; else a crash of the process.
-//
-// WROTE_KIND_NOT_YET: the disk is full, and the record may still be written. Wait again by
-// wrote_log_ticket(). Any other error is final: the record is not safe.
-int wrote_ticket_wait(wrote_ticket *ticket, wrote_error **error);
-
-// Asks without waiting. Sets `done` once the record is as safe as wrote_ticket_wait() says. Until
-// then the wakeup becomes readable when it is worth asking again, once at least.
-int wrote_ticket_poll(wrote_ticket *ticket,
-                      const wrote_wakeup *wakeup,
-                      bool *done,
-                      wrote_error **error);
-
-// Frees a ticket. Its record is written all the same.
-void wrote_ticket_free(wrote_ticket *ticket);
-
-// Opens a writer that creates the file, or empties an existing one, like fopen(3) with "w".
-//
-// After wrote_writer_flush() the bytes survive a crash of the process, after wrote_writer_sync()
-// and wrote_writer_finish() a power loss, with the name of a new file. A crash before leaves any
-// part of the file: wrote_writer_replace_open() keeps the old content until the new one is whole.
-//
-// `options` may be NULL. Any thread may call it at any time.
-int wrote_writer_create_open(const char *to,
-                             const wrote_writer_options *how,
-                             wrote_writer **writer,
-                             wrote_error **error);
-
-// Opens a writer whose file takes the place of the one at `to` when wrote_writer_finish() is
-// called: a wrote_write() for content of any size. After a crash at any moment the file has either
-// its old content or the new.
-//
-// A process that is killed before leaves a file ".NAME.wrote-PROCESS-NUMBER" in the folder, which
-// `wrote clean` removes.
-//
-// `options` may be NULL. Any thread may call it at any time.
-int wrote_writer_replace_open(const char *to,
-                              const wrote_writer_options *how,
-                              wrote_writer **writer,
-                              wrote_error **error);
-
-// Opens a writer that appends to the file, or creates it. The file is locked (flock(2)): a second
-// one fails after a second. Programs that share a file should use a wrote_log.
-//
-// `options` may be NULL. Any thread may call it at any time.
-int wrote_writer_append_open(const char *to,
-                             const wrote_writer_options *how,
-                             wrote_writer **writer,
-                             wrote_error **error);
-
-// Writes all bytes, into the writer's buffer at first. They survive nothing yet. Waits only while
-// all buffers are in flight.
-int wrote_writer_write(wrote_writer *writer, const void *data, size_t len, wrote_error **error);
-
-// Writes the bytes of all pieces in order, as if they were one. With WROTE_SYNC_ALWAYS it syncs
-// once.
-int wrote_writer_writev(wrote_writer *writer,
-                        const struct iovec *pieces,
-                        size_t count,
-                        wrote_error **error);
-
-// Writes all bytes to the file, where other programs see them, and waits for that. They then
-// survive a crash of the process. A file that is to replace another is not there yet.
-int wrote_writer_flush(wrote_writer *writer, wrote_error **error);
-
-// Makes earlier writes durable, with the name of a new file. Only wrote_writer_finish() puts a
-// file in another's place.
-int wrote_writer_sync(wrote_writer *writer, wrote_error **error);
-
-// Writes the rest, makes the file and its name durable, and puts it in the place of the one that
-// it replaces: the commit. Returns any error since the opening; then an old file is unchanged.
-//
-// It ends the writer, also by an error. Call wrote_writer_free() afterwards. `written` may be
-// NULL.
-int wrote_writer_finish(wrote_writer *writer, wrote_written *written, wrote_error **error);
-
-// Like wrote_writer_finish() without flushes of the device: the file survives a crash of the
-// process and nothing worse.
-int wrote_writer_close(wrote_writer *writer, wrote_written *written, wrote_error **error);
-
-// Frees a writer. One that was not ended is abandoned: a file that it created is removed, an old
-// one that it was to replace stays, and in one that was there before, what was written until now
-// stays.
-void wrote_writer_free(wrote_writer *writer);
-
-// Returns the kind of an error.
-wrote_kind wrote_error_kind(const wrote_error *error);
-
-// Returns the number of an error, as in errno.h: the kernel's own, or the nearest one where the
-// library refused by itself (EINVAL, EIO, ESTALE, EPERM, ENOBUFS, EINTR). The call returned it
-// too.
-int wrote_error_errno(const wrote_error *error);
-
-// Returns the file or folder that an error is about, or NULL. It lives as long as the error.
-const char *wrote_error_path(const wrote_error *error);
-
-// Returns the byte of the file at which the operation failed, or -1 where there is none.
-int64_t wrote_error_offset(const wrote_error *error);
-
-// Returns one line for people: path, action, place and the kernel's words. It lives as long as the
-// error.
-const char *wrote_error_message(const wrote_error *error);
-
-// Frees the description of an error.
-void wrote_error_free(wrote_error *error);
-
-// Replaces the content of the file at `to`, or creates the file. The content is durable when this
-// returns.
-//
-// After a crash of the process or the kernel or a power loss, at any moment, the file has either
-// its old content or the new, and other processes see one or the other. The new file gets the old
-// one's permissions, owner and attributes; symbolic links are followed and kept. EBUSY: the file
-// is a mount point, as single files in containers are, and nothing can replace it.
-//
-// Any thread may call it at any time.
-int wrote_write(const char *to, const void *data, size_t len, wrote_error **error);
-
-// Creates a new file at `to` with this content, complete and durable. An existing name is an
-// error, EEXIST, and its file keeps its content.
-//
-// Any thread may call it at any time.
-int wrote_write_new(const char *to, const void *data, size_t len, wrote_error **error);
-
-// Copies the file `from` to `to`, which must not exist yet. The copy is durable when this returns,
-// and has its name only once it is whole. It shares the blocks of `from` where the file system
-// can. The number of bytes goes to `len`, which may be NULL.
-//
-// Any thread may call it at any time.
-int wrote_copy(const char *from, const char *to, uint64_t *len, wrote_error **error);
-
-// Opens a writer that creates the file, or empties an existing one, like fopen(3) with "w".
-//
-// After wrote_writer_flush() the bytes survive a crash of the process, after wrote_writer_sync()
-// and wrote_writer_finish() a power loss, with the name of a new file. A crash before leaves any
-// part of the file: wrote_writer_replace_open() keeps the old content until the new one is whole.
-//
-// `options` may be NULL. Any thread may call it at any time.
-int wrote_writer_create_open(const char *to,
-                             const wrote_writer_options *how,
-                             wrote_writer **writer,
-                             wrote_error **error);
-
-// Opens a writer whose file takes the place of the one at `to` when wrote_writer_finish() is
-// called: a wrote_write() for content of any size. After a crash at any moment the file has either
-// its old content or the new.
-//
-// A process that is killed before leaves a file ".NAME.wrote-PROCESS-NUMBER" in the folder, which
-// `wrote clean` removes.
-//
-// `options` may be NULL. Any thread may call it at any time.
-int wrote_writer_replace_open(const char *to,
-                              const wrote_writer_options *how,
-                              wrote_writer **writer,
-                              wrote_error **error);
-
-// Opens a writer that appends to the file, or creates it. The file is locked (flock(2)): a second
-// one fails after a second. Programs that share a file should use a wrote_log.
-//
-// `options` may be NULL. Any thread may call it at any time.
-int wrote_writer_append_open(const char *to,
-                             const wrote_writer_options *how,
-                             wrote_writer **writer,
-                             wrote_error **error);
-
-// Writes all bytes, into the writer's buffer at first. They survive nothing yet. Waits only while
-// all buffers are in flight.
-int wrote_writer_write(wrote_writer *writer, const void *data, size_t len, wrote_error **error);
-
-// Writes the bytes of all pieces in order, as if they were one. With WROTE_SYNC_ALWAYS it syncs
-// once.
-int wrote_writer_writev(wrote_writer *writer,
-                        const struct iovec *pieces,
-                        size_t count,
-                        wrote_error **error);
-
-// Writes all bytes to the file, where other programs see them, and waits for that. They then
-// survive a crash of the process. A file that is to replace another is not there yet.
-int wrote_writer_flush(wrote_writer *writer, wrote_error **error);
-
-// Makes earlier writes durable, with the name of a new file. Only wrote_writer_finish() puts a
-// file in another's place.
-int wrote_writer_sync(wrote_writer *writer, wrote_error **error);
-
-// Writes the rest, makes the file and its name durable, and puts it in the place of the one that
-// it replaces: the commit. Returns any error since the opening; then an old file is unchanged.
-//
-// It ends the writer, also by an error. Call wrote_writer_free() afterwards. `written` may be
-// NULL.
-int wrote_writer_finish(wrote_writer *writer, wrote_written *written, wrote_error **error);
-
-// Like wrote_writer_finish() without flushes of the device: the file survives a crash of the
-// process and nothing worse.
-int wrote_writer_close(wrote_writer *writer, wrote_written *written, wrote_error **error);
-
-// Frees a writer. One that was not ended is abandoned: a file that it created is removed, an old
-// one that it was to replace stays, and in one that was there before, what was written until now
-// stays.
-void wrote_writer_free(wrote_writer *writer);
-
-// Opens a file for reading. Any thread may call it at any time.
-int wrote_reader_open(const char *from, wrote_reader **reader, wrote_error **error);
-
-// Reads up to `room` bytes into `into`, and stores their number in `len`: 0 at the end of the
-// file. A file that has grown since is read on.
-int wrote_reader_read(wrote_reader *reader,
-                      void *into,
-                      size_t room,
-                      size_t *len,
-                      wrote_error **error);
-
-// Reads one line, without its line feed. `line` is NULL at the end of the file; else it lives
-// until the reader's next call. It has no NUL at its end, and may have some in it.
-int wrote_reader_line(wrote_reader *reader, const char **line, size_t *len, wrote_error **error);
-
-// Continues at this byte of the file.
-int wrote_reader_seek(wrote_reader *reader, uint64_t offset, wrote_error **error);
-
-// Frees a reader.
-void wrote_reader_free(wrote_reader *reader);
 
 // Opens the log in a folder, or makes both. A second writer is refused, in this process or
 // another. `options` may be NULL. Any thread may call it at any time.
@@ -759,41 +507,6 @@ int wrote_ticket_poll(wrote_ticket *ticket,
 
 // Frees a ticket. Its record is written all the same.
 void wrote_ticket_free(wrote_ticket *ticket);
-
-// Reads the log in a folder from record `from` to its end, or from the first one that is left.
-int wrote_log_reader_open(const char *folder,
-                          uint64_t from,
-                          wrote_log_reader **reader,
-                          wrote_error **error);
-
-// Like wrote_log_reader_open(), and waits at the end for further records, and for a log that is
-// not there yet.
-int wrote_log_reader_follow_open(const char *folder,
-                                 uint64_t from,
-                                 wrote_log_reader **reader,
-                                 wrote_error **error);
-
-// Reads the next record. At the end, `record->data` is NULL and `record->len` 0. A reader that
-// follows waits up to `timeout_ms` first, or as long as it takes where that is negative. An empty
-// record has a pointer that is not NULL.
-int wrote_log_reader_next(wrote_log_reader *reader,
-                          int64_t timeout_ms,
-                          wrote_record *record,
-                          wrote_error **error);
-
-// Continues with record `sequence`, or with the first later one that is there.
-int wrote_log_reader_seek(wrote_log_reader *reader, uint64_t sequence, wrote_error **error);
-
-// Continues with the first record that was written at this time or later, in nanoseconds since
-// 1970.
-int wrote_log_reader_seek_time(wrote_log_reader *reader, uint64_t time_ns, wrote_error **error);
-
-// Returns how many records the reader has passed over since its opening, because retention, a trim
-// or a repair had removed them.
-uint64_t wrote_log_reader_passed_over(const wrote_log_reader *reader);
-
-// Frees a reader.
-void wrote_log_reader_free(wrote_log_reader *reader);
 
 #ifdef __cplusplus
 }  // extern "C"

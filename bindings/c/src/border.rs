@@ -1,11 +1,24 @@
-//! The border between C and Rust: arguments come in, results and errors go out, and no panic does.
+//! The border between C and Rust: arguments and options come in, results and errors go out, and no
+//! panic does. Structs of options grow at their end in later versions.
 
 use crate::error::{Error, Kind};
-use library::Error as Failure;
+use library::{Error as Failure, SyncPolicy};
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Returns the version of the library, such as "0.1.0". Never freed. Any thread may call it.
+#[unsafe(no_mangle)]
+pub extern "C" fn wrote_version() -> *const c_char {
+    const VERSION: &CStr =
+        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+            Ok(version) => version,
+            Err(_) => panic!("a version has no NUL"),
+        };
+    VERSION.as_ptr()
+}
 
 /// The path in the error of an argument.
 const ARGUMENT: &str = "argument";
@@ -158,4 +171,75 @@ impl Error {
         let (kind, errno) = (Kind::Panic, libc::EIO);
         Error { kind, errno, path: None, offset: None, message: message.to_owned() }
     }
+}
+
+/// When writes become durable without a call for each.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// WROTE_SYNC_NO for a writer, WROTE_SYNC_ALWAYS for a log.
+    Default = 0,
+    /// With every write, which survives a power loss once its call, or the wait for its record, has
+    /// returned.
+    Always = 1,
+    /// About once a second.
+    EverySec = 2,
+    /// About once in sync_interval_ms.
+    Interval = 3,
+    /// Only by an explicit call, or when the kernel decides.
+    No = 4,
+}
+
+/// Returns the policy that `sync` names; `None` for the default. Any number may come from C.
+pub fn policy(sync: u32, interval_ms: u32) -> Result<Option<SyncPolicy>, Failure> {
+    Ok(Some(match sync {
+        number if number == Sync::Default as u32 => return Ok(None),
+        number if number == Sync::Always as u32 => SyncPolicy::Always,
+        number if number == Sync::EverySec as u32 => SyncPolicy::EverySec,
+        number if number == Sync::Interval as u32 => {
+            SyncPolicy::Interval(Duration::from_millis(interval_ms.into()))
+        }
+        number if number == Sync::No as u32 => SyncPolicy::No,
+        _ => return Err(refused("sync is none of enum wrote_sync")),
+    }))
+}
+
+/// A struct whose first field is its size as the caller's header has it, and whose other bytes may
+/// all be zero.
+///
+/// # Safety
+///
+/// Both must be so.
+pub unsafe trait Sized: Copy {}
+
+/// Returns the caller's options, with zeros for options that the caller's header does not have yet;
+/// all zeros for NULL.
+///
+/// # Safety
+///
+/// `options` is NULL or points to as many bytes as its first field says.
+pub unsafe fn options<T: Sized>(options: *const T) -> Result<T, Failure> {
+    // SAFETY: all zeros are such a struct.
+    let mut whole: T = unsafe { std::mem::zeroed() };
+    if options.is_null() {
+        return Ok(whole);
+    }
+    // SAFETY: the first field.
+    let size = unsafe { options.cast::<usize>().read() };
+    if size < size_of::<usize>() {
+        return Err(refused("the options have no size: set their first field to their sizeof"));
+    }
+    let known = size.min(size_of::<T>());
+    // SAFETY: `size` is promised by the caller, and `whole` has room for `known`.
+    unsafe {
+        let to = std::ptr::from_mut(&mut whole).cast::<u8>();
+        options.cast::<u8>().copy_to_nonoverlapping(to, known);
+    }
+    // SAFETY: the bytes behind a later version's struct.
+    let later =
+        unsafe { std::slice::from_raw_parts(options.cast::<u8>().add(known), size - known) };
+    if later.iter().any(|&byte| byte != 0) {
+        return Err(refused("the options set one that this version of libwrote does not have"));
+    }
+    Ok(whole)
 }

@@ -1,13 +1,81 @@
-//! `wrote_log`: records from many threads in one order, each acknowledged when it is safe.
+//! `wrote_log`: records from many threads in one order, each acknowledged when it is safe; and
+//! `wrote_ticket`, which waits for one record, by blocking or by an event loop.
 
-use crate::border::{self, bytes, call, give, hand_over, path, pieces, shared};
+use crate::border::{
+    self, Sized, alone, bytes, call, give, hand_over, options, path, pieces, policy, shared,
+};
 use crate::error::Error;
-use crate::options::{LogOptions, LogStats, options, policy};
-use crate::ticket::Ticket;
 use library::{Error as Failure, Survives};
 use std::ffi::{c_char, c_int, c_void};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
+use wrote_bindings::EventFd;
+
+/// Options of a log: `wrote_log_options options = { sizeof options };` and then the ones that you
+/// want. 0 is the default of each.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct LogOptions {
+    /// sizeof(wrote_log_options).
+    pub size: usize,
+    /// The approximate length of a segment in bytes. 0 is 64 MiB.
+    pub segment_bytes: u64,
+    /// The most bytes of the log on disk; then its oldest segments go. 0 keeps all.
+    pub retain_bytes: u64,
+    /// For how many seconds the log keeps records at least. 0 keeps all.
+    pub retain_age_s: u64,
+    /// The size of each buffer, into which a record must fit. 0 is 1 MiB.
+    pub buffer_bytes: usize,
+    /// The number of buffers. 0 is 8.
+    pub buffers: u32,
+    /// One of enum wrote_sync.
+    pub sync: u32,
+    /// The interval of WROTE_SYNC_INTERVAL.
+    pub sync_interval_ms: u32,
+    /// The permissions of a new log's files, less the umask. 0 is 0666.
+    pub mode: u32,
+}
+
+// SAFETY: numbers and booleans behind a size.
+unsafe impl Sized for LogOptions {}
+
+/// The figures of a log.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct LogStats {
+    /// Records found on opening.
+    pub found_records: u64,
+    /// Bytes found on opening after the last whole record, of a write that a crash cut short.
+    pub torn_bytes: u64,
+    /// The sequence of the first record that is there.
+    pub first_sequence: u64,
+    /// The sequence that the next record gets.
+    pub next_sequence: u64,
+    /// Every record before this one survives a crash of the process.
+    pub written_sequence: u64,
+    /// Every record before this one survives a power loss.
+    pub durable_sequence: u64,
+    /// Batches written.
+    pub batches: u64,
+    /// Flushes, and writes that were durable by themselves.
+    pub flushes: u64,
+    /// The time that they took, in nanoseconds.
+    pub flush_time_ns: u64,
+    /// Bytes written to segments, with the padding of blocks.
+    pub written_bytes: u64,
+    /// The part of them that was flushed.
+    pub flushed_bytes: u64,
+    /// Segments begun.
+    pub segments: u64,
+    /// Segments that retention removed.
+    pub removed: u64,
+    /// Whether the opening found that the log had been closed.
+    pub found_closed: bool,
+}
 
 /// An append-only log in a folder. Any number of threads may call its functions at any time, except
 /// for wrote_log_free().
@@ -284,4 +352,158 @@ pub unsafe extern "C" fn wrote_log_close(log: *const Log, error: *mut *mut Error
 pub unsafe extern "C" fn wrote_log_free(log: *mut Log) {
     // SAFETY: promised by the caller.
     unsafe { border::free(log) };
+}
+
+/// The promise for one record, or for a group of them. It does not keep its log open.
+pub struct Ticket {
+    sequence: u64,
+    state: State,
+}
+
+enum State {
+    Waiting(library::Ticket<'static>),
+    /// The answer, which is given again.
+    Done(Result<(), Failure>),
+}
+
+impl Ticket {
+    pub(crate) fn new(ticket: library::Ticket<'_>) -> Ticket {
+        Ticket { sequence: ticket.sequence(), state: State::Waiting(ticket.into_owned()) }
+    }
+
+    /// Waits by `wait`, unless it has been done.
+    fn done(
+        &mut self,
+        wait: impl FnOnce(library::Ticket<'static>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let panicked = Err(border::refused("an earlier wait for the ticket panicked"));
+        let result = match std::mem::replace(&mut self.state, State::Done(panicked)) {
+            State::Waiting(ticket) => wait(ticket),
+            State::Done(result) => result,
+        };
+        self.state = State::Done(result.clone());
+        result
+    }
+}
+
+/// An eventfd(2) for a log to wake an event loop. One serves any number of tickets. Any thread may
+/// use it at any time, except for wrote_wakeup_free().
+pub struct Wakeup(Arc<wrote_bindings::Wakeup<EventFd>>);
+
+impl Wakeup {
+    fn new() -> Result<Wakeup, Failure> {
+        EventFd::new().map(|signal| Wakeup(wrote_bindings::Wakeup::of(signal)))
+    }
+}
+
+/// Makes a wakeup, which is freed by wrote_wakeup_free().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_wakeup_open(
+    wakeup: *mut *mut Wakeup,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { call(error, || hand_over(wakeup, Wakeup::new)) }
+}
+
+/// Returns the descriptor to wait for, by poll(2), epoll(7) or io_uring(7): when it is readable,
+/// call wrote_wakeup_clear(), and then poll the tickets again. It belongs to the wakeup; do not
+/// close it. Returns -1 for NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_wakeup_fd(wakeup: *const Wakeup) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { wakeup.as_ref() }.map_or(-1, |wakeup| wakeup.0.signal().as_fd().as_raw_fd())
+}
+
+/// Makes the descriptor unreadable again, before the tickets are polled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_wakeup_clear(wakeup: *const Wakeup) {
+    // SAFETY: promised by the caller.
+    if let Some(wakeup) = unsafe { wakeup.as_ref() } {
+        border::quietly(|| wakeup.0.clear());
+    }
+}
+
+/// Frees a wakeup. Tickets that were polled with it may live on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_wakeup_free(wakeup: *mut Wakeup) {
+    // SAFETY: promised by the caller.
+    unsafe { border::free(wakeup) };
+}
+
+/// Returns the sequence of the ticket's record, the last one of a group.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_ticket_sequence(ticket: *const Ticket) -> u64 {
+    // SAFETY: promised by the caller.
+    unsafe { ticket.as_ref() }.map_or(u64::MAX, |ticket| ticket.sequence)
+}
+
+/// Lets the ticket wait until its record survives a power loss, whatever its log promises. To be
+/// called before the first wait or poll; later it has no effect.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_ticket_until_durable(
+    ticket: *mut Ticket,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe {
+        call(error, || {
+            let ticket = alone(ticket)?;
+            let state = std::mem::replace(&mut ticket.state, State::Done(Ok(())));
+            ticket.state = match state {
+                State::Waiting(waiting) => State::Waiting(waiting.until_durable()),
+                done => done,
+            };
+            Ok(())
+        })
+    }
+}
+
+/// Waits until the record is as safe as its log promises: with WROTE_SYNC_ALWAYS it survives a
+/// power loss, and so does every record before it; else a crash of the process.
+///
+/// WROTE_KIND_NOT_YET: the disk is full, and the record may still be written. Wait again by
+/// wrote_log_ticket(). Any other error is final: the record is not safe.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_ticket_wait(ticket: *mut Ticket, error: *mut *mut Error) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { call(error, || alone(ticket)?.done(library::Ticket::wait)) }
+}
+
+/// Asks without waiting. Sets `done` once the record is as safe as wrote_ticket_wait() says. Until
+/// then the wakeup becomes readable when it is worth asking again, once at least.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_ticket_poll(
+    ticket: *mut Ticket,
+    wakeup: *const Wakeup,
+    done: *mut bool,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe {
+        call(error, || {
+            let waker = shared(wakeup)?.0.waker();
+            let ticket = alone(ticket)?;
+            if done.is_null() {
+                return Err(border::refused("there is no place for the answer"));
+            }
+            done.write(false);
+            if let State::Waiting(waiting) = &mut ticket.state {
+                match Pin::new(waiting).poll(&mut Context::from_waker(&waker)) {
+                    Poll::Pending => return Ok(()),
+                    Poll::Ready(result) => ticket.state = State::Done(result),
+                }
+            }
+            let State::Done(result) = &ticket.state else { return Ok(()) };
+            done.write(result.is_ok());
+            result.clone()
+        })
+    }
+}
+
+/// Frees a ticket. Its record is written all the same.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_ticket_free(ticket: *mut Ticket) {
+    // SAFETY: promised by the caller.
+    unsafe { border::free(ticket) };
 }

@@ -1,10 +1,12 @@
-//! `wrote_reader`: a file read from start to end, by bytes or lines.
+//! `wrote_reader`: a file read from start to end, by bytes or lines; and `wrote_log_reader`: the
+//! records of a log in order, while any process writes it.
 
 use crate::border::{self, alone, call, give, hand_over, path, refused};
 use crate::error::Error;
 use std::ffi::{c_char, c_int, c_void};
 use std::io::{BufRead, Read, Seek, SeekFrom};
-use wrote_bindings::from_io;
+use std::time::{Duration, UNIX_EPOCH};
+use wrote_bindings::{from_io, unix_ns};
 
 /// Reads a file from start to end, in place of fopen(3) and fread(3): past the page cache where
 /// that does not hold a long file, with several reads in flight.
@@ -103,6 +105,148 @@ pub unsafe extern "C" fn wrote_reader_seek(
 /// Frees a reader.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_reader_free(reader: *mut Reader) {
+    // SAFETY: promised by the caller.
+    unsafe { border::free(reader) };
+}
+
+/// Reads the records of a log in order. It takes no lock, and sees the records of every process.
+pub struct LogReader {
+    reader: library::LogReader,
+    follows: bool,
+    /// The record that was lent last, where the wait for it had a limit.
+    record: Vec<u8>,
+}
+
+/// A record that is lent until the reader's next call.
+#[repr(C)]
+pub struct Record {
+    /// Its bytes, which end with no NUL. NULL where there is no record.
+    pub data: *const c_void,
+    /// The number of its bytes.
+    pub len: usize,
+    /// Its sequence: 0 for the first record ever.
+    pub sequence: u64,
+    /// When the log handed it to the disk, in nanoseconds since 1970, by the writer's clock. 0
+    /// where that is not known: after a repair.
+    pub written_at_ns: u64,
+}
+
+/// Reads the log in a folder from record `from` to its end, or from the first one that is left.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_log_reader_open(
+    folder: *const c_char,
+    from: u64,
+    reader: *mut *mut LogReader,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe {
+        call(error, || {
+            hand_over(reader, || {
+                let reader = library::LogReader::open(path(folder)?, from)?;
+                Ok(LogReader { reader, follows: false, record: Vec::new() })
+            })
+        })
+    }
+}
+
+/// Like wrote_log_reader_open(), and waits at the end for further records, and for a log that is
+/// not there yet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_log_reader_follow_open(
+    folder: *const c_char,
+    from: u64,
+    reader: *mut *mut LogReader,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe {
+        call(error, || {
+            hand_over(reader, || {
+                let reader = library::LogReader::expect(path(folder)?, from)?.following()?;
+                Ok(LogReader { reader, follows: true, record: Vec::new() })
+            })
+        })
+    }
+}
+
+/// Reads the next record. At the end, `record->data` is NULL and `record->len` 0. A reader that
+/// follows waits up to `timeout_ms` first, or as long as it takes where that is negative. An empty
+/// record has a pointer that is not NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_log_reader_next(
+    reader: *mut LogReader,
+    timeout_ms: i64,
+    record: *mut Record,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe {
+        call(error, || {
+            if record.is_null() {
+                return Err(refused("there is no place for the record"));
+            }
+            record.write(next(alone(reader)?, timeout_ms)?);
+            Ok(())
+        })
+    }
+}
+
+fn next(reader: &mut LogReader, timeout_ms: i64) -> Result<Record, library::Error> {
+    let LogReader { reader, follows, record } = reader;
+    let found = match u64::try_from(timeout_ms) {
+        Ok(timeout_ms) if *follows => {
+            reader.next_within(Duration::from_millis(timeout_ms))?.map(|found| {
+                *record = found.bytes;
+                (&record[..], found.sequence, found.written_at)
+            })
+        }
+        _ => reader.next_lent()?.map(|found| (found.bytes, found.sequence, found.written_at)),
+    };
+    Ok(match found {
+        Some((bytes, sequence, written_at)) => {
+            let (data, written_at_ns) = (bytes.as_ptr().cast(), written_at.map_or(0, unix_ns));
+            Record { data, len: bytes.len(), sequence, written_at_ns }
+        }
+        None => Record { data: std::ptr::null(), len: 0, sequence: 0, written_at_ns: 0 },
+    })
+}
+
+/// Continues with record `sequence`, or with the first later one that is there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_log_reader_seek(
+    reader: *mut LogReader,
+    sequence: u64,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { call(error, || alone(reader)?.reader.seek(sequence)) }
+}
+
+/// Continues with the first record that was written at this time or later, in nanoseconds since
+/// 1970.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_log_reader_seek_time(
+    reader: *mut LogReader,
+    time_ns: u64,
+    error: *mut *mut Error,
+) -> c_int {
+    let time = UNIX_EPOCH + Duration::from_nanos(time_ns);
+    // SAFETY: promised by the caller.
+    unsafe { call(error, || alone(reader)?.reader.seek_time(time)) }
+}
+
+/// Returns how many records the reader has passed over since its opening, because retention, a trim
+/// or a repair had removed them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_log_reader_passed_over(reader: *const LogReader) -> u64 {
+    // SAFETY: promised by the caller.
+    unsafe { reader.as_ref() }.map_or(0, |reader| reader.reader.passed_over())
+}
+
+/// Frees a reader.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_log_reader_free(reader: *mut LogReader) {
     // SAFETY: promised by the caller.
     unsafe { border::free(reader) };
 }

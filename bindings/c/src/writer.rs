@@ -1,13 +1,38 @@
-//! `wrote_writer`: a file from start to end.
+//! `wrote_writer`: a file from start to end; and whole files by one call, saved and copied.
 
-use crate::border::{self, alone, bytes, call, give, hand_over, path, refused};
+use crate::border::{
+    self, Sized, alone, bytes, call, give, hand_over, options, path, policy, refused,
+};
 use crate::error::Error;
-use crate::options::{WriterOptions, options, policy};
 use library::Error as Failure;
 use std::ffi::{c_char, c_int, c_void};
 use std::io::{IoSlice, Write};
 use std::path::Path;
 use wrote_bindings::from_io;
+
+/// Options of a writer: `wrote_writer_options options = { sizeof options };` and then the ones that
+/// you want. 0 is the default of each.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct WriterOptions {
+    /// sizeof(wrote_writer_options).
+    pub size: usize,
+    /// The expected length in bytes. The space is reserved at once, so that a lack of it shows now.
+    pub size_hint: u64,
+    /// One of enum wrote_sync.
+    pub sync: u32,
+    /// The interval of WROTE_SYNC_INTERVAL.
+    pub sync_interval_ms: u32,
+    /// The permissions of a new file, less the umask. 0 is 0666.
+    pub mode: u32,
+    /// An existing name is an error, EEXIST.
+    pub create_new: bool,
+    /// Write through the page cache, for a file that is soon read again and need not last.
+    pub cached: bool,
+}
+
+// SAFETY: numbers and booleans behind a size.
+unsafe impl Sized for WriterOptions {}
 
 /// Writes a file from start to end, in place of fopen(3), fwrite(3) and fclose(3).
 ///
@@ -248,4 +273,60 @@ fn summed_up(written: &library::Written) -> Written {
 pub unsafe extern "C" fn wrote_writer_free(writer: *mut Writer) {
     // SAFETY: promised by the caller.
     unsafe { border::free(writer) };
+}
+
+/// Replaces the content of the file at `to`, or creates the file. The content is durable when this
+/// returns.
+///
+/// After a crash of the process or the kernel or a power loss, at any moment, the file has either
+/// its old content or the new, and other processes see one or the other. The new file gets the old
+/// one's permissions, owner and attributes; symbolic links are followed and kept. EBUSY: the file
+/// is a mount point, as single files in containers are, and nothing can replace it.
+///
+/// Any thread may call it at any time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_write(
+    to: *const c_char,
+    data: *const c_void,
+    len: usize,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { call(error, || library::write(path(to)?, bytes(data, len)?)) }
+}
+
+/// Creates a new file at `to` with this content, complete and durable. An existing name is an
+/// error, EEXIST, and its file keeps its content.
+///
+/// Any thread may call it at any time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_write_new(
+    to: *const c_char,
+    data: *const c_void,
+    len: usize,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { call(error, || library::write_new(path(to)?, bytes(data, len)?)) }
+}
+
+/// Copies the file `from` to `to`, which must not exist yet. The copy is durable when this returns,
+/// and has its name only once it is whole. It shares the blocks of `from` where the file system
+/// can. The number of bytes goes to `len`, which may be NULL.
+///
+/// Any thread may call it at any time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_copy(
+    from: *const c_char,
+    to: *const c_char,
+    len: *mut u64,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe {
+        call(error, || {
+            give(len, library::copy(path(from)?, path(to)?)?.bytes);
+            Ok(())
+        })
+    }
 }
