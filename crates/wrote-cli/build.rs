@@ -1,5 +1,5 @@
 //! Passes the built commit to the program as `WROTE_COMMIT` (empty outside a clone), and the
-//! version with the commit as `WROTE_VERSION`.
+//! version with the commit as `WROTE_VERSION`. Apart, because cargo runs it.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The command `wrote`, without its `main`: arguments in, text out.
+//! The command `wrote`, without its `main`: arguments in, text out. This door only names the rooms.
 //!
 //! | room | content |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! The capabilities of the screen: width, colour, characters; and lines on standard error.
+//! The capabilities of the screen: width, colour, characters; and lines on standard error. Apart,
+//! because `main` and every command need it.
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write as _, stderr, stdout};

@@ -1,4 +1,5 @@
-//! The state of the machine and its disks, and the doctor's checks of them. It uses no other room.
+//! The state of the machine and its disks, and the doctor's checks of them. This door only names
+//! the rooms, which use no others.
 
 pub mod counters;
 pub mod doctor;

@@ -1,4 +1,5 @@
-//! Charts: each kind of chart in a room, drawn by plotters on a canvas that becomes SVG.
+//! Charts: each kind of chart in a room, drawn by plotters on a canvas that becomes SVG. This door
+//! only names them.
 
 mod axis;
 mod canvas;

@@ -15,8 +15,7 @@ use wrote_result::document::Finding;
 use wrote_result::finding::IDS;
 use wrote_result::{quoted, units};
 
-mod briefs;
-mod result;
+mod articles;
 mod several;
 mod trace;
 
@@ -66,9 +65,9 @@ fn label(articles: &mut [Article]) {
 fn article(document: &Named) -> Article<'_> {
     let name = &document.name;
     let mut article = match &document.content {
-        Content::Result(result) => result::article(result, name),
-        Content::Comparison(comparison) => briefs::comparison(comparison, name),
-        Content::Examination { of, .. } => briefs::examination(of, name),
+        Content::Result(result) => articles::result(result, name),
+        Content::Comparison(comparison) => articles::comparison(comparison, name),
+        Content::Examination { of, .. } => articles::examination(of, name),
         Content::Trace(trace) => trace::article(trace, name),
     };
     article.sections.retain(|section| section.role != Role::Foot);

@@ -1,7 +1,7 @@
 //! Every text made from a document: tables for a screen, Markdown, CSV, JSON, HTML.
 //!
 //! [`Content::write`] lays out a document of any kind, and [`write_html`] several as a page for a
-//! browser.
+//! browser. This door only names the rooms.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Sealed segments of a log in an object store: shipped there once, and read from there.
+//! Sealed segments of a log in an object store: shipped there once, and read from there. This door
+//! names the rooms, and makes the runtime that they share.
 //!
 //! A [`Shipper`] puts the sealed segments of a folder into a [`SegmentStore`], each as one object
 //! that is created and never replaced. A [`StoreReader`] reads the records from there by sequence,

@@ -1,7 +1,8 @@
 //! Copies of files and streams in constant memory.
 //!
 //! A copy is made under a temporary name in the same folder. It gets its final name once it is
-//! complete and as safe as requested: other processes find the old file, or the whole copy.
+//! complete and as safe as requested: other processes find the old file, or the whole copy. This
+//! door only names the rooms.
 
 mod ends;
 mod file;

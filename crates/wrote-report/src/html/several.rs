@@ -1,8 +1,8 @@
 //! Several results: the same rows side by side, and over time for one machine and path.
 
 use super::Article;
+use super::articles::last;
 use super::moment;
-use super::result::last;
 use super::{Content, Named};
 use crate::chart::{Axis, Dot, Frame, Line, Lines, Picture, Spot, dots, lines, per_second, rate};
 use crate::comparison::class;

@@ -1,13 +1,15 @@
-//! The article about a result of benchmarks or jobs.
+//! The articles about one document each: a result of benchmarks or jobs, a comparison of two, an
+//! examination of the doctor. The one about a trace draws a picture, and has a room of its own.
 
-use super::Article;
-use super::{begun, moment};
-use crate::fit;
+use super::{Article, begun, moment};
+use crate::comparison::WARNINGS;
 use crate::group::Group;
-use crate::ordered;
 use crate::result::{files, overview, sections};
 use crate::text::program;
-use crate::tree::{Block, Role, Section};
+use crate::tree::{Block, Remarks, Role, Section, remarks};
+use crate::{comparison, doctor, fit, ordered};
+use wrote_result::compare::{Comparison, Verdict};
+use wrote_result::doctor::Examination;
 use wrote_result::document::{Document, Source};
 use wrote_result::units;
 
@@ -20,7 +22,7 @@ const UNANSWERED: [Role; 5] =
 const FOLDED: [Role; 3] = [Role::Advice, Role::Scenario, Role::Facts];
 
 /// Returns the article of a result. The answer comes first.
-pub fn article<'a>(document: &'a Document, name: &str) -> Article<'a> {
+pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
     let mut article = begun(document, name, &document.command);
     let path = &document.target.path;
     (article.kicker, article.title) = match document.source {
@@ -88,4 +90,60 @@ pub fn made(document: &Document) -> String {
 /// The file's name, without its folder.
 pub fn last(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Returns the article of a comparison.
+pub fn comparison<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
+    let command = &comparison.new.command;
+    let both = comparison.results.len() == 2;
+    let mut article = begun(comparison, name, if both { command } else { &[] });
+    article.kicker = if both { "wrote bench --vs" } else { "wrote compare" }.into();
+    article.title =
+        format!("What changed from {} to {}?", comparison.old.name, comparison.new.name);
+    article.ledes = vec![answer(comparison)];
+    article.sections = comparison::sections(comparison);
+    // A page has the warnings of each side with their evidence.
+    article.sections.retain(|section| section.title != WARNINGS);
+    // The rows come first.
+    article.sections.swap(0, 1);
+    article.sections[0].lede =
+        "The ratio of the medians, NEW over OLD, with its 95 % interval.".into();
+    for (title, of) in [("Warnings of OLD", &comparison.old), ("Warnings of NEW", &comparison.new)]
+    {
+        if !of.warnings.is_empty() {
+            let remarks = Remarks { remarks: remarks(&of.warnings), is_brief: false };
+            let blocks = vec![Block::Remarks(remarks)];
+            article.sections.push(Section::new(Role::Page, title, "", blocks));
+        }
+    }
+    article
+}
+
+/// The number of rows by verdict: `2 rows are slower, 1 is faster, ..`.
+fn answer(comparison: &Comparison) -> String {
+    let count = |of: Verdict| comparison.rows.iter().filter(|row| row.verdict == of).count();
+    let told = [
+        (count(Verdict::Slower), "slower"),
+        (count(Verdict::Faster), "faster"),
+        (count(Verdict::NoDetectableDifference), "without a detectable difference"),
+        (count(Verdict::OneRun), "of one run, which tells nothing"),
+    ];
+    let told = told.iter().filter(|(count, _)| *count > 0);
+    let told: Vec<String> = told.map(|(count, words)| format!("{count} {words}")).collect();
+    format!("Of {} rows: {}.", comparison.rows.len(), told.join(", "))
+}
+
+/// Returns the article of an examination: the risks first.
+pub fn examination<'a>(examination: &'a Examination, name: &str) -> Article<'a> {
+    let mut article = begun(examination, name, &[]);
+    article.kicker = "wrote doctor".into();
+    article.title = format!("What holds {} back?", examination.target.path);
+    article.ledes = vec![
+        format!("{}.", doctor::summary(examination)),
+        format!("Examined {}.", moment(&examination.examined_at)),
+    ];
+    article.sections = doctor::sections(examination, true);
+    article.sections.retain(|section| ![Role::Page, Role::Answer].contains(&section.role));
+    article.sections.rotate_left(1);
+    article
 }

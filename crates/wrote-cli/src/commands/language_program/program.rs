@@ -1,1 +1,0 @@
-../../../../../langs/wrote/program.rs
