@@ -88,6 +88,7 @@ struct OpenedFile {
     disk: Disk,
     /// Its key in the disk's schedule.
     place: usize,
+    id: FileId,
     /// Whether a durable write is one call: [`DirectFile::set_dsync`].
     dsync: AtomicBool,
     /// Whether durable writes also make all metadata durable.
@@ -97,12 +98,12 @@ struct OpenedFile {
 }
 
 impl DirectFile {
-    fn new(disk: Disk, place: usize, options: &FileOptions) -> DirectFile {
+    fn new(disk: Disk, (place, id): (usize, FileId), options: &FileOptions) -> DirectFile {
         let dsync = AtomicBool::new(true);
         let sync_metadata = options.sync_metadata;
         let open_cached = |it: &mut Schedule| it.direct_descriptor(place).and_then(CachedReads::of);
         let cached = if options.write { None } else { disk.with(open_cached) };
-        DirectFile(Arc::new(OpenedFile { disk, place, dsync, sync_metadata, cached }))
+        DirectFile(Arc::new(OpenedFile { disk, place, id, dsync, sync_metadata, cached }))
     }
 
     fn disk(&self) -> &Disk {
@@ -205,6 +206,9 @@ impl DirectFile {
         offset: u64,
         durable_by_dsync: Option<bool>,
     ) -> Operation<()> {
+        if let Err(error) = self.disk().check_process() {
+            return Operation::over(Err(error), Outcome::done);
+        }
         let file = self.id();
         let len = buffer.len();
         let Some(buffer) = buffer.into_inner() else {
@@ -233,6 +237,9 @@ impl DirectFile {
     }
 
     fn start_change(&self, offset: u64, len: u64, op: Op, then: Option<Op>) -> Operation<()> {
+        if let Err(error) = self.disk().check_process() {
+            return Operation::over(Err(error), Outcome::done);
+        }
         let end = self.disk().with(|schedule| schedule.files[self.place()].end);
         self.start(Touch::change(offset, len, end), Work::Steps { first: Some(op), then })
     }
@@ -310,18 +317,18 @@ impl DirectFile {
     /// Returns the required alignment of a write's offset and length; aligned reads are cheapest. 1
     /// unless the file is direct.
     pub fn alignment(&self) -> u32 {
-        self.disk().with(|schedule| schedule.engine.align_bytes(schedule.files[self.place()].id))
+        self.disk().look(|schedule| schedule.engine.align_bytes(schedule.files[self.place()].id))
     }
 
     /// Returns whether transfers bypass the page cache, as far as known: a file system may accept
     /// `O_DIRECT` at open and refuse the first transfer (W6).
     pub fn is_direct(&self) -> bool {
-        self.disk().with(|schedule| schedule.engine.is_direct(schedule.files[self.place()].id))
+        self.disk().look(|schedule| schedule.engine.is_direct(schedule.files[self.place()].id))
     }
 
     /// Returns the path that the file was opened by.
     pub fn path(&self) -> PathBuf {
-        self.disk().with(|schedule| schedule.files[self.place()].path.clone())
+        self.disk().look(|schedule| schedule.files[self.place()].path.clone())
     }
 
     /// Sets how later durable writes reach stable storage. They survive power loss both ways, and
@@ -342,7 +349,7 @@ impl DirectFile {
     }
 
     fn id(&self) -> FileId {
-        self.disk().with(|schedule| schedule.files[self.place()].id)
+        self.0.id
     }
 }
 

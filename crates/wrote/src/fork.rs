@@ -46,3 +46,26 @@ fn count_forks() {
         let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     }
 }
+
+/// Runs `child` in a child process. Panics if it panics or hangs.
+#[cfg(test)]
+pub(crate) fn in_child(child: impl FnOnce()) {
+    // SAFETY: the C library makes its memory usable in the child, and the test's own thread holds
+    // every other lock.
+    match unsafe { libc::fork() } {
+        -1 => panic!("{}", std::io::Error::last_os_error()),
+        0 => {
+            // SAFETY: it ends a child that hangs.
+            unsafe { libc::alarm(60) };
+            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
+            // SAFETY: nothing of the parent is to be ended here.
+            unsafe { libc::_exit(i32::from(ended.is_err())) }
+        }
+        id => {
+            let mut status = 0;
+            // SAFETY: it only writes to `status`.
+            let waited = unsafe { libc::waitpid(id, &mut status, 0) };
+            assert_eq!((waited, status), (id, 0), "the child has failed, or was ended by a signal");
+        }
+    }
+}

@@ -195,6 +195,7 @@ impl Disk {
         bytes: &[u8],
         replace: bool,
     ) -> Result<(), Error> {
+        self.check_process()?;
         let buffer_bytes = self.buffer_bytes();
         // Content that bypasses the cache needs a depth of two.
         let pieces = bytes.len().div_ceil(buffer_bytes).max(2) as u64;

@@ -122,17 +122,17 @@ impl Disk {
     ) -> Result<DirectFile, Error> {
         self.check_process()?;
         let path = path.as_ref();
-        let place = self.with(|schedule| {
+        let file = self.with(|schedule| {
             let id = schedule.engine.open_file(path, options)?;
             match schedule.engine.file_len(id) {
-                Ok(len) => Ok(schedule.add_file(path.to_owned(), id, len)),
+                Ok(len) => Ok((schedule.add_file(path.to_owned(), id, len), id)),
                 Err(error) => {
                     schedule.engine.close_file(id)?;
                     Err(error)
                 }
             }
         })?;
-        Ok(DirectFile::new(self.clone(), place, options))
+        Ok(DirectFile::new(self.clone(), file, options))
     }
 
     /// Leases a buffer of [`Disk::buffer_bytes`] to write from. Waits while all are in flight, or
@@ -156,27 +156,27 @@ impl Disk {
 
     /// Returns the number of the engine's buffers, held or not: [`Options::buffers`].
     pub fn buffers(&self) -> u32 {
-        self.with(|schedule| schedule.engine.pool().count())
+        self.look(|schedule| schedule.engine.pool().count())
     }
 
     /// Returns the number of free buffers, which changes with every operation.
     pub fn buffers_free(&self) -> usize {
-        self.with(|schedule| schedule.engine.pool().free())
+        self.look(|schedule| schedule.engine.pool().free())
     }
 
     /// Returns the size of a buffer ([`Options::new`]).
     pub fn buffer_bytes(&self) -> usize {
-        self.with(|schedule| schedule.engine.pool().buffer_bytes())
+        self.look(|schedule| schedule.engine.pool().buffer_bytes())
     }
 
     /// Returns the settings in effect, and each fallback from those requested (W6).
     pub fn effective(&self) -> Effective {
-        self.with(|schedule| schedule.engine.effective().clone())
+        self.look(|schedule| schedule.engine.effective().clone())
     }
 
     /// Returns the number of started operations that are not complete, with or without a handle.
     pub fn outstanding(&self) -> usize {
-        self.with(|schedule| schedule.unfinished())
+        self.look(|schedule| schedule.unfinished())
     }
 
     /// Submits operations to the kernel without waiting. Otherwise the next wait or poll does it
@@ -214,7 +214,7 @@ impl Disk {
     }
 
     /// Fails in a child of the process that opened the disk.
-    pub(super) fn check_process(&self) -> Result<(), Error> {
+    pub(crate) fn check_process(&self) -> Result<(), Error> {
         self.0.shared.process.check()
     }
 
@@ -225,6 +225,12 @@ impl Disk {
     /// Calls `look` with the schedule, and wakes the owners of operations that are then complete.
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Schedule) -> T) -> T {
         self.shared().with(look)
+    }
+
+    /// Like [`Disk::with`]. In a child process, where a thread that is not there may hold the lock,
+    /// it returns nothing.
+    pub(super) fn look<T: Default>(&self, look: impl FnOnce(&mut Schedule) -> T) -> T {
+        self.check_process().map_or_else(|_| T::default(), |()| self.with(look))
     }
 }
 
@@ -288,7 +294,7 @@ impl<T> Operation<T> {
     /// notices new completions.
     pub fn is_over(&self) -> bool {
         match &self.state {
-            State::Started { disk, key } => disk.with(|schedule| schedule.is_over(*key)),
+            State::Started { disk, key } => disk.look(|schedule| schedule.is_over(*key)),
             State::Over(_) | State::Taken => true,
         }
     }

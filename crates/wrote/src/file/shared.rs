@@ -334,3 +334,49 @@ impl Shared {
         drop(schedule);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::Options;
+    use crate::{Disk, Error, FileOptions, Ioengine};
+
+    fn is_forked<T>(result: Result<T, Error>) {
+        assert!(matches!(result, Err(Error::Forked)));
+    }
+
+    #[test]
+    fn no_call_in_a_child_process_waits_for_a_lock_that_a_thread_of_its_parent_holds() {
+        let folder = fixtures::folder();
+        let path = folder.path().join("file");
+        let disk = Disk::open(&Options::new(Ioengine::Threads, 2, 4096)).unwrap();
+        let options = FileOptions::new().create(true).write(true);
+        let file = disk.open_file(&path, &options).unwrap();
+        let [buffer, other] = [(); 2].map(|()| disk.lease().unwrap());
+        let mut parts = Some((disk.clone(), file.clone(), file.start_sync_data(), buffer));
+        let held = disk.shared().state.lock().unwrap();
+        crate::fork::in_child(|| {
+            let (disk, file, started, buffer) = parts.take().unwrap();
+            let _ = (disk.buffers(), disk.buffers_free(), disk.buffer_bytes(), disk.outstanding());
+            let _ = (disk.effective(), disk.try_lease(), format!("{disk:?} {file:?}"));
+            let _ = (file.path(), file.is_direct(), file.alignment(), started.is_over());
+            is_forked(disk.lease());
+            is_forked(disk.submit());
+            is_forked(disk.drain());
+            is_forked(disk.open_file(&path, &options));
+            is_forked(disk.write(&path, b"by the child"));
+            is_forked(disk.write_many([(&path, b"by the child")]));
+            is_forked(file.read(0, 1));
+            is_forked(file.write(buffer, 0));
+            is_forked(file.allocate(0, 4096));
+            is_forked(file.sync_data());
+            is_forked(file.truncate(0));
+            is_forked(file.len());
+            is_forked(started.wait());
+            is_forked(file.close());
+            drop((disk, other));
+        });
+        drop(held);
+        drop(parts);
+        disk.drain().unwrap();
+    }
+}

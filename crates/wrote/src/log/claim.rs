@@ -428,6 +428,11 @@ impl Claims {
         self.turn().ended
     }
 
+    #[cfg(test)]
+    pub(super) fn lock_all(&self) -> impl Sized {
+        (self.turn(), self.group.lock())
+    }
+
     fn turn(&self) -> MutexGuard<'_, Turn> {
         self.turn.lock().expect("no thread panics while it holds the turn")
     }

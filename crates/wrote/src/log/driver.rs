@@ -311,6 +311,9 @@ impl LogDriver {
 
     /// Returns the options in effect, and every fallback.
     pub(super) fn effective(&self) -> Effective {
+        if !self.state.process.is_this() {
+            return Effective::default();
+        }
         self.effective.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -371,7 +374,7 @@ impl LogDriver {
 
     /// Lets retention remove the records before `sequence`, in the background thread.
     pub(super) fn release(&self, sequence: u64) {
-        if self.state.release(sequence) {
+        if self.state.process.is_this() && self.state.release(sequence) {
             match self.background.get() {
                 Some(background) => background.unpark(),
                 None => self.retain_if_released(),
@@ -545,6 +548,58 @@ mod tests {
             self.begun.lock().unwrap().send(()).unwrap();
             thread::park();
         }
+    }
+
+    fn poll<T>(future: impl Future<Output = T>) -> T {
+        let context = &mut std::task::Context::from_waker(Waker::noop());
+        match std::pin::pin!(future).poll(context) {
+            std::task::Poll::Ready(output) => output,
+            std::task::Poll::Pending => panic!("it would wait forever"),
+        }
+    }
+
+    fn is_forked<T>(result: Result<T, Error>) {
+        assert!(matches!(result, Err(Error::Forked)));
+    }
+
+    #[test]
+    fn no_call_in_a_child_process_waits_for_a_lock_that_a_thread_of_its_parent_holds() {
+        let folder = fixtures::folder();
+        let log = Log::options().sync(SyncPolicy::No).open(folder.path()).unwrap();
+        let ticket = log.append(b"in flight").unwrap().into_owned();
+        let reader = || log.reader(0).unwrap();
+        let mut parts = Some((log.clone(), ticket, reader(), reader(), log.written(9)));
+        let driver = log.driver();
+        let flusher = driver.flusher.lock().unwrap();
+        let held = (flusher, driver.effective.lock(), driver.shutdown(), driver.state.lock_all());
+        crate::fork::in_child(|| {
+            let (log, ticket, reader, streamed, written) = parts.take().unwrap();
+            is_forked(log.append(b"by the child"));
+            is_forked(log.try_append(&["by", "the child"]));
+            is_forked(log.append_all(&["by", "the child"]));
+            is_forked(poll(log.room()));
+            is_forked(poll(written));
+            is_forked(ticket.wait());
+            is_forked(poll(log.ticket(7).until_durable()));
+            is_forked(log.sync());
+            is_forked(log.check());
+            is_forked(log.reader(0));
+            is_forked(reader.following());
+            is_forked(streamed.into_stream());
+            is_forked(log.trim_before(1));
+            is_forked(log.truncate_from(1));
+            is_forked(log.close());
+            log.release(1);
+            assert_eq!((log.next_sequence(), log.stats().next_sequence), (0, 0));
+            assert_eq!(log.effective(), Effective::default());
+            let _ = (log.is_waiting_for_room(), log.survives(0), format!("{log:?}"));
+            let _ = (log.written_sequence(), log.durable_sequence());
+            drop(log);
+        });
+        drop(held);
+        drop(parts);
+        log.append(b"by the parent").unwrap().wait().unwrap();
+        log.close().unwrap();
     }
 
     #[test]

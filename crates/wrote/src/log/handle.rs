@@ -226,6 +226,7 @@ impl Log {
     /// ```
     pub fn truncate_from(&self, sequence: u64) -> Result<(), Error> {
         let driver = &self.0;
+        driver.state.process.check()?;
         let files = match &self.0.disk {
             Some(disk) => LogFiles::on(disk)?,
             None => LogFiles::open_in(driver.state.terms.held())?,
@@ -270,9 +271,11 @@ impl Log {
         self.0.wait(Goal::Durable, state.next_sequence(), cuts, gate)
     }
 
-    /// Returns the sequence of the next record, unless another thread appends before.
+    /// Returns the sequence of the next record, unless another thread appends before; 0 in a child
+    /// process.
     pub fn next_sequence(&self) -> u64 {
-        self.0.state.next_sequence()
+        let state = &self.0.state;
+        if state.process.is_this() { state.next_sequence() } else { 0 }
     }
 
     /// Returns the sequence before which all records were passed to the kernel. Costs one load.
@@ -326,12 +329,13 @@ impl Log {
         !state.has_failed() && state.lacks_room()
     }
 
-    /// Returns the findings of the opening, and the log's figures so far.
+    /// Returns the findings of the opening, and the log's figures so far; no figures in a child
+    /// process.
     pub fn stats(&self) -> LogStats {
         self.0.state.stats()
     }
 
-    /// Returns the options in effect, and every fallback.
+    /// Returns the options in effect, and every fallback; nothing in a child process.
     pub fn effective(&self) -> Effective {
         self.0.effective()
     }

@@ -51,7 +51,7 @@ pub struct Record<B = Vec<u8>> {
 /// If retention removes segments before they are read, the reader continues with the first
 /// remaining one, and counts the records skipped ([`LogReader::passed_over`]).
 pub struct LogReader {
-    files: LogFiles,
+    pub(super) files: LogFiles,
     folder: PathBuf,
     /// The open folder; `None` on a simulated disk, and until an expected one exists.
     held: Option<Folder>,

@@ -352,12 +352,23 @@ impl LogState {
         self.gates.len() - 1
     }
 
+    /// Locks everything, as threads do that are not there in a child process.
+    #[cfg(test)]
+    pub(super) fn lock_all(&self) -> impl Sized {
+        let frontiers = [&self.written, &self.durable, &self.freed].map(Frontier::waiters);
+        let rest = (self.counted(), self.cuts.last.lock(), self.lack.last.lock());
+        (frontiers, rest, self.bells.lock(), self.claims.lock_all())
+    }
+
     /// Locks the figures that are counted.
     pub(super) fn counted(&self) -> MutexGuard<'_, LogStats> {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn stats(&self) -> LogStats {
+        if !self.process.is_this() {
+            return LogStats::default();
+        }
         let Recovered { records, closed, torn_bytes, kept_aside } = self.terms.recovered.clone();
         LogStats {
             found_records: records,

@@ -89,6 +89,7 @@ impl LogReader {
     }
 
     fn stream(mut self) -> Result<LogStream, Error> {
+        self.files.process.check()?;
         if let Some(own) = self.followed_log() {
             return LogStream::start(None, move |feed| feed.of_log(&own, self));
         }

@@ -91,6 +91,7 @@ impl<'log> Ticket<'log> {
     fn check(&self) -> Result<(), Error> {
         let Awaited { driver, goal, end, cuts, .. } = &self.awaited;
         let state = &driver.state;
+        state.process.check()?;
         let is_there = *end <= state.frontier(*goal).done() || *end <= state.next_sequence();
         // Last: a cut is counted before the log's end moves back.
         if is_there || state.cuts() != *cuts {

@@ -101,7 +101,7 @@ impl Frontier {
         std::mem::take(&mut *self.waiters())
     }
 
-    fn waiters(&self) -> MutexGuard<'_, Waiters> {
+    pub(super) fn waiters(&self) -> MutexGuard<'_, Waiters> {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -54,7 +54,7 @@ impl Bells {
         self.lock().drain(..).filter_map(|bell| bell.upgrade()).for_each(|bell| Bell(bell).ring());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<OwnedFd>>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Vec<Weak<OwnedFd>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -69,6 +69,7 @@ impl Disk {
         &self,
         files: impl IntoIterator<Item = (P, B)>,
     ) -> Result<(), Error> {
+        self.check_process()?;
         let iodepth = self.effective().iodepth.min(IODEPTH);
         let options = Options::new(Ioengine::IoUring, iodepth, self.buffer_bytes().min(BS_BYTES));
         let engine = self.engine(&options)?;
