@@ -126,7 +126,7 @@ pub use error::{Action, Error};
 pub use file::Disk;
 pub use file::cached::cached_bytes;
 #[cfg(feature = "log")]
-pub use lines::{LineTicket, Lines, LinesOptions};
+pub use lines::{Lines, LinesOptions};
 #[cfg(feature = "log")]
 pub use log::{Log, LogOptions, LogReader, Record, Ticket};
 pub use reader::{Reader, ReaderOptions};

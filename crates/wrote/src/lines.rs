@@ -5,14 +5,13 @@ mod end;
 mod plain;
 mod turns;
 
-use crate::{Disk, Error, Survives, SyncPolicy};
+use crate::log::Held;
+use crate::{Disk, Error, Survives, SyncPolicy, Ticket};
 use std::fmt;
-use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use turns::{Shared, TaskWaiting};
+use std::task::{Poll, Waker};
+use turns::{Goal, Shared, Waiting};
 
 /// A plain file of lines, appended from any number of threads and tasks, and readable by every
 /// tool: a transcript, an audit trail, an access log.
@@ -70,7 +69,7 @@ pub struct LinesOptions {
 }
 
 impl LinesOptions {
-    /// Sets when lines become durable, and so what a [`LineTicket`] waits for: with
+    /// Sets when lines become durable, and so what a [`Ticket`] waits for: with
     /// [`SyncPolicy::Always`] (the default) it waits until its line survives a power loss, else
     /// until it survives a crash of the process.
     pub fn sync(self, sync: SyncPolicy) -> LinesOptions {
@@ -126,32 +125,33 @@ impl Lines {
     ///
     /// Fails with [`Error::Refused`] for bytes with a line feed or a NUL, for a line that does not
     /// fit into the buffer, and after [`Lines::close`].
-    pub fn append(&self, line: &[u8]) -> Result<LineTicket, Error> {
+    pub fn append(&self, line: &[u8]) -> Result<Ticket<'_>, Error> {
         self.append_all(&[line])
     }
 
     /// Appends consecutive lines, and returns one ticket for all. They are not atomic: after a
     /// crash the first of them may exist alone. Waits while the buffer is full. Fails like
     /// [`Lines::append`].
-    pub fn append_all(&self, lines: &[impl AsRef<[u8]>]) -> Result<LineTicket, Error> {
+    pub fn append_all(&self, lines: &[impl AsRef<[u8]>]) -> Result<Ticket<'_>, Error> {
         let end = self.0.append(lines, true)?;
         Ok(self.ticket_of(end.expect("an append that waits ends with room")))
     }
 
     /// Like [`Lines::append_all`] without waiting: returns `None` while the buffer has no room, and
     /// appends nothing then.
-    pub fn try_append(&self, lines: &[impl AsRef<[u8]>]) -> Result<Option<LineTicket>, Error> {
+    pub fn try_append(&self, lines: &[impl AsRef<[u8]>]) -> Result<Option<Ticket<'_>>, Error> {
         Ok(self.0.append(lines, false)?.map(|end| self.ticket_of(end)))
     }
 
     /// Returns a ticket for all lines appended so far, by any caller.
-    pub fn ticket(&self) -> LineTicket {
+    pub fn ticket(&self) -> Ticket<'_> {
         self.ticket_of(self.appended())
     }
 
-    fn ticket_of(&self, end: u64) -> LineTicket {
-        let until_durable = self.0.sync == SyncPolicy::Always;
-        LineTicket { shared: Arc::clone(&self.0), end, until_durable, waiting: None }
+    fn ticket_of(&self, end: u64) -> Ticket<'_> {
+        let goal = Goal { end, is_durable: self.0.sync == SyncPolicy::Always };
+        let line = LineWait { shared: Held::Borrowed(&self.0), goal, waiting: None };
+        Ticket::of_line(line, end.saturating_sub(1))
     }
 
     /// Makes every line appended so far durable, with any [`SyncPolicy`]. Fails once for lines that
@@ -189,7 +189,7 @@ impl Lines {
 
     /// Returns what a line survives once its ticket was waited for.
     pub fn survives(&self) -> Survives {
-        self.0.promise
+        self.0.promise(self.0.sync == SyncPolicy::Always)
     }
 }
 
@@ -210,53 +210,45 @@ impl fmt::Debug for Lines {
     }
 }
 
-/// The promise for one line, or for the lines of one call: wait for it by blocking
-/// ([`LineTicket::wait`]), or await it on any runtime. Dropping it does not affect the lines.
-#[must_use = "a line is safe only when its ticket was waited for"]
-pub struct LineTicket {
-    shared: Arc<Shared>,
-    /// The number of lines up to and with its last one.
-    end: u64,
-    until_durable: bool,
-    waiting: Option<TaskWaiting>,
+/// The wait for a line, of a [`Ticket`].
+pub(crate) struct LineWait<'lines> {
+    shared: Held<'lines, Shared>,
+    goal: Goal,
+    waiting: Option<Waiting>,
 }
 
-impl LineTicket {
-    /// Waits until the line is as safe as the [`SyncPolicy`] promises. Fails with
-    /// [`Error::NotYet`] on a full disk: the line may still be written, so wait again
-    /// ([`Lines::ticket`]) instead of appending it again.
-    pub fn wait(self) -> Result<(), Error> {
-        self.shared.wait(self.end, self.until_durable)
+impl<'lines> LineWait<'lines> {
+    pub(crate) fn wait(&self) -> Result<(), Error> {
+        self.shared.wait(self.goal)
     }
 
-    /// Waits until the line survives a power loss, with any [`SyncPolicy`].
-    pub fn until_durable(self) -> LineTicket {
-        let shared = Arc::clone(&self.shared);
-        LineTicket { shared, end: self.end, until_durable: true, waiting: None }
+    /// Waits for another goal instead.
+    pub(crate) fn until(mut self, is_durable: bool) -> LineWait<'lines> {
+        self.shared.forget(self.waiting.take());
+        self.goal.is_durable = is_durable;
+        self
     }
-}
 
-impl Future for LineTicket {
-    type Output = Result<(), Error>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let LineTicket { shared, end, until_durable, waiting } = &mut *self;
-        shared.poll(*end, *until_durable, waiting, context.waker())
+    pub(crate) fn into_owned(mut self) -> LineWait<'static> {
+        let (shared, waiting) = (self.shared.to_owned(), self.waiting.take());
+        LineWait { shared, goal: self.goal, waiting }
     }
-}
 
-impl Drop for LineTicket {
-    fn drop(&mut self) {
-        if let Some(number) = self.waiting.as_ref().and_then(|waiting| waiting.number)
-            && self.shared.process.is_this()
-        {
-            self.shared.forget(number);
+    pub(crate) fn survives(&self) -> Survives {
+        let end = self.goal.end;
+        match self.shared.look(|state| (state.durable >= end, state.written >= end)) {
+            (is_durable, true) => self.shared.promise(is_durable),
+            _ => Survives::Nothing,
         }
     }
+
+    pub(crate) fn poll(&mut self, waker: &Waker) -> Poll<Result<(), Error>> {
+        self.shared.poll(self.goal, &mut self.waiting, waker)
+    }
 }
 
-impl fmt::Debug for LineTicket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LineTicket").field("end", &self.end).finish_non_exhaustive()
+impl Drop for LineWait<'_> {
+    fn drop(&mut self) {
+        self.shared.forget(self.waiting.take());
     }
 }

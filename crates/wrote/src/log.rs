@@ -43,7 +43,8 @@ mod wait;
 mod walk;
 mod watch;
 
-pub(crate) use aside::{copy as copy_aside, write as write_all};
+pub(crate) use aside::copy as copy_aside;
+pub(crate) use gather::Gathering;
 pub use handle::Log;
 pub use input::until;
 pub(crate) use input::{Input, LogFiles, is_same_file};
@@ -52,4 +53,5 @@ pub use reader::{LogReader, Record};
 pub use rescue::{Damage, LogSummary, repair, summary, verify};
 pub use sealed::{SealedSegments, Segment};
 pub use state::LogStats;
+pub(crate) use ticket::Held;
 pub use ticket::Ticket;

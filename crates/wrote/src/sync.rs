@@ -100,6 +100,17 @@ pub enum SyncPolicy {
     No,
 }
 
+impl SyncPolicy {
+    /// Returns the time after which writes are flushed, where they are so by time.
+    pub(crate) fn interval(self) -> Option<Duration> {
+        match self {
+            SyncPolicy::EverySec => Some(Duration::from_secs(1)),
+            SyncPolicy::Interval(interval) => Some(interval),
+            SyncPolicy::Always | SyncPolicy::No => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

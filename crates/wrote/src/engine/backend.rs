@@ -74,6 +74,8 @@ pub(super) trait Files {
     fn sync_file_system(&mut self, slot: u32) -> io::Result<()>;
     fn len(&self, slot: u32) -> io::Result<u64>;
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()>;
+    /// Writes some of the bytes through the page cache.
+    fn write(&mut self, slot: u32, offset: u64, bytes: &[u8]) -> io::Result<usize>;
     fn drop_clean_pages(&mut self, slot: u32);
     /// Returns whether the file has another name, or is open elsewhere.
     fn is_shared(&self, slot: u32) -> io::Result<bool>;

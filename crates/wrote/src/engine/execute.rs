@@ -647,6 +647,35 @@ impl Engine {
         Ok(())
     }
 
+    /// Writes all bytes at `offset`, from the caller's memory and through the page cache (W4).
+    /// Fails if an earlier flush of the file failed (W2).
+    pub(crate) fn write(
+        &mut self,
+        file: FileId,
+        mut offset: u64,
+        mut bytes: &[u8],
+    ) -> Result<(), Error> {
+        self.check_process()?;
+        self.wait_for_file(file)?;
+        if let Some(poisoned) = self.known(file).poisoned() {
+            return Err(poisoned);
+        }
+        while !bytes.is_empty() {
+            // A disk that writes nothing is tried again, too.
+            let written =
+                uninterrupted(|| match self.backend.files.write(file.slot, offset, bytes) {
+                    Ok(0) => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
+                    written => written,
+                });
+            let path = &self.known(file).path;
+            let failed = |error| Error::file(path, Action::Write, Some(offset), &error);
+            let written = written.map_err(failed)?;
+            bytes = &bytes[written..];
+            offset += written as u64;
+        }
+        Ok(())
+    }
+
     /// Drops the file's clean pages from the page cache (`posix_fadvise(2)`), so that later reads,
     /// through any open file, see what the disk has.
     pub(crate) fn drop_clean_pages(&mut self, file: FileId) {

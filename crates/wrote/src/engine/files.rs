@@ -10,6 +10,7 @@ use rustix::fs::{
     Advice, AtFlags, FileType, Mode, OFlags, SeekFrom, fadvise, fcntl_getfl, fcntl_setfl, fstat,
     ftruncate, seek, unlinkat,
 };
+use rustix::io::pwrite;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -82,6 +83,10 @@ impl Files for KernelFiles {
 
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()> {
         Ok(ftruncate(self.file(slot), len_bytes)?)
+    }
+
+    fn write(&mut self, slot: u32, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+        Ok(pwrite(self.file(slot), bytes, offset)?)
     }
 
     fn drop_clean_pages(&mut self, slot: u32) {

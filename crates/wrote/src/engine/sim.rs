@@ -506,6 +506,26 @@ impl Files for SimFiles {
         Ok(())
     }
 
+    fn write(&mut self, slot: u32, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+        let mut disk = self.disk();
+        if disk.boot != self.0.boot {
+            return Err(Errno::IO.into());
+        }
+        let request = Request {
+            token: 0,
+            kind: OpKind::Write,
+            in_pool: false,
+            rw_flags: 0,
+            slot,
+            offset,
+            // Only read from.
+            address: bytes.as_ptr().cast_mut(),
+            len: bytes.len() as u64,
+        };
+        let slot = disk.slots[&(self.0.engine, slot)];
+        Ok(disk.perform(&request, slot)?)
+    }
+
     fn drop_clean_pages(&mut self, slot: u32) {
         let mut disk = self.disk();
         let number = self.file(&disk, slot);

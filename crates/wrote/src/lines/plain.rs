@@ -6,10 +6,11 @@ use super::end::{Repaired, repair};
 use crate::engine::{Callers, Folder, Found, Options, folder_of};
 use crate::error::Tried;
 use crate::fork::Process;
-use crate::log::{LogFiles, write_all};
+use crate::log::LogFiles;
 use crate::{Action, Disk, Engine, Error, FileId, FileOptions, Ioengine};
 use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_setfl, flock, fstat};
 use rustix::io::{Errno, pread};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// How often lines are written again before another program's renaming and shortening is an error.
@@ -27,8 +28,8 @@ pub(super) enum Trouble {
 
 /// The open file. One thread at a time uses it.
 pub(super) struct PlainFile {
-    engine: Engine,
-    file: FileId,
+    pub engine: Engine,
+    pub file: FileId,
     path: PathBuf,
     options: LinesOptions,
     process: Process,
@@ -53,7 +54,7 @@ unsafe impl Send for PlainFile {}
 
 impl PlainFile {
     pub(super) fn open(options: &LinesOptions, path: &Path) -> Result<PlainFile, Error> {
-        let engine_options = Options::new(Ioengine::Psync, 1, options.buffer_bytes).buffers(1);
+        let engine_options = Options::new(Ioengine::Psync, 1, 4096).buffers(1);
         let mut engine = match &options.disk {
             Some(disk) => disk.engine(&engine_options)?,
             None => Engine::open_for(&engine_options, Callers::Any)?,
@@ -114,10 +115,9 @@ impl PlainFile {
         let begins_line = lines.is_empty() || begin == 0 || is_own_end || self.ends_line(begin)?;
         let feed: &[u8] = if begins_line { b"" } else { b"\n" };
         let mut end = begin;
-        // The lines are at most as long as a buffer, which has no room for another byte.
         for piece in [feed, lines].into_iter().filter(|piece| !piece.is_empty()) {
             self.is_dirty = true;
-            if let Err(error) = write_all(&mut self.engine, self.file, end, piece) {
+            if let Err(error) = self.engine.write(self.file, end, piece) {
                 return Err(self.take_back(begin, &[feed, lines].concat(), error));
             }
             end += piece.len() as u64;
@@ -189,6 +189,12 @@ impl PlainFile {
         (self.end, self.ends_line) = (self.engine.file_len(self.file)?, false);
         self.torn = opened.torn.or(self.torn.take());
         Ok(())
+    }
+
+    /// Returns another descriptor of the open file, to flush it beside the turns.
+    pub(super) fn copy(&self) -> Result<OwnedFd, Error> {
+        let descriptor = self.engine.descriptor(self.file).expect("a simulated disk has no thread");
+        descriptor.try_clone_to_owned().tried(&self.path, Action::Open)
     }
 
     /// Returns whether the file has no name any more, so that no reader finds its lines.
@@ -300,5 +306,35 @@ pub(super) fn absolute(disk: Option<&Disk>, path: &Path) -> Result<PathBuf, Erro
     match disk {
         Some(_) => Ok(path.to_owned()),
         None => std::path::absolute(path).tried(path, Action::Examine),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Lines;
+    use std::fs;
+
+    #[test]
+    fn a_part_of_a_batch_is_taken_back_but_never_bytes_of_another_program() {
+        let folder = fixtures::folder();
+        let path = folder.path().join("lines");
+        let mut file = PlainFile::open(&Lines::options(), &path).unwrap();
+        let full = || Error::File {
+            path: path.clone(),
+            action: Action::Write,
+            offset: Some(4),
+            errno: libc::ENOSPC,
+        };
+        for (found, left) in [("one\ntw", "one\n"), ("one\n", "one\n")] {
+            fs::write(&path, found).unwrap();
+            assert!(matches!(file.take_back(4, b"two\n", full()), Trouble::Lacks(_)));
+            assert_eq!(fs::read_to_string(&path).unwrap(), left);
+        }
+        for found in ["one\ntwothers\n", "one\nother\n"] {
+            fs::write(&path, found).unwrap();
+            assert!(matches!(file.take_back(4, b"two\n", full()), Trouble::Fails(_)));
+            assert_eq!(fs::read_to_string(&path).unwrap(), found);
+        }
     }
 }

@@ -1,18 +1,26 @@
-//! Producers collect lines in one buffer, and one thread at a time writes and flushes them for all.
-//! A waiting producer does that work itself; for tasks, and for lines without a waiting caller, a
-//! background thread does.
+//! Producers collect lines in one buffer, and one thread at a time has the turn to write and flush
+//! them for all.
+//!
+//! The thread that wants something takes the turn where it is free, so that it needs no other
+//! thread: a producer whose line fills the buffer, or a caller that waits. Callers that wait while
+//! another thread has the turn sleep at one of two gates: that of the batch being written, which
+//! opens for all of them as the turn ends, or that of the next one, from which one is called to
+//! take the next turn. For tasks, and for lines without a waiting caller, a background thread takes
+//! turns.
 
 use super::LinesOptions;
 use super::plain::{PlainFile, Trouble, absolute};
 use crate::device;
-use crate::driver::{Driven, Turns};
 use crate::engine::System;
-use crate::error::errno_of;
+use crate::error::{Tried, errno_of};
 use crate::fork::Process;
-use crate::{Disk, Error, Survives, SyncPolicy};
+use crate::log::Gathering;
+use crate::{Action, Disk, Error, Survives, SyncPolicy};
+use rustix::fs::fdatasync;
+use rustix::io::retry_on_intr;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -26,56 +34,69 @@ const LINGER: Duration = Duration::from_millis(10);
 const QUIET: Duration = Duration::from_millis(100);
 /// The interval of attempts on a full disk.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// The part of the buffer that a producer writes at once, while others fill the rest.
+const BATCHES: usize = 4;
 
 /// A file of lines, shared by its producers, their tickets and the background thread.
-pub(super) struct Shared {
-    pub path: PathBuf,
-    pub sync: SyncPolicy,
-    /// The promise for a line once its ticket was waited for.
-    pub promise: Survives,
-    pub process: Process,
+pub(crate) struct Shared {
+    pub(super) path: PathBuf,
+    pub(super) sync: SyncPolicy,
+    /// The promise for a line that was written, and for one that was flushed.
+    promises: [Survives; 2],
+    pub(super) process: Process,
     buffer_bytes: usize,
     has_thread: bool,
     state: Mutex<State>,
     /// Used by the thread that has the turn.
     file: Mutex<Option<PlainFile>>,
+    /// Held while a flush runs and until its outcome is known: the kernel reports an error of the
+    /// disk to one of two flushes, and the other one must not acknowledge anything (W2).
+    flushing: Mutex<()>,
+    /// Callers that wait for a batch, by the lowest bit of its number.
+    gates: [Condvar; 2],
+    /// Producers that wait for room in the buffer.
+    room: Condvar,
     /// Calls the background thread.
     bell: Condvar,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// The state under the lock. Lines count from the opening.
+#[derive(Default)]
 pub(super) struct State {
-    turns: Turns,
+    /// Whether a thread has the turn, the number of batches begun, and the lines up to and with the
+    /// last of them.
+    is_taken: bool,
+    batches: usize,
+    begun: u64,
     /// Lines that are not written yet, each with its line feed.
     buffer: Vec<u8>,
     /// An empty buffer with room, used in turn with the other one.
     spare: Vec<u8>,
     /// The lines that a full disk did not take, and the number of lines up to and with them. They
     /// are written before the buffer, which stays as it is until then: so no attempt makes room,
-    /// and memory is bounded by two buffers.
+    /// and memory is bounded by two buffers (W8).
     again: Option<(Vec<u8>, u64)>,
     pub appended: u64,
     /// Lines that the kernel has, and that are in the file at the path.
     pub written: u64,
-    durable: u64,
-    /// Lines that a caller waits to be written, or durable.
-    wanted: u64,
-    wanted_durable: u64,
-    flushed_at: Instant,
+    pub durable: u64,
     /// Lines that another program cut off after they were written, and before they were durable.
     lost: Vec<Lost>,
-    /// A full disk: the error of the last attempt, the number of such attempts, and the time.
+    /// A full disk: the error of the last attempt, its time, and the number of such attempts.
     lack: Option<(Error, Instant)>,
     lacks: u64,
+    gathering: Gathering,
+    /// Since when the background thread flushes, beside the turns.
+    flushes_since: Option<Instant>,
     reopens: bool,
     ends: bool,
     is_closed: bool,
     failed: Option<Error>,
-    waiting: BTreeMap<u64, Waiting>,
-    next_number: u64,
-    /// Wakers to call once the lock is released.
-    woken: Vec<Waker>,
+    /// Tasks that wait, by a number of their own.
+    tasks: BTreeMap<u64, Task>,
+    next_task: u64,
+    /// Whether the background thread waits without a time.
     is_asleep: bool,
     /// The file in which the last opening that found a torn end kept it.
     pub torn: Option<PathBuf>,
@@ -87,18 +108,23 @@ struct Lost {
     is_told: bool,
 }
 
-/// A task or a sleeping thread, and the lines for which it waits.
-struct Waiting {
-    end: u64,
-    until_durable: bool,
+/// What a caller waits for: the first `end` lines written, or durable.
+#[derive(Clone, Copy)]
+pub(super) struct Goal {
+    pub end: u64,
+    pub is_durable: bool,
+}
+
+struct Task {
+    goal: Goal,
     waker: Waker,
 }
 
 /// The registration of a waiting task.
 #[derive(Default)]
-pub(super) struct TaskWaiting {
+pub(super) struct Waiting {
     /// Its number among the waiting ones, once it is one.
-    pub number: Option<u64>,
+    number: Option<u64>,
     /// The attempts that had found the disk full when it began to wait.
     lacks: u64,
 }
@@ -112,40 +138,20 @@ pub(super) fn open(options: &LinesOptions, path: &Path) -> Result<Arc<Shared>, E
     let folder = system.hold(&file.folder, || Ok(()))?;
     let target = folder.as_ref().map(|folder| device::examine(folder.path())).transpose()?;
     let (target, has_thread) = (target.unwrap_or_default(), folder.is_some());
-    let promise = target.survives(Survives::of_write(options.sync == SyncPolicy::Always, false));
-    let state = State {
-        turns: Turns::default(),
-        buffer: Vec::new(),
-        spare: Vec::new(),
-        again: None,
-        appended: 0,
-        written: 0,
-        durable: 0,
-        wanted: 0,
-        wanted_durable: 0,
-        flushed_at: Instant::now(),
-        lost: Vec::new(),
-        lack: None,
-        lacks: 0,
-        reopens: false,
-        ends: false,
-        is_closed: false,
-        failed: None,
-        waiting: BTreeMap::new(),
-        next_number: 0,
-        woken: Vec::new(),
-        is_asleep: false,
-        torn: file.torn.take(),
-    };
+    let promise = |is_flushed| target.survives(Survives::of_write(is_flushed, false));
+    let state = State { torn: file.torn.take(), ..State::default() };
     let shared = Arc::new(Shared {
         path,
         sync: options.sync,
-        promise,
+        promises: [promise(false), promise(true)],
         process: Process::this(),
         buffer_bytes: options.buffer_bytes,
         has_thread,
         state: Mutex::new(state),
         file: Mutex::new(Some(file)),
+        flushing: Mutex::default(),
+        gates: Default::default(),
+        room: Condvar::new(),
         bell: Condvar::new(),
         thread: Mutex::new(None),
     });
@@ -156,7 +162,7 @@ pub(super) fn open(options: &LinesOptions, path: &Path) -> Result<Arc<Shared>, E
             let what = "starting the thread of a file of lines";
             Error::Engine { what, errno: errno_of(&error) }
         })?;
-        *shared.thread() = Some(thread);
+        *locked(&shared.thread) = Some(thread);
     }
     Ok(shared)
 }
@@ -170,11 +176,55 @@ impl Shared {
         waits: bool,
     ) -> Result<Option<u64>, Error> {
         self.process.check()?;
+        let bytes = self.checked_bytes(lines)?;
+        let mut state = self.lock();
+        let lacks = state.lacks;
+        loop {
+            if let Some(error) = state.refusal(&self.path) {
+                return Err(error);
+            }
+            let is_full = state.buffer.len() + bytes > self.buffer_bytes;
+            if !is_full && !self.holds_producers(&state) {
+                break;
+            }
+            if !waits {
+                self.bell.notify_one();
+                return Ok(None);
+            }
+            if let Some((error, _)) = state.lack.as_ref().filter(|_| state.lacks != lacks) {
+                return Err(error.clone());
+            }
+            state = match is_full && !state.is_taken {
+                true => self.turn(state, false),
+                false => self.room.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        for line in lines {
+            state.buffer.extend_from_slice(line.as_ref());
+            state.buffer.push(b'\n');
+        }
+        state.appended += lines.len() as u64;
+        let appended = state.appended;
+        let is_batch = state.buffer.len() >= self.buffer_bytes / BATCHES;
+        // The producers of a flushed file wait for their own lines.
+        let writes = waits && self.sync != SyncPolicy::Always;
+        if is_batch && writes && !state.is_taken && state.lack.is_none() {
+            drop(self.turn(state, false));
+        } else if is_batch || state.is_asleep {
+            state.is_asleep = false;
+            self.bell.notify_one();
+        }
+        Ok(Some(appended))
+    }
+
+    /// Returns the length of the lines with their line feeds, if they are lines and fit.
+    fn checked_bytes(&self, lines: &[impl AsRef<[u8]>]) -> Result<usize, Error> {
         let mut bytes = 0;
         for line in lines {
             let line = line.as_ref();
-            // Two fast searches; one loop over all bytes would take half of a line's time.
-            if line.contains(&b'\n') || line.contains(&0) {
+            // Without an early end this is compiled to vector instructions.
+            let is_torn = |torn, &byte: &u8| torn | (byte == b'\n') | (byte == 0);
+            if line.iter().fold(false, is_torn) {
                 let because = "a line has no line feed and no NUL in it";
                 return Err(Error::refused(&self.path, because));
             }
@@ -188,121 +238,120 @@ impl Shared {
             );
             return Err(Error::refused(&self.path, because));
         }
-        let mut state = self.lock();
-        let lacks = state.lacks;
-        while state.refusal(&self.path).is_none() && state.buffer.len() + bytes > self.buffer_bytes
-        {
-            if !waits {
-                return Ok(None);
-            }
-            if let Some((error, _)) = state.lack.as_ref().filter(|_| state.lacks != lacks) {
-                return Err(error.clone());
-            }
-            (state.wanted, state.lack) = (state.appended, None);
-            drop(state);
-            self.wait_for_turn(lacks, bytes);
-            state = self.lock();
-        }
-        if let Some(error) = state.refusal(&self.path) {
-            return Err(error);
-        }
-        for line in lines {
-            state.buffer.extend_from_slice(line.as_ref());
-            state.buffer.push(b'\n');
-        }
-        state.appended += lines.len() as u64;
-        let appended = state.appended;
-        if std::mem::take(&mut state.is_asleep) {
-            self.bell.notify_one();
-        }
-        Ok(Some(appended))
+        Ok(bytes)
     }
 
-    /// Waits until the buffer has room for these bytes, or an attempt found the disk full.
-    fn wait_for_turn(&self, lacks: u64, bytes: usize) {
-        // Any batch that is written gives room.
-        self.wait_until((0, false), |state| {
-            let has_room = state.buffer.len() + bytes <= self.buffer_bytes;
-            let is_over = state.refusal(&self.path).is_some() || state.lacks != lacks;
-            (has_room || is_over).then_some(())
-        });
+    /// Returns whether a flush has run for an interval, so that lines older than two intervals are
+    /// not durable yet.
+    fn holds_producers(&self, state: &State) -> bool {
+        let interval = self.sync.interval();
+        state.flushes_since.zip(interval).is_some_and(|(since, time)| since.elapsed() >= time)
     }
 
-    /// Waits until `look` returns a value, which may be there once the first `end` lines are
-    /// written, or durable.
+    /// Waits until `look` returns a value, which is there after turns that write, and flush if
+    /// `flush`. The first `end` lines belong to it.
     fn wait_until<T>(
         &self,
-        (end, until_durable): (u64, bool),
-        look: impl FnMut(&mut State) -> Option<T>,
+        Goal { end, is_durable: flush }: Goal,
+        mut look: impl FnMut(&mut State) -> Option<T>,
     ) -> T {
-        let mut number = None;
-        let found = self.wait_for(look, |state, waker| {
-            state.register(&mut number, (end, until_durable), waker)
-        });
-        number.into_iter().for_each(|number| self.forget(number));
-        found
+        let mut state = self.lock();
+        loop {
+            if let Some(found) = look(&mut state) {
+                return found;
+            }
+            state = if state.is_taken {
+                let batch = state.batches + usize::from(end > state.begun);
+                self.gates[batch % 2].wait(state).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                self.turn(state, flush)
+            };
+        }
     }
 
-    /// Waits until the first `end` lines are written, or durable. Fails if the last one is lost.
-    pub(super) fn wait(&self, end: u64, until_durable: bool) -> Result<(), Error> {
+    /// Waits until the goal is reached. Fails if its last line is lost.
+    pub(super) fn wait(&self, goal: Goal) -> Result<(), Error> {
         self.process.check()?;
-        let lacks = self.want(end, until_durable);
-        self.wait_until((end, until_durable), |state| {
-            let lost = state.tell(&self.path, end, until_durable);
-            lost.or_else(|| state.outcome(end, until_durable, lacks))
+        let mut lacks = None;
+        self.wait_until(goal, |state| {
+            let lacks = *lacks.get_or_insert(state.lacks);
+            let lost = state.tell(&self.path, goal);
+            lost.or_else(|| state.outcome(goal, lacks))
         })
     }
 
     /// Makes all lines durable. Fails after that if lines are lost and no caller was told.
     pub(super) fn flush(&self) -> Result<(), Error> {
         self.process.check()?;
-        let end = self.lock().appended;
-        let lacks = self.want(end, true);
-        self.wait_until((end, true), |state| state.outcome(end, true, lacks))?;
-        self.lock().tell_all(&self.path)
+        let (end, mut lacks) = (self.lock().appended, None);
+        let goal = Goal { end, is_durable: true };
+        self.wait_until(goal, |state| {
+            let lacks = *lacks.get_or_insert(state.lacks);
+            let outcome = state.outcome(goal, lacks)?;
+            Some(outcome.and_then(|()| state.tell_all(&self.path)))
+        })
+    }
+
+    /// Flushes all lines, and opens the path anew.
+    pub(super) fn reopen(&self) -> Result<(), Error> {
+        self.process.check()?;
+        self.lock().reopens = true;
+        self.flush()?;
+        self.wait_until(Goal { end: u64::MAX, is_durable: true }, |state| {
+            match (&state.failed, state.reopens) {
+                (Some(error), _) => Some(Err(error.clone())),
+                (None, true) if state.is_closed => state.refusal(&self.path).map(Err),
+                (None, reopens) => (!reopens).then_some(Ok(())),
+            }
+        })
     }
 
     /// Like [`Shared::wait`], for a task.
     pub(super) fn poll(
         &self,
-        end: u64,
-        until_durable: bool,
-        waiting: &mut Option<TaskWaiting>,
+        goal: Goal,
+        waiting: &mut Option<Waiting>,
         waker: &Waker,
     ) -> Poll<Result<(), Error>> {
         self.process.check()?;
-        let waiting = waiting.get_or_insert_with(|| {
-            let lacks = self.want(end, until_durable);
-            TaskWaiting { number: None, lacks }
-        });
         let mut state = self.lock();
-        if !self.has_thread {
+        let Waiting { number, lacks } =
+            waiting.get_or_insert_with(|| Waiting { number: None, lacks: state.lacks });
+        let outcome = |state: &mut State| {
+            let lost = state.tell(&self.path, goal);
+            lost.or_else(|| state.outcome(goal, *lacks))
+        };
+        let mut found = outcome(&mut state);
+        if found.is_none() && !self.has_thread && !state.is_taken {
             // On a simulated disk a poll does the work.
-            state = self.take_turn(state).unwrap_or_else(|state| state);
+            state = self.turn(state, goal.is_durable);
+            found = outcome(&mut state);
         }
-        let lost = state.tell(&self.path, end, until_durable);
-        if let Some(outcome) = lost.or_else(|| state.outcome(end, until_durable, waiting.lacks)) {
-            self.release(state);
+        if let Some(outcome) = found {
             return Poll::Ready(outcome);
         }
-        let replaced = state.register(&mut waiting.number, (end, until_durable), waker);
-        self.attend(&mut state);
-        self.release(state);
+        let number = *number.get_or_insert_with(|| {
+            state.next_task += 1;
+            state.next_task
+        });
+        let replaced = state.tasks.insert(number, Task { goal, waker: waker.clone() });
+        if !state.is_taken {
+            self.bell.notify_one();
+        }
+        drop(state);
+        // A waker is the caller's code, and may call this again.
         drop(replaced);
         Poll::Pending
     }
 
-    /// Makes the next turn write, or flush, up to `end`. Returns the number of attempts that found
-    /// the disk full.
-    fn want(&self, end: u64, until_durable: bool) -> u64 {
-        let mut state = self.lock();
-        state.wanted = state.wanted.max(end);
-        if until_durable {
-            state.wanted_durable = state.wanted_durable.max(end);
+    /// Ends the wait of a task.
+    pub(super) fn forget(&self, waiting: Option<Waiting>) {
+        if let Some(number) = waiting.and_then(|waiting| waiting.number)
+            && self.process.is_this()
+        {
+            let forgotten = self.lock().tasks.remove(&number);
+            drop(forgotten);
         }
-        // A caller that waits is reason enough to try a full disk again.
-        state.lack = None;
-        state.lacks
     }
 
     /// Returns a part of the state; in a child process, whose lock may never be released, nothing.
@@ -310,20 +359,9 @@ impl Shared {
         if self.process.is_this() { look(&self.lock()) } else { T::default() }
     }
 
-    pub(super) fn forget(&self, number: u64) {
-        let forgotten = self.lock().waiting.remove(&number);
-        drop(forgotten);
-    }
-
-    pub(super) fn reopen(&self) -> Result<(), Error> {
-        self.process.check()?;
-        self.lock().reopens = true;
-        self.flush()?;
-        self.wait_until((0, false), |state| match (&state.failed, state.reopens) {
-            (Some(error), _) => Some(Err(error.clone())),
-            (None, true) if state.is_closed => state.refusal(&self.path).map(Err),
-            (None, reopens) => (!reopens).then_some(Ok(())),
-        })
+    /// Returns the promise for lines that were flushed, or only written.
+    pub(super) fn promise(&self, is_durable: bool) -> Survives {
+        self.promises[usize::from(is_durable)]
     }
 
     /// Stores all lines and releases the file. On a full disk it stays open, unless the caller
@@ -347,48 +385,55 @@ impl Shared {
             state.failed = Some(error.clone().given_up());
         }
         state.is_closed = true;
-        state.wake_reached();
-        self.release(state);
         self.bell.notify_all();
-        let thread = self.thread().take();
+        drop(self.wake(state));
+        let thread = locked(&self.thread).take();
         if let Some(thread) = thread
             && thread.thread().id() != std::thread::current().id()
         {
             let _ = thread.join();
         }
-        drop(self.file().take());
+        drop(locked(&self.file).take());
         stored
     }
 
     /// Writes and flushes for tasks, by time, and for lines without a waiting caller, until the
     /// file is closed.
     fn run(&self) {
-        let interval = match self.sync {
-            SyncPolicy::EverySec => Some(Duration::from_secs(1)),
-            SyncPolicy::Interval(interval) => Some(interval),
-            SyncPolicy::Always | SyncPolicy::No => None,
-        };
+        let interval = self.sync.interval();
         let mut state = self.lock();
-        let (mut seen, mut moved_at) = (0, Instant::now());
+        let (mut seen, mut moved_at, mut flushed_at) = (0, Instant::now(), Instant::now());
         while !state.is_closed {
             if state.appended != seen {
                 (seen, moved_at) = (state.appended, Instant::now());
             }
-            if interval.is_some_and(|interval| state.flushed_at.elapsed() >= interval) {
-                state.wanted_durable = state.wanted_durable.max(state.written);
+            let is_due = state.lack.as_ref().is_none_or(|(_, at)| at.elapsed() >= TRY_AGAIN);
+            let is_over = |time| flushed_at.elapsed() >= time && state.durable < state.appended;
+            if state.failed.is_none() && !state.is_taken && is_due {
+                if interval.is_some_and(is_over) {
+                    flushed_at = Instant::now();
+                    state = self.flush_beside(state);
+                }
+                let wants_flush = state.tasks.values().any(|task| task.goal.is_durable);
+                let flush = wants_flush || self.sync == SyncPolicy::Always;
+                let done = if flush { state.durable } else { state.written };
+                if done < state.appended && !state.is_taken {
+                    state = self.turn(state, flush);
+                }
             }
-            state.wanted = state.appended;
-            state = self.take_turn(state).unwrap_or_else(|state| state);
-            // A caller that came during the turn sleeps until another one.
-            if !state.turns.is_taken() && self.has_work(&mut state) {
+            let wants_more = state.tasks.values().any(|task| task.goal.end > state.begun);
+            if wants_more && !state.is_taken && state.failed.is_none() && state.lack.is_none() {
                 continue;
             }
             let is_done = state.written == state.appended
                 && (interval.is_none() || state.durable == state.written);
             let is_idle = moved_at.elapsed() > QUIET && is_done && state.lack.is_none();
             state.is_asleep = is_idle || state.failed.is_some();
-            let time = if state.is_asleep { Duration::from_secs(3600) } else { LINGER };
-            let time = if state.lack.is_some() { TRY_AGAIN } else { time };
+            let time = match state.lack {
+                Some(_) => TRY_AGAIN,
+                None if state.is_asleep => Duration::from_secs(3600),
+                None => LINGER,
+            };
             if !state.is_closed {
                 let waited = self.bell.wait_timeout(state, time);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -397,117 +442,207 @@ impl Shared {
         }
     }
 
-    fn thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
-        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Writes what there is, and flushes it while producers go on and other threads have the turn.
+    fn flush_beside<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let mut state = self.turn(state, false);
+        let end = state.written;
+        state.flushes_since = Some(Instant::now());
+        drop(state);
+        // If another thread has opened the path anew, it has flushed the earlier file.
+        let copy = locked(&self.file).as_ref().map(PlainFile::copy);
+        let flushing = locked(&self.flushing);
+        let flushed = copy.map_or(Ok(()), |copy| {
+            copy.and_then(|copy| {
+                retry_on_intr(|| fdatasync(&copy)).tried(&self.path, Action::Fdatasync)
+            })
+        });
+        let mut state = self.lock();
+        state.flushes_since = None;
+        let is_flushed = flushed.is_ok();
+        state.failed = state.failed.take().or(flushed.err());
+        drop(flushing);
+        self.room.notify_all();
+        if !is_flushed || state.failed.is_some() {
+            return self.wake(state);
+        }
+        // Another program may have cut lines off during the flush.
+        while state.is_taken {
+            state = self.gates[(state.batches + 1) % 2]
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        let mut state = self.turn(state, false);
+        if state.failed.is_none() {
+            state.durable = state.durable.max(end);
+        }
+        self.wake(state)
     }
 
-    fn file(&self) -> MutexGuard<'_, Option<PlainFile>> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Takes the turn: writes all lines, and flushes the file if `flush`.
+    fn turn<'a>(&'a self, mut state: MutexGuard<'a, State>, flush: bool) -> MutexGuard<'a, State> {
+        let flush = flush || self.sync == SyncPolicy::Always;
+        state.is_taken = true;
+        if flush {
+            state = self.gather(state);
+        }
+        let (lines, end) = match state.again.take() {
+            Some(again) => again,
+            None => {
+                let spare = std::mem::take(&mut state.spare);
+                let lines = std::mem::replace(&mut state.buffer, spare);
+                self.room.notify_all();
+                (lines, state.appended)
+            }
+        };
+        (state.batches, state.begun) = (state.batches + 1, end);
+        // All lines so far belong into the file as it is.
+        let reopens = flush && state.reopens && end == state.appended;
+        drop(state);
+        let flushing = flush.then(|| locked(&self.flushing));
+        let begun_at = Instant::now();
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            let mut file = locked(&self.file);
+            let Some(file) = file.as_mut() else { return (Ok(false), None) };
+            let stored = file.store(&lines, flush);
+            let reopened = if reopens && stored.is_ok() { file.reopen() } else { Ok(()) };
+            (reopened.map_err(Trouble::Fails).and(stored), file.torn.take())
+        }));
+        let mut state = self.lock();
+        drop(flushing);
+        let batch = Batch { lines, end, flushed_in: flush.then(|| begun_at.elapsed()) };
+        let panicked = match done {
+            Ok((stored, torn)) => {
+                state.torn = torn.or(state.torn.take());
+                state.reopens &= !(reopens && stored.is_ok());
+                state.finish(stored, batch);
+                None
+            }
+            Err(panicked) => {
+                let what = "an earlier panic while lines were written";
+                state.failed = Some(Error::Engine { what, errno: libc::EIO });
+                Some(panicked)
+            }
+        };
+        state.is_taken = false;
+        let state = self.wake(state);
+        match panicked {
+            Some(panicked) => {
+                drop(state);
+                resume_unwind(panicked)
+            }
+            None => state,
+        }
     }
-}
 
-impl Driven for Shared {
-    type State = State;
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets the producers whose lines have just become durable share this flush.
+    fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        while state.gathering.is_armed() {
+            let waiting = state.appended - state.durable;
+            if !state.gathering.is_waiting(waiting, Instant::now()) {
+                break;
+            }
+            let pause = state.gathering.pause();
+            drop(state);
+            pause();
+            state = self.lock();
+        }
+        state
     }
 
-    fn release(&self, mut state: MutexGuard<'_, State>) {
-        let woken = std::mem::take(&mut state.woken);
+    /// Wakes everyone whose goal is reached, and one caller that takes the next turn; all of them
+    /// after an error, and after the end.
+    fn wake<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let is_over = state.failed.is_some() || state.lack.is_some() || state.is_closed;
+        self.gates[state.batches % 2].notify_all();
+        let next = &self.gates[(state.batches + 1) % 2];
+        if is_over {
+            next.notify_all();
+            self.room.notify_all();
+        } else {
+            next.notify_one();
+        }
+        if state.tasks.is_empty() {
+            return state;
+        }
+        let State { tasks, written, durable, .. } = &mut *state;
+        let is_reached = |task: &Task| {
+            is_over || task.goal.end <= if task.goal.is_durable { *durable } else { *written }
+        };
+        let mut woken = Vec::new();
+        tasks.retain(|_, task| {
+            let is_reached = is_reached(task);
+            // Its last copy is not dropped under the lock.
+            woken.extend(is_reached.then(|| task.waker.clone()));
+            !is_reached
+        });
+        if !tasks.is_empty() {
+            self.bell.notify_one();
+        }
         drop(state);
         for waker in woken {
             // It is the caller's code: if it panics, the panic hook reports it, and all others are
             // woken.
             let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
+        self.lock()
     }
 
-    fn turns(state: &mut State) -> &mut Turns {
-        &mut state.turns
-    }
-
-    fn has_work(&self, state: &mut State) -> bool {
-        let is_due = state.lack.as_ref().is_none_or(|(_, at)| at.elapsed() >= TRY_AGAIN);
-        let is_wanted = state.wanted > state.written || state.wanted_durable > state.durable;
-        state.failed.is_none() && !state.is_closed && is_due && (is_wanted || state.reopens)
-    }
-
-    fn work<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let (mut lines, end) = match state.again.take() {
-            Some(again) => again,
-            None => {
-                let spare = std::mem::take(&mut state.spare);
-                let lines = std::mem::replace(&mut state.buffer, spare);
-                // The buffer has room again.
-                state.wake_reached();
-                (lines, state.appended)
-            }
-        };
-        // All lines so far belong into the file as it is.
-        let reopens = state.reopens && end == state.appended;
-        // What waits to be durable shares one flush.
-        let flush =
-            self.sync == SyncPolicy::Always || reopens || state.wanted_durable > state.durable;
-        self.release(state);
-        let (stored, torn) = match self.file().as_mut() {
-            Some(file) => {
-                let stored = file.store(&lines, flush);
-                let stored = match (reopens && stored.is_ok()).then(|| file.reopen()) {
-                    Some(Err(error)) => Err(Trouble::Fails(error)),
-                    _ => stored,
-                };
-                (stored, file.torn.take())
-            }
-            None => return self.lock(),
-        };
-        let mut state = self.lock();
-        state.torn = torn.or(state.torn.take());
-        match stored {
-            Ok(has_lost) => {
-                if has_lost && state.durable < state.written {
-                    let lines = state.durable + 1..state.written + 1;
-                    state.lost.push(Lost { lines, is_told: false });
-                }
-                state.written = end;
-                if flush {
-                    (state.durable, state.flushed_at) = (end, Instant::now());
-                }
-                state.reopens &= !reopens;
-                state.lack = None;
-                lines.clear();
-                state.spare = lines;
-            }
-            Err(Trouble::Lacks(error)) => {
-                state.again = Some((lines, end));
-                state.lack = Some((error, Instant::now()));
-                state.lacks += 1;
-            }
-            Err(Trouble::Fails(error)) => state.failed = Some(error),
-        }
-        state.wake_reached();
-        state
-    }
-
-    fn nudge(&self, _: &mut State) {}
-
-    fn leave(&self, state: &mut State) {
-        state.is_asleep = false;
-        self.bell.notify_one();
+    fn lock(&self) -> MutexGuard<'_, State> {
+        locked(&self.state)
     }
 }
 
+/// What a turn stored, or tried to.
+struct Batch {
+    lines: Vec<u8>,
+    /// The number of lines up to and with its last one.
+    end: u64,
+    /// The time of a turn that flushed.
+    flushed_in: Option<Duration>,
+}
+
 impl State {
+    /// Takes note of a turn's outcome.
+    fn finish(&mut self, stored: Result<bool, Trouble>, batch: Batch) {
+        let Batch { mut lines, end, flushed_in } = batch;
+        match stored {
+            // Another flush has failed in the meantime (W2).
+            _ if self.failed.is_some() => {}
+            Ok(has_lost) => {
+                if has_lost && self.durable < self.written {
+                    let lines = self.durable + 1..self.written + 1;
+                    self.lost.push(Lost { lines, is_told: false });
+                }
+                self.written = end;
+                if let Some(time) = flushed_in {
+                    let lines = end - self.durable;
+                    self.durable = end;
+                    let waiting = self.appended - end;
+                    self.gathering.note_flush(time, lines, waiting, Instant::now());
+                }
+                self.lack = None;
+                lines.clear();
+                self.spare = lines;
+            }
+            Err(Trouble::Lacks(error)) => {
+                self.again = Some((lines, end));
+                self.lack = Some((error, Instant::now()));
+                self.lacks += 1;
+            }
+            Err(Trouble::Fails(error)) => self.failed = Some(error),
+        }
+    }
+
     /// Returns the error of an append to a file that takes no more lines.
     fn refusal(&self, path: &Path) -> Option<Error> {
         let closed = || Error::refused(path, "it was closed, and takes no more lines");
         self.failed.clone().or_else(|| (self.is_closed || self.ends).then(closed))
     }
 
-    /// Returns the error of a wait for a line that is lost: `end` is the number of lines up to and
-    /// with it.
-    fn tell(&mut self, path: &Path, end: u64, until_durable: bool) -> Option<Result<(), Error>> {
-        let lost = self.lost.iter_mut().find(|lost| until_durable && lost.lines.contains(&end))?;
+    /// Returns the error of a wait for a line that is lost.
+    fn tell(&mut self, path: &Path, goal: Goal) -> Option<Result<(), Error>> {
+        let of = |lost: &&mut Lost| goal.is_durable && lost.lines.contains(&goal.end);
+        let lost = self.lost.iter_mut().find(of)?;
         lost.is_told = true;
         Some(Err(lost_lines(path)))
     }
@@ -521,51 +656,70 @@ impl State {
         }
     }
 
-    /// Returns the outcome for the first `end` lines; `None` while it is unknown. `lacks` is the
-    /// number of attempts that had found the disk full when the caller began to wait.
-    fn outcome(&self, end: u64, until_durable: bool, lacks: u64) -> Option<Result<(), Error>> {
-        let done = if until_durable { self.durable } else { self.written };
-        if done >= end {
+    /// Returns the outcome for a goal; `None` while it is unknown. `lacks` is the number of
+    /// attempts that had found the disk full when the caller began to wait.
+    fn outcome(&self, goal: Goal, lacks: u64) -> Option<Result<(), Error>> {
+        let done = if goal.is_durable { self.durable } else { self.written };
+        if done >= goal.end {
             return Some(Ok(()));
         }
         let lacked = self.lack.as_ref().filter(|_| lacks != self.lacks);
         let lacked = || lacked.map(|(error, _)| error.clone().not_yet());
         self.failed.clone().or_else(lacked).map(Err)
     }
+}
 
-    /// Keeps a waker, and returns the one that it replaces.
-    fn register(
-        &mut self,
-        number: &mut Option<u64>,
-        (end, until_durable): (u64, bool),
-        waker: &Waker,
-    ) -> Option<Waker> {
-        let number = *number.get_or_insert_with(|| {
-            self.next_number += 1;
-            self.next_number
-        });
-        let waiting = Waiting { end, until_durable, waker: waker.clone() };
-        self.waiting.insert(number, waiting).map(|replaced| replaced.waker)
-    }
-
-    /// Wakes everyone whose lines are written, or durable; all of them after an error, and after
-    /// the end.
-    fn wake_reached(&mut self) {
-        let is_over = self.failed.is_some() || self.lack.is_some() || self.is_closed;
-        let (written, durable) = (self.written, self.durable);
-        let is_reached = |waiting: &Waiting| {
-            is_over || waiting.end <= if waiting.until_durable { durable } else { written }
-        };
-        let reached = self.waiting.iter().filter(|(_, waiting)| is_reached(waiting));
-        let reached: Vec<u64> = reached.map(|(number, _)| *number).collect();
-        for number in reached {
-            self.woken.extend(self.waiting.remove(&number).map(|waiting| waiting.waker));
-        }
-    }
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn lost_lines(path: &Path) -> Error {
     let because = "another program removed or shortened the file before its last lines were \
                    flushed; these lines are lost";
     Error::refused(path, because)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Lines, Sim};
+    use std::thread;
+
+    #[test]
+    fn a_caller_that_sleeps_is_called_to_take_the_next_turn() {
+        let lines = Lines::options().on(&Sim::new(1).disk()).open("lines").unwrap();
+        let shared = &lines.0;
+        shared.lock().is_taken = true;
+        thread::scope(|scope| {
+            let callers: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| lines.append(b"line").unwrap().wait())).collect();
+            while lines.appended() < 4 {
+                thread::yield_now();
+            }
+            let mut state = shared.lock();
+            state.is_taken = false;
+            drop(shared.wake(state));
+            assert!(callers.into_iter().all(|caller| caller.join().unwrap().is_ok()));
+        });
+    }
+
+    #[test]
+    fn a_panic_in_a_turn_leaves_no_caller_asleep() {
+        let lines = Lines::options().on(&Sim::new(1).disk()).open("lines").unwrap();
+        if let Some(file) = locked(&lines.0.file).as_mut() {
+            // An engine panics where a file is used after its end.
+            file.engine.close_file(file.file).unwrap();
+        }
+        thread::scope(|scope| {
+            let callers: Vec<_> = (0..4)
+                .map(|_| scope.spawn(|| lines.append(b"line").and_then(|ticket| ticket.wait())))
+                .collect();
+            for caller in callers {
+                let error = caller.join().ok().map(Result::unwrap_err);
+                assert!(error.is_none_or(|error| error.errno() == libc::EIO));
+            }
+        });
+        // Its file is not there to be closed.
+        std::mem::forget(lines);
+    }
 }

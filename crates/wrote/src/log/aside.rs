@@ -1,7 +1,6 @@
 //! Files beside the segments that keep what recovery cuts off and repair replaces.
 
 use super::input::Input;
-use crate::engine::Op;
 use crate::metadata::{Metadata, mode_at_first};
 use crate::{Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
@@ -32,7 +31,7 @@ fn copy_into(file: FileId, input: &mut Input, from: u64, to: u64) -> Result<(), 
         let len = (to - place).min(files.engine().pool().buffer_bytes() as u64) as usize;
         let bytes = input.bytes(place, len)?.to_vec();
         input.pause()?;
-        write(&mut files.engine(), file, place - from, &bytes)?;
+        files.engine().write(file, place - from, &bytes)?;
         place = input.data_from(place + bytes.len() as u64)?;
     }
     let mut engine = files.engine();
@@ -50,23 +49,6 @@ pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Err
     engine.close_file(file)?;
     let renamed = under_free_name(segment, "torn", |path| engine.rename(segment, path, false));
     renamed.map(|(path, ())| path)
-}
-
-/// Writes `bytes` to a file at `offset`, in pieces of a buffer, and waits for every piece.
-pub(crate) fn write(
-    engine: &mut Engine,
-    file: FileId,
-    mut offset: u64,
-    bytes: &[u8],
-) -> Result<(), Error> {
-    for piece in bytes.chunks(engine.pool().buffer_bytes()) {
-        let mut buffer = engine.lease()?;
-        buffer.set_len(piece.len());
-        buffer.copy_from_slice(piece);
-        engine.queue(0, Op::Write { file, offset, buffer, durable: false });
-        offset += piece.len() as u64;
-    }
-    engine.drain()
 }
 
 /// Calls `make` with the first free name of this kind.

@@ -12,7 +12,7 @@ use super::input::{Input, LogFiles};
 use super::record::{self, Frame};
 use super::segment::{self, SegmentHeader, damaged};
 use super::walk::{Walk, WalkStep};
-use super::{aside, chain, seek};
+use super::{chain, seek};
 use crate::staged::StagedFile;
 use crate::{Engine, Error, FileId, FileOptions};
 use std::ffi::OsStr;
@@ -173,11 +173,7 @@ impl CutPlace {
 fn put(engine: &mut Engine, path: &Path, bytes: &[u8]) -> Result<(), (bool, Error)> {
     let staged = StagedFile::new(engine, path, true, &FileOptions::default())
         .map_err(|error| (false, error))?;
-    let piece_bytes = engine.pool().buffer_bytes();
-    let mut pieces = (0_u64..).step_by(piece_bytes).zip(bytes.chunks(piece_bytes));
-    let written = pieces
-        .try_for_each(|(offset, piece)| aside::write(engine, staged.file, offset, piece))
-        .and_then(|()| engine.flush(staged.file));
+    let written = engine.write(staged.file, 0, bytes).and_then(|()| engine.flush(staged.file));
     match written {
         // After an error it is unknown whether the name exists.
         Ok(()) => staged.put(engine, true).map_err(|error| (true, error)),

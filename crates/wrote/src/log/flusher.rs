@@ -119,7 +119,7 @@ impl Flusher {
         // Callers whose records are durable may append more, for the batch closed now.
         self.batches.wake(state);
         if self.gathers(state) {
-            self.gathering.pause();
+            self.gathering.pause()();
             return Ok(true);
         }
         self.batches.close_wanted(state);

@@ -21,7 +21,7 @@ const SLEEP: Duration = Duration::from_micros(20);
 const PASSED_OVER_MAX: u32 = 64;
 
 #[derive(Debug, Default)]
-pub(super) struct Gathering {
+pub(crate) struct Gathering {
     wait: Option<Wait>,
     /// The number of flushes to begin without a wait.
     passed_over: u32,
@@ -45,7 +45,7 @@ struct Wait {
 impl Gathering {
     /// Records a flush of `time` that made `durable` records durable, while `waiting` later ones
     /// wait for the next.
-    pub(super) fn note_flush(&mut self, time: Duration, durable: u64, waiting: u64, now: Instant) {
+    pub(crate) fn note_flush(&mut self, time: Duration, durable: u64, waiting: u64, now: Instant) {
         self.wait = None;
         if time < FLUSH_MIN {
             return;
@@ -58,12 +58,12 @@ impl Gathering {
         self.wait = Some(Wait { durable, expected, longest, until: now + longest, first: None });
     }
 
-    pub(super) fn is_armed(&self) -> bool {
+    pub(crate) fn is_armed(&self) -> bool {
         self.wait.is_some()
     }
 
     /// Returns whether the next flush waits for more than the `waiting` records.
-    pub(super) fn is_waiting(&mut self, waiting: u64, now: Instant) -> bool {
+    pub(crate) fn is_waiting(&mut self, waiting: u64, now: Instant) -> bool {
         let Some(wait) = &mut self.wait else { return false };
         let is_over = waiting >= wait.expected || now >= wait.until;
         if !is_over {
@@ -82,11 +82,11 @@ impl Gathering {
         false
     }
 
-    /// Gives way to the producers that are awaited.
-    pub(super) fn pause(&self) {
+    /// Returns the call that gives way to the producers that are awaited.
+    pub(crate) fn pause(&self) -> fn() {
         match &self.wait {
-            Some(wait) if wait.longest >= SLEEPS_FROM => std::thread::sleep(SLEEP),
-            _ => std::thread::yield_now(),
+            Some(wait) if wait.longest >= SLEEPS_FROM => || std::thread::sleep(SLEEP),
+            _ => std::thread::yield_now,
         }
     }
 

@@ -167,7 +167,7 @@ fn state_durable(walk: &mut Walk) -> Result<(), Error> {
     let mut engine = walk.input.files.engine();
     // Not direct, as it is not a whole block.
     let file = engine.open_file(&walk.input.path, &FileOptions::new().write(true))?;
-    aside::write(&mut engine, file, place, &bytes)?;
+    engine.write(file, place, &bytes)?;
     engine.flush(file)?;
     engine.close_file(file)?;
     drop(engine);

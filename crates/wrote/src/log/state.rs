@@ -97,11 +97,7 @@ impl Terms {
 
     /// Returns the time after which records are flushed, where they are so by time.
     pub(super) fn interval(&self) -> Option<Duration> {
-        match self.sync {
-            SyncPolicy::EverySec => Some(Duration::from_secs(1)),
-            SyncPolicy::Interval(interval) => Some(interval),
-            SyncPolicy::Always | SyncPolicy::No => None,
-        }
+        self.sync.interval()
     }
 
     /// Returns the folder of a log that is on no simulated disk.

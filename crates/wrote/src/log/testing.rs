@@ -3,8 +3,8 @@
 use super::batch::{self, BatchHeader};
 use super::input::LogFiles;
 use super::reader::{LogReader, Record};
+use super::record;
 use super::segment::{self, SegmentHeader};
-use super::{aside, record};
 use crate::engine::Options;
 use crate::{Engine, Error, FileOptions, Ioengine, Sim};
 use std::collections::BTreeMap;
@@ -208,7 +208,7 @@ pub(super) fn disk(seed: u64, files: &[(PathBuf, Vec<u8>)]) -> Sim {
     for (path, bytes) in files {
         let options = FileOptions::new().create_new(true).write(true);
         let file = engine.open_file(path, &options).unwrap();
-        aside::write(&mut engine, file, 0, bytes).unwrap();
+        engine.write(file, 0, bytes).unwrap();
         engine.close_file(file).unwrap();
     }
     sim.sync();

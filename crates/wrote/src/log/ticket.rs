@@ -3,6 +3,7 @@
 
 use super::driver::{LogDriver, Waiting};
 use super::state::Goal;
+use crate::lines::LineWait;
 use crate::{Error, Survives};
 use std::fmt;
 use std::future::Future;
@@ -11,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The promise for one record: wait for it by blocking ([`Ticket::wait`]), or await it on any
+/// The promise for one record, or one line: wait for it by blocking ([`Ticket::wait`]), or await it on any
 /// runtime.
 ///
 /// It waits for what the log's [`crate::SyncPolicy`] promises, or as selected by
@@ -37,19 +38,29 @@ use std::task::{Context, Poll};
 /// ```
 #[must_use = "a record is safe only when its ticket was waited for"]
 pub struct Ticket<'log> {
-    awaited: Awaited<'log>,
+    promise: Promise<'log>,
     sequence: u64,
-    /// The gate of the threads that wait for the record's batch.
-    gate: usize,
+}
+
+/// What a ticket waits for.
+enum Promise<'log> {
+    /// A record, and the gate of the threads that wait for its batch.
+    Record(Awaited<'log>, usize),
+    Line(LineWait<'log>),
 }
 
 impl<'log> Ticket<'log> {
     pub(super) fn new(driver: &'log Arc<LogDriver>, sequence: u64, gate: usize) -> Ticket<'log> {
         let awaited = Awaited::until_behind(driver, driver.state.promised(), sequence);
-        Ticket { awaited, sequence, gate }
+        Ticket { promise: Promise::Record(awaited, gate), sequence }
     }
 
-    /// Returns the record's place in the log.
+    pub(crate) fn of_line(line: LineWait<'log>, sequence: u64) -> Ticket<'log> {
+        Ticket { promise: Promise::Line(line), sequence }
+    }
+
+    /// Returns the record's place in the log; of a line, the number of lines appended before it
+    /// since the opening.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -59,46 +70,52 @@ impl<'log> Ticket<'log> {
     /// later record is not safe (W2). On a full disk this fails with
     /// [`Error::NotYet`]: the record may still be written, and [`crate::Log::ticket`] waits again.
     pub fn wait(self) -> Result<(), Error> {
-        self.check()?;
-        let Awaited { driver, goal, end, cuts, .. } = &self.awaited;
-        driver.wait(*goal, *end, *cuts, &driver.state.gates[self.gate])
+        match &self.promise {
+            Promise::Record(awaited, gate) => {
+                awaited.check()?;
+                let Awaited { driver, goal, end, cuts, .. } = awaited;
+                driver.wait(*goal, *end, *cuts, &driver.state.gates[*gate])
+            }
+            Promise::Line(line) => line.wait(),
+        }
     }
 
     /// Waits until the record is written and survives a process crash, with any
     /// [`crate::SyncPolicy`].
     pub fn until_written(self) -> Ticket<'log> {
-        Ticket { awaited: self.awaited.until(Goal::Written), ..self }
+        self.until(Goal::Written)
     }
 
     /// Waits until the record survives power loss, with any [`crate::SyncPolicy`]. The wait
     /// flushes; other waiting records share the flush.
     pub fn until_durable(self) -> Ticket<'log> {
-        Ticket { awaited: self.awaited.until(Goal::Durable), ..self }
+        self.until(Goal::Durable)
+    }
+
+    fn until(self, goal: Goal) -> Ticket<'log> {
+        let promise = match self.promise {
+            Promise::Record(awaited, gate) => Promise::Record(awaited.until(goal), gate),
+            Promise::Line(line) => Promise::Line(line.until(goal == Goal::Durable)),
+        };
+        Ticket { promise, ..self }
     }
 
     /// Makes the ticket independent of the [`crate::Log`] that it came from. It does not keep the
     /// log open: closing the log, or dropping its last clone, makes the record durable.
     pub fn into_owned(self) -> Ticket<'static> {
-        Ticket { awaited: self.awaited.into_owned(), sequence: self.sequence, gate: self.gate }
+        let promise = match self.promise {
+            Promise::Record(awaited, gate) => Promise::Record(awaited.into_owned(), gate),
+            Promise::Line(line) => Promise::Line(line.into_owned()),
+        };
+        Ticket { promise, sequence: self.sequence }
     }
 
     /// Returns what the record survives now.
     pub fn survives(&self) -> Survives {
-        self.awaited.driver.state.survives(self.sequence())
-    }
-
-    /// Refuses a record that was never appended: a wait for it would not end.
-    fn check(&self) -> Result<(), Error> {
-        let Awaited { driver, goal, end, cuts, .. } = &self.awaited;
-        let state = &driver.state;
-        state.process.check()?;
-        let is_there = *end <= state.frontier(*goal).done() || *end <= state.next_sequence();
-        // Last: a cut is counted before the log's end moves back.
-        if is_there || state.cuts() != *cuts {
-            return Ok(());
+        match &self.promise {
+            Promise::Record(awaited, _) => awaited.driver.state.survives(self.sequence()),
+            Promise::Line(line) => line.survives(),
         }
-        let because = format!("there is no record {} yet", self.sequence());
-        Err(Error::refused(&state.terms.folder, because))
     }
 }
 
@@ -106,10 +123,15 @@ impl Future for Ticket<'_> {
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if !self.awaited.is_polled() {
-            self.check()?;
+        match &mut self.promise {
+            Promise::Record(awaited, _) => {
+                if !awaited.is_polled() {
+                    awaited.check()?;
+                }
+                Pin::new(awaited).poll(context)
+            }
+            Promise::Line(line) => line.poll(context.waker()),
         }
-        Pin::new(&mut self.awaited).poll(context)
     }
 }
 
@@ -120,27 +142,47 @@ impl fmt::Debug for Ticket<'_> {
 }
 
 /// Waits until everything before `end` has reached `goal`. Dropping it unregisters its waker.
-pub(super) struct Awaited<'log> {
-    pub driver: Driver<'log>,
-    pub goal: Goal,
-    pub end: u64,
+pub(crate) struct Awaited<'log> {
+    driver: Held<'log, LogDriver>,
+    goal: Goal,
+    end: u64,
     /// Whether it makes the log work towards its goal.
     wants: bool,
     /// The log's number of cuts when it was created.
-    pub cuts: u64,
+    cuts: u64,
     waiting: Option<Waiting>,
 }
 
-/// A log's driver, borrowed from a [`super::Log`] or kept alive without one.
-pub(super) enum Driver<'log> {
-    Borrowed(&'log Arc<LogDriver>),
-    Owned(Arc<LogDriver>),
+/// What a ticket waits for work of: borrowed from its owner, or kept alive without one.
+pub(crate) enum Held<'a, T> {
+    Borrowed(&'a Arc<T>),
+    Owned(Arc<T>),
+}
+
+impl<T> Held<'_, T> {
+    pub(crate) fn to_owned(&self) -> Held<'static, T> {
+        match self {
+            Held::Borrowed(held) => Held::Owned(Arc::clone(held)),
+            Held::Owned(held) => Held::Owned(Arc::clone(held)),
+        }
+    }
+}
+
+impl<T> Deref for Held<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match self {
+            Held::Borrowed(held) => held,
+            Held::Owned(held) => held,
+        }
+    }
 }
 
 impl<'log> Awaited<'log> {
     pub(super) fn new(driver: &'log Arc<LogDriver>, goal: Goal, end: u64) -> Awaited<'log> {
         let (cuts, wants) = (driver.state.cuts(), true);
-        Awaited { driver: Driver::Borrowed(driver), goal, end, wants, cuts, waiting: None }
+        Awaited { driver: Held::Borrowed(driver), goal, end, wants, cuts, waiting: None }
     }
 
     /// Waits until record `sequence` has reached `goal`. The largest sequence is never used, so
@@ -167,13 +209,23 @@ impl<'log> Awaited<'log> {
     }
 
     fn into_owned(mut self) -> Awaited<'static> {
-        let driver = match &self.driver {
-            Driver::Borrowed(driver) => Arc::clone(driver),
-            Driver::Owned(driver) => Arc::clone(driver),
-        };
-        let waiting = self.waiting.take();
+        let (driver, waiting) = (self.driver.to_owned(), self.waiting.take());
         let Awaited { goal, end, wants, cuts, .. } = self;
-        Awaited { driver: Driver::Owned(driver), goal, end, wants, cuts, waiting }
+        Awaited { driver, goal, end, wants, cuts, waiting }
+    }
+
+    /// Refuses a record that was never appended: a wait for it would not end.
+    fn check(&self) -> Result<(), Error> {
+        let Awaited { driver, goal, end, cuts, .. } = self;
+        let state = &driver.state;
+        state.process.check()?;
+        let is_there = *end <= state.frontier(*goal).done() || *end <= state.next_sequence();
+        // Last: a cut is counted before the log's end moves back.
+        if is_there || state.cuts() != *cuts {
+            return Ok(());
+        }
+        let because = format!("there is no record {} yet", end - 1);
+        Err(Error::refused(&state.terms.folder, because))
     }
 
     fn is_polled(&self) -> bool {
@@ -206,16 +258,5 @@ impl Future for Awaited<'_> {
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
         self.forget();
-    }
-}
-
-impl Deref for Driver<'_> {
-    type Target = LogDriver;
-
-    fn deref(&self) -> &LogDriver {
-        match self {
-            Driver::Borrowed(driver) => driver,
-            Driver::Owned(driver) => driver,
-        }
     }
 }

@@ -9,10 +9,13 @@ use std::future::Future;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use wrote::engine::{Engine, Options};
 use wrote::file::{DirectFile, DiskBuffer, Operation};
-use wrote::{Disk, Error, FileOptions, Ioengine, Log, LogReader, Reader, Sim, SyncPolicy, Writer};
+use wrote::{
+    Disk, Error, FileOptions, Ioengine, Lines, Log, LogReader, Reader, Sim, SyncPolicy, Writer,
+};
 
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 64;
@@ -402,6 +405,39 @@ fn in_a_child_process_handles_answer_with_one_error_and_their_drop_leaves_the_pa
         engine.close_file(file).unwrap();
         disk.drain().unwrap();
     }
+}
+
+#[test]
+fn in_a_child_process_a_file_of_lines_answers_with_one_error_whatever_lock_is_held() {
+    let (_folder, path) = folder();
+    for sync in [SyncPolicy::Always, SyncPolicy::No] {
+        let lines = Lines::options().sync(sync).buffer_bytes(4096).open(&path).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::SeqCst) {
+                        lines.append(&[b'x'; 100]).unwrap().wait().unwrap();
+                    }
+                });
+            }
+            for _ in 0..20 {
+                in_child(|| {
+                    is_forked(lines.append(b"by the child"));
+                    is_forked(lines.try_append(&["by the child"]));
+                    is_forked(lines.ticket().wait());
+                    is_forked(poll(lines.ticket().until_durable().into_owned()));
+                    is_forked(lines.flush());
+                    is_forked(lines.reopen());
+                    is_forked(lines.close());
+                    assert_eq!((lines.appended(), lines.written(), lines.torn()), (0, 0, None));
+                });
+            }
+            is_over.store(true, Ordering::SeqCst);
+        });
+        lines.close().unwrap();
+    }
+    assert!(!std::fs::read_to_string(&path).unwrap().contains("child"));
 }
 
 #[test]

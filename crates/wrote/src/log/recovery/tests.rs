@@ -197,7 +197,7 @@ fn the_last_batch_is_looked_for_once_more_where_a_read_found_it() {
     let place = *built.segments[1].batches.last().unwrap() as u64;
     let mut engine = files.engine();
     let other = engine.open_file(file(2), &FileOptions::new().write(true)).unwrap();
-    aside::write(&mut engine, other, place, &[0; 48]).unwrap();
+    engine.write(other, place, &[0; 48]).unwrap();
     drop(engine);
     assert!(!walk.finds_last_again().unwrap());
 }

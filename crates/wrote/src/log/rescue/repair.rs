@@ -109,7 +109,7 @@ impl Rebuilder {
             batch: vec![0; batch::HEADER_BYTES],
             count: 0,
         });
-        aside::write(&mut self.files.engine(), file, 0, &beginning)
+        self.files.engine().write(file, 0, &beginning)
     }
 
     /// Appends a record or a gap to the open segment, if there is one.
@@ -165,7 +165,7 @@ impl NewSegment {
             ..BatchHeader::default()
         };
         header.encode(&mut self.batch, self.seed);
-        aside::write(engine, self.staged.file, self.place, &self.batch)?;
+        engine.write(self.staged.file, self.place, &self.batch)?;
         self.place = (self.place + self.batch.len() as u64).next_multiple_of(self.block_bytes);
         self.batch.truncate(batch::HEADER_BYTES);
         self.count = 0;

@@ -22,7 +22,7 @@ fn line(number: usize) -> Vec<u8> {
 impl LinesOf {
     /// Appends all lines. Returns how many were acknowledged as durable.
     fn append(&self, sim: &Sim, failures: &mut Vec<Error>) -> usize {
-        let options = Lines::options().sync(self.0).buffer_bytes(8192);
+        let options = Lines::options().sync(self.0);
         let lines = match options.on(&sim.disk()).open(path()) {
             Ok(lines) => lines,
             Err(error) => {
