@@ -89,14 +89,14 @@ impl Engine {
         let queue: Box<dyn Queue> = match options.ioengine {
             Ioengine::Psync => Box::new(threads::Psync::default()),
             Ioengine::Mmap => Box::new(mmap::Mmap::default()),
-            Ioengine::Threads => threads(effective.iodepth, callers)?,
+            Ioengine::Threads => threads(options, &effective, callers)?,
             Ioengine::IoUring => match ring(options, callers, &pool, &mut effective) {
                 Ok(ring) => ring,
                 Err(because) => {
                     effective.fell_back("io_uring", "threads", because);
                     effective.ioengine = Ioengine::Threads;
                     effective.iodepth = iodepth(Ioengine::Threads, options.iodepth);
-                    threads(effective.iodepth, callers)?
+                    threads(options, &effective, callers)?
                 }
             },
         };
@@ -840,8 +840,12 @@ fn pool_for(options: &Options, callers: Callers) -> Result<Pool, Error> {
     map(options.buffers, options.buffer_bytes)
 }
 
-fn threads(iodepth: u32, callers: Callers) -> Result<Box<dyn Queue>, Error> {
-    let threads = threads::Threads::start(iodepth, callers)
+fn threads(
+    options: &Options,
+    effective: &Effective,
+    callers: Callers,
+) -> Result<Box<dyn Queue>, Error> {
+    let threads = threads::Threads::start(effective.iodepth, callers, options.transfers_itself)
         .map_err(|error| failed("starting the engine's threads", &error))?;
     Ok(Box::new(threads))
 }

@@ -55,6 +55,9 @@ pub struct Options {
     pub(crate) registered_files: bool,
     pub(crate) sqpoll: Option<Sqpoll>,
     pub(crate) iopoll: bool,
+    /// Whether the calling thread reads and writes itself, where the method is threads: these do
+    /// the rest.
+    pub(crate) transfers_itself: bool,
 }
 
 impl Options {
@@ -80,6 +83,7 @@ impl Options {
             registered_files: true,
             sqpoll: None,
             iopoll: false,
+            transfers_itself: false,
         }
     }
 
@@ -120,8 +124,9 @@ impl Options {
 
     /// Takes the method and what the kernel serves by itself from `other` options.
     pub(crate) fn by_means_of(self, other: &Options) -> Options {
-        let &Options { ioengine, registered_files, iopoll, .. } = other;
-        Options { ioengine, registered_files, iopoll, sqpoll: other.sqpoll.clone(), ..self }
+        let &Options { ioengine, registered_files, iopoll, transfers_itself, .. } = other;
+        let sqpoll = other.sqpoll.clone();
+        Options { ioengine, registered_files, iopoll, transfers_itself, sqpoll, ..self }
     }
 
     /// Sets whether completions are found by polling the device instead of by interrupts, for reads

@@ -72,6 +72,9 @@ pub(super) unsafe fn perform(request: &Request, file: RawFd) -> Reply {
 /// More threads get no more from one disk, only more switching.
 pub(super) const THREADS_MAX: u32 = 64;
 
+/// The threads of a caller that reads and writes itself: an allocation does not wait for a flush.
+const ASIDE: u32 = 2;
+
 struct Job {
     request: Request,
     file: RawFd,
@@ -90,22 +93,33 @@ pub(super) struct Threads {
     bell: Option<Arc<Bell>>,
     /// The bell's count when replies were last collected.
     seen: u64,
+    /// Whether the caller's thread reads and writes itself, and the pool does the rest.
+    transfers_itself: bool,
+    /// Replies of the caller's own transfers.
+    done: Vec<Reply>,
 }
 
 impl Threads {
-    pub(super) fn start(iodepth: u32, callers: Callers) -> io::Result<Threads> {
+    /// Starts the threads, few of them if the caller `transfers_itself`.
+    pub(super) fn start(
+        iodepth: u32,
+        callers: Callers,
+        transfers_itself: bool,
+    ) -> io::Result<Threads> {
         let (jobs, waiting) = channel::<Job>();
         let (finished, results) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
         let bell = (callers == Callers::Shared).then(Arc::<Bell>::default);
         let mut threads = Vec::new();
-        for number in 0..iodepth {
+        let count = if transfers_itself { ASIDE } else { iodepth };
+        for number in 0..count {
             let (waiting, finished) = (Arc::clone(&waiting), finished.clone());
             let bell = bell.clone();
             let builder = std::thread::Builder::new().name(format!("wrote-io-{number}"));
             threads.push(builder.spawn(move || work(&waiting, &finished, bell.as_deref()))?);
         }
-        Ok(Threads { jobs: Some(jobs), results, threads, bell, seen: 0 })
+        let (jobs, done) = (Some(jobs), Vec::new());
+        Ok(Threads { jobs, results, threads, bell, seen: 0, transfers_itself, done })
     }
 }
 
@@ -135,6 +149,12 @@ impl Queue for Threads {
         let files = requests.files;
         for &request in requests {
             let file = raw(files, request.slot);
+            if self.transfers_itself && request.kind.transfers() {
+                // SAFETY: the engine holds the request's buffer and file until the request is done,
+                // and `perform` is over when it returns.
+                self.done.push(unsafe { perform(&request, file) });
+                continue;
+            }
             jobs.send(Job { request, file }).expect("the threads wait for jobs until dropped");
         }
     }
@@ -143,7 +163,9 @@ impl Queue for Threads {
         if let Some(bell) = &self.bell {
             self.seen = bell.look();
         }
-        for _ in 0..min {
+        let own = self.done.len();
+        done.append(&mut self.done);
+        for _ in own..min {
             done.push(self.results.recv().expect("the threads hold the other end"));
         }
         done.extend(self.results.try_iter());
@@ -161,8 +183,11 @@ impl Queue for Threads {
     }
 
     fn wait_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
-        // The threads hold the other end, so an error means a timeout.
-        done.extend(self.results.recv_timeout(time));
+        if self.done.is_empty() {
+            // The threads hold the other end, so an error means a timeout.
+            done.extend(self.results.recv_timeout(time));
+        }
+        done.append(&mut self.done);
         done.extend(self.results.try_iter());
         Ok(())
     }

@@ -91,7 +91,7 @@ use std::sync::Arc;
 /// closed: at least 64 KiB, at most two segments. By default [`crate::SyncPolicy::Always`] writes
 /// zeros there ([`LogOptions::zeros`](super::LogOptions::zeros)). Each batch starts at a block of 4
 /// KiB, so a record with its own flush takes that much. One thread, which sleeps while no producer
-/// appends.
+/// appends; with every policy but `Always`, two more, which flush and allocate.
 pub struct Log(Arc<LogDriver>);
 
 impl Clone for Log {

@@ -144,10 +144,15 @@ fn engine_for(options: &LogOptions) -> Result<Engine, Error> {
 
 fn engine_options(options: &LogOptions) -> Options {
     let depth = options.buffers + OTHER_OPERATIONS;
+    // A write into the page cache is a copy. The kernel gives those of a ring to threads of its
+    // own, for twice the processor's time.
+    let is_copied = options.sync != SyncPolicy::Always;
+    let ioengine = if is_copied { Ioengine::Threads } else { Ioengine::IoUring };
     Options {
         // One for zeros, one for the end of the log.
         buffers: options.buffers + 2,
-        ..Options::new(Ioengine::IoUring, depth, options.buffer_bytes)
+        transfers_itself: is_copied,
+        ..Options::new(ioengine, depth, options.buffer_bytes)
     }
 }
 
