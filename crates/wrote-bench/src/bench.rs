@@ -12,7 +12,7 @@ use crate::site::{SinceStart, Site};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wrote::device::{self, Target};
 use wrote_jobs::data::Data;
 use wrote_jobs::findings::{self, Evidence, Sharing, User};
@@ -132,8 +132,15 @@ impl<'a> Bench<'a> {
         let generator_bytes_per_s =
             Data::new(0, 0).measure(bs_bytes.min(GENERATOR_BS_BYTES_MAX) as usize);
         let watch = Watch::begin(device_of(&target));
+        // The time that a plan leaves is the next one's.
+        let mut end = match peers.of_first("the time", began.elapsed()) {
+            Ok(now) => now,
+            Err(error) => return scratch.end_for(peers, Err(error)),
+        };
         let measure = |mut planned: Plan| {
-            planned.measure(speed, &Site { scenario: planned.name, ..site }, &mut ticker)
+            let begin = end;
+            end = planned.end(speed, begin);
+            planned.measure(speed, begin, &Site { scenario: planned.name, ..site }, &mut ticker)
         };
         let measured = match until_interrupted(planned.into_iter().map(measure), peers) {
             Ok(measured) if request.keep => {
@@ -249,7 +256,7 @@ pub(crate) fn plan(
     let within = request.scenarios.ladder.within;
     let call = Call { only: &request.only, common: &request.common, target, within, speed };
     if let Some(alone) = scenarios.iter().find(|scenario| scenario.is_alone()) {
-        return alone.plan(&call);
+        return plan_each(&[*alone], &call);
     }
     for name in request.only.iter().filter(|_| request.common.rate.is_some()) {
         if scenarios.iter().any(|scenario| scenario.knows(name) && !scenario.takes_rate()) {
@@ -272,6 +279,9 @@ fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Plan<'stati
     let mut planned = Vec::new();
     for scenario in scenarios {
         planned.extend(scenario.plan(call)?);
+    }
+    for plan in &mut planned {
+        plan.is_whole |= call.common.has_amount() && plan.within.is_none();
     }
     Ok(planned)
 }
@@ -300,7 +310,8 @@ fn announcement(
         space_bytes_max: planned.iter().map(|of| of.space_bytes).max().unwrap_or(0) * ranks,
         written_bytes_max: most.saturating_mul(ranks),
         runs: planned.iter().map(Plan::runs_total).sum(),
-        estimated: planned.iter().map(|plan| plan.time(speed)).sum(),
+        is_limited: planned.iter().all(Plan::is_limited),
+        estimated: planned.iter().fold(Duration::ZERO, |before, plan| plan.end(speed, before)),
         estimated_slowed: planned.iter().map(|of| of.afterwards).sum(),
     }
 }

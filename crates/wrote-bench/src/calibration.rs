@@ -25,7 +25,7 @@ const SAVES: usize = 5;
 const SAVE_BYTES: usize = 4 << 10;
 
 /// The time of a run outside its clock, but for flushes: its data, its files and its threads.
-const BESIDE: Duration = Duration::from_millis(10);
+const BESIDE: Duration = Duration::from_millis(20);
 /// The flushes outside a run's clock, of its folder and of what it removes.
 const BESIDE_FLUSHES: u32 = 4;
 /// The assumed time of a flush without a calibration.

@@ -83,15 +83,20 @@ pub struct Plan<'a> {
     pub left_out: Vec<(String, String)>,
     /// Runs per row.
     pub runs: u32,
-    /// The number of runs in [`Work::prepare`], each of them as long as a row's.
+    /// The number of runs in [`Work::prepare`].
     pub runs_before: u32,
-    /// The limit of time, if there is one.
+    /// The time of [`Work::prepare`] and of files that first runs lay out, but for
+    /// `prepared_bytes`.
+    pub prepare: Duration,
+    /// The time that was asked for, if there is one.
     pub within: Option<Within>,
+    /// Whether the request has an amount, so that every run is made in any time.
+    pub is_whole: bool,
     /// The time of what may follow the runs.
     pub afterwards: Duration,
     /// The most bytes in the folder at any time.
     pub space_bytes: u64,
-    /// The most bytes that [`Work::prepare`] writes.
+    /// The most bytes that all runs share, written as a stream.
     pub prepared_bytes: u64,
     /// Whether its rows are jobs on [`Site::job_files`], which ranks may share.
     pub shares_files: bool,
@@ -183,13 +188,11 @@ pub struct Prepared {
     pub written_bytes: u64,
     /// The rows that can't be measured here, by number, with reasons.
     pub left_out: Vec<(usize, String)>,
-    /// The time of each run with all that belongs to it, if it is no longer the planned one.
-    pub time: Option<Duration>,
 }
 
 impl<'a> Plan<'a> {
-    /// Returns a plan of these rows: five runs of each, without a limit of time, on files of its
-    /// own, which take as much space as the largest run.
+    /// Returns a plan of these rows: five runs of each, within the time announced, on files of
+    /// its own, which take as much space as the largest run.
     pub fn new(
         name: &'static str,
         question: &str,
@@ -204,7 +207,9 @@ impl<'a> Plan<'a> {
             left_out: Vec::new(),
             runs: RUNS,
             runs_before: 0,
+            prepare: Duration::ZERO,
             within: None,
+            is_whole: false,
             afterwards: Duration::ZERO,
             space_bytes,
             prepared_bytes: 0,
@@ -225,14 +230,37 @@ impl<'a> Plan<'a> {
         round.saturating_mul(self.runs.into()).saturating_add(self.prepared_bytes)
     }
 
-    /// Returns the time of all runs and of what they share, which a limit of time bounds.
+    /// Returns the end of a plan that begins at `begin`: by the time that was asked for, or after
+    /// all runs. It is announced, and kept unless the request has an amount.
+    pub(crate) fn end(&self, speed: Option<&Calibration>, begin: Duration) -> Duration {
+        match self.within.filter(|_| !self.is_whole) {
+            Some(within) => within.until.max(begin),
+            None => begin.saturating_add(self.time(speed)),
+        }
+    }
+
+    /// Returns the time of all runs and of what they share.
     pub fn time(&self, speed: Option<&Calibration>) -> Duration {
         let beside = calibration::beside(speed);
         let round: Duration = self.rows.iter().map(|row| row.time + beside).sum();
-        let before = round / (self.rows.len() as u32).max(1) * self.runs_before;
         let shared = speed.map_or(Duration::ZERO, |speed| speed.time_of(self.prepared_bytes));
-        let time = (round * self.runs + before).saturating_add(shared);
-        self.within.map_or(time, |within| time.min(within.until))
+        (round * self.runs + self.prepare).saturating_add(shared)
+    }
+
+    /// Returns whether its runs end in the time that is announced.
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.is_whole && self.within.is_none_or(|within| within.leaves_out)
+    }
+
+    /// Returns the limit of a plan that was announced to begin at `begin`: the time that was asked
+    /// for, or else what was announced.
+    pub(crate) fn limit(&self, speed: Option<&Calibration>, begin: Duration) -> Option<Within> {
+        let announced = || {
+            let within = Within::new(self.time(speed), Duration::ZERO, true);
+            let asked = Duration::from_secs(within.asked.as_millis().div_ceil(1000) as u64);
+            Within { asked, until: begin.saturating_add(within.until), ..within }
+        };
+        (!self.is_whole).then(|| self.within.unwrap_or_else(announced))
     }
 
     /// Returns the order of `rounds` rounds (M8).
@@ -248,14 +276,12 @@ impl<'a> Plan<'a> {
 /// A limit of time. Rounds that don't fit are not made, down to [`RUNS_MIN`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Within {
-    /// The time to the end.
+    /// The time that was asked for or announced.
     pub asked: Duration,
-    /// The time to the end of the last run.
+    /// The end of the last run, from the program's start.
     pub until: Duration,
     /// Whether the least important rows are left out where the fewest rounds don't fit either.
     pub leaves_out: bool,
-    /// Whether both times count from the first run, not from the program's start.
-    pub from_first_run: bool,
 }
 
 /// The fraction of the time reserved for removing files and printing the result: three seconds of
@@ -267,12 +293,7 @@ impl Within {
     /// scenarios.
     pub fn new(asked: Duration, kept: Duration, leaves_out: bool) -> Within {
         let until = asked - asked / AFTER_PART - kept;
-        Within { asked, until, leaves_out, from_first_run: false }
-    }
-
-    /// Returns the end of the last run, where the first begins at `now`.
-    pub(crate) fn until_from(&self, now: Duration) -> Duration {
-        self.until + if self.from_first_run { now } else { Duration::ZERO }
+        Within { asked, until, leaves_out }
     }
 }
 

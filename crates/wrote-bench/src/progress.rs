@@ -17,6 +17,8 @@ pub struct Announcement {
     pub runs: u32,
     /// The time of all runs.
     pub estimated: Duration,
+    /// Whether they take no more than that.
+    pub is_limited: bool,
     /// The estimated further time if the disk slows down during a long write; usually 0.
     pub estimated_slowed: Duration,
 }

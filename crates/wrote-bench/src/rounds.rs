@@ -20,14 +20,12 @@ const SHARE_TIMES: u32 = 2;
 /// to take its slice, and any other as long as its last two runs.
 ///
 /// If time is short, there are fewer rounds, down to [`RUNS_MIN`]. A row that took much more than
-/// its share of the time has fewer runs than the others, by the same rule. If the fewest rounds
-/// don't fit either, the least important rows are left out.
+/// its share has then fewer runs than the others, by the same rule. If the fewest rounds
+/// don't fit either, the least important rows get no further run. One row always has a run.
 #[derive(Debug)]
 struct Schedule {
     rounds: u32,
     within: Option<Within>,
-    /// The time at which the last run must be over.
-    until: Duration,
     rows: Vec<RowTime>,
     /// The current or next run, and those after it.
     order: VecDeque<Turn>,
@@ -56,11 +54,11 @@ impl RowTime {
 }
 
 impl Schedule {
-    /// Schedules all runs of a plan that is `prepared`, whose first one begins at `now`. Each is
-    /// expected to take its planned time and `beside`, unless another time was prepared.
-    fn new(plan: &Plan, now: Duration, beside: Duration, prepared: &Prepared) -> Schedule {
+    /// Schedules all runs of a plan that is `prepared`. Each is expected to take its planned time
+    /// and `beside`.
+    fn new(plan: &Plan, within: Option<Within>, beside: Duration, prepared: &Prepared) -> Schedule {
         let row = |row: &RowSpec| {
-            let share = prepared.time.unwrap_or(row.time + beside);
+            let share = row.time + beside;
             RowTime {
                 importance: row.importance,
                 share,
@@ -73,8 +71,7 @@ impl Schedule {
         };
         let mut schedule = Schedule {
             rounds: plan.runs,
-            within: plan.within,
-            until: plan.within.map_or(Duration::MAX, |within| within.until_from(now)),
+            within,
             rows: plan.rows.iter().map(row).collect(),
             order: plan.order(plan.runs).into(),
         };
@@ -84,10 +81,13 @@ impl Schedule {
 
     /// Returns the next run at time `now`; `None` when all runs that fit are done.
     fn next(&mut self, now: Duration) -> Option<Turn> {
-        let Some(Within { leaves_out, .. }) = self.within else {
+        let Some(Within { until, leaves_out, .. }) = self.within else {
             return self.order.front().copied();
         };
-        let left = self.until.saturating_sub(now);
+        let left = until.saturating_sub(now);
+        if self.all_ahead() <= left {
+            return self.order.front().copied();
+        }
         if leaves_out && self.needs() > left {
             self.leave_out(left);
         }
@@ -121,34 +121,32 @@ impl Schedule {
     }
 
     /// Returns the time of the runs ahead.
-    fn time_left(&self) -> Duration {
-        let time: Duration = self.order.iter().map(|turn| self.rows[turn.row].next()).sum();
-        time.min(self.until)
+    fn time_left(&self, now: Duration) -> Duration {
+        let time = self.all_ahead();
+        self.within.map_or(time, |within| time.min(within.until.saturating_sub(now)))
     }
 
-    /// If the time was too short for every row, restores the rows that had a run: one run is better
-    /// than no answer.
-    fn end(&mut self) {
-        if self.rows.iter().all(|row| row.is_left_out || row.is_ended) {
-            let of = |row: &mut RowTime| row.is_left_out &= row.runs == 0;
-            self.rows.iter_mut().for_each(of);
-        }
+    /// Returns the time of the runs ahead if none of them is given up.
+    fn all_ahead(&self) -> Duration {
+        self.order.iter().map(|turn| self.rows[turn.row].next()).sum()
     }
 
-    /// Returns the rows that were left out, with reasons.
+    /// Returns the rows that had no run for lack of time, with reasons.
     fn left_out(&self) -> impl Iterator<Item = (usize, String)> {
-        let within = self.within.map_or(0.0, |within| within.asked.as_secs_f64());
+        let within = self.within.map_or(Duration::ZERO, |within| within.asked);
+        let within = units::seconds(within.as_secs_f64());
         let reason = move |row: &RowTime| {
             let takes = units::seconds((row.next() * RUNS_MIN).as_secs_f64());
-            format!("time budget of {within} s used up; {RUNS_MIN} runs need {takes}")
+            format!("time budget of {within} used up; {RUNS_MIN} runs need {takes}")
         };
-        let rows = self.rows.iter().enumerate().filter(|(_, row)| row.is_left_out);
+        let is_out = |row: &RowTime| row.is_left_out && row.runs == 0;
+        let rows = self.rows.iter().enumerate().filter(move |(_, row)| is_out(row));
         rows.map(move |(number, row)| (number, reason(row)))
     }
 
     /// Returns what was shortened for lack of time, except rows that were left out.
     fn shortened(&self) -> Option<Shortened> {
-        let runs = self.rows.iter().filter(|row| !row.is_left_out).map(|row| row.runs);
+        let runs = self.rows.iter().filter(|row| row.runs > 0).map(|row| row.runs);
         let runs_min = runs.min().unwrap_or(self.rounds);
         let of =
             |within: Within| Shortened { runs_asked: self.rounds, runs_min, within: within.asked };
@@ -165,16 +163,18 @@ impl Schedule {
         rows.map(|row| row.next() * self.least().saturating_sub(row.runs)).sum()
     }
 
-    /// Keeps the most important rows that fit into `left`.
+    /// Keeps the most important rows that fit into `left`, and the first of them for a run.
     fn leave_out(&mut self, mut left: Duration) {
         let least = self.least();
+        let mut is_kept = self.rows.iter().all(|row| row.runs == 0);
         let mut rows: Vec<&mut RowTime> =
             self.rows.iter_mut().filter(|row| !row.is_left_out && row.runs < least).collect();
         rows.sort_by_key(|row| row.importance);
         for row in rows {
             let needs = row.next() * (least - row.runs);
-            row.is_left_out = needs > left;
-            left = if row.is_left_out { left } else { left - needs };
+            row.is_left_out = needs > left && !is_kept;
+            is_kept = false;
+            left = if row.is_left_out { left } else { left.saturating_sub(needs) };
         }
         self.order.retain(|turn| !self.rows[turn.row].is_left_out);
     }
@@ -185,7 +185,8 @@ impl Plan<'_> {
     ///
     /// A run's files are removed after it, and shared files at the end. With [`Site::keep`], the
     /// shared files stay, and the files of the last run that creates any. If the plan has a time
-    /// limit, measures less to meet it. `speed` is the disk's, if it is known.
+    /// limit, measures less to meet it. `speed` is the disk's, if it is known, and `begin` the
+    /// announced time of the beginning.
     ///
     /// # Errors
     ///
@@ -194,10 +195,11 @@ impl Plan<'_> {
     pub fn measure(
         &mut self,
         speed: Option<&Calibration>,
+        begin: Duration,
         site: &Site,
         ticker: &mut Ticker,
     ) -> Result<Measured, Error> {
-        let measured = run_all(self, calibration::beside(speed), site, ticker);
+        let measured = run_all(self, (speed, begin), site, ticker);
         if measured.is_err() {
             // Report the first error; what remains is removed with the folder.
             let _ = self.work.finish(site);
@@ -208,21 +210,22 @@ impl Plan<'_> {
 
 fn run_all(
     plan: &mut Plan,
-    beside: Duration,
+    (speed, begin): (Option<&Calibration>, Duration),
     site: &Site,
     ticker: &mut Ticker,
 ) -> Result<Measured, Error> {
-    site.peers.barrier("before the first run")?;
-    let prepared = plan.work.prepare(site, ticker)?;
     let names: Vec<String> = plan.rows.iter().map(|spec| spec.row.name.clone()).collect();
-    let mut now = begin(site, &names)?;
+    check_rows(site, &names)?;
+    let within = plan.limit(speed, begin);
+    let prepared = plan.work.prepare(site, ticker)?;
+    let (mut now, _) = agreed(site, Duration::ZERO)?;
     let mut left_out = plan.left_out.clone();
     let unfit = prepared.left_out.iter();
     left_out.extend(unfit.map(|(row, because)| (names[*row].clone(), because.clone())));
     for (name, because) in &left_out {
         ticker.note(&format!("{name} skipped: {because}"));
     }
-    let mut schedule = Schedule::new(plan, now, beside, &prepared);
+    let mut schedule = Schedule::new(plan, within, calibration::beside(speed), &prepared);
     let mut told = plan.runs * names.len() as u32;
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
     // With `keep`, the row whose files still exist, as its run may have been the last.
@@ -242,7 +245,7 @@ fn run_all(
         let ahead = schedule.order.len() as u32;
         ticker.leave_out(told - ahead);
         told = ahead - 1;
-        ticker.foresee(ahead, schedule.time_left());
+        ticker.foresee(ahead, schedule.time_left(now));
         ticker.tick(&names[turn.row]);
         let has_failed;
         match run_together(plan, turn, site, ticker) {
@@ -279,21 +282,11 @@ fn run_all(
     plan.work.finish(site)?;
     let of_runs = runs.iter().map(|runs| runs.written_bytes).sum::<u64>();
     let written_bytes = prepared.written_bytes + of_runs;
-    schedule.end();
-    let given_up: Vec<(usize, String)> = schedule.left_out().collect();
-    for (row, because) in &given_up {
-        ticker.note(&format!("{} skipped: {because}", names[*row]));
-        left_out.push((names[*row].clone(), because.clone()));
+    for (row, because) in schedule.left_out().filter(|_| !is_interrupted) {
+        ticker.note(&format!("{} skipped: {because}", names[row]));
+        left_out.push((names[row].clone(), because));
     }
-    let measured = runs.into_iter().enumerate().filter(|(row, _)| !schedule.rows[*row].is_left_out);
-    let rows: Vec<Row> = measured.flat_map(|(_, runs)| runs.rows()).collect();
-    if let Some((row, because)) = given_up.first().filter(|_| rows.is_empty()) {
-        let text = format!(
-            "no row can be measured here ({}: {because}); --runs measures without a limit of time",
-            names[*row]
-        );
-        return Err(Error::Failed(text));
-    }
+    let rows: Vec<Row> = runs.into_iter().flat_map(Repeated::rows).collect();
     ticker.keep(&rows);
     let knee = if is_interrupted { None } else { plan.work.knee(&rows) };
     let (name, question) = (plan.name.into(), plan.question.clone());
@@ -303,24 +296,19 @@ fn run_all(
     Ok(Measured { scenario, written_bytes, left_out, shortened, burst, is_interrupted })
 }
 
-/// Refuses ranks that would measure different rows. Returns rank 0's time.
-fn begin(site: &Site, names: &[String]) -> Result<Duration, Error> {
+/// Refuses ranks that would measure different rows.
+fn check_rows(site: &Site, names: &[String]) -> Result<(), Error> {
     let places = site.peers.places();
-    let mine = (names.to_vec(), site.clock.elapsed());
-    site.peers.agree("the rows", mine, |all| {
-        let (rows, now) = all[0].clone();
-        match all.iter().position(|(theirs, _)| *theirs != rows) {
-            None => Ok(now),
-            Some(rank) => {
-                let differs = |name: &&String| !rows.contains(name) || !all[rank].0.contains(name);
-                let name = rows.iter().chain(&all[rank].0).find(differs);
-                Err(Error::Failed(format!(
-                    "rank {rank} on {} would not measure the rows of rank 0: {} is not on both",
-                    places.node(rank as u32),
-                    name.map_or("their order", String::as_str),
-                )))
-            }
-        }
+    site.peers.agree("the rows", names.to_vec(), |all| {
+        let rows = &all[0];
+        let Some(rank) = all.iter().position(|theirs| theirs != rows) else { return Ok(()) };
+        let differs = |name: &&String| !rows.contains(name) || !all[rank].contains(name);
+        let name = rows.iter().chain(&all[rank]).find(differs);
+        Err(Error::Failed(format!(
+            "rank {rank} on {} would not measure the rows of rank 0: {} is not on both",
+            places.node(rank as u32),
+            name.map_or("their order", String::as_str),
+        )))
     })
 }
 
@@ -391,81 +379,93 @@ mod tests {
     /// Returns each row's runs, what was left out, and the seconds that all took.
     fn made_up(
         rows: &[fn(u32) -> f64],
-        within_s: Option<u64>,
-        leaves_out: bool,
-    ) -> Result<(Vec<usize>, Measured, f64), Error> {
+        slice_s: f64,
+        within: Option<Within>,
+    ) -> (Vec<usize>, Measured, f64) {
         let clock = Rc::new(MadeUpClock::default());
-        let until = within_s.map(Duration::from_secs);
         // The last is the most important.
         let spec = |number: usize| RowSpec {
             row: Row { name: format!("made-up/{number}"), ..Row::default() },
             importance: rows.len() - number,
-            time: Duration::from_millis(100),
+            time: Duration::from_secs_f64(slice_s),
             ..RowSpec::default()
         };
         let specs = (0..rows.len()).map(spec).collect();
         let work = MadeUp { rows: rows.to_vec(), clock: clock.clone() };
-        let mut plan = Plan {
-            within: until.map(|until| Within::new(until, Duration::ZERO, leaves_out)),
-            ..Plan::new("made-up", "Is it in time?", specs, work)
-        };
-        let measured = measured_by(&clock, &mut plan)?;
+        let plan = Plan::new("made-up", "Is it in time?", specs, work);
+        let measured = measured_by(&clock, &mut Plan { within, ..plan }).unwrap();
         let runs = measured.scenario.rows.iter().map(|row| row.runs.len()).collect();
-        Ok((runs, measured, clock.elapsed().as_secs_f64()))
+        (runs, measured, clock.elapsed().as_secs_f64())
+    }
+
+    fn within(s: u64, leaves_out: bool) -> Option<Within> {
+        Some(Within::new(Duration::from_secs(s), Duration::ZERO, leaves_out))
     }
 
     #[test]
     fn rows_within_their_slices_have_every_run() {
-        let (runs, measured, _) = made_up(&[EACH[0]; 17], Some(60), true).unwrap();
+        let (runs, measured, _) = made_up(&[EACH[0]; 17], 0.1, None);
         assert_eq!(runs, [5; 17]);
         assert_eq!((measured.shortened, measured.left_out.len()), (None, 0));
     }
 
     #[test]
-    fn a_slow_disk_has_fewer_rounds_and_ends_in_time() {
-        let (runs, measured, took_s) = made_up(&[EACH[1]; 17], Some(60), true).unwrap();
+    fn a_disk_slower_than_calibrated_has_fewer_rounds_and_ends_when_it_was_announced() {
+        let (runs, measured, took_s) = made_up(&[EACH[1]; 17], 0.6, None);
         // M8: each row has an interval.
-        assert_eq!(runs, [3; 17]);
-        assert!((51.0..=60.0).contains(&took_s), "{took_s}");
+        assert!(runs.iter().all(|runs| (3..=4).contains(runs)), "{runs:?}");
+        // 85 runs of 0.6 s, and what belongs to each.
+        assert!((51.0..=85.0 * 0.63).contains(&took_s), "{took_s}");
         assert_eq!(measured.shortened.map(|of| (of.runs_asked, of.runs_min)), Some((5, 3)));
     }
 
     #[test]
+    fn a_time_that_was_asked_for_is_kept_where_it_is_less() {
+        let (runs, _, took_s) = made_up(&[EACH[1]; 17], 1.0, within(60, true));
+        assert!(runs.iter().all(|runs| (3..=4).contains(runs)), "{runs:?}");
+        assert!((51.0..=60.0).contains(&took_s), "{took_s}");
+    }
+
+    #[test]
     fn rows_that_do_not_fit_are_left_out_by_importance_and_named() {
-        let (runs, measured, took_s) = made_up(&[EACH[2]; 17], Some(60), true).unwrap();
+        let (runs, measured, took_s) = made_up(&[EACH[2]; 17], 2.0, within(60, true));
         assert!((25.0..=60.0).contains(&took_s), "{took_s}");
-        assert!(runs.iter().all(|runs| *runs == 3), "{runs:?}");
+        assert!(runs.iter().all(|runs| *runs >= 3), "{runs:?}");
         let left: Vec<&str> = measured.left_out.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(left.len() + runs.len(), 17);
         assert!(left.contains(&"made-up/0") && !left.contains(&"made-up/16"), "{left:?}");
-        assert!(measured.left_out[0].1.starts_with("time budget of 60 s used up"));
+        assert!(measured.left_out[0].1.starts_with("time budget of 1 min 00 s used up"));
     }
 
     #[test]
     fn a_slow_row_has_fewer_runs_and_the_others_have_theirs() {
-        let slow: fn(u32) -> f64 = |_| 2.0;
-        let (runs, ..) = made_up(&[|_| 0.1, slow, |_| 0.1], Some(60), true).unwrap();
+        let slow: fn(u32) -> f64 = |_| 1.0;
+        let (runs, ..) = made_up(&[|_| 0.1, slow, |_| 0.1], 0.3, None);
         assert_eq!(runs, [5, 3, 5]);
     }
 
     #[test]
     fn a_stall_changes_one_run_and_not_the_plan() {
         let stalls: fn(u32) -> f64 = |round| if round == 1 { 9.0 } else { 0.1 };
-        let (runs, measured, _) = made_up(&[|_| 0.1, stalls, |_| 0.1], Some(60), true).unwrap();
+        let (runs, measured, _) = made_up(&[|_| 0.1, stalls, |_| 0.1], 2.0, None);
         assert_eq!((runs[0], runs[2]), (5, 5));
         assert!(runs[1] >= 3 && measured.left_out.is_empty(), "{runs:?}");
     }
 
     #[test]
-    fn without_a_limit_every_run_is_made_and_without_leave_every_row_has_three() {
-        assert_eq!(made_up(&[EACH[3]; 3], None, false).unwrap().0, [5; 3]);
-        assert_eq!(made_up(&[EACH[3]; 3], Some(10), false).unwrap().0, [3; 3]);
+    fn without_leave_every_row_has_three_runs_in_any_time() {
+        assert_eq!(made_up(&[EACH[3]; 3], 0.1, within(10, false)).0, [3; 3]);
     }
 
     #[test]
-    fn the_rows_that_had_a_run_are_shown_where_none_fits() {
-        let (runs, measured, _) = made_up(&[EACH[3]; 3], Some(10), true).unwrap();
-        assert_eq!((runs.len(), measured.left_out.len()), (1, 2));
+    fn every_run_stands_and_there_is_one_at_least() {
+        let (runs, measured, _) = made_up(&[EACH[3]; 3], 0.1, None);
+        assert_eq!((runs, measured.left_out.len()), (vec![1], 2));
+        // Both stall in the second round, and keep their first runs.
+        let stalls: fn(u32) -> f64 = |round| if round == 1 { 99.0 } else { 0.1 };
+        let (runs, measured, _) = made_up(&[stalls; 2], 1.0, None);
+        assert_eq!((runs, measured.left_out.len()), (vec![1, 2], 0));
+        assert_eq!(measured.shortened.map(|of| of.runs_min), Some(1));
     }
 
     #[test]

@@ -175,7 +175,7 @@ impl Asked {
         let speed = Calibration::of(planned.wants, &site, &self.request().common)?;
         planned = self.planned(Some(&speed)).remove(0);
         let mut ticker = Ticker::new(observer, planned.runs_total(), Duration::ZERO);
-        planned.measure(Some(&speed), &site, &mut ticker)
+        planned.measure(Some(&speed), Duration::ZERO, &site, &mut ticker)
     }
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn measured_by(clock: &MadeUpClock, plan: &mut Plan) -> Result<Measur
         together: None,
         ranks: Default::default(),
     };
-    plan.measure(None, &site, &mut ticker)
+    plan.measure(None, Duration::ZERO, &site, &mut ticker)
 }
 
 /// Returns a request for these scenarios or rows.

@@ -176,6 +176,7 @@ impl<'a> Turns<'a> {
             written_bytes_max,
             runs: self.runs,
             estimated: self.rounds * (a.estimated + b.estimated),
+            is_limited: false,
             estimated_slowed: self.rounds * (a.estimated_slowed + b.estimated_slowed),
         }
     }

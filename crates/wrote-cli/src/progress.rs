@@ -113,8 +113,9 @@ fn announced(announcement: &Announcement) -> String {
         Duration::ZERO => String::new(),
         more => format!(", or {} if the disk slows down", clock(announcement.estimated + more)),
     };
+    let most = if announcement.is_limited { "at most " } else { "" };
     format!(
-        "writes {} into {}, up to {} at a time, {}, about {}{slowed}",
+        "writes {} into {}, up to {} at a time, {}, {most}about {}{slowed}",
         amount(announcement),
         announcement.folder.display(),
         units::bytes(announcement.space_bytes_max),
@@ -179,13 +180,14 @@ mod tests {
                 written_bytes_max,
                 runs: 42,
                 estimated: Duration::from_secs(45),
+                is_limited: written_bytes_max < u64::MAX,
                 estimated_slowed: Duration::from_secs(slowed_s),
             })
         };
         assert_eq!(
             line(4_000_000_000, 0),
-            "writes at most 4.00 GB into /data/.wrote-x1y2, up to 1.10 GB at a time, 42 runs, about \
-             45 s"
+            "writes at most 4.00 GB into /data/.wrote-x1y2, up to 1.10 GB at a time, 42 runs, at most \
+             about 45 s"
         );
         let slowed = line(4_000_000_000, 20);
         assert!(slowed.ends_with(", about 45 s, or 1 min 05 s if the disk slows down"), "{slowed}");

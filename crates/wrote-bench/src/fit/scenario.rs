@@ -37,7 +37,7 @@ const RUN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)]
 /// once.
 const LIMITED_RUN: Duration = Duration::from_secs(1);
 /// The part of the time for the slices of runs. The rest is for their files and the end.
-const RUNS_PART: f64 = 0.8;
+const RUNS_PART: f64 = 0.9;
 /// The length of a run, as a multiple of the interval of concurrent steps.
 const BESIDE_TIMES: f64 = 2.2;
 /// The size of the file that uses up a burst before each run.
@@ -147,7 +147,8 @@ impl Runs {
         let rows = (0..self.rows.len()).map(|row| self.spec(row, target)).collect();
         Plan {
             runs: self.runs(),
-            within: self.request.runs.is_none().then_some(within),
+            within: Some(within),
+            is_whole: self.request.runs.is_some(),
             space_bytes: self.space_bytes(),
             ..Plan::new(NAME, QUESTION, rows, self)
         }

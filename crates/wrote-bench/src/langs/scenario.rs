@@ -165,7 +165,8 @@ impl Programs {
         let prepared = trials.fold(read.saturating_add(drive_bytes), u64::saturating_add);
         Plan {
             runs: self.request.runs,
-            within: (!is_fixed || self.request.within.is_some()).then(|| self.within()),
+            within: Some(self.within()),
+            is_whole: is_fixed && self.request.within.is_none(),
             space_bytes: read.saturating_add(others).saturating_add(self.drive_bytes),
             prepared_bytes: prepared,
             ..Plan::new(NAME, QUESTION, self.specs(target), self)
@@ -450,9 +451,7 @@ impl Work for Programs {
                 self.try_row(row, number, site)?;
             }
         }
-        let is_timed = self.rows.iter().all(|row| row.table.in_time);
-        let time = is_timed.then(|| self.run_time());
-        Ok(Prepared { written_bytes: self.trial_bytes, left_out, time })
+        Ok(Prepared { written_bytes: self.trial_bytes, left_out })
     }
 
     /// A program that fails has no row. What we can't do (the disk may be full) ends the row, and

@@ -147,6 +147,7 @@ fn measured_on(
                 let work = MadeUp { rank, clock: clock.clone(), disk, run, fails };
                 let mut plan = Plan {
                     runs: 3,
+                    is_whole: within.is_none(),
                     within: within.map(|asked| Within::new(asked, Duration::ZERO, true)),
                     ..Plan::new("made-up", "Is it right?", rows, work)
                 };
@@ -166,7 +167,7 @@ fn measured_on(
                     together,
                     ranks: settings,
                 };
-                let done = plan.measure(None, &site, &mut ticker);
+                let done = plan.measure(None, Duration::ZERO, &site, &mut ticker);
                 (done.map_err(|error| peers.fail(error)), peers.places().clone())
             };
             std::thread::Builder::new().stack_size(512 << 10).spawn_scoped(scope, rank).unwrap()

@@ -201,10 +201,13 @@ impl Run {
         }
     }
 
-    /// Estimates the writing time before the pause.
+    /// Returns the writing time before the pause.
     fn writing(&self) -> Duration {
-        let by_size = self.size_bytes as f64 / self.known_bytes_per_s.unwrap_or(USUAL_BYTES_PER_S);
-        self.time.unwrap_or(Duration::MAX).min(Duration::from_secs_f64(by_size))
+        let by_size = |bytes_per_s| Duration::from_secs_f64(self.size_bytes as f64 / bytes_per_s);
+        match (self.time, self.known_bytes_per_s) {
+            (Some(time), known) => time.min(known.map_or(Duration::MAX, by_size)),
+            (None, known) => by_size(known.unwrap_or(USUAL_BYTES_PER_S)),
+        }
     }
 
     /// Returns the time of the pause and the second measurement.

@@ -50,7 +50,7 @@ pub(crate) struct Amounts {
     pub sizes: Sizes,
     pub append_as: AppendAs,
     /// The time limit, counted from the program's start, of a default run.
-    within: Option<Within>,
+    within: Option<Duration>,
     /// The combined rate of all producers of a run.
     pub rate: Option<Rate>,
     /// Requested rows that can't be measured, with reasons.
@@ -84,10 +84,7 @@ impl Amounts {
             runs: call.common.runs.unwrap_or(RUNS),
             sizes: asked.checked_sizes()?,
             append_as: asked.append_as,
-            within: call.is_default().then(|| {
-                let within = call.within.unwrap_or(ladder_plan::WITHIN);
-                Within::new(within, Duration::ZERO, true)
-            }),
+            within: call.within.filter(|_| call.is_default()),
             rate: call.common.rate,
             time: call.common.time.unwrap_or(rate::RUN_TIME),
             left_out: Vec::new(),
@@ -120,7 +117,8 @@ impl Amounts {
     pub(super) fn plan(self, target: &Target) -> Plan<'static> {
         let time = match self.rate {
             Some(_) if self.messages.is_none() => self.time,
-            _ => RUN,
+            // With the check of what it wrote.
+            _ => 2 * RUN,
         };
         let spec = |way: &Way| RowSpec {
             row: way.composed(target),
@@ -134,7 +132,8 @@ impl Amounts {
         Plan {
             runs: self.runs,
             left_out: self.left_out.clone(),
-            within: self.within,
+            within: self.within.map(|within| Within::new(within, Duration::ZERO, true)),
+            is_whole: self.messages.is_some(),
             space_bytes: self.ways.iter().map(of).max().unwrap_or(0),
             wants: match self.slice().filter(|_| self.ways.iter().any(Way::is_log)) {
                 Some(_) => Wanted::Stream,

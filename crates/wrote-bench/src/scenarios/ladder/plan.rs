@@ -37,9 +37,8 @@ const STREAM_WRITES_MIN: u64 = 4;
 const STREAM_WRITES_MIN_S: f64 = 1.2;
 /// The fewest small writes per file on a slow disk.
 const SMALL_WRITES_MIN: u64 = 64;
-/// The longest slice that `--within` makes, and the part of its time for the runs.
+/// The longest slice that `--within` makes.
 const SLICE_MAX: Duration = Duration::from_secs(5);
-const RUNS_PART: f64 = 0.8;
 /// The time of the whole ladder on a slow disk, from the program's start to its end.
 pub(crate) const WITHIN: Duration = Duration::from_secs(60);
 /// The part of the time and of the bytes that a default run leaves to the writers of one log.
@@ -71,7 +70,7 @@ pub(crate) struct Amounts {
     spare_bytes: u64,
     /// The sizes of streaming and of small-write runs.
     sizes: [Sizes; 2],
-    /// The time limit, counted from the program's start.
+    /// The time limit that was asked for, counted from the program's start.
     within: Option<Duration>,
     /// Whether the writers of one log are measured next.
     is_default: bool,
@@ -105,9 +104,9 @@ pub(super) fn plan(call: &Call) -> Result<Option<Plan<'static>>, Error> {
         filled: [false; 2],
         held: None,
     };
-    let plan = Plan {
+    let mut plan = Plan {
         runs: amounts.runs,
-        within: amounts.limit(),
+        within: amounts.within.map(|within| amounts.limit(within)),
         space_bytes: amounts.files_bytes_max() + amounts.held_bytes_max(),
         prepared_bytes: written.map(|workload| amounts.sizes_of(workload).size_bytes).sum(),
         shares_files: true,
@@ -117,6 +116,10 @@ pub(super) fn plan(call: &Call) -> Result<Option<Plan<'static>>, Error> {
         },
         ..Plan::new(NAME, QUESTION, rows, runs)
     };
+    let usual = amounts.limit(WITHIN);
+    if plan.within.is_none() && !call.common.has_amount() && plan.time(call.speed) > usual.until {
+        plan.within = Some(usual);
+    }
     Ok((!plan.rows.is_empty()).then_some(plan))
 }
 
@@ -135,7 +138,7 @@ impl Amounts {
             wear_bytes: u64::MAX,
             spare_bytes: u64::MAX,
             sizes: [Sizes::default(); 2],
-            within: within.or((!request.has_amount()).then_some(WITHIN)),
+            within,
             is_default: call.is_default(),
             slice: SLICE,
             burst: None,
@@ -148,9 +151,10 @@ impl Amounts {
             .map(|way| amounts.bs_bytes(way.workload))
             .try_for_each(|bs_bytes| Common::check_direct(bs_bytes, target))?;
         amounts.check_within()?;
-        amounts.slice = within.map_or(SLICE, |within| amounts.slice_within(within));
+        amounts.burst = call.speed.and_then(|speed| speed.burst);
+        amounts.slice = within.map_or(SLICE, |within| amounts.slice_within(within, call.speed));
         amounts.fit(target)?;
-        amounts.leave_out(call.speed.and_then(|speed| speed.burst));
+        amounts.leave_out(amounts.burst);
         let bytes_per_s = call.speed.map_or(f64::MAX, |speed| speed.bytes_per_s);
         amounts.sizes = Workload::ALL.map(|workload| amounts.sizes(workload, bytes_per_s));
         Ok(amounts)
@@ -209,17 +213,24 @@ impl Amounts {
     }
 
     /// Returns the slice so that all runs fill the time that was asked for.
-    fn slice_within(&self, within: Duration) -> Duration {
-        let runs = self.runs * self.ways.len().max(1) as u32;
-        let each = within.mul_f64(RUNS_PART) / runs;
-        each.saturating_sub(BESIDE).clamp(SLICE, SLICE_MAX)
+    fn slice_within(&self, within: Duration, speed: Option<&Calibration>) -> Duration {
+        let rows = self.ways.len().max(1) as u32;
+        let slices: u32 = self.ways.iter().map(|way| self.slices_of(way)).sum();
+        let round = self.limit(within).until.saturating_sub(2 * calibration::TIME) / self.runs;
+        let each = round.saturating_sub(calibration::beside(speed) * rows) / slices.max(1);
+        each.clamp(SLICE, SLICE_MAX)
     }
 
-    /// Returns the limit of time of the rows.
-    pub(super) fn limit(&self) -> Option<Within> {
-        let kept =
-            |within: Duration| if self.is_default { within / LOG_PART } else { Duration::ZERO };
-        self.within.map(|within| Within::new(within, kept(within), true))
+    /// Returns how many slices a run of this way takes. A stream takes more if a burst or a slice
+    /// of a control group would be a large part of it.
+    fn slices_of(&self, way: &Way) -> u32 {
+        if self.burst.is_some() && way.workload == Workload::Stream { BURST_TIMES } else { 1 }
+    }
+
+    /// Returns the limit where this time was asked for.
+    fn limit(&self, within: Duration) -> Within {
+        let kept = if self.is_default { within / LOG_PART } else { Duration::ZERO };
+        Within::new(within, kept, true)
     }
 
     /// Refuses buffers of more than half of the memory.
@@ -384,13 +395,11 @@ impl Amounts {
         }
     }
 
-    /// Returns the time limit of this way's run. A stream's is longer if a burst or a slice of a
-    /// limit would be a large part of it.
+    /// Returns the time limit of this way's run.
     pub(super) fn time_of(&self, way: &Way) -> Duration {
         let time = self.time(way.workload);
         let is_usual = self.common.time.is_none() && self.common.rate.is_none();
-        let is_longer = self.burst.is_some() && way.workload == Workload::Stream && time < WHOLE;
-        if is_usual && is_longer { time * BURST_TIMES } else { time }
+        if is_usual && time < WHOLE { time * self.slices_of(way) } else { time }
     }
 
     /// Returns the time of a streaming run at the calibrated speed.

@@ -8,7 +8,6 @@ use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::machine::target;
 use wrote_jobs::rate::Rate;
-use wrote_result::document::Flush;
 use wrote_result::{Error, units};
 
 const QUESTION: &str = "How long does it take to save a small text, with and without sync?";
@@ -21,9 +20,8 @@ const BATCH_SAVES_MAX: u64 = 256;
 const BATCH_BYTES_MAX: u64 = 16 << 20;
 /// The minimum space of a file on most file systems.
 pub(super) const BLOCK_BYTES: u64 = 4096;
-/// The usual time of a save without a flush, and of a flush where it is not known.
-const USUAL_SAVE: Duration = Duration::from_micros(100);
-const USUAL_FLUSH: Duration = Duration::from_millis(5);
+/// The usual time of a save with its flushes.
+const USUAL_SAVE: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Amounts {
@@ -32,7 +30,7 @@ pub(crate) struct Amounts {
     pub rate: Option<Rate>,
     /// Saves per row over all runs.
     pub(super) iterations: u32,
-    /// The time after which a run ends.
+    /// The time after which a run ends, unless the request has a number of saves.
     pub(super) slice: Option<Duration>,
 }
 
@@ -61,10 +59,9 @@ impl Amounts {
 
     /// Returns the plan of the rows.
     pub(super) fn plan(self, call: &Call) -> Plan<'static> {
-        let flush = call.speed.map_or(USUAL_FLUSH, |speed| speed.flush);
         let spec = |row: &SaveRow| RowSpec {
             row: row.composed(call.target),
-            time: self.time_of(row, flush),
+            time: self.time_of(row),
             // With the text that was there before.
             bytes_max: u64::from(self.saves_max() + 1)
                 * row.size_bytes.next_multiple_of(BLOCK_BYTES),
@@ -72,8 +69,8 @@ impl Amounts {
             ..RowSpec::default()
         };
         let rows = self.rows.iter().map(spec).collect();
-        let (runs, space_bytes) = (self.runs, self.space_bytes());
-        Plan { runs, space_bytes, ..Plan::new(NAME, QUESTION, rows, self) }
+        let (runs, space_bytes, is_whole) = (self.runs, self.space_bytes(), self.slice.is_none());
+        Plan { runs, space_bytes, is_whole, ..Plan::new(NAME, QUESTION, rows, self) }
     }
 
     fn space_bytes(&self) -> u64 {
@@ -111,14 +108,10 @@ impl Amounts {
         fit.min(self.saves_max())
     }
 
-    /// Returns the time of a row's run, where a flush takes this long.
-    pub(super) fn time_of(&self, row: &SaveRow, flush: Duration) -> Duration {
-        let flushes = u32::from(row.way.kind.sync() != Flush::None)
-            + u32::from(row.way.kind.syncs_folder(row.state));
-        let save = USUAL_SAVE + flush * flushes;
+    /// Returns the time of a row's run.
+    fn time_of(&self, row: &SaveRow) -> Duration {
         let distance = self.rate.map(|rate| rate.mean_distance(row.size_bytes));
-        let time = distance.unwrap_or(save) * self.saves_max();
-        time.min(self.slice.unwrap_or(Duration::MAX))
+        self.slice.unwrap_or(distance.unwrap_or(USUAL_SAVE) * self.saves_max())
     }
 
     pub(super) fn row_space_bytes(&self, row: &SaveRow) -> u64 {
@@ -329,15 +322,13 @@ mod tests {
 
     #[test]
     fn a_slow_rate_takes_long_and_it_is_announced() {
-        let time = |name: &str, rate, flush_ms| {
-            let amounts = plan(&Asked { rate, ..asked(&[name]) });
-            amounts.time_of(&amounts.rows[0], Duration::from_millis(flush_ms))
+        let time = |rate| {
+            let amounts = plan(&Asked { rate, ..asked(&["latency/new-500/fs-write"]) });
+            amounts.time_of(&amounts.rows[0])
         };
-        let slice = |rate| time("latency/new-500/fs-write", rate, 5);
-        assert_eq!(slice(None), 200 * USUAL_SAVE);
-        assert_eq!(time("latency/new-500/rename-fsync", None, 5), SLICE);
+        assert_eq!(time(None), SLICE);
         let rate = Rate { amount: Amount::OperationsPerS(10), process: Process::Linear };
-        assert_eq!(slice(Some(rate)), Duration::from_secs(20));
+        assert_eq!(time(Some(rate)), Duration::from_secs(20));
     }
 
     proptest! {

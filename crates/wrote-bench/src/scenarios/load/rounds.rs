@@ -1,6 +1,7 @@
 //! The runs of one curve: a closed loop, then runs at increasing fractions of its speed, in turn.
 
 use super::{Curve, NAME, PERCENTS, WRITTEN_BYTES_MAX};
+use crate::calibration::Wanted;
 use crate::plan::{Plan, Prepared, RowSpec, Turn, Work};
 use crate::progress::Ticker;
 use crate::site::Site;
@@ -31,6 +32,8 @@ impl Curve {
             runs,
             // The closed loop.
             runs_before: runs,
+            prepare: (self.time + REST) * runs,
+            wants: Wanted::Stream,
             space_bytes: file_bytes,
             // The files, and the writes of the closed loop, at most once each.
             prepared_bytes: file_bytes * (1 + u64::from(runs)),

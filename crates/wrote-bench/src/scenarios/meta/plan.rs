@@ -1,7 +1,7 @@
 //! The rows, the number of files, and the time.
 
 use super::{Create, FILE_BYTES, Kind, Meta, NAME, Unlink, WAYS, Way};
-use crate::plan::{Call, Plan, RUNS, RowSpec, Within};
+use crate::plan::{Call, Plan, RUNS, RowSpec};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_result::document::{Row, View};
@@ -9,10 +9,9 @@ use wrote_result::document::{Row, View};
 const QUESTION: &str = "How many files does this place create, find, read, rename and remove per \
     second, with a folder for each rank and with one that all share?";
 
-/// A run ends after this time, once it has had the fewest files.
+/// A run ends after this time, once it has had the fewest files, and so does the filling of the
+/// folder that tells how many files a run has.
 pub(super) const RUN: Duration = Duration::from_millis(300);
-/// The time to create the files of all runs in a folder.
-pub(super) const FILLING: Duration = Duration::from_secs(1);
 /// The most files of a run by default. On ext4 without a journal, each removed file slows creations
 /// for some minutes, also in the next benchmark.
 pub(super) const FILES_MAX: u32 = 2_000;
@@ -21,17 +20,13 @@ pub(super) const FILES_MIN: u32 = 50;
 const FILE_SPACE_BYTES: u64 = 8 << 10;
 /// The space of an empty file: inode and directory entry.
 const EMPTY_SPACE_BYTES: u64 = 512;
-/// The time from the first run to the end: enough for all runs on most disks.
-const WITHIN: Duration = Duration::from_secs(100);
 
 #[derive(Debug)]
 pub(super) struct Files {
     pub ways: Vec<Way>,
     pub runs: u32,
     pub asked: Option<u32>,
-    /// Whether the time is limited: not if the request specifies an amount.
-    is_limited: bool,
-    /// The most files of a run: as many as were asked for, else as this place creates in a second.
+    /// The most files of a run: as many as were asked for, else as this place creates in its time.
     pub count: u32,
     /// The most files that this rank created in any folder.
     pub made: u32,
@@ -48,7 +43,6 @@ impl Files {
         let files = Files {
             runs: call.common.runs.unwrap_or(RUNS),
             asked: asked.meta_files,
-            is_limited: call.common.runs.is_none() && asked.meta_files.is_none(),
             count: asked.meta_files.unwrap_or(FILES_MAX),
             made: 0,
             folders: Vec::new(),
@@ -60,7 +54,6 @@ impl Files {
 
     /// Returns the plan of the rows.
     pub fn plan(self) -> Plan<'static> {
-        let within = Within { from_first_run: true, ..Within::new(WITHIN, Duration::ZERO, true) };
         let spec = |way: &Way| RowSpec {
             row: way.composed(),
             time: RUN,
@@ -70,7 +63,8 @@ impl Files {
         let rows = self.ways.iter().map(spec).collect();
         Plan {
             runs: self.runs,
-            within: self.is_limited.then_some(within),
+            prepare: RUN * self.untimed() as u32,
+            is_whole: self.asked.is_some(),
             space_bytes: self.space_bytes(),
             prepared_bytes: self.written_bytes(),
             ..Plan::new(NAME, QUESTION, rows, self)
@@ -88,7 +82,7 @@ impl Files {
     /// Returns the most bytes in the folder at any time. A run of `unlink` that ends early leaves
     /// files until the end.
     pub fn space_bytes(&self) -> u64 {
-        let last = self.folders_of(|kind| kind == Unlink) * u64::from(self.runs);
+        let last = self.removed();
         let empty = self.folders_of(is_of_round) * u64::from(self.runs);
         let each = (self.staying() + last) * FILE_SPACE_BYTES + empty * EMPTY_SPACE_BYTES;
         each * u64::from(self.count)
@@ -96,8 +90,19 @@ impl Files {
 
     /// Returns the most bytes written: once in persistent folders, and in each round for `unlink`.
     pub fn written_bytes(&self) -> u64 {
-        let removed = self.folders_of(|kind| kind == Unlink) * u64::from(self.runs);
-        (self.staying() + removed) * u64::from(self.count) * FILE_BYTES
+        (self.staying() + self.removed()) * u64::from(self.count) * FILE_BYTES
+    }
+
+    /// Counts folders whose files are removed.
+    fn removed(&self) -> u64 {
+        self.folders_of(|kind| kind == Unlink) * u64::from(self.runs)
+    }
+
+    /// Counts what is done with all files of a folder outside a run: the first removal has all
+    /// files made before it, then each folder is filled, and emptied at the end.
+    fn untimed(&self) -> u64 {
+        let made = self.folders_of(is_of_round) * u64::from(self.runs);
+        2 * self.staying() + 2 * self.removed() + made
     }
 
     /// Counts persistent folders. One tells how many files a run has.

@@ -1,6 +1,6 @@
 //! One run of a row: an operation on each of many files, in a persistent folder or the round's own.
 
-use super::plan::{FILES_MAX, FILES_MIN, FILLING, Files, RUN, is_of_round};
+use super::plan::{FILES_MAX, FILES_MIN, Files, RUN, is_of_round};
 use super::{Create, FILE_BYTES, Kind, NAME, Open, Read, Rename, Stat, Unlink, Way};
 use crate::plan::{OneRun, Prepared, Turn, Work};
 use crate::progress::Ticker;
@@ -190,10 +190,10 @@ impl Folder {
         self.write(0..files, &self.data)
     }
 
-    /// Creates files for a second, and returns their number.
+    /// Creates files for the time of a run, and returns their number.
     fn fill_some(&self) -> Result<u32, Error> {
         let (began, mut files) = (Instant::now(), 0);
-        while files < FILES_MAX && (files == 0 || began.elapsed() < FILLING) {
+        while files < FILES_MAX && (files == 0 || began.elapsed() < RUN) {
             self.write(files..files + FILES_MIN, &self.data)?;
             files += FILES_MIN;
         }

@@ -83,13 +83,14 @@ fn planned(asked: &Asked) -> Files {
 
 #[test]
 fn an_amount_that_was_asked_for_is_measured_in_any_time() {
-    let by_files = Asked { meta_files: Some(9000), ..asked(&[NAME]) };
-    let by_runs = Asked { runs: Some(7), ..asked(&[NAME]) };
+    let here = || Asked { only: vec![NAME.into()], ..Asked::new(".".into()) };
+    let by_files = Asked { meta_files: Some(9000), ..here() };
+    let by_runs = Asked { runs: Some(7), ..here() };
     assert_eq!((planned(&by_files).count, planned(&by_runs).count), (9000, FILES_MAX));
     for asked in [by_files, by_runs] {
-        assert_eq!(planned(&asked).plan().within, None);
+        assert!(asked.planned(None)[0].is_whole);
     }
-    assert!(planned(&asked(&[NAME])).plan().within.is_some());
+    assert!(!here().planned(None)[0].is_whole);
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl Work for Runs {
         };
         let left_out = self.ways.iter().enumerate().filter_map(why_not).collect();
         make_source(self.sizes.file_bytes, &source(site), site)?;
-        Ok(Prepared { written_bytes: self.sizes.file_bytes, left_out, time: None })
+        Ok(Prepared { written_bytes: self.sizes.file_bytes, left_out })
     }
 
     fn run(
