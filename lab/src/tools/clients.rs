@@ -11,21 +11,20 @@ use crate::tools::run::{HANG, Show, check_interrupted, run, twice};
 use std::path::Path;
 use std::process::Command;
 
-/// The Debian packages, including libraries that may be missing.
-const PACKAGES: [&str; 11] = [
+/// The Debian packages of the tests' clients, including libraries that may be missing.
+const CLIENTS: [&str; 6] = [
     "rsyslog",
     "rsyslog-relp",
     "librelp0",
     "libestr0",
     "libfastjson4",
-    "syslog-ng-core",
-    "libivykis0",
-    "libpcre3",
-    "libnet1",
-    "libwrap0",
     // Its promtool checks the server's metrics.
     "prometheus",
 ];
+/// The packages of syslog-ng, which only `peers` measures.
+const SYSLOG_NG: [&str; 5] = ["syslog-ng-core", "libivykis0", "libpcre3", "libnet1", "libwrap0"];
+/// The folders of `target` into which they are unpacked.
+const FOLDERS: [&str; 2] = ["clients", "syslog-ng"];
 /// The file that lists the unpacked packages.
 const LIST: &str = "packages";
 
@@ -46,7 +45,7 @@ const PAGES_FILES: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
 
 /// Provides every client, one step each. If a registry does not answer, its client is skipped.
 pub fn provide(report: &mut Report, install: bool) -> Result<(), Failure> {
-    report.step("clients of Debian", || unpacked(install))?;
+    report.step("clients of Debian", || unpacked(FOLDERS[0], &CLIENTS, install))?;
     report.step("client redis-py", || python(REDIS_PY, "redis-py", install))?;
     report.step("client go-redis", || go_redis(install))?;
     report.step("clients ioredis and node-redis", || node("node-redis", &NODE_REDIS, install))?;
@@ -172,21 +171,27 @@ fn fetched(command: impl Fn() -> Command) -> Result<(), Failure> {
     }
 }
 
-/// Unpacks programs of Debian packages into `target/clients`, unless installed. Without `install`
-/// the step is skipped if they are not.
-pub fn unpacked(install: bool) -> Result<(), Failure> {
-    let list = PACKAGES.join("\n");
+/// Provides the servers that `peers` measures: rsyslog and syslog-ng.
+pub fn servers() -> Result<(), Failure> {
+    unpacked(FOLDERS[0], &CLIENTS, true)?;
+    unpacked(FOLDERS[1], &SYSLOG_NG, true)
+}
+
+/// Unpacks Debian packages into the folder `name` of `target`, unless it has them. Without
+/// `install` the step is skipped if it does not.
+fn unpacked(name: &str, wanted: &[&str], install: bool) -> Result<(), Failure> {
+    let list = wanted.join("\n");
     let is_there = |whole: &Path| {
         std::fs::read_to_string(whole.join(LIST)).is_ok_and(|unpacked| unpacked == list)
     };
-    installed("clients", install, is_there, |root| {
+    installed(name, install, is_there, |root| {
         let packages = tempfile::tempdir_in(target()).tried(target().display())?;
         let packages = packages.path();
-        download(packages).or_else(|_| {
+        download(wanted, packages).or_else(|_| {
             // apt's lists may be outdated, and these versions gone from the archive.
             check_interrupted()?;
             packages::update()?;
-            download(packages)
+            download(wanted, packages)
         })?;
         for package in std::fs::read_dir(packages).tried(packages.display())? {
             let package = package.tried(packages.display())?.path();
@@ -200,7 +205,8 @@ pub fn unpacked(install: bool) -> Result<(), Failure> {
 
 /// Prepares an unpacked program, and returns the folder of its modules, which ends with `modules`.
 pub fn program(path: &str, modules: &str) -> Result<(Command, String), Failure> {
-    let root = target().join("clients");
+    let roots = FOLDERS.map(|folder| target().join(folder));
+    let root = roots.iter().find(|root| root.join(path).exists()).unwrap_or(&roots[0]);
     let architecture = format!("{}-linux-gnu", std::env::consts::ARCH);
     let libraries = ["lib", "usr/lib"].map(|folder| root.join(folder).join(&architecture));
     // syslog-ng's own stand beside its modules, rsyslog's modules in the architecture's folder.
@@ -214,10 +220,10 @@ pub fn program(path: &str, modules: &str) -> Result<(Command, String), Failure> 
     Ok((command, modules.display().to_string()))
 }
 
-fn download(folder: &Path) -> Result<(), Failure> {
+fn download(wanted: &[&str], folder: &Path) -> Result<(), Failure> {
     let mut command = Command::new("apt-get");
     // Otherwise apt as root downloads as another user, who cannot write here.
-    command.args(["-q", "-o", "APT::Sandbox::User=root", "download"]).args(PACKAGES);
+    command.args(["-q", "-o", "APT::Sandbox::User=root", "download"]).args(wanted);
     command.current_dir(folder);
     run(&mut command, HANG, Show::Live)?.success("apt-get download").map(drop)
 }

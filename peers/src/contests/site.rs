@@ -163,7 +163,7 @@ fn longer_bytes(available_bytes: u64) -> Option<u64> {
 pub fn build(rows: &[&Row]) -> Result<OsString, Failure> {
     let needed = |need| rows.iter().any(|row| row.needs(need));
     if needed(Need::Servers) {
-        clients::unpacked(true)?;
+        clients::servers()?;
     }
     if needed(Need::Nats) {
         nats::build()?;
