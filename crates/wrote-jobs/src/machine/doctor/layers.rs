@@ -3,9 +3,10 @@
 
 use super::stack::{Disk, DiskKind};
 use super::texts::Values;
-use super::texts::{quoted, set_queue};
+use super::texts::set_queue;
 use super::world::World;
 use wrote_result::doctor::{Check, Evidence};
+use wrote_result::quoted;
 
 pub(super) fn loop_device(world: &World, disk: &Disk) -> Option<Check> {
     let folder = format!("sys/block/{}/loop", disk.name);
@@ -13,7 +14,7 @@ pub(super) fn loop_device(world: &World, disk: &Disk) -> Option<Check> {
     let direct = world.root.see(&format!("{folder}/dio"))?;
     let is_direct = direct.number() == Some(1);
     let key = if is_direct { "loop-device.direct" } else { "loop-device.cached" };
-    let device = quoted(&format!("/dev/{}", disk.name));
+    let device = quoted(&[format!("/dev/{}", disk.name)]);
     let check = world.say(key, &[("file", &file.value), ("device", &device)]);
     Some(check.found([file, direct]))
 }
@@ -47,7 +48,7 @@ pub(super) fn encryption(world: &World, layer: &str) -> Option<Check> {
     }
     let name = world.root.text(&format!("sys/block/{layer}/dm/name"));
     let name = name.unwrap_or_else(|| layer.to_owned());
-    let quoted = quoted(&name);
+    let quoted = quoted(&[&name]);
     Some(world.say("encryption.on", &[("name", &name), ("quoted", &quoted)]).found([uuid]))
 }
 

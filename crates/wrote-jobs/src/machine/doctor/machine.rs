@@ -1,10 +1,9 @@
 //! Checks of the machine as a whole: its page cache, swap, CPUs and clock.
 
-use super::texts::quoted;
 use super::world::World;
 use crate::machine::host::SLOW_CLOCKS;
 use wrote_result::doctor::{Check, Evidence};
-use wrote_result::units;
+use wrote_result::{quoted, units};
 
 /// Above this amount of dirty memory a flush can take long on any disk.
 const DIRTY_BYTES_MAX: u64 = 10_000_000_000;
@@ -59,7 +58,7 @@ pub(super) fn swap(world: &World) -> Option<Check> {
         return Some(world.say(key, &[]));
     };
     let (size, path) = (units::bytes(used.used_kib * 1024), &used.path);
-    let quoted = quoted(path);
+    let quoted = quoted(&[path]);
     let found = Evidence::new("/proc/swaps", format!("{path} {} KiB used", used.used_kib));
     let check = world.say("swap.used", &[("size", &size), ("path", path), ("quoted", &quoted)]);
     Some(check.found([found]))

@@ -1,12 +1,11 @@
 //! Checks of the file system and the path: mount options, room, and attributes of the file.
 
 use super::layers::is_discard;
-use super::texts::quoted;
 use super::world::{FileRoom, World};
 use crate::machine::target::USED_SHARE_MAX;
 use rustix::fs::IFlags;
 use wrote_result::doctor::{Check, Evidence};
-use wrote_result::units;
+use wrote_result::{quoted, units};
 
 /// ext4's default, and ext3's (ext4(5)).
 const COMMIT_S: u64 = 5;
@@ -36,7 +35,7 @@ pub(super) fn read_only(world: &World) -> Option<Check> {
     let Ok(device) = &world.target.device else { return None };
     let name = device.name.replace('/', "!");
     let disk = world.root.see(&format!("sys/class/block/{name}/ro"));
-    let device = quoted(&format!("/dev/{}", device.name));
+    let device = quoted(&[format!("/dev/{}", device.name)]);
     let key = match (world.target.read_only, disk.as_ref().and_then(Evidence::number)) {
         (_, Some(1)) => "read-only.device",
         (true, _) => "read-only.mount",
@@ -54,7 +53,7 @@ pub(super) fn errors(world: &World) -> Option<Check> {
     let count = found.number()?;
     let is_fine = count == 0;
     let key = if is_fine { "file-system-errors.fine" } else { "file-system-errors.some" };
-    let device = quoted(&format!("/dev/{}", device.name));
+    let device = quoted(&[format!("/dev/{}", device.name)]);
     Some(world.say(key, &[("count", &count), ("device", &device)]).found([found]))
 }
 
@@ -204,7 +203,7 @@ pub(super) fn attributes(world: &World) -> Option<Check> {
     } else {
         "file-attributes.fine"
     };
-    let path = quoted(&world.target.path.to_string_lossy());
+    let path = quoted(&[world.target.path.to_string_lossy()]);
     let shown = format!("{:#x}", flags.bits());
     let found = [Evidence::new("ioctl_iflags(2), FS_IOC_GETFLAGS", shown)];
     Some(world.say(key, &[("path", &path)]).found(found))

@@ -2,13 +2,12 @@
 //! control groups.
 
 use super::texts::Values;
-use super::texts::quoted;
 use super::world::World;
 use crate::machine::watch::cpus;
-use crate::machine::watch::limits::{Groups, Version, groups};
-use std::path::Path;
+use crate::machine::watch::limits::{groups, limits};
 use wrote_result::doctor::{Check, Evidence};
-use wrote_result::units;
+use wrote_result::document::Limit;
+use wrote_result::{quoted, units};
 
 /// The buffers that `wrote bench` registers for its stream: 64 of 512 KiB. The peak takes up to
 /// four times that, a `Log` and a `Writer` 8 MiB.
@@ -80,59 +79,26 @@ pub(super) fn locked_memory(world: &World) -> Option<Check> {
 
 /// Checks the limits on a device; none if this process's groups are not visible.
 pub(super) fn disk_limit(world: &World, device: &str) -> Option<Check> {
-    let groups = groups(world.root.folder(), "blkio", "io")?;
+    groups(world.root.folder(), "blkio", "io")?;
     let number = world.root.text(&format!("sys/block/{device}/dev"))?;
-    let limits = limits_on(world, &groups, &number);
-    Some(if limits.is_empty() {
-        world.say("disk-limit.fine", &[])
-    } else {
-        limited(world, &number, limits)
-    })
-}
-
-/// Returns the limits in each file on the device `MAJOR:MINOR`.
-fn limits_on(world: &World, groups: &Groups, number: &str) -> Vec<Evidence> {
-    let see = |file: String| world.root.line(&file, &format!("{number} "));
-    match groups.version {
-        // A group's limits do not apply to its descendants.
-        Version::One => ["write_bps", "write_iops", "read_bps", "read_iops"]
-            .into_iter()
-            .filter_map(|what| {
-                see(file(world, &groups.folders[0], &format!("blkio.throttle.{what}_device")))
-            })
-            .collect(),
-        // `8:0 rbps=max wbps=1048576 riops=max wiops=max`
-        Version::Two => groups
-            .folders
-            .iter()
-            .filter_map(|folder| see(file(world, folder, "io.max")))
-            .filter(|found| found.value.split_whitespace().any(|limit| !limit.ends_with("=max")))
-            .collect(),
-    }
-}
-
-/// Returns the path of a file of a group, below the root.
-fn file(world: &World, folder: &Path, name: &str) -> String {
-    let folder = folder.strip_prefix(world.root.folder()).unwrap_or(folder);
-    folder.join(name).to_string_lossy().into_owned()
-}
-
-fn limited(world: &World, number: &str, limits: Vec<Evidence>) -> Check {
-    let first = &limits[0];
-    let file = first.from.split(',').next().unwrap_or_default().to_owned();
-    let is_second = file.ends_with("/io.max");
-    let told = match first.value.parse::<u64>() {
-        Ok(bytes_per_s) if file.contains("_bps_") => units::rate(bytes_per_s as f64),
-        Ok(operations) => format!("{operations} operations/s"),
-        Err(_) => first.value.clone(),
+    let (major, minor) = number.split_once(':')?;
+    let device = (major.parse().ok()?, minor.parse().ok()?);
+    let limits = limits(world.root.folder(), &[device]);
+    let limits: Vec<Limit> = limits.into_iter().filter(|limit| limit.of != "cpus").collect();
+    let Some(first) = limits.first() else { return Some(world.say("disk-limit.fine", &[])) };
+    let shown = |limit: &Limit| match limit.of.ends_with("iops") {
+        true => format!("{:.0} operations/s", limit.most),
+        false => units::rate(limit.most),
     };
-    let quoted = quoted(&file);
-    let off = if is_second {
-        format!("echo '{number} rbps=max wbps=max riops=max wiops=max' > {quoted}")
+    let file = quoted(&[&first.from]);
+    let off = if first.from.ends_with("/io.max") {
+        format!("echo '{number} rbps=max wbps=max riops=max wiops=max' > {file}")
     } else {
-        format!("echo '{number} 0' > {quoted}")
+        format!("echo '{number} 0' > {file}")
     };
-    world.say("disk-limit.limited", &[("limit", &told), ("command", &off)]).found(limits)
+    let check = world.say("disk-limit.limited", &[("limit", &shown(first)), ("command", &off)]);
+    let found = |limit: &Limit| Evidence::new(&limit.from, format!("{}: {}", limit.of, limit.most));
+    Some(check.found(limits.iter().map(found)))
 }
 
 pub(super) fn cpu_limit(world: &World) -> Option<Check> {
@@ -309,7 +275,8 @@ mod limits_tests {
         let file = r"sys/fs/cgroup/a\x2db.slice/io.max";
         fake.file(file, "8:0 rbps=max wbps=7 riops=max wiops=max");
         let found = checks(&fake.world("sda"));
-        assert!(command(only(&found, "disk-limit")).ends_with(&format!("> '/{file}'")));
+        let file = r#""/sys/fs/cgroup/a\\x2db.slice/io.max""#;
+        assert!(command(only(&found, "disk-limit")).ends_with(&format!("> {file}")));
     }
 
     #[test]

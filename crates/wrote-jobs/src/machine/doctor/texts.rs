@@ -8,6 +8,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::LazyLock;
 use wrote_result::doctor::{Change, Check, State};
+use wrote_result::quoted;
 
 static TEXTS: LazyLock<BTreeMap<String, Texts>> =
     LazyLock::new(|| toml::from_str(include_str!("texts.toml")).expect("texts.toml is valid"));
@@ -79,9 +80,9 @@ impl World {
     /// Suggests these scenarios of `wrote bench`, which measure the cost here.
     fn measure(&self, scenarios: &str) -> String {
         let folder = match &self.target.path {
-            path if self.file.is_folder => quoted(&path.to_string_lossy()),
+            path if self.file.is_folder => quoted(&[path.to_string_lossy()]),
             path if self.file.is_file => {
-                quoted(&path.parent().unwrap_or(Path::new("/")).to_string_lossy())
+                quoted(&[path.parent().unwrap_or(Path::new("/")).to_string_lossy()])
             }
             _ => "FOLDER".into(),
         };
@@ -100,7 +101,7 @@ impl Outcome {
             let (name, value) = text.split_once('=').expect("a setting is name=value");
             (name.to_owned(), filled(value, values))
         };
-        let point = || quoted(&world.target.mount_point.to_string_lossy());
+        let point = || quoted(&[world.target.mount_point.to_string_lossy()]);
         let (how, command, lasting) = if let Some(option) = self.remount.as_ref().map(fill) {
             let lasting = format!("the options of {} in /etc/fstab", point());
             (None, Some(format!("mount -o remount,{option} {}", point())), Some(lasting))
@@ -162,17 +163,9 @@ fn filled(text: &str, values: &Values) -> String {
     filled
 }
 
-pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(&byte);
-    if !word.is_empty() && word.bytes().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 pub(super) fn set_queue(disk: &str, file: &str, value: &str) -> String {
     let value = if value.contains(' ') { format!("\"{value}\"") } else { value.to_owned() };
-    format!("echo {value} > {}", quoted(&format!("/sys/block/{disk}/queue/{file}")))
+    format!("echo {value} > {}", quoted(&[format!("/sys/block/{disk}/queue/{file}")]))
 }
 
 #[cfg(test)]
@@ -231,15 +224,6 @@ mod texts_tests {
 #[cfg(test)]
 mod shell_tests {
     use super::*;
-
-    #[test]
-    fn a_word_with_spaces_or_quotes_stays_one_word_in_a_shell() {
-        assert_eq!(quoted("/mnt/data-1"), "/mnt/data-1");
-        assert_eq!(quoted("/mnt/my disk"), "'/mnt/my disk'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted("$(rm)"), "'$(rm)'");
-        assert_eq!(quoted(""), "''");
-    }
 
     #[test]
     fn a_value_of_two_words_is_written_as_one() {

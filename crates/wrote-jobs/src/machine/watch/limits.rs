@@ -41,7 +41,7 @@ const KEYS: [(&str, &str); 4] = [
 ];
 
 /// Returns every limit on one of these devices, then those on CPUs.
-pub(super) fn limits(root: &Path, devices: &[(u32, u32)]) -> Vec<Limit> {
+pub(crate) fn limits(root: &Path, devices: &[(u32, u32)]) -> Vec<Limit> {
     let mut all = Vec::new();
     if let Some(groups) = groups(root, "blkio", "io") {
         match groups.version {
