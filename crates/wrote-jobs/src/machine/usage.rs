@@ -46,32 +46,6 @@ impl Usage {
         Usage::of(UsageWho::RUSAGE_CHILDREN)
     }
 
-    /// Returns the use by another running process, with its ended threads, without its children.
-    ///
-    /// From proc_pid_stat(5) and proc_pid_status(5): CPU times are in clock ticks of 10 ms, and
-    /// context switches are its first thread's. None if there is no such process.
-    pub fn of_process(pid: u32) -> Option<Usage> {
-        let read = |file| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
-        let (stat, status) = (read("stat")?, read("status")?);
-        // The name in parentheses may have spaces; the state is field 3.
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-        let of_status = |key: &str| {
-            let value = status.lines().find_map(|line| line.strip_prefix(key))?;
-            value.split_ascii_whitespace().next()?.parse::<u64>().ok()
-        };
-        let ticks_per_s = rustix::param::clock_ticks_per_second() as f64;
-        let switches = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"];
-        Some(Usage {
-            cpu_user_s: number(14)? as f64 / ticks_per_s,
-            cpu_system_s: number(15)? as f64 / ticks_per_s,
-            context_switches: switches.iter().filter_map(|key| of_status(key)).sum(),
-            max_rss_bytes: of_status("VmHWM:").unwrap_or(0) * 1024,
-            major_faults: number(12)?,
-            minor_faults: number(10)?,
-        })
-    }
-
     fn of(who: UsageWho) -> Usage {
         // The call fails only for an unknown `who`.
         let Ok(usage) = getrusage(who) else {
@@ -166,18 +140,6 @@ mod usage_tests {
         .unwrap();
         let used = Usage::now().since(&before);
         assert!(cpu_s(&used) > 0.0, "{used:?}");
-    }
-
-    #[test]
-    fn another_process_is_read_as_this_one_is() {
-        let (before, of_process) = (Usage::now(), Usage::of_process(std::process::id()).unwrap());
-        let after = Usage::now();
-        // A tick is 10 ms.
-        let is_between = cpu_s(&before) - 0.05..=cpu_s(&after) + 0.05;
-        assert!(is_between.contains(&cpu_s(&of_process)), "{before:?} {of_process:?} {after:?}");
-        assert!(of_process.max_rss_bytes > 0 && of_process.minor_faults > 0, "{of_process:?}");
-        // No process has this number: it is beyond the kernel's maximum (proc_sys_kernel(5)).
-        assert_eq!(Usage::of_process(u32::MAX), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::source::{Ends, Head, Records, Source};
 use super::stat::write_rows;
+use super::verify::{lost, read_whole};
 use crate::args::{LogShipArgs, LogStatArgs, LogVerifyArgs};
 use crate::output;
 use crate::progress::CopyReporter;
@@ -244,23 +245,15 @@ struct JsonVerified<'a> {
 
 fn write_verified(verified: &StoreVerified, quiet: bool, out: &mut dyn Write) -> io::Result<()> {
     for StoreDamage { object, sequence, records, because, .. } in &verified.damage {
-        let lost = match records {
-            Some(1) => format!("record {sequence} is lost"),
-            Some(count) => format!("{count} records from {sequence} on are lost"),
-            None => format!("records from {sequence} on are lost"),
-        };
+        let lost = lost(*sequence, *records);
         writeln!(out, "{}: {because}; {lost}", plain(object))?;
     }
     if quiet {
         return Ok(());
     }
-    let (records, bytes) = (counted(verified.records, "record"), verified.record_bytes);
-    let segments = counted(verified.segments, "segment");
-    let bytes = units::bytes(bytes);
-    match verified.damage.is_empty() {
-        true => writeln!(out, "{records} in {segments}, {bytes}, whole")?,
-        false => writeln!(out, "whole besides: {records} in {segments}, {bytes}")?,
-    }
+    let StoreVerified { records, segments, record_bytes, .. } = *verified;
+    let is_whole = verified.damage.is_empty();
+    writeln!(out, "{}", read_whole(is_whole, records, segments, record_bytes))?;
     match verified.segments - verified.checksums {
         0 => Ok(()),
         unknown => writeln!(

@@ -113,14 +113,9 @@ fn write_text(verified: &LogSummary, quiet: bool, out: &mut dyn Write) -> io::Re
     if quiet {
         return Ok(());
     }
-    let records = counted(verified.records, "record");
-    let segments = counted(verified.segments.len() as u64, "segment");
-    let bytes = units::bytes(verified.record_bytes);
-    if verified.damage.is_empty() && verified.garbage.is_empty() {
-        writeln!(out, "{records} in {segments}, {bytes}, whole")?;
-    } else {
-        writeln!(out, "whole besides: {records} in {segments}, {bytes}")?;
-    }
+    let is_whole = verified.damage.is_empty() && verified.garbage.is_empty();
+    let segments = verified.segments.len() as u64;
+    writeln!(out, "{}", read_whole(is_whole, verified.records, segments, verified.record_bytes))?;
     write_gaps(&verified.gaps, out)?;
     match (verified.torn_bytes, verified.writer) {
         (0, _) => Ok(()),
@@ -135,15 +130,27 @@ fn write_text(verified: &LogSummary, quiet: bool, out: &mut dyn Write) -> io::Re
     }
 }
 
+/// `3 records in 1 segment, 61 B, whole`; where there is damage, the records besides it.
+pub(super) fn read_whole(is_whole: bool, records: u64, segments: u64, bytes: u64) -> String {
+    let (records, segments) = (counted(records, "record"), counted(segments, "segment"));
+    let read = format!("{records} in {segments}, {}", units::bytes(bytes));
+    if is_whole { format!("{read}, whole") } else { format!("whole besides: {read}") }
+}
+
+/// The records that damage loses, from the one of this sequence on.
+pub(super) fn lost(sequence: u64, records: Option<u64>) -> String {
+    match records {
+        Some(0) => "no record is lost".into(),
+        Some(1) => format!("record {sequence} is lost"),
+        Some(count) => format!("{count} records from {sequence} on are lost"),
+        None => format!("records from {sequence} on are lost"),
+    }
+}
+
 /// A line for each place that is damaged.
 fn write_damage(damage: &[Damage], out: &mut dyn Write) -> io::Result<()> {
     for Damage { path, offset_bytes, sequence, records, because, .. } in damage {
-        let lost = match records {
-            Some(0) => "no record is lost".into(),
-            Some(1) => format!("record {sequence} is lost"),
-            Some(count) => format!("{count} records from {sequence} on are lost"),
-            None => format!("records from {sequence} on are lost"),
-        };
+        let lost = lost(*sequence, *records);
         let path = plain(&path.to_string_lossy());
         writeln!(out, "{path}: damaged at byte {offset_bytes}: {because}; {lost}")?;
     }

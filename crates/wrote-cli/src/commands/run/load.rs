@@ -4,9 +4,10 @@ use crate::args::{RunArgs, of_rank};
 use crate::stdio;
 use itertools::Itertools;
 use std::path::Path;
-use wrote_jobs::fio;
+use wrote_jobs::machine::host;
 use wrote_jobs::peers::Peers;
 use wrote_jobs::spec::JobSpec;
+use wrote_jobs::{data, fio};
 use wrote_result::units::some_of;
 use wrote_result::{Error, Stop};
 
@@ -102,9 +103,8 @@ fn parsed(
         environment: &|name| std::env::var(name).ok(),
         cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
         page_bytes: rustix::param::page_size() as u32,
-        memory_mib: memory_mib(),
-        // Each run differs: the clock distinguishes two.
-        seed: std::time::UNIX_EPOCH.elapsed().map_or(1, |now| now.as_nanos() as u64),
+        memory_mib: host::memory_bytes() >> 20,
+        seed: data::seed(),
         overrides,
         sections,
     };
@@ -116,15 +116,6 @@ fn parsed(
         notes: parsed.notes.iter().map(ToString::to_string).collect(),
         global: parsed.global,
     })
-}
-
-/// Main memory in units of 2^20 bytes.
-fn memory_mib() -> u64 {
-    let memory = rustix::system::sysinfo();
-    // `c_ulong` is 32 bits wide on 32-bit machines.
-    #[allow(clippy::useless_conversion)]
-    let bytes = u64::from(memory.totalram) * u64::from(memory.mem_unit);
-    bytes >> 20
 }
 
 fn shown_name(path: &Path) -> String {
