@@ -144,8 +144,8 @@ fn engine_for(options: &LogOptions) -> Result<Engine, Error> {
 
 fn engine_options(options: &LogOptions) -> Options {
     let depth = options.buffers + OTHER_OPERATIONS;
-    // A write into the page cache is a copy. The kernel gives those of a ring to threads of its
-    // own, for twice the processor's time.
+    // A write into the page cache is a copy. The kernel passes a ring's copies to its own threads,
+    // which takes more of the processor's time.
     let is_copied = options.sync != SyncPolicy::Always;
     let ioengine = if is_copied { Ioengine::Threads } else { Ioengine::IoUring };
     Options {

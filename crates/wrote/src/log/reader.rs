@@ -8,12 +8,13 @@ mod tests;
 use super::driver::LogDriver;
 use super::input::LogFiles;
 use super::names;
-use super::segment::damaged;
+use super::stream::LogStream;
 use crate::engine::{Callers, Folder};
 use crate::error::Tried;
 use crate::{Action, Disk, Engine, Error};
 use cursor::Cursor;
 use following::Following;
+use futures_core::Stream;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,7 +52,7 @@ pub struct Record<B = Vec<u8>> {
 /// If retention removes segments before they are read, the reader continues with the first
 /// remaining one, and counts the records skipped ([`LogReader::passed_over`]).
 pub struct LogReader {
-    pub(super) files: LogFiles,
+    files: LogFiles,
     folder: PathBuf,
     /// The open folder; `None` on a simulated disk, and until an expected one exists.
     held: Option<Folder>,
@@ -152,6 +153,67 @@ impl LogReader {
         Ok(self)
     }
 
+    /// Converts the reader to a stream of its records, for any async runtime. A following reader's
+    /// stream waits for further records endlessly, in an open log until that is closed; otherwise
+    /// it ends with the log.
+    ///
+    /// ```
+    /// use futures_util::StreamExt;
+    /// use wrote::Log;
+    ///
+    /// # fn main() -> Result<(), wrote::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path().join("events");
+    /// let log = Log::open(&folder)?;
+    /// let mut stream = log.reader(0)?.following()?.into_stream()?;
+    /// log.append(b"hello")?.wait()?;
+    /// log.close()?; // the stream ends after the last record
+    /// # struct Unparker(std::thread::Thread);
+    /// # impl std::task::Wake for Unparker {
+    /// #     fn wake(self: std::sync::Arc<Self>) { self.0.unpark() }
+    /// # }
+    /// # fn block_on<T>(future: impl Future<Output = T>) -> T {
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     let waker = std::sync::Arc::new(Unparker(std::thread::current())).into();
+    /// #     loop {
+    /// #         match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
+    /// #             std::task::Poll::Ready(done) => return done,
+    /// #             std::task::Poll::Pending => std::thread::park(),
+    /// #         }
+    /// #     }
+    /// # }
+    /// block_on(async {
+    ///     while let Some(record) = stream.next().await {
+    ///         println!("{}", String::from_utf8_lossy(&record?.bytes));
+    ///     }
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// A record that the stream yields was passed to the kernel: it survives a process crash, but
+    /// perhaps not a kernel crash. [`crate::Log::durable_sequence`] shows what is durable.
+    ///
+    /// # Errors
+    ///
+    /// The call fails if a thread or an `eventfd(2)` can't be created. Every other error is the
+    /// last item: a failed read, [`Error::Damaged`] for a record lost by the disk, or the failure
+    /// of the open log, after all records written before. On a full disk the stream continues when
+    /// the log does.
+    ///
+    /// # Cost
+    ///
+    /// A separate thread reads for the stream, so a poll never waits for the disk. The thread reads
+    /// up to three batches of 256 KiB ahead of the consumer, or three records if they are longer,
+    /// and then sleeps until the consumer takes one (W8). It also has the buffers of a
+    /// [`LogReader`], at most 6.5 MiB. Many consumers of one log should share a stream. Dropping
+    /// the stream ends the thread after the current read.
+    pub fn into_stream(
+        self,
+    ) -> Result<impl Stream<Item = Result<Record, Error>> + Send + Unpin + use<>, Error> {
+        LogStream::of(self)
+    }
+
     pub(super) fn on_disk(held: &Folder, from: u64) -> Result<LogReader, Error> {
         let files = LogFiles::new(Engine::open_for(&LogFiles::options(), Callers::Any)?);
         LogReader::in_folder(files, held, from)
@@ -161,14 +223,6 @@ impl LogReader {
     pub(super) fn of_own(mut self, own: &Arc<LogDriver>) -> LogReader {
         self.own = Some(Arc::clone(own));
         self
-    }
-
-    /// Returns the open log that the reader follows, and ends the following: the log itself wakes
-    /// the thread of a stream.
-    pub(super) fn followed_log(&mut self) -> Option<Arc<LogDriver>> {
-        let own = self.own.as_ref().filter(|_| self.following.is_some()).cloned();
-        self.following.take_if(|_| own.is_some());
-        own
     }
 
     fn in_folder(mut files: LogFiles, held: &Folder, from: u64) -> Result<LogReader, Error> {
@@ -413,9 +467,14 @@ impl LogReader {
             if self.cursor.is_none() && !self.find()? {
                 return Ok(None);
             }
-            let LogReader { folder, from, cursor, .. } = self;
+            let LogReader { folder, from, cursor, own, .. } = self;
             let Some(cursor) = cursor else { return Ok(None) };
             if let Some(sequence) = cursor.next(*from)? {
+                // It may belong to a log that was opened there since.
+                let has_ended = |own: &Arc<LogDriver>| own.state.has_ended_before(sequence);
+                if own.as_ref().is_some_and(has_ended) {
+                    return Ok(None);
+                }
                 self.passed_over += sequence - *from;
                 self.from = sequence + 1;
                 return Ok(Some(sequence));
@@ -470,43 +529,6 @@ impl LogReader {
         let LogReader { files, folder, from, .. } = self;
         self.cursor = names::unless_removed(|| cursor::find(files, folder, *from).map(Some))?;
         Ok(self.cursor.is_some())
-    }
-
-    /// Continues after a cut at record `cut`. Fails if this reader has read that record.
-    pub(super) fn pass_cut(&mut self, cut: u64) -> Result<(), Error> {
-        if self.from > cut {
-            return Err(Error::Truncated { path: self.folder.clone(), sequence: cut });
-        }
-        self.cursor = None;
-        self.seek(self.from)
-    }
-
-    /// Moves to the next record before `end`, up to which the log has written, and returns its
-    /// sequence. Returns `None` if there is none, because its place stayed empty. Fails with
-    /// [`Error::Damaged`] if it can't be read.
-    pub(super) fn read_written(&mut self, end: u64) -> Result<Option<u64>, Error> {
-        if self.from >= end {
-            return Ok(None);
-        }
-        if let Some(cursor) = &mut self.cursor
-            && let Some(sequence) = cursor.next(self.from)?
-        {
-            self.from = sequence + 1;
-            return Ok(Some(sequence));
-        }
-        // It was written since the last look, or is in the next segment.
-        if let Some(found) = self.look_again()? {
-            return Ok(Some(found));
-        }
-        if let Some(cursor) = &self.cursor {
-            let place = cursor.place();
-            if place.sequence < end {
-                let what = "a record that was written can't be read";
-                return Err(damaged(place.path, place.offset, what));
-            }
-        }
-        self.from = end;
-        Ok(None)
     }
 }
 

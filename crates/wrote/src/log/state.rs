@@ -8,7 +8,6 @@ use crate::device::Target;
 use crate::engine::Folder;
 use crate::fork::Process;
 use crate::{Error, Survives, SyncPolicy};
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -39,19 +38,9 @@ pub(super) struct LogState {
     /// Records were released, and retention was not applied since.
     is_released: AtomicBool,
     lack: Lack,
-    cuts: Cuts,
+    /// The number of cuts since the opening.
+    cuts: AtomicU64,
 }
-
-/// The cuts since opening.
-#[derive(Default)]
-struct Cuts {
-    count: AtomicU64,
-    /// The record at which each of the last ones was made, the newest last.
-    last: Mutex<VecDeque<u64>>,
-}
-
-/// The number of cuts that a stream may miss before it ends as if it had read removed records.
-const CUTS_KEPT: usize = 64;
 
 /// A frontier that a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +141,7 @@ impl LogState {
             released: AtomicU64::new(0),
             is_released: AtomicBool::new(false),
             lack: Lack::default(),
-            cuts: Cuts::default(),
+            cuts: AtomicU64::new(0),
             process: Process::this(),
             terms,
         }
@@ -196,13 +185,7 @@ impl LogState {
     /// Moves the log back to record `next`, as later ones were cut. All of them were durable, so
     /// nothing waits for one.
     pub(super) fn cut(&self, next: u64) {
-        let mut last = self.cuts.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.push_back(next);
-        if last.len() > CUTS_KEPT {
-            last.pop_front();
-        }
-        self.cuts.count.fetch_add(1, Ordering::SeqCst);
-        drop(last);
+        self.cuts.fetch_add(1, Ordering::SeqCst);
         let (written, durable) = (self.written.fall(next), self.durable.fall(next));
         self.gates.iter().for_each(Gate::open);
         wake(written);
@@ -211,22 +194,17 @@ impl LogState {
 
     /// Returns the number of cuts since the opening.
     pub(super) fn cuts(&self) -> u64 {
-        self.cuts.count.load(Ordering::SeqCst)
-    }
-
-    /// Returns the least record at which a cut was made after the first `known` cuts.
-    pub(super) fn cut_since(&self, known: u64) -> Option<u64> {
-        let last = self.cuts.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let missed = (self.cuts() - known) as usize;
-        if missed > last.len() {
-            return Some(0);
-        }
-        last.iter().rev().take(missed).min().copied()
+        self.cuts.load(Ordering::SeqCst)
     }
 
     /// Returns whether no more records will be written: the log was closed, or has failed.
     pub(super) fn is_over(&self) -> bool {
         self.is_closed.load(Ordering::SeqCst) || self.has_failed()
+    }
+
+    /// Returns whether no more records will be written, and record `sequence` was not.
+    pub(super) fn has_ended_before(&self, sequence: u64) -> bool {
+        self.is_over() && sequence >= self.written.done()
     }
 
     /// Lets retention remove the records before `sequence`, permanently. Returns whether there are
@@ -352,7 +330,7 @@ impl LogState {
     #[cfg(test)]
     pub(super) fn lock_all(&self) -> impl Sized {
         let frontiers = [&self.written, &self.durable, &self.freed].map(Frontier::waiters);
-        let rest = (self.counted(), self.cuts.last.lock(), self.lack.last.lock());
+        let rest = (self.counted(), self.lack.last.lock());
         (frontiers, rest, self.bells.lock(), self.claims.lock_all())
     }
 

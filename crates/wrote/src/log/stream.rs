@@ -1,9 +1,7 @@
 //! Streams: the records of a log for async code.
 
-use super::driver::LogDriver;
 use super::reader::{LogReader, Record};
-use super::state::Goal;
-use super::wait::{Waiter, wake_one};
+use super::wait::wake_one;
 use super::watch::Bell;
 use crate::Error;
 use crate::fork::Process;
@@ -11,12 +9,12 @@ use futures_core::Stream;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::SystemTime;
 
 /// The stream that [`LogReader::into_stream`] returns.
 #[must_use = "a stream yields nothing unless it is polled"]
-struct LogStream {
+pub(super) struct LogStream {
     queue: Arc<Queue>,
     batch: RecordBatch,
     /// Ends the sleep of a reader that follows.
@@ -26,79 +24,12 @@ struct LogStream {
     is_over: bool,
 }
 
-impl LogReader {
-    /// Converts the reader to a stream of its records, for any async runtime. A following reader's
-    /// stream waits for further records endlessly, in an open log until that is closed; otherwise
-    /// it ends with the log.
-    ///
-    /// ```
-    /// use futures_util::StreamExt;
-    /// use wrote::Log;
-    ///
-    /// # fn main() -> Result<(), wrote::Error> {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let folder = folder.path().join("events");
-    /// let log = Log::open(&folder)?;
-    /// let mut stream = log.reader(0)?.following()?.into_stream()?;
-    /// log.append(b"hello")?.wait()?;
-    /// log.close()?; // the stream ends after the last record
-    /// # struct Unparker(std::thread::Thread);
-    /// # impl std::task::Wake for Unparker {
-    /// #     fn wake(self: std::sync::Arc<Self>) { self.0.unpark() }
-    /// # }
-    /// # fn block_on<T>(future: impl Future<Output = T>) -> T {
-    /// #     let mut future = std::pin::pin!(future);
-    /// #     let waker = std::sync::Arc::new(Unparker(std::thread::current())).into();
-    /// #     loop {
-    /// #         match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
-    /// #             std::task::Poll::Ready(done) => return done,
-    /// #             std::task::Poll::Pending => std::thread::park(),
-    /// #         }
-    /// #     }
-    /// # }
-    /// block_on(async {
-    ///     while let Some(record) = stream.next().await {
-    ///         println!("{}", String::from_utf8_lossy(&record?.bytes));
-    ///     }
-    ///     Ok(())
-    /// })
-    /// # }
-    /// ```
-    ///
-    /// A record that the stream yields was passed to the kernel: it survives a process crash, but
-    /// perhaps not a kernel crash. [`crate::Log::durable_sequence`] shows what is durable.
-    ///
-    /// # Errors
-    ///
-    /// The call fails if a thread or an `eventfd(2)` can't be created. Every other error is the
-    /// last item: a failed read, [`Error::Damaged`] for a record lost by the disk, or the failure
-    /// of the open log, after all records written before. On a full disk the stream continues when
-    /// the log does.
-    ///
-    /// # Cost
-    ///
-    /// A separate thread reads for the stream, so a poll never waits for the disk. The thread reads
-    /// up to three batches of 256 KiB ahead of the consumer, or three records if they are longer,
-    /// and then sleeps until the consumer takes one (W8). It also has the buffers of a
-    /// [`LogReader`], at most 6.5 MiB. Many consumers of one log should share a stream. Dropping
-    /// the stream ends the thread after the current read.
-    pub fn into_stream(
-        self,
-    ) -> Result<impl Stream<Item = Result<Record, Error>> + Send + Unpin + use<>, Error> {
-        self.stream()
-    }
-
-    fn stream(mut self) -> Result<LogStream, Error> {
-        self.files.process.check()?;
-        if let Some(own) = self.followed_log() {
-            return LogStream::start(None, move |feed| feed.of_log(&own, self));
-        }
-        let bell = self.bell()?;
-        LogStream::start(bell, move |feed| feed.of_reader(self))
-    }
-}
-
 impl LogStream {
+    pub(super) fn of(mut reader: LogReader) -> Result<LogStream, Error> {
+        let bell = reader.bell()?;
+        LogStream::start(bell, move |feed| feed.read(reader))
+    }
+
     fn start(
         bell: Option<Bell>,
         run: impl FnOnce(&mut Feed) -> Result<(), Error> + Send + 'static,
@@ -181,39 +112,8 @@ impl Feed {
         self.queue.end(outcome);
     }
 
-    /// Reads what an open log writes, until the log is closed or fails.
-    fn of_log(&mut self, driver: &Arc<LogDriver>, mut reader: LogReader) -> Result<(), Error> {
-        let state = &driver.state;
-        let mut arrival = Arrival { driver, waiter: None };
-        let mut cuts = state.cuts();
-        let waker = Waker::from(Arc::clone(&self.queue));
-        loop {
-            // Registered before the look: no record that comes between the two is missed. A log
-            // that is over writes no more after this moment.
-            arrival.wake_at(reader.next_sequence(), &waker);
-            let is_over = state.is_over();
-            let written = state.written.done();
-            if state.cuts() != cuts {
-                let cut = state.cut_since(cuts);
-                cuts = state.cuts();
-                reader.pass_cut(cut.unwrap_or(0))?;
-            } else if reader.next_sequence() < written {
-                match self.pass_on(&mut reader, |reader| reader.read_written(written)) {
-                    Ok(Passed::Left) => return Ok(()),
-                    // It may have come to the end of records that were cut off.
-                    Err(_) if state.cuts() != cuts => {}
-                    passed => _ = passed?,
-                }
-            } else if is_over {
-                return state.check();
-            } else if !self.queue.sleep() {
-                return Ok(());
-            }
-        }
-    }
-
     /// Reads all that the reader reads, and waits where it follows.
-    fn of_reader(&mut self, mut reader: LogReader) -> Result<(), Error> {
+    fn read(&mut self, mut reader: LogReader) -> Result<(), Error> {
         loop {
             let mut is_first = true;
             let passed = self.pass_on(&mut reader, |reader| {
@@ -262,33 +162,6 @@ impl Drop for Feed {
     }
 }
 
-/// Waits for a log's records. Dropping it takes it off the list of those to wake.
-struct Arrival<'a> {
-    driver: &'a LogDriver,
-    waiter: Option<Waiter>,
-}
-
-impl Arrival<'_> {
-    /// Wakes `waker` once the record `sequence` is written, or the log is over.
-    fn wake_at(&mut self, sequence: u64, waker: &Waker) {
-        self.forget();
-        let frontier = self.driver.state.frontier(Goal::Written);
-        self.waiter = Some(frontier.wake_at(sequence.saturating_add(1), None, waker));
-    }
-
-    fn forget(&mut self) {
-        if let Some(waiter) = self.waiter.take() {
-            self.driver.state.frontier(Goal::Written).forget(waiter);
-        }
-    }
-}
-
-impl Drop for Arrival<'_> {
-    fn drop(&mut self) {
-        self.forget();
-    }
-}
-
 /// Bytes and records at which a batch is full, and the batches that wait for the consumer.
 const BATCH_BYTES: usize = 256 << 10;
 const BATCH_RECORDS: usize = 4096;
@@ -326,7 +199,7 @@ impl RecordBatch {
     }
 }
 
-/// Waking it, as a log's frontier does, ends [`Queue::sleep`].
+/// The batches between the thread and the stream.
 #[derive(Debug, Default)]
 struct Queue {
     shared: Mutex<Shared>,
@@ -340,8 +213,6 @@ struct Shared {
     /// How the thread ended; an error is returned once.
     end: Option<Result<(), Error>>,
     consumer: Option<Waker>,
-    /// It was woken since the last sleep.
-    is_woken: bool,
     /// The stream was dropped.
     is_left: bool,
 }
@@ -394,16 +265,6 @@ impl Queue {
         wake_consumer(shared);
     }
 
-    /// Sleeps until the queue was woken since the last sleep. Returns whether there is still a
-    /// stream.
-    fn sleep(&self) -> bool {
-        let is_idle = |shared: &mut Shared| !shared.is_left && !shared.is_woken;
-        let shared = self.changed.wait_while(self.shared(), is_idle);
-        let mut shared = shared.unwrap_or_else(PoisonError::into_inner);
-        shared.is_woken = false;
-        !shared.is_left
-    }
-
     fn shared(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -415,17 +276,6 @@ fn wake_consumer(mut shared: MutexGuard<'_, Shared>) {
     drop(shared);
     if let Some(consumer) = consumer {
         wake_one(consumer);
-    }
-}
-
-impl Wake for Queue {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.shared().is_woken = true;
-        self.changed.notify_one();
     }
 }
 
@@ -448,7 +298,6 @@ mod tests {
         let folder = fixtures::folder();
         let log = Log::options().sync(SyncPolicy::No).open(folder.path().join("log")).unwrap();
         log.append(b"hello").unwrap().wait().unwrap();
-        let driver = log.driver();
         // None waits; one waits for a record, one for room.
         for (from, records) in [(0, 0), (1, 0), (0, 50_000)] {
             for _ in 0..records {
@@ -456,12 +305,12 @@ mod tests {
             }
             log.sync().unwrap();
             let streams = [
-                log.reader(from).unwrap().following().unwrap().stream().unwrap(),
+                log.reader(from).unwrap().following().and_then(LogStream::of).unwrap(),
                 LogReader::open(folder.path().join("log"), from)
                     .and_then(LogReader::following)
-                    .and_then(LogReader::stream)
+                    .and_then(LogStream::of)
                     .unwrap(),
-                log.reader(from).unwrap().stream().unwrap(),
+                log.reader(from).and_then(LogStream::of).unwrap(),
             ];
             for mut stream in streams {
                 let queue = Arc::downgrade(&stream.queue);
@@ -469,7 +318,6 @@ mod tests {
                 let _ = Pin::new(&mut stream).poll_next(context);
                 drop(stream);
                 wait_for_end(&queue);
-                assert!(driver.state.written.all().is_empty(), "from {from}");
             }
         }
         log.close().unwrap();

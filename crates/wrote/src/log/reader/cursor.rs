@@ -23,13 +23,6 @@ pub(super) struct Cursor {
     index: Option<LogIndex>,
 }
 
-/// The place of a record.
-pub(super) struct Place<'a> {
-    pub sequence: u64,
-    pub path: &'a Path,
-    pub offset: u64,
-}
-
 /// Finds the segment with record `from`, or with the first later one; `None` while no segment has a
 /// record.
 pub(super) fn find(
@@ -312,12 +305,6 @@ impl Cursor {
             *self = Cursor { index: self.index.take(), ..cursor };
         }
         Ok(is_next)
-    }
-
-    /// Returns the place of the next record.
-    pub(super) fn place(&self) -> Place<'_> {
-        let Walk { input, sequence, place, .. } = &self.walk;
-        Place { sequence: *sequence, path: &input.path, offset: *place }
     }
 
     /// Drops the bytes read ahead, because a writer may have changed them.
