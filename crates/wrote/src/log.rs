@@ -35,7 +35,6 @@ mod seek;
 mod segment;
 mod space;
 mod state;
-mod stream;
 #[cfg(test)]
 mod testing;
 mod ticket;

@@ -10,133 +10,145 @@ use std::sync::Arc;
 /// A ticket; `None` if the append would have to wait for room.
 type TicketResult<'log> = Result<Option<Ticket<'log>>, Error>;
 
-impl LogDriver {
-    /// Appends a record, and waits for room if `waits`.
-    pub(super) fn append(self: &Arc<Self>, bytes: &[u8], waits: bool) -> TicketResult<'_> {
-        self.state.check()?;
-        let frame_bytes = self.frame_bytes(bytes.len())?;
-        let Some(mut place) = self.place(waits, || self.state.claims.claim(frame_bytes))? else {
+/// Appends a record, and waits for room if `waits`.
+pub(super) fn append<'log>(
+    driver: &'log Arc<LogDriver>,
+    bytes: &[u8],
+    waits: bool,
+) -> TicketResult<'log> {
+    driver.state.check()?;
+    let frame_bytes = frame_bytes(driver, bytes.len())?;
+    let Some(mut place) = place(driver, waits, || driver.state.claims.claim(frame_bytes))? else {
+        return Ok(None);
+    };
+    let ticket = Ticket::new(driver, place.sequence, place.slot);
+    let (seed, sequence) = (place.seed, place.sequence);
+    fill(bytes_of(driver, &mut place), bytes, seed, sequence);
+    publish(driver, place);
+    Ok(Some(ticket))
+}
+
+/// Appends records atomically (a crash keeps all or none), and waits for room if `waits`.
+/// Returns the ticket of the last.
+pub(super) fn append_group<'log>(
+    driver: &'log Arc<LogDriver>,
+    records: &[impl AsRef<[u8]>],
+    waits: bool,
+) -> TicketResult<'log> {
+    if let [record] = records {
+        // A single record is atomic by its checksum.
+        return append(driver, record.as_ref(), waits);
+    }
+    // Checked first: a group that can never be appended is not an error of the disk.
+    let bytes = group_bytes(driver, records)?;
+    driver.state.check()?;
+    let claim = || driver.state.claims.claim_group(bytes, records.len());
+    let Some(mut place) = place(driver, waits, claim)? else { return Ok(None) };
+    let (seed, first_sequence) = (place.seed, place.sequence);
+    let last = first_sequence + records.len() as u64 - 1;
+    let ticket = Ticket::new(driver, last, place.slot);
+    let mut rest = bytes_of(driver, &mut place);
+    for (sequence, record) in (first_sequence..).zip(records) {
+        let record = record.as_ref();
+        let frame;
+        (frame, rest) = rest.split_at_mut(record::frame_bytes(record.len()));
+        fill(frame, record, seed, sequence);
+    }
+    publish(driver, place);
+    Ok(Some(ticket))
+}
+
+/// Claims a place, and waits for room if `waits`; `None` if there is no room.
+fn place(
+    driver: &LogDriver,
+    waits: bool,
+    claim: impl Fn() -> Claim,
+) -> Result<Option<Place>, Error> {
+    loop {
+        let claim = claim();
+        driver.notify_of(claim.ready);
+        if claim.place.is_some() {
+            return Ok(claim.place);
+        }
+        if driver.state.claims.has_ended() {
+            driver.state.check()?;
+            return Err(driver.state.refusal_of_closed());
+        }
+        if !waits {
             return Ok(None);
-        };
-        let ticket = Ticket::new(self, place.sequence, place.slot);
-        let (seed, sequence) = (place.seed, place.sequence);
-        self.fill(self.bytes_of(&mut place), bytes, seed, sequence);
-        self.publish(place);
-        Ok(Some(ticket))
+        }
+        driver.wait_for_room()?;
     }
+}
 
-    /// Appends records atomically (a crash keeps all or none), and waits for room if `waits`.
-    /// Returns the ticket of the last.
-    pub(super) fn append_group(
-        self: &Arc<Self>,
-        records: &[impl AsRef<[u8]>],
-        waits: bool,
-    ) -> TicketResult<'_> {
-        if let [record] = records {
-            // A single record is atomic by its checksum.
-            return self.append(record.as_ref(), waits);
-        }
-        // Checked first: a group that can never be appended is not an error of the disk.
-        let bytes = self.group_bytes(records)?;
-        self.state.check()?;
-        let claim = || self.state.claims.claim_group(bytes, records.len());
-        let Some(mut place) = self.place(waits, claim)? else { return Ok(None) };
-        let (seed, first_sequence) = (place.seed, place.sequence);
-        let last = first_sequence + records.len() as u64 - 1;
-        let ticket = Ticket::new(self, last, place.slot);
-        let mut rest = self.bytes_of(&mut place);
-        for (sequence, record) in (first_sequence..).zip(records) {
-            let record = record.as_ref();
-            let frame;
-            (frame, rest) = rest.split_at_mut(record::frame_bytes(record.len()));
-            self.fill(frame, record, seed, sequence);
-        }
-        self.publish(place);
-        Ok(Some(ticket))
+/// Returns the bytes of a group's frames. Fails if it can't be appended as a whole.
+fn group_bytes(driver: &LogDriver, records: &[impl AsRef<[u8]>]) -> Result<usize, Error> {
+    if records.is_empty() {
+        return Err(refusal(driver, "a group has one record at least"));
     }
-
-    /// Claims a place, and waits for room if `waits`; `None` if there is no room.
-    fn place(&self, waits: bool, claim: impl Fn() -> Claim) -> Result<Option<Place>, Error> {
-        loop {
-            let claim = claim();
-            self.notify_of(claim.ready);
-            if claim.place.is_some() {
-                return Ok(claim.place);
-            }
-            if self.state.claims.has_ended() {
-                self.state.check()?;
-                return Err(self.state.refusal_of_closed());
-            }
-            if !waits {
-                return Ok(None);
-            }
-            self.wait_for_room()?;
-        }
+    let bytes_max = driver.state.claims.frame_bytes_max();
+    let mut bytes = 0;
+    for record in records {
+        bytes += frame_bytes(driver, record.as_ref().len())?;
     }
-
-    /// Returns the bytes of a group's frames. Fails if it can't be appended as a whole.
-    fn group_bytes(&self, records: &[impl AsRef<[u8]>]) -> Result<usize, Error> {
-        if records.is_empty() {
-            return Err(self.refusal("a group has one record at least"));
-        }
-        let bytes_max = self.state.claims.frame_bytes_max();
-        let mut bytes = 0;
-        for record in records {
-            bytes += self.frame_bytes(record.as_ref().len())?;
-        }
-        if bytes <= bytes_max && records.len() <= GROUP_MAX {
-            return Ok(bytes);
-        }
-        Err(self.refusal(&format!(
+    if bytes <= bytes_max && records.len() <= GROUP_MAX {
+        return Ok(bytes);
+    }
+    Err(refusal(
+        driver,
+        &format!(
             "{} records, which take {bytes} bytes, do not fit into one buffer: it takes \
-             {GROUP_MAX} records and {bytes_max} bytes, of which each record takes {} more than \
-             its own (LogOptions::buffer_bytes)",
+         {GROUP_MAX} records and {bytes_max} bytes, of which each record takes {} more than \
+         its own (LogOptions::buffer_bytes)",
             records.len(),
             record::HEADER_BYTES
-        )))
-    }
+        ),
+    ))
+}
 
-    fn bytes_of<'a>(&'a self, place: &'a mut Place) -> &'a mut [u8] {
-        let Place { address, offset, len, .. } = *place;
-        let address = std::ptr::with_exposed_provenance_mut::<u8>(address);
-        // SAFETY: from claim to publication the place belongs to its only owner, who lends it here.
-        // It lies in its slot's buffer, which the flusher neither touches nor returns to the pool
-        // before every place in it is published. The pool lives as long as the flusher, which
-        // `self` holds.
-        unsafe { std::slice::from_raw_parts_mut(address.add(offset), len) }
-    }
+fn bytes_of<'a>(_: &'a LogDriver, place: &'a mut Place) -> &'a mut [u8] {
+    let Place { address, offset, len, .. } = *place;
+    let address = std::ptr::with_exposed_provenance_mut::<u8>(address);
+    // SAFETY: from claim to publication the place belongs to its only owner, who lends it here.
+    // It lies in its slot's buffer, which the flusher neither touches nor returns to the pool
+    // before every place in it is published. The pool lives as long as the flusher, which
+    // the driver holds.
+    unsafe { std::slice::from_raw_parts_mut(address.add(offset), len) }
+}
 
-    /// Writes the frame of a record.
-    fn fill(&self, frame: &mut [u8], record: &[u8], seed: u32, sequence: u64) {
-        frame[record::HEADER_BYTES..].copy_from_slice(record);
-        record::seal(frame, seed, sequence);
-    }
+/// Writes the frame of a record.
+fn fill(frame: &mut [u8], record: &[u8], seed: u32, sequence: u64) {
+    frame[record::HEADER_BYTES..].copy_from_slice(record);
+    record::seal(frame, seed, sequence);
+}
 
-    fn publish(&self, place: Place) {
-        self.notify_of(self.state.claims.publish(place));
-        self.wake_sleeper();
-    }
+fn publish(driver: &LogDriver, place: Place) {
+    driver.notify_of(driver.state.claims.publish(place));
+    driver.wake_sleeper();
+}
 
-    /// Returns the bytes of a record's frame. Fails if no batch has room for it.
-    fn frame_bytes(&self, len: usize) -> Result<usize, Error> {
-        let frame_bytes = record::frame_bytes(len);
-        if frame_bytes > self.state.claims.frame_bytes_max() || len > record::LEN_MAX {
-            return Err(self.too_long(len));
-        }
-        Ok(frame_bytes)
+/// Returns the bytes of a record's frame. Fails if no batch has room for it.
+fn frame_bytes(driver: &LogDriver, len: usize) -> Result<usize, Error> {
+    let frame_bytes = record::frame_bytes(len);
+    if frame_bytes > driver.state.claims.frame_bytes_max() || len > record::LEN_MAX {
+        return Err(too_long(driver, len));
     }
+    Ok(frame_bytes)
+}
 
-    #[cold]
-    fn too_long(&self, len: usize) -> Error {
-        let overhead = record::frame_bytes(0);
-        let len_max = (self.state.claims.frame_bytes_max() - overhead).min(record::LEN_MAX);
-        self.refusal(&format!(
+#[cold]
+fn too_long(driver: &LogDriver, len: usize) -> Error {
+    let overhead = record::frame_bytes(0);
+    let len_max = (driver.state.claims.frame_bytes_max() - overhead).min(record::LEN_MAX);
+    refusal(
+        driver,
+        &format!(
             "a record of {len} bytes does not fit into a buffer, which takes {len_max} \
-             (LogOptions::buffer_bytes)"
-        ))
-    }
+         (LogOptions::buffer_bytes)"
+        ),
+    )
+}
 
-    fn refusal(&self, because: &str) -> Error {
-        Error::refused(&self.state.terms.folder, because)
-    }
+fn refusal(driver: &LogDriver, because: &str) -> Error {
+    Error::refused(&driver.state.terms.folder, because)
 }

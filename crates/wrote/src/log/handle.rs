@@ -1,13 +1,16 @@
 //! `Log`: the handle to append, wait, read and close.
 
+use super::append;
 use super::driver::LogDriver;
 use super::input::LogFiles;
+use super::options::LogOptions;
 use super::reader::LogReader;
 use super::state::{Goal, LogStats};
 use super::ticket::{Awaited, Ticket};
 use crate::{Effective, Error, Survives};
 use std::fmt;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 /// An append-only log in a folder, for any number of threads and tasks.
@@ -108,6 +111,17 @@ impl Drop for Log {
 }
 
 impl Log {
+    /// Opens the log in `folder` with the defaults of [`Log::options`], or creates it. Fails like
+    /// [`LogOptions::open`].
+    pub fn open(folder: impl AsRef<Path>) -> Result<Log, Error> {
+        Log::options().open(folder)
+    }
+
+    /// Returns the options of a log, as a builder.
+    pub fn options() -> LogOptions {
+        LogOptions::new()
+    }
+
     pub(super) fn new(driver: Arc<LogDriver>) -> Log {
         Log(driver)
     }
@@ -118,7 +132,7 @@ impl Log {
     /// Fails with [`Error::Refused`] for a record that does not fit into a buffer, and after
     /// [`Log::close`].
     pub fn append(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
-        self.0.append(bytes, true).map(waited)
+        append::append(&self.0, bytes, true).map(waited)
     }
 
     /// Appends records without waiting, atomically like [`Log::append_all`] if they are several.
@@ -139,7 +153,7 @@ impl Log {
     /// }
     /// ```
     pub fn try_append(&self, records: &[impl AsRef<[u8]>]) -> Result<Option<Ticket<'_>>, Error> {
-        self.0.append_group(records, false)
+        append::append_group(&self.0, records, false)
     }
 
     /// Appends consecutive records atomically: after a crash all or none exist. Returns their
@@ -171,7 +185,7 @@ impl Log {
         &self,
         records: &[impl AsRef<[u8]>],
     ) -> Result<(Range<u64>, Ticket<'_>), Error> {
-        let ticket = self.0.append_group(records, true).map(waited)?;
+        let ticket = append::append_group(&self.0, records, true).map(waited)?;
         let end = ticket.sequence() + 1;
         Ok((end - records.len() as u64..end, ticket))
     }

@@ -32,54 +32,35 @@ const OTHER_OPERATIONS: u32 = 6;
 /// Writes of each way when choosing how records are made durable.
 const CALIBRATION_ROUNDS: u32 = 4;
 
-impl Log {
-    /// Opens the log in `folder` with the defaults of [`Log::options`], or creates it. Fails like
-    /// [`LogOptions::open`].
-    pub fn open(folder: impl AsRef<Path>) -> Result<Log, Error> {
-        Log::options().open(folder)
+/// Opens the log in `folder`, which is created if missing.
+pub(super) fn open(options: &LogOptions, folder: &Path) -> Result<Log, Error> {
+    let system = options.disk.as_ref().map_or(&System::Kernel, Disk::system);
+    let Some(mut held) = system.hold(folder, || make_folder(folder, options.mode))? else {
+        return open_without_folder(options, folder);
+    };
+    if let Some(mode) = options.mode {
+        held = held.with_mode(mode);
     }
-
-    /// Returns the options of a log, as a builder.
-    pub fn options() -> LogOptions {
-        LogOptions::new()
-    }
+    let lock = Lock::take(&held)?;
+    let held = held.with_mode(lock.mode()?);
+    let path = std::path::absolute(folder).tried(folder, Action::Examine)?;
+    let (state, flusher) = on_disk(&within_bounds(options), held.known_as(&path))?;
+    let driver = Arc::new(LogDriver::new(state, flusher, None, Some(lock)));
+    let log = Log::new(Arc::clone(&driver));
+    driver.start_thread(options.segment_age)?;
+    Ok(log)
 }
 
-impl LogOptions {
-    /// Opens the log in `folder`, which is created if missing.
-    ///
-    /// Fails with [`Error::Refused`] if this or another process has the log open for writing; with
-    /// [`Error::Damaged`] if durable records can't be read.
-    pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
-        let folder = folder.as_ref();
-        let system = self.disk.as_ref().map_or(&System::Kernel, Disk::system);
-        let Some(mut held) = system.hold(folder, || make_folder(folder, self.mode))? else {
-            return self.open_without_folder(folder);
-        };
-        if let Some(mode) = self.mode {
-            held = held.with_mode(mode);
-        }
-        let lock = Lock::take(&held)?;
-        let held = held.with_mode(lock.mode()?);
-        let path = std::path::absolute(folder).tried(folder, Action::Examine)?;
-        let (state, flusher) = on_disk(&within_bounds(self), held.known_as(&path))?;
-        let driver = Arc::new(LogDriver::new(state, flusher, None, Some(lock)));
-        let log = Log::new(Arc::clone(&driver));
-        driver.start_thread(self.segment_age)?;
-        Ok(log)
-    }
-
-    /// Opens a log whose disk has no folders: nothing is locked, and no thread drives it.
-    fn open_without_folder(&self, folder: &Path) -> Result<Log, Error> {
-        let options = within_bounds(self);
-        let files = LogFiles::new(engine_for(&options)?);
-        let (state, flusher) = assemble(files, &options, folder, |_| {
-            let promise = Promise::new(&device::Target::default(), false);
-            Ok((promise, options.dsync.unwrap_or(true)))
-        })?;
-        let driver = LogDriver::new(state, flusher, options.disk, None);
-        Ok(Log::new(Arc::new(driver)))
-    }
+/// Opens a log whose disk has no folders: nothing is locked, and no thread drives it.
+fn open_without_folder(options: &LogOptions, folder: &Path) -> Result<Log, Error> {
+    let options = within_bounds(options);
+    let files = LogFiles::new(engine_for(&options)?);
+    let (state, flusher) = assemble(files, &options, folder, |_| {
+        let promise = Promise::new(&device::Target::default(), false);
+        Ok((promise, options.dsync.unwrap_or(true)))
+    })?;
+    let driver = LogDriver::new(state, flusher, options.disk, None);
+    Ok(Log::new(Arc::new(driver)))
 }
 
 /// Creates the folder and makes its name durable, unless a log was opened in it before. Even an

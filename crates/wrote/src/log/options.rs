@@ -1,6 +1,9 @@
 //! The options of a log.
 
-use crate::{Disk, SyncPolicy};
+use super::handle::Log;
+use super::open;
+use crate::{Disk, Error, SyncPolicy};
+use std::path::Path;
 use std::time::Duration;
 
 /// Options of a [`Log`](super::Log); [`LogOptions::open`] opens it.
@@ -167,5 +170,13 @@ impl LogOptions {
     /// work, so a run with the same seed performs the same operations in the same order.
     pub fn on(self, disk: &Disk) -> LogOptions {
         LogOptions { disk: Some(disk.clone()), ..self }
+    }
+
+    /// Opens the log in `folder`, which is created if missing.
+    ///
+    /// Fails with [`Error::Refused`] if this or another process has the log open for writing; with
+    /// [`Error::Damaged`] if durable records can't be read.
+    pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
+        open::open(self, folder.as_ref())
     }
 }

@@ -2,23 +2,26 @@
 
 mod cursor;
 mod following;
+mod stream;
 #[cfg(test)]
 mod tests;
 
 use super::driver::LogDriver;
 use super::input::LogFiles;
 use super::names;
-use super::stream::LogStream;
+use super::watch::Bell;
+
 use crate::engine::{Callers, Folder};
 use crate::error::Tried;
 use crate::{Action, Disk, Engine, Error};
 use cursor::Cursor;
-use following::Following;
+use following::{Following, Look};
 use futures_core::Stream;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use stream::LogStream;
 
 /// One record of a log: with its own bytes, or lent by a reader ([`LogReader::next_lent`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -459,6 +462,57 @@ impl LogReader {
         let found = self.wait(&mut following, timeout);
         self.following = Some(following);
         found
+    }
+
+    /// Waits at the end for the next record. Returns `None` if none arrives within `timeout`, if
+    /// the reader's own log is over, or if the bell rings.
+    fn wait(
+        &mut self,
+        following: &mut Following,
+        timeout: Option<Duration>,
+    ) -> Result<Option<u64>, Error> {
+        // An unrepresentable time means forever.
+        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut has_slept = false;
+        following.begin();
+        loop {
+            // Checked before the look, which then finds the last record.
+            let over = self.own.as_ref().filter(|own| own.state.is_over()).cloned();
+            following.has_changed |= over.is_some();
+            let look = following.due(has_slept);
+            let found = match look {
+                None => None,
+                Some(Look::ForMore) => self.look_again()?,
+                Some(Look::ForLost) => self.check()?,
+            };
+            if found.is_some() {
+                following.found();
+                return Ok(found);
+            }
+            if let Some(own) = over {
+                return own.state.check().map(|()| None);
+            }
+            if look.is_some() {
+                following.found_nothing();
+            }
+            self.files.interrupt.check()?;
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            let left = left.unwrap_or(Duration::MAX);
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let is_rung = following.sleep(left, self.files.interrupt.has_flag());
+            if is_rung && !self.own.as_ref().is_some_and(|own| own.state.is_over()) {
+                return Ok(None);
+            }
+            has_slept = true;
+        }
+    }
+
+    /// Returns the bell that ends a wait without a record; `None` if the reader does not wait.
+    fn bell(&mut self) -> Result<Option<Bell>, Error> {
+        self.files.process.check()?;
+        self.following.as_mut().map(|following| following.watch.bell()).transpose()
     }
 
     /// Moves to the next record found by the last look.

@@ -1,9 +1,7 @@
 //! `Following`: decides when a reader at the end of a log checks for more.
 
-use super::LogReader;
-use crate::Error;
 use crate::engine::Folder;
-use crate::log::watch::{Bell, Slept, Watch};
+use crate::log::watch::{Slept, Watch};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -21,13 +19,13 @@ const FLAG_AFTER: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) struct Following {
-    watch: Watch,
+    pub(super) watch: Watch,
     /// The watch is armed, and reports every change.
     is_told: bool,
     /// The reader is before the end found by the last look.
     has_more: bool,
     /// There may be more than at the last look.
-    has_changed: bool,
+    pub(super) has_changed: bool,
     /// A change was reported since the last look.
     has_event: bool,
     looked_at: Instant,
@@ -47,63 +45,10 @@ pub(super) struct Following {
 
 /// A look of a reader that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+pub(super) enum Look {
     ForMore,
     /// It also looks for a record that the disk has lost.
     ForLost,
-}
-
-impl LogReader {
-    /// Waits at the end for the next record. Returns `None` if none arrives within `timeout`, if
-    /// the reader's own log is over, or if the bell rings.
-    pub(super) fn wait(
-        &mut self,
-        following: &mut Following,
-        timeout: Option<Duration>,
-    ) -> Result<Option<u64>, Error> {
-        // An unrepresentable time means forever.
-        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut has_slept = false;
-        following.begin();
-        loop {
-            // Checked before the look, which then finds the last record.
-            let over = self.own.as_ref().filter(|own| own.state.is_over()).cloned();
-            following.has_changed |= over.is_some();
-            let look = following.due(has_slept);
-            let found = match look {
-                None => None,
-                Some(Look::ForMore) => self.look_again()?,
-                Some(Look::ForLost) => self.check()?,
-            };
-            if found.is_some() {
-                following.found();
-                return Ok(found);
-            }
-            if let Some(own) = over {
-                return own.state.check().map(|()| None);
-            }
-            if look.is_some() {
-                following.found_nothing();
-            }
-            self.files.interrupt.check()?;
-            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-            let left = left.unwrap_or(Duration::MAX);
-            if left.is_zero() {
-                return Ok(None);
-            }
-            let is_rung = following.sleep(left, self.files.interrupt.has_flag());
-            if is_rung && !self.own.as_ref().is_some_and(|own| own.state.is_over()) {
-                return Ok(None);
-            }
-            has_slept = true;
-        }
-    }
-
-    /// Returns the bell that ends a wait without a record; `None` if the reader does not wait.
-    pub(in crate::log) fn bell(&mut self) -> Result<Option<Bell>, Error> {
-        self.files.process.check()?;
-        self.following.as_mut().map(|following| following.watch.bell()).transpose()
-    }
 }
 
 impl Following {
@@ -139,7 +84,7 @@ impl Following {
     }
 
     /// Starts a wait. A caller that does not wait also gets what arrived since the last look.
-    fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         if std::mem::take(&mut self.has_more) {
             self.quiet_since = Instant::now();
         }
@@ -151,7 +96,7 @@ impl Following {
 
     /// Returns the look that is due now, and prepares it: a change after this call ends the next
     /// sleep.
-    fn due(&mut self, has_slept: bool) -> Option<Look> {
+    pub(super) fn due(&mut self, has_slept: bool) -> Option<Look> {
         // A check may read much, and is left to a caller that waits.
         let is_check = has_slept && self.until_check().is_zero();
         if !self.has_changed && !is_check {
@@ -190,7 +135,7 @@ impl Following {
     }
 
     /// Notes that a look has found no record.
-    fn found_nothing(&mut self) {
+    pub(super) fn found_nothing(&mut self) {
         // A writer may have continued after a record that can't be read.
         self.is_unchecked |= std::mem::take(&mut self.has_event);
     }
@@ -202,7 +147,7 @@ impl Following {
     }
 
     /// Sleeps until a look may be due, or for `left`. Returns whether the bell rang.
-    fn sleep(&mut self, left: Duration, has_flag: bool) -> bool {
+    pub(super) fn sleep(&mut self, left: Duration, has_flag: bool) -> bool {
         let next_look = self.look_after().saturating_sub(self.looked_at.elapsed());
         let flag = if has_flag { FLAG_AFTER } else { Duration::MAX };
         self.sleep_for(left.min(next_look).min(self.until_check()).min(flag))

@@ -18,7 +18,7 @@ pub(super) fn verify(files: &LogFiles, folder: &Path, watch: Watch) -> Result<Lo
     let all_bytes = segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = VerifyProgress::new(all_bytes, watch);
     let mut found = LogSummary::empty(files);
-    let tail = salvage(files, folder, &mut |event| found.take(event, &mut progress))?;
+    let tail = salvage(files, folder, &mut |event| take(&mut found, event, &mut progress))?;
     let Tail { next_sequence, closed, torn_bytes } = tail;
     found.first_sequence =
         found.segments.first().map_or(next_sequence, |segment| segment.first_sequence);
@@ -28,40 +28,39 @@ pub(super) fn verify(files: &LogFiles, folder: &Path, watch: Watch) -> Result<Lo
     Ok(found)
 }
 
-impl LogSummary {
-    fn take(&mut self, event: Event, progress: &mut VerifyProgress) -> Result<(), Error> {
-        match event {
-            Event::Begin { path, header, file_bytes } => {
-                let path = path.to_owned();
-                self.segments.push(Segment { path, file_bytes, ..Segment::of(header) });
-            }
-            Event::Frame { sequence, offset, frame } => {
-                progress.at(offset)?;
-                let segment = self.segment();
-                segment.end_sequence = sequence + 1;
-                match frame {
-                    Frame::Data(bytes) => {
-                        segment.records += 1;
-                        segment.record_bytes += bytes.len() as u64;
-                        self.record_bytes += bytes.len() as u64;
-                    }
-                    Frame::Skipped(_) => self.note_gap(sequence),
+/// Counts what a salvage reports.
+fn take(found: &mut LogSummary, event: Event, progress: &mut VerifyProgress) -> Result<(), Error> {
+    match event {
+        Event::Begin { path, header, file_bytes } => {
+            let path = path.to_owned();
+            found.segments.push(Segment { path, file_bytes, ..Segment::of(header) });
+        }
+        Event::Frame { sequence, offset, frame } => {
+            progress.at(offset)?;
+            let segment = last(found);
+            segment.end_sequence = sequence + 1;
+            match frame {
+                Frame::Data(bytes) => {
+                    segment.records += 1;
+                    segment.record_bytes += bytes.len() as u64;
+                    found.record_bytes += bytes.len() as u64;
                 }
-            }
-            Event::Lost(damage) => self.damage.push(damage.clone()),
-            Event::Garbage(path, place) => self.garbage.push((path, place)),
-            Event::End { used_bytes } => {
-                let segment = self.segment();
-                segment.bytes = used_bytes;
-                progress.finish_file(segment.file_bytes)?;
+                Frame::Skipped(_) => found.note_gap(sequence),
             }
         }
-        Ok(())
+        Event::Lost(damage) => found.damage.push(damage.clone()),
+        Event::Garbage(path, place) => found.garbage.push((path, place)),
+        Event::End { used_bytes } => {
+            let segment = last(found);
+            segment.bytes = used_bytes;
+            progress.finish_file(segment.file_bytes)?;
+        }
     }
+    Ok(())
+}
 
-    fn segment(&mut self) -> &mut Segment {
-        self.segments.last_mut().expect("a segment was begun")
-    }
+fn last(found: &mut LogSummary) -> &mut Segment {
+    found.segments.last_mut().expect("a segment was begun")
 }
 
 /// The progress of a verification.

@@ -1,10 +1,10 @@
 //! Streams: the records of a log for async code.
 
-use super::reader::{LogReader, Record};
-use super::wait::wake_one;
-use super::watch::Bell;
+use super::{LogReader, Record};
 use crate::Error;
 use crate::fork::Process;
+use crate::log::wait::wake_one;
+use crate::log::watch::Bell;
 use futures_core::Stream;
 use std::collections::VecDeque;
 use std::pin::Pin;
