@@ -11,7 +11,7 @@ mod verify;
 
 use crate::args::{LogArgs, LogRepairArgs, LogVerb, LogVerifyArgs};
 use crate::stdio::End;
-use plain::{PlainLines, is_plain};
+use plain::{PlainLines, check_folder, is_plain};
 use source::{Folder, Source, in_store};
 use std::path::Path;
 use wrote_result::{Error, Stop};
@@ -22,10 +22,12 @@ pub(super) fn run(arguments: &LogArgs, stop: &Stop) -> Result<(), Error> {
         LogVerb::Tail(arguments) => End::outcome(records::tail(arguments, stop)),
         LogVerb::Stat(arguments) => match in_store(&arguments.folder) {
             Some(url) => store::stat(url, arguments, stop),
-            None => stat::run(arguments),
+            None => check_folder(&arguments.folder).and_then(|()| stat::run(arguments)),
         },
         LogVerb::Verify(arguments) => verified(arguments, stop),
-        LogVerb::Repair(LogRepairArgs { folder, dry_run: false }) => verify::run_repair(folder),
+        LogVerb::Repair(LogRepairArgs { folder, dry_run: false }) => {
+            check_folder(folder).and_then(|()| verify::run_repair(folder))
+        }
         LogVerb::Repair(LogRepairArgs { folder, .. }) => {
             let folder = folder.clone();
             verified(&LogVerifyArgs { folder, json: false, quiet: false }, stop)
@@ -38,7 +40,7 @@ pub(super) fn run(arguments: &LogArgs, stop: &Stop) -> Result<(), Error> {
 fn verified(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
     match in_store(&arguments.folder) {
         Some(url) => store::verify(url, arguments, stop),
-        None => verify::run(arguments, stop),
+        None => check_folder(&arguments.folder).and_then(|()| verify::run(arguments, stop)),
     }
 }
 

@@ -5,13 +5,15 @@ use super::source::{Ends, Follow, Head, Records, Source};
 use crate::stdio::End;
 use crate::terminal::say;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 use wrote_result::Error;
 
+/// The bytes in which line feeds are searched at once.
+const STEP_BYTES: u64 = 256 << 10;
 /// The interval of looks at the end of a file that is followed.
 const SOON: Duration = Duration::from_millis(20);
 
@@ -50,17 +52,12 @@ impl Source for PlainLines {
         Err(without_times(&self.0))
     }
 
+    /// Its first line has the number 0.
     fn ends(&self) -> Result<Ends, End> {
-        let (mut file, mut next) = (open(&self.0)?, 0);
-        loop {
-            let bytes = file.fill_buf().map_err(|error| failed(&self.0, &error))?;
-            if bytes.is_empty() {
-                return Ok(Ends { first: 0, next });
-            }
-            next += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
-            let len = bytes.len();
-            file.consume(len);
-        }
+        let file = open(&self.0)?;
+        let len = file.get_ref().metadata().map_err(|error| failed(&self.0, &error))?.len();
+        let next = line_feeds(file.get_ref(), 0, len).map_err(|error| failed(&self.0, &error))?;
+        Ok(Ends { first: 0, next })
     }
 }
 
@@ -68,6 +65,41 @@ impl PlainReader {
     pub(super) fn open(path: &Path, from: u64, awaits: bool) -> Result<PlainReader, End> {
         let (path, file) = (path.to_owned(), open(path)?);
         Ok(PlainReader { path, file, line: Vec::new(), offset: 0, next: 0, from, awaits })
+    }
+
+    /// Reads from the last `count` lines on, which are found from the end of the file. Only their
+    /// numbers need the lines before: without `is_numbered` the first of them has the number 0.
+    pub(super) fn open_last(
+        path: &Path,
+        count: u64,
+        is_numbered: bool,
+        awaits: bool,
+    ) -> Result<PlainReader, End> {
+        let mut reader = PlainReader::open(path, 0, awaits)?;
+        let failed = |error| failed(path, &error);
+        let file = reader.file.get_ref();
+        let mut before = file.metadata().map_err(failed)?.len();
+        let (mut left, mut step) = (count, vec![0; STEP_BYTES as usize]);
+        let mut offset = 0;
+        'search: while before > 0 {
+            let from = before.saturating_sub(STEP_BYTES);
+            let step = &mut step[..(before - from) as usize];
+            file.read_exact_at(step, from).map_err(failed)?;
+            for at in (0..step.len()).rev().filter(|&at| step[at] == b'\n') {
+                if left == 0 {
+                    offset = from + at as u64 + 1;
+                    break 'search;
+                }
+                left -= 1;
+            }
+            before = from;
+        }
+        if is_numbered {
+            reader.next = line_feeds(file, 0, offset).map_err(failed)?;
+        }
+        reader.file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        reader.offset = offset;
+        Ok(reader)
     }
 
     /// Returns the number of the next line that is whole, which `line` then holds with its end.
@@ -135,6 +167,34 @@ impl Follow for PlainReader {
 fn open(path: &Path) -> Result<BufReader<File>, End> {
     let file = File::open(path).map_err(|error| failed(path, &error))?;
     Ok(BufReader::with_capacity(256 << 10, file))
+}
+
+/// Counts the line feeds of a part of the file.
+fn line_feeds(file: &File, from: u64, to: u64) -> io::Result<u64> {
+    let (mut step, mut at, mut found) = (vec![0; STEP_BYTES as usize], from, 0);
+    while at < to {
+        let len = (to - at).min(STEP_BYTES) as usize;
+        match file.read_at(&mut step[..len], at)? {
+            0 => break,
+            read => {
+                found += step[..read].iter().filter(|&&byte| byte == b'\n').count() as u64;
+                at += read as u64;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Refuses a plain file where a log's folder is meant.
+pub(super) fn check_folder(path: &Path) -> Result<(), Error> {
+    if !path.is_file() {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "{path}: a file of lines, which has no checksums to verify; 'wc' counts its lines, and an \
+         opening moves a torn end aside: wrote log append {path} < /dev/null",
+        path = path.display()
+    )))
 }
 
 fn failed(path: &Path, error: &io::Error) -> End {

@@ -61,10 +61,17 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
         return Err(Error::Usage(format!("{url}: {because}")).into());
     }
     let source = source(folder, stop)?;
+    let is_plain = is_plain(folder) && folder.exists();
+    let ends_plain = (is_plain && arguments.from.is_none() && since.is_none()).then(|| {
+        let is_numbered = arguments.shape.json || arguments.shape.sequence;
+        PlainReader::open_last(folder, arguments.count, is_numbered, *retry)
+    });
+    let ends_plain = ends_plain.transpose()?;
     let (from, mut passed_over) = match arguments.from {
+        None if ends_plain.is_some() => (0, 0),
         Some(from) => (from, 0),
         None if since.is_some() => (0, 0),
-        None if *retry && !is_plain(folder) && !is_there(folder)? => (0, 0),
+        None if *retry && !is_there(folder)? => (0, 0),
         None => last(&*source, arguments.count, stop)?,
     };
     let mut printer = Printer::new(arguments.shape, stop);
@@ -76,9 +83,10 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
         printer.print(head, bytes)
     };
     if follows {
-        let mut reader: Box<dyn Follow> = match is_plain(folder) && folder.exists() {
-            true => Box::new(PlainReader::open(folder, from, *retry)?),
-            false => Box::new(Following::open(folder, from, *retry)?),
+        let mut reader: Box<dyn Follow> = match ends_plain {
+            Some(reader) => Box::new(reader),
+            None if is_plain => Box::new(PlainReader::open(folder, from, *retry)?),
+            None => Box::new(Following::open(folder, from, *retry)?),
         };
         since.map_or(Ok(()), |since| reader.seek_time(since.into()))?;
         return match follow(&mut *reader, printer, print, stop) {
@@ -87,7 +95,10 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
             other => other,
         };
     }
-    let mut reader = source.open(from)?;
+    let mut reader: Box<dyn Records> = match ends_plain {
+        Some(reader) => Box::new(reader),
+        None => source.open(from)?,
+    };
     seek(&mut *reader, *since)?;
     let printed = each(reader, stop, |head, bytes| print(&mut printer, head, bytes).map(|()| true));
     finish(printed, printer)

@@ -56,6 +56,33 @@ fn lines_of_a_plain_file_are_printed_by_their_numbers_and_not_by_times() {
 }
 
 #[test]
+fn the_last_lines_of_a_plain_file_are_found_from_its_end() {
+    let folder = folder();
+    let lines: Vec<String> =
+        (0..300).map(|number| format!("{number} {}\n", "x".repeat(4000))).collect();
+    fs::write(folder.path().join("a.log"), lines.concat() + "half").expect("a file");
+    for count in [0, 1, 65, 66, 200, 300, 301] {
+        let expected = lines[300 - count.min(300)..].concat();
+        assert!(said(folder.path(), &format!("tail -n {count} a.log")) == expected, "{count}");
+    }
+    assert!(said(folder.path(), "tail -n 1 --json a.log").starts_with("{\"sequence\":299,"));
+    assert_eq!(said(folder.path(), "tail --from 299 a.log"), lines[299]);
+}
+
+#[test]
+fn a_plain_file_has_no_checksums_to_verify_which_is_told_in_one_line() {
+    let folder = folder();
+    fs::write(folder.path().join("a.log"), "one\n").expect("a file");
+    for verb in ["stat", "verify", "repair", "repair --dry-run"] {
+        let finished = finish(&mut log(folder.path(), &format!("{verb} a.log")));
+        let because = "wrote: a.log: a file of lines, which has no checksums to verify; 'wc' \
+                       counts its lines, and an opening moves a torn end aside: wrote log append \
+                       a.log < /dev/null";
+        assert_eq!((finished.code(), finished.complaint()), (Some(2), because), "{verb}");
+    }
+}
+
+#[test]
 fn a_plain_file_is_followed_also_after_it_was_shortened_or_renamed() {
     let folder = folder();
     let path = folder.path().join("a.log");
