@@ -245,6 +245,36 @@ export class Log {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+export interface LinesOptions {
+  /** What the promise of a line means: with `'always'`, the default, that it survives a power loss. */
+  sync?: Sync
+  /** The bytes of lines that are collected, into which a line must fit. Default: 1 MiB. */
+  bufferBytes?: number
+  /** Permissions of a new file. */
+  mode?: number
+  /** Waits until another writer has closed the file. Default: it is refused. */
+  waits?: boolean
+}
+
+/** A plain file of lines, which every tool reads. */
+export class Lines {
+  private constructor()
+  readonly path: PathLike
+  /** Appends a line, without a line feed in it. Its promise is fulfilled when the line is safe. */
+  append(line: Data): Promise<void>
+  /** Makes every line durable that was appended until now. */
+  flush(): Promise<void>
+  /** Opens the path anew, after another program has renamed the file. */
+  reopen(): Promise<void>
+  /** Makes all lines durable, and releases the file. */
+  close(): Promise<void>
+  /** `await using`: closes the file at the end of its scope. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** Opens a file of lines, or makes it. The end that a crash tore is moved to `NAME.torn-0`. */
+export function lines(path: PathLike, options?: LinesOptions): Promise<Lines>
+
 /** Opens the log in a folder, or makes both. One writer at a time. */
 export function openLog(path: PathLike, options?: LogOptions): Promise<Log>
 

@@ -5,18 +5,21 @@
 const { copy, copySync, write, writeNew, writeNewSync, writeSync } = require('./lib/save.js')
 const { Writer, append, create, replace } = require('./lib/writer.js')
 const { Log, openLog } = require('./lib/log.js')
+const { Lines, lines } = require('./lib/lines.js')
 const { readLog } = require('./lib/records.js')
 const { native } = require('./lib/native.js')
 const version = native.version()
 
 // Only names: an import of ES modules finds them without running this.
 module.exports = {
+  Lines,
   Log,
   Writer,
   append,
   copy,
   copySync,
   create,
+  lines,
   openLog,
   readLog,
   replace,

@@ -91,6 +91,10 @@ typedef enum {
 // The description of an error.
 typedef struct wrote_error wrote_error;
 
+// A plain file of lines. Any number of threads may call its functions at any time, except for
+// wrote_lines_free().
+typedef struct wrote_lines wrote_lines;
+
 // An append-only log in a folder. Any number of threads may call its functions at any time, except
 // for wrote_log_free().
 typedef struct wrote_log wrote_log;
@@ -213,6 +217,23 @@ typedef struct {
   // Whether the opening found that the log had been closed.
   bool found_closed;
 } wrote_log_stats;
+
+// Options of a file of lines: `wrote_lines_options options = { sizeof options };` and then the
+// ones that you want. 0 is the default of each.
+typedef struct {
+  // sizeof(wrote_lines_options).
+  size_t size;
+  // The bytes of lines that are collected, into which a line must fit. 0 is 1 MiB.
+  size_t buffer_bytes;
+  // One of enum wrote_sync.
+  uint32_t sync;
+  // The interval of WROTE_SYNC_INTERVAL.
+  uint32_t sync_interval_ms;
+  // The permissions of a new file, less the umask. 0 is 0666.
+  uint32_t mode;
+  // Whether the opening waits until another writer has closed the file; otherwise it is refused.
+  bool waits;
+} wrote_lines_options;
 
 #ifdef __cplusplus
 extern "C" {
@@ -507,6 +528,44 @@ int wrote_ticket_poll(wrote_ticket *ticket,
 
 // Frees a ticket. Its record is written all the same.
 void wrote_ticket_free(wrote_ticket *ticket);
+
+// Opens a file of lines, or makes it. The end that a crash tore is moved to NAME.torn-0, or the
+// next free number. A second writer is refused. `options` may be NULL.
+int wrote_lines_open(const char *file,
+                     const wrote_lines_options *how,
+                     wrote_lines **lines,
+                     wrote_error **error);
+
+// Appends a line, which has no line feed in it: copies its bytes, and a line feed after them.
+//
+// `ticket` may be NULL. Without one the line is written within about 10 ms, and
+// wrote_lines_flush() makes it durable. A ticket is freed by wrote_ticket_free().
+int wrote_lines_append(const wrote_lines *lines,
+                       const void *line,
+                       size_t len,
+                       wrote_ticket **ticket,
+                       wrote_error **error);
+
+// Appends a line, and waits until it survives a power loss (WROTE_SYNC_ALWAYS, the default), or
+// else a crash of the process. Threads that wait at the same time share a flush.
+int wrote_lines_append_wait(const wrote_lines *lines,
+                            const void *line,
+                            size_t len,
+                            wrote_error **error);
+
+// Makes every line durable that was appended until now.
+int wrote_lines_flush(const wrote_lines *lines, wrote_error **error);
+
+// Opens the path anew, after another program has renamed the file. Earlier lines are durable then.
+int wrote_lines_reopen(const wrote_lines *lines, wrote_error **error);
+
+// Makes all lines durable, and releases the file. Later appends by any thread are refused. Call
+// wrote_lines_free() afterwards.
+int wrote_lines_close(const wrote_lines *lines, wrote_error **error);
+
+// Frees a file of lines, when no other thread is in a call with it. One that is not closed is
+// closed first, and an error of that is lost.
+void wrote_lines_free(wrote_lines *lines);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -2,6 +2,7 @@
 //! panic does. Structs of options grow at their end in later versions.
 
 use crate::error::{Error, Kind};
+use crate::log::Ticket;
 use library::{Error as Failure, SyncPolicy};
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -151,6 +152,22 @@ pub unsafe fn hand_over<T>(
     // SAFETY: promised by the caller.
     unsafe { place.write(handle) };
     Ok(())
+}
+
+/// Gives the caller a ticket where one is wanted.
+///
+/// # Safety
+///
+/// `ticket` is NULL or may be written.
+pub unsafe fn give_ticket(
+    ticket: *mut *mut Ticket,
+    appended: library::Ticket<'_>,
+) -> Result<(), Failure> {
+    match ticket.is_null() {
+        true => Ok(()),
+        // SAFETY: promised by the caller.
+        false => unsafe { hand_over(ticket, || Ok(Ticket::new(appended))) },
+    }
 }
 
 /// Frees a handle.

@@ -5,6 +5,7 @@
 
 mod border;
 mod error;
+mod lines;
 mod log;
 mod reader;
 mod writer;

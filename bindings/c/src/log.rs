@@ -2,7 +2,8 @@
 //! `wrote_ticket`, which waits for one record, by blocking or by an event loop.
 
 use crate::border::{
-    self, Sized, alone, bytes, call, give, hand_over, options, path, pieces, policy, shared,
+    self, Sized, alone, bytes, call, give, give_ticket, hand_over, options, path, pieces, policy,
+    shared,
 };
 use crate::error::Error;
 use library::{Error as Failure, Survives};
@@ -217,22 +218,6 @@ pub unsafe extern "C" fn wrote_log_ticket(
     // SAFETY: promised by the caller.
     unsafe {
         call(error, || hand_over(ticket, || Ok(Ticket::new(shared(log)?.0.ticket(sequence)))))
-    }
-}
-
-/// Gives the caller a ticket where one is wanted.
-///
-/// # Safety
-///
-/// `ticket` is NULL or may be written.
-unsafe fn give_ticket(
-    ticket: *mut *mut Ticket,
-    appended: library::Ticket<'_>,
-) -> Result<(), Failure> {
-    match ticket.is_null() {
-        true => Ok(()),
-        // SAFETY: promised by the caller.
-        false => unsafe { border::hand_over(ticket, || Ok(Ticket::new(appended))) },
     }
 }
 

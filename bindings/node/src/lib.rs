@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(dead_code))]
 
 mod files;
+mod lines;
 mod log;
 mod records;
 

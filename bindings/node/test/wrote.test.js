@@ -502,6 +502,21 @@ test('the event loop turns while calls wait', async () => {
   await log.close()
 })
 
+test('lines of a plain file are whole, and a rotated file is opened anew', async () => {
+  fs.writeFileSync(file, 'before\nhalf')
+  const lines = await wrote.lines(file)
+  await assert.rejects(wrote.lines(file), { kind: 'Refused' })
+  await Promise.all(['one', 'two', 'three'].map((line) => lines.append(line)))
+  fs.renameSync(file, `${file}.1`)
+  await lines.reopen()
+  await lines.append(Buffer.from('after'))
+  await assert.rejects(lines.append('two\nlines'), { kind: 'Refused' })
+  await lines.close()
+  assert.equal(fs.readFileSync(`${file}.1`, 'utf8'), 'before\none\ntwo\nthree\n')
+  assert.equal(fs.readFileSync(file, 'utf8'), 'after\n')
+  assert.equal(fs.readFileSync(`${file}.torn-0`, 'utf8'), 'half')
+})
+
 test('the types name what is there', async () => {
   const types = fs.readFileSync(path.join(path.dirname(require.resolve('wrote')), 'index.d.ts'), 'utf8')
   const found = (pattern, text = types) => [...text.matchAll(pattern)].map(([, name]) => name).sort()

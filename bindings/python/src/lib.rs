@@ -3,6 +3,7 @@
 
 mod border;
 mod files;
+mod lines;
 mod log;
 mod log_reader;
 
@@ -19,6 +20,8 @@ mod _wrote {
     };
     #[pymodule_export]
     use crate::files::{RawReader, RawWriter, Written, copy, write, write_new};
+    #[pymodule_export]
+    use crate::lines::Lines;
     #[pymodule_export]
     use crate::log::{Log, Ticket, Waits};
     #[pymodule_export]

@@ -587,6 +587,31 @@ class Logs(InFolder):
         self.assertEqual(found[0].data, b"1")
 
 
+class LinesOfAFile(InFolder):
+    def test_lines_of_threads_are_whole_and_survive_a_rotation(self):
+        path = str(self.path)
+        Path(path).write_text("before\nhalf")
+        with wrote.lines(path) as lines:
+            with self.assertRaises(wrote.Refused):
+                wrote.lines(path)
+            threads = [threading.Thread(target=lines.append_wait, args=(f"line {number}",))
+                       for number in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            os.rename(path, path + ".1")
+            lines.reopen()
+            lines.append(b"after")
+            lines.flush()
+            self.assertEqual(Path(path).read_text(), "after\n")
+            with self.assertRaises(wrote.Refused):
+                lines.append("two\nlines")
+        self.assertEqual(Path(path + ".torn-0").read_text(), "half")
+        before, *found = Path(path + ".1").read_text().splitlines()
+        self.assertEqual((before, sorted(found)), ("before", [f"line {n}" for n in range(4)]))
+
+
 class Types(unittest.TestCase):
     """The stubs, `__init__.pyi`."""
 

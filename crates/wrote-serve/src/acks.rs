@@ -5,6 +5,7 @@
 //! If each connection waited by itself, each would be woken twice.
 
 use crate::lock;
+use crate::target::{Health, Target};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,15 +39,6 @@ impl Level {
         }
     }
 
-    /// Returns the wait for a record to reach the level.
-    pub(crate) fn ticket(self, log: &Log, sequence: u64) -> Ticket<'static> {
-        let ticket = log.ticket(sequence).into_owned();
-        match self {
-            Level::Durable => ticket.until_durable(),
-            _ => ticket.until_written(),
-        }
-    }
-
     /// Returns the sequence before which records may be read: those at the promised level. A
     /// sequence that a client has read therefore never names another record after a crash.
     pub(crate) fn readable(self, log: &Log) -> u64 {
@@ -58,7 +50,7 @@ impl Level {
     pub(crate) async fn present(self, log: &Log) -> u64 {
         if let Some(last) = log.stats().next_sequence.checked_sub(1) {
             // If the log has failed, earlier records can still be read.
-            let _ = self.ticket(log, last).await;
+            let _ = Target::Log(log.clone()).ticket(self, last).await;
         }
         self.readable(log)
     }
@@ -76,7 +68,7 @@ pub(crate) struct Acks {
 #[derive(Debug, Default)]
 struct Waiting {
     /// The log they wait for, and its generation.
-    log: Option<(u64, Log)>,
+    log: Option<(u64, Target)>,
     /// For each connection: the sequence before which all records must be safe, a unique number,
     /// and its waker. Sorted.
     wakers: VecDeque<(u64, u64, Waker)>,
@@ -102,7 +94,7 @@ impl Acks {
     /// failed. `generation` counts how often the log was opened.
     pub(crate) fn wait(
         &self,
-        (generation, log): (u64, &Log),
+        (generation, log): (u64, &Target),
         end: u64,
         context: &Context<'_>,
     ) -> Result<Wait, Error> {
@@ -110,14 +102,13 @@ impl Acks {
         let known = waiting.log.as_ref().map(|(known, _)| *known);
         if known.is_some_and(|known| known > generation) {
             // A new generation means that the previous log failed.
-            log.check()?;
-            return Err(Error::Interrupted);
+            return Err(failure(log).unwrap_or(Error::Interrupted));
         }
         let mut woken = VecDeque::new();
         if known != Some(generation)
             && let Some((_, old)) = waiting.log.replace((generation, log.clone()))
         {
-            woken = self.fail(&mut waiting, old.check().err());
+            woken = self.fail(&mut waiting, failure(&old));
         }
         let (number, failures) = (waiting.number, self.failures.load(Ordering::Relaxed));
         waiting.number += 1;
@@ -164,7 +155,7 @@ impl Acks {
             }
             let woken = match outcome {
                 Ok(()) => {
-                    let reached = self.level.reached(&log);
+                    let reached = log.reached(self.level);
                     let count = waiting.wakers.partition_point(|(end, ..)| *end <= reached);
                     waiting.wakers.drain(..count).collect()
                 }
@@ -176,14 +167,14 @@ impl Acks {
     }
 
     /// Returns the ticket of the first waiting connection.
-    fn next(&self, context: &Context<'_>) -> Poll<(u64, Log, Ticket<'static>)> {
+    fn next(&self, context: &Context<'_>) -> Poll<(u64, Target, Ticket<'static>)> {
         let mut waiting = lock(&self.waiting);
         let (Some((end, ..)), Some((generation, log))) = (waiting.wakers.front(), &waiting.log)
         else {
             waiting.idle = Some(context.waker().clone());
             return Poll::Pending;
         };
-        Poll::Ready((*generation, log.clone(), self.level.ticket(log, end - 1)))
+        Poll::Ready((*generation, log.clone(), log.ticket(self.level, end - 1)))
     }
 
     /// Removes all connections so that they can be woken after a log failure.
@@ -191,6 +182,13 @@ impl Acks {
         self.failures.fetch_add(1, Ordering::Relaxed);
         waiting.error = error;
         std::mem::take(&mut waiting.wakers)
+    }
+}
+
+fn failure(log: &Target) -> Option<Error> {
+    match log.health() {
+        Health::Well => None,
+        Health::Waits(error) | Health::Failed(error) => Some(error),
     }
 }
 
@@ -242,7 +240,7 @@ mod tests {
             let sequence = log.append(b"a record").unwrap().sequence();
             let waker = Waker::from(woken.clone());
             let context = Context::from_waker(&waker);
-            waits.push(acks.wait((0, &log), sequence + 1, &context).unwrap());
+            waits.push(acks.wait((0, &Target::Log(log.clone())), sequence + 1, &context).unwrap());
         }
         acks.forget(waits[1]);
         settle(&acks);
@@ -258,13 +256,17 @@ mod tests {
         let (before, after): (Arc<Woken>, Arc<Woken>) = Default::default();
         let (waker, later) = (Waker::from(before.clone()), Waker::from(after.clone()));
         let end = old.append(b"a record").unwrap().sequence() + 1;
-        let wait = acks.wait((0, &old), end, &Context::from_waker(&waker)).unwrap();
+        let wait =
+            acks.wait((0, &Target::Log(old.clone())), end, &Context::from_waker(&waker)).unwrap();
         old.close().unwrap();
         let end = new.append(b"a record").unwrap().sequence() + 1;
-        let next = acks.wait((1, &new), end, &Context::from_waker(&later)).unwrap();
+        let next =
+            acks.wait((1, &Target::Log(new.clone())), end, &Context::from_waker(&later)).unwrap();
         assert_eq!(before.0.load(Ordering::SeqCst), 1);
         assert!(acks.check(wait).is_err() && acks.check(next).is_ok()); // W2
-        assert!(acks.wait((0, &old), 1, &Context::from_waker(&waker)).is_err());
+        assert!(
+            acks.wait((0, &Target::Log(old.clone())), 1, &Context::from_waker(&waker)).is_err()
+        );
         settle(&acks);
         assert_eq!(after.0.load(Ordering::SeqCst), 1);
     }

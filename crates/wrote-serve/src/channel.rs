@@ -1,10 +1,11 @@
-//! A channel: one log of the server, monitored, and reopened after a failure; and the turns of
-//! senders while it has no room.
+//! A channel: one log or file of the server, monitored, and reopened after a failure; and the turns
+//! of senders while it has no room.
 
 pub(crate) mod shipping;
 
 use crate::config::{Limits, LogConfig};
 use crate::lock;
+use crate::target::{Health, Target};
 use rustix::fs::statvfs;
 use shipping::Shipping;
 use std::fmt;
@@ -25,8 +26,8 @@ pub(crate) type Opener = Arc<dyn Fn(&LogConfig) -> Result<Log, wrote::Error> + S
 pub(crate) struct Channel {
     pub config: LogConfig,
     opener: Opener,
-    log: Mutex<Option<Log>>,
-    /// Held while the log is reopened. That reads from the disk, so `log` must not be held for as
+    target: Mutex<Option<Target>>,
+    /// Held while the log is reopened. That reads from the disk, so `target` must not be held that
     /// long.
     opening: Mutex<()>,
     /// How often the log was opened. Connections switch to the new log when this changes.
@@ -51,11 +52,11 @@ impl Channel {
         opener: Opener,
         free_bytes_min: u64,
     ) -> Result<Channel, wrote::Error> {
-        let log = opener(&config)?;
+        let target = open(&config, &opener)?;
         let channel = Channel {
             config,
             opener,
-            log: Mutex::new(Some(log)),
+            target: Mutex::new(Some(target)),
             opening: Mutex::default(),
             generation: AtomicU64::new(0),
             takes_messages: AtomicBool::new(true),
@@ -70,9 +71,21 @@ impl Channel {
         Ok(channel)
     }
 
-    /// Returns the log; `None` after a failure until it is reopened.
+    /// Returns what takes the messages; `None` after a failure until it is reopened.
+    pub(crate) fn target(&self) -> Option<Target> {
+        lock(&self.target).clone()
+    }
+
+    /// Returns the log to read from. A file has none.
     pub(crate) fn log(&self) -> Option<Log> {
-        lock(&self.log).clone()
+        self.target().and_then(Target::log)
+    }
+
+    /// Opens the path of a file anew, after another program has rotated it.
+    pub(crate) fn reopen(&self) {
+        if let Some(Err(error)) = self.target().map(|target| target.reopen()) {
+            log::error!("{}: {error}", self.config.name);
+        }
     }
 
     pub(crate) fn generation(&self) -> u64 {
@@ -122,16 +135,15 @@ impl Channel {
         if let Ok(disk) = statvfs(&self.config.folder) {
             self.free_bytes.store(disk.f_bavail * disk.f_frsize, Ordering::Relaxed);
         }
-        let trouble = match self.log() {
-            Some(log) => match log.check() {
-                Ok(()) => self.lacks_space(free_bytes_min),
-                // The log continues by itself once there is room. A full disk is not a failed flush
-                // (W2).
-                Err(error) if log.is_waiting_for_room() => Some(error.to_string()),
-                Err(error) => {
+        let trouble = match self.target() {
+            Some(target) => match target.health() {
+                Health::Well => self.lacks_space(free_bytes_min),
+                // A full disk is not a failed flush (W2).
+                Health::Waits(error) => Some(error.to_string()),
+                Health::Failed(error) => {
                     // Closing releases the lock for the next open. The error is known already.
-                    let _ = log.close();
-                    *lock(&self.log) = None;
+                    let _ = target.close();
+                    *lock(&self.target) = None;
                     Some(error.to_string())
                 }
             },
@@ -159,9 +171,9 @@ impl Channel {
         if self.is_closed.load(Ordering::SeqCst) {
             return None;
         }
-        match (self.opener)(&self.config) {
+        match open(&self.config, &self.opener) {
             Ok(opened) => {
-                *lock(&self.log) = Some(opened);
+                *lock(&self.target) = Some(opened);
                 self.generation.fetch_add(1, Ordering::Release);
                 None
             }
@@ -189,9 +201,13 @@ impl Channel {
     pub(crate) fn close(&self) -> Result<(), wrote::Error> {
         self.is_closed.store(true, Ordering::SeqCst);
         let _opening = lock(&self.opening);
-        let log = lock(&self.log).take();
-        log.map_or(Ok(()), |log| log.close())
+        let target = lock(&self.target).take();
+        target.map_or(Ok(()), |target| target.close())
     }
+}
+
+fn open(config: &LogConfig, opener: &Opener) -> Result<Target, wrote::Error> {
+    if config.is_file { Target::open_file(config) } else { opener(config).map(Target::Log) }
 }
 
 impl fmt::Debug for Channel {
@@ -244,10 +260,10 @@ impl Turns {
     pub(crate) async fn wait(
         &self,
         turn: &mut Option<Turn>,
-        log: &Log,
+        target: &Target,
     ) -> Result<(), wrote::Error> {
         match turn {
-            Some(_) => log.room().await,
+            Some(_) => target.room().await,
             None => {
                 *turn = Some(self.next().await);
                 Ok(())

@@ -29,11 +29,11 @@ const GRACE: Duration = Duration::from_secs(10);
 const HEADER_BYTES_MAX: usize = 200;
 /// Default buffer sizes are a multiple of this.
 const BUFFER_UNIT_BYTES: usize = 64 << 10;
-const BUFFER_BYTES_MIN: usize = 1 << 20;
+pub(crate) const BUFFER_BYTES_MIN: usize = 1 << 20;
 const BUFFER_BYTES: RangeInclusive<usize> = 4 << 10..=64 << 20;
 
 /// The mode of log files before the umask. They may hold data that only the group may read.
-const LOG_MODE: u32 = 0o640;
+pub(crate) const LOG_MODE: u32 = 0o640;
 
 /// The most bytes of a segment that a shipper puts into a store, in one request.
 const SHIPPED_BYTES_MAX: u64 = 128 << 20;
@@ -65,6 +65,13 @@ impl Config {
     pub fn of_log(folder: &Path, listeners: Vec<Listen>) -> Config {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
         Config::of_logs(vec![LogConfig::new(name, folder, listeners)])
+    }
+
+    /// Returns a configuration of one plain file of lines with these listeners and all defaults.
+    pub fn of_file(path: &Path, listeners: Vec<Listen>) -> Config {
+        let mut config = Config::of_log(path, listeners);
+        config.logs[0].is_file = true;
+        config
     }
 
     /// Returns a configuration of these logs with all defaults.
@@ -108,8 +115,12 @@ impl Config {
 pub struct LogConfig {
     /// The log's name in metrics.
     pub name: String,
-    /// The log's folder, created if missing.
+    /// The log's folder, created if missing; or the path of a file of lines.
     pub folder: PathBuf,
+    /// Whether messages become lines of a plain file.
+    pub is_file: bool,
+    /// When messages become durable.
+    pub sync: SyncPolicy,
     /// How the log is opened, except for its buffers.
     pub options: LogOptions,
     /// The length of each buffer. By default it holds the longest record of the log's listeners,
@@ -132,14 +143,25 @@ impl LogConfig {
             true => SyncPolicy::Always,
             false => SyncPolicy::EverySec,
         };
-        let options = Log::options().sync(sync).mode(LOG_MODE);
+        let (options, is_file) = (Log::options().mode(LOG_MODE), false);
         let (folder, buffer_bytes, segment_bytes, store) = (folder.to_owned(), None, None, None);
-        LogConfig { name, folder, options, buffer_bytes, segment_bytes, store, listeners }
+        LogConfig {
+            name,
+            folder,
+            is_file,
+            sync,
+            options,
+            buffer_bytes,
+            segment_bytes,
+            store,
+            listeners,
+        }
     }
 
     /// Returns the options with the lengths of buffers and segments.
     pub(crate) fn options(&self, limits: &Limits) -> LogOptions {
-        let options = self.options.clone().buffer_bytes(self.buffer_bytes(limits));
+        let options = self.options.clone().sync(self.sync);
+        let options = options.buffer_bytes(self.buffer_bytes(limits));
         match self.segment_bytes {
             Some(bytes) => options.segment_bytes(bytes),
             None => options,

@@ -12,6 +12,7 @@ use crate::port::{Admission, Port};
 use crate::refusals::{Reason, Refusal};
 use crate::stamp::Stamper;
 use crate::stream::Stream;
+use crate::target::Target;
 use inbox::{Inbox, Input, READ_BYTES};
 use outbox::{Outbox, Sent};
 use room::Room;
@@ -22,7 +23,6 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::task::yield_now;
 use tokio::time::Sleep;
-use wrote::Log;
 
 thread_local! {
     /// The read buffer that all connections of a thread share. A connection keeps only the bytes of
@@ -80,7 +80,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         protocol: P,
         admission: Admission,
         port: Port,
-        log: Log,
+        target: Target,
     ) -> Connection<S, P> {
         let acks = port.acks[admission.seat.worker().number].clone();
         let mut draining = port.draining.clone();
@@ -92,7 +92,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         patience.expect(Some(Due::FirstByte));
         Connection {
             inbox: Inbox::new(),
-            room: Room::new(log, &port),
+            room: Room::new(target, &port),
             outbox: Outbox::new(acks),
             stamper: Stamper::of(&port.listen, admission.client(), stream.certificate_name()),
             drain: Some(drain),
@@ -262,7 +262,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             self.room.renew(&self.port);
         }
         let message_bytes_max = self.port.limits.message_bytes;
-        let mut intake = Intake::new(&self.room.log, &mut self.outbox.answers, message_bytes_max);
+        let mut intake =
+            Intake::new(&self.room.target, &mut self.outbox.answers, message_bytes_max);
         intake.stamper = self.stamper.as_deref();
         intake.is_closed = !self.port.channel.takes_messages();
         intake.holds = self.port.listen.answers().is_none();

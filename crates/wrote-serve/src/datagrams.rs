@@ -5,11 +5,13 @@
 
 use crate::channel::Turn;
 use crate::config::{Limits, Listen, Socket};
+use crate::doors::Store;
 use crate::doors::without_trailer;
 use crate::metrics::{Metrics, add};
 use crate::port::Port;
 use crate::refusals::{Client, Reason};
 use crate::sockets::{Passed, SocketFile};
+use crate::target::Target;
 use rustix::net::{RecvFlags, SocketType};
 use socket2::SockRef;
 use std::io::{self, ErrorKind};
@@ -18,7 +20,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::net::{UdpSocket, UnixDatagram};
 use tokio::time::sleep;
-use wrote::Log;
 
 /// The receive buffer requested from the kernel: about 60 ms of 500-byte messages at 100,000 per
 /// second.
@@ -170,9 +171,9 @@ impl Datagrams {
     async fn append(&self, message: &[u8], turn: &mut Option<Turn>, port: &Port) {
         loop {
             if port.channel.takes_messages()
-                && let Some(log) = port.channel.log()
+                && let Some(target) = port.channel.target()
             {
-                match append_in_turn(&log, message, turn, port).await {
+                match append_in_turn(&target, message, turn, port).await {
                     Ok(()) => return port.metrics.take(None, 1, message.len() as u64),
                     // This message does not fit into the log.
                     Err(wrote::Error::Refused { .. }) => {
@@ -218,18 +219,18 @@ impl Datagrams {
 
 /// Waits for a turn after all other senders, and then for room. The turn lasts for one batch.
 async fn append_in_turn(
-    log: &Log,
+    target: &Target,
     message: &[u8],
     turn: &mut Option<Turn>,
     port: &Port,
 ) -> Result<(), wrote::Error> {
     let turns = &port.channel.turns;
     loop {
-        if turns.lets(turn.as_ref()) && log.try_append(&[message])?.is_some() {
+        if turns.lets(turn.as_ref()) && target.try_append(&[message])?.is_some() {
             return Ok(());
         }
         let _paused = port.metrics.pause();
-        turns.wait(turn, log).await?;
+        turns.wait(turn, target).await?;
     }
 }
 

@@ -16,7 +16,6 @@ use crate::refusals::{Reason, Refusal};
 use crate::stamp::{self, Stamper};
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use wrote::Log;
 
 /// The most bytes that are skipped. A larger count is considered wrong.
 const PASSED_BYTES_MAX: usize = 64 << 20;
@@ -82,17 +81,6 @@ pub(crate) trait Store {
 
     /// Returns whether the store accepts messages, in which case an error concerns the message.
     fn is_well(&self) -> bool;
-}
-
-impl Store for Log {
-    fn try_append(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
-        let ticket = Log::try_append(self, messages)?;
-        Ok(ticket.map(|ticket| ticket.sequence() + 1 - messages.len() as u64))
-    }
-
-    fn is_well(&self) -> bool {
-        self.check().is_ok()
-    }
 }
 
 /// Where a door puts the messages and answers of one connection.

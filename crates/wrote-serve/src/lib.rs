@@ -29,6 +29,7 @@ mod server;
 mod sockets;
 mod stamp;
 mod stream;
+mod target;
 mod workers;
 
 pub use acks::Level;

@@ -240,7 +240,7 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
         tokio::spawn(http::serve(stream, admission, port));
         return;
     }
-    let Some(log) = port.channel.log() else {
+    let Some(target) = port.channel.target() else {
         if let Door::Frames(frame) = door {
             tokio::spawn(serve_later(stream, frame, admission, port));
         } else {
@@ -251,16 +251,16 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
     match door {
         Door::Frames(frame) => {
             let frames = Frames::new(frame, port.listen.oversize);
-            tokio::spawn(Connection::new(stream, frames, admission, port, log));
+            tokio::spawn(Connection::new(stream, frames, admission, port, target));
         }
         Door::Relp => {
             let relp = Relp::new(port.listen.oversize);
-            tokio::spawn(Connection::new(stream, relp, admission, port, log));
+            tokio::spawn(Connection::new(stream, relp, admission, port, target));
         }
         Door::Resp => {
             let log_of = Some((port.channel.clone(), port.listen.ack));
             let resp = Resp::new(log_of, port.access.clone());
-            tokio::spawn(Connection::new(stream, resp, admission, port, log));
+            tokio::spawn(Connection::new(stream, resp, admission, port, target));
         }
         Door::Datagrams | Door::Http => {}
     }
@@ -277,9 +277,9 @@ async fn serve_later<S: Stream>(stream: S, frame: Frame, admission: Admission, p
                 return port.refuse(admission.client(), Reason::Log, "");
             }
         }
-        if let Some(log) = port.channel.log() {
+        if let Some(target) = port.channel.target() {
             let frames = Frames::new(frame, port.listen.oversize);
-            return Connection::new(stream, frames, admission, port, log).await;
+            return Connection::new(stream, frames, admission, port, target).await;
         }
     }
 }

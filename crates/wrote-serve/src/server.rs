@@ -1,6 +1,6 @@
 //! Starts, runs and stops the server.
 
-use crate::acks::Acks;
+use crate::acks::{Acks, Level};
 use crate::channel::{Channel, Opener};
 use crate::config::access::{self, Access};
 use crate::config::settings::{self, Loaded, Settings};
@@ -114,6 +114,7 @@ impl Server {
                 Error::Config(format!("{}: its parents: {error}", log.folder.display()))
             })?;
             let buffer_bytes = log.buffer_bytes(&limits.borrow());
+            log.buffer_bytes = Some(buffer_bytes);
             log.options = log.options(&limits.borrow());
             let channel = Arc::new(Channel::open(log, opener.clone(), free_bytes_min)?);
             channels.push(channel.clone());
@@ -233,10 +234,12 @@ impl Server {
 }
 
 impl Handle {
-    /// Applies the limits, tokens and certificates of `config`, reading its files again. On any
+    /// Opens the paths of files of lines anew, and applies the limits, tokens and certificates of
+    /// `config`, reading its files again. On any
     /// fault nothing changes. Open connections stay and get the new limits. Listeners stay; those
     /// missing from `config` keep their settings. Returns warnings, one per line.
     pub fn reload(&self, config: &Config) -> Result<Vec<String>, Error> {
+        self.channels.iter().for_each(|channel| channel.reopen());
         let reloaded = self.try_reload(config);
         self.totals.note_reload(reloaded.is_ok());
         reloaded
@@ -313,11 +316,10 @@ impl Handle {
     /// Returns each log's name and the sequences before which its records are written and durable.
     pub fn logs(&self) -> Vec<(String, u64, u64)> {
         let state = |channel: &Arc<Channel>| {
-            let log = channel.log();
-            let sequence = |of: fn(&wrote::Log) -> u64| log.as_ref().map_or(0, of);
+            let target = channel.target();
+            let reached = |level| target.as_ref().map_or(0, |target| target.reached(level));
             let name = channel.config.name.clone();
-            let written = sequence(wrote::Log::written_sequence);
-            (name, written, sequence(wrote::Log::durable_sequence))
+            (name, reached(Level::Written), reached(Level::Durable))
         };
         self.channels.iter().map(state).collect()
     }
@@ -413,7 +415,8 @@ mod tests {
         let listeners = vec!["resp://127.0.0.1:0".parse().unwrap()];
         let server = Server::start(Config::of_log(&folder.path().join("log"), listeners)).unwrap();
         let port = server.handle.listeners[0].port.clone();
-        let log = port.channel.log().unwrap();
+        let target = port.channel.target().unwrap();
+        let log = target.clone().log().unwrap();
         log.append(&vec![b'x'; RECORD_BYTES]).unwrap().wait().unwrap();
         let _entered = server.runtime.enter();
         let context = &mut Context::from_waker(Waker::noop());
@@ -426,7 +429,7 @@ mod tests {
             let resp = Resp::new(log_of, Arc::default());
             let admission = Admission::of(&port, None).unwrap();
             let mut connection =
-                Box::pin(Connection::new(deaf, resp, admission, port.clone(), log.clone()));
+                Box::pin(Connection::new(deaf, resp, admission, port.clone(), target.clone()));
             assert!(connection.as_mut().poll(context).is_pending());
             let held = || port.totals.memory.held(Pool::Answers);
             let before = held();

@@ -181,6 +181,19 @@ impl Lines {
         self.0.look(|state| state.written)
     }
 
+    /// Returns the number of lines that survive a power loss, from the first one on, as far as this
+    /// knows; 0 in a child process.
+    pub fn durable(&self) -> u64 {
+        self.0.look(|state| state.durable)
+    }
+
+    /// Fails with the error of a file that takes no more lines, and with [`Error::NotYet`] while
+    /// the disk is full.
+    pub fn check(&self) -> Result<(), Error> {
+        self.0.process.check()?;
+        self.0.look(|state| state.check(&self.0.path)).map_or(Ok(()), Err)
+    }
+
     /// Returns the file in which the last opening that found a torn end kept it. The path may have
     /// been opened anew since [`Lines::open`].
     pub fn torn(&self) -> Option<PathBuf> {

@@ -288,6 +288,33 @@ static void logs(const char *folder) {
     wrote_ticket_free(ticket);
 }
 
+static void lines(const char *folder) {
+    char path[4096], rotated[4200];
+    snprintf(path, sizeof path, "%s/a.log", folder);
+    snprintf(rotated, sizeof rotated, "%s.1", path);
+    wrote_lines *lines = NULL, *second = NULL;
+    wrote_lines_options options = {sizeof options};
+    options.buffer_bytes = 64 << 10;
+    DO(wrote_lines_open(path, &options, &lines, &error));
+    FAILS(wrote_lines_open(path, NULL, &second, &error), EINVAL, WROTE_KIND_REFUSED);
+    wrote_ticket *ticket = NULL;
+    DO(wrote_lines_append(lines, "one", 3, &ticket, &error));
+    DO(wrote_ticket_wait(ticket, &error));
+    wrote_ticket_free(ticket);
+    FAILS(wrote_lines_append(lines, "t\no", 3, NULL, &error), EINVAL, WROTE_KIND_REFUSED);
+    CHECK(rename(path, rotated) == 0);
+    DO(wrote_lines_reopen(lines, &error));
+    DO(wrote_lines_append_wait(lines, "two", 3, &error));
+    DO(wrote_lines_append(lines, "three", 5, NULL, &error));
+    DO(wrote_lines_flush(lines, &error));
+    DO(wrote_lines_close(lines, &error));
+    wrote_lines_free(lines);
+    char found[16] = {0};
+    FILE *file = fopen(path, "r");
+    CHECK(file && fread(found, 1, sizeof found - 1, file) == 10 && !strcmp(found, "two\nthree\n"));
+    fclose(file);
+}
+
 int main(int count, char **arguments) {
     CHECK(count == 2);
     CHECK(strchr(wrote_version(), '.'));
@@ -295,6 +322,7 @@ int main(int count, char **arguments) {
     writers(arguments[1]);
     readers(arguments[1]);
     logs(arguments[1]);
+    lines(arguments[1]);
     puts("the surface is whole");
     return 0;
 }

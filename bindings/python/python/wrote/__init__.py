@@ -9,12 +9,15 @@
         log.append_wait(b"saved the report")         # survives a power loss now
         await log.append(b"from a task")             # the same, for asyncio
 
+    with wrote.lines("session.jsonl") as lines:      # a plain file
+        lines.append_wait(json.dumps(event))         # survives a power loss now
+
 Errors are OSError, with errno, filename, and the library's text. Every call that waits lets other
 threads run. After os.fork() the child can't use its parent's files and logs: calls raise Forked.
 """
 
 from ._files import TextWriter, Writer, append, create, reader, replace
-from ._logs import Log, open_log, read_log
+from ._logs import Log, lines, open_log, read_log
 from ._wrote import (
     Alignment,
     Damaged,
@@ -24,6 +27,7 @@ from ._wrote import (
     Forked,
     Interfered,
     Interrupted,
+    Lines,
     LogReader,
     NotYet,
     Poisoned,

@@ -4,7 +4,7 @@ import os
 
 from . import _open, _tasks
 from ._wrote import Log as _Log
-from ._wrote import LogReader
+from ._wrote import Lines, LogReader
 
 
 class Log(_Log):
@@ -68,6 +68,16 @@ def open_log(path, *, sync="always", **options):
     go), buffers (8), buffer_bytes (1 MiB, into which a record must fit), permissions of new files.
     """
     return Log(path, sync=sync, **options)
+
+
+def lines(path, *, sync="always", **options):
+    """Opens a plain file of lines, or makes it: many threads append, each line is acknowledged when
+    it is safe, and every tool reads the file. An end that a crash tore is moved to NAME.torn-0.
+
+    `sync` is as for open_log(). Options: buffer_bytes (1 MiB, into which a line must fit), permissions
+    of a new file, waits (for another writer; otherwise it is refused).
+    """
+    return Lines(os.fsdecode(path), sync=sync, **options)
 
 
 def read_log(path, start=0, *, follow=False):

@@ -8,9 +8,14 @@ use wrote_serve::{Config, Key, Listen};
 #[derive(Clone, Debug, Args)]
 pub struct ServeArgs {
     /// The folder of the log; made if it is not there
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "config",
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present_any = ["config", "file"],
         conflicts_with = "config")]
     pub folder: Option<PathBuf>,
+
+    /// Append messages as lines to one plain file in place of a log; SIGHUP opens it anew
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["config", "folder"])]
+    pub file: Option<PathBuf>,
 
     /// Where to listen and what to speak: tcp://127.0.0.1:5140, unix:///run/events.sock, relp://,
     /// http://, resp://; may be given several times

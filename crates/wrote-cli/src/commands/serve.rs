@@ -9,6 +9,7 @@ use crate::terminal::{complain, say};
 use line::LivingLine;
 use sd_notify::{NotifyState, notify};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::path::Path;
 use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -63,8 +64,11 @@ fn configured(arguments: &ServeArgs) -> Result<Config, wrote_serve::Error> {
     if let Some(path) = &arguments.config {
         return Config::from_file(path);
     }
-    let folder = arguments.folder.clone().unwrap_or_default();
-    let mut config = Config::of_log(&folder, arguments.listen.clone());
+    let listeners = arguments.listen.clone();
+    let mut config = match (&arguments.file, &arguments.folder) {
+        (Some(file), _) => Config::of_file(file, listeners),
+        (None, folder) => Config::of_log(folder.as_deref().unwrap_or(Path::new("")), listeners),
+    };
     arguments.settings.apply(&mut config).map_err(wrote_serve::Error::Config)?;
     Ok(config)
 }
@@ -73,7 +77,8 @@ fn check(arguments: &ServeArgs, config: &Config) -> Result<(), Error> {
     for warning in config.check().map_err(failed)? {
         complain(&warning);
     }
-    let place = arguments.config.as_ref().or(arguments.folder.as_ref());
+    let place = arguments.config.as_ref().or(arguments.file.as_ref());
+    let place = place.or(arguments.folder.as_ref());
     let place = place.map_or(String::new(), |path| super::shown(path));
     output::to_stdout(|out| writeln!(out, "{place}: {}: fine", shape(config)))
 }

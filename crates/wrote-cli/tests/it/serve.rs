@@ -180,6 +180,50 @@ fn a_manager_is_notified_of_the_start_of_each_reload_and_of_the_end() {
 }
 
 #[test]
+fn messages_become_lines_of_a_plain_file_which_the_signal_of_logrotate_opens_anew() {
+    let (manager, folder) = (Manager::new(), folder());
+    let [path, rotated] = ["messages.log", "messages.log.1"].map(|name| folder.path().join(name));
+    fs::write(&path, "before\nhalf").unwrap();
+    let arguments = ["--file", path.to_str().unwrap(), "--listen", "relp://fd:lines"];
+    let mut server = manager.start("lines", &arguments);
+    let send = |message: &str| {
+        let len = message.len();
+        let text = format!("1 open 14 relp_version=0\n2 syslog {len} {message}\n3 close 0\n");
+        let answers = manager.ask(&text);
+        assert!(answers.contains("\n2 rsp 6 200 OK\n"), "{answers}");
+    };
+    send("first");
+    fs::rename(&path, &rotated).unwrap();
+    server.send(Signal::HUP);
+    assert!(manager.next(&mut server).starts_with("RELOADING=1\n"));
+    assert_eq!(manager.next(&mut server), "READY=1\nSTATUS=read its files again\n");
+    assert!(path.exists(), "it was not opened anew");
+    send("second");
+    // As logrotate's copytruncate does.
+    fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+    send("third");
+    server.send(Signal::TERM);
+    assert_eq!(server.finish().code(), Some(0));
+    assert_eq!(fs::read_to_string(&rotated).unwrap(), "before\nfirst\n");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "third\n");
+}
+
+#[test]
+fn a_file_of_lines_is_not_read_and_has_no_segments_to_retain() {
+    let folder = folder();
+    for (arguments, because) in [
+        ("--listen http://127.0.0.1:0", "a file of lines has not: use tcp, unix, udp or relp"),
+        ("--listen tcp://127.0.0.1:0 --retain-bytes 1GB", "a file of lines has no segments"),
+    ] {
+        let mut command = wrote(&["serve", "--check", "--file"]);
+        command.arg(folder.path().join("a.log"));
+        let finished = finish(command.args(arguments.split(' ')));
+        assert_eq!(finished.code(), Some(2), "{finished:?}");
+        assert!(finished.complaint().ends_with(because), "{finished:?}");
+    }
+}
+
+#[test]
 fn a_server_that_is_restarted_with_its_socket_kept_refuses_no_connection() {
     const RESTARTS: usize = 3;
     let (manager, folder) = (Manager::new(), folder());

@@ -148,9 +148,12 @@ impl Key {
 
     fn set_of_log(&self, to: &mut LogConfig, given: &Given<'_>) -> Result<(), String> {
         let options = to.options.clone();
+        if to.is_file && !matches!(&*self.name, "sync" | "buffer_bytes") {
+            return Err("is not taken with --file: a file of lines has no segments".into());
+        }
         match &*self.name {
             "folder" => to.folder = given.path()?,
-            "sync" => to.options = options.sync(given.sync()?),
+            "sync" => to.sync = given.sync()?,
             "segment_bytes" => to.segment_bytes = Some(given.bytes()?),
             "segment_age" => to.options = options.segment_age(given.time()?),
             "retain_bytes" => to.options = options.retain_bytes(given.bytes()?),

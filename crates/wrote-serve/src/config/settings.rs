@@ -132,13 +132,21 @@ pub(crate) fn load(config: &Config) -> Result<Loaded, Vec<Fault>> {
         listeners.push((listen.clone(), settings));
     }
     for (index, log) in config.logs.iter().enumerate() {
-        match files::check_folder(&log.folder) {
+        let folder = if log.is_file { log.folder.parent() } else { Some(&*log.folder) };
+        match files::check_folder(folder.unwrap_or(Path::new(""))) {
             Ok(warning) => warnings.extend(warning),
             Err(text) => faults.push(Fault { part: Part::Log(index, "folder"), text }),
         }
         if let Err((key, fault)) = log.check_lengths(&config.limits) {
             let text = format!("[logs.{}]: {fault}", log.name);
             faults.push(Fault { part: Part::Log(index, key), text });
+        }
+        let reads = |listen: &&Listen| matches!(listen.door, Door::Http | Door::Resp);
+        if let Some(listen) = log.listeners.iter().find(reads).filter(|_| log.is_file) {
+            let because =
+                "reads records, which a file of lines has not: use tcp, unix, udp or relp";
+            let text = format!("{listen}: {because}");
+            faults.push(Fault { part: Part::Log(index, "folder"), text });
         }
         if let Some(url) = &log.store
             && let Err(text) = super::check_store(url)

@@ -70,7 +70,7 @@ impl Outbox {
         context: &mut Context<'_>,
     ) -> Result<(), Refusal> {
         while let Some(end) = self.answers.awaited() {
-            let reached = port.listen.ack.reached(&room.log);
+            let reached = room.target.reached(port.listen.ack);
             let count = self.answers.release(reached);
             if self.answers.awaited() != Some(end) {
                 self.acknowledge(reached, count, port);
@@ -84,7 +84,7 @@ impl Outbox {
                 }
                 // Checks once more: the record may have become safe since.
                 _ => {
-                    let log = (room.generation, &room.log);
+                    let log = (room.generation, &room.target);
                     let wait = self.acks.wait(log, end, context).map_err(Refusal::Log)?;
                     self.acked = Some(wait);
                 }

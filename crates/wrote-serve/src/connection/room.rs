@@ -5,12 +5,12 @@ use crate::channel::Turn;
 use crate::metrics::{add, sub};
 use crate::port::Port;
 use crate::refusals::Refusal;
+use crate::target::Target;
 use std::task::{Context, Poll};
-use wrote::Log;
 
 /// The place of a connection at its log.
 pub(super) struct Room {
-    pub log: Log,
+    pub target: Target,
     /// The channel's generation when the log was taken.
     pub generation: u64,
     /// Set if the log had no room for the first kept message, or others wait for room.
@@ -20,8 +20,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub(super) fn new(log: Log, port: &Port) -> Room {
-        Room { log, generation: port.channel.generation(), wait: None, turn: None }
+    pub(super) fn new(target: Target, port: &Port) -> Room {
+        Room { target, generation: port.channel.generation(), wait: None, turn: None }
     }
 
     /// Returns whether the connection waits.
@@ -38,18 +38,18 @@ impl Room {
     pub(super) fn renew(&mut self, port: &Port) {
         let generation = port.channel.generation();
         if generation != self.generation
-            && let Some(log) = port.channel.log()
+            && let Some(target) = port.channel.target()
         {
-            (self.log, self.generation) = (log, generation);
+            (self.target, self.generation) = (target, generation);
         }
     }
 
     /// Waits for its turn, and then for room in the log's buffers.
     pub(super) fn pause(&mut self, port: &Port) {
-        let log = self.log.clone();
+        let target = self.target.clone();
         self.wait = Some(match self.turn.take() {
             Some(turn) => Box::pin(async move {
-                log.room().await.map_err(Refusal::Log)?;
+                target.room().await.map_err(Refusal::Log)?;
                 Ok(Some(turn))
             }),
             None => {

@@ -221,7 +221,10 @@ fn log_values(channel: &Channel) -> [(&'static str, Option<f64>); 15] {
 
 /// Returns the size of the files in a folder. Retention may remove one in the meantime.
 fn file_bytes(folder: &Path) -> u64 {
-    let Ok(files) = std::fs::read_dir(folder) else { return 0 };
+    let Ok(files) = std::fs::read_dir(folder) else {
+        // It may be a file of lines.
+        return folder.metadata().map_or(0, |metadata| metadata.len());
+    };
     let lens = files.filter_map(|file| file.ok()?.metadata().ok()).map(|metadata| metadata.len());
     lens.sum()
 }

@@ -3,9 +3,9 @@
 //!
 //! The thread that wants something takes the turn where it is free, so that it needs no other
 //! thread: a producer whose line fills the buffer, or a caller that waits. Callers that wait while
-//! another thread has the turn sleep at one of two gates: that of the batch being written, which
-//! opens for all of them as the turn ends, or that of the next one, from which one is called to
-//! take the next turn. For tasks, and for lines without a waiting caller, a background thread takes
+//! another thread has the turn sleep at one of two gates. The gate of the batch being written opens
+//! for all of them as the turn ends. From the gate of the next batch, one caller is called to take
+//! the next turn. For tasks, and for lines without a waiting caller, a background thread takes
 //! turns.
 
 use super::LinesOptions;
@@ -108,7 +108,7 @@ struct Lost {
     is_told: bool,
 }
 
-/// What a caller waits for: the first `end` lines written, or durable.
+/// The wish of a caller that waits: the first `end` lines written, or durable.
 #[derive(Clone, Copy)]
 pub(super) struct Goal {
     pub end: u64,
@@ -442,7 +442,7 @@ impl Shared {
         }
     }
 
-    /// Writes what there is, and flushes it while producers go on and other threads have the turn.
+    /// Writes what there is, and flushes it while producers append and other threads have the turn.
     fn flush_beside<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let mut state = self.turn(state, false);
         let end = state.written;
@@ -592,7 +592,7 @@ impl Shared {
     }
 }
 
-/// What a turn stored, or tried to.
+/// The lines that a turn stored, or tried to.
 struct Batch {
     lines: Vec<u8>,
     /// The number of lines up to and with its last one.
@@ -637,6 +637,12 @@ impl State {
     fn refusal(&self, path: &Path) -> Option<Error> {
         let closed = || Error::refused(path, "it was closed, and takes no more lines");
         self.failed.clone().or_else(|| (self.is_closed || self.ends).then(closed))
+    }
+
+    /// Returns the error that an append has now, or the error of a full disk.
+    pub(super) fn check(&self, path: &Path) -> Option<Error> {
+        let lacked = || self.lack.as_ref().map(|(error, _)| error.clone().not_yet());
+        self.refusal(path).or_else(lacked)
     }
 
     /// Returns the error of a wait for a line that is lost.

@@ -12,8 +12,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The promise for one record, or one line: wait for it by blocking ([`Ticket::wait`]), or await it on any
-/// runtime.
+/// The promise for one record, or for one line of [`crate::Lines`]: wait for it by blocking
+/// ([`Ticket::wait`]), or await it on any runtime.
 ///
 /// It waits for what the log's [`crate::SyncPolicy`] promises, or as selected by
 /// [`Ticket::until_written`] and [`Ticket::until_durable`]. Dropping a ticket does not affect the
@@ -42,7 +42,7 @@ pub struct Ticket<'log> {
     sequence: u64,
 }
 
-/// What a ticket waits for.
+/// The goal of a ticket.
 enum Promise<'log> {
     /// A record, and the gate of the threads that wait for its batch.
     Record(Awaited<'log>, usize),
@@ -153,7 +153,7 @@ pub(crate) struct Awaited<'log> {
     waiting: Option<Waiting>,
 }
 
-/// What a ticket waits for work of: borrowed from its owner, or kept alive without one.
+/// An open log or file: borrowed from its owner, or kept alive without one.
 pub(crate) enum Held<'a, T> {
     Borrowed(&'a Arc<T>),
     Owned(Arc<T>),

@@ -5,6 +5,7 @@ use super::exchange::Exchange;
 use super::query::{self, By, Coding, Piece, Pieces};
 use crate::channel::Turn;
 use crate::refusals::{Reason, Refusal};
+use crate::target::Target;
 use crate::{metrics, stamp};
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -231,7 +232,11 @@ impl<'a> Batch<'a> {
             }
             self.exchange.hold(held_bytes + record.len())?;
             let _paused = Paused::new(self.exchange);
-            port.channel.turns.wait(&mut self.turn, &self.log).await.map_err(Refusal::Log)?;
+            port.channel
+                .turns
+                .wait(&mut self.turn, &Target::Log(self.log.clone()))
+                .await
+                .map_err(Refusal::Log)?;
         }
         self.first.get_or_insert_with(|| (self.last, Instant::now()));
         self.records += 1;
@@ -264,7 +269,7 @@ impl<'a> Batch<'a> {
             return Ok((next, next));
         };
         if level.reached(&self.log) <= self.last {
-            level.ticket(&self.log, self.last).await.map_err(Refusal::Log)?;
+            Target::Log(self.log.clone()).ticket(level, self.last).await.map_err(Refusal::Log)?;
         }
         port.metrics.ack_durations.observe(since.elapsed());
         port.metrics.acknowledge(level, self.records);

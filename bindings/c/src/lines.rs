@@ -1,0 +1,122 @@
+//! `wrote_lines`: a plain file of lines under its user's own name, appended by many threads.
+
+use crate::border::{
+    self, Sized, bytes, call, give_ticket, hand_over, options, path, policy, shared,
+};
+use crate::error::Error;
+use crate::log::Ticket;
+use library::Error as Failure;
+use std::ffi::{c_char, c_int, c_void};
+use std::path::Path;
+
+/// Options of a file of lines: `wrote_lines_options options = { sizeof options };` and then the
+/// ones that you want. 0 is the default of each.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct LinesOptions {
+    /// sizeof(wrote_lines_options).
+    pub size: usize,
+    /// The bytes of lines that are collected, into which a line must fit. 0 is 1 MiB.
+    pub buffer_bytes: usize,
+    /// One of enum wrote_sync.
+    pub sync: u32,
+    /// The interval of WROTE_SYNC_INTERVAL.
+    pub sync_interval_ms: u32,
+    /// The permissions of a new file, less the umask. 0 is 0666.
+    pub mode: u32,
+    /// Whether the opening waits until another writer has closed the file; otherwise it is refused.
+    pub waits: bool,
+}
+
+// SAFETY: numbers and booleans behind a size.
+unsafe impl Sized for LinesOptions {}
+
+/// A plain file of lines. Any number of threads may call its functions at any time, except for
+/// wrote_lines_free().
+pub struct Lines(library::Lines);
+
+fn open(path: &Path, options: LinesOptions) -> Result<Lines, Failure> {
+    let mut builder = library::Lines::options().waits(options.waits);
+    if let Some(sync) = policy(options.sync, options.sync_interval_ms)? {
+        builder = builder.sync(sync);
+    }
+    if options.buffer_bytes != 0 {
+        builder = builder.buffer_bytes(options.buffer_bytes);
+    }
+    if options.mode != 0 {
+        builder = builder.mode(options.mode);
+    }
+    builder.open(path).map(Lines)
+}
+
+/// Opens a file of lines, or makes it. The end that a crash tore is moved to NAME.torn-0, or the
+/// next free number. A second writer is refused. `options` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_lines_open(
+    file: *const c_char,
+    how: *const LinesOptions,
+    lines: *mut *mut Lines,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { call(error, || hand_over(lines, || open(path(file)?, options(how)?))) }
+}
+
+/// Appends a line, which has no line feed in it: copies its bytes, and a line feed after them.
+///
+/// `ticket` may be NULL. Without one the line is written within about 10 ms, and
+/// wrote_lines_flush() makes it durable. A ticket is freed by wrote_ticket_free().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_lines_append(
+    lines: *const Lines,
+    line: *const c_void,
+    len: usize,
+    ticket: *mut *mut Ticket,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { call(error, || give_ticket(ticket, shared(lines)?.0.append(bytes(line, len)?)?)) }
+}
+
+/// Appends a line, and waits until it survives a power loss (WROTE_SYNC_ALWAYS, the default), or
+/// else a crash of the process. Threads that wait at the same time share a flush.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_lines_append_wait(
+    lines: *const Lines,
+    line: *const c_void,
+    len: usize,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { call(error, || shared(lines)?.0.append(bytes(line, len)?)?.wait()) }
+}
+
+/// Makes every line durable that was appended until now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_lines_flush(lines: *const Lines, error: *mut *mut Error) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { call(error, || shared(lines)?.0.flush()) }
+}
+
+/// Opens the path anew, after another program has renamed the file. Earlier lines are durable then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_lines_reopen(lines: *const Lines, error: *mut *mut Error) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { call(error, || shared(lines)?.0.reopen()) }
+}
+
+/// Makes all lines durable, and releases the file. Later appends by any thread are refused. Call
+/// wrote_lines_free() afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_lines_close(lines: *const Lines, error: *mut *mut Error) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { call(error, || shared(lines)?.0.close()) }
+}
+
+/// Frees a file of lines, when no other thread is in a call with it. One that is not closed is
+/// closed first, and an error of that is lost.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_lines_free(lines: *mut Lines) {
+    // SAFETY: promised by the caller.
+    unsafe { border::free(lines) };
+}

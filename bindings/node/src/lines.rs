@@ -1,0 +1,77 @@
+//! `Lines`: a plain file of lines, with a promise for each.
+
+use crate::log::{path, policy, size};
+use crate::{Work, raise, work};
+use napi::bindgen_prelude::{AsyncTask, BufferSlice};
+use napi::{Either, Env};
+use napi_derive::napi;
+use std::sync::Arc;
+
+/// An open file of lines.
+#[napi]
+pub struct Lines(Arc<wrote::Lines>);
+
+/// Options of a file of lines.
+#[napi(object, object_to_js = false)]
+pub struct LinesOptions {
+    /// The promise for a line: its policy.
+    pub sync: Option<Either<String, f64>>,
+    /// The bytes of lines that are collected.
+    pub buffer_bytes: Option<f64>,
+    /// The permissions of a new file.
+    pub mode: Option<u32>,
+    /// Whether the opening waits for another writer.
+    pub waits: Option<bool>,
+}
+
+/// Opens a file of lines.
+#[napi]
+pub fn open_lines(
+    file: BufferSlice<'_>,
+    options: LinesOptions,
+) -> napi::Result<AsyncTask<Work<Lines>>> {
+    let mut how = wrote::Lines::options().waits(options.waits.unwrap_or(false));
+    if let Some(sync) = policy(options.sync)? {
+        how = how.sync(sync);
+    }
+    if let Some(bytes) = options.buffer_bytes {
+        how = how.buffer_bytes(size("bufferBytes", bytes)? as usize);
+    }
+    if let Some(mode) = options.mode {
+        how = how.mode(mode);
+    }
+    let file = path(&file);
+    Ok(work(move || how.open(file).map(|lines| Lines(Arc::new(lines)))))
+}
+
+#[napi]
+impl Lines {
+    /// Appends a line now, and waits on another thread until it is safe. Lines that are appended
+    /// in the meantime share its flush.
+    #[napi(catch_unwind)]
+    pub fn append(&self, env: &Env, line: BufferSlice<'_>) -> napi::Result<AsyncTask<Work<()>>> {
+        let ticket = self.0.append(&line).map_err(|error| raise(env, &error))?.into_owned();
+        Ok(work(move || ticket.wait()))
+    }
+
+    /// Makes every line durable that was appended until now.
+    #[napi]
+    pub fn flush(&self) -> AsyncTask<Work<()>> {
+        let lines = Arc::clone(&self.0);
+        work(move || lines.flush())
+    }
+
+    /// Opens the path anew.
+    #[napi]
+    pub fn reopen(&self) -> AsyncTask<Work<()>> {
+        let lines = Arc::clone(&self.0);
+        work(move || lines.reopen())
+    }
+
+    /// Makes all lines durable, and releases the file.
+    #[napi]
+    pub fn close(&self) -> AsyncTask<Work<()>> {
+        let lines = Arc::clone(&self.0);
+        work(move || lines.close())
+    }
+}

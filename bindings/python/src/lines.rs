@@ -1,0 +1,82 @@
+//! `Lines`: a plain file of lines, appended by any number of threads.
+
+use crate::border::{FsPath, policy, waiting, with_bytes};
+use pyo3::prelude::*;
+
+/// A plain file of lines, for any number of threads.
+#[pyclass(frozen, subclass, module = "wrote._wrote")]
+pub struct Lines(wrote::Lines);
+
+#[pymethods]
+impl Lines {
+    #[new]
+    #[pyo3(signature = (path, *, sync=None, buffer_bytes=None, permissions=None, waits=false))]
+    fn new(
+        py: Python<'_>,
+        path: FsPath,
+        sync: Option<&Bound<'_, PyAny>>,
+        buffer_bytes: Option<usize>,
+        permissions: Option<u32>,
+        waits: bool,
+    ) -> PyResult<Lines> {
+        let mut options = wrote::Lines::options().waits(waits);
+        if let Some(sync) = sync {
+            options = options.sync(policy(sync)?);
+        }
+        if let Some(bytes) = buffer_bytes {
+            options = options.buffer_bytes(bytes);
+        }
+        if let Some(permissions) = permissions {
+            options = options.mode(permissions);
+        }
+        waiting(py, || options.open(path.0)).map(Lines)
+    }
+
+    /// Appends a line, text or bytes without a line feed, and does not wait for it: it is written
+    /// within about 10 ms.
+    fn append(&self, py: Python<'_>, line: &Bound<'_, PyAny>) -> PyResult<()> {
+        with_line(line, |bytes| waiting(py, || self.0.append(bytes).map(drop)))
+    }
+
+    /// Appends a line, and waits until it is as safe as `sync` promises.
+    fn append_wait(&self, py: Python<'_>, line: &Bound<'_, PyAny>) -> PyResult<()> {
+        with_line(line, |bytes| waiting(py, || self.0.append(bytes)?.wait()))
+    }
+
+    /// Makes every line durable that was appended until now.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        waiting(py, || self.0.flush())
+    }
+
+    /// Opens the path anew, after another program has renamed the file.
+    fn reopen(&self, py: Python<'_>) -> PyResult<()> {
+        waiting(py, || self.0.reopen())
+    }
+
+    /// Makes all lines durable, and releases the file.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        waiting(py, || self.0.close())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+}
+
+/// Calls `act` with the bytes of a line, which may be text.
+fn with_line<T>(line: &Bound<'_, PyAny>, act: impl FnOnce(&[u8]) -> PyResult<T>) -> PyResult<T> {
+    match line.extract::<&str>() {
+        Ok(text) => act(text.as_bytes()),
+        Err(_) => with_bytes(line, act),
+    }
+}
