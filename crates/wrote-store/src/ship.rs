@@ -4,7 +4,7 @@ use crate::blocking;
 use crate::error::StoreError;
 use crate::store::{Listing, SegmentStore};
 use std::path::{Path, PathBuf};
-use wrote::log::{SealedSegments, Segment};
+use wrote::log::Segment;
 
 /// The most bytes of a segment that is shipped: twice the default length of a segment. Each goes to
 /// the store in one request, from memory.
@@ -47,7 +47,8 @@ pub struct ShipProgress {
 pub struct Shipper {
     store: SegmentStore,
     folder: PathBuf,
-    sealed: SealedSegments,
+    /// The log that was found there last.
+    log_id: Option<u64>,
     /// The number of the first segment that may be missing in the store; `None` before the store
     /// was listed.
     next: Option<u64>,
@@ -60,8 +61,8 @@ impl Shipper {
     /// Fails if the folder has no log.
     pub fn new(store: SegmentStore, folder: impl AsRef<Path>) -> Result<Shipper, StoreError> {
         let folder = folder.as_ref().to_owned();
-        let sealed = SealedSegments::open(&folder)?;
-        Ok(Shipper { store, folder, sealed, next: None, shipped: Shipped::default() })
+        Segment::sealed(&folder, u64::MAX, 0)?;
+        Ok(Shipper { store, folder, log_id: None, next: None, shipped: Shipped::default() })
     }
 
     /// Returns what was done so far.
@@ -87,6 +88,10 @@ impl Shipper {
         self.shipped.waiting = local.len() as u64;
         let Some(first) = local.first() else { return Ok(()) };
         refuse_long(&local)?;
+        if self.log_id.replace(first.log_id) != Some(first.log_id) {
+            // Another log may have taken the place of the one that was shipped.
+            self.next = None;
+        }
         let stored = match self.next {
             Some(next) if first.number > next => {
                 return Err(self.missing(next, first.number - 1));
@@ -118,16 +123,9 @@ impl Shipper {
         Ok(())
     }
 
-    async fn list(&mut self, from: u64, durable_sequence: u64) -> Result<Vec<Segment>, StoreError> {
-        // A copy, since this call may be dropped while it lists.
-        let mut sealed = self.sealed.clone();
-        let listed = blocking(move || {
-            let listed = sealed.list(from, durable_sequence);
-            Ok((sealed, listed))
-        });
-        let (sealed, listed) = listed.await?;
-        self.sealed = sealed;
-        Ok(listed?)
+    async fn list(&self, from: u64, durable_sequence: u64) -> Result<Vec<Segment>, StoreError> {
+        let folder = self.folder.clone();
+        blocking(move || Ok(Segment::sealed(folder, from, durable_sequence)?)).await
     }
 
     /// Lists the store, and makes sure that it holds this log.
@@ -203,7 +201,7 @@ mod tests {
             log.append(&[7; 1000]).unwrap().wait().unwrap();
         }
         log.close().unwrap();
-        let mut sealed = SealedSegments::open(folder.path()).unwrap().list(1, 0).unwrap();
+        let mut sealed = Segment::sealed(folder.path(), 1, 0).unwrap();
         sealed[1].bytes = SEGMENT_BYTES_MAX;
         refuse_long(&sealed).unwrap();
         sealed[1].bytes += 1;

@@ -50,7 +50,7 @@ pub(crate) use input::{Input, LogFiles, is_same_file};
 pub use options::LogOptions;
 pub use reader::{LogReader, Record};
 pub use rescue::{Damage, LogSummary, repair, summary, verify};
-pub use sealed::{SealedSegments, Segment};
+pub use sealed::Segment;
 pub use state::LogStats;
 pub(crate) use ticket::Held;
 pub use ticket::Ticket;

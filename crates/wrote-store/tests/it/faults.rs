@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wrote::log::SealedSegments;
+use wrote::log::Segment;
 use wrote_store::{SegmentStore, Shipper, StoreError, until, verify};
 
 const URL: &str = "memory://logs/events";
@@ -29,7 +29,7 @@ fn one_fault_of_each_kind_at_each_request_delays_and_loses_nothing() {
     let runtime = runtime();
     let folder = tempfile::tempdir().unwrap();
     make(folder.path(), 25);
-    let sealed = SealedSegments::open(folder.path()).unwrap().list(1, 0).unwrap();
+    let sealed = Segment::sealed(folder.path(), 1, 0).unwrap();
     for fault in [Fault::Refuse, Fault::LoseAnswer, Fault::Slow, Fault::BreakOff] {
         for at in 0.. {
             let plan = move |number| if number == at { fault } else { Fault::None };

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::runtime::Runtime;
-use wrote::log::{SealedSegments, Segment};
+use wrote::log::Segment;
 use wrote_store::{SegmentStore, StoreError, StoreReader, summary, verify};
 
 fn open(runtime: &Runtime, store: &SegmentStore) -> StoreReader {
@@ -101,7 +101,7 @@ fn without_a_checksum_beside_them_the_segments_own_find_a_changed_record() {
     let (runtime, source) = (runtime(), tempfile::tempdir().unwrap());
     make(source.path(), 150);
     let (objects, store) = memory();
-    let sealed = SealedSegments::open(source.path()).unwrap().list(1, 0).unwrap();
+    let sealed = Segment::sealed(source.path(), 1, 0).unwrap();
     for segment in &sealed {
         // As if another program had copied them there.
         let mut bytes = fs::read(&segment.path).unwrap()[..segment.bytes as usize].to_vec();

@@ -4,14 +4,14 @@ use crate::faulty::{Fault, FaultyStore};
 use crate::support::{make, read, runtime, ship};
 use object_store::memory::InMemory;
 use std::sync::Arc;
-use wrote::log::SealedSegments;
+use wrote::log::Segment;
 use wrote_store::{SegmentStore, summary, verify};
 
 #[test]
 fn each_action_makes_the_requests_that_the_documents_count() {
     let (runtime, folder) = (runtime(), tempfile::tempdir().unwrap());
     make(folder.path(), 300);
-    let segments = SealedSegments::open(folder.path()).unwrap().list(1, 0).unwrap().len() as u64;
+    let segments = Segment::sealed(folder.path(), 1, 0).unwrap().len() as u64;
     assert!(segments > 20, "{segments}");
     let counted = FaultyStore::new(Arc::new(InMemory::new()), |_| Fault::None);
     let store = SegmentStore::of(counted.clone(), "logs/events", "memory://logs/events");

@@ -4,7 +4,7 @@ use crate::support::{append, make, memory, options, read, record, runtime, ship}
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
 use std::fs;
-use wrote::log::{SealedSegments, Segment};
+use wrote::log::Segment;
 use wrote_store::{SegmentStore, Shipper, StoreError};
 
 #[test]
@@ -13,7 +13,7 @@ fn every_sealed_segment_is_one_object_whose_bytes_are_the_files() {
     make(folder.path(), 200);
     let (objects, store) = memory();
     let shipped = ship(&runtime, &store, folder.path()).unwrap().shipped();
-    let sealed = SealedSegments::open(folder.path()).unwrap().list(1, 0).unwrap();
+    let sealed = Segment::sealed(folder.path(), 1, 0).unwrap();
     assert!(sealed.len() > 10);
     assert_eq!((shipped.segments, shipped.waiting), (sealed.len() as u64, 0));
     assert_eq!(shipped.end_sequence, sealed.last().unwrap().end_sequence);
@@ -84,7 +84,7 @@ fn two_shippers_at_once_own_no_segment_twice_and_both_end_well() {
             .collect();
         let both: Vec<_> =
             both.into_iter().map(|shipped| runtime.block_on(shipped).unwrap()).collect();
-        let sealed = SealedSegments::open(folder.path()).unwrap().list(1, 0).unwrap().len() as u64;
+        let sealed = Segment::sealed(folder.path(), 1, 0).unwrap().len() as u64;
         assert_eq!(both[0].segments + both[1].segments, sealed, "each was created once");
         for shipped in &both {
             assert_eq!(shipped.segments + shipped.were_there, sealed);
@@ -99,7 +99,7 @@ fn an_object_with_other_bytes_is_an_error_that_names_both_and_is_never_replaced(
     make(folder.path(), 60);
     for other_len in [0, 1] {
         let (objects, store) = memory();
-        let sealed = SealedSegments::open(folder.path()).unwrap().list(1, 0).unwrap();
+        let sealed = Segment::sealed(folder.path(), 1, 0).unwrap();
         let mut bytes = fs::read(&sealed[1].path).unwrap()[..sealed[1].bytes as usize].to_vec();
         bytes[200] ^= 1;
         bytes.truncate(bytes.len() - other_len);
@@ -138,7 +138,7 @@ fn segments_that_were_removed_before_they_were_shipped_are_named() {
     ship(&runtime, &store, folder.path()).unwrap();
     let log = options().open(folder.path()).unwrap();
     append(&log, 160);
-    let sealed = SealedSegments::open(folder.path()).unwrap().list(1, 160).unwrap();
+    let sealed = Segment::sealed(folder.path(), 1, 160).unwrap();
     let stored = runtime.block_on(store.list(1)).unwrap().len() as u64;
     for segment in &sealed[..stored as usize + 2] {
         fs::remove_file(&segment.path).unwrap();
@@ -152,7 +152,7 @@ fn segments_that_were_removed_before_they_were_shipped_are_named() {
 fn a_damaged_segment_and_a_log_of_lines_are_not_shipped() {
     let (runtime, folder) = (runtime(), tempfile::tempdir().unwrap());
     make(folder.path(), 60);
-    let sealed = SealedSegments::open(folder.path()).unwrap().list(1, 0).unwrap();
+    let sealed = Segment::sealed(folder.path(), 1, 0).unwrap();
     let mut bytes = fs::read(&sealed[1].path).unwrap();
     bytes[150] ^= 1;
     fs::write(&sealed[1].path, bytes).unwrap();

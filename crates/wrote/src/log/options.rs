@@ -102,7 +102,7 @@ impl LogOptions {
 
     /// Sets whether the log holds its segments: retention then removes a segment only once
     /// [`Log::release`](super::Log::release) has released all its records, regardless of size and
-    /// age. For programs that keep segments elsewhere: [`SealedSegments`](super::SealedSegments).
+    /// age. For programs that keep segments elsewhere: [`Segment::sealed`](super::Segment::sealed).
     pub fn hold(self, hold: bool) -> LogOptions {
         LogOptions { hold, ..self }
     }

@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A segment of a log: a file, as its header and its end state it.
 ///
-/// A sealed one, which [`SealedSegments`] lists, is full and durable, and never changes again. Only
+/// A sealed one, which [`Segment::sealed`] lists, is full and durable, and never changes again. Only
 /// [`repair`](fn@super::repair) rewrites such a file, if the disk has damaged it; and a cut
 /// ([`Log::truncate_from`](super::Log::truncate_from)) shortens or removes it, unless its log holds
 /// its segments.
@@ -78,6 +78,34 @@ impl Segment {
     /// states.
     pub fn examine(path: impl AsRef<Path>) -> Result<Segment, Error> {
         Segment::read(&LogFiles::open()?, path.as_ref())
+    }
+
+    /// Lists the sealed segments of the log in `folder` from number `from` on, in order, even while
+    /// any process writes it. Takes no lock and writes nothing. All records before
+    /// `durable_sequence` are known to be durable, as by
+    /// [`Log::durable_sequence`](super::Log::durable_sequence); 0 if unknown.
+    ///
+    /// A segment counts as sealed once no crash can change it: all its records are durable, and so
+    /// is a record of the next segment. Otherwise power loss could remove the next segment, and the
+    /// log would continue in this one. The proof is `durable_sequence`, or one stated by a later
+    /// batch.
+    ///
+    /// Reads the first bytes of each segment, and of the last one the headers of batches until one
+    /// states the proof. Fails with [`Error::Refused`] if the folder has no log; with
+    /// [`Error::Damaged`] if a segment is missing between two others, or does not start as one.
+    pub fn sealed(
+        folder: impl AsRef<Path>,
+        from: u64,
+        durable_sequence: u64,
+    ) -> Result<Vec<Segment>, Error> {
+        let folder = Folder::open(folder.as_ref())?;
+        let files = LogFiles::open_in(&folder)?;
+        names::check_log(&files, folder.path())?;
+        names::unless_removed(|| {
+            let mut names = names::all(&files, folder.path())?;
+            names.retain(|(number, _)| *number >= from);
+            sealed(&files, &names, durable_sequence).map(Some)
+        })
     }
 
     /// Opens its file for reading, in the folder in which the segment was found, even if that was
@@ -149,66 +177,10 @@ impl Segment {
     }
 }
 
-/// Finds the sealed segments of a log, even while any process writes it. Takes no lock and writes
-/// nothing.
-///
-/// A segment counts as sealed once no crash can change it: all its records are durable, and so is a
-/// record of the next segment. Otherwise power loss could remove the next segment, and the log
-/// would continue in this one. The proof is the caller's durable sequence, or one stated by a later
-/// batch.
-///
-/// It keeps its folder open, and continues in it after a rename.
-#[derive(Clone, Debug)]
-pub struct SealedSegments {
-    folder: Folder,
-    /// The place up to which batches of the last segment were read for their durable sequence.
-    scanned: Option<Scanned>,
-    /// The greatest durable sequence that a batch has stated.
-    durable_sequence: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Scanned {
-    /// The log and the number of the segment, and its first record.
-    of: (u64, u64, u64),
-    place: u64,
-    sequence: u64,
-}
-
-impl SealedSegments {
-    /// Searches for sealed segments in `folder`. Fails with [`Error::Refused`] if the folder has no
-    /// log.
-    pub fn open(folder: impl AsRef<Path>) -> Result<SealedSegments, Error> {
-        let folder = Folder::open(folder.as_ref())?;
-        let files = LogFiles::open_in(&folder)?;
-        names::check_log(&files, folder.path())?;
-        Ok(SealedSegments { folder, scanned: None, durable_sequence: 0 })
-    }
-
-    /// Lists the sealed segments from number `from` on, in order. All records before
-    /// `durable_sequence` are known to be durable, as by
-    /// [`Log::durable_sequence`](super::Log::durable_sequence); 0 if unknown.
-    ///
-    /// Reads the first bytes of each segment, and of the last one the headers of batches added
-    /// since the previous call. Fails with [`Error::Damaged`] if a segment is missing between two
-    /// others, or does not start as one.
-    pub fn list(&mut self, from: u64, durable_sequence: u64) -> Result<Vec<Segment>, Error> {
-        let files = LogFiles::open_in(&self.folder)?;
-        let SealedSegments { folder, scanned, durable_sequence: known } = self;
-        *known = (*known).max(durable_sequence);
-        names::unless_removed(|| {
-            let mut names = names::all(&files, folder.path())?;
-            names.retain(|(number, _)| *number >= from);
-            sealed(&files, &names, scanned, known).map(Some)
-        })
-    }
-}
-
 fn sealed(
     files: &LogFiles,
     names: &SegmentNames,
-    scanned: &mut Option<Scanned>,
-    durable_sequence: &mut u64,
+    mut durable_sequence: u64,
 ) -> Result<Vec<Segment>, Error> {
     let mut heads = chain::read_headers(files, names)?;
     // The last files may be prepared for later batches only.
@@ -216,13 +188,13 @@ fn sealed(
     heads.truncate(begun);
     let stated =
         heads.iter().filter_map(|head| head.first_batch).map(|first| first.durable_sequence);
-    *durable_sequence = stated.max().unwrap_or(0).max(*durable_sequence);
+    durable_sequence = stated.max().unwrap_or(0).max(durable_sequence);
     if let [.., last] = &heads[..]
         && let Some(header) = &last.header
         && heads.len() > 1
-        && *durable_sequence <= header.first_sequence
+        && durable_sequence <= header.first_sequence
     {
-        scan(files, &last.path, header, scanned, durable_sequence)?;
+        durable_sequence = stated_in(files, &last.path, header)?.max(durable_sequence);
     }
     let mut sealed = Vec::new();
     for pair in heads.windows(2) {
@@ -236,7 +208,7 @@ fn sealed(
             return Err(damaged(&next.path, 0, &what));
         }
         let end_sequence = next_header.first_sequence;
-        if *durable_sequence <= end_sequence {
+        if durable_sequence <= end_sequence {
             break;
         }
         let bytes = used_bytes(files, head, header, next_header)?;
@@ -271,39 +243,25 @@ fn used_bytes(
     Ok(walk.end)
 }
 
-/// Reads batch headers after the scanned place of the last segment, up to the first one that states
-/// that a record of this segment was durable.
-fn scan(
-    files: &LogFiles,
-    path: &Path,
-    header: &SegmentHeader,
-    scanned: &mut Option<Scanned>,
-    durable_sequence: &mut u64,
-) -> Result<(), Error> {
+/// Reads batch headers of the last segment up to the first one that states that a record of this
+/// segment was durable. Returns the most that was stated.
+fn stated_in(files: &LogFiles, path: &Path, header: &SegmentHeader) -> Result<u64, Error> {
     let mut walk = Walk::new(Input::open(files, path, true, false)?, header);
-    let of = (header.log_id, header.segment_id, header.first_sequence);
-    if let Some(scanned) = scanned.filter(|scanned| scanned.of == of) {
-        walk.jump_to(scanned.place, scanned.sequence);
-    }
+    let mut durable_sequence = 0;
     loop {
         match walk.next()? {
             WalkStep::Batch => {
                 let stated = walk.last.map_or(0, |(batch, _)| batch.durable_sequence);
-                *durable_sequence = stated.max(*durable_sequence);
-                if *durable_sequence > header.first_sequence {
-                    return Ok(());
+                durable_sequence = stated.max(durable_sequence);
+                if durable_sequence > header.first_sequence {
+                    return Ok(durable_sequence);
                 }
                 walk.skip_batch(u64::MAX)?;
             }
             WalkStep::Frame { .. } => {}
-            WalkStep::End => break,
+            WalkStep::End => return Ok(durable_sequence),
         }
     }
-    // A batch that is seen in part is read again.
-    if walk.is_between_batches() {
-        *scanned = Some(Scanned { of, place: walk.place, sequence: walk.sequence });
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -317,8 +275,7 @@ mod tests {
         let sim = disk(1, &built.files(folder()));
         let files = files_of(&sim);
         let names = names::all(&files, folder()).unwrap();
-        let mut known = durable_sequence;
-        let sealed = sealed(&files, &names, &mut None, &mut known).unwrap();
+        let sealed = sealed(&files, &names, durable_sequence).unwrap();
         sealed.iter().map(|segment| segment.number).collect()
     }
 
@@ -347,29 +304,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_segment_is_read_on_from_where_the_call_before_ended() {
-        let (mut scanned, mut known) = (None, 0);
-        let mut listed = |built: &SampleLog| {
-            let sim = disk(1, &built.files(folder()));
-            let files = files_of(&sim);
-            let names = names::all(&files, folder()).unwrap();
-            let count = sealed(&files, &names, &mut scanned, &mut known).unwrap().len();
-            (count, scanned.map(|scanned: Scanned| scanned.sequence))
-        };
-        let built = segments(2).batch(0, &[b"two", b"three"]);
-        assert_eq!(listed(&built), (0, Some(4)));
-        assert_eq!(listed(&built.batch(3, &[b"four"])), (1, Some(4)));
-    }
-
-    #[test]
     fn a_segment_that_lacks_a_record_is_damaged_and_a_gap_between_segments_is() {
         let folder = tempfile::tempdir().unwrap();
         let built = segments(4);
         for (path, bytes) in built.files(folder.path()) {
             std::fs::write(path, bytes).unwrap();
         }
-        let mut sealed = SealedSegments::open(folder.path()).unwrap();
-        let listed = sealed.list(1, 4).unwrap();
+        let list = |from| Segment::sealed(folder.path(), from, 4);
+        let listed = list(1).unwrap();
         assert_eq!(listed.len(), 3);
         listed.iter().for_each(|segment| segment.check().unwrap());
         let mut bytes = std::fs::read(&listed[1].path).unwrap();
@@ -378,8 +320,8 @@ mod tests {
         assert!(listed[0].check().is_ok());
         assert!(matches!(listed[1].check(), Err(Error::Damaged { .. })));
         std::fs::remove_file(&listed[1].path).unwrap();
-        assert!(matches!(sealed.list(1, 4), Err(Error::Damaged { .. })));
-        assert_eq!(sealed.list(3, 4).unwrap().len(), 1);
+        assert!(matches!(list(1), Err(Error::Damaged { .. })));
+        assert_eq!(list(3).unwrap().len(), 1);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::time::{Duration, Instant};
-use wrote::log::{SealedSegments, Segment};
+use wrote::log::Segment;
 use wrote::{Log, LogOptions, SyncPolicy};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -30,7 +30,7 @@ fn a_held_segment_stays_however_full_the_log_is_and_goes_once_it_is_released() {
     let folder = tempfile::tempdir().unwrap();
     let log = options().retain_bytes(1).hold(true).open(folder.path()).unwrap();
     append(&log, 60);
-    let sealed = SealedSegments::open(folder.path()).unwrap().list(1, log.durable_sequence());
+    let sealed = Segment::sealed(folder.path(), 1, log.durable_sequence());
     let sealed = sealed.unwrap();
     assert!(sealed.len() > 5 && numbers(folder.path())[0] == 1);
     assert_eq!(log.stats().removed, 0);
@@ -53,12 +53,12 @@ fn a_held_segment_stays_however_full_the_log_is_and_goes_once_it_is_released() {
 fn a_sealed_segment_has_each_record_and_stays_as_it_is_while_the_log_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let log = options().open(folder.path()).unwrap();
-    let (mut listing, mut from, mut seen) = (SealedSegments::open(folder.path()).unwrap(), 1, 0);
+    let (mut from, mut seen) = (1, 0);
     let mut known = Vec::new();
     for _ in 0..40 {
         append(&log, 3);
         // Another process does not know the durable frontier.
-        for segment in listing.list(from, 0).unwrap() {
+        for segment in Segment::sealed(folder.path(), from, 0).unwrap() {
             assert_eq!((segment.number, segment.first_sequence), (from, seen));
             segment.check().unwrap();
             let bytes = std::fs::read(&segment.path).unwrap();

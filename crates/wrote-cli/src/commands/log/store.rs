@@ -46,7 +46,7 @@ fn of_store(error: StoreError) -> Error {
 pub(super) fn ship(arguments: &LogShipArgs, stop: &Stop) -> Result<(), Error> {
     let LogShipArgs { folder, url, follow, quiet } = arguments;
     // A mistyped folder must not create a folder in the store.
-    wrote::log::SealedSegments::open(folder).map_err(|error| of_library(&error))?;
+    wrote::log::Segment::sealed(folder, u64::MAX, 0).map_err(|error| of_library(&error))?;
     let store = SegmentStore::open_or_make(url).map_err(of_store)?;
     let mut shipper = Shipper::new(store, folder).map_err(of_store)?;
     let runtime = runtime().map_err(of_store)?;
