@@ -119,9 +119,13 @@ impl<'a> Evidence<'a> {
 
     /// Returns the selected rows; `None` where there are none.
     pub fn rows_where(&self, is_selected: impl Fn(&Row) -> bool) -> Option<Vec<&'a Row>> {
-        let rows: Vec<&Row> = self.rows.iter().filter(|row| is_selected(row)).collect();
-        (!rows.is_empty()).then_some(rows)
+        rows_where(self.rows, is_selected)
     }
+}
+
+fn rows_where(rows: &[Row], is_selected: impl Fn(&Row) -> bool) -> Option<Vec<&Row>> {
+    let rows: Vec<&Row> = rows.iter().filter(|row| is_selected(row)).collect();
+    (!rows.is_empty()).then_some(rows)
 }
 
 /// Findings that a run has at most once.

@@ -241,25 +241,24 @@ pub fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram<u64>>) -> Histo
     all
 }
 
-/// Returns the first start and the last end of these jobs, in seconds since 1970; zeros without a
+/// Returns the first start and the last end of these jobs of these jobs, in seconds since 1970; zeros without a
 /// job.
 pub fn span_s<'a>(jobs: impl IntoIterator<Item = &'a JobReport>) -> (f64, f64) {
-    let starts = jobs.into_iter().map(|job| {
-        let began = job.started_at.as_nanosecond();
-        (began, began + job.elapsed.as_nanos() as i128)
-    });
-    let first_and_last = starts.reduce(|all, job| (all.0.min(job.0), all.1.max(job.1)));
-    let (began, ended) = first_and_last.unwrap_or_default();
+    let (began, ended) = first_and_last(jobs);
     (began as f64 / 1e9, ended as f64 / 1e9)
 }
 
 /// Returns the time from the first start of these jobs to the last end, and zero without a job.
 pub fn span<'a>(jobs: impl IntoIterator<Item = &'a JobReport>) -> Duration {
-    let (mut began, mut ended) = (i128::MAX, i128::MIN);
-    for job in jobs {
-        let start = job.started_at.as_nanosecond();
-        began = began.min(start);
-        ended = ended.max(start + job.elapsed.as_nanos() as i128);
-    }
-    Duration::from_nanos(u64::try_from(ended.saturating_sub(began)).unwrap_or(0))
+    let (began, ended) = first_and_last(jobs);
+    Duration::from_nanos((ended - began) as u64)
+}
+
+/// Returns the first start and the last end, in nanoseconds since 1970; zeros without a job.
+fn first_and_last<'a>(jobs: impl IntoIterator<Item = &'a JobReport>) -> (i128, i128) {
+    let times = jobs.into_iter().map(|job| {
+        let began = job.started_at.as_nanosecond();
+        (began, began + job.elapsed.as_nanos() as i128)
+    });
+    times.reduce(|all, job| (all.0.min(job.0), all.1.max(job.1))).unwrap_or_default()
 }

@@ -42,14 +42,25 @@ struct Schema {
 }
 
 fn read(path: &Path, stop: &Stop) -> Result<Named, Error> {
+    let (name, text) = text(path, shown, stop)?;
+    let content = content(&name, &text)?;
+    Ok(Named { name, content })
+}
+
+/// Returns how the file is called, and its text without a byte-order mark.
+fn text(
+    path: &Path,
+    called: impl FnOnce(&Path) -> String,
+    stop: &Stop,
+) -> Result<(String, String), Error> {
     let name = match stdio::is_stdin(path) {
         true => "standard input".to_owned(),
-        false => shown(path),
+        false => called(path),
     };
     let bytes = stdio::read_file(path, &name, RESULT, stop)?;
     let text = String::from_utf8_lossy(&bytes);
-    let content = content(&name, text.trim_start_matches('\u{feff}'))?;
-    Ok(Named { name, content })
+    let text = text.trim_start_matches('\u{feff}').to_owned();
+    Ok((name, text))
 }
 
 fn content(name: &str, text: &str) -> Result<Content, Error> {
@@ -100,12 +111,8 @@ pub(super) fn compare(arguments: &CompareArgs, stop: &Stop) -> Result<(), Error>
 }
 
 fn read_result(path: &Path, stop: &Stop) -> Result<Document, Error> {
-    let name = match stdio::is_stdin(path) {
-        true => "standard input".to_owned(),
-        false => path.display().to_string(),
-    };
-    let bytes = stdio::read_file(path, &name, RESULT, stop)?;
-    import::read(&name, &String::from_utf8_lossy(&bytes))
+    let (name, text) = text(path, |path| path.display().to_string(), stop)?;
+    import::read(&name, &text)
 }
 
 pub(super) fn doctor(arguments: &DoctorArgs) -> Result<(), Error> {

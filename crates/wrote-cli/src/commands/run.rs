@@ -41,7 +41,7 @@ pub(super) fn run(
     }
     let output = ResultFiles::of_first(to, peers)?;
     let files = load::files(arguments, peers, stop)?;
-    let mut specs: Vec<JobSpec> = files.iter().flat_map(|file| file.jobs.clone()).collect();
+    let mut specs: Vec<JobSpec> = files.iter().flat_map(|file| file.parsed.jobs.clone()).collect();
     jobs::resolve(&mut specs)?;
     if let Some(writes) = specs.iter().find(|spec| arguments.readonly && spec.rw.write) {
         return Err(Error::Usage(format!("--readonly: job {} writes", writes.name)));
@@ -139,7 +139,7 @@ fn with_groups<'a>(
 
 fn tell_notes(files: &[JobFile], reporter: &mut JobReporter) {
     for file in files {
-        file.notes.iter().for_each(|note| reporter.tell(&format!("{}: {note}", file.name)));
+        file.parsed.notes.iter().for_each(|note| reporter.tell(&format!("{}: {note}", file.name)));
     }
 }
 
@@ -150,7 +150,8 @@ impl Done {
     }
 
     fn fios(&self, files: &[JobFile]) -> fio_json::Document {
-        let global: Vec<_> = files.iter().flat_map(|file| file.global.iter().cloned()).collect();
+        let global: Vec<_> =
+            files.iter().flat_map(|file| file.parsed.global.iter().cloned()).collect();
         let about = fio_json::About {
             ended_at: self.ended_at,
             global: &global,

@@ -67,11 +67,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         process: arguments.process,
         wanted,
         under,
-        wrote: Program {
-            version: env!("CARGO_PKG_VERSION").into(),
-            commit: crate::commit(),
-            debug_build: cfg!(debug_assertions),
-        },
+        wrote: Program::this(crate::commit()),
         host: host(),
     };
     let program = arguments.command.first().map(Path::new).unwrap_or(Path::new(""));

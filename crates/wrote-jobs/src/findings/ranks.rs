@@ -1,6 +1,6 @@
 //! Findings of several ranks: each once, and findings that only all ranks together show.
 
-use super::Evidence;
+use super::{Evidence, rows_where};
 use crate::peers::Peers;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -93,8 +93,7 @@ pub struct Whole<'a> {
 
 impl<'a> Whole<'a> {
     fn rows_where(&self, is_selected: impl Fn(&Row) -> bool) -> Option<Vec<&'a Row>> {
-        let rows: Vec<&Row> = self.rows.iter().filter(|row| is_selected(row)).collect();
-        (!rows.is_empty()).then_some(rows)
+        rows_where(self.rows, is_selected)
     }
 }
 

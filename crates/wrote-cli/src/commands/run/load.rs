@@ -17,23 +17,13 @@ const JOB_FILE: stdio::Kind = stdio::Kind { name: "job file", bytes_max: 16 << 2
 pub(super) struct JobFile {
     /// Its name, without its folder.
     pub name: String,
-    /// The jobs to run. Their groups follow the previous file's.
-    pub jobs: Vec<JobSpec>,
-    /// The names of all its sections, also of sections that do not run.
-    pub sections: Vec<String>,
-    /// Deviations from the job file, each with its line: `line 7: ..`.
-    pub notes: Vec<String>,
-    /// The keys of `[global]`.
-    pub global: Vec<(String, String)>,
+    /// What is in it. The groups of its jobs follow the previous file's.
+    pub parsed: fio::Parsed,
 }
 
 impl JobFile {
-    fn named(self, name: &str) -> JobFile {
-        JobFile { name: name.into(), ..self }
-    }
-
     pub(super) fn groups(&self) -> usize {
-        self.jobs.iter().map(|job| job.group).unique().count()
+        self.parsed.jobs.iter().map(|job| job.group).unique().count()
     }
 }
 
@@ -59,20 +49,22 @@ pub(super) fn files(
         let text = text.map_err(|_| refused("is not text: it has bytes that are not UTF-8"))?;
         let parsed =
             parsed(&options, &arguments.section, |surroundings| fio::parse(&text, surroundings));
-        parsed.map(|file| file.named(&name)).map_err(|error| refused(&error))
+        let parsed = parsed.map_err(|error| refused(&error))?;
+        Ok(JobFile { name, parsed })
     };
     let mut files: Vec<JobFile> = arguments.jobs.iter().map(read).collect::<Result<_, Error>>()?;
     if files.is_empty() {
         let parsed = parsed(&[], &arguments.section, |surroundings| {
             fio::parse_options(&options, surroundings)
         });
-        files.push(parsed.map_err(Error::Usage)?.named("the command line"));
+        let parsed = parsed.map_err(Error::Usage)?;
+        files.push(JobFile { name: "the command line".into(), parsed });
     }
     check_sections(&files, &arguments.section)?;
     number_groups(&mut files);
     if let Some(directory) = &arguments.directory {
         let directory = of_rank(directory, peers);
-        files.iter_mut().for_each(|file| put_into(&directory, &mut file.jobs));
+        files.iter_mut().for_each(|file| put_into(&directory, &mut file.parsed.jobs));
     }
     Ok(files)
 }
@@ -80,7 +72,7 @@ pub(super) fn files(
 /// Parses the jobs in a text made by the program itself.
 pub(crate) fn parse(text: &str) -> Result<Vec<JobSpec>, Error> {
     let parsed = parsed(&[], &[], |surroundings| fio::parse(text, surroundings));
-    parsed.map(|file| file.jobs).map_err(Error::Failed)
+    parsed.map(|parsed| parsed.jobs).map_err(Error::Failed)
 }
 
 /// The options of jobs on the command line, keys with their values.
@@ -98,7 +90,7 @@ fn parsed(
     overrides: &[(String, Option<String>)],
     sections: &[String],
     parse: impl FnOnce(&fio::Surroundings) -> Result<fio::Parsed, fio::ParseError>,
-) -> Result<JobFile, String> {
+) -> Result<fio::Parsed, String> {
     let surroundings = fio::Surroundings {
         environment: &|name| std::env::var(name).ok(),
         cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
@@ -108,14 +100,7 @@ fn parsed(
         overrides,
         sections,
     };
-    let parsed = parse(&surroundings).map_err(|error| error.to_string())?;
-    Ok(JobFile {
-        name: String::new(),
-        jobs: parsed.jobs,
-        sections: parsed.sections,
-        notes: parsed.notes.iter().map(ToString::to_string).collect(),
-        global: parsed.global,
-    })
+    parse(&surroundings).map_err(|error| error.to_string())
 }
 
 fn shown_name(path: &Path) -> String {
@@ -128,7 +113,7 @@ fn shown_name(path: &Path) -> String {
 
 /// Refuses the name of a section that no file has.
 fn check_sections(files: &[JobFile], wanted: &[String]) -> Result<(), Error> {
-    let names: Vec<&String> = files.iter().flat_map(|file| &file.sections).collect();
+    let names: Vec<&String> = files.iter().flat_map(|file| &file.parsed.sections).collect();
     if let Some(unknown) = wanted.iter().find(|name| !names.contains(name)) {
         let known: Vec<&str> = names.into_iter().map(String::as_str).sorted().dedup().collect();
         return Err(Error::Usage(format!(
@@ -145,7 +130,7 @@ fn number_groups(files: &mut [JobFile]) {
     let mut next = 0;
     for file in files {
         let mut last = None;
-        for job in &mut file.jobs {
+        for job in &mut file.parsed.jobs {
             if last.is_some_and(|last| last != job.group) {
                 next += 1;
             }
@@ -174,11 +159,12 @@ mod tests {
             group: *group,
             ..spec(name, "write", 4096, 1 << 20)
         };
-        JobFile { jobs: jobs.iter().map(job).collect(), ..JobFile::default() }
+        let parsed = fio::Parsed { jobs: jobs.iter().map(job).collect(), ..Default::default() };
+        JobFile { parsed, ..JobFile::default() }
     }
 
     fn groups(files: &[JobFile]) -> Vec<u32> {
-        files.iter().flat_map(|file| &file.jobs).map(|job| job.group).collect()
+        files.iter().flat_map(|file| &file.parsed.jobs).map(|job| job.group).collect()
     }
 
     #[test]
@@ -192,9 +178,10 @@ mod tests {
 
     #[test]
     fn a_section_that_no_file_has_is_refused() {
-        let file = |sections: &[&str]| JobFile {
-            sections: sections.iter().map(|name| (*name).to_owned()).collect(),
-            ..JobFile::default()
+        let file = |sections: &[&str]| {
+            let sections = sections.iter().map(|name| (*name).to_owned()).collect();
+            let parsed = fio::Parsed { sections, ..Default::default() };
+            JobFile { parsed, ..JobFile::default() }
         };
         let files = [file(&["a", "b"]), file(&["c", "a"])];
         assert!(check_sections(&files, &["c".into(), "a".into()]).is_ok());
@@ -204,7 +191,7 @@ mod tests {
 
     #[test]
     fn relative_files_lie_where_it_was_said_and_absolute_ones_where_they_are() {
-        let mut jobs = file(&[("a", 0)]).jobs;
+        let mut jobs = file(&[("a", 0)]).parsed.jobs;
         jobs[0].files = vec!["job.0".into(), "/mnt/x".into()];
         put_into(Path::new("/data"), &mut jobs);
         assert_eq!(jobs[0].files, [PathBuf::from("/data/job.0"), PathBuf::from("/mnt/x")]);
