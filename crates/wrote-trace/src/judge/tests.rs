@@ -47,13 +47,16 @@ impl Script {
         let mut script = Script::default();
         for act in acts {
             script.at_ns += 1_000_000;
-            let call = Call::new(script.at_ns, act);
-            script.accounts.see(&script.disk, &call);
-            script.judge.see(&script.disk, &script.accounts, &call);
-            script.disk.see(&call);
-            script.judge.after(&script.disk, &call);
+            script.see(&Call::new(script.at_ns, act));
         }
         script
+    }
+
+    fn see(&mut self, call: &Call) {
+        self.accounts.see(&self.disk, call);
+        self.judge.see(&self.disk, &self.accounts, call);
+        self.disk.see(call);
+        self.judge.after(&self.disk, call);
     }
 
     fn findings(self) -> Vec<Finding> {
@@ -237,6 +240,25 @@ fn an_answer_before_the_flush_is_told_with_how_long_it_was_early() {
     assert!(findings[0].text.starts_with("a (durable 1.00 ms later): "), "{findings:?}");
     let acts = [found(OLD, "/data/a"), write(OLD, 0..10), flush(OLD), Act::Tell];
     assert_eq!(ids(acts), [""; 0]);
+}
+
+#[test]
+fn a_forgotten_file_is_no_part_of_the_next_one_with_its_number() {
+    let mut script = Script::of([found(OLD, "/data/a"), write(OLD, 0..10), Act::Tell]);
+    script.judge.forget(OLD);
+    let is_early = |finding: &Finding| finding.id == "acknowledged-early";
+    assert!(!script.findings().iter().any(is_early));
+}
+
+#[test]
+fn the_line_of_the_last_call_that_has_one_is_told() {
+    let mut script = Script::of([found(OLD, "/data/a"), write(OLD, 0..10)]);
+    script.see(&Call { place: Some(7), ..Call::new(3_000_000, Act::Tell) });
+    let source = &mut |place| Some(format!("main.rs:{place}"));
+    let Script { disk, accounts, judge, .. } = script;
+    let findings = judge.findings(&disk, &accounts, &|_| true, Path::new("/data"), source);
+    assert!(findings[0].text.starts_with("a (never durable, main.rs:7): "), "{findings:?}");
+    assert_eq!(findings[0].evidence["places"][0]["calls"][0]["place"], "main.rs:7");
 }
 
 #[test]
