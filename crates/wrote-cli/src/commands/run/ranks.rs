@@ -51,16 +51,12 @@ pub(super) fn measure(
     made.keep();
     let (about, files) =
         (about(arguments, command, started_at, began), with_groups(files, &groups));
-    report::document_of_ranks(&files, &before, &about, peers, &settings_of(arguments, peers))
-}
-
-fn settings_of(arguments: &RunArgs, peers: &dyn Peers) -> report::RankFacts {
-    let settings = arguments.ranks.settings(arguments.directory.iter().map(PathBuf::as_path));
-    report::RankFacts {
+    let ranks = report::RankFacts {
         files: settings.files,
-        reorder: settings.reorder.then(|| peers.shift()),
+        reorder: settings.reorder.then_some(shift),
         own_paths: settings.own_paths,
-    }
+    };
+    report::document_of_ranks(&files, &before, &about, peers, &ranks)
 }
 
 /// Makes the groups of all ranks begin together. Rank 0 reports to the user.
