@@ -153,15 +153,8 @@ impl LogDriver {
         frontier.want(end);
         loop {
             let seen = gate.look();
-            // A cut makes every record durable before it removes some.
-            if self.state.cuts() != cuts {
-                return Ok(());
-            }
-            if let Some(outcome) = self.state.outcome(goal, end) {
+            if let Some(outcome) = self.state.outcome_since(lacks, Some(cuts), goal, end) {
                 return outcome;
-            }
-            if let Some(error) = self.state.lacked_since(lacks, goal, end) {
-                return Err(error);
             }
             if self.drive(|| frontier.done() >= end) || self.state.outcome(goal, end).is_some() {
                 continue;
@@ -187,13 +180,7 @@ impl LogDriver {
             return Some(Err(error));
         }
         let lacks = known.map_or_else(|| self.state.lacks(), |known| known.lacks);
-        let outcome = || {
-            if cuts.is_some_and(|cuts| self.state.cuts() != cuts) {
-                return Some(Ok(()));
-            }
-            let lacked = || self.state.lacked_since(lacks, goal, end).map(Err);
-            self.state.outcome(goal, end).or_else(lacked)
-        };
+        let outcome = || self.state.outcome_since(lacks, cuts, goal, end);
         if let Some(outcome) = outcome() {
             return Some(outcome);
         }

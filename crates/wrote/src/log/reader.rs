@@ -48,9 +48,9 @@ pub struct Record<B = Vec<u8>> {
 /// A following reader sleeps at the end of the log until the kernel reports a change in the log's
 /// folder (`inotify(7)`), by any process on this machine. It also checks once a second. A network
 /// file system reports no changes by other machines. There, and if the user's inotify instances are
-/// used up (`fs.inotify.max_user_instances`), the reader checks every 1 to 20 ms instead, less
-/// often the longer it waits. A full disk that blocks the writer does not end the reader. A lost
-/// durable record does, at most some seconds after the reader reached it.
+/// used up (`fs.inotify.max_user_instances`), the reader checks every 20 ms instead. A full disk
+/// that blocks the writer does not end the reader. A lost durable record does, at most some seconds
+/// after the reader reached it.
 ///
 /// If retention removes segments before they are read, the reader continues with the first
 /// remaining one, and counts the records skipped ([`LogReader::passed_over`]).

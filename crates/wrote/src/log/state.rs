@@ -311,6 +311,23 @@ impl LogState {
         failed.or_else(|| is_closed.then(|| self.refusal_of_closed())).map(Err)
     }
 
+    /// Like [`LogState::outcome`], for a caller that waits since the log had found the disk full
+    /// `lacks` times, and since it had made `cuts` cuts, if it waits for a record that was there.
+    pub(super) fn outcome_since(
+        &self,
+        lacks: u64,
+        cuts: Option<u64>,
+        goal: Goal,
+        end: u64,
+    ) -> Option<Result<(), Error>> {
+        // A cut makes every record durable before it removes some.
+        if cuts.is_some_and(|cuts| self.cuts() != cuts) {
+            return Some(Ok(()));
+        }
+        let lacked = || self.lacked_since(lacks, goal, end).map(Err);
+        self.outcome(goal, end).or_else(lacked)
+    }
+
     /// Creates the error of a record that a closed log does not take.
     pub(super) fn refusal_of_closed(&self) -> Error {
         let because = "the log was closed, and takes no more records";

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 /// The interval of checks without a reported change, where the kernel reports every change.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
-/// The same interval elsewhere. It doubles up to the maximum.
-const SLEEP_MIN: Duration = Duration::from_millis(1);
-const SLEEP_MAX: Duration = Duration::from_millis(20);
+/// The same interval elsewhere.
+const LOOK_UNTOLD_AFTER: Duration = Duration::from_millis(20);
 /// The time without a record after which a reader checks that the disk has not lost the next one.
 /// It doubles up to the maximum, because a check reads all prepared space.
 const CHECK_AFTER: Duration = Duration::from_millis(200);
@@ -29,7 +28,6 @@ pub(super) struct Following {
     /// A change was reported since the last look.
     has_event: bool,
     looked_at: Instant,
-    sleep: Duration,
     /// When the reader came to the end, or made its last check there.
     quiet_since: Instant,
     /// No check was made since the last record or change.
@@ -62,7 +60,6 @@ impl Following {
             has_changed: true,
             has_event: false,
             looked_at: now,
-            sleep: SLEEP_MIN,
             quiet_since: now,
             is_unchecked: true,
             check_after: CHECK_AFTER,
@@ -99,11 +96,9 @@ impl Following {
     pub(super) fn due(&mut self, has_slept: bool) -> Option<Look> {
         // A check may read much, and is left to a caller that waits.
         let is_check = has_slept && self.until_check().is_zero();
-        if !self.has_changed && !is_check {
-            if self.looked_at.elapsed() < self.look_after() {
-                return None;
-            }
-            self.sleep = (self.sleep * 2).min(SLEEP_MAX);
+        let is_due = self.has_changed || is_check || self.looked_at.elapsed() >= self.look_after();
+        if !is_due {
+            return None;
         }
         self.is_told = self.watch.arm();
         self.has_changed = false;
@@ -130,7 +125,6 @@ impl Following {
     pub(super) fn found(&mut self) {
         self.has_more = true;
         self.has_event = false;
-        self.sleep = SLEEP_MIN;
         self.is_unchecked = true;
     }
 
@@ -162,6 +156,6 @@ impl Following {
     }
 
     fn look_after(&self) -> Duration {
-        if self.is_told { LOOK_AFTER } else { self.sleep }
+        if self.is_told { LOOK_AFTER } else { LOOK_UNTOLD_AFTER }
     }
 }
