@@ -11,6 +11,7 @@ use std::io;
 /// forever must not block its caller forever.
 const FRUITLESS_TRIES_MAX: u32 = 1000;
 
+#[derive(Debug, PartialEq)]
 pub(super) enum Verdict {
     Again,
     /// Again through the page cache, if the file allows that: `O_DIRECT` was refused.
@@ -141,4 +142,182 @@ pub(super) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::R
         }
     }
     call()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Verdict::{Again, AgainCached, AgainKeeping, Failed, Whole};
+    use super::*;
+    use crate::buffer::{Buffer, Pool};
+    use crate::engine::open_file::FileAccess;
+    use crate::engine::slots::Work;
+    use crate::engine::{FileId, FileOptions, Op};
+    use std::path::Path;
+
+    const BYTES: usize = 8192;
+    const ID: FileId = FileId { slot: 0, generation: 0 };
+
+    fn file(is_direct: bool, options: FileOptions) -> OpenFile {
+        let access = FileAccess { raw: -1, direct: is_direct, refused: None, align_bytes: 512 };
+        OpenFile::new(Path::new("/f"), &options, &access, 0)
+    }
+
+    fn cached() -> OpenFile {
+        file(false, FileOptions::new())
+    }
+
+    fn direct() -> OpenFile {
+        file(true, FileOptions::new())
+    }
+
+    fn write(buffer: Buffer) -> Op {
+        Op::Write { file: ID, offset: 0, buffer, durable: false }
+    }
+
+    fn read(buffer: Buffer) -> Op {
+        Op::Read { file: ID, offset: 0, buffer }
+    }
+
+    fn flush(_: Buffer) -> Op {
+        Op::Fdatasync { file: ID }
+    }
+
+    /// An operation of 8 KiB that this thread has submitted.
+    fn tried(op: fn(Buffer) -> Op, file: &OpenFile) -> PendingOp {
+        let pool = Pool::new(1, BYTES).expect("memory");
+        let buffer = pool.lease().expect("a buffer");
+        let mut tried = PendingOp::none(0);
+        tried.begin(0, Work::new(op(buffer)), file, &pool);
+        tried.handed_on_by = ThreadMark::of_this();
+        tried
+    }
+
+    /// Returns the verdicts on the results of one operation's tries, the last of which ends it.
+    fn verdicts(op: fn(Buffer) -> Op, mut file: OpenFile, results: &[i64]) -> Vec<Verdict> {
+        let mut op = tried(op, &file);
+        let verdict = |&result: &i64| {
+            let verdict = judge(&mut op, &mut file, result, false);
+            op.prepare_again(&file);
+            verdict
+        };
+        results.iter().map(verdict).collect()
+    }
+
+    fn refused(errno: i32) -> [i64; 1] {
+        [-i64::from(errno)]
+    }
+
+    #[test]
+    fn a_transfer_goes_on_until_it_is_whole() {
+        assert_eq!(verdicts(write, cached(), &[8192]), [Whole(8192)]);
+        assert_eq!(verdicts(write, cached(), &[5000, 3192]), [Again, Whole(8192)]);
+        assert_eq!(verdicts(write, cached(), &[9000]), [Whole(8192)]);
+        // A partial block is written again.
+        assert_eq!(verdicts(write, direct(), &[5000, 3584]), [Again, Whole(8192)]);
+        assert_eq!(verdicts(flush, cached(), &[0]), [Whole(0)]);
+    }
+
+    #[test]
+    fn a_read_ends_where_the_file_does() {
+        assert_eq!(verdicts(read, cached(), &[5000, 0]), [Again, Whole(5000)]);
+        assert_eq!(verdicts(read, direct(), &[4096, 904]), [Again, Whole(5000)]);
+        assert_eq!(verdicts(read, direct(), &[8192]), [Whole(8192)]);
+    }
+
+    #[test]
+    fn a_transfer_that_moves_nothing_is_tried_so_often_and_then_fails() {
+        let mut file = direct();
+        let mut op = tried(write, &file);
+        let mut next = |result| judge(&mut op, &mut file, result, false);
+        let most = FRUITLESS_TRIES_MAX as usize;
+        let fruitless = [0, 100, -i64::from(libc::EINTR), -i64::from(libc::EAGAIN)];
+        let tries = fruitless.into_iter().cycle().take(most);
+        assert!(tries.clone().all(|result| next(result) == Again));
+        assert_eq!(next(512), Again);
+        assert!(tries.clone().all(|result| next(result) == Again));
+        assert_eq!(next(0), Failed(libc::EIO));
+        assert_eq!(next(-i64::from(libc::EINTR)), Failed(libc::EINTR));
+    }
+
+    #[test]
+    fn a_cancelled_flush_is_tried_again_only_if_it_never_began() {
+        let judged = |op: fn(Buffer) -> Op, has_shared_ring, thread: ThreadMark| {
+            let mut file = cached();
+            let mut op = tried(op, &file);
+            op.handed_on_by = thread;
+            judge(&mut op, &mut file, -i64::from(libc::ECANCELED), has_shared_ring)
+        };
+        let own = ThreadMark::of_this();
+        let other = PendingOp::none(0).handed_on_by;
+        assert_eq!(judged(write, false, own), Again);
+        assert_eq!(judged(flush, true, other), Again);
+        assert_eq!(judged(flush, true, own), Failed(libc::ECANCELED));
+        assert_eq!(judged(flush, false, other), Failed(libc::ECANCELED));
+    }
+
+    #[test]
+    fn direct_transfers_that_never_worked_go_through_the_page_cache() {
+        let einval = refused(libc::EINVAL);
+        assert_eq!(verdicts(write, direct(), &einval), [AgainCached(libc::EINVAL)]);
+        assert_eq!(verdicts(read, direct(), &einval), [AgainCached(libc::EINVAL)]);
+        assert_eq!(verdicts(write, direct(), &[512, einval[0]]), [Again, Failed(libc::EINVAL)]);
+        assert_eq!(verdicts(write, cached(), &[512, einval[0]]), [Again, Failed(libc::EINVAL)]);
+        assert_eq!(verdicts(write, cached(), &einval), [Failed(libc::EINVAL)]);
+        assert_eq!(verdicts(flush, direct(), &einval), [Failed(libc::EINVAL)]);
+        let atomic = file(true, FileOptions::new().atomic(true));
+        assert_eq!(verdicts(write, atomic, &einval), [Failed(libc::EINVAL)]);
+    }
+
+    #[test]
+    fn an_atomic_write_is_whole_or_fails() {
+        let atomic = || file(true, FileOptions::new().atomic(true));
+        assert_eq!(verdicts(write, atomic(), &[8192]), [Whole(8192)]);
+        assert_eq!(verdicts(write, atomic(), &[4096]), [Failed(libc::EIO)]);
+    }
+
+    #[test]
+    fn a_file_system_that_cannot_drop_pages_keeps_them() {
+        let mut file = file(false, FileOptions::new().dontcache(true).atomic(true));
+        let mut op = tried(write, &file);
+        let refused = refused(libc::EOPNOTSUPP)[0];
+        assert_eq!(judge(&mut op, &mut file, refused, false), AgainKeeping(libc::EOPNOTSUPP));
+        assert_eq!((file.read_flags, file.write_flags), (0, libc::RWF_ATOMIC));
+        op.prepare_again(&file);
+        assert_eq!(judge(&mut op, &mut file, refused, false), Failed(libc::EOPNOTSUPP));
+    }
+
+    #[test]
+    fn a_failed_flush_poisons_its_file() {
+        let mut file = cached();
+        let (written, flushed) = (tried(write, &file), tried(flush, &file));
+        let failed = result_of(&written, &mut file, Err(libc::ENOSPC));
+        assert!(matches!(failed, Err(Error::File { offset: Some(0), errno: libc::ENOSPC, .. })));
+        assert!(matches!(result_of(&flushed, &mut file, Ok(0)), Ok(0)));
+        let failed = result_of(&flushed, &mut file, Err(libc::EIO));
+        assert!(matches!(failed, Err(Error::File { offset: None, errno: libc::EIO, .. })));
+        let later = result_of(&flushed, &mut file, Ok(0));
+        assert!(matches!(later, Err(Error::Poisoned { errno: libc::EIO, .. })));
+        assert!(matches!(result_of(&written, &mut file, Ok(8192)), Ok(8192)));
+        // The first error stays.
+        assert!(result_of(&flushed, &mut file, Err(libc::ENOSPC)).is_err());
+        assert_eq!(file.poison, Some(libc::EIO));
+    }
+
+    #[test]
+    fn an_interrupted_call_is_made_again_up_to_a_limit() {
+        let calls = |errno, interruptions| {
+            let mut calls = 0;
+            let result = uninterrupted(|| {
+                calls += 1;
+                let is_interrupted = calls <= interruptions;
+                if is_interrupted { Err(io::Error::from_raw_os_error(errno)) } else { Ok(()) }
+            });
+            (calls, result.is_ok())
+        };
+        assert_eq!(calls(libc::EINTR, 2), (3, true));
+        assert_eq!(calls(libc::EAGAIN, 2), (3, true));
+        assert_eq!(calls(libc::EIO, 2), (1, false));
+        let most = FRUITLESS_TRIES_MAX + 1;
+        assert_eq!(calls(libc::EINTR, u32::MAX), (most, false));
+    }
 }
