@@ -1,9 +1,10 @@
 //! Runs a benchmark from a request to the result document.
 
-use crate::calibration::{Calibration, Wanted};
+use crate::calibration::{CALIBRATION_SAVES_BYTES, Calibration, Wanted};
 use crate::plan::{Call, Measured, Plan};
 use crate::progress::{Announcement, Observer, Ticker};
 use crate::request::Request;
+use crate::rounds::measure_in_turn;
 use crate::scenario::Scenario;
 use crate::scenarios;
 use crate::scratch::{self, Scratch};
@@ -11,17 +12,16 @@ use crate::settings::{Common, STREAM_BS_BYTES};
 use crate::site::{SinceStart, Site};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wrote::device::{self, Target};
 use wrote_jobs::data::Data;
 use wrote_jobs::findings::{self, Evidence, Sharing, User};
 use wrote_jobs::machine::counters::Counters;
 use wrote_jobs::machine::target::{device_of, shown_target};
-use wrote_jobs::machine::watch::{self, Watch};
+use wrote_jobs::machine::watch::{self, Watch, Watched};
 use wrote_jobs::machine::{host, target};
 use wrote_jobs::peers::{Alone, Peers};
-use wrote_result::document::{Document, Program, RankFiles, Row, SCHEMA, Source};
+use wrote_result::document::{self, Answer, Document, Program, RankFiles, Row, SCHEMA, Source};
 use wrote_result::quoted;
 use wrote_result::{Error, Stop, units};
 
@@ -30,21 +30,32 @@ const GENERATOR_BS_BYTES_MAX: u64 = 16 << 20;
 
 /// A benchmark: the scenarios of a request, measured by one process or by several ranks.
 pub struct Bench<'a> {
+    sides: Vec<Side<'a>>,
+    peers: &'a dyn Peers,
+}
+
+/// A request, and its scenarios.
+struct Side<'a> {
     request: &'a Request,
     scenarios: Vec<&'a dyn Scenario>,
-    peers: &'a dyn Peers,
-    speed: Option<&'a OnceLock<Calibration>>,
 }
 
 impl<'a> Bench<'a> {
     /// Returns the benchmark of the scenarios of the registry by one process.
     pub fn new(request: &'a Request) -> Bench<'a> {
-        Bench { request, scenarios: request.scenarios.all(), peers: &Alone, speed: None }
+        Bench { sides: vec![Side::new(request)], peers: &Alone }
     }
 
     /// Sets other scenarios.
-    pub fn scenarios(self, scenarios: &[&'a dyn Scenario]) -> Bench<'a> {
-        Bench { scenarios: scenarios.to_vec(), ..self }
+    pub fn scenarios(mut self, scenarios: &[&'a dyn Scenario]) -> Bench<'a> {
+        self.sides[0].scenarios = scenarios.to_vec();
+        self
+    }
+
+    /// Adds a request of as many runs. Its rows take turns with the rows of the first request.
+    pub(crate) fn beside(mut self, request: &'a Request) -> Bench<'a> {
+        self.sides.push(Side::new(request));
+        self
     }
 
     /// Makes this process one rank of a group. All ranks make the same request; [`Request::path`]
@@ -52,24 +63,6 @@ impl<'a> Bench<'a> {
     /// Where any rank fails, all end with an error, which names the rank on rank 0.
     pub fn ranks(self, peers: &'a dyn Peers) -> Bench<'a> {
         Bench { peers, ..self }
-    }
-
-    /// Sets the speed of the disk. The first calibration fills it, and later ones use it.
-    pub(crate) fn speed(self, speed: &'a OnceLock<Calibration>) -> Bench<'a> {
-        Bench { speed: Some(speed), ..self }
-    }
-
-    /// Announces the benchmark without creating anything; the announced folder is the request's.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Usage`] and [`Error::Failed`] like [`Bench::run`], as far as planning detects them.
-    pub(crate) fn outlook(&self) -> Result<Announcement, Error> {
-        let Bench { request, scenarios, peers, .. } = self;
-        scratch::check_writable(&request.path)?;
-        let target = device::examine(&request.path)?;
-        let planned = plan(scenarios, request, &share(&target, *peers)?, None)?;
-        Ok(announcement(request.path.clone(), &planned, request, (peers.ranks(), None)))
     }
 
     /// Measures the scenarios, and reports findings and advice.
@@ -83,152 +76,279 @@ impl<'a> Bench<'a> {
     /// any row had a run, else [`Error::Failed`]. If `stop` is raised later, the result covers the
     /// runs so far and has the finding `interrupted`.
     pub fn run(&self, stop: &Stop, observer: &mut dyn Observer) -> Result<Document, Error> {
-        let Bench { request, scenarios, peers, .. } = self;
-        let (peers, own_speed) = (*peers, OnceLock::new());
-        let speed = self.speed.unwrap_or(&own_speed);
-        let began = request.began.unwrap_or_else(Instant::now);
+        Ok(self.run_all(stop, observer)?.remove(0))
+    }
+
+    /// Like [`Bench::run`], with a result for each request.
+    pub(crate) fn run_all(
+        &self,
+        stop: &Stop,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Document>, Error> {
+        let (peers, keep) = (self.peers, self.sides[0].request.keep);
+        let began = self.sides[0].request.began.unwrap_or_else(Instant::now);
         let started_at = format!("{:.0}", jiff::Timestamp::now());
-        scratch::check_writable(&request.path)?;
-        let target = device::examine(&request.path)?;
-        let room = share(&target, peers)?;
-        let mut planned = plan(scenarios, request, &room, None)?;
-        refuse_shared(request, &planned)?;
-        let leftovers = match peers.is_first() {
-            true => report_leftovers(&request.path, observer),
-            false => Vec::new(),
-        };
-        let scratch = Scratch::make_for(&request.path, peers)?;
-        let mut shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
-        shown.limits = watch::limits(device_of(&target));
-        let clock = SinceStart(began);
-        let site = Site {
-            scenario: "calibration",
-            target: &target,
-            scratch: &scratch,
-            stop,
-            clock: &clock,
-            keep: request.keep,
-            peers,
-            together: None,
-            ranks: request.ranks,
-        };
-        let mut calibrated_bytes = 0;
-        if speed.get().is_none() {
-            match Calibration::of(wanted(&planned), &site.apart(), &request.common) {
-                Ok(measured) => calibrated_bytes = speed.get_or_init(|| measured).written_bytes,
-                Err(error) => return scratch.end_for(peers, Err(error)),
-            }
+        for side in &self.sides {
+            let planned = side.plan(&side.disk(peers)?.1, None)?;
+            refuse_shared(side.request, &planned)?;
         }
-        let speed = speed.get();
-        planned = plan(scenarios, request, &room, speed)?;
-        let announcement =
-            announcement(scratch.path().to_owned(), &planned, request, (peers.ranks(), speed));
-        observer.announce(&announcement);
-        let answers =
-            |rows: &[Row]| scenarios::answers(scenarios, &Evidence::of_rows(&shown, rows));
-        let ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
-        let mut ticker = ticker.answering(&answers);
-        let bs_bytes = request.common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
-        let generator_bytes_per_s =
-            Data::new(0, 0).measure(bs_bytes.min(GENERATOR_BS_BYTES_MAX) as usize);
-        let watch = Watch::begin(device_of(&target));
-        // The time that a plan leaves is the next one's.
-        let mut end = match peers.of_first("the time", began.elapsed()) {
-            Ok(now) => now,
-            Err(error) => return scratch.end_for(peers, Err(error)),
-        };
-        let measure = |mut planned: Plan| {
-            let begin = end;
-            end = planned.end(speed, begin);
-            planned.measure(speed, begin, &Site { scenario: planned.name, ..site }, &mut ticker)
-        };
-        let measured = match until_interrupted(planned.into_iter().map(measure), peers) {
-            Ok(measured) if request.keep => {
-                ticker.finish();
-                peers.barrier("the end")?;
-                let folder = scratch.keep();
-                observer.note(&format!("the test files are in {}", folder.display()));
-                measured
-            }
-            Ok(measured) => {
-                ticker.finish();
-                // What cannot be removed does not invalidate what was measured.
-                match scratch.end_for(peers, Ok(())) {
+        let mut places: Vec<Place> = Vec::new();
+        for side in &self.sides {
+            places.push(side.make_place(peers, observer)?);
+        }
+        let outcomes = self.measure(&places, began, stop, observer);
+        // What cannot be removed does not invalidate what was measured.
+        let mut outcomes = Some(outcomes);
+        let mut measured = None;
+        let mut kept = Vec::new();
+        for Place { scratch, target, shown, leftovers } in places {
+            let result = match outcomes.take() {
+                Some(outcomes) => outcomes.map(|outcomes| measured = Some(outcomes)),
+                None => Ok(()),
+            };
+            match result {
+                Ok(()) if keep => {
+                    peers.barrier("the end")?;
+                    let folder = scratch.keep();
+                    observer.note(&format!("the test files are in {}", folder.display()));
+                }
+                Ok(()) => match scratch.end_for(peers, Ok(())) {
                     Err(Error::Failed(left)) if !peers.are_many() => observer.note(&left),
                     ended => ended?,
-                }
-                measured
+                },
+                failed => return scratch.end_for(peers, failed.map(|()| Vec::new())),
             }
-            Err(error) => return scratch.end_for(peers, Err(error)),
-        };
-        let watched = watch.end(device_of(&target));
+            kept.push((target, shown, leftovers));
+        }
+        let outcomes = measured.expect("there is a side");
         let host = host::host();
-        let rows: Vec<Row> = measured.iter().flat_map(|of| of.scenario.rows.clone()).collect();
-        let evidence = Evidence {
-            target: &shown,
-            rows: &rows,
-            debug_build: cfg!(debug_assertions),
-            device_counts: device_of(&target).and_then(Counters::of).is_some(),
-            in_memory: target.in_memory,
-            generator_bytes_per_s,
-            written_bytes_total: calibrated_bytes
-                + measured.iter().map(|of| of.written_bytes).sum::<u64>(),
-            host: host.clone(),
-            watched,
-            overlaps: Vec::new(),
-            leftovers,
-            left_out: measured.iter().flat_map(|of| of.left_out.clone()).collect(),
-            shortened: measured.iter().find_map(|of| of.shortened.clone()),
-            burst: measured.iter().find_map(|of| of.burst),
-            first_touch: speed.and_then(|speed| speed.first_touch),
-            interrupted: measured.iter().any(|of| of.is_interrupted),
-            sharing: sharing(&target, request, peers)?,
+        let mut documents = Vec::new();
+        for ((side, of), (target, shown, leftovers)) in self.sides.iter().zip(outcomes).zip(kept) {
+            let (request, scenarios) = (side.request, &side.scenarios);
+            let Outcome { speed, measured, generator_bytes_per_s, watched } = of;
+            let rows: Vec<Row> = measured.iter().flat_map(|of| of.scenario.rows.clone()).collect();
+            let evidence = Evidence {
+                target: &shown,
+                rows: &rows,
+                debug_build: cfg!(debug_assertions),
+                device_counts: device_of(&target).and_then(Counters::of).is_some(),
+                in_memory: target.in_memory,
+                generator_bytes_per_s,
+                written_bytes_total: speed.written_bytes
+                    + measured.iter().map(|of| of.written_bytes).sum::<u64>(),
+                host: host.clone(),
+                watched,
+                overlaps: Vec::new(),
+                leftovers,
+                left_out: measured.iter().flat_map(|of| of.left_out.clone()).collect(),
+                shortened: measured.iter().find_map(|of| of.shortened.clone()),
+                burst: measured.iter().find_map(|of| of.burst),
+                first_touch: speed.first_touch,
+                interrupted: measured.iter().any(|of| of.is_interrupted),
+                sharing: sharing(&target, request, peers)?,
+            };
+            let findings = findings::of_all_ranks(peers, &evidence, |evidence| {
+                scenarios::findings(scenarios, evidence)
+            })?;
+            let ranks = evidence.sharing.as_ref().map(|sharing| sharing.ranks.clone());
+            let advice = scenarios.iter().flat_map(|scenario| scenario.advice(&evidence)).collect();
+            let answers = side.answers(&evidence);
+            drop(evidence);
+            documents.push(Document {
+                schema: SCHEMA.into(),
+                wrote: Program::this(request.commit.clone()),
+                started_at: started_at.clone(),
+                elapsed_s: began.elapsed().as_secs_f64(),
+                source: Some(Source::Bench),
+                command: request.command.clone(),
+                host: host.clone(),
+                target: shown,
+                ranks,
+                scenarios: measured.into_iter().map(|of| of.scenario).collect(),
+                answers: (!answers.is_empty()).then_some(answers),
+                fit: None,
+                languages: None,
+                findings,
+                advice,
+            });
+        }
+        Ok(documents)
+    }
+
+    /// Calibrates, announces, and measures all plans of each side.
+    fn measure(
+        &self,
+        places: &[Place],
+        began: Instant,
+        stop: &Stop,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Outcome>, Error> {
+        let (sides, peers, clock) = (&self.sides, self.peers, SinceStart(began));
+        let (mut sites, mut speeds, mut planned) = (Vec::new(), Vec::new(), Vec::new());
+        for (side, place) in sides.iter().zip(places) {
+            let site = Site {
+                scenario: "calibration",
+                target: &place.target,
+                scratch: &place.scratch,
+                stop,
+                clock: &clock,
+                keep: side.request.keep,
+                peers,
+                together: None,
+                ranks: side.request.ranks,
+            };
+            let room = share(&place.target, peers)?;
+            let wanted = wanted(&side.plan(&room, None)?);
+            let speed = Calibration::of(wanted, &site.apart(), &side.request.common)?;
+            planned.push(side.plan(&room, Some(&speed))?);
+            sites.push(site);
+            speeds.push(speed);
+        }
+        let announcement = self.announcement(&places[0], &planned, &speeds);
+        observer.announce(&announcement);
+        let answers = |rows: &[Row]| sides[0].answers(&Evidence::of_rows(&places[0].shown, rows));
+        let mut ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
+        if sides.len() == 1 {
+            ticker = ticker.answering(&answers);
+        }
+        let begin = |(speed, (side, place)): (Calibration, (&Side, &Place))| {
+            let bs_bytes = side.request.common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
+            let bs_bytes = bs_bytes.min(GENERATOR_BS_BYTES_MAX) as usize;
+            let outcome = Outcome {
+                speed,
+                measured: Vec::new(),
+                generator_bytes_per_s: Data::new(0, 0).measure(bs_bytes),
+                watched: Watched::default(),
+            };
+            (outcome, Watch::begin(device_of(&place.target)))
         };
-        let findings = findings::of_all_ranks(peers, &evidence, |evidence| {
-            scenarios::findings(scenarios, evidence)
-        })?;
-        let ranks = evidence.sharing.as_ref().map(|sharing| sharing.ranks.clone());
-        let advice = scenarios.iter().flat_map(|scenario| scenario.advice(&evidence)).collect();
-        let answers = scenarios::answers(scenarios, &evidence);
-        Ok(Document {
-            schema: SCHEMA.into(),
-            wrote: Program::this(request.commit.clone()),
-            started_at,
-            elapsed_s: began.elapsed().as_secs_f64(),
-            source: Some(Source::Bench),
-            command: request.command.clone(),
-            host,
-            target: shown,
-            ranks,
-            scenarios: measured.into_iter().map(|of| of.scenario).collect(),
-            answers: (!answers.is_empty()).then_some(answers),
-            fit: None,
-            languages: None,
-            findings,
-            advice,
-        })
+        let begun = speeds.iter().copied().zip(sides.iter().zip(places)).map(begin);
+        let (mut outcomes, watches): (Vec<Outcome>, Vec<Watch>) = begun.unzip();
+        // The time that a plan leaves is the next one's.
+        let mut end = peers.of_first("the time", began.elapsed())?;
+        let mut planned: Vec<_> = planned.into_iter().map(Vec::into_iter).collect();
+        let mut is_interrupted = false;
+        while !is_interrupted {
+            // The plans of the same number take turns.
+            let mut plans: Vec<Plan> = planned.iter_mut().filter_map(Iterator::next).collect();
+            if plans.is_empty() {
+                break;
+            }
+            let begin = end;
+            end = end_of(&plans, &speeds, begin);
+            match measure_in_turn(&mut plans, &speeds, begin, &sites, &mut ticker) {
+                Err(Error::Interrupted)
+                    if !outcomes[0].measured.is_empty() && !peers.are_many() =>
+                {
+                    let earlier = outcomes.iter_mut().flat_map(|of| &mut of.measured);
+                    earlier.for_each(|of| of.is_interrupted = true);
+                    break;
+                }
+                measured => {
+                    for (of, one) in outcomes.iter_mut().zip(measured?) {
+                        is_interrupted |= one.is_interrupted;
+                        of.measured.push(one);
+                    }
+                }
+            }
+        }
+        ticker.finish();
+        for ((of, watch), place) in outcomes.iter_mut().zip(watches).zip(places) {
+            of.watched = watch.end(device_of(&place.target));
+        }
+        Ok(outcomes)
+    }
+
+    /// Announces the bytes that the runs write at most, and the time of all of them.
+    fn announcement(
+        &self,
+        first: &Place,
+        planned: &[Vec<Plan>],
+        speeds: &[Calibration],
+    ) -> Announcement {
+        let ranks = u64::from(self.peers.ranks());
+        let before = |(side, plans): (&Side, &Vec<Plan>)| match wanted(plans) {
+            Wanted::Stream => side.request.common.calibrated_bytes_max(),
+            Wanted::Flush => CALIBRATION_SAVES_BYTES,
+        };
+        let before: u64 = self.sides.iter().zip(planned).map(before).sum();
+        let plans = || planned.iter().flatten();
+        let most = plans().fold(before, |sum, of| sum.saturating_add(of.written_bytes_max()));
+        let ends = planned.iter().zip(speeds).map(|(plans, speed)| {
+            plans.iter().fold(Duration::ZERO, |before, plan| plan.end(Some(speed), before))
+        });
+        // Scenarios run one after another, and each removes its files.
+        let space = |side: &Vec<Plan>| side.iter().map(|of| of.space_bytes).max().unwrap_or(0);
+        Announcement {
+            folder: first.scratch.path().to_owned(),
+            space_bytes_max: planned.iter().map(space).sum::<u64>() * ranks,
+            written_bytes_max: most.saturating_mul(ranks),
+            runs: plans().map(Plan::runs_total).sum(),
+            is_limited: plans().all(Plan::is_limited),
+            estimated: ends.sum(),
+        }
     }
 }
 
-/// Returns the measurements made before the user asked to stop, if any.
-fn until_interrupted(
-    all: impl Iterator<Item = Result<Measured, Error>>,
-    peers: &dyn Peers,
-) -> Result<Vec<Measured>, Error> {
-    let mut measured: Vec<Measured> = Vec::new();
-    for one in all {
-        match one {
-            Err(Error::Interrupted) if !measured.is_empty() && !peers.are_many() => {
-                measured.iter_mut().for_each(|of| of.is_interrupted = true);
-                break;
-            }
-            one => measured.push(one?),
-        }
-        if measured.last().is_some_and(|of| of.is_interrupted) {
-            break;
-        }
+/// The disk of a side, and the folder of the run.
+struct Place {
+    target: Target,
+    scratch: Scratch,
+    shown: document::Target,
+    leftovers: Vec<String>,
+}
+
+/// The measurements of a side.
+struct Outcome {
+    speed: Calibration,
+    measured: Vec<Measured>,
+    generator_bytes_per_s: f64,
+    watched: Watched,
+}
+
+impl<'a> Side<'a> {
+    fn new(request: &'a Request) -> Side<'a> {
+        Side { request, scenarios: request.scenarios.all() }
     }
-    Ok(measured)
+
+    fn answers(&self, evidence: &Evidence) -> Vec<Answer> {
+        scenarios::answers(&self.scenarios, evidence)
+    }
+
+    /// Plans the request, for a disk of this speed.
+    fn plan(
+        &self,
+        room: &Target,
+        speed: Option<&Calibration>,
+    ) -> Result<Vec<Plan<'static>>, Error> {
+        plan(&self.scenarios, self.request, room, speed)
+    }
+
+    /// Returns the disk, and the part of it that a rank may use.
+    fn disk(&self, peers: &dyn Peers) -> Result<(Target, Target), Error> {
+        scratch::check_writable(&self.request.path)?;
+        let target = device::examine(&self.request.path)?;
+        let room = share(&target, peers)?;
+        Ok((target, room))
+    }
+
+    /// Makes the folder of the run.
+    fn make_place(&self, peers: &dyn Peers, observer: &mut dyn Observer) -> Result<Place, Error> {
+        let (target, path) = (device::examine(&self.request.path)?, &self.request.path);
+        let leftovers = match peers.is_first() {
+            true => report_leftovers(path, observer),
+            false => Vec::new(),
+        };
+        let scratch = Scratch::make_for(path, peers)?;
+        let mut shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
+        shown.limits = watch::limits(device_of(&target));
+        Ok(Place { target, scratch, shown, leftovers })
+    }
+}
+
+/// Returns the end of plans that take turns from `begin` on.
+fn end_of(plans: &[Plan], speeds: &[Calibration], begin: Duration) -> Duration {
+    plans.iter().zip(speeds).fold(begin, |end, (plan, speed)| plan.end(Some(speed), end))
 }
 
 /// Refuses files that ranks share of a scenario that makes its own.
@@ -268,6 +388,7 @@ pub(crate) fn plan(
     }
     let planned = plan_each(scenarios, &call)?;
     let parts = planned.iter().filter(|plan| plan.written_bytes_max() < u64::MAX).count() as u32;
+    let parts = parts * request.common.wear_parts.max(1);
     if parts < 2 || call.is_default() {
         return Ok(planned);
     }
@@ -289,31 +410,6 @@ fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Plan<'stati
 /// Returns the part of the disk's speed that the plans want.
 fn wanted(planned: &[Plan]) -> Wanted {
     planned.iter().map(|plan| plan.wants).max().unwrap_or(Wanted::Flush)
-}
-
-/// Announces the bytes that the runs write at most, and the time of all of them.
-fn announcement(
-    folder: PathBuf,
-    planned: &[Plan],
-    request: &Request,
-    (ranks, speed): (u32, Option<&Calibration>),
-) -> Announcement {
-    let ranks = u64::from(ranks);
-    let before = match wanted(planned) {
-        Wanted::Stream => request.common.calibrated_bytes_max(),
-        Wanted::Flush => 0,
-    };
-    let most = planned.iter().fold(before, |sum, of| sum.saturating_add(of.written_bytes_max()));
-    Announcement {
-        folder,
-        // Scenarios run one after another, and each removes its files.
-        space_bytes_max: planned.iter().map(|of| of.space_bytes).max().unwrap_or(0) * ranks,
-        written_bytes_max: most.saturating_mul(ranks),
-        runs: planned.iter().map(Plan::runs_total).sum(),
-        is_limited: planned.iter().all(Plan::is_limited),
-        estimated: planned.iter().fold(Duration::ZERO, |before, plan| plan.end(speed, before)),
-        estimated_slowed: planned.iter().map(|of| of.afterwards).sum(),
-    }
 }
 
 /// Reports folders left by killed runs, and the command that removes them.

@@ -22,7 +22,10 @@ const COMPARED_MIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_m
 const IODEPTH: u32 = 8;
 /// The number of small flushed writes. Their median counts.
 const SAVES: usize = 5;
+const SAVES_MIN: usize = 3;
 const SAVE_BYTES: usize = 4 << 10;
+/// The most bytes of those writes.
+pub(crate) const CALIBRATION_SAVES_BYTES: u64 = (SAVES * SAVE_BYTES) as u64;
 
 /// The time of a run outside its clock, but for flushes: its data, its files and its threads.
 const BESIDE: Duration = Duration::from_millis(20);
@@ -61,6 +64,15 @@ pub struct Calibration {
 }
 
 impl Calibration {
+    /// The assumed speed of a disk that was not calibrated.
+    pub(crate) const UNKNOWN: Calibration = Calibration {
+        bytes_per_s: f64::INFINITY,
+        written_bytes: 0,
+        flush: USUAL_FLUSH,
+        burst: None,
+        first_touch: None,
+    };
+
     /// Measures the disk. All ranks use the slowest speed.
     ///
     /// # Errors
@@ -70,16 +82,16 @@ impl Calibration {
         let flush = save(site)?;
         let flush = Duration::from_secs_f64(1.0 / site.least(1.0 / flush.as_secs_f64().max(1e-9))?);
         if wanted == Wanted::Flush {
-            let written_bytes = (SAVES * SAVE_BYTES) as u64;
-            let bytes_per_s = f64::INFINITY;
-            return Ok(Calibration { bytes_per_s, written_bytes, flush, ..Calibration::default() });
+            let written_bytes = CALIBRATION_SAVES_BYTES;
+            return Ok(Calibration { written_bytes, flush, ..Calibration::UNKNOWN });
         }
         let Stream { bytes_per_s, bytes, burst, first_touch } = write_stream(site, common)?;
         let limits = || watch::limits(site.device());
         let burst = burst.or_else(|| stream::of_limit(&limits(), bytes_per_s));
         let bytes_per_s = burst.as_ref().map_or(bytes_per_s, |burst| burst.bytes_per_s);
         let bytes_per_s = site.least(bytes_per_s)?;
-        Ok(Calibration { bytes_per_s, written_bytes: bytes, flush, burst, first_touch })
+        let written_bytes = bytes + CALIBRATION_SAVES_BYTES;
+        Ok(Calibration { bytes_per_s, written_bytes, flush, burst, first_touch })
     }
 
     /// Returns the time to write these bytes as a stream; none if no stream was measured.
@@ -94,7 +106,8 @@ fn save(site: &Site) -> Result<Duration, Error> {
     let failed = |error: io::Error| Error::Failed(format!("{}: {error}", path.display()));
     let mut file = File::create_new(&path).map_err(failed)?;
     let (began, mut times) = (Instant::now(), Vec::new());
-    while times.len() < SAVES && (times.is_empty() || began.elapsed() < TIME) {
+    // A single stall is not the disk's flush.
+    while times.len() < SAVES && (times.len() < SAVES_MIN || began.elapsed() < TIME) {
         let before = Instant::now();
         file.write_all(&[0xa5; SAVE_BYTES]).and_then(|()| file.sync_data()).map_err(failed)?;
         times.push(before.elapsed());

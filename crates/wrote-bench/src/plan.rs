@@ -10,7 +10,7 @@ use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::findings::{Burst, Shortened};
 use wrote_jobs::report::Repeated;
-use wrote_result::document::{Fallback, Knee, Row, Run, Settings, SettingsPair};
+use wrote_result::document::{Fallback, Knee, Row, Run, Scenario, Settings, SettingsPair};
 use wrote_result::{Error, stats};
 
 /// The default number of runs per row: enough for an interval, few enough for a minute.
@@ -92,8 +92,6 @@ pub struct Plan<'a> {
     pub within: Option<Within>,
     /// Whether the request has an amount, so that every run is made in any time.
     pub is_whole: bool,
-    /// The time of what may follow the runs.
-    pub afterwards: Duration,
     /// The most bytes in the folder at any time.
     pub space_bytes: u64,
     /// The most bytes that all runs share, written as a stream.
@@ -210,7 +208,6 @@ impl<'a> Plan<'a> {
             prepare: Duration::ZERO,
             within: None,
             is_whole: false,
-            afterwards: Duration::ZERO,
             space_bytes,
             prepared_bytes: 0,
             shares_files: false,
@@ -263,13 +260,17 @@ impl<'a> Plan<'a> {
         (!self.is_whole).then(|| self.within.unwrap_or_else(announced))
     }
 
-    /// Returns the order of `rounds` rounds (M8).
-    pub(crate) fn order(&self, rounds: u32) -> Vec<Turn> {
-        let turns = in_turn(self.rows.len(), rounds).into_iter();
-        let (last, mut order): (Vec<Turn>, Vec<Turn>) =
-            turns.partition(|turn| self.rows[turn.row].is_last);
-        order.extend(last);
-        order
+    /// Returns the result before any run.
+    pub(crate) fn measured(&self, written_bytes: u64, left_out: Vec<(String, String)>) -> Measured {
+        let (name, question) = (self.name.into(), self.question.clone());
+        Measured {
+            scenario: Scenario { name, question, rows: Vec::new(), knee: None },
+            written_bytes,
+            left_out,
+            shortened: None,
+            burst: None,
+            is_interrupted: false,
+        }
     }
 }
 
@@ -301,7 +302,7 @@ impl Within {
 #[derive(Debug)]
 pub struct Measured {
     /// The scenario with its rows.
-    pub scenario: wrote_result::document::Scenario,
+    pub scenario: Scenario,
     /// Total file bytes written.
     pub written_bytes: u64,
     /// Requested rows that were not measured, with reasons.

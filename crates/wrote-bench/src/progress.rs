@@ -19,8 +19,6 @@ pub struct Announcement {
     pub estimated: Duration,
     /// Whether they take no more than that.
     pub is_limited: bool,
-    /// The estimated further time if the disk slows down during a long write; usually 0.
-    pub estimated_slowed: Duration,
 }
 
 /// The state of a measurement.
@@ -62,22 +60,18 @@ pub struct Ticker<'a> {
     answering: Option<Answering<'a>>,
     /// The rows of the scenarios that are over.
     rows: Vec<Row>,
-    began: Instant,
     runs: u32,
     begun: u32,
-    run_began: Instant,
-    estimated: Duration,
-    /// A better estimate: up to which run it reaches, and when that run ends.
-    foreseen: Option<(u32, Instant)>,
+    /// The estimated mean time of a run, and the estimated end.
+    each: Duration,
+    over: Instant,
 }
 
 impl<'a> Ticker<'a> {
     /// Creates a ticker for `runs` runs, estimated to take `estimated` in all.
     pub fn new(observer: &'a mut dyn Observer, runs: u32, estimated: Duration) -> Ticker<'a> {
-        let began = Instant::now();
-        let (answering, foreseen, run_began) = (None, None, began);
-        let rows = Vec::new();
-        Ticker { observer, answering, rows, began, runs, begun: 0, run_began, estimated, foreseen }
+        let (each, over) = (estimated / runs.max(1), Instant::now() + estimated);
+        Ticker { observer, answering: None, rows: Vec::new(), runs, begun: 0, each, over }
     }
 
     /// Enables reporting the answers after each round.
@@ -102,33 +96,19 @@ impl<'a> Ticker<'a> {
 
     /// Counts a run of `row` that starts now.
     pub fn tick(&mut self, row: &str) {
-        self.report(row);
+        self.report(row, self.begun, 0.0);
         self.begun += 1;
-        self.run_began = Instant::now();
     }
 
     /// Reports the completed fraction of the current run, from 0 to 1.
     pub fn within(&mut self, row: &str, fraction: f64) {
-        let fraction = fraction.clamp(0.0, 1.0);
-        let (runs, runs_done) = (self.runs, self.begun.saturating_sub(1));
-        // Too early to extrapolate.
-        let of_run = if fraction < 0.02 {
-            self.estimated.saturating_sub(self.began.elapsed())
-        } else {
-            self.run_began.elapsed().mul_f64((1.0 - fraction) / fraction)
-        };
-        let of_others = if runs_done == 0 {
-            Duration::ZERO
-        } else {
-            (self.run_began - self.began) / runs_done * runs.saturating_sub(self.begun)
-        };
-        let left = of_run + of_others;
-        self.observer.progress(&Progress { row: row.into(), runs_done, runs, fraction, left });
+        self.report(row, self.begun.saturating_sub(1), fraction.clamp(0.0, 1.0));
     }
 
     /// Sets the estimate of the next `runs` runs, which may differ from earlier ones.
     pub fn foresee(&mut self, runs: u32, time: Duration) {
-        self.foreseen = Some((self.begun + runs, Instant::now() + time));
+        let others = self.runs.saturating_sub(self.begun + runs);
+        self.over = Instant::now() + time + self.each * others;
     }
 
     /// Removes `runs` runs from the total.
@@ -143,19 +123,12 @@ impl<'a> Ticker<'a> {
 
     /// Reports that all runs are over.
     pub fn finish(mut self) {
-        self.report("");
+        self.over = Instant::now();
+        self.report("", self.begun, 0.0);
     }
 
-    fn report(&mut self, row: &str) {
-        let (runs, runs_done) = (self.runs, self.begun);
-        let left = match (runs_done, self.foreseen) {
-            (_, Some((until, over))) if runs_done < until => {
-                let others = self.estimated / runs.max(1) * runs.saturating_sub(until);
-                over.saturating_duration_since(Instant::now()) + others
-            }
-            (0, _) => self.estimated,
-            _ => self.began.elapsed() / runs_done * runs.saturating_sub(runs_done),
-        };
-        self.observer.progress(&Progress { row: row.into(), runs_done, runs, fraction: 0.0, left });
+    fn report(&mut self, row: &str, runs_done: u32, fraction: f64) {
+        let (row, left) = (row.into(), self.over.saturating_duration_since(Instant::now()));
+        self.observer.progress(&Progress { row, runs_done, fraction, runs: self.runs, left });
     }
 }

@@ -1,7 +1,7 @@
 //! The loop that runs rows in turn (M8). Every scenario uses it.
 
 use crate::calibration::{self, Calibration};
-use crate::plan::{Measured, Plan, Prepared, RUNS_MIN, RowSpec, Turn, Within};
+use crate::plan::{Measured, Plan, RUNS_MIN, RowSpec, Turn, Within, in_turn};
 use crate::progress::Ticker;
 use crate::site::Site;
 use std::collections::VecDeque;
@@ -10,7 +10,8 @@ use wrote_jobs::clock::Together;
 use wrote_jobs::findings::Shortened;
 use wrote_jobs::machine::target::device_of;
 use wrote_jobs::report::{Facts, Repeated, merged};
-use wrote_result::document::{Row, Scenario};
+#[cfg(test)]
+use wrote_result::document::Row;
 use wrote_result::{Error, units};
 
 /// A row may take this multiple of its share of the time before it has fewer runs.
@@ -53,10 +54,17 @@ impl RowTime {
     }
 }
 
+/// Returns the order of `rounds` rounds (M8).
+pub(crate) fn order(specs: &[RowSpec], rounds: u32) -> Vec<Turn> {
+    let turns = in_turn(specs.len(), rounds).into_iter();
+    let (last, mut order): (Vec<Turn>, Vec<Turn>) = turns.partition(|turn| specs[turn.row].is_last);
+    order.extend(last);
+    order
+}
+
 impl Schedule {
-    /// Schedules all runs of a plan that is `prepared`. Each is expected to take its planned time
-    /// and `beside`.
-    fn new(plan: &Plan, within: Option<Within>, beside: Duration, prepared: &Prepared) -> Schedule {
+    /// Schedules all runs. Each is expected to take its planned time and `beside`.
+    fn new(specs: &[RowSpec], rounds: u32, within: Option<Within>, beside: Duration) -> Schedule {
         let row = |row: &RowSpec| {
             let share = row.time + beside;
             RowTime {
@@ -69,14 +77,8 @@ impl Schedule {
                 is_ended: false,
             }
         };
-        let mut schedule = Schedule {
-            rounds: plan.runs,
-            within,
-            rows: plan.rows.iter().map(row).collect(),
-            order: plan.order(plan.runs).into(),
-        };
-        prepared.left_out.iter().for_each(|(row, _)| schedule.end_row(*row));
-        schedule
+        let order = order(specs, rounds).into();
+        Schedule { rounds, within, rows: specs.iter().map(row).collect(), order }
     }
 
     /// Returns the next run at time `now`; `None` when all runs that fit are done.
@@ -199,34 +201,75 @@ impl Plan<'_> {
         site: &Site,
         ticker: &mut Ticker,
     ) -> Result<Measured, Error> {
-        let measured = run_all(self, (speed, begin), site, ticker);
-        if measured.is_err() {
-            // Report the first error; what remains is removed with the folder.
-            let _ = self.work.finish(site);
-        }
-        measured
+        let (plans, speed) =
+            (std::slice::from_mut(self), speed.copied().unwrap_or(Calibration::UNKNOWN));
+        let measured = measure_in_turn(plans, &[speed], begin, &[*site], ticker);
+        measured.map(|mut one| one.remove(0))
     }
 }
 
-fn run_all(
-    plan: &mut Plan,
-    (speed, begin): (Option<&Calibration>, Duration),
-    site: &Site,
+/// Measures several plans of as many rounds, each on its site, whose rows take turns: like
+/// [`Plan::measure`] of each.
+pub(crate) fn measure_in_turn(
+    plans: &mut [Plan],
+    speeds: &[Calibration],
+    begin: Duration,
+    sites: &[Site],
     ticker: &mut Ticker,
-) -> Result<Measured, Error> {
-    let names: Vec<String> = plan.rows.iter().map(|spec| spec.row.name.clone()).collect();
-    check_rows(site, &names)?;
-    let within = plan.limit(speed, begin);
-    let prepared = plan.work.prepare(site, ticker)?;
-    let (mut now, _) = agreed(site, Duration::ZERO)?;
-    let mut left_out = plan.left_out.clone();
-    let unfit = prepared.left_out.iter();
-    left_out.extend(unfit.map(|(row, because)| (names[*row].clone(), because.clone())));
-    for (name, because) in &left_out {
-        ticker.note(&format!("{name} skipped: {because}"));
+) -> Result<Vec<Measured>, Error> {
+    let sites = plans.iter().zip(sites);
+    let sites: Vec<Site> =
+        sites.map(|(plan, site)| Site { scenario: plan.name, ..*site }).collect();
+    let measured = run_all(plans, speeds, begin, &sites, ticker);
+    if measured.is_err() {
+        // Report the first error; what remains is removed with the folder.
+        let _ = finish(plans, &sites);
     }
-    let mut schedule = Schedule::new(plan, within, calibration::beside(speed), &prepared);
-    let mut told = plan.runs * names.len() as u32;
+    measured
+}
+
+fn finish(plans: &mut [Plan], sites: &[Site]) -> Result<(), Error> {
+    plans.iter_mut().zip(sites).try_for_each(|(plan, site)| plan.work.finish(site))
+}
+
+fn run_all(
+    plans: &mut [Plan],
+    speeds: &[Calibration],
+    begin: Duration,
+    sites: &[Site],
+    ticker: &mut Ticker,
+) -> Result<Vec<Measured>, Error> {
+    let site = &sites[0];
+    // A row of one plan is followed by the other's of the same number.
+    let longest = plans.iter().map(|plan| plan.rows.len()).max().unwrap_or(0);
+    let of_each = |row| (0..plans.len()).map(move |plan| (plan, row));
+    let places =
+        (0..longest).flat_map(of_each).filter(|(plan, row)| *row < plans[*plan].rows.len());
+    let places: Vec<(usize, usize)> = places.collect();
+    let specs: Vec<RowSpec> =
+        places.iter().map(|(plan, row)| plans[*plan].rows[*row].clone()).collect();
+    let names: Vec<String> = specs.iter().map(|spec| spec.row.name.clone()).collect();
+    check_rows(site, &names)?;
+    let (rounds, speed) = (plans[0].runs, Some(&speeds[0]));
+    let within = plans[0].limit(speed, begin);
+    let mut schedule = Schedule::new(&specs, rounds, within, calibration::beside(speed));
+    let mut measured: Vec<Measured> = Vec::new();
+    for number in 0..plans.len() {
+        let plan = &mut plans[number];
+        let prepared = plan.work.prepare(&sites[number], ticker)?;
+        let mut left_out = plan.left_out.clone();
+        for (row, because) in prepared.left_out {
+            left_out.push((plan.rows[row].row.name.clone(), because));
+            let is_place = |place: &(usize, usize)| *place == (number, row);
+            schedule.end_row(places.iter().position(is_place).expect("it is a row"));
+        }
+        for (name, because) in &left_out {
+            ticker.note(&format!("{name} skipped: {because}"));
+        }
+        measured.push(plan.measured(prepared.written_bytes, left_out));
+    }
+    let (mut now, _) = agreed(site, Duration::ZERO)?;
+    let mut told = rounds * names.len() as u32;
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
     // With `keep`, the row whose files still exist, as its run may have been the last.
     let mut kept: Option<usize> = None;
@@ -238,17 +281,22 @@ fn run_all(
             break;
         }
         let began = site.clock.elapsed();
-        let makes_files = plan.rows[turn.row].makes_files;
+        let makes_files = specs[turn.row].makes_files;
+        let clear = |plans: &mut [Plan], row: usize| {
+            let (plan, row) = places[row];
+            plans[plan].work.clear(row, &sites[plan])
+        };
         if let Some(row) = kept.take_if(|_| makes_files) {
-            plan.work.clear(row, site)?;
+            clear(plans, row)?;
         }
         let ahead = schedule.order.len() as u32;
         ticker.leave_out(told - ahead);
         told = ahead - 1;
         ticker.foresee(ahead, schedule.time_left(now));
         ticker.tick(&names[turn.row]);
+        let (plan, row) = places[turn.row];
         let has_failed;
-        match run_together(plan, turn, site, ticker) {
+        match run_together(&mut plans[plan], Turn { row, ..turn }, &sites[plan], ticker) {
             Err(Error::Interrupted) => {
                 is_interrupted = true;
                 break;
@@ -262,7 +310,7 @@ fn run_all(
         if site.keep && makes_files {
             kept = Some(turn.row);
         } else {
-            plan.work.clear(turn.row, site)?;
+            clear(plans, turn.row)?;
         }
         let took;
         (now, took) = agreed(site, site.clock.elapsed().saturating_sub(began))?;
@@ -279,21 +327,23 @@ fn run_all(
     if is_interrupted && (site.peers.are_many() || !is_measured) {
         return Err(Error::Interrupted);
     }
-    plan.work.finish(site)?;
-    let of_runs = runs.iter().map(|runs| runs.written_bytes).sum::<u64>();
-    let written_bytes = prepared.written_bytes + of_runs;
+    finish(plans, sites)?;
     for (row, because) in schedule.left_out().filter(|_| !is_interrupted) {
         ticker.note(&format!("{} skipped: {because}", names[row]));
-        left_out.push((names[row].clone(), because));
+        measured[places[row].0].left_out.push((names[row].clone(), because));
     }
-    let rows: Vec<Row> = runs.into_iter().flat_map(Repeated::rows).collect();
-    ticker.keep(&rows);
-    let knee = if is_interrupted { None } else { plan.work.knee(&rows) };
-    let (name, question) = (plan.name.into(), plan.question.clone());
-    let scenario = Scenario { name, question, rows, knee };
-    let shortened = schedule.shortened().filter(|_| !is_interrupted);
-    let burst = plan.work.burst();
-    Ok(Measured { scenario, written_bytes, left_out, shortened, burst, is_interrupted })
+    for ((plan, _), runs) in places.into_iter().zip(runs) {
+        measured[plan].written_bytes += runs.written_bytes;
+        measured[plan].scenario.rows.extend(runs.rows());
+    }
+    for (plan, of) in plans.iter().zip(&mut measured) {
+        let rows = &of.scenario.rows;
+        ticker.keep(rows);
+        of.scenario.knee = if is_interrupted { None } else { plan.work.knee(rows) };
+        of.shortened = schedule.shortened().filter(|_| !is_interrupted);
+        (of.burst, of.is_interrupted) = (plan.work.burst(), is_interrupted);
+    }
+    Ok(measured)
 }
 
 /// Refuses ranks that would measure different rows.
@@ -348,7 +398,7 @@ mod ranks_tests;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Work, in_turn};
+    use crate::plan::Work;
     use crate::sample::{MadeUpClock, measured_by};
     use crate::site::Clock as _;
     use std::rc::Rc;

@@ -1,5 +1,6 @@
 //! The settings that all scenarios have in common, and the most bytes that a measurement writes.
 
+use crate::calibration::CALIBRATION_SAVES_BYTES;
 use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::machine::target::device_of;
@@ -111,10 +112,12 @@ impl Common {
         }
     }
 
-    /// Returns the most bytes that a calibration writes: a stream, and its first part once more.
+    /// Returns the most bytes that a calibration writes: a few small writes, a block, a stream, and
+    /// its first part once more.
     pub(crate) fn calibrated_bytes_max(&self) -> u64 {
         let first = self.calibration_bytes_max();
-        first + first.min(CALIBRATION_AGAIN_BYTES_MAX)
+        let bs_bytes = self.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
+        CALIBRATION_SAVES_BYTES + bs_bytes + first + first.min(CALIBRATION_AGAIN_BYTES_MAX)
     }
 
     /// Returns the most bytes of a calibration's stream.

@@ -109,13 +109,9 @@ impl Observer for Reporter {
 }
 
 fn announced(announcement: &Announcement) -> String {
-    let slowed = match announcement.estimated_slowed {
-        Duration::ZERO => String::new(),
-        more => format!(", or {} if the disk slows down", clock(announcement.estimated + more)),
-    };
     let most = if announcement.is_limited { "at most " } else { "" };
     format!(
-        "writes {} into {}, up to {} at a time, {}, {most}about {}{slowed}",
+        "writes {} into {}, up to {} at a time, {}, {most}about {}",
         amount(announcement),
         announcement.folder.display(),
         units::bytes(announcement.space_bytes_max),
@@ -173,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_announcement_is_one_line_with_what_where_and_how_long() {
-        let line = |written_bytes_max, slowed_s| {
+        let line = |written_bytes_max| {
             announced(&Announcement {
                 folder: "/data/.wrote-x1y2".into(),
                 space_bytes_max: 1_100_000_000,
@@ -181,20 +177,14 @@ mod tests {
                 runs: 42,
                 estimated: Duration::from_secs(45),
                 is_limited: written_bytes_max < u64::MAX,
-                estimated_slowed: Duration::from_secs(slowed_s),
             })
         };
         assert_eq!(
-            line(4_000_000_000, 0),
+            line(4_000_000_000),
             "writes at most 4.00 GB into /data/.wrote-x1y2, up to 1.10 GB at a time, 42 runs, at most \
              about 45 s"
         );
-        let slowed = line(4_000_000_000, 20);
-        assert!(
-            slowed.ends_with(", at most about 45 s, or 1 min 05 s if the disk slows down"),
-            "{slowed}"
-        );
-        let unbounded = line(u64::MAX, 0);
+        let unbounded = line(u64::MAX);
         assert!(unbounded.starts_with("writes as fast as it can into /data/.wrote-x1y2, "));
     }
 

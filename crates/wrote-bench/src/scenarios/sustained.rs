@@ -171,11 +171,11 @@ impl Run {
             (Some(_), u64::MAX) if self.known_bytes_per_s.is_none() => u64::MAX,
             _ => self.size_bytes + self.recovered_bytes_max(),
         };
-        let row = RowSpec { row, time: self.writing(), bytes_max, ..RowSpec::default() };
+        let time = self.writing() + self.afterwards_max();
+        let row = RowSpec { row, time, bytes_max, ..RowSpec::default() };
         let is_long = self.size_bytes >= CALIBRATED_BYTES_MIN;
         Plan {
             runs: 1,
-            afterwards: self.afterwards_max(),
             space_bytes: self.file_bytes,
             shares_files: true,
             wants: match self.time.is_none() && self.known_bytes_per_s.is_none() && is_long {
@@ -201,13 +201,10 @@ impl Run {
         }
     }
 
-    /// Returns the writing time before the pause.
+    /// Returns the time after which the writing before the pause ends, or without one an estimate.
     fn writing(&self) -> Duration {
-        let by_size = |bytes_per_s| Duration::from_secs_f64(self.size_bytes as f64 / bytes_per_s);
-        match (self.time, self.known_bytes_per_s) {
-            (Some(time), known) => time.min(known.map_or(Duration::MAX, by_size)),
-            (None, known) => by_size(known.unwrap_or(USUAL_BYTES_PER_S)),
-        }
+        let by_size = self.size_bytes as f64 / self.known_bytes_per_s.unwrap_or(USUAL_BYTES_PER_S);
+        self.time.unwrap_or(Duration::from_secs_f64(by_size))
     }
 
     /// Returns the time of the pause and the second measurement.

@@ -194,12 +194,6 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Returns the settings for one of `rounds` benchmarks that share the iterations, rounded up.
-    pub(crate) fn divided(&self, rounds: u32) -> Latency {
-        let iterations = self.iterations.unwrap_or(ITERATIONS).div_ceil(rounds);
-        Latency { iterations: Some(iterations), ..self.clone() }
-    }
-
     /// Returns the distinct text lengths, in request order.
     pub(super) fn checked_sizes(&self) -> Result<Vec<u64>, Error> {
         if self.save_size.is_empty() {

@@ -116,9 +116,7 @@ fn all_creations_are_over_before_the_first_removal_and_every_second_round_is_bac
     // M8
     let files = planned(&asked(&["meta/own"]));
     let ways = files.ways.clone();
-    let order: Vec<(u32, &str)> = files
-        .plan()
-        .order(2)
+    let order: Vec<(u32, &str)> = crate::rounds::order(&files.plan().rows, 2)
         .iter()
         .map(|turn| (turn.round, ways[turn.row].kind.as_str()))
         .collect();
@@ -128,7 +126,8 @@ fn all_creations_are_over_before_the_first_removal_and_every_second_round_is_bac
     assert_eq!(order[5..10], second);
     assert_eq!(order[10..], [(0, "unlink"), (1, "unlink")]);
     let shared = planned(&asked(&["meta/own/unlink", "meta/shared/unlink"]));
-    let rows: Vec<usize> = shared.plan().order(2).iter().map(|turn| turn.row).collect();
+    let rows: Vec<usize> =
+        crate::rounds::order(&shared.plan().rows, 2).iter().map(|turn| turn.row).collect();
     assert_eq!(rows, [0, 1, 1, 0]);
 }
 
