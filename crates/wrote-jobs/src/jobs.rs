@@ -241,7 +241,7 @@ pub fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram<u64>>) -> Histo
     all
 }
 
-/// Returns the first start and the last end of these jobs of these jobs, in seconds since 1970; zeros without a
+/// Returns the first start and the last end of these jobs, in seconds since 1970; zeros without a
 /// job.
 pub fn span_s<'a>(jobs: impl IntoIterator<Item = &'a JobReport>) -> (f64, f64) {
     let (began, ended) = first_and_last(jobs);

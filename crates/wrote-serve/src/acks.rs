@@ -1,60 +1,18 @@
-//! Acknowledgements: the levels that they promise, and the waking of the connections of one
-//! listener and worker together when their records are safe.
+//! Acknowledgements: the waking of the connections of one listener and worker together when their
+//! records are safe.
 //!
 //! One flush makes records of many connections safe. A single task waits for it and wakes them all.
 //! If each connection waited by itself, each would be woken twice.
 
 use crate::lock;
-use crate::target::{Health, Target};
+use crate::target::{Health, Level, Target};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use tokio::task::yield_now;
-use wrote::{Error, Log, Ticket};
-use wrote_result::words;
-
-words! {
-    /// The durability that an acknowledgement promises.
-    #[derive(Default)]
-    pub enum Level {
-        /// The message is in the server's memory and survives nothing.
-        Received = "received",
-        /// The kernel has the message; it survives a crash of the server.
-        Written = "written",
-        /// The message survives power loss (W1).
-        #[default]
-        Durable = "durable",
-    }
-}
-
-impl Level {
-    /// Returns the sequence before which every message of `log` may be acknowledged.
-    pub(crate) fn reached(self, log: &Log) -> u64 {
-        match self {
-            Level::Received => u64::MAX,
-            Level::Written => log.written_sequence(),
-            Level::Durable => log.durable_sequence(),
-        }
-    }
-
-    /// Returns the sequence before which records may be read: those at the promised level. A
-    /// sequence that a client has read therefore never names another record after a crash.
-    pub(crate) fn readable(self, log: &Log) -> u64 {
-        self.reached(log).min(log.written_sequence())
-    }
-
-    /// Makes all current records readable, so that a client reads its own writes. Returns the
-    /// sequence before which records may be read.
-    pub(crate) async fn present(self, log: &Log) -> u64 {
-        if let Some(last) = log.stats().next_sequence.checked_sub(1) {
-            // If the log has failed, earlier records can still be read.
-            let _ = Target::Log(log.clone()).ticket(self, last).await;
-        }
-        self.readable(log)
-    }
-}
+use wrote::{Error, Ticket};
 
 /// Connections of one listener and worker that wait for their records.
 #[derive(Debug)]
@@ -201,7 +159,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
     use std::task::Wake;
-    use wrote::SyncPolicy;
+    use wrote::{Log, SyncPolicy};
 
     #[derive(Default)]
     struct Woken(AtomicUsize);

@@ -3,7 +3,7 @@
 
 pub(crate) mod shipping;
 
-use crate::config::{Limits, LogConfig};
+use crate::config::{BUFFER_BYTES_MIN, LOG_MODE, Limits, LogConfig};
 use crate::lock;
 use crate::target::{Health, Target};
 use rustix::fs::statvfs;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
-use wrote::Log;
+use wrote::{Lines, Log};
 
 /// The interval between checks of the log and its disk, and between attempts to reopen it.
 const WATCH_PAUSE: Duration = Duration::from_secs(1);
@@ -207,7 +207,17 @@ impl Channel {
 }
 
 fn open(config: &LogConfig, opener: &Opener) -> Result<Target, wrote::Error> {
-    if config.is_file { Target::open_file(config) } else { opener(config).map(Target::Log) }
+    if !config.is_file {
+        return opener(config).map(Target::Log);
+    }
+    let buffer_bytes = config.buffer_bytes.unwrap_or(BUFFER_BYTES_MIN);
+    let options = Lines::options().sync(config.sync).mode(LOG_MODE);
+    let lines = options.buffer_bytes(buffer_bytes).open(&config.folder)?;
+    if let Some(torn) = lines.torn() {
+        let (path, torn) = (config.folder.display(), torn.display());
+        log::warn!("{path}: the end of an interrupted write is kept in {torn}");
+    }
+    Ok(Target::File(Arc::new(lines)))
 }
 
 impl fmt::Debug for Channel {

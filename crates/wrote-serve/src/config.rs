@@ -7,8 +7,8 @@ mod listen;
 pub(crate) mod settings;
 
 use crate::Error;
-use crate::acks::Level;
 use crate::stream::TlsFiles;
+use crate::target::Level;
 use access::AccessConfig;
 pub use keys::Key;
 use keys::{Target, Written};

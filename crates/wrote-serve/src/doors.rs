@@ -14,6 +14,7 @@ use crate::answers::Answers;
 use crate::config::access::Access;
 use crate::refusals::{Reason, Refusal};
 use crate::stamp::{self, Stamper};
+use crate::target::{Health, Target};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -81,6 +82,20 @@ pub(crate) trait Store {
 
     /// Returns whether the store accepts messages, in which case an error concerns the message.
     fn is_well(&self) -> bool;
+}
+
+impl Store for Target {
+    fn try_append(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
+        let ticket = match self {
+            Target::Log(log) => log.try_append(messages)?,
+            Target::File(lines) => lines.try_append(messages)?,
+        };
+        Ok(ticket.map(|ticket| ticket.sequence() + 1 - messages.len() as u64))
+    }
+
+    fn is_well(&self) -> bool {
+        !matches!(self.health(), Health::Failed(_))
+    }
 }
 
 /// Where a door puts the messages and answers of one connection.

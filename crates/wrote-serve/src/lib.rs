@@ -32,7 +32,6 @@ mod stream;
 mod target;
 mod workers;
 
-pub use acks::Level;
 pub use config::access::AccessConfig;
 pub use config::{
     Config, Door, Frame, Key, Limits, Listen, LogConfig, Oversize, OwnSettings, Socket, Stamp,
@@ -42,6 +41,7 @@ pub use server::{Handle, Server};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use stream::TlsFiles;
+pub use target::Level;
 
 /// Locks a mutex, also after a panic of another thread: none leaves half a change behind.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

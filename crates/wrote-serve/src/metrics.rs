@@ -1,9 +1,9 @@
 //! Counters of each listener, and of the whole server.
 
-use crate::acks::Level;
 use crate::lock;
 use crate::memory::{Memory, Pool};
 use crate::refusals::Reason;
+use crate::target::Level;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};

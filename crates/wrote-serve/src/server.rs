@@ -1,6 +1,6 @@
 //! Starts, runs and stops the server.
 
-use crate::acks::{Acks, Level};
+use crate::acks::Acks;
 use crate::channel::{Channel, Opener};
 use crate::config::access::{self, Access};
 use crate::config::settings::{self, Loaded, Settings};
@@ -13,6 +13,7 @@ use crate::operators::{Operators, Shown};
 use crate::port::Port;
 use crate::refusals::Reason;
 use crate::sockets::Inherited;
+use crate::target::Level;
 use crate::workers::Workers;
 use crate::{Error, files};
 use std::net::SocketAddr;

@@ -1,10 +1,49 @@
-//! The target of a channel's messages: a log, or a plain file of lines.
+//! The target of a channel's messages, a log or a plain file of lines, and how safe it makes them.
 
-use crate::acks::Level;
-use crate::config::LogConfig;
-use crate::doors::Store;
 use std::sync::Arc;
 use wrote::{Error, Lines, Log, Ticket};
+use wrote_result::words;
+
+words! {
+    /// The durability that an acknowledgement promises.
+    #[derive(Default)]
+    pub enum Level {
+        /// The message is in the server's memory and survives nothing.
+        Received = "received",
+        /// The kernel has the message; it survives a crash of the server.
+        Written = "written",
+        /// The message survives power loss (W1).
+        #[default]
+        Durable = "durable",
+    }
+}
+
+impl Level {
+    /// Returns the sequence before which every message of `log` may be acknowledged.
+    pub(crate) fn reached(self, log: &Log) -> u64 {
+        match self {
+            Level::Received => u64::MAX,
+            Level::Written => log.written_sequence(),
+            Level::Durable => log.durable_sequence(),
+        }
+    }
+
+    /// Returns the sequence before which records may be read: those at the promised level. A
+    /// sequence that a client has read therefore never names another record after a crash.
+    pub(crate) fn readable(self, log: &Log) -> u64 {
+        self.reached(log).min(log.written_sequence())
+    }
+
+    /// Makes all current records readable, so that a client reads its own writes. Returns the
+    /// sequence before which records may be read.
+    pub(crate) async fn present(self, log: &Log) -> u64 {
+        if let Some(last) = log.stats().next_sequence.checked_sub(1) {
+            // If the log has failed, earlier records can still be read.
+            let _ = Target::Log(log.clone()).ticket(self, last).await;
+        }
+        self.readable(log)
+    }
+}
 
 /// An open log or file; clones share it.
 #[derive(Clone, Debug)]
@@ -23,18 +62,6 @@ pub(crate) enum Health {
 }
 
 impl Target {
-    /// Opens the file of lines of a channel.
-    pub(crate) fn open_file(config: &LogConfig) -> Result<Target, Error> {
-        let buffer_bytes = config.buffer_bytes.unwrap_or(super::config::BUFFER_BYTES_MIN);
-        let options = Lines::options().sync(config.sync).mode(super::config::LOG_MODE);
-        let lines = options.buffer_bytes(buffer_bytes).open(&config.folder)?;
-        if let Some(torn) = lines.torn() {
-            let (path, torn) = (config.folder.display(), torn.display());
-            log::warn!("{path}: the end of an interrupted write is kept in {torn}");
-        }
-        Ok(Target::File(Arc::new(lines)))
-    }
-
     /// Returns the log; a file has no records to read.
     pub(crate) fn log(self) -> Option<Log> {
         match self {
@@ -103,19 +130,5 @@ impl Target {
             Target::Log(log) => log.close(),
             Target::File(lines) => lines.close(),
         }
-    }
-}
-
-impl Store for Target {
-    fn try_append(&self, messages: &[&[u8]]) -> Result<Option<u64>, Error> {
-        let ticket = match self {
-            Target::Log(log) => log.try_append(messages)?,
-            Target::File(lines) => lines.try_append(messages)?,
-        };
-        Ok(ticket.map(|ticket| ticket.sequence() + 1 - messages.len() as u64))
-    }
-
-    fn is_well(&self) -> bool {
-        !matches!(self.health(), Health::Failed(_))
     }
 }

@@ -33,18 +33,19 @@ mod ring;
 mod sim;
 mod slots;
 mod sqpoll;
+mod system;
 mod threads;
 #[cfg(feature = "io-uring")]
 mod uring;
 mod wait;
 
-pub(crate) use backend::System;
 #[cfg(feature = "log")]
 pub(crate) use names::{Folder, open_within};
 pub(crate) use names::{Found, Located, folder_of};
 pub(crate) use options::Callers;
 pub use options::{Effective, Fallback, FileOptions, Ioengine, Options};
 pub use sim::{Fault, Sim};
+pub(crate) use system::System;
 pub(crate) use wait::Wait;
 
 #[cfg(feature = "engine")]

@@ -1,7 +1,7 @@
 //! Listeners: their URLs, protocols and promises.
 
-use crate::acks::Level;
 use crate::stream::TlsFiles;
+use crate::target::Level;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use wrote_result::words;

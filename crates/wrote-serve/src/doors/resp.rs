@@ -9,11 +9,11 @@ mod request;
 mod transaction;
 
 use super::Protocol;
-use crate::acks::Level;
 use crate::channel::Channel;
 use crate::config::access::Access;
 use crate::doors::Intake;
 use crate::refusals::{Reason, Refusal};
+use crate::target::Level;
 pub(crate) use read::READS_MAX;
 use request::Request;
 use std::borrow::Cow;

@@ -4,7 +4,6 @@
 //! values: reasons, levels, and log names.
 
 use super::Shown;
-use crate::acks::Level;
 use crate::channel::Channel;
 use crate::channel::shipping::Shipping;
 use crate::lock;
@@ -12,6 +11,7 @@ use crate::memory::Pool;
 use crate::metrics::{Metrics, read};
 use crate::port::Port;
 use crate::refusals::Reason;
+use crate::target::Level;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;

@@ -6,43 +6,12 @@ use super::op::Reply;
 use super::open_file::FileAccess;
 use super::slots::Requests;
 use super::wait::Wait;
-use super::{Callers, Effective, Engine, Fallback, FileOptions, Options, Sim};
-use crate::Error;
+use super::{Effective, Fallback, FileOptions};
 use crate::buffer::Pool;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// The ground below engines: the kernel, or a simulated disk.
-#[derive(Clone)]
-pub(crate) enum System {
-    Kernel,
-    Simulated(Sim),
-}
-
-impl System {
-    /// Holds the folder of a log open, after `make` has made it where it is missing; `None` on a
-    /// disk without folders, where nothing is made.
-    #[cfg(feature = "log")]
-    pub(crate) fn hold(
-        &self,
-        folder: &Path,
-        make: impl FnOnce() -> Result<(), Error>,
-    ) -> Result<Option<Folder>, Error> {
-        match self {
-            System::Kernel => make().and_then(|()| Folder::open(folder)).map(Some),
-            System::Simulated(_) => Ok(None),
-        }
-    }
-
-    pub(crate) fn open(&self, options: &Options, callers: Callers) -> Result<Engine, Error> {
-        match self {
-            System::Kernel => Engine::open_for(options, callers),
-            System::Simulated(sim) => Engine::on(sim.backend(), options, callers),
-        }
-    }
-}
 
 /// The two halves, which know each other only by slots and descriptors.
 pub(super) struct Backend {

@@ -1,7 +1,7 @@
 //! `Engine`: queues operations, submits them, and returns their completions. Between these it opens
 //! and changes files and names.
 
-use super::backend::{Backend, OpenedFile, Queue, System};
+use super::backend::{Backend, OpenedFile, Queue};
 use super::files::KernelFiles;
 use super::judge::{Verdict, judge, result_of, uninterrupted};
 use super::names::{Folder, Located, NameChange};
@@ -116,7 +116,7 @@ impl Engine {
 
     /// Creates an engine on a simulated disk. Fails if there is no memory for the buffers.
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Engine, Error> {
-        System::Simulated(sim.clone()).open(options, Callers::One)
+        Engine::on(sim.backend(), options, Callers::One)
     }
 
     /// Creates an engine on a ground that has no fallbacks.

@@ -18,8 +18,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A segment of a log: a file, as its header and its end state it.
 ///
-/// A sealed one, which [`Segment::sealed`] lists, is full and durable, and never changes again. Only
-/// [`repair`](fn@super::repair) rewrites such a file, if the disk has damaged it; and a cut
+/// A sealed one, which [`Segment::sealed`] lists, is full and durable, and never changes again.
+/// Only [`repair`](fn@super::repair) rewrites such a file, if the disk has damaged it; and a cut
 /// ([`Log::truncate_from`](super::Log::truncate_from)) shortens or removes it, unless its log holds
 /// its segments.
 #[derive(Clone, Debug)]

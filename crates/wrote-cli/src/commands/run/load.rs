@@ -17,7 +17,7 @@ const JOB_FILE: stdio::Kind = stdio::Kind { name: "job file", bytes_max: 16 << 2
 pub(super) struct JobFile {
     /// Its name, without its folder.
     pub name: String,
-    /// What is in it. The groups of its jobs follow the previous file's.
+    /// Its content. The groups of its jobs follow the previous file's.
     pub parsed: fio::Parsed,
 }
 

@@ -2,9 +2,9 @@
 
 use super::request::fields;
 use super::{Resp, error};
-use crate::acks::Level;
 use crate::channel::Channel;
 use crate::doors::{Intake, Later};
+use crate::target::Level;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
