@@ -1,6 +1,6 @@
 //! Runs a benchmark from a request to the result document.
 
-use crate::calibration::{CALIBRATION_SAVES_BYTES, Calibration, Wanted};
+use crate::calibration::{Calibration, Wanted};
 use crate::plan::{Call, Measured, Plan};
 use crate::progress::{Announcement, Observer, Ticker};
 use crate::request::Request;
@@ -8,7 +8,7 @@ use crate::rounds::measure_in_turn;
 use crate::scenario::Scenario;
 use crate::scenarios;
 use crate::scratch::{self, Scratch};
-use crate::settings::{Common, STREAM_BS_BYTES};
+use crate::settings::{CALIBRATION_SAVES_BYTES, Common, STREAM_BS_BYTES};
 use crate::site::{SinceStart, Site};
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,9 @@
 //! The calibration: half a second that measures the disk's speed. The most bytes of a run follow
 //! from it; it predicts no run.
 
-use crate::settings::{CALIBRATION_AGAIN_BYTES_MAX, Common, STREAM_BS_BYTES};
+use crate::settings::{
+    CALIBRATION_AGAIN_BYTES_MAX, CALIBRATION_SAVES_BYTES, Common, STREAM_BS_BYTES,
+};
 use crate::site::{Site, clear};
 use crate::stream::{self, Sizes};
 use std::fs::File;
@@ -23,9 +25,7 @@ const IODEPTH: u32 = 8;
 /// The number of small flushed writes. Their median counts.
 const SAVES: usize = 5;
 const SAVES_MIN: usize = 3;
-const SAVE_BYTES: usize = 4 << 10;
-/// The most bytes of those writes.
-pub(crate) const CALIBRATION_SAVES_BYTES: u64 = (SAVES * SAVE_BYTES) as u64;
+const SAVE_BYTES: usize = CALIBRATION_SAVES_BYTES as usize / SAVES;
 
 /// The time of a run outside its clock, but for flushes: its data, its files and its threads.
 const BESIDE: Duration = Duration::from_millis(20);

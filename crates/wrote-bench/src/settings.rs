@@ -1,6 +1,5 @@
 //! The settings that all scenarios have in common, and the most bytes that a measurement writes.
 
-use crate::calibration::CALIBRATION_SAVES_BYTES;
 use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::machine::target::device_of;
@@ -14,6 +13,8 @@ const WEAR_BYTES: u64 = 10_000_000_000;
 /// The most bytes of a calibration's stream, and of its part that is written once more.
 const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
 pub(crate) const CALIBRATION_AGAIN_BYTES_MAX: u64 = 64 << 20;
+/// The most bytes of its small flushed writes: five of 4 KiB.
+pub(crate) const CALIBRATION_SAVES_BYTES: u64 = 5 * (4 << 10);
 /// The default block size of a stream. The cost of a call is negligible, and latency is still
 /// meaningful.
 pub const STREAM_BS_BYTES: u64 = 512 << 10;

@@ -192,7 +192,7 @@ mod tests {
         tried
     }
 
-    /// Returns the verdicts on the results of one operation's tries, the last of which ends it.
+    /// Returns the verdicts on the results of one operation's tries. The last one ends it.
     fn verdicts(op: fn(Buffer) -> Op, mut file: OpenFile, results: &[i64]) -> Vec<Verdict> {
         let mut op = tried(op, &file);
         let verdict = |&result: &i64| {

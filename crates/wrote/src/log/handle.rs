@@ -1,17 +1,18 @@
-//! `Log`: the handle to append, wait, read and close.
+//! `Log`, the handle to append, wait, read and close, and `LogOptions`, which open it.
 
 use super::append;
 use super::driver::LogDriver;
 use super::input::LogFiles;
-use super::options::LogOptions;
+use super::open::{self, Settings};
 use super::reader::LogReader;
 use super::state::{Goal, LogStats};
 use super::ticket::{Awaited, Ticket};
-use crate::{Effective, Error, Survives};
+use crate::{Disk, Effective, Error, Survives, SyncPolicy};
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An append-only log in a folder, for any number of threads and tasks.
 ///
@@ -75,7 +76,7 @@ use std::sync::Arc;
 /// [`std::io::ErrorKind::NotFound`]: no record is called durable that is in no folder.
 ///
 /// A full disk (`ENOSPC`, `EDQUOT`) does not fail a log, because space is prepared before
-/// records are written ([`LogOptions::zeros`](super::LogOptions::zeros)). Nor do other temporary
+/// records are written ([`LogOptions::zeros`]). Nor do other temporary
 /// errors at a new segment: no descriptor (`EMFILE`, `ENFILE`), no memory (`ENOMEM`), a file size
 /// limit (`EFBIG`). Calls that wait for a record without space return [`Error::NotYet`]. The
 /// records stay in memory, in order, and may still be written: wait again ([`Log::ticket`])
@@ -88,11 +89,11 @@ use std::sync::Arc;
 ///
 /// # Cost
 ///
-/// Memory: [`LogOptions::buffers`](super::LogOptions::buffers) of
-/// [`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), for any amount of records (W8).
+/// Memory: [`LogOptions::buffers`] of
+/// [`LogOptions::buffer_bytes`], for any amount of records (W8).
 /// Disk: besides the records, up to three times the bytes appended since opening, until the log is
 /// closed: at least 64 KiB, at most two segments. By default [`crate::SyncPolicy::Always`] writes
-/// zeros there ([`LogOptions::zeros`](super::LogOptions::zeros)). Each batch starts at a block of 4
+/// zeros there ([`LogOptions::zeros`]). Each batch starts at a block of 4
 /// KiB, so a record with its own flush takes that much. One thread, which sleeps while no producer
 /// appends; with every policy but `Always`, two more, which flush and allocate.
 pub struct Log(Arc<LogDriver>);
@@ -119,11 +120,7 @@ impl Log {
 
     /// Returns the options of a log, as a builder.
     pub fn options() -> LogOptions {
-        LogOptions::new()
-    }
-
-    pub(super) fn new(driver: Arc<LogDriver>) -> Log {
-        Log(driver)
+        LogOptions::default()
     }
 
     /// Appends a record: copies its bytes and gives it its sequence. It is not written yet. Waits
@@ -165,7 +162,7 @@ impl Log {
     /// the others.
     ///
     /// Fails with [`Error::Refused`] for no records, for more than fit into one buffer
-    /// ([`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), and 1,048,576 records), and
+    /// ([`LogOptions::buffer_bytes`], and 1,048,576 records), and
     /// after [`Log::close`].
     ///
     /// ```
@@ -196,7 +193,7 @@ impl Log {
     /// It removes whole segments, so it may keep earlier records, but never removes later ones. It
     /// keeps the current segment, and one sealed segment until a record after it is durable. It
     /// waits until full segments to be removed are durable. Readers in a removed segment read to
-    /// its end, as with [`LogOptions::retain_bytes`](super::LogOptions::retain_bytes).
+    /// its end, as with [`LogOptions::retain_bytes`].
     ///
     /// After an error some segments may be gone, oldest first, and the log continues. Fails with
     /// [`Error::Refused`] after [`Log::close`].
@@ -303,7 +300,7 @@ impl Log {
     }
 
     /// Lets retention remove the records before `sequence` from a log that holds its segments
-    /// ([`LogOptions::hold`](super::LogOptions::hold)). A lower sequence than before has no effect.
+    /// ([`LogOptions::hold`]). A lower sequence than before has no effect.
     /// The log's thread applies retention within a second.
     pub fn release(&self, sequence: u64) {
         self.0.release(sequence);
@@ -373,5 +370,148 @@ impl fmt::Debug for Log {
             .field("folder", &state.terms.folder)
             .field("sync", &state.terms.sync)
             .finish_non_exhaustive()
+    }
+}
+
+/// Options of a [`Log`], which [`LogOptions::open`] opens: by default with [`SyncPolicy::Always`],
+/// segments of 64 MiB, and no retention.
+///
+/// ```
+/// use std::time::Duration;
+/// use wrote::{Log, SyncPolicy};
+///
+/// # fn main() -> Result<(), wrote::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path().join("events");
+/// let log = Log::options()
+///     .sync(SyncPolicy::EverySec) // a waited-for record survives a crash of the process
+///     .retain_bytes(10_000_000_000) // then the oldest segments go
+///     .retain_age(Duration::from_secs(30 * 24 * 3600))
+///     .buffer_bytes(256 << 10) // 8 of them: 2 MiB of memory
+///     .open(&folder)?;
+/// # log.close()
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct LogOptions(Settings);
+
+impl LogOptions {
+    /// Sets when records become durable, and so what a [`Ticket`] waits for;
+    /// [`SyncPolicy::Always`] by default.
+    pub fn sync(self, sync: SyncPolicy) -> LogOptions {
+        LogOptions(Settings { sync, ..self.0 })
+    }
+
+    /// Sets the approximate length of a segment in bytes: 64 MiB by default, at least two buffers.
+    /// With [zeros](LogOptions::zeros) an opened log starts with shorter segments, from 1/64 on,
+    /// each twice as long as the previous.
+    pub fn segment_bytes(self, bytes: u64) -> LogOptions {
+        LogOptions(Settings { segment_bytes: bytes, ..self.0 })
+    }
+
+    /// Sets the age at which the next segment is started; by default a segment ends only when full.
+    pub fn segment_age(self, age: Duration) -> LogOptions {
+        LogOptions(Settings { segment_age: Some(age), ..self.0 })
+    }
+
+    /// Sets the most bytes that the log uses on disk; beyond them it removes its oldest segments.
+    /// It never removes the current segment, so the log can exceed the limit by one segment, and by
+    /// the next while that is prepared. By default it removes none.
+    ///
+    /// With [zeros](LogOptions::zeros) an open log keeps the file of one removed segment, under a
+    /// temporary name, for a later segment. Until that one is full, the bytes of removed records
+    /// remain in it. The log reuses only a file that it has written since opening, that has no
+    /// second name, and that no program on this system has open (`fcntl(2)`, F_SETLEASE). So a
+    /// reader in a removed segment reads to its end, and a copy by hard links is unaffected. A
+    /// program that opens a segment at the very moment of its removal may find other bytes, which
+    /// readers recognize as invalid.
+    pub fn retain_bytes(self, bytes: u64) -> LogOptions {
+        LogOptions(Settings { retain_bytes: Some(bytes), ..self.0 })
+    }
+
+    /// Sets the minimum time for which the log keeps records. When it starts a segment, it removes
+    /// all segments whose last record is older. By default it removes none.
+    pub fn retain_age(self, age: Duration) -> LogOptions {
+        LogOptions(Settings { retain_age: Some(age), ..self.0 })
+    }
+
+    /// Sets whether the log holds its segments: retention then removes a segment only once
+    /// [`Log::release`] has released all its records, regardless of size and
+    /// age. For programs that keep segments elsewhere: [`Segment::sealed`](super::Segment::sealed).
+    pub fn hold(self, hold: bool) -> LogOptions {
+        LogOptions(Settings { hold, ..self.0 })
+    }
+
+    /// Sets the number of buffers that collect records: 8 by default, at least 2.
+    pub fn buffers(self, buffers: u32) -> LogOptions {
+        LogOptions(Settings { buffers, ..self.0 })
+    }
+
+    /// Sets the size of each buffer: 1 MiB by default, between 4 KiB and 64 MiB. A record, with
+    /// less than 200 bytes of headers, must fit into one.
+    pub fn buffer_bytes(self, bytes: usize) -> LogOptions {
+        LogOptions(Settings { buffer_bytes: bytes, ..self.0 })
+    }
+
+    /// Sets whether zeros are written into the space of a segment before its first record; by
+    /// default with [`SyncPolicy::Always`]. Each byte of the log then costs two on the device, but
+    /// a durable record is one write over existing blocks, which needs no journal. A log that
+    /// removes its oldest segments ([`LogOptions::retain_bytes`],
+    /// [`Log::trim_before`]) reuses their files for later ones instead,
+    /// and writes each byte once.
+    ///
+    /// Without zeros the space is allocated (`fallocate(2)`), and the first flush after each write
+    /// must record in the file system's journal that the blocks are written. It is also only
+    /// allocated by default on copy-on-write file systems (Btrfs, ZFS, bcachefs), where a write
+    /// over zeros goes elsewhere, so they reserve no space for it.
+    ///
+    /// By default zeros are also left out of the next segment where a flush had more than 64 KiB of
+    /// records on average in the last one: they would then take longer than they save. With `true`
+    /// every segment is written completely.
+    pub fn zeros(self, zeros: bool) -> LogOptions {
+        LogOptions(Settings { zeros: Some(zeros), ..self.0 })
+    }
+
+    /// Sets the space prepared before opening returns, at most a segment; by default 64 KiB for a
+    /// new log, and none for an existing one. No zeros compete with records for the disk until half
+    /// of it is used. A new log whose records are awaited one by one thus starts as fast as one
+    /// that reuses files of removed segments. Opening takes as long as the disk needs for these
+    /// bytes: half a second for 64 MiB at 125 MB/s.
+    pub fn prepared_bytes(self, bytes: u64) -> LogOptions {
+        LogOptions(Settings { prepared_bytes: bytes, ..self.0 })
+    }
+
+    /// Sets how writes are made durable: by one call with `RWF_DSYNC`, or else by a write and
+    /// `fdatasync(2)`. By default, opening a log with [`SyncPolicy::Always`] measures for a few
+    /// milliseconds which is faster ([`calibrate`](crate::file::calibrate)).
+    pub fn dsync(self, dsync: bool) -> LogOptions {
+        LogOptions(Settings { dsync: Some(dsync), ..self.0 })
+    }
+
+    /// Sets the permissions of the files of a new log (`open(2)`), minus the umask; 0o666 by
+    /// default. A created folder gets the same, plus search permission wherever read is allowed:
+    /// 0o600 makes a log private to its owner.
+    ///
+    /// A log keeps its original permissions: every later file, even one rewritten by a repair, gets
+    /// the permissions of the file `lock`. To change them, change all files.
+    pub fn mode(self, mode: u32) -> LogOptions {
+        LogOptions(Settings { mode: Some(mode), ..self.0 })
+    }
+
+    /// Writes by the method of a disk's engine, or to its simulated disk. The engine and the
+    /// buffers are the log's own.
+    ///
+    /// On a simulated disk ([`Disk::simulated`]) the log has no thread: waiting callers do that
+    /// work, so a run with the same seed performs the same operations in the same order.
+    pub fn on(self, disk: &Disk) -> LogOptions {
+        LogOptions(Settings { disk: Some(disk.clone()), ..self.0 })
+    }
+
+    /// Opens the log in `folder`, which is created if missing.
+    ///
+    /// Fails with [`Error::Refused`] if this or another process has the log open for writing; with
+    /// [`Error::Damaged`] if durable records can't be read.
+    pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
+        open::open(&self.0, folder.as_ref()).map(Log)
     }
 }

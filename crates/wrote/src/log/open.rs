@@ -4,10 +4,8 @@ use super::ahead::AHEAD_BYTES_MIN;
 use super::claim::{CAPACITY_MAX, SLOTS_MAX};
 use super::driver::LogDriver;
 use super::flusher::Flusher;
-use super::handle::Log;
 use super::input::LogFiles;
 use super::lock::{LOCK, Lock};
-use super::options::LogOptions;
 use super::prepare::{self, Preparation};
 use super::recovery::{ActiveSegment, Recovery, recover};
 use super::retention::Retention;
@@ -22,6 +20,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 const BUFFER_BYTES_MIN: usize = 4096;
 /// The maximum length of a segment: more than any file system has, without overflowing when added
@@ -32,8 +31,46 @@ const OTHER_OPERATIONS: u32 = 6;
 /// Writes of each way when choosing how records are made durable.
 const CALIBRATION_ROUNDS: u32 = 4;
 
+/// The settings of [`LogOptions`](super::LogOptions).
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub sync: SyncPolicy,
+    pub segment_bytes: u64,
+    pub segment_age: Option<Duration>,
+    pub retain_bytes: Option<u64>,
+    pub retain_age: Option<Duration>,
+    pub hold: bool,
+    pub buffers: u32,
+    pub buffer_bytes: usize,
+    pub zeros: Option<bool>,
+    pub prepared_bytes: u64,
+    pub dsync: Option<bool>,
+    pub mode: Option<u32>,
+    pub disk: Option<Disk>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            sync: SyncPolicy::Always,
+            segment_bytes: 64 << 20,
+            segment_age: None,
+            retain_bytes: None,
+            retain_age: None,
+            hold: false,
+            buffers: 8,
+            buffer_bytes: 1 << 20,
+            zeros: None,
+            prepared_bytes: 0,
+            dsync: None,
+            mode: None,
+            disk: None,
+        }
+    }
+}
+
 /// Opens the log in `folder`, which is created if missing.
-pub(super) fn open(options: &LogOptions, folder: &Path) -> Result<Log, Error> {
+pub(super) fn open(options: &Settings, folder: &Path) -> Result<Arc<LogDriver>, Error> {
     let system = options.disk.as_ref().map_or(&System::Kernel, Disk::system);
     let Some(mut held) = system.hold(folder, || make_folder(folder, options.mode))? else {
         return open_without_folder(options, folder);
@@ -46,13 +83,13 @@ pub(super) fn open(options: &LogOptions, folder: &Path) -> Result<Log, Error> {
     let path = std::path::absolute(folder).tried(folder, Action::Examine)?;
     let (state, flusher) = on_disk(&within_bounds(options), held.known_as(&path))?;
     let driver = Arc::new(LogDriver::new(state, flusher, None, Some(lock)));
-    let log = Log::new(Arc::clone(&driver));
-    driver.start_thread(options.segment_age)?;
-    Ok(log)
+    let started = driver.start_thread(options.segment_age);
+    started.inspect_err(|_| driver.drop_handle())?;
+    Ok(driver)
 }
 
 /// Opens a log whose disk has no folders: nothing is locked, and no thread drives it.
-fn open_without_folder(options: &LogOptions, folder: &Path) -> Result<Log, Error> {
+fn open_without_folder(options: &Settings, folder: &Path) -> Result<Arc<LogDriver>, Error> {
     let options = within_bounds(options);
     let files = LogFiles::new(engine_for(&options)?);
     let (state, flusher) = assemble(files, &options, folder, |_| {
@@ -60,7 +97,7 @@ fn open_without_folder(options: &LogOptions, folder: &Path) -> Result<Log, Error
         Ok((promise, options.dsync.unwrap_or(true)))
     })?;
     let driver = LogDriver::new(state, flusher, options.disk, None);
-    Ok(Log::new(Arc::new(driver)))
+    Ok(Arc::new(driver))
 }
 
 /// Creates the folder and makes its name durable, unless a log was opened in it before. Even an
@@ -78,12 +115,12 @@ fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
     engine.sync_folder(folder_of(folder))
 }
 
-fn on_disk(options: &LogOptions, held: Folder) -> Result<(LogState, Flusher), Error> {
+fn on_disk(options: &Settings, held: Folder) -> Result<(LogState, Flusher), Error> {
     let mut files = LogFiles::new(engine_for(options)?);
     files.enter(held.clone());
     let target = device::examine(held.path())?;
     let by_target = target.copies_on_write().then_some(false);
-    let options = &LogOptions { zeros: options.zeros.or(by_target), ..options.clone() };
+    let options = &Settings { zeros: options.zeros.or(by_target), ..options.clone() };
     assemble(files, options, held.path(), |direct| {
         let settled = options.zeros == Some(true) && target.writes_in_place();
         let promise = Promise::new(&target, direct && settled);
@@ -104,7 +141,7 @@ fn on_disk(options: &LogOptions, held: Folder) -> Result<(LogState, Flusher), Er
     })
 }
 
-fn within_bounds(options: &LogOptions) -> LogOptions {
+fn within_bounds(options: &Settings) -> Settings {
     let mut options = options.clone();
     options.buffers = options.buffers.clamp(2, SLOTS_MAX);
     let blocks = options.buffer_bytes.min(CAPACITY_MAX).next_multiple_of(BLOCK_BYTES as usize);
@@ -116,14 +153,14 @@ fn within_bounds(options: &LogOptions) -> LogOptions {
     options
 }
 
-fn engine_for(options: &LogOptions) -> Result<Engine, Error> {
+fn engine_for(options: &Settings) -> Result<Engine, Error> {
     match &options.disk {
         Some(disk) => disk.engine(&engine_options(options)),
         None => Engine::open_for(&engine_options(options), Callers::Any),
     }
 }
 
-fn engine_options(options: &LogOptions) -> Options {
+fn engine_options(options: &Settings) -> Options {
     let depth = options.buffers + OTHER_OPERATIONS;
     // A write into the page cache is a copy. The kernel passes a ring's copies to its own threads,
     // which takes more of the processor's time.
@@ -141,7 +178,7 @@ fn engine_options(options: &LogOptions) -> Options {
 /// are made durable, given whether writes are direct.
 fn assemble(
     files: LogFiles,
-    options: &LogOptions,
+    options: &Settings,
     folder: &Path,
     examine: impl FnOnce(bool) -> Result<(Promise, bool), Error>,
 ) -> Result<(LogState, Flusher), Error> {
@@ -184,7 +221,7 @@ fn assemble(
     let file = file.or(first.as_ref().map(|first| first.file));
     let is_direct = is_direct && file.is_some_and(|file| engine.is_direct(file));
     let (promise, dsync) = examine(is_direct)?;
-    let LogOptions { retain_bytes, retain_age, hold, .. } = *options;
+    let Settings { retain_bytes, retain_age, hold, .. } = *options;
     let retention = Retention::new(retain_bytes, retain_age, hold, found.sealed);
     let space = Space::new(segment, first, retention);
     let terms = Terms {
@@ -217,7 +254,7 @@ fn start(found: &Recovery, layout: &Layout) -> Start {
 }
 
 /// Returns the ramp that starts with the first segment, or continues with the existing one.
-fn ramp(found: &Recovery, options: &LogOptions) -> Ramp {
+fn ramp(found: &Recovery, options: &Settings) -> Ramp {
     let active = found.active.as_ref();
     let (segment, bytes) = active.map_or((1, 0), |active| (active.number, active.bytes));
     Ramp::to(options.segment_bytes, segment, bytes, options.prepared_bytes)
@@ -286,7 +323,7 @@ mod tests {
     use super::super::segment::SegmentHeader;
     use super::super::testing::{LOG_ID, disk, folder, read};
     use super::*;
-    use crate::Sim;
+    use crate::{Log, Sim};
 
     /// Creates a disk with a log whose only segment ends after its header.
     fn log_of_blocks(block_bytes: u32) -> Sim {
