@@ -8,9 +8,8 @@ use super::walk::{self, Walk};
 use crate::Error;
 use crate::engine::{Folder, open_within};
 use rustix::fs::{Advice, FileType, OFlags, fadvise, fstat};
-use rustix::io::{ReadWriteFlags, pread, preadv2};
+use rustix::io::pread;
 use std::fs::File;
-use std::io::IoSliceMut;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
@@ -207,70 +206,36 @@ const HEAD_BYTES: usize = segment::HEADER_BYTES + batch::HEADER_BYTES;
 const LAST: usize = 2;
 /// Files open at once, so that the device reads several concurrently.
 const FILES: usize = 32;
-/// The most threads, and the fewest files for each, because starting one takes time.
-const THREADS_MAX: usize = 4;
-const THREAD_FILES_MIN: usize = 1000;
 /// The part of a file that is read ahead.
 const AHEAD_BYTES: u64 = 4096;
-
-/// A file whose first bytes are not in the page cache.
-struct Awaited {
-    index: usize,
-    file: File,
-    file_bytes: u64,
-}
 
 /// Returns the heads of the segments before the last two, with `None` for each other one and each
 /// that could not be read this way.
 fn heads(files: &LogFiles, names: &[(u64, PathBuf)]) -> Vec<Option<SegmentHead>> {
-    let mut heads: Vec<Option<SegmentHead>> = names.iter().map(|_| None).collect();
-    let sealed = &names[..names.len().saturating_sub(LAST)];
-    match sealed.first() {
-        Some((_, path)) if files.has_descriptor(path).unwrap_or(false) => {}
-        _ => return heads,
+    let mut heads = Vec::with_capacity(names.len());
+    if let Some(held) = &files.held {
+        let sealed = &names[..names.len().saturating_sub(LAST)];
+        for names in sealed.chunks(FILES) {
+            let opened: Vec<_> = names.iter().map(|(_, path)| open_ordinary(held, path)).collect();
+            for (file, _) in opened.iter().flatten() {
+                let _ = fadvise(file, 0, NonZeroU64::new(AHEAD_BYTES), Advice::WillNeed);
+            }
+            heads.extend(names.iter().zip(opened).map(|(name, opened)| {
+                let (file, file_bytes) = opened?;
+                let mut bytes = [0; HEAD_BYTES];
+                let is_whole = pread(&file, &mut bytes, 0) == Ok(HEAD_BYTES);
+                is_whole.then(|| decode_head(&bytes, name, file_bytes)).flatten()
+            }));
+        }
     }
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = cpus.min(sealed.len() / THREAD_FILES_MIN).clamp(1, THREADS_MAX);
-    let share = sealed.len().div_ceil(threads);
-    let held = files.held.as_ref();
-    std::thread::scope(|scope| {
-        let mut shares = sealed.chunks(share).zip(heads.chunks_mut(share));
-        let own = shares.next();
-        shares.for_each(|(names, heads)| _ = scope.spawn(move || read_share(held, names, heads)));
-        own.into_iter().for_each(|(names, heads)| read_share(held, names, heads));
-    });
+    heads.resize_with(names.len(), || None);
     heads
 }
 
-/// Reads the heads of these segments.
-fn read_share(held: Option<&Folder>, names: &[(u64, PathBuf)], heads: &mut [Option<SegmentHead>]) {
-    for (names, heads) in names.chunks(FILES).zip(heads.chunks_mut(FILES)) {
-        let mut awaited = Vec::new();
-        for (index, (name, head)) in names.iter().zip(&mut *heads).enumerate() {
-            let Some((file, file_bytes)) = open_ordinary(held, &name.1) else { continue };
-            let mut bytes = [0; HEAD_BYTES];
-            let into = &mut [IoSliceMut::new(&mut bytes)];
-            match preadv2(&file, into, 0, ReadWriteFlags::NOWAIT) {
-                Ok(HEAD_BYTES) => *head = decode_head(&bytes, name, file_bytes),
-                _ => {
-                    let _ = fadvise(&file, 0, NonZeroU64::new(AHEAD_BYTES), Advice::WillNeed);
-                    awaited.push(Awaited { index, file, file_bytes });
-                }
-            }
-        }
-        for Awaited { index, file, file_bytes } in awaited {
-            let mut bytes = [0; HEAD_BYTES];
-            if pread(&file, &mut bytes, 0) == Ok(HEAD_BYTES) {
-                heads[index] = decode_head(&bytes, &names[index], file_bytes);
-            }
-        }
-    }
-}
-
 /// Opens an ordinary file, and returns its length too.
-fn open_ordinary(held: Option<&Folder>, path: &Path) -> Option<(File, u64)> {
+fn open_ordinary(held: &Folder, path: &Path) -> Option<(File, u64)> {
     // Opening a pipe with a segment's name would block.
-    let file = open_within(held, path, OFlags::NONBLOCK).ok()?;
+    let file = open_within(Some(held), path, OFlags::NONBLOCK).ok()?;
     let stat = fstat(&file).ok()?;
     let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     is_file.then_some((file, stat.st_size as u64))
@@ -318,7 +283,7 @@ mod tests {
         let folder = fixtures::folder();
         let names = names(folder.path(), &built);
         std::fs::write(&names[50].1, b"short").unwrap();
-        let files = LogFiles::open().unwrap();
+        let files = LogFiles::open_in(&Folder::open(folder.path()).unwrap()).unwrap();
         let heads = heads(&files, &names);
         let found = |index: usize| heads[index].is_some();
         let missing: Vec<usize> = (0..70).filter(|&index| !found(index)).collect();

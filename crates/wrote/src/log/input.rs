@@ -93,15 +93,6 @@ impl LogFiles {
             .registered_buffers(false)
     }
 
-    /// Returns whether the kernel knows the file, which is not so on a simulated disk.
-    pub(super) fn has_descriptor(&self, path: &Path) -> Result<bool, Error> {
-        let mut engine = self.engine();
-        let file = engine.open_file(path, &FileOptions::default())?;
-        let has_descriptor = engine.descriptor(file).is_some();
-        engine.close_file(file)?;
-        Ok(has_descriptor)
-    }
-
     /// Borrows the engine. No other borrow, and no opening or closing of a file, may be in the same
     /// statement.
     pub(crate) fn engine(&self) -> RefMut<'_, Engine> {

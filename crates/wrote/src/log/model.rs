@@ -11,8 +11,9 @@ use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of every frame.
-const FRAME: usize = 8;
+/// Bytes of every frame: more than a segment's header, in whose place no frame fits in a batch that
+/// begins no segment.
+const FRAME: usize = 72;
 /// The content of a cell that was claimed and not filled.
 const SKIPPED: u64 = u64::MAX;
 
