@@ -191,11 +191,7 @@ pub fn langs_by(
     let bench = Bench::new(&of_bench).scenarios(&[&comparison]).ranks(peers);
     let mut document = bench.run(stop, observer)?;
     let languages = languages.take();
-    let has_failed = |row: &Row| languages.iter().any(|of| of.failures.contains_key(&row.name));
-    for scenario in &mut document.scenarios {
-        scenario.rows.retain(|row| !has_failed(row));
-        sort(&mut scenario.rows);
-    }
+    document.scenarios.iter_mut().for_each(|scenario| sort(&mut scenario.rows));
     (document.source, document.languages) = (Some(Source::Langs), Some(languages));
     Ok(document)
 }

@@ -161,6 +161,10 @@ pub trait Work {
     fn finish(&mut self, _: &Site) -> Result<(), Error> {
         Ok(())
     }
+    /// Returns whether the earlier runs of a row don't count, as it failed.
+    fn is_void(&self, _row: &Row) -> bool {
+        false
+    }
     /// Adds figures derived from the rows of all ranks to a combined run.
     ///
     /// # Errors

@@ -334,7 +334,8 @@ fn run_all(
     }
     for ((plan, _), runs) in places.into_iter().zip(runs) {
         measured[plan].written_bytes += runs.written_bytes;
-        measured[plan].scenario.rows.extend(runs.rows());
+        let rows = runs.rows().into_iter().filter(|row| !plans[plan].work.is_void(row));
+        measured[plan].scenario.rows.extend(rows);
     }
     for (plan, of) in plans.iter().zip(&mut measured) {
         let rows = &of.scenario.rows;

@@ -211,12 +211,16 @@ pub(crate) struct Drain<'a> {
     pub file: PathBuf,
     /// The sizes of the stream.
     pub sizes: Sizes,
+    /// The bytes that it wrote: fewer than its size where its time was over before.
+    pub written_bytes: u64,
 }
 
 impl Watcher for Drain<'_> {
     fn ready(&mut self) -> Result<(), Error> {
         let job = JobSpec { runtime: Some(DRAIN_TIME), ..self.sizes.job("burst") };
-        use_up(self.site, &job.on_each(std::slice::from_ref(&self.file), None)).map(|_| ())
+        let jobs = job.on_each(std::slice::from_ref(&self.file), None);
+        self.written_bytes += use_up(self.site, &jobs)?;
+        Ok(())
     }
 }
 

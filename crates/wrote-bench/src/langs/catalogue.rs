@@ -1,6 +1,7 @@
 //! The catalogue of languages: embedded ones, and those added by the user.
 
 use super::manifest::{FILE_NAME, Manifest, Variant, is_id};
+use super::scenario::DRIVE;
 use super::toolchain::Tools;
 use super::workload::Task;
 use super::{Request, toolchain};
@@ -182,10 +183,12 @@ impl Catalogue {
     }
 
     fn add(&mut self, entry: Entry, folder: &Path) -> Result<(), Error> {
-        let taken: Vec<String> = self.names();
+        let mut taken = self.names();
+        taken.push(DRIVE.into());
         if let Some(name) = entry.names().into_iter().find(|name| taken.contains(name)) {
             let folder = folder.display();
-            let because = format!("there is a language {name:?} already");
+            let what = if name == DRIVE { "row" } else { "language" };
+            let because = format!("there is a {what} {name:?} already");
             return Err(Error::Usage(format!("{folder}: {because}: give it another id")));
         }
         self.entries.push(entry);

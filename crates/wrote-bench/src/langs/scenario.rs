@@ -35,7 +35,7 @@ use wrote_result::{Error, units};
 pub(super) const NAME: &str = "langs";
 const QUESTION: &str = "What does each language's own file I/O cost?";
 /// The last part of the names of the drive's rows.
-const DRIVE: &str = "drive";
+pub(super) const DRIVE: &str = "drive";
 /// The block size and depth at which most drives stream fastest.
 const DRIVE_BS_BYTES: u64 = 512 << 10;
 const DRIVE_IODEPTH: u32 = 64;
@@ -485,6 +485,10 @@ impl Work for Programs {
             language.failures.insert(row.name.clone(), because);
         }
         Ok(Repeated::default())
+    }
+
+    fn is_void(&self, row: &Row) -> bool {
+        self.languages.borrow().iter().any(|of| of.failures.contains_key(&row.name))
     }
 
     fn finish(&mut self, site: &Site) -> Result<(), Error> {

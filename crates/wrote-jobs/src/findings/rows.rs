@@ -17,8 +17,7 @@ pub(super) fn shortened(evidence: &Evidence) -> Option<Finding> {
     let within_s = within.as_secs_f64();
     let text = format!(
         "little time: at least {runs_min} of {runs_asked} runs of each row, to end within \
-         {within_s} s; intervals are wider for it, and --runs {runs_asked} makes every run in any \
-         time"
+         {within_s} s; intervals are wider for it, and a longer time makes every run"
     );
     Some(
         Finding::info("shortened", text)

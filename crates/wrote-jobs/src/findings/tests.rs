@@ -111,7 +111,7 @@ fn fewer_rounds_are_reported_with_the_time_that_was_short() {
     assert_eq!(
         text(fewer),
         "little time: at least 3 of 5 runs of each row, to end within 20 s; intervals are wider \
-         for it, and --runs 5 makes every run in any time"
+         for it, and a longer time makes every run"
     );
 }
 

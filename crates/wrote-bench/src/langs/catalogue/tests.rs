@@ -135,6 +135,9 @@ fn an_id_can_be_taken_once() {
         let told = format!("there is a language {id:?} already: give it another id");
         assert!(error.ends_with(&told), "{error}");
     }
+    // The rows of the drive have that name.
+    let error = catalogue(&[folder(&other, "drive", SHELL)]).unwrap_err().to_string();
+    assert!(error.ends_with("there is a row \"drive\" already: give it another id"), "{error}");
     let variant = folder(&other, "third", NOWHERE);
     assert!(catalogue(&[nowhere, variant]).is_err());
 }

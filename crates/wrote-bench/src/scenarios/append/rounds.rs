@@ -11,6 +11,7 @@ use crate::progress::Ticker;
 use crate::scenarios::ways::Done;
 use crate::site::{self, Site};
 use crate::stream::Drain;
+use std::cell::Cell;
 use std::fs::File;
 use std::path::PathBuf;
 use tokio::runtime::{Builder, Runtime};
@@ -32,9 +33,10 @@ impl Work for Amounts {
     ) -> Result<Repeated, Error> {
         let way = &self.ways[turn.row];
         let count = self.messages_of(way);
-        let (asked, run) = Files::new(self, site).run(way, count)?;
+        let files = Files::new(self, site);
+        let (asked, run) = files.run(way, count)?;
         let mut run = run.row(row, asked);
-        run.written_bytes += self.drained_bytes(way);
+        run.written_bytes += files.drained_bytes.get();
         Ok(run)
     }
 
@@ -52,11 +54,14 @@ struct Files<'a> {
     site: &'a Site<'a>,
     file: PathBuf,
     log: PathBuf,
+    /// The bytes written to use up a burst.
+    drained_bytes: Cell<u64>,
 }
 
 impl<'a> Files<'a> {
     fn new(plan: &'a Amounts, site: &'a Site<'a>) -> Files<'a> {
-        Files { plan, site, file: site.file("file", 0), log: site.file("log", 0) }
+        let (file, log) = (site.file("file", 0), site.file("log", 0));
+        Files { plan, site, file, log, drained_bytes: Cell::new(0) }
     }
 
     /// Runs a way once and reads back what it wrote, keeping its file or log. Returns the requested
@@ -116,7 +121,10 @@ impl<'a> Files<'a> {
     ) -> Result<(u64, u64, OneRun), Error> {
         let log = log::open(&self.log, promise)?;
         if let Some(sizes) = self.plan.drain(way) {
-            Drain { site: self.site, file: self.site.file("burst", 0), sizes }.ready()?;
+            let file = self.site.file("burst", 0);
+            let mut drain = Drain { site: self.site, file, sizes, written_bytes: 0 };
+            drain.ready()?;
+            self.drained_bytes.set(drain.written_bytes);
         }
         let (append_as, runtime) = (self.plan.append_as, runtime()?);
         let task = log::Task {

@@ -37,12 +37,14 @@ impl Work for Runs {
         }
         let job = way.job(&sizes, self.amounts.time_of(way));
         let jobs = job.on_each(&files, sizes.rate);
-        let group = match self.amounts.drain(way) {
+        let (group, drained_bytes) = match self.amounts.drain(way) {
             Some(sizes) => {
-                let mut drain = Drain { site, file: site.file("burst", 0), sizes };
-                site.run_jobs_watched(&jobs, permissions(in_place), &mut drain)?
+                let file = site.file("burst", 0);
+                let mut drain = Drain { site, file, sizes, written_bytes: 0 };
+                let group = site.run_jobs_watched(&jobs, permissions(in_place), &mut drain)?;
+                (group, drain.written_bytes)
             }
-            None => site.run_jobs(&jobs, permissions(in_place))?,
+            None => (site.run_jobs(&jobs, permissions(in_place))?, 0),
         };
         let settled = if in_place { &files[..] } else { &[] };
         let before = site.before(settled, &files);
@@ -50,7 +52,6 @@ impl Work for Runs {
             settings: way.stated(settings),
             ..row.clone()
         });
-        let drained_bytes = self.amounts.drained_bytes(way);
         run.written_bytes += filled_bytes + drained_bytes;
         self.disk_bytes += filled_bytes + drained_bytes;
         if way.direct || way.flush != Flush::None {

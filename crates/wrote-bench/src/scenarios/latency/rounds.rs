@@ -86,7 +86,11 @@ impl<'a> Saves<'a> {
             let (saved, batch) = self.batch(count, (done, until), &mut latencies)?;
             add(&mut run, batch);
             done += saved;
-            is_over = saved < count;
+            // Each rank times as many batches.
+            is_over = self
+                .site
+                .peers
+                .agree("the end of a batch", saved < count, |all| Ok(all.contains(&true)))?;
         }
         let saves = done;
         run.bytes = row.size_bytes * u64::from(saves);
