@@ -5,13 +5,12 @@ mod end;
 mod plain;
 mod turns;
 
-use crate::log::Held;
+use crate::log::{LineFile, LineGoal};
 use crate::{Disk, Error, Survives, SyncPolicy, Ticket};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::task::{Poll, Waker};
-use turns::{Goal, Shared, Waiting};
+use turns::Shared;
 
 /// A plain file of lines, appended from any number of threads and tasks, and readable by every
 /// tool: a transcript, an audit trail, an access log.
@@ -56,7 +55,11 @@ use turns::{Goal, Shared, Waiting};
 /// A full disk fails the waits with [`Error::NotYet`]: the lines stay in memory, in order, and each
 /// later call tries again. Once the buffer is full, an append fails. After any other failed write,
 /// and after a failed flush, nothing more is acknowledged (W2): open the file again.
-pub struct Lines(Arc<Shared>);
+pub struct Lines {
+    shared: Arc<Shared>,
+    /// The same, as tickets know it.
+    file: Arc<dyn LineFile>,
+}
 
 /// Options of [`Lines`]; [`LinesOptions::open`] opens them.
 #[derive(Clone, Debug)]
@@ -104,7 +107,9 @@ impl LinesOptions {
     /// Fails with [`Error::Refused`] if another writer has it open, if it is not an ordinary file,
     /// and if its end must be moved, but has more than 256 MiB or the file begins like a database.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Lines, Error> {
-        turns::open(self, path.as_ref()).map(Lines)
+        let shared = turns::open(self, path.as_ref())?;
+        let file: Arc<dyn LineFile> = Arc::clone(&shared) as Arc<dyn LineFile>;
+        Ok(Lines { shared, file })
     }
 }
 
@@ -133,14 +138,14 @@ impl Lines {
     /// crash the first of them may exist alone. Waits while the buffer is full. Fails like
     /// [`Lines::append`].
     pub fn append_all(&self, lines: &[impl AsRef<[u8]>]) -> Result<Ticket<'_>, Error> {
-        let end = self.0.append(lines, true)?;
+        let end = self.shared.append(lines, true)?;
         Ok(self.ticket_of(end.expect("an append that waits ends with room")))
     }
 
     /// Like [`Lines::append_all`] without waiting: returns `None` while the buffer has no room, and
     /// appends nothing then.
     pub fn try_append(&self, lines: &[impl AsRef<[u8]>]) -> Result<Option<Ticket<'_>>, Error> {
-        Ok(self.0.append(lines, false)?.map(|end| self.ticket_of(end)))
+        Ok(self.shared.append(lines, false)?.map(|end| self.ticket_of(end)))
     }
 
     /// Returns a ticket for all lines appended so far, by any caller.
@@ -149,68 +154,67 @@ impl Lines {
     }
 
     fn ticket_of(&self, end: u64) -> Ticket<'_> {
-        let goal = Goal { end, is_durable: self.0.sync == SyncPolicy::Always };
-        let line = LineWait { shared: Held::Borrowed(&self.0), goal, waiting: None };
-        Ticket::of_line(line, end.saturating_sub(1))
+        let is_durable = self.shared.sync == SyncPolicy::Always;
+        Ticket::of_line(&self.file, LineGoal { end, is_durable })
     }
 
     /// Makes every line appended so far durable, with any [`SyncPolicy`]. Fails once for lines that
     /// another program cut off before their flush, unless a ticket has told of them.
     pub fn flush(&self) -> Result<(), Error> {
-        self.0.flush()
+        self.shared.flush()
     }
 
     /// Opens the path anew, after another program has renamed the file. All earlier lines are
     /// written and flushed before.
     pub fn reopen(&self) -> Result<(), Error> {
-        self.0.reopen()
+        self.shared.reopen()
     }
 
     /// Writes all lines, makes them durable, and releases the file. Later appends are refused.
     pub fn close(&self) -> Result<(), Error> {
-        self.0.close(false)
+        self.shared.close(false)
     }
 
     /// Returns the number of lines appended since the opening; 0 in a child process.
     pub fn appended(&self) -> u64 {
-        self.0.look(|state| state.appended)
+        self.shared.look(|state| state.appended)
     }
 
     /// Returns the number of lines that were written, from the first one on; 0 in a child process.
     pub fn written(&self) -> u64 {
-        self.0.look(|state| state.written)
+        self.shared.look(|state| state.written)
     }
 
     /// Returns the number of lines that survive a power loss, from the first one on, as far as this
     /// knows; 0 in a child process.
     pub fn durable(&self) -> u64 {
-        self.0.look(|state| state.durable)
+        self.shared.look(|state| state.durable)
     }
 
     /// Fails with the error of a file that takes no more lines, and with [`Error::NotYet`] while
     /// the disk is full.
     pub fn check(&self) -> Result<(), Error> {
-        self.0.process.check()?;
-        self.0.look(|state| state.check(&self.0.path)).map_or(Ok(()), Err)
+        self.shared.process.check()?;
+        self.shared.look(|state| state.check(&self.shared.path)).map_or(Ok(()), Err)
     }
 
     /// Returns the file in which the last opening that found a torn end kept it. The path may have
     /// been opened anew since [`Lines::open`].
     pub fn torn(&self) -> Option<PathBuf> {
-        self.0.look(|state| state.torn.clone())
+        self.shared.look(|state| state.torn.clone())
     }
 
     /// Returns what a line survives once its ticket was waited for.
     pub fn survives(&self) -> Survives {
-        self.0.promise(self.0.sync == SyncPolicy::Always)
+        self.shared.promise(self.shared.sync == SyncPolicy::Always)
     }
 }
 
 impl Drop for Lines {
     /// Does the same as [`Lines::close`], but can only log an error (crate `log`, level error).
     fn drop(&mut self) {
-        if self.0.process.is_this()
-            && let Err(error) = self.0.close(true)
+        if self.shared.process.is_this()
+            && let Err(error) = self.shared.close(true)
         {
             log::error!("closing a file of lines: {error}");
         }
@@ -219,49 +223,6 @@ impl Drop for Lines {
 
 impl fmt::Debug for Lines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lines").field("path", &self.0.path).finish_non_exhaustive()
-    }
-}
-
-/// The wait for a line, of a [`Ticket`].
-pub(crate) struct LineWait<'lines> {
-    shared: Held<'lines, Shared>,
-    goal: Goal,
-    waiting: Option<Waiting>,
-}
-
-impl<'lines> LineWait<'lines> {
-    pub(crate) fn wait(&self) -> Result<(), Error> {
-        self.shared.wait(self.goal)
-    }
-
-    /// Waits for another goal instead.
-    pub(crate) fn until(mut self, is_durable: bool) -> LineWait<'lines> {
-        self.shared.forget(self.waiting.take());
-        self.goal.is_durable = is_durable;
-        self
-    }
-
-    pub(crate) fn into_owned(mut self) -> LineWait<'static> {
-        let (shared, waiting) = (self.shared.to_owned(), self.waiting.take());
-        LineWait { shared, goal: self.goal, waiting }
-    }
-
-    pub(crate) fn survives(&self) -> Survives {
-        let end = self.goal.end;
-        match self.shared.look(|state| (state.durable >= end, state.written >= end)) {
-            (is_durable, true) => self.shared.promise(is_durable),
-            _ => Survives::Nothing,
-        }
-    }
-
-    pub(crate) fn poll(&mut self, waker: &Waker) -> Poll<Result<(), Error>> {
-        self.shared.poll(self.goal, &mut self.waiting, waker)
-    }
-}
-
-impl Drop for LineWait<'_> {
-    fn drop(&mut self) {
-        self.shared.forget(self.waiting.take());
+        f.debug_struct("Lines").field("path", &self.shared.path).finish_non_exhaustive()
     }
 }

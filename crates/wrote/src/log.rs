@@ -50,5 +50,5 @@ pub use reader::{LogReader, Record};
 pub use rescue::{Damage, LogSummary, repair, summary, verify};
 pub use sealed::Segment;
 pub use state::LogStats;
-pub(crate) use ticket::Held;
 pub use ticket::Ticket;
+pub(crate) use ticket::{LineFile, LineGoal, LineWaiting};

@@ -14,7 +14,7 @@ use crate::device;
 use crate::engine::System;
 use crate::error::{Tried, errno_of};
 use crate::fork::Process;
-use crate::log::Gathering;
+use crate::log::{Gathering, LineFile, LineGoal, LineWaiting};
 use crate::{Action, Disk, Error, Survives, SyncPolicy};
 use rustix::fs::fdatasync;
 use rustix::io::retry_on_intr;
@@ -108,25 +108,9 @@ struct Lost {
     is_told: bool,
 }
 
-/// The wish of a caller that waits: the first `end` lines written, or durable.
-#[derive(Clone, Copy)]
-pub(super) struct Goal {
-    pub end: u64,
-    pub is_durable: bool,
-}
-
 struct Task {
-    goal: Goal,
+    goal: LineGoal,
     waker: Waker,
-}
-
-/// The registration of a waiting task.
-#[derive(Default)]
-pub(super) struct Waiting {
-    /// Its number among the waiting ones, once it is one.
-    number: Option<u64>,
-    /// The attempts that had found the disk full when it began to wait.
-    lacks: u64,
 }
 
 /// Opens the file, and starts its background thread.
@@ -252,7 +236,7 @@ impl Shared {
     /// `flush`. The first `end` lines belong to it.
     fn wait_until<T>(
         &self,
-        Goal { end, is_durable: flush }: Goal,
+        LineGoal { end, is_durable: flush }: LineGoal,
         mut look: impl FnMut(&mut State) -> Option<T>,
     ) -> T {
         let mut state = self.lock();
@@ -269,22 +253,11 @@ impl Shared {
         }
     }
 
-    /// Waits until the goal is reached. Fails if its last line is lost.
-    pub(super) fn wait(&self, goal: Goal) -> Result<(), Error> {
-        self.process.check()?;
-        let mut lacks = None;
-        self.wait_until(goal, |state| {
-            let lacks = *lacks.get_or_insert(state.lacks);
-            let lost = state.tell(&self.path, goal);
-            lost.or_else(|| state.outcome(goal, lacks))
-        })
-    }
-
     /// Makes all lines durable. Fails after that if lines are lost and no caller was told.
     pub(super) fn flush(&self) -> Result<(), Error> {
         self.process.check()?;
         let (end, mut lacks) = (self.lock().appended, None);
-        let goal = Goal { end, is_durable: true };
+        let goal = LineGoal { end, is_durable: true };
         self.wait_until(goal, |state| {
             let lacks = *lacks.get_or_insert(state.lacks);
             let outcome = state.outcome(goal, lacks)?;
@@ -297,61 +270,13 @@ impl Shared {
         self.process.check()?;
         self.lock().reopens = true;
         self.flush()?;
-        self.wait_until(Goal { end: u64::MAX, is_durable: true }, |state| {
+        self.wait_until(LineGoal { end: u64::MAX, is_durable: true }, |state| {
             match (&state.failed, state.reopens) {
                 (Some(error), _) => Some(Err(error.clone())),
                 (None, true) if state.is_closed => state.refusal(&self.path).map(Err),
                 (None, reopens) => (!reopens).then_some(Ok(())),
             }
         })
-    }
-
-    /// Like [`Shared::wait`], for a task.
-    pub(super) fn poll(
-        &self,
-        goal: Goal,
-        waiting: &mut Option<Waiting>,
-        waker: &Waker,
-    ) -> Poll<Result<(), Error>> {
-        self.process.check()?;
-        let mut state = self.lock();
-        let Waiting { number, lacks } =
-            waiting.get_or_insert_with(|| Waiting { number: None, lacks: state.lacks });
-        let outcome = |state: &mut State| {
-            let lost = state.tell(&self.path, goal);
-            lost.or_else(|| state.outcome(goal, *lacks))
-        };
-        let mut found = outcome(&mut state);
-        if found.is_none() && !self.has_thread && !state.is_taken {
-            // On a simulated disk a poll does the work.
-            state = self.turn(state, goal.is_durable);
-            found = outcome(&mut state);
-        }
-        if let Some(outcome) = found {
-            return Poll::Ready(outcome);
-        }
-        let number = *number.get_or_insert_with(|| {
-            state.next_task += 1;
-            state.next_task
-        });
-        let replaced = state.tasks.insert(number, Task { goal, waker: waker.clone() });
-        if !state.is_taken {
-            self.bell.notify_one();
-        }
-        drop(state);
-        // A waker is the caller's code, and may call this again.
-        drop(replaced);
-        Poll::Pending
-    }
-
-    /// Ends the wait of a task.
-    pub(super) fn forget(&self, waiting: Option<Waiting>) {
-        if let Some(number) = waiting.and_then(|waiting| waiting.number)
-            && self.process.is_this()
-        {
-            let forgotten = self.lock().tasks.remove(&number);
-            drop(forgotten);
-        }
     }
 
     /// Returns a part of the state; in a child process, whose lock may never be released, nothing.
@@ -592,6 +517,72 @@ impl Shared {
     }
 }
 
+impl LineFile for Shared {
+    /// Fails if the last line of the goal is lost.
+    fn wait(&self, goal: LineGoal) -> Result<(), Error> {
+        self.process.check()?;
+        let mut lacks = None;
+        self.wait_until(goal, |state| {
+            let lacks = *lacks.get_or_insert(state.lacks);
+            let lost = state.tell(&self.path, goal);
+            lost.or_else(|| state.outcome(goal, lacks))
+        })
+    }
+
+    fn poll(
+        &self,
+        goal: LineGoal,
+        waiting: &mut Option<LineWaiting>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Error>> {
+        self.process.check()?;
+        let mut state = self.lock();
+        let LineWaiting { number, lacks } =
+            waiting.get_or_insert_with(|| LineWaiting { number: None, lacks: state.lacks });
+        let outcome = |state: &mut State| {
+            let lost = state.tell(&self.path, goal);
+            lost.or_else(|| state.outcome(goal, *lacks))
+        };
+        let mut found = outcome(&mut state);
+        if found.is_none() && !self.has_thread && !state.is_taken {
+            // On a simulated disk a poll does the work.
+            state = self.turn(state, goal.is_durable);
+            found = outcome(&mut state);
+        }
+        if let Some(outcome) = found {
+            return Poll::Ready(outcome);
+        }
+        let number = *number.get_or_insert_with(|| {
+            state.next_task += 1;
+            state.next_task
+        });
+        let replaced = state.tasks.insert(number, Task { goal, waker: waker.clone() });
+        if !state.is_taken {
+            self.bell.notify_one();
+        }
+        drop(state);
+        // A waker is the caller's code, and may call this again.
+        drop(replaced);
+        Poll::Pending
+    }
+
+    fn forget(&self, waiting: Option<LineWaiting>) {
+        if let Some(number) = waiting.and_then(|waiting| waiting.number)
+            && self.process.is_this()
+        {
+            let forgotten = self.lock().tasks.remove(&number);
+            drop(forgotten);
+        }
+    }
+
+    fn survives(&self, end: u64) -> Survives {
+        match self.look(|state| (state.durable >= end, state.written >= end)) {
+            (is_durable, true) => self.promise(is_durable),
+            _ => Survives::Nothing,
+        }
+    }
+}
+
 /// The lines that a turn stored, or tried to.
 struct Batch {
     lines: Vec<u8>,
@@ -646,7 +637,7 @@ impl State {
     }
 
     /// Returns the error of a wait for a line that is lost.
-    fn tell(&mut self, path: &Path, goal: Goal) -> Option<Result<(), Error>> {
+    fn tell(&mut self, path: &Path, goal: LineGoal) -> Option<Result<(), Error>> {
         let of = |lost: &&mut Lost| goal.is_durable && lost.lines.contains(&goal.end);
         let lost = self.lost.iter_mut().find(of)?;
         lost.is_told = true;
@@ -664,7 +655,7 @@ impl State {
 
     /// Returns the outcome for a goal; `None` while it is unknown. `lacks` is the number of
     /// attempts that had found the disk full when the caller began to wait.
-    fn outcome(&self, goal: Goal, lacks: u64) -> Option<Result<(), Error>> {
+    fn outcome(&self, goal: LineGoal, lacks: u64) -> Option<Result<(), Error>> {
         let done = if goal.is_durable { self.durable } else { self.written };
         if done >= goal.end {
             return Some(Ok(()));
@@ -694,7 +685,7 @@ mod tests {
     #[test]
     fn a_caller_that_sleeps_is_called_to_take_the_next_turn() {
         let lines = Lines::options().on(&Sim::new(1).disk()).open("lines").unwrap();
-        let shared = &lines.0;
+        let shared = &lines.shared;
         shared.lock().is_taken = true;
         thread::scope(|scope| {
             let callers: Vec<_> =
@@ -712,7 +703,7 @@ mod tests {
     #[test]
     fn a_panic_in_a_turn_leaves_no_caller_asleep() {
         let lines = Lines::options().on(&Sim::new(1).disk()).open("lines").unwrap();
-        if let Some(file) = locked(&lines.0.file).as_mut() {
+        if let Some(file) = locked(&lines.shared.file).as_mut() {
             // An engine panics where a file is used after its end.
             file.engine.close_file(file.file).unwrap();
         }

@@ -3,14 +3,13 @@
 
 use super::driver::{LogDriver, Waiting};
 use super::state::Goal;
-use crate::lines::LineWait;
 use crate::{Error, Survives};
 use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 /// The promise for one record, or for one line of [`crate::Lines`]: wait for it by blocking
 /// ([`Ticket::wait`]), or await it on any runtime.
@@ -55,8 +54,10 @@ impl<'log> Ticket<'log> {
         Ticket { promise: Promise::Record(awaited, gate), sequence }
     }
 
-    pub(crate) fn of_line(line: LineWait<'log>, sequence: u64) -> Ticket<'log> {
-        Ticket { promise: Promise::Line(line), sequence }
+    /// Returns the ticket of the last of the first `goal.end` lines.
+    pub(crate) fn of_line(file: &'log Arc<dyn LineFile>, goal: LineGoal) -> Ticket<'log> {
+        let line = LineWait { file: Held::Borrowed(file), goal, waiting: None };
+        Ticket { promise: Promise::Line(line), sequence: goal.end.saturating_sub(1) }
     }
 
     /// Returns the record's place in the log; of a line, the number of lines appended before it
@@ -76,7 +77,7 @@ impl<'log> Ticket<'log> {
                 let Awaited { driver, goal, end, cuts, .. } = awaited;
                 driver.wait(*goal, *end, *cuts, &driver.state.gates[*gate])
             }
-            Promise::Line(line) => line.wait(),
+            Promise::Line(line) => line.file.wait(line.goal),
         }
     }
 
@@ -114,7 +115,7 @@ impl<'log> Ticket<'log> {
     pub fn survives(&self) -> Survives {
         match &self.promise {
             Promise::Record(awaited, _) => awaited.driver.state.survives(self.sequence()),
-            Promise::Line(line) => line.survives(),
+            Promise::Line(line) => line.file.survives(line.goal.end),
         }
     }
 }
@@ -130,7 +131,7 @@ impl Future for Ticket<'_> {
                 }
                 Pin::new(awaited).poll(context)
             }
-            Promise::Line(line) => line.poll(context.waker()),
+            Promise::Line(line) => line.file.poll(line.goal, &mut line.waiting, context.waker()),
         }
     }
 }
@@ -138,6 +139,67 @@ impl Future for Ticket<'_> {
 impl fmt::Debug for Ticket<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticket").field("sequence", &self.sequence()).finish_non_exhaustive()
+    }
+}
+
+/// A plain file of lines, as its tickets know it.
+pub(crate) trait LineFile: Send + Sync {
+    fn wait(&self, goal: LineGoal) -> Result<(), Error>;
+
+    /// Calls the waker once the goal is reached, or will not be.
+    fn poll(
+        &self,
+        goal: LineGoal,
+        waiting: &mut Option<LineWaiting>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Error>>;
+
+    /// Unregisters a waker.
+    fn forget(&self, waiting: Option<LineWaiting>);
+
+    /// Returns what the first `end` lines survive now.
+    fn survives(&self, end: u64) -> Survives;
+}
+
+/// The goal of a caller that waits: the first `end` lines written, or durable.
+#[derive(Clone, Copy)]
+pub(crate) struct LineGoal {
+    pub end: u64,
+    pub is_durable: bool,
+}
+
+/// The registration of a task that waits for a line.
+#[derive(Default)]
+pub(crate) struct LineWaiting {
+    /// Its number among the waiting ones, once it is one.
+    pub number: Option<u64>,
+    /// The attempts that had found the disk full when it began to wait.
+    pub lacks: u64,
+}
+
+struct LineWait<'lines> {
+    file: Held<'lines, dyn LineFile>,
+    goal: LineGoal,
+    waiting: Option<LineWaiting>,
+}
+
+impl<'lines> LineWait<'lines> {
+    /// Waits for another goal instead.
+    fn until(mut self, is_durable: bool) -> LineWait<'lines> {
+        self.file.forget(self.waiting.take());
+        self.goal.is_durable = is_durable;
+        self
+    }
+
+    fn into_owned(mut self) -> LineWait<'static> {
+        let (file, waiting) = (self.file.to_owned(), self.waiting.take());
+        LineWait { file, goal: self.goal, waiting }
+    }
+}
+
+impl Drop for LineWait<'_> {
+    fn drop(&mut self) {
+        self.file.forget(self.waiting.take());
     }
 }
 
@@ -154,13 +216,13 @@ pub(crate) struct Awaited<'log> {
 }
 
 /// An open log or file: borrowed from its owner, or kept alive without one.
-pub(crate) enum Held<'a, T> {
+pub(super) enum Held<'a, T: ?Sized> {
     Borrowed(&'a Arc<T>),
     Owned(Arc<T>),
 }
 
-impl<T> Held<'_, T> {
-    pub(crate) fn to_owned(&self) -> Held<'static, T> {
+impl<T: ?Sized> Held<'_, T> {
+    fn to_owned(&self) -> Held<'static, T> {
         match self {
             Held::Borrowed(held) => Held::Owned(Arc::clone(held)),
             Held::Owned(held) => Held::Owned(Arc::clone(held)),
@@ -168,7 +230,7 @@ impl<T> Held<'_, T> {
     }
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T: ?Sized> Deref for Held<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
