@@ -227,6 +227,7 @@ fn superseded_changes_of_names_are_forgotten_where_there_are_many_and_levels_sta
     let found = Act::Found { file: id(7), name: Some(name(1, 0)), size_bytes: 10 };
     see(&mut disk, found);
     see(&mut disk, Act::Unlink { file: id(7), name: name(1, 0) });
+    see(&mut disk, made(6, name(1, 3)));
     see(&mut disk, made(8, name(1, 1)));
     for number in 0..MANY {
         // Each save has a name of its own before its rename.
@@ -244,6 +245,8 @@ fn superseded_changes_of_names_are_forgotten_where_there_are_many_and_levels_sta
     let last = 999 + MANY;
     assert_eq!(levels(&disk, last), (Survives::ProcessCrash, Survives::ProcessCrash));
     assert_eq!(levels(&disk, 8).0, Survives::ProcessCrash);
+    see(&mut disk, flush(6));
+    assert_eq!(levels(&disk, 6).0, Survives::PowerLoss);
     assert_eq!(disk.unsafe_files().collect::<Vec<_>>(), [id(8), id(last)]);
     see(&mut disk, flush(1));
     assert_eq!(
@@ -251,6 +254,22 @@ fn superseded_changes_of_names_are_forgotten_where_there_are_many_and_levels_sta
         (Survives::PowerLoss, Survives::PowerLoss)
     );
     assert_eq!((disk.removals().count(), disk.names.open_calls().len()), (0, 0));
+}
+
+#[test]
+fn names_that_came_and_went_are_forgotten_all() {
+    let mut disk = ext4();
+    for number in 0..1 << 14 {
+        see(&mut disk, made(10 + number, name(1, number)));
+        see(&mut disk, Act::Unlink { file: id(10 + number), name: name(1, number) });
+    }
+    for _ in 0..2 {
+        disk.forget();
+        assert_eq!(disk.names.open_calls().len(), 0);
+    }
+    see(&mut disk, made(7, name(1, 0)));
+    disk.forget();
+    assert_eq!(levels(&disk, 7).0, Survives::ProcessCrash);
 }
 
 /// A file system by POSIX: names and data are lost unless flushed.

@@ -483,6 +483,11 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_frame_fits_behind_the_headers_of_a_segment_and_its_batch() {
+        assert_eq!(claims(2).frame_bytes_max(), 512 - 64 - 48);
+    }
+
+    #[test]
     fn a_batch_is_ready_when_it_is_closed_and_everything_in_it_published() {
         let claims = claims(2);
         let (first, second) = (place(&claims, 100), place(&claims, 50));
@@ -492,6 +497,16 @@ mod tests {
         let start = Start { first_sequence: 100, segment: 7, offset: 512 };
         let closed = ClosedBatch { slot: 0, start, bytes: HEAD + 150, count: 2 };
         assert_eq!(claims.take_ready(), Some(closed));
+    }
+
+    #[test]
+    fn a_pause_is_idle_once_the_last_batch_was_taken() {
+        let claims = claims(2);
+        let first = place(&claims, 100);
+        assert!(!claims.is_idle());
+        assert!(!claims.publish(first).0 && claims.pause().0);
+        assert!(!claims.is_idle());
+        assert!(claims.take_ready().is_some() && claims.is_idle());
     }
 
     #[test]
