@@ -82,7 +82,7 @@ const RARE: [FileSystem; 2] = [
 ];
 
 /// The subjects that write while the power is cut, the library's own ([`WROTE`]) first.
-pub const SUBJECTS: [&str; 11] = [
+pub const SUBJECTS: [&str; 12] = [
     "save",
     "replace",
     "writer",
@@ -90,6 +90,7 @@ pub const SUBJECTS: [&str; 11] = [
     "log",
     "log-sync",
     "log-served",
+    "lines",
     "wal",
     "by-hand",
     UNSYNCED[0],
@@ -97,7 +98,7 @@ pub const SUBJECTS: [&str; 11] = [
 ];
 
 /// The subjects that write by wrote. Their promises survive their process.
-pub const WROTE: &[&str] = SUBJECTS.split_at(9).0;
+pub const WROTE: &[&str] = SUBJECTS.split_at(10).0;
 
 /// Subjects that must break some promises, or the lab is blind. Each promise of the others must
 /// hold.
@@ -107,7 +108,8 @@ pub const UNSYNCED: [&str; 2] = ["unsynced-folder", "unsynced"];
 pub const BINDINGS: [&str; 4] = ["save-python", "save-node", "log-python", "log-node"];
 
 /// Subjects that recover their files when they open them, and can lose them then.
-const REOPENED: [&str; 6] = ["log", "log-sync", "log-served", "wal", "log-python", "log-node"];
+const REOPENED: [&str; 7] =
+    ["log", "log-sync", "log-served", "lines", "wal", "log-python", "log-node"];
 
 /// Errors of a file system without power: EIO, and in some calls of ext4 EROFS.
 const REFUSALS: [i32; 2] = [5, 30];

@@ -5,6 +5,7 @@
 
 mod content;
 mod copies;
+mod lines;
 mod log_checks;
 mod logs;
 // One call of the kernel has no safe wrapper.

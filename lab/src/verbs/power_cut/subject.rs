@@ -3,6 +3,7 @@
 use crate::process::Process;
 use crate::verbs::power_cut::content::CheckResult;
 use crate::verbs::power_cut::copies::Copies;
+use crate::verbs::power_cut::lines;
 use crate::verbs::power_cut::logs::{Logs, Safety};
 use crate::verbs::power_cut::said::{Line, Report};
 use crate::verbs::power_cut::saves::{Saves, Way};
@@ -63,9 +64,10 @@ pub enum Name {
     Log,
     /// A `wrote::Log` with a sync now and then, and without its oldest segments.
     LogSync,
-    /// A `wrote::Log` of lines, with a wait for each until it is durable.
     /// A log behind `wrote_serve::Server`, with an answer to each record once it is durable.
     LogServed,
+    /// A `wrote::Lines`, with a wait for each line until it is durable.
+    Lines,
     /// A `wrote::Log` as a write-ahead log: groups, trims and cuts.
     Wal,
     /// As `save`, by the standard library: write, fsync, rename, fsync of the folder.
@@ -103,6 +105,7 @@ impl Name {
             Name::Copy => Box::new(Copies::new(&folder)),
             Name::Log => Box::new(Logs::new(&folder, Safety::Record)),
             Name::LogSync => Box::new(Logs::new(&folder, Safety::Sync)),
+            Name::Lines => Box::new(lines::File::new(&folder)),
             Name::Wal => Box::new(Wal::new(&folder)),
             Name::LogServed => Box::new(Logs::new(&folder, Safety::Served)),
             Name::SavePython => Box::new(Saves::new(&folder, Way::Foreign(Language::Python))),
