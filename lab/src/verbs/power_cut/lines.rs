@@ -17,7 +17,7 @@ const PRODUCERS: u32 = 8;
 /// The number of lines that a producer appends before it waits for them.
 const WINDOW: RangeInclusive<u64> = 1..=8;
 const LENGTHS: RangeInclusive<usize> = 1..=2000;
-/// A small buffer, so that batches are written that nobody has waited for.
+/// A small buffer, so that batches are written before a producer waits for them.
 const BUFFER_BYTES: usize = 64 << 10;
 /// The lines appended after the check.
 const MORE: u64 = 10;
