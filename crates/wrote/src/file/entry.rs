@@ -199,6 +199,19 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_buffer_yet_can_be_cancelled_and_nothing_else_can() {
+        let entry = |work| Entry::new(0, None, Touch::Nothing, work);
+        let lease = entry(Work::Lease(None));
+        assert!(lease.can_be_cancelled() && !lease.is_over());
+        let finished = Entry { finished: true, ..lease };
+        assert!(!finished.can_be_cancelled() && finished.is_over());
+        let broken = Some(Error::Poisoned { path: "/f".into(), errno: libc::EIO });
+        assert!(Entry { broken, ..entry(Work::Lease(None)) }.is_over());
+        assert!(!Entry { missing: 1, ..entry(Work::Lease(None)) }.can_be_cancelled());
+        assert!(!entry(Work::Steps { first: None, then: None }).can_be_cancelled());
+    }
+
+    #[test]
     fn operations_that_overlap_a_change_wait_for_it_and_no_others_do() {
         // W3
         let (earlier, read) = (write(10..20), Touch::Read(10..20));
