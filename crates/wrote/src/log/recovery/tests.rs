@@ -243,6 +243,8 @@ fn a_durable_segment_that_is_missing_is_an_error() {
     let mut files = built.files(folder());
     files.remove(1);
     let found = recovered(&disk(1, &files)).unwrap();
+    // The headers of the segment, the batch and the record, and its bytes.
+    assert_eq!(found.recovered.torn_bytes, 64 + 48 + 8 + 3);
     assert_eq!((found.next_sequence, found.recovered.kept_aside), (5, vec![torn(&file(3), 0)]));
 }
 
