@@ -1,7 +1,6 @@
 //! The catalogue of languages: embedded ones, and those added by the user.
 
 use super::manifest::{FILE_NAME, Manifest, Variant, is_id};
-use super::scenario::DRIVE;
 use super::toolchain::Tools;
 use super::workload::Task;
 use super::{Request, toolchain};
@@ -19,6 +18,9 @@ use wrote_result::{Error, Stop};
 
 /// The repository's languages, one folder each.
 static EMBEDDED: Dir = include_dir!("$CARGO_MANIFEST_DIR/langs");
+
+/// The last part of the names of the drive's rows, which no language may have.
+pub(super) const DRIVE: &str = "drive";
 
 /// All languages, embedded or added.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 use super::Request;
 use super::answer::{self, Answer};
 use super::build::{BuiltProgram, build_in_turn};
-use super::catalogue::Candidate;
+use super::catalogue::{Candidate, DRIVE};
 use super::file::Subject;
 use super::program::{self, Call as ProgramCall};
 use super::workload::{Table, Task, in_blocks, tables};
@@ -34,8 +34,6 @@ use wrote_result::{Error, units};
 
 pub(super) const NAME: &str = "langs";
 const QUESTION: &str = "What does each language's own file I/O cost?";
-/// The last part of the names of the drive's rows.
-pub(super) const DRIVE: &str = "drive";
 /// The block size and depth at which most drives stream fastest.
 const DRIVE_BS_BYTES: u64 = 512 << 10;
 const DRIVE_IODEPTH: u32 = 64;
