@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// The bytes that are searched for a line feed at once.
 const STEP_BYTES: u64 = 1 << 20;
-/// The longest end that is moved, and how much of the end is read from the disk.
+/// The longest end that is moved.
 const END_BYTES: u64 = 256 << 20;
 /// A disk loses whole sectors: the least that one has.
 const SECTOR_BYTES: u64 = 512;
@@ -42,7 +42,6 @@ pub(super) fn repair(
         }
         // Else an error of the last writer's could still take what this finds (W2).
         files.engine().flush(input.file)?;
-        drop_end(&input);
         let end = end(&mut input)?;
         if end == input.len_bytes {
             return Ok(Some(Repaired { torn: None }));
@@ -76,12 +75,11 @@ fn moved(files: &LogFiles, input: &mut Input, end: u64) -> Result<Option<PathBuf
     Ok(Some(torn))
 }
 
-/// Drops the clean pages of the end, so that it is read from the disk. The whole file may
+/// Drops the clean pages from `from` on, so that they are read from the disk. The whole file may
 /// have millions, and other programs read them.
-fn drop_end(input: &Input) {
+fn drop_pages(input: &Input, from: u64) {
     let engine = input.files.engine();
     if let Some(descriptor) = engine.descriptor(input.file) {
-        let from = input.len_bytes.saturating_sub(END_BYTES);
         // Only advice: a refusal changes nothing.
         let _ = fadvise(descriptor, from, None, Advice::DontNeed);
     }
@@ -93,6 +91,7 @@ fn end(input: &mut Input) -> Result<u64, Error> {
     let least = before.saturating_sub(END_BYTES);
     while before > least {
         let from = before.saturating_sub(STEP_BYTES).max(least);
+        drop_pages(input, from);
         let bytes = bytes(input, from, before)?;
         if let Some(at) = bytes.iter().rposition(|&byte| byte == b'\n') {
             return Ok(from + at as u64 + 1);

@@ -214,9 +214,7 @@ impl PlainFile {
     /// Releases the lock. Closing the file is not enough: a child process that another thread is
     /// starting has a copy of the descriptor until its `execve(2)`.
     fn unlock(&self) {
-        if let Some(descriptor) = self.engine.descriptor(self.file) {
-            let _ = flock(descriptor, FlockOperation::Unlock);
-        }
+        unlock(&self.engine, self.file);
     }
 }
 
@@ -260,8 +258,12 @@ fn opened(engine: &mut Engine, options: &LinesOptions, path: &Path) -> Result<Op
         });
         match prepared {
             Ok(Some(Repaired { torn })) => return Ok(Opened { file, folder, torn }),
-            Ok(None) => engine.close_file(file)?,
+            Ok(None) => {
+                unlock(engine, file);
+                engine.close_file(file)?;
+            }
             Err(error) => {
+                unlock(engine, file);
                 let _ = engine.close_file(file);
                 return Err(error);
             }
@@ -290,6 +292,12 @@ fn lock(engine: &Engine, file: FileId, path: &Path, waits: bool) -> Result<(), E
             }
             locked => locked.tried(path, Action::Examine),
         };
+    }
+}
+
+fn unlock(engine: &Engine, file: FileId) {
+    if let Some(descriptor) = engine.descriptor(file) {
+        let _ = flock(descriptor, FlockOperation::Unlock);
     }
 }
 
