@@ -3,9 +3,8 @@
 mod shelf;
 
 use super::catalogue::Candidate;
-use crate::child::shown;
-use crate::child::{Limits, Outcome, supervise};
-use crate::langs::toolchain::neutral;
+use super::toolchain::run_tool;
+use crate::child::{Outcome, shown};
 use crate::progress::Ticker;
 use crate::site::Site;
 pub(super) use shelf::InUse;
@@ -176,8 +175,6 @@ fn utf8(path: &Path) -> Result<String, Error> {
 
 /// The time limit: enough for a program of a hundred lines on the slowest machine.
 const COMPILER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
-/// The most output that is kept. The first error may be far from the end.
-const OUTPUT_BYTES: usize = 1 << 20;
 const WORDS_CHARS: usize = 200;
 
 /// Runs a compiler in `folder`. `Ok(Err(..))` is its failure, in one line.
@@ -191,16 +188,9 @@ fn compile_within(
     timeout: Duration,
     stop: &Stop,
 ) -> Result<Result<(), String>, Error> {
-    let limits = Limits {
-        timeout,
-        stdout_bytes_max: OUTPUT_BYTES,
-        stderr_bytes_max: OUTPUT_BYTES,
-        is_kept: true,
-    };
-    let outcome = match supervise(neutral(command).current_dir(folder), limits, stop, &mut |_| ()) {
+    let outcome = match run_tool(command, folder, timeout, stop)? {
         Ok(outcome) => outcome,
-        Err(Error::Interrupted) => return Err(Error::Interrupted),
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(because) => return Ok(Err(because)),
     };
     let program = Path::new(&command[0]).file_name().unwrap_or_default().to_string_lossy();
     if outcome.timed_out() {

@@ -8,10 +8,10 @@ use crate::names;
 use include_dir::{Dir, include_dir};
 use itertools::Itertools;
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::{fs, io, iter};
+use std::{fs, iter};
 use wrote_jobs::machine::target::unexamined;
 use wrote_result::document::{Language, State};
 use wrote_result::{Error, Stop};
@@ -279,87 +279,60 @@ fn read_added(folder: &Path) -> Result<Entry, Error> {
     if !real.is_dir() {
         return Err(refused(folder, "is not a folder; give the one that holds a language"));
     }
-    let origin = folder.join(FILE_NAME).display().to_string();
-    match fs::symlink_metadata(real.join(FILE_NAME)) {
+    let manifest = folder.join(FILE_NAME);
+    match fs::symlink_metadata(&manifest) {
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(refused(folder, "holds no manifest.toml, and so no language"));
         }
-        Err(error) => return Err(unexamined(&folder.join(FILE_NAME), &error)),
+        Err(error) => return Err(unexamined(&manifest, &error)),
     }
     let id = real.file_name().and_then(|name| name.to_str()).filter(|name| is_id(name));
     let Some(id) = id else {
         let because = "its name is to be the language's id, of small letters, digits and hyphens";
         return Err(refused(folder, because));
     };
-    let mut reader = Reader { shown: folder, root: &real, files: Vec::new(), size_bytes: 0 };
-    reader.read_folder(Path::new(""))?;
-    Entry::new(id.to_owned(), reader.files, &origin)
+    let mut files = Vec::new();
+    collect_added(folder, Path::new(""), &mut files)?;
+    Entry::new(id.to_owned(), files, &manifest.display().to_string())
 }
 
-struct Reader<'a> {
-    /// The path as given by the user.
-    shown: &'a Path,
-    root: &'a Path,
-    files: Vec<(PathBuf, Vec<u8>)>,
-    size_bytes: u64,
-}
-
-impl Reader<'_> {
-    fn read_folder(&mut self, within: &Path) -> Result<(), Error> {
-        let failed = |error| unexamined(&self.shown.join(within), &error);
-        let entries = fs::read_dir(self.root.join(within)).map_err(failed)?;
-        let names: io::Result<Vec<_>> = entries.map(|entry| Ok(entry?.file_name())).collect();
-        for name in names.map_err(failed)? {
-            let path = within.join(name);
-            if !is_left_out(&path) {
-                self.read_entry(&path)?;
-            }
+/// Collects the files of a user's folder, by path relative to `root`.
+fn collect_added(
+    root: &Path,
+    within: &Path,
+    files: &mut Vec<(PathBuf, Vec<u8>)>,
+) -> Result<(), Error> {
+    let failed = |error| unexamined(&root.join(within), &error);
+    for entry in fs::read_dir(root.join(within)).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let (path, shown) = (within.join(entry.file_name()), entry.path());
+        let failed = |error| unexamined(&shown, &error);
+        let kind = entry.file_type().map_err(failed)?;
+        if is_left_out(&path) {
+            continue;
         }
-        Ok(())
-    }
-
-    fn read_entry(&mut self, path: &Path) -> Result<(), Error> {
-        let shown = self.shown.join(path);
-        let metadata = fs::symlink_metadata(self.root.join(path));
-        let metadata = metadata.map_err(|error| unexamined(&shown, &error))?;
-        if metadata.is_dir() {
-            return self.read_folder(path);
+        if kind.is_dir() {
+            collect_added(root, &path, files)?;
+            continue;
         }
-        if !metadata.is_file() {
+        if !kind.is_file() {
             // A link may lead anywhere, outside the folder that is copied.
-            return Err(refused(
-                &shown,
-                "is not a regular file; a language's folder holds no others",
-            ));
+            let because = "is not a regular file; a language's folder holds no others";
+            return Err(refused(&shown, because));
         }
-        let text = self.read_file(path, &metadata)?;
-        self.files.push((path.to_owned(), text));
-        if self.files.len() > FILES_MAX {
-            return Err(self.too_large(&format!("more than {FILES_MAX} files")));
+        let left = SIZE_BYTES_MAX - files.iter().map(|(_, text)| text.len() as u64).sum::<u64>();
+        let (file, mut text) = (File::open(&shown).map_err(failed)?, Vec::new());
+        file.take(left + 1).read_to_end(&mut text).map_err(failed)?;
+        let is_too_long = text.len() as u64 > left;
+        files.push((path, text));
+        if is_too_long || files.len() > FILES_MAX {
+            let what = if is_too_long { "4 MiB".into() } else { format!("{FILES_MAX} files") };
+            let because = format!("holds more than {what}: is it the folder of a language?");
+            return Err(refused(root, &because));
         }
-        Ok(())
     }
-
-    fn read_file(&mut self, path: &Path, metadata: &Metadata) -> Result<Vec<u8>, Error> {
-        let left = SIZE_BYTES_MAX - self.size_bytes;
-        let mut text = Vec::new();
-        if metadata.len() <= left {
-            let file = File::open(self.root.join(path));
-            // The file may be growing.
-            let read = file.and_then(|file| file.take(left + 1).read_to_end(&mut text));
-            read.map_err(|error| unexamined(&self.shown.join(path), &error))?;
-        }
-        self.size_bytes += metadata.len().max(text.len() as u64);
-        if self.size_bytes > SIZE_BYTES_MAX {
-            return Err(self.too_large("more than 4 MiB"));
-        }
-        Ok(text)
-    }
-
-    fn too_large(&self, what: &str) -> Error {
-        refused(self.shown, &format!("holds {what}: is it the folder of a language?"))
-    }
+    Ok(())
 }
 
 fn refused(path: &Path, because: &str) -> Error {

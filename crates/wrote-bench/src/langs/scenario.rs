@@ -29,7 +29,7 @@ use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::peers::Peers;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::{JobSpec, Rw};
-use wrote_result::document::{Direction, Fallback, Language, Row, Run, Settings, View};
+use wrote_result::document::{Direction, Fallback, Language, Row, Run, View};
 use wrote_result::{Error, units};
 
 pub(super) const NAME: &str = "langs";
@@ -58,6 +58,7 @@ const READ_FILES: u64 = 3;
 const FILE_NUMBERS: u32 = 1000;
 
 /// The comparison of the programs of a request.
+#[derive(Clone)]
 pub(super) struct Comparison {
     pub request: Request,
     pub chosen: Vec<Candidate>,
@@ -81,9 +82,7 @@ impl Scenario for Comparison {
 
 /// Makes the runs of the programs.
 struct Programs {
-    request: Request,
-    chosen: Vec<Candidate>,
-    languages: Rc<RefCell<Vec<Language>>>,
+    of: Comparison,
     /// Each program of `chosen`, once it is built.
     built: Vec<Option<BuiltProgram>>,
     rows: Vec<LanguageRow>,
@@ -119,8 +118,8 @@ type Outcome<T> = Result<T, String>;
 impl Programs {
     /// Refuses a disk without room for the files.
     fn new(comparison: &Comparison, target: &Target) -> Result<Programs, Error> {
-        let Comparison { request, chosen, languages } = comparison;
-        let tables = tables(request);
+        let chosen = &comparison.chosen;
+        let tables = tables(&comparison.request);
         let drive_bytes = drive_bytes(&tables, target);
         let mut rows = Vec::new();
         for table in &tables {
@@ -133,9 +132,7 @@ impl Programs {
             }
         }
         let mut all = Programs {
-            request: request.clone(),
-            chosen: chosen.clone(),
-            languages: languages.clone(),
+            of: comparison.clone(),
             built: vec![None; chosen.len()],
             rows,
             each: Duration::ZERO,
@@ -162,9 +159,9 @@ impl Programs {
         let drive_bytes = self.drive_bytes.saturating_mul(1 + writes as u64);
         let prepared = trials.fold(read.saturating_add(drive_bytes), u64::saturating_add);
         Plan {
-            runs: self.request.runs,
+            runs: self.of.request.runs,
             within: Some(self.within()),
-            is_whole: is_fixed && self.request.within.is_none(),
+            is_whole: is_fixed && self.of.request.within.is_none(),
             space_bytes: read.saturating_add(others).saturating_add(self.drive_bytes),
             prepared_bytes: prepared,
             ..Plan::new(NAME, QUESTION, self.specs(target), self)
@@ -176,7 +173,7 @@ impl Programs {
         let spec = |(number, LanguageRow { table, program, .. }): (usize, &LanguageRow)| {
             let drive =
                 format!("direct I/O, {} x {DRIVE_IODEPTH}", units::block_size(DRIVE_BS_BYTES));
-            let way = program.map(|program| self.chosen[program].way_of(table.task).to_owned());
+            let way = program.map(|program| self.of.chosen[program].way_of(table.task).to_owned());
             let synced = Survives::of_write(table.is_synced(), program.is_none());
             let is_write = table.direction() == Direction::Write;
             let row = Row {
@@ -206,19 +203,19 @@ impl Programs {
 
     /// Divides the time that is left at `now` between the runs.
     fn divide(&mut self, now: Duration) {
-        let runs = self.request.runs * self.rows.len() as u32;
+        let runs = self.of.request.runs * self.rows.len() as u32;
         let until = self.within().until.saturating_sub(now);
         self.each = until / runs.max(1);
     }
 
     fn within(&self) -> Within {
-        let asked = self.request.within.unwrap_or(Request::WITHIN);
+        let asked = self.of.request.within.unwrap_or(Request::WITHIN);
         Within::new(asked, Duration::ZERO, true)
     }
 
     /// Returns the time of a run without its part of the row's trials.
     fn run_time(&self) -> Duration {
-        let runs = self.request.runs;
+        let runs = self.of.request.runs;
         self.each * runs / (runs + 1)
     }
 
@@ -229,7 +226,7 @@ impl Programs {
     }
 
     fn id(&self, row: usize) -> &str {
-        self.rows[row].program.map_or(DRIVE, |number| &self.chosen[number].variant.id)
+        self.rows[row].program.map_or(DRIVE, |number| &self.of.chosen[number].variant.id)
     }
 
     /// Returns the most bytes of files that programs read, and of the others, at once.
@@ -297,7 +294,7 @@ impl Programs {
             held.give_back()?;
         }
         let path = file.path(site);
-        let timeout = self.request.timeout;
+        let timeout = self.of.request.timeout;
         let call = ProgramCall { table, path: &path, folder: folder.path(), timeout };
         site.together.map_or(Ok(()), Together::begin)?;
         let began_s = now_s();
@@ -352,28 +349,20 @@ impl Programs {
         Ok(())
     }
 
-    /// Runs a program for its amount.
+    /// Runs a program for its amount, and returns the row of the run. Of saves, each timing is a
+    /// latency.
     fn run_program(
         &mut self,
         row: &Row,
         (number, amount): (usize, u64),
         site: &Site,
     ) -> Result<Outcome<Repeated>, Error> {
-        let table = self.rows[number].table.of(amount);
-        let ran = self.run_once(number, &table, site)?;
-        let ran = on_all(site.peers, ran)?;
-        Ok(ran.map(|ran| self.repeated(row, table.settings(self.id(number)), &table, ran)))
-    }
-
-    /// Returns the row of one run. Of saves, each timing is a latency.
-    fn repeated(
-        &mut self,
-        row: &Row,
-        settings: Settings,
-        table: &Table,
-        ran: ProgramRun,
-    ) -> Repeated {
-        let ProgramRun { answer, cost } = ran;
+        let table = &self.rows[number].table.of(amount);
+        let ran = self.run_once(number, table, site)?;
+        let ProgramRun { answer, cost } = match on_all(site.peers, ran)? {
+            Ok(ran) => ran,
+            Err(because) => return Ok(Err(because)),
+        };
         let (bytes, elapsed_s) = (table.run_bytes(), answer.elapsed_s());
         let mut latencies = histogram();
         if table.task.is_save() {
@@ -392,13 +381,13 @@ impl Programs {
             got: "a part of it".into(),
             because: because.into(),
         });
-        let (asked, effective) = (settings.clone(), settings);
-        let fallbacks = spilled.into_iter().collect();
-        let mut all = OneRun { run, latencies, effective, fallbacks }.row(row, asked);
+        let settings = table.settings(self.id(number));
+        let (effective, fallbacks) = (settings.clone(), spilled.into_iter().collect());
+        let mut all = OneRun { run, latencies, effective, fallbacks }.row(row, settings);
         if table.direction() == Direction::Read {
             all.written_bytes = 0;
         }
-        all
+        Ok(Ok(all))
     }
 
     /// Streams by direct I/O, as fast as the drive can. Without direct I/O there is no row, because
@@ -429,9 +418,9 @@ impl Programs {
 impl Work for Programs {
     /// Builds the programs. One that can't be built has no rows.
     fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<Prepared, Error> {
-        let mut languages = self.languages.borrow_mut();
+        let mut languages = self.of.languages.borrow_mut();
         self.built =
-            build_in_turn(&self.chosen, &self.request.cache, &mut languages, site, ticker)?;
+            build_in_turn(&self.of.chosen, &self.of.request.cache, &mut languages, site, ticker)?;
         drop(languages);
         self.folder = Some(TempDir::new().map_err(|error| {
             Error::Failed(format!("no folder can be made for programs: {error}"))
@@ -477,7 +466,7 @@ impl Work for Programs {
         };
         ticker.note(&format!("{}: {because}", row.name));
         let id = self.id(turn.row);
-        let mut languages = self.languages.borrow_mut();
+        let mut languages = self.of.languages.borrow_mut();
         let language = languages.iter_mut().find(|language| language.id == id);
         if let Some(language) = language.filter(|_| !is_ours || turn.round == 0) {
             language.failures.insert(row.name.clone(), because);
@@ -486,7 +475,7 @@ impl Work for Programs {
     }
 
     fn is_void(&self, row: &Row) -> bool {
-        self.languages.borrow().iter().any(|of| of.failures.contains_key(&row.name))
+        self.of.languages.borrow().iter().any(|of| of.failures.contains_key(&row.name))
     }
 
     fn finish(&mut self, site: &Site) -> Result<(), Error> {

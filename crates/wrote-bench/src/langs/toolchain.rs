@@ -1,8 +1,7 @@
 //! A language's compiler or interpreter: whether it is installed, and its version.
 
 use super::manifest::{Manifest, Toolchain};
-use crate::child::{Limits, supervise};
-use crate::child::{complaint, shown};
+use crate::child::{Limits, Outcome, complaint, shown, supervise};
 use itertools::Itertools;
 use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};
@@ -13,8 +12,8 @@ use wrote_result::{Error, Stop};
 /// The time limit for printing a version: a JVM on a busy machine takes seconds.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
 const VERSION_CHARS: usize = 80;
-/// The most bytes read of either output.
-const OUTPUT_BYTES: usize = 16 << 10;
+/// The most bytes kept of either output. A compiler's first error may be far from the end.
+const OUTPUT_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tools {
@@ -72,58 +71,36 @@ fn look_for(
     timeout: Duration,
     stop: &Stop,
 ) -> Result<Result<Tools, String>, Error> {
-    let wrote = wrote.map(|path| path.to_str().ok_or("the path of wrote is not UTF-8"));
-    let wrote = match wrote {
-        Some(Err(because)) => return Ok(Err(because.into())),
+    let wrote = match wrote.map(Path::to_str) {
+        Some(None) => return Ok(Err("the path of wrote is not UTF-8".into())),
         None if needs_wrote(toolchain) => return Ok(Err("wrote itself is not at hand".into())),
-        Some(Ok(path)) => path,
-        None => "",
+        path => path.flatten().unwrap_or_default(),
     };
-    let commands = toolchain.commands().map(|words| {
+    let mut commands = toolchain.commands().map(|words| {
         let words = words.iter().map(|word| word.replace("{wrote}", wrote));
-        with_path(words.collect(), search)
+        words.collect::<Vec<String>>()
     });
-    let missing = missing(toolchain, &commands, search);
-    let [Ok(version), Ok(build), Ok(run)] = commands else {
-        return Ok(Err(not_found(&missing)));
-    };
-    if !missing.is_empty() {
-        return Ok(Err(not_found(&missing)));
+    let mut missing = Vec::new();
+    // A built or embedded program exists only at run time.
+    let programs = commands.iter_mut().filter_map(|words| words.first_mut());
+    for program in programs.filter(|program| !program.starts_with('{')) {
+        match search.find(program) {
+            Some(path) => *program = path,
+            None => missing.push(program.clone()),
+        }
     }
+    missing.extend(toolchain.needs.iter().filter(|name| search.find(name).is_none()).cloned());
+    if !missing.is_empty() {
+        let names = missing.iter().unique().join(", ");
+        return Ok(Err(format!("{names}: not found in PATH nor in ~/.local/bin")));
+    }
+    let [version, build, run] = commands;
     let asked = toolchain.version.join(" ");
     Ok(ask_version(&asked, &version, timeout, stop)?.map(|version| Tools { version, build, run }))
 }
 
 fn needs_wrote(toolchain: &Toolchain) -> bool {
     toolchain.commands().into_iter().flatten().any(|word| word.contains("{wrote}"))
-}
-
-/// Replaces the command's program by its path; the error is the name of a missing program.
-fn with_path(mut words: Vec<String>, search: &Search) -> Result<Vec<String>, String> {
-    let Some(program) = words.first_mut() else {
-        return Ok(words);
-    };
-    // A built or embedded program exists only at run time.
-    if program.starts_with('{') {
-        return Ok(words);
-    }
-    match search.find(program) {
-        Some(path) => {
-            *program = path;
-            Ok(words)
-        }
-        None => Err(program.clone()),
-    }
-}
-
-fn missing(
-    toolchain: &Toolchain,
-    commands: &[Result<Vec<String>, String>; 3],
-    search: &Search,
-) -> Vec<String> {
-    let needed = toolchain.needs.iter().filter(|name| search.find(name).is_none());
-    let commands = commands.iter().filter_map(|command| command.as_ref().err());
-    commands.chain(needed).unique().cloned().collect()
 }
 
 /// Returns the version printed by `command`; errors refer to it as `asked`.
@@ -133,17 +110,10 @@ fn ask_version(
     timeout: Duration,
     stop: &Stop,
 ) -> Result<Result<String, String>, Error> {
-    let limits = Limits {
-        timeout,
-        stdout_bytes_max: OUTPUT_BYTES,
-        stderr_bytes_max: OUTPUT_BYTES,
-        is_kept: true,
-    };
-    let ended = supervise(&mut neutral(command), limits, stop, &mut |_| ());
-    let outcome = match ended {
+    // There, no file selects another version (as for rustup, pyenv and go).
+    let outcome = match run_tool(command, Path::new("/"), timeout, stop)? {
         Ok(outcome) => outcome,
-        Err(Error::Interrupted) => return Err(Error::Interrupted),
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(because) => return Ok(Err(because)),
     };
     if outcome.timed_out() {
         return Ok(Err(format!("{asked}: did not answer within {} s", timeout.as_secs_f64())));
@@ -158,12 +128,29 @@ fn ask_version(
     Ok(version.ok_or_else(|| format!("{asked}: says nothing")))
 }
 
-/// Prepares a toolchain command: in English, and in a folder without files that select another
-/// version (as rustup, pyenv and go do).
-pub(super) fn neutral(words: &[String]) -> Command {
+/// Runs a command of a toolchain to its end, in English. `Ok(Err(..))`: it can't be started.
+///
+/// # Errors
+///
+/// [`Error::Interrupted`] if `stop` is raised.
+pub(super) fn run_tool(
+    words: &[String],
+    folder: &Path,
+    timeout: Duration,
+    stop: &Stop,
+) -> Result<Result<Outcome, String>, Error> {
+    let limits = Limits {
+        timeout,
+        stdout_bytes_max: OUTPUT_BYTES_MAX,
+        stderr_bytes_max: OUTPUT_BYTES_MAX,
+        is_kept: true,
+    };
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).current_dir("/").env("LC_ALL", "C.UTF-8");
-    command
+    command.args(&words[1..]).current_dir(folder).env("LC_ALL", "C.UTF-8");
+    match supervise(&mut command, limits, stop, &mut |_| ()) {
+        Err(Error::Interrupted) => Err(Error::Interrupted),
+        ended => Ok(ended.map_err(|error| error.to_string())),
+    }
 }
 
 /// Returns the first line of the version, without Kotlin's prefix.
@@ -209,11 +196,6 @@ impl Search {
         let mut paths = alone.iter().cloned().chain(paths.filter(|_| alone.is_none()));
         paths.find(|path| is_program(path))?.into_os_string().into_string().ok()
     }
-}
-
-/// Reports missing programs: `zig: not found in PATH nor in ~/.local/bin`.
-fn not_found(names: &[String]) -> String {
-    format!("{}: not found in PATH nor in ~/.local/bin", names.join(", "))
 }
 
 /// Returns whether a path is a file that we may run.
