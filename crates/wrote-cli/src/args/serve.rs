@@ -12,13 +12,13 @@ pub struct ServeArgs {
         conflicts_with = "config")]
     pub folder: Option<PathBuf>,
 
-    /// Append messages as lines to one plain file in place of a log; SIGHUP opens it anew
+    /// Append lines to this plain file, not to a log; SIGHUP opens it anew
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
         conflicts_with_all = ["config", "folder"])]
     pub file: Option<PathBuf>,
 
     /// Where to listen and what to speak: tcp://127.0.0.1:5140, unix:///run/events.sock, relp://,
-    /// http://, resp://; may be given several times
+    /// http://, resp://; may be repeated
     #[arg(long, value_name = "URL", required_unless_present = "config", conflicts_with = "config")]
     pub listen: Vec<Listen>,
 
