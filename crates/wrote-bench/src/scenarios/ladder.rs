@@ -76,6 +76,9 @@ words! {
 /// A way of writing, without its sizes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
+    /// Its rank, 0 being the highest: if time is short, the last ones are left out first. The first
+    /// half contains a choice for each piece of advice.
+    importance: usize,
     pub name: &'static str,
     pub workload: Workload,
     /// A description of at most 25 columns, to fit on one line of the table.
@@ -91,16 +94,20 @@ use Flush::{FdatasyncAtEnd, FdatasyncEach, ODsyncEach};
 use Ioengine::{IoUring, Psync};
 use Workload::{Small, Stream};
 
+const CACHED: (Ioengine, bool) = (Psync, false);
+const DIRECT: (Ioengine, bool) = (Psync, true);
+const URING: (Ioengine, bool) = (IoUring, true);
+
 const fn way(
+    importance: usize,
     name: &'static str,
     workload: Workload,
     words: &'static str,
-    ioengine: Ioengine,
-    direct: bool,
+    (ioengine, direct): (Ioengine, bool),
     flush: Flush,
     blocks: Blocks,
 ) -> Way {
-    Way { name, workload, words, ioengine, direct, flush, blocks }
+    Way { importance, name, workload, words, ioengine, direct, flush, blocks }
 }
 
 /// All rows, from least to most durable. Direct rows write into preallocated blocks, as fio does by
@@ -108,62 +115,40 @@ const fn way(
 /// were written and flushed before.
 #[rustfmt::skip]
 pub(crate) const WAYS: &[Way] = &[
-    way("stream/cached",
-        Stream, "write",                     Psync,   false, Flush::None,    New),
-    way("stream/direct-psync",
-        Stream, "direct",                    Psync,   true,  Flush::None,    Allocated),
-    way("stream/direct-io_uring",
-        Stream, "direct io_uring",           IoUring, true,  Flush::None,    Allocated),
-    way("stream/direct-io_uring-overwrite",
-        Stream, "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
-    way("stream/cached-fdatasync-at-end",
-        Stream, "write, fdatasync at end",   Psync,   false, FdatasyncAtEnd, New),
-    way("stream/direct-io_uring-fdatasync-at-end",
-        Stream, "direct io_uring+fdatasync", IoUring, true,  FdatasyncAtEnd, Allocated),
-    way("stream/o_dsync-each",
-        Stream, "O_DSYNC each write",        Psync,   false, ODsyncEach,     New),
-    way("stream/fdatasync-each",
-        Stream, "fdatasync each write",      Psync,   false, FdatasyncEach,  New),
-    way("small/cached",
-        Small,  "write",                     Psync,   false, Flush::None,    New),
-    way("small/direct-psync",
-        Small,  "direct",                    Psync,   true,  Flush::None,    Allocated),
-    way("small/direct-io_uring",
-        Small,  "direct io_uring",           IoUring, true,  Flush::None,    Allocated),
-    way("small/direct-io_uring-overwrite",
-        Small,  "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
-    way("small/cached-fdatasync-at-end",
-        Small,  "write, fdatasync at end",   Psync,   false, FdatasyncAtEnd, New),
-    way("small/direct-io_uring-fdatasync-at-end",
-        Small,  "direct io_uring+fdatasync", IoUring, true,  FdatasyncAtEnd, Allocated),
-    way("small/o_dsync-each",
-        Small,  "O_DSYNC each write",        Psync,   false, ODsyncEach,     New),
-    way("small/fdatasync-each",
-        Small,  "fdatasync each write",      Psync,   false, FdatasyncEach,  New),
-    way("small/direct-o_dsync-each-overwrite",
-        Small,  "direct O_DSYNC, in place",  Psync,   true,  ODsyncEach,     Written),
-];
-
-/// Rows by importance. If time is short, the last ones are left out first. The first half contains
-/// a choice for each piece of advice.
-const BY_IMPORTANCE: [&str; WAYS.len()] = [
-    "small/fdatasync-each",
-    "stream/direct-io_uring-fdatasync-at-end",
-    "small/direct-o_dsync-each-overwrite",
-    "stream/cached-fdatasync-at-end",
-    "stream/cached",
-    "small/o_dsync-each",
-    "small/cached-fdatasync-at-end",
-    "small/cached",
-    "stream/direct-io_uring-overwrite",
-    "stream/fdatasync-each",
-    "stream/o_dsync-each",
-    "small/direct-io_uring-fdatasync-at-end",
-    "small/direct-io_uring-overwrite",
-    "stream/direct-io_uring",
-    "stream/direct-psync",
-    "small/direct-psync",
-    "small/direct-io_uring",
+    way( 4, "stream/cached",
+        Stream, "write",                     CACHED, Flush::None,    New),
+    way(14, "stream/direct-psync",
+        Stream, "direct",                    DIRECT, Flush::None,    Allocated),
+    way(13, "stream/direct-io_uring",
+        Stream, "direct io_uring",           URING,  Flush::None,    Allocated),
+    way( 8, "stream/direct-io_uring-overwrite",
+        Stream, "direct io_uring, in place", URING,  Flush::None,    Written),
+    way( 3, "stream/cached-fdatasync-at-end",
+        Stream, "write, fdatasync at end",   CACHED, FdatasyncAtEnd, New),
+    way( 1, "stream/direct-io_uring-fdatasync-at-end",
+        Stream, "direct io_uring+fdatasync", URING,  FdatasyncAtEnd, Allocated),
+    way(10, "stream/o_dsync-each",
+        Stream, "O_DSYNC each write",        CACHED, ODsyncEach,     New),
+    way( 9, "stream/fdatasync-each",
+        Stream, "fdatasync each write",      CACHED, FdatasyncEach,  New),
+    way( 7, "small/cached",
+        Small,  "write",                     CACHED, Flush::None,    New),
+    way(15, "small/direct-psync",
+        Small,  "direct",                    DIRECT, Flush::None,    Allocated),
+    way(16, "small/direct-io_uring",
+        Small,  "direct io_uring",           URING,  Flush::None,    Allocated),
+    way(12, "small/direct-io_uring-overwrite",
+        Small,  "direct io_uring, in place", URING,  Flush::None,    Written),
+    way( 6, "small/cached-fdatasync-at-end",
+        Small,  "write, fdatasync at end",   CACHED, FdatasyncAtEnd, New),
+    way(11, "small/direct-io_uring-fdatasync-at-end",
+        Small,  "direct io_uring+fdatasync", URING,  FdatasyncAtEnd, Allocated),
+    way( 5, "small/o_dsync-each",
+        Small,  "O_DSYNC each write",        CACHED, ODsyncEach,     New),
+    way( 0, "small/fdatasync-each",
+        Small,  "fdatasync each write",      CACHED, FdatasyncEach,  New),
+    way( 2, "small/direct-o_dsync-each-overwrite",
+        Small,  "direct O_DSYNC, in place",  DIRECT, ODsyncEach,     Written),
 ];
 
 impl Way {

@@ -1,6 +1,6 @@
 //! Chooses sizes, depths and the slice of the runs, so that the ladder takes a dozen seconds.
 
-use super::{BY_IMPORTANCE, NAME, WAYS, Way, Workload};
+use super::{NAME, WAYS, Way, Workload};
 use crate::calibration::{self, Calibration, Wanted};
 use crate::plan::{Call, Plan, RUNS, RUNS_MIN, RowSpec, Within};
 use crate::settings::{Common, STREAM_BS_BYTES};
@@ -59,17 +59,9 @@ const QUESTION: &str =
 #[derive(Clone, Debug)]
 pub(crate) struct Amounts {
     pub ways: Vec<&'static Way>,
-    pub runs: u32,
-    pub(super) common: Common,
+    runs: u32,
+    common: Common,
     numjobs: u32,
-    /// The largest run of each workload that leaves enough free space and observes the byte limit.
-    share_bytes: [u64; 2],
-    /// The most bytes that all runs write together.
-    wear_bytes: u64,
-    /// Disk space that may be used besides the files.
-    spare_bytes: u64,
-    /// The sizes of streaming and of small-write runs.
-    sizes: [Sizes; 2],
     /// The time limit that was asked for, counted from the program's start.
     within: Option<Duration>,
     /// Whether the writers of one log are measured next.
@@ -78,6 +70,12 @@ pub(crate) struct Amounts {
     slice: Duration,
     /// The burst to use up before runs, if the disk has one.
     pub(super) burst: Option<Burst>,
+    /// The largest run of each workload that leaves enough free space and observes the byte limit.
+    share_bytes: [u64; 2],
+    /// The sizes of streaming and of small-write runs.
+    sizes: [Sizes; 2],
+    /// The memory to reserve for cached runs, through a file that never reaches the disk.
+    pub(super) held_bytes: u64,
 }
 
 /// The amounts, and the state of the runs. The module `rounds` makes them.
@@ -95,28 +93,28 @@ pub(super) struct Runs {
 /// Plans the requested rows, if any.
 pub(super) fn plan(call: &Call) -> Result<Option<Plan<'static>>, Error> {
     let amounts = Amounts::new(call, call.within)?;
-    let rows: Vec<RowSpec> = amounts.ways.iter().map(|way| amounts.row(way, call.speed)).collect();
-    let written = Workload::ALL.into_iter().filter(|workload| amounts.overwrites(*workload));
-    let runs = Runs {
-        amounts: amounts.clone(),
-        past: Vec::new(),
-        disk_bytes: call.speed.map_or(0, |speed| speed.written_bytes),
-        filled: [false; 2],
-        held: None,
-    };
+    let is_sized = amounts.common.size_bytes.is_some() && amounts.common.iodepth.is_some();
+    let usual = amounts.limit(WITHIN);
     let mut plan = Plan {
         runs: amounts.runs,
         within: amounts.within.map(|within| amounts.limit(within)),
-        space_bytes: amounts.files_bytes_max() + amounts.held_bytes_max(),
-        prepared_bytes: written.map(|workload| amounts.sizes_of(workload).size_bytes).sum(),
+        space_bytes: amounts.files_bytes() + amounts.held_bytes,
+        prepared_bytes: amounts.overwritten_bytes(),
         shares_files: true,
-        wants: match amounts.common.size_bytes.is_none() || amounts.common.iodepth.is_none() {
-            true => Wanted::Stream,
-            false => Wanted::Flush,
-        },
-        ..Plan::new(NAME, QUESTION, rows, runs)
+        wants: if is_sized { Wanted::Flush } else { Wanted::Stream },
+        ..Plan::new(
+            NAME,
+            QUESTION,
+            amounts.ways.iter().map(|way| amounts.row(way, call.speed)).collect(),
+            Runs {
+                amounts,
+                past: Vec::new(),
+                disk_bytes: call.speed.map_or(0, |speed| speed.written_bytes),
+                filled: [false; 2],
+                held: None,
+            },
+        )
     };
-    let usual = amounts.limit(WITHIN);
     if plan.within.is_none() && !call.common.has_amount() && plan.time(call.speed) > usual.until {
         plan.within = Some(usual);
     }
@@ -127,81 +125,76 @@ impl Amounts {
     /// Chooses the amounts of the requested rows. Without `within`, requested amounts are measured
     /// without a time limit.
     pub(crate) fn new(call: &Call, within: Option<Duration>) -> Result<Amounts, Error> {
-        let (request, target) = (call.common, call.target);
-        let numjobs = request.numjobs.unwrap_or(1);
+        let is_called = |way: &&Way| call.only.is_empty() || call.names(NAME, way.name);
         let mut amounts = Amounts {
-            ways: called(call),
-            runs: request.runs.unwrap_or(RUNS),
-            common: request.clone(),
-            numjobs,
-            share_bytes: [u64::MAX; 2],
-            wear_bytes: u64::MAX,
-            spare_bytes: u64::MAX,
-            sizes: [Sizes::default(); 2],
+            ways: WAYS.iter().filter(is_called).collect(),
+            runs: call.common.runs.unwrap_or(RUNS),
+            common: call.common.clone(),
+            numjobs: call.common.numjobs.unwrap_or(1),
             within,
             is_default: call.is_default(),
             slice: SLICE,
-            burst: None,
+            burst: call.speed.and_then(|speed| speed.burst),
+            share_bytes: [u64::MAX; 2],
+            sizes: [Sizes::default(); 2],
+            held_bytes: 0,
         };
-        amounts.check_size()?;
-        request.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
-        amounts.check_memory(host::memory())?;
-        let direct = amounts.ways.iter().filter(|way| way.direct);
-        direct
-            .map(|way| amounts.bs_bytes(way.workload))
-            .try_for_each(|bs_bytes| Common::check_direct(bs_bytes, target))?;
-        amounts.check_within()?;
-        amounts.burst = call.speed.and_then(|speed| speed.burst);
-        amounts.slice = within.map_or(SLICE, |within| amounts.slice_within(within, call.speed));
-        amounts.fit(target)?;
-        amounts.leave_out(amounts.burst);
-        let bytes_per_s = call.speed.map_or(f64::MAX, |speed| speed.bytes_per_s);
-        amounts.sizes = Workload::ALL.map(|workload| amounts.sizes(workload, bytes_per_s));
+        amounts.check(call.target)?;
+        if let Some(within) = within {
+            amounts.slice = amounts.slice_within(within, call.speed);
+        }
+        amounts.share(call.target);
+        amounts.fit(call)?;
         Ok(amounts)
     }
 
     /// Composes the row of a way on a disk of this speed.
     fn row(&self, way: &Way, speed: Option<&Calibration>) -> RowSpec {
-        let time = self.time_of(way);
-        let time = if time < WHOLE { time } else { self.slice };
-        let all_of_it = speed.filter(|_| self.common.rate.is_none() && !way.is_of_flushes());
         let size_bytes = self.sizes_of(way.workload).size_bytes;
-        let whole = all_of_it.map_or(time, |speed| match speed.bytes_per_s.is_finite() {
-            true => speed.time_of(size_bytes),
-            false => time,
-        });
         let drained_bytes = self.drained_bytes(way);
-        let row = Row {
-            name: way.name.into(),
-            workload: way.workload.as_str().into(),
-            way: way.words.into(),
-            view: Some(View::Operations),
-            ..Row::default()
+        let time = self.time(way.workload);
+        let time = if time < WHOLE { time } else { self.slice };
+        // A stream ends with its bytes, if that is before its time.
+        let is_stream = self.common.rate.is_none() && !way.is_of_flushes();
+        let time = match speed.filter(|speed| is_stream && speed.bytes_per_s.is_finite()) {
+            Some(speed) => time.min(speed.time_of(size_bytes)),
+            None => time,
         };
         RowSpec {
-            row,
-            importance: importance(way),
-            time: time.min(whole) + speed.map_or(Duration::ZERO, |of| of.time_of(drained_bytes)),
-            bytes_max: self.run_bytes(way.workload).saturating_add(drained_bytes),
+            row: Row {
+                name: way.name.into(),
+                workload: way.workload.as_str().into(),
+                way: way.words.into(),
+                view: Some(View::Operations),
+                ..Row::default()
+            },
+            importance: way.importance,
+            time: time + speed.map_or(Duration::ZERO, |of| of.time_of(drained_bytes)),
+            // Its file once, or the bytes due at a rate.
+            bytes_max: self
+                .due_bytes_max(way.workload)
+                .unwrap_or(size_bytes)
+                .saturating_add(drained_bytes),
             makes_files: way.blocks != Blocks::Written,
             is_last: false,
         }
     }
 
-    fn check_size(&self) -> Result<(), Error> {
+    /// Refuses amounts that can't be measured on this disk.
+    fn check(&self, target: &Target) -> Result<(), Error> {
         let least = self.ways.iter().map(|way| self.least_bytes(way.workload)).max().unwrap_or(0);
-        match self.common.size_bytes {
-            Some(size) if size < least => Err(Error::Usage(format!(
+        if let Some(size) = self.common.size_bytes.filter(|size| *size < least) {
+            return Err(Error::Usage(format!(
                 "--size: {size} bytes are less than one write of each job: at least {least} bytes"
-            ))),
-            _ => Ok(()),
+            )));
         }
-    }
-
-    /// Refuses a time limit too short for the minimum runs even on a fast disk.
-    fn check_within(&self) -> Result<(), Error> {
+        self.common.rate.map_or(Ok(()), |rate| rate.check(self.numjobs, "jobs"))?;
+        self.check_memory(host::memory())?;
+        for way in self.ways.iter().filter(|way| way.direct) {
+            Common::check_direct(self.bs_bytes(way.workload), target)?;
+        }
+        // The minimum runs on a fast disk, the calibration, and the fraction reserved for the end.
         let of_runs = (SLICE + BESIDE) * RUNS_MIN.min(self.runs) * self.ways.len() as u32;
-        // The calibration, and the fraction reserved for the end.
         let least = (2 * calibration::TIME + of_runs).mul_f64(1.1).as_secs() + 1;
         match self.within {
             Some(within) if within < Duration::from_secs(least) => Err(Error::Usage(format!(
@@ -212,27 +205,6 @@ impl Amounts {
         }
     }
 
-    /// Returns the slice so that all runs fill the time that was asked for.
-    fn slice_within(&self, within: Duration, speed: Option<&Calibration>) -> Duration {
-        let rows = self.ways.len().max(1) as u32;
-        let slices: u32 = self.ways.iter().map(|way| self.slices_of(way)).sum();
-        let round = self.limit(within).until.saturating_sub(2 * calibration::TIME) / self.runs;
-        let each = round.saturating_sub(calibration::beside(speed) * rows) / slices.max(1);
-        each.clamp(SLICE, SLICE_MAX)
-    }
-
-    /// Returns how many slices a run of this way takes. A stream takes more if a burst or a slice
-    /// of a control group would be a large part of it.
-    fn slices_of(&self, way: &Way) -> u32 {
-        if self.burst.is_some() && way.workload == Workload::Stream { BURST_TIMES } else { 1 }
-    }
-
-    /// Returns the limit where this time was asked for.
-    fn limit(&self, within: Duration) -> Within {
-        let kept = if self.is_default { within / LOG_PART } else { Duration::ZERO };
-        Within::new(within, kept, true)
-    }
-
     /// Refuses buffers of more than half of the memory.
     fn check_memory(&self, memory: Memory) -> Result<(), Error> {
         let bs = self.ways.iter().map(|way| self.bs_bytes(way.workload)).max().unwrap_or(0);
@@ -241,74 +213,87 @@ impl Amounts {
         check_buffers("--bs x --iodepth x --numjobs", buffers, memory)
     }
 
-    /// Chooses sizes that leave enough free space, or refuses the request.
-    fn fit(&mut self, target: &Target) -> Result<(), Error> {
-        let files = self.files_at_once();
-        if self.common.size_bytes.is_none() && target.capacity_bytes > 0 {
-            let budget = target::budget(target.capacity_bytes, target.free_bytes);
-            let least = self.least_bytes(Workload::Stream).max(1 << 20);
-            self.share_bytes = [(budget / files).max(least); 2];
-        }
-        self.wear_bytes = self.common.written_bytes_max(target);
-        if self.is_default {
-            self.wear_bytes -= self.wear_bytes / u64::from(LOG_PART);
-        }
-        self.keep_to_wear(self.wear_bytes);
-        target::check_room(self.files_bytes_max(), self.largest_bytes(Workload::Stream), target)?;
-        if target.capacity_bytes > 0 {
-            let budget = target::budget(target.capacity_bytes, target.free_bytes);
-            self.spare_bytes = budget.saturating_sub(self.files_bytes_max());
-        }
-        Ok(())
+    /// Returns the slice so that all runs fill the time that was asked for.
+    fn slice_within(&self, within: Duration, speed: Option<&Calibration>) -> Duration {
+        let rows = self.ways.len().max(1) as u32;
+        let slices: u32 = self.ways.iter().map(|way| self.slices(way.workload)).sum();
+        let round = self.limit(within).until.saturating_sub(2 * calibration::TIME) / self.runs;
+        let each = round.saturating_sub(calibration::beside(speed) * rows) / slices.max(1);
+        each.clamp(SLICE, SLICE_MAX)
     }
 
-    /// Limits file sizes so that all runs together write at most `bytes`. Small writes get at most
-    /// a quarter, because few of their rows write whole files.
-    fn keep_to_wear(&mut self, bytes: u64) {
-        if bytes == u64::MAX {
-            return;
+    /// Returns how many slices a run takes. A stream takes more if a burst or a slice of a control
+    /// group would be a large part of it.
+    fn slices(&self, workload: Workload) -> u32 {
+        if self.burst.is_some() && workload == Workload::Stream { BURST_TIMES } else { 1 }
+    }
+
+    /// Returns the limit where this time was asked for.
+    fn limit(&self, within: Duration) -> Within {
+        let kept = if self.is_default { within / LOG_PART } else { Duration::ZERO };
+        Within::new(within, kept, true)
+    }
+
+    /// Limits the runs to their shares of the free space and of the bytes that may be written, less
+    /// those that use up a burst before runs. If those would be too many, the burst remains in the
+    /// figures.
+    fn share(&mut self, target: &Target) {
+        let drained: u64 = self.ways.iter().map(|way| self.drained_bytes(way)).sum();
+        let mut wear_bytes = self.common.written_bytes_max(target);
+        if self.is_default {
+            wear_bytes -= wear_bytes / u64::from(LOG_PART);
         }
-        let files = Workload::ALL.map(|workload| self.files_written(workload));
-        let [stream, small] = files;
+        let (burst, left) = stream::reserve(self.burst, drained * u64::from(self.runs), wear_bytes);
+        self.burst = burst;
+        let bytes = left.unwrap_or(wear_bytes);
+        let [stream, small] = Workload::ALL.map(|workload| self.files_written(workload));
+        // Small writes get at most a quarter, because few of their rows write whole files.
         let small_bytes = match stream {
             0 => bytes,
             _ => (bytes / 4).min(small * SMALL_SIZE_BYTES_MAX),
         };
-        let shares = [bytes - if small == 0 { 0 } else { small_bytes }, small_bytes];
-        for workload in 0..2 {
-            let share = shares[workload] / files[workload].max(1);
-            self.share_bytes[workload] = self.share_bytes[workload].min(share);
-        }
-    }
-
-    /// Reserves the bytes that use up a burst before runs. If they would be too many, the burst
-    /// remains in the figures.
-    pub(super) fn leave_out(&mut self, burst: Option<Burst>) {
-        self.burst = burst;
-        let drained: u64 = self.ways.iter().map(|way| self.drained_bytes(way)).sum();
-        let left;
-        (self.burst, left) =
-            stream::reserve(burst, drained * u64::from(self.runs), self.wear_bytes);
-        if let Some(left) = left {
-            self.keep_to_wear(left);
-        }
+        // The file being written, and those that are overwritten.
+        let files = 1 + self.overwritten().count() as u64;
+        let least = self.least_bytes(Workload::Stream).max(1 << 20);
+        let room = (target::room_bytes(target) / files).max(least);
+        let shares = [(bytes - small_bytes) / stream.max(1), small_bytes / small.max(1)];
+        self.share_bytes = shares.map(|share| share.min(room));
     }
 
     /// Returns how many files of a workload are written in total, counting overwritten ones once.
     fn files_written(&self, workload: Workload) -> u64 {
         let rows = self.ways.iter().filter(|way| way.workload == workload).count() as u64;
-        rows * u64::from(self.runs) + u64::from(self.overwrites(workload))
+        let overwritten = self.overwritten().filter(|of| *of == workload).count() as u64;
+        rows * u64::from(self.runs) + overwritten
     }
 
-    /// Returns the number of runs whose files coexist: the one being written, and the overwritten
-    /// ones.
-    fn files_at_once(&self) -> u64 {
-        1 + Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload)).count() as u64
+    /// Chooses sizes for a disk of the calibrated speed, or refuses those that do not fit on it.
+    fn fit(&mut self, call: &Call) -> Result<(), Error> {
+        let bytes_per_s = call.speed.map_or(f64::MAX, |speed| speed.bytes_per_s);
+        self.sizes = Workload::ALL.map(|workload| self.sizes(workload, bytes_per_s));
+        let files_bytes = self.files_bytes();
+        target::check_room(files_bytes, self.largest_bytes(Workload::Stream), call.target)?;
+        let cached = self.ways.iter().filter(|way| !way.direct);
+        let longest = cached.map(|way| self.sizes_of(way.workload).size_bytes).max().unwrap_or(0);
+        let spare = target::room_bytes(call.target).saturating_sub(files_bytes);
+        self.held_bytes = held_memory::most_bytes(longest.min(spare));
+        Ok(())
     }
 
-    pub(super) fn overwrites(&self, workload: Workload) -> bool {
-        let written = |way: &&Way| way.blocks == Blocks::Written;
-        self.ways.iter().any(|way| way.workload == workload && written(way))
+    /// Returns the workloads with a file that every round overwrites.
+    pub(super) fn overwritten(&self) -> impl Iterator<Item = Workload> {
+        let is_over = |way: &Way, of| way.workload == of && way.blocks == Blocks::Written;
+        Workload::ALL.into_iter().filter(move |of| self.ways.iter().any(|way| is_over(way, *of)))
+    }
+
+    fn overwritten_bytes(&self) -> u64 {
+        self.overwritten().map(|workload| self.sizes_of(workload).size_bytes).sum()
+    }
+
+    /// Returns the most bytes of coexisting files.
+    fn files_bytes(&self) -> u64 {
+        let sizes = self.ways.iter().map(|way| self.sizes_of(way.workload).size_bytes);
+        self.overwritten_bytes() + sizes.max().unwrap_or(0)
     }
 
     fn bs_bytes(&self, workload: Workload) -> u64 {
@@ -336,35 +321,11 @@ impl Amounts {
         (wanted / least).max(1) * least
     }
 
-    /// Returns the most bytes of coexisting files.
-    pub(super) fn files_bytes_max(&self) -> u64 {
-        let one = self.ways.iter().map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
-        self.settled_bytes_max() + one
-    }
-
-    /// Returns the memory to reserve for cached runs, through a file that never reaches the disk.
-    pub(super) fn held_bytes(&self) -> u64 {
-        let cached = self.ways.iter().filter(|way| !way.direct);
-        let longest = cached.map(|way| self.sizes_of(way.workload).size_bytes).max().unwrap_or(0);
-        longest.min(self.held_bytes_max())
-    }
-
-    pub(super) fn held_bytes_max(&self) -> u64 {
-        let cached = self.ways.iter().filter(|way| !way.direct);
-        let most = cached.map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
-        held_memory::most_bytes(most.min(self.spare_bytes))
-    }
-
     /// Returns the most bytes due within a run at a rate.
     fn due_bytes_max(&self, workload: Workload) -> Option<u64> {
         let bs_bytes = self.bs_bytes(workload);
         let due = self.common.rate?.operations_max(bs_bytes, self.time(workload));
         Some(due.saturating_mul(bs_bytes))
-    }
-
-    /// Returns the most bytes that a run writes: its file once, or the bytes due at a rate.
-    fn run_bytes(&self, workload: Workload) -> u64 {
-        self.due_bytes_max(workload).unwrap_or_else(|| self.sizes_of(workload).size_bytes)
     }
 
     /// Returns the stream that uses up the burst before a run of a way that it would affect.
@@ -374,14 +335,8 @@ impl Amounts {
         stream::drain(self.burst, bs_bytes).filter(|_| !way.is_of_flushes() && !stays_in_memory)
     }
 
-    pub(super) fn drained_bytes(&self, way: &Way) -> u64 {
+    fn drained_bytes(&self, way: &Way) -> u64 {
         self.drain(way).map_or(0, |sizes| sizes.size_bytes)
-    }
-
-    /// Returns the bytes of the files that every round overwrites.
-    pub(super) fn settled_bytes_max(&self) -> u64 {
-        let written = Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload));
-        written.map(|workload| self.largest_bytes(workload)).sum()
     }
 
     /// Returns the time limit of a run. A stream of a requested size is written completely; small
@@ -391,21 +346,8 @@ impl Amounts {
             (Some(time), _) => time,
             (None, _) if self.common.rate.is_some() => rate::RUN_TIME,
             (None, Workload::Stream) if self.common.size_bytes.is_some() => WHOLE,
-            (None, _) => self.slice,
+            (None, _) => self.slice * self.slices(workload),
         }
-    }
-
-    /// Returns the time limit of this way's run.
-    pub(super) fn time_of(&self, way: &Way) -> Duration {
-        let time = self.time(way.workload);
-        let is_usual = self.common.time.is_none() && self.common.rate.is_none();
-        if is_usual && time < WHOLE { time * self.slices_of(way) } else { time }
-    }
-
-    /// Returns the time of a streaming run at the calibrated speed.
-    fn stream_run_s(&self) -> f64 {
-        let times = if self.burst.is_some() { f64::from(BURST_TIMES) } else { 1.0 };
-        self.time(Workload::Stream).min(STREAM_TIME_MAX).as_secs_f64() * times
     }
 
     /// Returns the sizes of a workload's runs.
@@ -415,42 +357,35 @@ impl Amounts {
 
     /// Returns the run sizes of a workload on a device that streams at `bytes_per_s`.
     pub(crate) fn sizes(&self, workload: Workload, bytes_per_s: f64) -> Sizes {
-        let bs_bytes = self.bs_bytes(workload);
         let least = self.least_bytes(workload);
-        let largest = self.largest_bytes(workload);
+        let time = self.time(workload);
         // Small writes are never faster than a stream, so the bytes of a slice at its speed take
         // the whole slice. Flushing them all takes no longer than that on a slow disk.
-        let (time_s, writes_min, few_bytes_max) = match workload {
-            Workload::Stream => {
-                (self.stream_run_s(), STREAM_WRITES_MIN, (bytes_per_s * STREAM_WRITES_MIN_S) as u64)
-            }
-            Workload::Small => {
-                (self.time(workload).as_secs_f64(), SMALL_WRITES_MIN, SMALL_SIZE_BYTES_MIN)
-            }
+        let (time, writes_min, few_bytes_max) = match workload {
+            Workload::Stream => (
+                time.min(STREAM_TIME_MAX * self.slices(workload)),
+                STREAM_WRITES_MIN,
+                (bytes_per_s * STREAM_WRITES_MIN_S) as u64,
+            ),
+            Workload::Small => (time, SMALL_WRITES_MIN, SMALL_SIZE_BYTES_MIN),
         };
         let few = (least * writes_min).min(few_bytes_max);
-        let wanted = ((bytes_per_s * time_s) as u64).max(few);
-        let size_bytes = match self.common.size_bytes {
-            None => (wanted / least).max(1).saturating_mul(least).min(largest),
-            Some(_) => largest,
+        let wanted = ((bytes_per_s * time.as_secs_f64()) as u64).max(few);
+        let largest = self.largest_bytes(workload);
+        let is_asked = self.common.size_bytes.is_some() || self.common.rate.is_some();
+        let size_bytes = match is_asked {
+            true => largest,
+            false => (wanted / least).max(1).saturating_mul(least).min(largest),
         };
-        let size_bytes = if self.common.rate.is_some() { largest } else { size_bytes };
         let depth = (bytes_per_s * IN_FLIGHT_S / least as f64) as u32;
-        let iodepth = self.common.iodepth.unwrap_or(depth.clamp(IODEPTH_MIN, IODEPTH));
-        Sizes { bs_bytes, size_bytes, iodepth, numjobs: self.numjobs, rate: self.common.rate }
+        Sizes {
+            bs_bytes: self.bs_bytes(workload),
+            size_bytes,
+            iodepth: self.common.iodepth.unwrap_or(depth.clamp(IODEPTH_MIN, IODEPTH)),
+            numjobs: self.numjobs,
+            rate: self.common.rate,
+        }
     }
-}
-
-/// Returns a row's rank by importance, 0 being the highest.
-pub(super) fn importance(way: &Way) -> usize {
-    let place = BY_IMPORTANCE.iter().position(|name| *name == way.name);
-    place.unwrap_or(BY_IMPORTANCE.len())
-}
-
-/// Returns the requested rows in the ladder's order; all rows if none are requested.
-fn called(call: &Call) -> Vec<&'static Way> {
-    let is_called = |way: &&Way| call.only.is_empty() || call.names(NAME, way.name);
-    WAYS.iter().filter(is_called).collect()
 }
 
 #[cfg(test)]
@@ -540,10 +475,11 @@ mod tests {
 
     #[test]
     fn every_row_has_a_place_among_the_important_ones() {
-        let places: std::collections::HashSet<usize> = WAYS.iter().map(importance).collect();
+        let places: std::collections::HashSet<usize> =
+            WAYS.iter().map(|way| way.importance).collect();
         assert_eq!(places, (0..WAYS.len()).collect());
         let stream = |way: &&Way| way.workload == Workload::Stream;
-        assert!(WAYS.iter().filter(stream).any(|way| importance(way) < 4));
+        assert!(WAYS.iter().filter(stream).any(|way| way.importance < 4));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use wrote_result::document::{Flush, Row, Run};
 
 impl Work for Runs {
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
-        let held = HeldMemory::new(site.file("held", 0), self.amounts.held_bytes());
+        let held = HeldMemory::new(site.file("held", 0), self.amounts.held_bytes);
         self.held.insert(held).take(site.stop)?;
         Ok(Prepared::default())
     }
@@ -35,7 +35,7 @@ impl Work for Runs {
         if let Some(held) = self.held.as_mut().filter(|_| !way.direct) {
             held.give_back()?;
         }
-        let job = way.job(&sizes, self.amounts.time_of(way));
+        let job = way.job(&sizes, self.amounts.time(way.workload));
         let jobs = job.on_each(&files, sizes.rate);
         let (group, drained_bytes) = match self.amounts.drain(way) {
             Some(sizes) => {
@@ -73,8 +73,7 @@ impl Work for Runs {
     }
 
     fn finish(&mut self, site: &Site) -> Result<(), Error> {
-        let written = Workload::ALL.into_iter().filter(|of| self.amounts.overwrites(*of));
-        let written = written.flat_map(|of| self.written_files(of, site));
+        let written = self.amounts.overwritten().flat_map(|of| self.written_files(of, site));
         let files: Vec<PathBuf> = written.chain([site.file("burst", 0)]).collect();
         site.clear_shared(&files)?;
         self.held.as_mut().map_or(Ok(()), HeldMemory::give_back)
