@@ -1,35 +1,29 @@
 //! The scenario `load`: one workload at rising rates, and its latency at each.
 
-mod rounds;
-mod subject;
+mod curve;
+mod knee;
 
 use crate::plan::{Call, Plan};
-use crate::scenario::{Listed, Scenario};
-use crate::scenarios::ladder;
-use std::time::Duration;
-use subject::Subject;
+use crate::scenario::Scenario;
+use crate::scenarios::grid::{Grid, GridWorkload, called};
+use crate::scenarios::{ladder, peak, rand};
+use crate::settings::{Common, STREAM_BS_BYTES};
+use curve::Curve;
+use itertools::Itertools;
 use wrote_result::Error;
 use wrote_result::document::Process;
 
 pub(crate) const NAME: &str = "load";
 const USUAL: [&str; 2] = ["rand/read", "rand/write"];
-/// The rates, in percent of the closed-loop speed: denser where latency bends, and one beyond.
-const PERCENTS: [u32; 13] = [10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 100, 110];
-const RUNS: u32 = 3;
-const TIME: Duration = Duration::from_secs(1);
-/// The most bytes that a run writes at closed-loop speed; longer runs are shortened.
-const WRITTEN_BYTES_MAX: u64 = 512 << 20;
+const MIX: &str = "rand/mix";
+/// Operations in flight: enough to make the device the limit instead of the queue.
+const IODEPTH: u32 = 64;
 
-/// One curve.
-#[derive(Clone, Debug)]
-pub(crate) struct Curve {
-    subject: Subject,
-    runs: u32,
-    time: Duration,
-    process: Process,
-    /// Operations per second of the closed loop, once measured.
-    closed_iops: f64,
-}
+/// The workloads of a grid, and how it is made.
+type NamedGrid = (&'static [GridWorkload], fn(&Call) -> Result<Grid, Error>);
+
+/// The grids, in the order of measurement.
+const GRIDS: [NamedGrid; 2] = [(peak::WORKLOADS, peak::grid), (rand::WORKLOADS, rand::grid)];
 
 /// The settings of the scenario `load`.
 #[derive(Clone, Debug, Default)]
@@ -45,14 +39,10 @@ pub struct Load {
     pub process: Option<Process>,
 }
 
+/// It runs rows of other scenarios at rising rates, and has none of its own.
 impl Scenario for Load {
     fn name(&self) -> &'static str {
         NAME
-    }
-
-    /// It runs rows of other scenarios at rising rates.
-    fn catalogue(&self) -> Vec<Listed> {
-        Vec::new()
     }
 
     fn is_alone(&self) -> bool {
@@ -70,59 +60,52 @@ impl Load {
     fn curves(&self, call: &Call) -> Result<Vec<Curve>, Error> {
         let usual = USUAL.map(str::to_owned);
         let names = if call.only.is_empty() { &usual[..] } else { call.only };
+        let common = Common {
+            iodepth: call.common.iodepth.or(Some(IODEPTH)),
+            stream_bs_bytes: call.common.stream_bs_bytes.or(Some(STREAM_BS_BYTES)),
+            ..call.common.clone()
+        };
         let mut curves: Vec<Curve> = Vec::new();
         for name in names {
-            for subject in subjects(name, call)? {
-                if curves.iter().any(|curve| curve.subject.name == subject.name) {
-                    continue;
-                }
-                curves.push(Curve {
-                    subject,
-                    runs: call.common.runs.unwrap_or(RUNS),
-                    time: call.common.time.unwrap_or(TIME),
-                    process: self.process.unwrap_or(Process::Poisson),
-                    closed_iops: 0.0,
-                });
+            curves.extend(self.curves_of(name, &Call { common: &common, ..*call })?);
+        }
+        Ok(curves.into_iter().unique_by(|curve| curve.name).collect())
+    }
+
+    /// Returns the curves of a name: of workloads of a grid, or of rows of the ladder.
+    fn curves_of(&self, name: &str, call: &Call) -> Result<Vec<Curve>, Error> {
+        if name == MIX {
+            return Err(Error::Usage(format!(
+                "--load-curve: {MIX} reads and writes at once, and a curve is of one of them; \
+                 name rand/read or rand/write"
+            )));
+        }
+        let mut curves = Vec::new();
+        for (workloads, make) in GRIDS {
+            // A mix has two rates and two latencies, so a scenario's name selects only its other
+            // workloads.
+            let is_named = |of: &&GridWorkload| {
+                [of.workload, of.scenario].contains(&name) && of.workload != MIX
+            };
+            for GridWorkload { workload, .. } in workloads.iter().filter(is_named) {
+                let grid = called(workloads, &Call { only: &[(*workload).into()], ..*call }, make)?;
+                curves.extend(grid.map(|grid| Curve::of_grid(grid, self, call)));
             }
+        }
+        let asked = Call { only: &[name.to_owned()], ..*call };
+        for way in ladder::WAYS.iter().filter(|way| asked.names(ladder::NAME, way.name)) {
+            let only = &[way.name.to_owned()];
+            curves.push(Curve::of_row(way, self, &Call { only, ..*call })?);
+        }
+        if curves.is_empty() {
+            return Err(Error::Usage(format!(
+                "--load-curve: {name} has no rate to raise; name workloads of rand or peak, or \
+                 rows of the ladder"
+            )));
         }
         Ok(curves)
     }
 }
-
-/// Returns the workloads of a name: rows of a grid or of the ladder.
-fn subjects(name: &str, call: &Call) -> Result<Vec<Subject>, Error> {
-    let of_grids = subject::workloads().filter(|named| {
-        // A mix has two rates and two latencies, so a scenario's name selects only its other
-        // workloads.
-        name == named.workload || name == named.scenario && named.workload != MIX
-    });
-    let of_grids: Vec<&str> = of_grids.map(|named| named.workload).collect();
-    if of_grids.contains(&MIX) {
-        return Err(Error::Usage(format!(
-            "--load-curve: {MIX} reads and writes at once, and a curve is of one of them; name \
-             rand/read or rand/write"
-        )));
-    }
-    if !of_grids.is_empty() {
-        let cell = |workload: &&str| Subject::of_grid(workload, call);
-        return of_grids.iter().map(cell).collect();
-    }
-    let rows = ladder::WAYS.iter().filter(|way| {
-        let only = [name.to_owned()];
-        Call { only: &only, ..*call }.names(ladder::NAME, way.name)
-    });
-    let rows: Vec<Subject> =
-        rows.map(|way| Subject::of_row(way, call)).collect::<Result<_, _>>()?;
-    if rows.is_empty() {
-        return Err(Error::Usage(format!(
-            "--load-curve: {name} has no rate to raise; name workloads of rand or peak, or rows of \
-             the ladder"
-        )));
-    }
-    Ok(rows)
-}
-
-const MIX: &str = "rand/mix";
 
 #[cfg(test)]
 mod tests {
@@ -140,7 +123,7 @@ mod tests {
 
     fn names(request: &Asked) -> Result<Vec<String>, Error> {
         let curves = curves(request)?;
-        Ok(curves.iter().map(|curve| curve.subject.name.to_owned()).collect())
+        Ok(curves.iter().map(|curve| curve.name.to_owned()).collect())
     }
 
     #[test]

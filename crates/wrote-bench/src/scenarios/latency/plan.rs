@@ -2,6 +2,8 @@
 
 use super::{Called, NAME, SaveRow, State, WAYS};
 use crate::plan::{Call, Plan, RUNS, RowSpec};
+use crate::settings::positive;
+use itertools::Itertools;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::Duration;
@@ -46,7 +48,8 @@ impl Amounts {
         if rows.is_empty() {
             return Ok(None);
         }
-        let iterations = asked.checked_iterations()?;
+        let iterations = asked.iterations.unwrap_or(ITERATIONS);
+        positive("iterations", iterations.into(), ITERATIONS_MAX.into())?;
         // Each run needs at least one save.
         let runs = call.common.runs.unwrap_or(RUNS).min(iterations);
         let rate = call.common.rate;
@@ -173,10 +176,10 @@ impl Texts {
 
 const SIZES_BYTES: [u64; 4] = [500, 1000, 2000, 10_000];
 /// A longer text is not small.
-pub(super) const SIZE_BYTES_MAX: u64 = 1 << 20;
+const SIZE_BYTES_MAX: u64 = 1 << 20;
 /// The default number of saves of each text in each way, over all runs.
 const ITERATIONS: u32 = 1000;
-pub(super) const ITERATIONS_MAX: u32 = 1_000_000;
+const ITERATIONS_MAX: u32 = 1_000_000;
 
 /// The settings of the scenario `latency`.
 #[derive(Clone, Debug, Default)]
@@ -195,32 +198,10 @@ pub struct Latency {
 
 impl Latency {
     /// Returns the distinct text lengths, in request order.
-    pub(super) fn checked_sizes(&self) -> Result<Vec<u64>, Error> {
-        if self.save_size.is_empty() {
-            return Ok(SIZES_BYTES.to_vec());
-        }
-        let mut sizes_bytes = Vec::new();
-        for size_bytes in &self.save_size {
-            if !(1..=SIZE_BYTES_MAX).contains(size_bytes) {
-                return Err(Error::Usage(format!(
-                    "--save-size: {size_bytes} bytes are not from 1 to {SIZE_BYTES_MAX}"
-                )));
-            }
-            if !sizes_bytes.contains(size_bytes) {
-                sizes_bytes.push(*size_bytes);
-            }
-        }
-        Ok(sizes_bytes)
-    }
-
-    /// Returns the saves per row, over all runs.
-    pub(super) fn checked_iterations(&self) -> Result<u32, Error> {
-        match self.iterations.unwrap_or(ITERATIONS) {
-            good @ 1..=ITERATIONS_MAX => Ok(good),
-            bad => {
-                Err(Error::Usage(format!("--iterations: {bad} is not from 1 to {ITERATIONS_MAX}")))
-            }
-        }
+    fn checked_sizes(&self) -> Result<Vec<u64>, Error> {
+        let asked = if self.save_size.is_empty() { &SIZES_BYTES[..] } else { &self.save_size };
+        asked.iter().try_for_each(|bytes| positive("save-size", *bytes, SIZE_BYTES_MAX))?;
+        Ok(asked.iter().copied().unique().collect())
     }
 }
 
