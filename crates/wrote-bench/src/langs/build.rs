@@ -7,8 +7,7 @@ use super::toolchain::run_tool;
 use crate::child::{Outcome, shown};
 use crate::progress::Ticker;
 use crate::site::Site;
-pub(super) use shelf::InUse;
-use shelf::{Draft, Shelf};
+pub(super) use shelf::Shelf;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -30,12 +29,11 @@ pub(super) struct BuiltProgram {
     pub arguments: Vec<String>,
     /// The folder of the build.
     pub folder: PathBuf,
-    /// Keeps the folder from being removed.
-    pub in_use: InUse,
 }
 
 /// Builds the programs on rank 0 first, then on the others, which reuse them if they share the
-/// folder. A program that any rank can't build is left out on all.
+/// folder. A program that any rank can't build is left out on all. While the shelf is open, the
+/// programs stay.
 ///
 /// # Errors
 ///
@@ -46,7 +44,7 @@ pub(super) fn build_in_turn(
     languages: &mut [Language],
     site: &Site,
     ticker: &mut Ticker,
-) -> Result<Vec<Option<BuiltProgram>>, Error> {
+) -> Result<(Shelf, Vec<Option<BuiltProgram>>), Error> {
     let peers = site.peers;
     let ids: Vec<String> = chosen.iter().map(|of| of.variant.id.clone()).collect();
     let first = peers.of_first("the languages", ids.clone())?;
@@ -59,11 +57,12 @@ pub(super) fn build_in_turn(
     if !peers.is_first() {
         peers.barrier_within(patience, "the builds of rank 0")?;
     }
+    let shelf = open(chosen, cache)?;
     let mut built = Vec::new();
     for of in chosen {
         site.stop.check()?;
         ticker.within(&format!("building {}", of.variant.name), 0.0);
-        built.push(build(of, cache, site.stop)?);
+        built.push(build(of, &shelf, site.stop)?);
     }
     if peers.is_first() {
         peers.barrier("the builds of rank 0")?;
@@ -81,29 +80,36 @@ pub(super) fn build_in_turn(
         }
     }
     let of_all = built.into_iter().zip(failures);
-    Ok(of_all.map(|(built, failure)| built.ok().filter(|_| failure.is_none())).collect())
+    let of_all = of_all.map(|(built, failure)| built.ok().filter(|_| failure.is_none()));
+    Ok((shelf, of_all.collect()))
 }
 
-/// Builds the program below `cache`, or reuses an earlier build of the same source by the same
+/// Opens the shelf of these programs.
+fn open(chosen: &[Candidate], cache: &Path) -> Result<Shelf, Error> {
+    let wanted: Vec<(&str, u64)> =
+        chosen.iter().map(|of| (of.entry.id.as_str(), hash(of))).collect();
+    Shelf::open(cache, &wanted)
+}
+
+/// Builds the program on the shelf, or reuses an earlier build of the same source by the same
 /// toolchain. `Ok(Err(..))` is the compiler's failure, in one line.
 ///
 /// A killed build leaves only a draft, which later runs ignore.
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`] if `stop` is raised, [`Error::Failed`] if `cache` is not writable.
+/// [`Error::Interrupted`] if `stop` is raised, [`Error::Failed`] if the shelf is not writable.
 fn build(
     chosen: &Candidate,
-    cache: &Path,
+    shelf: &Shelf,
     stop: &Stop,
 ) -> Result<Result<BuiltProgram, String>, Error> {
-    let shelf = Shelf::open(cache)?;
     let (id, hash) = (chosen.entry.id.as_str(), hash(chosen));
-    if let Some((folder, in_use)) = shelf.take(id, hash) {
-        return Ok(Ok(built(chosen, &folder, in_use)?));
+    if let Some(folder) = shelf.take(id, hash) {
+        return Ok(Ok(built(chosen, folder)?));
     }
     let draft = shelf.draft()?;
-    unpack(chosen, &draft).map_err(|error| {
+    unpack(chosen, draft.path()).map_err(|error| {
         let folder = draft.path().display();
         Error::Failed(format!("{folder}: the program's files can't be written: {error}"))
     })?;
@@ -115,15 +121,12 @@ fn build(
             return Ok(Err(because.replace(&source, "")));
         }
     }
-    let (folder, in_use) = shelf.put(draft, id, hash)?;
-    shelf.remove_others(id, hash);
-    Ok(Ok(built(chosen, &folder, in_use)?))
+    Ok(Ok(built(chosen, shelf.put(draft, id, hash)?)?))
 }
 
-fn built(chosen: &Candidate, folder: &Path, in_use: InUse) -> Result<BuiltProgram, Error> {
-    let run = filled(&chosen.tools.run, folder)?;
-    let arguments = chosen.variant.arguments.clone();
-    Ok(BuiltProgram { run, arguments, folder: folder.to_owned(), in_use })
+fn built(chosen: &Candidate, folder: PathBuf) -> Result<BuiltProgram, Error> {
+    let (run, arguments) = (filled(&chosen.tools.run, &folder)?, chosen.variant.arguments.clone());
+    Ok(BuiltProgram { run, arguments, folder })
 }
 
 /// Hashes all inputs of a build: file names and contents (including the manifest), the command with
@@ -146,9 +149,9 @@ fn hash(chosen: &Candidate) -> u64 {
 }
 
 /// Writes the program's files into `{source}`, and creates the empty folder `{build}`.
-fn unpack(chosen: &Candidate, draft: &Draft) -> io::Result<()> {
-    let source = draft.path().join(SOURCE);
-    fs::create_dir(draft.path().join(BUILD))?;
+fn unpack(chosen: &Candidate, draft: &Path) -> io::Result<()> {
+    let source = draft.join(SOURCE);
+    fs::create_dir(draft.join(BUILD))?;
     fs::create_dir(&source)?;
     for (path, text) in &chosen.entry.files {
         let path = source.join(path);

@@ -155,7 +155,6 @@ fn duration(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::build::InUse;
     use super::super::workload::Task;
     use super::*;
 
@@ -165,7 +164,7 @@ mod tests {
     fn shell(script: &str) -> BuiltProgram {
         let run = ["sh", "-c", script, "sh"].map(str::to_owned).to_vec();
         let arguments = vec!["variant".into()];
-        BuiltProgram { run, arguments, folder: "/".into(), in_use: InUse::default() }
+        BuiltProgram { run, arguments, folder: "/".into() }
     }
 
     fn ran(built: &BuiltProgram, timeout: Duration) -> Result<ProgramOutput, String> {

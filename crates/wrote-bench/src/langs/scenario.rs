@@ -3,7 +3,7 @@
 
 use super::Request;
 use super::answer::{self, Answer};
-use super::build::{BuiltProgram, build_in_turn};
+use super::build::{BuiltProgram, Shelf, build_in_turn};
 use super::catalogue::{Candidate, DRIVE};
 use super::file::Subject;
 use super::program::{self, Call as ProgramCall};
@@ -85,6 +85,8 @@ struct Programs {
     of: Comparison,
     /// Each program of `chosen`, once it is built.
     built: Vec<Option<BuiltProgram>>,
+    /// Keeps their folders from being removed.
+    shelf: Option<Shelf>,
     rows: Vec<LanguageRow>,
     /// The time of a run with all that belongs to it, and with its part of the row's trials.
     each: Duration,
@@ -134,6 +136,7 @@ impl Programs {
         let mut all = Programs {
             of: comparison.clone(),
             built: vec![None; chosen.len()],
+            shelf: None,
             rows,
             each: Duration::ZERO,
             drive_bytes,
@@ -419,8 +422,10 @@ impl Work for Programs {
     /// Builds the programs. One that can't be built has no rows.
     fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<Prepared, Error> {
         let mut languages = self.of.languages.borrow_mut();
-        self.built =
-            build_in_turn(&self.of.chosen, &self.of.request.cache, &mut languages, site, ticker)?;
+        let of = &self.of;
+        let (shelf, built) =
+            build_in_turn(&of.chosen, &of.request.cache, &mut languages, site, ticker)?;
+        (self.shelf, self.built) = (Some(shelf), built);
         drop(languages);
         self.folder = Some(TempDir::new().map_err(|error| {
             Error::Failed(format!("no folder can be made for programs: {error}"))

@@ -1,19 +1,18 @@
-//! The cache of built programs: one folder each, complete when it appears, removed when a newer
-//! build appears.
+//! The cache of built programs: one folder each, complete when it appears, removed when another
+//! build of its language is wanted.
 //!
 //! `CACHE/langs/ID-HASH` holds one program. A build fills `.draft-XXXXXX` beside it and renames it
-//! at the end. A process that fills or uses a folder holds a shared lock on it (flock(2)); only
-//! unlocked folders are removed. On a file system without locks nothing is removed.
+//! at the end. A process that uses the cache holds a shared lock on it (flock(2)); only one that is
+//! alone removes something. On a file system without locks nothing is removed.
 
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, openat, syncfs};
-use rustix::io::Errno;
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat, syncfs};
+use rustix::io::retry_on_intr;
 use rustix::process::geteuid;
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use tempfile::TempDir;
 use wrote_result::Error;
 
@@ -21,139 +20,96 @@ const NAME: &str = "langs";
 const DRAFT: &str = ".draft-";
 /// The number of random characters after the prefix.
 const DRAFT_RANDOM: usize = 6;
-/// The number of attempts while other processes create and remove the same folders.
-const TRIES: u32 = 100;
 
-pub(super) struct Shelf {
+/// The cache. While it is open, no process removes a program.
+#[derive(Debug)]
+pub(crate) struct Shelf {
     path: PathBuf,
+    /// Holds the lock.
+    _folder: OwnedFd,
 }
-
-/// A folder being filled. Removed on drop unless it was moved to its place.
-pub(super) struct Draft {
-    folder: TempDir,
-    in_use: InUse,
-}
-
-/// Keeps a built program's folder from being removed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct InUse(#[allow(dead_code, reason = "held, not read")] Option<Arc<OwnedFd>>);
-
-/// Locks don't count for a program's identity.
-impl PartialEq for InUse {
-    fn eq(&self, _: &InUse) -> bool {
-        true
-    }
-}
-
-impl Eq for InUse {}
 
 impl Shelf {
-    /// Opens the folder, or creates it with access for its owner only.
-    pub(super) fn open(cache: &Path) -> Result<Shelf, Error> {
+    /// Opens the folder, or creates it with access for its owner only. If no other process has it
+    /// open, removes what killed builds left, and other builds of the languages of `wanted`, whose
+    /// IDs and hashes these are.
+    pub(super) fn open(cache: &Path, wanted: &[(&str, u64)]) -> Result<Shelf, Error> {
         let cache = std::path::absolute(cache).map_err(|error| unusable(cache, &error))?;
         let path = cache.join(NAME);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
-        made.map_err(|error| unusable(&path, &error))?;
+        let failed = |error| unusable(&path, &error);
+        DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(failed)?;
         // The owner of the parent folder can replace it.
         for folder in [&cache, &path] {
             let metadata = fs::metadata(folder).map_err(|error| unusable(folder, &error))?;
             refuse_others(folder, &metadata, geteuid().as_raw())?;
         }
-        Ok(Shelf { path })
-    }
-
-    pub(super) fn take(&self, id: &str, hash: u64) -> Option<(PathBuf, InUse)> {
-        let path = self.place(id, hash);
-        let in_use = hold(&path).ok()?;
-        Some((path, in_use))
-    }
-
-    pub(super) fn draft(&self) -> Result<Draft, Error> {
-        for _ in 0..TRIES {
-            let folder = self.new_folder().map_err(|error| unusable(&self.path, &error))?;
-            // Before it was locked, another process may have removed it as unused.
-            if let Ok(in_use) = hold(folder.path()) {
-                return Ok(Draft { folder, in_use });
-            }
+        let folder = open_folder(&path).map_err(failed)?;
+        if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            remove_old(&path, wanted);
         }
-        Err(self.taken_away())
+        // Until then another process may remove something too, but nothing has been taken yet.
+        // Without locks, nobody removes anything.
+        let _ = retry_on_intr(|| flock(&folder, FlockOperation::LockShared));
+        Ok(Shelf { path, _folder: folder })
+    }
+
+    /// Returns the folder of a program that was built before.
+    pub(super) fn take(&self, id: &str, hash: u64) -> Option<PathBuf> {
+        let path = self.path.join(name(id, hash));
+        path.symlink_metadata().is_ok_and(|found| found.is_dir()).then_some(path)
+    }
+
+    /// Returns a folder to fill. Removed on drop unless it was moved to its place.
+    pub(super) fn draft(&self) -> Result<TempDir, Error> {
+        new_folder(&self.path).map_err(|error| unusable(&self.path, &error))
     }
 
     /// Moves a draft to its place, durably. If another process has put the same build there, uses
     /// that.
-    pub(super) fn put(&self, draft: Draft, id: &str, hash: u64) -> Result<(PathBuf, InUse), Error> {
-        let place = self.place(id, hash);
+    pub(super) fn put(&self, draft: TempDir, id: &str, hash: u64) -> Result<PathBuf, Error> {
+        let place = self.path.join(name(id, hash));
         let failed =
             |error| Error::Failed(format!("{}: can't be written: {error}", place.display()));
         sync_all(draft.path()).map_err(failed)?;
-        for _ in 0..TRIES {
-            match fs::rename(draft.path(), &place) {
-                Ok(()) => {
-                    // The rename has moved it from its temporary name.
-                    let _ = draft.folder.keep();
-                    return Ok((place, draft.in_use));
-                }
-                Err(error) if is_occupied(&error) => {}
-                Err(error) => return Err(failed(error)),
-            }
-            if let Some(taken) = self.take(id, hash) {
-                return Ok(taken);
-            }
+        match fs::rename(draft.path(), &place) {
+            // The rename has moved it from its temporary name.
+            Ok(()) => drop(draft.keep()),
+            // rename(2) has two such errors.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty
+                ) => {}
+            Err(error) => return Err(failed(error)),
         }
-        Err(self.taken_away())
-    }
-
-    /// Removes unlocked older builds of `id`, and drafts of killed runs. Ignores failures.
-    pub(super) fn remove_others(&self, id: &str, hash: u64) {
-        let Ok(entries) = fs::read_dir(&self.path) else {
-            return;
-        };
-        let kept = name(id, hash);
-        for entry in entries.flatten() {
-            let other = entry.file_name();
-            let Some(other) = other.to_str().filter(|other| *other != kept) else {
-                continue;
-            };
-            if is_build_of(id, other) || is_draft(other) {
-                self.remove(&self.path.join(other));
-            }
-        }
-    }
-
-    /// Removes an unlocked folder, moving it away before deleting its files.
-    fn remove(&self, path: &Path) {
-        let Ok(folder) = open_folder(path) else {
-            return;
-        };
-        if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return;
-        }
-        if let Ok(away) = self.new_folder() {
-            // The drop removes it with its contents.
-            let _ = fs::rename(path, away.path().join("old"));
-        }
-    }
-
-    fn new_folder(&self) -> io::Result<TempDir> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(DRAFT).rand_bytes(DRAFT_RANDOM);
-        builder.permissions(Permissions::from_mode(0o700)).tempdir_in(&self.path)
-    }
-
-    fn place(&self, id: &str, hash: u64) -> PathBuf {
-        self.path.join(name(id, hash))
-    }
-
-    fn taken_away(&self) -> Error {
-        let shown = self.path.display();
-        Error::Failed(format!("{shown}: another process removes its contents"))
+        Ok(place)
     }
 }
 
-impl Draft {
-    pub(super) fn path(&self) -> &Path {
-        self.folder.path()
+/// Removes drafts, and builds of the wanted languages with another hash. Ignores failures.
+fn remove_old(shelf: &Path, wanted: &[(&str, u64)]) {
+    let Ok(entries) = fs::read_dir(shelf) else { return };
+    for entry in entries.flatten() {
+        let found = entry.file_name();
+        let found = found.to_string_lossy();
+        let is_old = |(id, hash): &(&str, u64)| is_build_of(id, &found) && found != name(id, *hash);
+        let is_removed = is_draft(&found) || wanted.iter().any(is_old);
+        // A link to a folder is none.
+        if is_removed
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && let Ok(away) = new_folder(shelf)
+        {
+            // Moved away first, so that no part of it counts as a build. The drop removes it with
+            // its contents.
+            let _ = fs::rename(entry.path(), away.path().join("old"));
+        }
     }
+}
+
+fn new_folder(shelf: &Path) -> io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(DRAFT).rand_bytes(DRAFT_RANDOM);
+    builder.permissions(Permissions::from_mode(0o700)).tempdir_in(shelf)
 }
 
 fn name(id: &str, hash: u64) -> String {
@@ -178,27 +134,6 @@ fn is_draft(name: &str) -> bool {
 fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
     Ok(openat(CWD, path, flags, Mode::empty())?)
-}
-
-/// Locks the folder at `path`, unless it is absent or being removed.
-fn hold(path: &Path) -> io::Result<InUse> {
-    let folder = open_folder(path)?;
-    let held = flock(&folder, FlockOperation::NonBlockingLockShared);
-    // Any other error comes from a file system without locks, where no folder is removed.
-    if held == Err(Errno::WOULDBLOCK) {
-        return Err(Errno::WOULDBLOCK.into());
-    }
-    // The opened folder may have been removed before it was locked.
-    let (held, there) = (fstat(&folder)?, fs::symlink_metadata(path)?);
-    if (held.st_dev, held.st_ino) != (there.dev(), there.ino()) {
-        return Err(ErrorKind::NotFound.into());
-    }
-    Ok(InUse(Some(Arc::new(folder))))
-}
-
-/// Returns whether a rename failed because its target exists (rename(2) has two such errors).
-fn is_occupied(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty)
 }
 
 /// Flushes the file system of the folder (syncfs(2), which reports errors since Linux 5.8), so that

@@ -49,7 +49,8 @@ fn copied(cache: &TempDir, text: &str) -> Candidate {
 }
 
 fn built(chosen: &Candidate, cache: &TempDir) -> BuiltProgram {
-    build(chosen, cache.path(), &Stop::new()).unwrap().unwrap()
+    let shelf = open(std::slice::from_ref(chosen), cache.path()).unwrap();
+    build(chosen, &shelf, &Stop::new()).unwrap().unwrap()
 }
 
 fn calls(cache: &TempDir) -> usize {
@@ -137,7 +138,8 @@ fn a_compilers_complaint_is_one_line_and_nothing_stays() {
     let cache = tempfile::tempdir().unwrap();
     let refused = |script: &str| {
         let chosen = chosen(&cache, "text", script);
-        let because = build(&chosen, cache.path(), &Stop::new()).unwrap().unwrap_err();
+        let on = open(&[], cache.path()).unwrap();
+        let because = build(&chosen, &on, &Stop::new()).unwrap().unwrap_err();
         assert!(shelf(&cache).is_empty(), "{:?}", shelf(&cache));
         because
     };
@@ -153,7 +155,8 @@ fn a_compilers_complaint_is_one_line_and_nothing_stays() {
     assert_eq!(refused("kill -SEGV $$"), "sh was ended by SIGSEGV");
     let mut gone = chosen(&cache, "text", "true");
     gone.tools.build[0] = "/no/such/compiler".into();
-    let because = build(&gone, cache.path(), &Stop::new()).unwrap().unwrap_err();
+    let on = open(&[], cache.path()).unwrap();
+    let because = build(&gone, &on, &Stop::new()).unwrap().unwrap_err();
     assert!(because.starts_with("cannot start /no/such/compiler: "), "{because}");
 }
 
@@ -170,9 +173,9 @@ fn a_compiler_that_hangs_is_ended() {
 fn a_raised_stop_ends_the_compiler_and_nothing_stays() {
     let cache = tempfile::tempdir().unwrap();
     let chosen = chosen(&cache, "text", "echo part > \"$2/program\"; exec sleep 1000");
-    let stop = Stop::new();
+    let (stop, on) = (Stop::new(), open(&[], cache.path()).unwrap());
     let result = std::thread::scope(|scope| {
-        let building = scope.spawn(|| build(&chosen, cache.path(), &stop));
+        let building = scope.spawn(|| build(&chosen, &on, &stop));
         let started = Instant::now();
         while calls(&cache) == 0 {
             assert!(started.elapsed() < LONG);
@@ -201,12 +204,12 @@ fn two_at_once_have_the_same_program() {
 #[test]
 fn a_build_that_appears_meanwhile_is_used() {
     let cache = tempfile::tempdir().unwrap();
-    let shelf_of = Shelf::open(cache.path()).unwrap();
+    let shelf_of = Shelf::open(cache.path(), &[]).unwrap();
     let (one, other) = (shelf_of.draft().unwrap(), shelf_of.draft().unwrap());
     fs::write(one.path().join("who"), "one").unwrap();
     fs::write(other.path().join("who"), "other").unwrap();
-    let (first, _held) = shelf_of.put(one, "shell", 1).unwrap();
-    let (second, _held) = shelf_of.put(other, "shell", 1).unwrap();
+    let first = shelf_of.put(one, "shell", 1).unwrap();
+    let second = shelf_of.put(other, "shell", 1).unwrap();
     assert_eq!(first, second);
     assert_eq!(fs::read(first.join("who")).unwrap(), b"one");
     assert_eq!(shelf(&cache), ["shell-0000000000000001"]);
@@ -223,7 +226,7 @@ fn older_builds_of_the_same_language_go_and_nothing_else_does() {
         fs::create_dir_all(langs.join(name).join("build")).unwrap();
         fs::write(langs.join(name).join("build/program"), "old").unwrap();
     };
-    drop(Shelf::open(cache.path()).unwrap());
+    drop(Shelf::open(cache.path(), &[]).unwrap());
     let others = [
         "shell",
         "shell-0123",
@@ -251,23 +254,21 @@ fn older_builds_of_the_same_language_go_and_nothing_else_does() {
 #[test]
 fn a_program_in_use_stays_until_it_is_no_more() {
     let cache = tempfile::tempdir().unwrap();
-    let old = built(&copied(&cache, "old"), &cache);
-    let new = built(&copied(&cache, "new"), &cache);
-    assert!(old.folder.join("build/program").is_file());
-    // A draft that another process is filling is kept.
-    let shelf_of = Shelf::open(cache.path()).unwrap();
-    let draft = shelf_of.draft().unwrap();
-    let gone = old.folder.clone();
-    drop(old);
-    let newest = copied(&cache, "newest");
-    let (newest, newest_hash) = (built(&newest, &cache), hash(&newest));
+    let old = built(&copied(&cache, "old"), &cache).folder;
+    let in_use = Shelf::open(cache.path(), &[]).unwrap();
+    // A draft that is being filled.
+    let draft = in_use.draft().unwrap();
+    let new = built(&copied(&cache, "new"), &cache).folder;
+    assert!(old.join("build/program").is_file() && draft.path().exists());
+    let left = draft.keep();
+    drop(in_use);
     // A child started by another test may hold all our files until its `execve`.
     let started = Instant::now();
-    while gone.exists() {
+    while old.exists() || left.exists() {
         assert!(started.elapsed() < LONG);
-        shelf_of.remove_others("shell", newest_hash);
+        built(&copied(&cache, "new"), &cache);
     }
-    assert!(new.folder.exists() && newest.folder.exists() && draft.path().exists());
+    assert!(new.exists());
 }
 
 #[test]
@@ -275,7 +276,7 @@ fn a_cache_that_is_none_is_told_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    let told = |cache: &Path| match Shelf::open(cache) {
+    let told = |cache: &Path| match Shelf::open(cache, &[]) {
         Err(Error::Failed(told)) => told,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("opened"),
