@@ -1,5 +1,6 @@
 //! The messages: random bytes with a stamp that identifies each and detects damage.
 
+use crate::settings::positive;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::ops::Range;
@@ -9,12 +10,12 @@ use wrote_result::units;
 use wrote_result::{Error, words};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// The first bytes of a stamp. All bytes of a stamp are 128 or above, and none of a message is 0 or
-/// a line feed, so the same messages can be lines.
+/// The first bytes of a stamp.
 pub(super) const MAGIC: [u8; 2] = [0xF7, 0xA3];
-/// The length of a stamp: the magic number, then in groups of 7 bits the length (4 bytes), producer
-/// (3), message number (5) and checksum (10).
+/// The length of a stamp: the magic number, then in little-endian order the producer (2 bytes), the
+/// length (4), the message number (8), and a checksum of these and of the body (8).
 const STAMP_BYTES: usize = 24;
+const CHECKSUM_AT: usize = 16;
 /// The shortest message that can be identified.
 pub(crate) const BYTES_MIN: u32 = 32;
 pub(crate) const BYTES_MAX: u32 = 512 << 10;
@@ -87,8 +88,6 @@ impl Messages {
         }
         let mut bytes = vec![0; end];
         random.fill_bytes(&mut bytes);
-        // Makes each a line.
-        bytes.iter_mut().filter(|byte| matches!(**byte, 0 | b'\n')).for_each(|byte| *byte ^= 0x40);
         let ready = |range: Range<usize>| Ready {
             checksum: xxh3_64(&bytes[range.start + STAMP_BYTES..range.end]),
             range,
@@ -139,45 +138,27 @@ impl Messages {
 impl Stamp {
     /// Parses the stamp at the start of `bytes`; `None` unless they start with an intact message.
     pub(super) fn read(bytes: &[u8]) -> Option<Stamp> {
-        let mut groups = bytes.get(..STAMP_BYTES)?.strip_prefix(&MAGIC)?;
-        let mut number = |count: usize| {
-            let (group, rest) = groups.split_at(count);
-            groups = rest;
-            let sum = group.iter().fold(0_u128, |sum, byte| sum << 7 | u128::from(byte & 0x7F));
-            group.iter().all(|byte| byte & 0x80 != 0).then_some(sum)
+        let (said, checksum) = bytes.get(..STAMP_BYTES)?.split_at(CHECKSUM_AT);
+        let rest = said.strip_prefix(&MAGIC)?;
+        let (producer, rest) = rest.split_first_chunk()?;
+        let (len, number) = rest.split_first_chunk()?;
+        let stamp = Stamp {
+            len: u32::from_le_bytes(*len) as usize,
+            producer: u16::from_le_bytes(*producer).into(),
+            number: u64::from_le_bytes(number.try_into().ok()?),
         };
-        let (len, producer) = (number(4)? as usize, number(3)? as u32);
-        let (number, checksum) = (number(5)? as u64, number(10)?);
-        let stamp = Stamp { len, producer, number };
-        let body = bytes.get(STAMP_BYTES..len)?;
-        (u128::from(stamp.checksum(xxh3_64(body))) == checksum).then_some(stamp)
+        let body = bytes.get(STAMP_BYTES..stamp.len)?;
+        let expected = xxh3_64_with_seed(said, xxh3_64(body)).to_le_bytes();
+        (checksum == expected).then_some(stamp)
     }
 
     fn write(self, body_checksum: u64, message: &mut [u8]) {
-        let (magic, mut rest) = message.split_at_mut(MAGIC.len());
-        magic.copy_from_slice(&MAGIC);
-        let checksum = self.checksum(body_checksum);
-        for (count, value) in [
-            (4, self.len as u128),
-            (3, self.producer.into()),
-            (5, self.number.into()),
-            (10, checksum.into()),
-        ] {
-            let (group, behind) = rest.split_at_mut(count);
-            for (place, byte) in group.iter_mut().rev().enumerate() {
-                *byte = 0x80 | (value >> (7 * place)) as u8;
-            }
-            rest = behind;
-        }
-    }
-
-    /// Combines the checksum of the body with the other fields.
-    fn checksum(self, body_checksum: u64) -> u64 {
-        let mut said = [0; 20];
-        said[..8].copy_from_slice(&(self.len as u64).to_le_bytes());
-        said[8..12].copy_from_slice(&self.producer.to_le_bytes());
-        said[12..].copy_from_slice(&self.number.to_le_bytes());
-        xxh3_64_with_seed(&said, body_checksum)
+        message[..2].copy_from_slice(&MAGIC);
+        message[2..4].copy_from_slice(&(self.producer as u16).to_le_bytes());
+        message[4..8].copy_from_slice(&(self.len as u32).to_le_bytes());
+        message[8..CHECKSUM_AT].copy_from_slice(&self.number.to_le_bytes());
+        let checksum = xxh3_64_with_seed(&message[..CHECKSUM_AT], body_checksum);
+        message[CHECKSUM_AT..STAMP_BYTES].copy_from_slice(&checksum.to_le_bytes());
     }
 }
 
@@ -229,33 +210,34 @@ impl Append {
         }
         producers.sort_unstable();
         producers.dedup();
-        match producers.iter().find(|producers| !(1..=PRODUCERS_MAX).contains(*producers)) {
-            Some(bad) => {
-                Err(Error::Usage(format!("--producers: {bad} is not from 1 to {PRODUCERS_MAX}")))
-            }
-            None => Ok(producers),
+        for number in &producers {
+            positive("producers", (*number).into(), PRODUCERS_MAX.into())?;
         }
+        Ok(producers)
     }
 
     pub(super) fn checked_messages(&self) -> Result<Option<u64>, Error> {
-        match self.messages.map(u64::from) {
-            Some(bad) if !(1..=MESSAGES_MAX).contains(&bad) => {
-                Err(Error::Usage(format!("--messages: {bad} is not from 1 to {MESSAGES_MAX}")))
-            }
-            messages => Ok(messages),
-        }
+        let messages = self.messages.map(u64::from);
+        messages.map_or(Ok(()), |number| positive("messages", number, MESSAGES_MAX))?;
+        Ok(messages)
     }
 
     pub(super) fn checked_sizes(&self) -> Result<Sizes, Error> {
-        let sizes = self.message_size.unwrap_or(SIZES_USUAL);
-        let Sizes { min_bytes, max_bytes } = sizes;
+        let sizes = self.message_size.unwrap_or(SIZES_USUAL).checked();
+        sizes.map_err(|problem| Error::Usage(format!("--message-size: {problem}")))
+    }
+}
+
+impl Sizes {
+    fn checked(self) -> Result<Sizes, String> {
+        let Sizes { min_bytes, max_bytes } = self;
         if min_bytes < BYTES_MIN || max_bytes > BYTES_MAX || min_bytes > max_bytes {
-            return Err(Error::Usage(format!(
-                "--message-size: {min_bytes}..{max_bytes}: append needs messages of {BYTES_MIN} to \
-                 {BYTES_MAX} bytes, the shortest first"
-            )));
+            return Err(format!(
+                "{min_bytes}..{max_bytes}: append needs messages of {BYTES_MIN} to {BYTES_MAX} \
+                 bytes, the shortest first"
+            ));
         }
-        Ok(sizes)
+        Ok(self)
     }
 }
 
@@ -263,18 +245,9 @@ impl Append {
 #[cfg(feature = "cli")]
 fn sizes(text: &str) -> Result<Sizes, String> {
     let (min, max) = text.split_once("..").unwrap_or((text, text));
-    let range = BYTES_MIN..=BYTES_MAX;
-    let bytes = |text: &str| {
-        let bytes = units::parse_block_size(text)?;
-        u32::try_from(bytes).ok().filter(|bytes| range.contains(bytes)).ok_or_else(|| {
-            format!("{text:?}: a message has {} to {} bytes", range.start(), range.end())
-        })
-    };
-    let sizes = Sizes { min_bytes: bytes(min)?, max_bytes: bytes(max)? };
-    if sizes.min_bytes > sizes.max_bytes {
-        return Err(format!("{text:?}: the shortest comes first, as in 300..2000"));
-    }
-    Ok(sizes)
+    let bytes =
+        |text| units::parse_block_size(text).map(|of| u32::try_from(of).unwrap_or(u32::MAX));
+    Sizes { min_bytes: bytes(min)?, max_bytes: bytes(max)? }.checked()
 }
 
 #[cfg(test)]
@@ -309,7 +282,6 @@ mod tests {
                 let len = message.len();
                 assert_eq!(stamp, Stamp { len, producer: producer as u32, number });
                 assert!((32..=2000).contains(&len));
-                assert!(!message.contains(&0) && !message.contains(&b'\n'));
                 (number, total_bytes) = (number + 1, total_bytes + len as u64);
             }
             assert_eq!(
