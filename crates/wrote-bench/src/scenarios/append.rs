@@ -23,6 +23,7 @@ use wrote_result::document::{
 };
 
 pub(crate) const NAME: &str = "append";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// A loop that writes message after message to a tokio file.
@@ -35,9 +36,7 @@ pub(crate) enum Kind {
     FlumeBufWriter,
     /// A task per message and an unbounded channel; ten threads write, through one shared file or
     /// each through its own.
-    FlumeWriters {
-        opened: Opened,
-    },
+    FlumeWriters(Opened),
     /// A task per message and a rendezvous channel; one thread writes and answers.
     Rendezvous,
     Log(Promise),
@@ -69,14 +68,22 @@ pub(crate) struct Strategy {
     /// A description of at most 26 columns.
     pub words: &'static str,
     pub kind: Kind,
+    /// The level that an acknowledged message survives on a disk that flushes reach (M3).
+    pub survives: Survives,
 }
 
 use Kind::{FlumeBufWriter, FlumeWriters, Log, Loop, Mpsc, Mutex, Rendezvous};
 use Opened::{Each, Once};
+use Survives::{Nothing, PowerLoss, ProcessCrash};
 use SyncPolicy::{Always, EverySec, No};
 
-const fn strategy(name: &'static str, words: &'static str, kind: Kind) -> Strategy {
-    Strategy { name, words, kind }
+const fn strategy(
+    name: &'static str,
+    words: &'static str,
+    kind: Kind,
+    survives: Survives,
+) -> Strategy {
+    Strategy { name, words, kind, survives }
 }
 
 const fn promise(sync: SyncPolicy, waits: bool) -> Kind {
@@ -84,19 +91,21 @@ const fn promise(sync: SyncPolicy, waits: bool) -> Kind {
 }
 
 /// Every way: first the ways of the load test that the scenario reproduces, in its order, then
-/// ours.
+/// ours. What a tokio file acknowledges survives nothing: it has only buffered the bytes, and the
+/// thread that writes them may not even have started (tokio::fs::File, "flush").
+#[rustfmt::skip]
 pub(crate) const STRATEGIES: &[Strategy] = &[
-    strategy("append/loop", "loop, tokio File", Loop),
-    strategy("append/mutex", "tasks, Arc<Mutex<File>>", Mutex),
-    strategy("append/mpsc", "tasks, mpsc, one writer", Mpsc),
-    strategy("append/flume-bufwriter", "tasks, flume, BufWriter", FlumeBufWriter),
-    strategy("append/flume-10-writers", "tasks, flume, 10 writers", FlumeWriters { opened: Once }),
-    strategy("append/flume-10-files", "10 writers, 10 handles", FlumeWriters { opened: Each }),
-    strategy("append/rendezvous", "tasks, flume, answered", Rendezvous),
-    strategy("append/log-no", "Log, never synced", promise(No, false)),
-    strategy("append/log-everysec", "Log, synced each second", promise(EverySec, false)),
-    strategy("append/log-written", "Log, wait until written", promise(No, true)),
-    strategy("append/log-always", "Log, wait until durable", promise(Always, true)),
+    strategy("append/loop", "loop, tokio File", Loop, Nothing),
+    strategy("append/mutex", "tasks, Arc<Mutex<File>>", Mutex, Nothing),
+    strategy("append/mpsc", "tasks, mpsc, one writer", Mpsc, Nothing),
+    strategy("append/flume-bufwriter", "tasks, flume, BufWriter", FlumeBufWriter, Nothing),
+    strategy("append/flume-10-writers", "tasks, flume, 10 writers", FlumeWriters(Once), ProcessCrash),
+    strategy("append/flume-10-files", "10 writers, 10 handles", FlumeWriters(Each), ProcessCrash),
+    strategy("append/rendezvous", "tasks, flume, answered", Rendezvous, ProcessCrash),
+    strategy("append/log-no", "Log, never synced", promise(No, false), Nothing),
+    strategy("append/log-everysec", "Log, synced each second", promise(EverySec, false), Nothing),
+    strategy("append/log-written", "Log, wait until written", promise(No, true), ProcessCrash),
+    strategy("append/log-always", "Log, wait until durable", promise(Always, true), PowerLoss),
 ];
 
 /// One row: a strategy, and for our own the number of producers.
@@ -116,14 +125,14 @@ impl Scenario for Append {
             scenario: NAME,
             row: strategy.name,
             way: strategy.words,
-            survives: Some(strategy.acknowledged()),
+            survives: Some(strategy.survives),
         };
         STRATEGIES.iter().map(listed).collect()
     }
 
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
-        let amounts = Amounts::new(self, call)?;
-        Ok(amounts.map(|amounts| amounts.plan(call.target)).into_iter().collect())
+        let amounts = Amounts::new(self, call)?.into_iter();
+        Ok(amounts.map(|amounts| amounts.plan(call.target)).collect())
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
@@ -152,34 +161,10 @@ impl Scenario for Append {
     }
 }
 
-impl Strategy {
-    /// The level that an acknowledged message survives on a disk that flushes reach (M3).
-    fn acknowledged(&self) -> Survives {
-        let flushed = match self.kind {
-            // A tokio file has only buffered the bytes; the thread that writes them may not even
-            // have started (tokio::fs::File, "flush").
-            Loop | Mutex | Mpsc | FlumeBufWriter => return Survives::Nothing,
-            Log(Promise { waits: false, .. }) => return Survives::Nothing,
-            FlumeWriters { .. } | Rendezvous => false,
-            Log(Promise { sync, .. }) => sync == SyncPolicy::Always,
-        };
-        Survives::of_write(flushed, false)
-    }
-}
-
 impl Kind {
     /// Returns whether each message has its own task, which holds it until written.
     fn has_task_a_message(self) -> bool {
         !matches!(self, Loop | Log(_))
-    }
-
-    fn sync(self) -> Flush {
-        match self {
-            Log(Promise { sync: SyncPolicy::Always, .. }) => Flush::Always,
-            Log(Promise { sync: SyncPolicy::EverySec, .. }) => Flush::Everysec,
-            Log(_) => Flush::FdatasyncAtEnd,
-            _ => Flush::None,
-        }
     }
 }
 
@@ -192,23 +177,26 @@ impl Way {
         }
     }
 
-    /// A description: `Log, never synced, 64`.
-    fn words(&self) -> String {
-        match self.producers {
-            Some(producers) => format!("{}, {producers}", self.strategy.words),
-            None => self.strategy.words.into(),
-        }
-    }
-
     /// Composes the row on this disk.
     fn composed(&self, target: &Target) -> Row {
+        let producers = self.producers.map(|producers| format!(", {producers}"));
         Row {
             name: self.name(),
             workload: NAME.into(),
-            way: self.words(),
+            // `Log, never synced, 64`
+            way: self.strategy.words.to_owned() + &producers.unwrap_or_default(),
             view: Some(View::Messages),
-            survives: Some(target.survives(self.strategy.acknowledged())),
+            survives: Some(target.survives(self.strategy.survives)),
             ..Row::default()
+        }
+    }
+
+    /// Returns what producers of a log wait for; `None` for a usual way, whose bytes don't go to the
+    /// disk while the clock runs.
+    fn promise(&self) -> Option<Promise> {
+        match self.strategy.kind {
+            Log(promise) => Some(promise),
+            _ => None,
         }
     }
 
@@ -220,32 +208,43 @@ impl Way {
     /// Returns the settings of a run of `messages` messages with a total of `size_bytes`.
     fn asked(&self, amounts: &Amounts, messages: u64, size_bytes: u64) -> Settings {
         let Amounts { sizes, append_as, rate, .. } = amounts;
-        let kind = self.strategy.kind;
-        let is_log = matches!(kind, Log(_));
-        let producers = if kind.has_task_a_message() { None } else { Some(self.producers()) };
-        let producers_are = match kind {
-            Log(_) => append_as.as_str(),
-            Loop => "one task",
-            _ => "a task a message",
-        };
-        Settings {
+        let usual = Settings {
             rw: "write".into(),
-            ioengine: if is_log { Ioengine::IoUring } else { Ioengine::Psync },
+            ioengine: Ioengine::Psync,
             bs_bytes: sizes.max_bytes.into(),
             size_bytes,
             iodepth: 1,
             numjobs: 1,
-            direct: is_log,
-            sync: kind.sync(),
-            blocks: if is_log { Blocks::Allocated } else { Blocks::New },
+            sync: Flush::None,
+            blocks: Blocks::New,
             message_bytes_min: Some(sizes.min_bytes.into()),
             messages: Some(messages),
-            producers,
-            producers_are: Some(producers_are.into()),
+            producers_are: Some("a task a message".into()),
             rate_bytes_per_s: rate.and_then(|rate| rate.bytes_per_s_of(1)),
             rate_iops: rate.and_then(|rate| rate.iops_of(1)),
             rate_process: rate.map(|rate| rate.process),
             ..Settings::default()
+        };
+        match self.strategy.kind {
+            Log(Promise { sync, .. }) => Settings {
+                ioengine: Ioengine::IoUring,
+                direct: true,
+                sync: match sync {
+                    Always => Flush::Always,
+                    EverySec => Flush::Everysec,
+                    _ => Flush::FdatasyncAtEnd,
+                },
+                blocks: Blocks::Allocated,
+                producers: Some(self.producers()),
+                producers_are: Some(append_as.as_str().into()),
+                ..usual
+            },
+            Loop => Settings {
+                producers: Some(self.producers()),
+                producers_are: Some("one task".into()),
+                ..usual
+            },
+            _ => usual,
         }
     }
 }

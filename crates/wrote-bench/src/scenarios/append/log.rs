@@ -6,7 +6,6 @@ use super::message::Messages;
 use super::usual::record;
 use crate::arrivals::Arrivals;
 use hdrhistogram::Histogram;
-use std::path::Path;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -34,10 +33,6 @@ pub(super) struct Sent {
     pub latencies: Histogram<u64>,
     pub messages: u64,
     pub bytes: u64,
-}
-
-pub(super) fn open(folder: &Path, promise: Promise) -> Result<Log, Error> {
-    Ok(Log::options().sync(promise.sync).open(folder)?)
 }
 
 /// Appends all producers' messages concurrently, until the kernel has them, as in the usual ways.

@@ -100,64 +100,6 @@ impl Amounts {
         Ok(Some(amounts))
     }
 
-    /// Divides bytes among the runs, less the bytes that use up a burst before runs of logs. If
-    /// those would be too many, the burst remains in the figures.
-    fn share(&mut self, wear_bytes: u64) {
-        let runs = u64::from(self.runs) * self.ways.len().max(1) as u64;
-        let drained = self.ways.iter().map(|way| self.drained_bytes(way)).sum::<u64>();
-        let drained = drained * u64::from(self.runs);
-        let left;
-        (self.burst, left) = stream::reserve(self.burst, drained, wear_bytes);
-        if self.messages.is_none() && wear_bytes < u64::MAX {
-            self.share_bytes = left.unwrap_or(wear_bytes) / runs;
-        }
-    }
-
-    /// Returns the plan of the rows.
-    pub(super) fn plan(self, target: &Target) -> Plan<'static> {
-        let time = match self.rate {
-            Some(_) if self.messages.is_none() => self.time,
-            // With the check of what it wrote.
-            _ => 2 * RUN,
-        };
-        let spec = |way: &Way| RowSpec {
-            row: way.composed(target),
-            time,
-            bytes_max: self.written_by(way, self.messages_of(way)) + self.drained_bytes(way),
-            makes_files: true,
-            ..RowSpec::default()
-        };
-        let rows: Vec<RowSpec> = self.ways.iter().map(spec).collect();
-        let of = |way: &Way| self.file_bytes(way, self.messages_of(way)) + self.drained_bytes(way);
-        Plan {
-            runs: self.runs,
-            left_out: self.left_out.clone(),
-            within: self.within.map(|within| Within::new(within, Duration::ZERO, true)),
-            is_whole: self.messages.is_some(),
-            space_bytes: self.ways.iter().map(of).max().unwrap_or(0),
-            wants: match self.slice().filter(|_| self.ways.iter().any(Way::is_log)) {
-                Some(_) => Wanted::Stream,
-                None => Wanted::Flush,
-            },
-            ..Plan::new(NAME, QUESTION, rows, self)
-        }
-    }
-
-    /// Returns the time after which a log's producers end, unless a number of messages ends them.
-    pub(super) fn slice(&self) -> Option<Duration> {
-        (self.messages.is_none() && self.rate.is_none()).then_some(RUN)
-    }
-
-    /// Returns the stream that uses up the burst before a run of this way. Other ways write to the
-    /// page cache.
-    pub(super) fn drain(&self, way: &Way) -> Option<stream::Sizes> {
-        stream::drain(self.burst, STREAM_BS_BYTES).filter(|_| way.is_log())
-    }
-
-    pub(super) fn drained_bytes(&self, way: &Way) -> u64 {
-        self.drain(way).map_or(0, |sizes| sizes.size_bytes)
-    }
-
     /// Refuses files that would leave too little free space.
     fn check_space(&self, target: &Target) -> Result<(), Error> {
         let least = self.messages.unwrap_or(MESSAGES_MIN);
@@ -169,13 +111,12 @@ impl Amounts {
             0..MESSAGES_MIN => "Free some space first".into(),
             fit => format!("Use --messages {fit} or less"),
         };
+        let bytes = self.ways.iter().map(|way| self.file_bytes(way, least)).max().unwrap_or(0);
         Err(Error::Failed(format!(
             "{}: {least} messages take up to {}, and {} of files may be made there, so that 10 % \
              of the file system or 5 GiB stay free. {way_out}",
             target.path.display(),
-            units::bytes(
-                self.ways.iter().map(|way| self.file_bytes(way, least)).max().unwrap_or(0)
-            ),
+            units::bytes(bytes),
             units::bytes(self.budget_bytes),
         )))
     }
@@ -193,33 +134,95 @@ impl Amounts {
         self.ways = kept;
     }
 
+    /// Divides bytes among the runs, less the bytes that use up a burst before runs of logs. If
+    /// those would be too many, the burst remains in the figures.
+    fn share(&mut self, wear_bytes: u64) {
+        let runs = u64::from(self.runs);
+        let drained: u64 = self.ways.iter().map(|way| self.drained_bytes(way)).sum();
+        let (burst, left) = stream::reserve(self.burst, drained * runs, wear_bytes);
+        self.burst = burst;
+        self.share_bytes = match wear_bytes {
+            u64::MAX => u64::MAX,
+            _ => left.unwrap_or(wear_bytes) / (runs * self.ways.len().max(1) as u64),
+        };
+    }
+
+    /// Returns the plan of the rows.
+    pub(super) fn plan(self, target: &Target) -> Plan<'static> {
+        let time = match self.rate {
+            Some(_) if self.messages.is_none() => self.time,
+            // With the check of what it wrote.
+            _ => 2 * RUN,
+        };
+        let spec = |way: &Way| {
+            let (first_bytes, message_bytes) = self.written(way);
+            let bytes = self.messages_of(way).saturating_mul(message_bytes);
+            RowSpec {
+                row: way.composed(target),
+                time,
+                bytes_max: bytes.saturating_add(first_bytes) + self.drained_bytes(way),
+                makes_files: true,
+                ..RowSpec::default()
+            }
+        };
+        let space =
+            |way: &Way| self.file_bytes(way, self.messages_of(way)) + self.drained_bytes(way);
+        let has_slices =
+            self.slice().is_some() && self.ways.iter().any(|way| way.promise().is_some());
+        Plan {
+            runs: self.runs,
+            left_out: self.left_out.clone(),
+            within: self.within.map(|within| Within::new(within, Duration::ZERO, true)),
+            is_whole: self.messages.is_some(),
+            space_bytes: self.ways.iter().map(space).max().unwrap_or(0),
+            wants: if has_slices { Wanted::Stream } else { Wanted::Flush },
+            ..Plan::new(NAME, QUESTION, self.ways.iter().map(spec).collect(), self)
+        }
+    }
+
+    /// Returns the time after which a log's producers end, unless a number of messages ends them.
+    pub(super) fn slice(&self) -> Option<Duration> {
+        (self.messages.is_none() && self.rate.is_none()).then_some(RUN)
+    }
+
+    /// Returns the stream that uses up the burst before a run of this way. Other ways write to the
+    /// page cache.
+    pub(super) fn drain(&self, way: &Way) -> Option<stream::Sizes> {
+        way.promise().and_then(|_| stream::drain(self.burst, STREAM_BS_BYTES))
+    }
+
+    fn drained_bytes(&self, way: &Way) -> u64 {
+        self.drain(way).map_or(0, |sizes| sizes.size_bytes)
+    }
+
     /// Returns the messages of a way's run: as many as were asked for or are due, else the most.
     pub(super) fn messages_of(&self, way: &Way) -> u64 {
-        let usual = match way.strategy.kind {
-            Kind::Log(Promise { waits, .. }) => LOG_MESSAGES_MAX[usize::from(!waits)],
-            _ => USUAL_MESSAGES,
-        };
-        let each = self.written_by(way, 1) - self.written_by(way, 0);
-        let share = self.share_bytes.saturating_sub(self.written_by(way, 0)) / each;
-        let most = self.messages_due().unwrap_or(usual).min(share.max(MESSAGES_MIN));
-        self.messages.unwrap_or(most.min(self.messages_that_fit(way)))
-    }
-
-    /// Returns the messages due within a run; `None` without a rate.
-    fn messages_due(&self) -> Option<u64> {
-        let mean_bytes = u64::from(self.sizes.min_bytes).midpoint(self.sizes.max_bytes.into());
-        let distance = self.rate?.mean_distance(mean_bytes);
-        Some(((self.time.as_secs_f64() / distance.as_secs_f64().max(1e-12)) as u64).max(1))
-    }
-
-    /// Returns the most bytes that a run of this many messages writes, including zeros.
-    fn written_by(&self, way: &Way, messages: u64) -> u64 {
-        let bytes = messages.saturating_mul(self.message_bytes_max(way));
-        match way.strategy.kind {
-            Kind::Log(Promise { sync: SyncPolicy::Always, .. }) => {
-                bytes.saturating_mul(1 + ZEROS_TIMES).saturating_add(ZEROS_FIRST_BYTES)
+        if let Some(messages) = self.messages {
+            return messages;
+        }
+        let most = match (self.rate, way.promise()) {
+            (Some(rate), _) => {
+                let mean_bytes =
+                    u64::from(self.sizes.min_bytes).midpoint(self.sizes.max_bytes.into());
+                let distance_s = rate.mean_distance(mean_bytes).as_secs_f64().max(1e-12);
+                ((self.time.as_secs_f64() / distance_s) as u64).max(1)
             }
-            _ => bytes,
+            (None, Some(promise)) => LOG_MESSAGES_MAX[usize::from(!promise.waits)],
+            (None, None) => USUAL_MESSAGES,
+        };
+        let (first_bytes, message_bytes) = self.written(way);
+        let share = self.share_bytes.saturating_sub(first_bytes) / message_bytes;
+        most.min(share.max(MESSAGES_MIN)).min(self.messages_that_fit(way))
+    }
+
+    /// Returns the most bytes that a run writes at first, and with each message, including zeros.
+    fn written(&self, way: &Way) -> (u64, u64) {
+        let bytes = self.message_bytes_max(way);
+        match way.promise() {
+            Some(Promise { sync: SyncPolicy::Always, .. }) => {
+                (ZEROS_FIRST_BYTES, bytes * (1 + ZEROS_TIMES))
+            }
+            _ => (0, bytes),
         }
     }
 
@@ -230,44 +233,38 @@ impl Amounts {
     /// Returns the maximum space of a message in a way's files.
     fn message_bytes_max(&self, way: &Way) -> u64 {
         let bytes = u64::from(self.sizes.max_bytes);
-        match way.strategy.kind {
-            Kind::Log(Promise { waits: true, .. }) => {
-                (bytes + FRAME_BYTES).next_multiple_of(BLOCK_BYTES)
-            }
-            Kind::Log(_) => bytes + FRAME_BYTES,
-            _ => bytes,
+        match way.promise() {
+            Some(promise) if promise.waits => (bytes + FRAME_BYTES).next_multiple_of(BLOCK_BYTES),
+            Some(_) => bytes + FRAME_BYTES,
+            None => bytes,
         }
     }
 
     fn file_bytes(&self, way: &Way, messages: u64) -> u64 {
-        let ready = if matches!(way.strategy.kind, Kind::Log(_)) { SEGMENTS_BYTES } else { 0 };
+        let ready = if way.promise().is_some() { SEGMENTS_BYTES } else { 0 };
         messages.saturating_mul(self.message_bytes_max(way)).saturating_add(ready)
-    }
-}
-
-impl Way {
-    /// Returns whether its bytes go to the disk while the clock runs.
-    fn is_log(&self) -> bool {
-        matches!(self.strategy.kind, Kind::Log(_))
     }
 }
 
 /// Returns the rows requested by scenario, way, or name with the number of producers.
 fn ways(call: &Call, producers: &[u32]) -> Vec<Way> {
-    let of = |strategy: &Strategy| -> Vec<Way> {
-        let way = |producers| Way { strategy: *strategy, producers };
+    let (is_default, many) = (call.is_default(), [WRITERS]);
+    let producers = if is_default { &many } else { producers };
+    let is_called = |strategy: &&Strategy| match is_default {
+        true => strategy.name == WRITERS_STRATEGY,
+        false => call.names(NAME, strategy.name),
+    };
+    let rows = |strategy: &Strategy| {
+        let strategy = *strategy;
         match strategy.kind {
-            Kind::Log(_) => producers.iter().map(|producers| way(Some(*producers))).collect(),
-            _ => vec![way(None)],
+            Kind::Log(_) => producers
+                .iter()
+                .map(|producers| Way { strategy, producers: Some(*producers) })
+                .collect(),
+            _ => vec![Way { strategy, producers: None }],
         }
     };
-    if call.is_default() {
-        let strategy = STRATEGIES.iter().find(|strategy| strategy.name == WRITERS_STRATEGY);
-        let way = |strategy: &Strategy| Way { strategy: *strategy, producers: Some(WRITERS) };
-        return strategy.map(way).into_iter().collect();
-    }
-    let called = |strategy: &&Strategy| call.names(NAME, strategy.name);
-    STRATEGIES.iter().filter(called).flat_map(of).collect()
+    STRATEGIES.iter().filter(is_called).flat_map(rows).collect()
 }
 
 #[cfg(test)]

@@ -1,21 +1,20 @@
 //! One run of each way: appends messages, reads the file back, and checks every message.
 
-use super::check::Check;
-use super::check::walk;
+use super::check::{Check, walk};
+use super::log::Sent;
 use super::message::Messages;
 use super::plan::Amounts;
-use super::{Kind, Promise, Way, log, usual};
+use super::{Promise, Way, log, usual};
 use crate::arrivals::Arrivals;
 use crate::plan::{OneRun, Turn, Work};
 use crate::progress::Ticker;
 use crate::scenarios::ways::Done;
 use crate::site::{self, Site};
 use crate::stream::Drain;
-use std::cell::Cell;
 use std::fs::File;
 use std::path::PathBuf;
 use tokio::runtime::{Builder, Runtime};
-use wrote::LogReader;
+use wrote::{Log, LogReader};
 use wrote_jobs::clock::clocked;
 use wrote_jobs::jobs::Watcher as _;
 use wrote_jobs::machine::usage::Usage;
@@ -24,6 +23,7 @@ use wrote_result::Error;
 use wrote_result::document::{Row, Settings};
 
 impl Work for Amounts {
+    /// Appends the messages of a way, and reads back what it wrote, keeping its file or log.
     fn run(
         &mut self,
         row: &Row,
@@ -33,15 +33,31 @@ impl Work for Amounts {
     ) -> Result<Repeated, Error> {
         let way = &self.ways[turn.row];
         let count = self.messages_of(way);
-        let files = Files::new(self, site);
-        let (asked, run) = files.run(way, count)?;
-        let mut run = run.row(row, asked);
-        run.written_bytes += files.drained_bytes.get();
+        let messages = Messages::of_all(way.producers(), self.sizes, count);
+        let check = Check::new(&messages);
+        let bytes = messages.iter().map(|of| of.bytes_of(of.count())).sum();
+        let asked = way.asked(self, count, bytes);
+        let mut appended = match way.promise() {
+            Some(promise) => self.append_to_log(way, promise, messages, &asked, site)?,
+            None => self.append_to_file(way, messages, &asked, site)?,
+        };
+        site.stop.check()?;
+        let check = self.check(way, check, site)?;
+        let (sent, OneRun { run, effective, .. }) = (appended.sent, &mut appended.run);
+        run.bytes = appended.bytes;
+        run.throughput_bytes_per_s = appended.bytes as f64 / run.elapsed_s;
+        run.iops = sent as f64 / run.elapsed_s;
+        run.records = Some(check.finish(sent));
+        (effective.messages, effective.size_bytes) = (Some(sent), appended.bytes);
+        let mut run = appended.run.row(row, asked);
+        run.written_bytes += appended.drained_bytes;
         Ok(run)
     }
 
+    /// Removes what the last run wrote, and waits until the file system has released it.
     fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
-        Files::new(self, site).clear()
+        site.scratch.remove_log(&log_folder(site))?;
+        site::clear(&[file(site)], site.scratch.path())
     }
 
     fn finish(&mut self, site: &Site) -> Result<(), Error> {
@@ -49,67 +65,46 @@ impl Work for Amounts {
     }
 }
 
-struct Files<'a> {
-    plan: &'a Amounts,
-    site: &'a Site<'a>,
-    file: PathBuf,
-    log: PathBuf,
-    /// The bytes written to use up a burst.
-    drained_bytes: Cell<u64>,
+fn file(site: &Site) -> PathBuf {
+    site.file("file", 0)
 }
 
-impl<'a> Files<'a> {
-    fn new(plan: &'a Amounts, site: &'a Site<'a>) -> Files<'a> {
-        let (file, log) = (site.file("file", 0), site.file("log", 0));
-        Files { plan, site, file, log, drained_bytes: Cell::new(0) }
-    }
+fn log_folder(site: &Site) -> PathBuf {
+    site.file("log", 0)
+}
 
-    /// Runs a way once and reads back what it wrote, keeping its file or log. Returns the requested
-    /// settings too.
-    fn run(&self, way: &Way, count: u64) -> Result<(Settings, OneRun), Error> {
-        let messages = Messages::of_all(way.producers(), self.plan.sizes, count);
-        let check = Check::new(&messages);
-        let bytes = messages.iter().map(|of| of.bytes_of(of.count())).sum();
-        let asked = way.asked(self.plan, count, bytes);
-        let (sent, sent_bytes, mut appended) = match way.strategy.kind {
-            Kind::Log(promise) => self.append_to_log(way, promise, messages, asked.clone())?,
-            kind => (count, bytes, self.append_to_file(kind, messages, asked.clone())?),
-        };
-        self.site.stop.check()?;
-        let check = match way.strategy.kind {
-            Kind::Log(_) => self.check_log(check)?,
-            _ => self.check_file(check)?,
-        };
-        let (run, effective) = (&mut appended.run, &mut appended.effective);
-        run.bytes = sent_bytes;
-        run.throughput_bytes_per_s = sent_bytes as f64 / run.elapsed_s;
-        run.iops = sent as f64 / run.elapsed_s;
-        run.records = Some(check.finish(sent));
-        (effective.messages, effective.size_bytes) = (Some(sent), sent_bytes);
-        Ok((asked, appended))
-    }
+/// What a way sent, and the run that it took.
+struct Appended {
+    sent: u64,
+    bytes: u64,
+    run: OneRun,
+    /// The bytes written to use up a burst.
+    drained_bytes: u64,
+}
 
+impl Amounts {
     fn append_to_file(
         &self,
-        kind: Kind,
+        way: &Way,
         mut messages: Vec<Messages>,
-        effective: Settings,
-    ) -> Result<OneRun, Error> {
-        let failed = Error::at(&self.file, "create");
-        let file = File::create_new(&self.file).map_err(failed)?;
+        asked: &Settings,
+        site: &Site,
+    ) -> Result<Appended, Error> {
+        let path = file(site);
         let messages = messages.pop().expect("these ways have one producer");
-        let runtime = runtime()?;
+        let (sent, bytes, runtime) = (messages.count(), asked.size_bytes, runtime()?);
         let task = usual::Task {
-            path: &self.file,
-            file,
+            file: File::create_new(&path).map_err(Error::at(&path, "create"))?,
+            path: &path,
             messages,
-            arrivals: Arrivals::new(self.plan.rate, 0, 1),
+            arrivals: Arrivals::new(self.rate, 0, 1),
             runtime: &runtime,
-            stop: self.site.stop,
+            stop: site.stop,
         };
-        let (latencies, run) =
-            clocked(&self.site.timer(), Usage::now, || usual::append(kind, task))?;
-        Ok(OneRun { latencies, run, effective, fallbacks: Vec::new() })
+        let append = || usual::append(way.strategy.kind, task);
+        let (latencies, run) = clocked(&site.timer(), Usage::now, append)?;
+        let run = OneRun { latencies, run, effective: asked.clone(), fallbacks: Vec::new() };
+        Ok(Appended { sent, bytes, run, drained_bytes: 0 })
     }
 
     fn append_to_log(
@@ -117,62 +112,59 @@ impl<'a> Files<'a> {
         way: &Way,
         promise: Promise,
         messages: Vec<Messages>,
-        mut effective: Settings,
-    ) -> Result<(u64, u64, OneRun), Error> {
-        let log = log::open(&self.log, promise)?;
-        if let Some(sizes) = self.plan.drain(way) {
-            let file = self.site.file("burst", 0);
-            let mut drain = Drain { site: self.site, file, sizes, written_bytes: 0 };
+        asked: &Settings,
+        site: &Site,
+    ) -> Result<Appended, Error> {
+        let log = Log::options().sync(promise.sync).open(log_folder(site))?;
+        let mut drained_bytes = 0;
+        if let Some(sizes) = self.drain(way) {
+            let file = site.file("burst", 0);
+            let mut drain = Drain { site, file, sizes, written_bytes: 0 };
             drain.ready()?;
-            self.drained_bytes.set(drain.written_bytes);
+            drained_bytes = drain.written_bytes;
         }
-        let (append_as, runtime) = (self.plan.append_as, runtime()?);
+        let runtime = runtime()?;
         let task = log::Task {
             log: log.clone(),
             promise,
-            append_as,
-            rate: self.plan.rate,
+            append_as: self.append_as,
+            rate: self.rate,
             runtime: &runtime,
-            stop: self.site.stop,
-            slice: self.plan.slice(),
+            stop: site.stop,
+            slice: self.slice(),
         };
-        let timed = log::append(&task, self.site.timer(), messages);
+        let timed = log::append(&task, site.timer(), messages);
         drop(task);
         let told = log.effective();
         // Even if a producer failed, the log must be closed before its folder is read.
         let closed = log.close();
-        let (sent, mut run) = timed?;
+        let (Sent { latencies, messages: sent, bytes }, mut run) = timed?;
         closed?;
         run.iodepth_reached = told.iodepth_reached.max(1);
         let fallbacks = told.fallbacks.iter().map(report::fallback).collect();
-        let fell_back = told.fallbacks.iter().any(|fallback| fallback.wanted == "O_DIRECT");
-        let direct = !fell_back;
+        let direct = !told.fallbacks.iter().any(|fallback| fallback.wanted == "O_DIRECT");
+        let mut effective = asked.clone();
         Done { effective: told, direct }.tell(&mut effective);
-        let latencies = sent.latencies;
-        Ok((sent.messages, sent.bytes, OneRun { latencies, run, effective, fallbacks }))
+        let run = OneRun { latencies, run, effective, fallbacks };
+        Ok(Appended { sent, bytes, run, drained_bytes })
     }
 
-    fn check_file(&self, mut check: Check) -> Result<Check, Error> {
-        let failed = Error::at(&self.file, "read");
-        let mut file = File::open(&self.file).map_err(failed)?;
-        let max_bytes = self.plan.sizes.max_bytes as usize;
-        walk(&mut file, max_bytes, &mut check, self.site.stop).map_err(failed)?;
-        Ok(check)
-    }
-
-    fn check_log(&self, mut check: Check) -> Result<Check, Error> {
-        let mut reader = LogReader::open(&self.log, 0)?;
+    /// Reads back what a run wrote.
+    fn check(&self, way: &Way, mut check: Check, site: &Site) -> Result<Check, Error> {
+        if way.promise().is_none() {
+            let path = file(site);
+            let failed = Error::at(&path, "read");
+            let mut file = File::open(&path).map_err(failed)?;
+            let max_bytes = self.sizes.max_bytes as usize;
+            walk(&mut file, max_bytes, &mut check, site.stop).map_err(failed)?;
+            return Ok(check);
+        }
+        let mut reader = LogReader::open(log_folder(site), 0)?;
         while let Some(record) = reader.next_lent()? {
-            self.site.stop.check()?;
+            site.stop.check()?;
             check.record(record.bytes);
         }
         Ok(check)
-    }
-
-    /// Removes what the last run wrote, and waits until the file system has released it.
-    fn clear(&self) -> Result<(), Error> {
-        self.site.scratch.remove_log(&self.log)?;
-        site::clear(std::slice::from_ref(&self.file), self.site.scratch.path())
     }
 }
 

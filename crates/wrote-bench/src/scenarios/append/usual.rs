@@ -6,7 +6,7 @@ use crate::arrivals::Arrivals;
 use hdrhistogram::Histogram;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
@@ -51,8 +51,15 @@ pub(super) fn append(kind: Kind, task: Task) -> Result<Histogram<u64>, Error> {
         Kind::Loop => task.runtime.block_on(in_a_loop(task)),
         Kind::Mutex => task.runtime.block_on(mutex(task)),
         Kind::Mpsc => task.runtime.block_on(tokio_mpsc(task)),
-        Kind::FlumeBufWriter => task.runtime.block_on(flume_bufwriter(task)),
-        Kind::FlumeWriters { opened } => task.runtime.block_on(flume_writers(task, opened)),
+        Kind::FlumeBufWriter => {
+            let writers = vec![BufWriter::new(opened(&task, Opened::Once)?)];
+            task.runtime.block_on(flume_writers(task, writers))
+        }
+        Kind::FlumeWriters(how) => {
+            let files = (0..WRITERS).map(|_| opened(&task, how));
+            let files = files.collect::<Result<Vec<File>, Error>>()?;
+            task.runtime.block_on(flume_writers(task, files))
+        }
         Kind::Rendezvous => task.runtime.block_on(rendezvous(task)),
         Kind::Log(_) => unreachable!("not of this room"),
     }
@@ -124,32 +131,26 @@ async fn tokio_mpsc(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     writer.await.map_err(panicked)?
 }
 
-async fn flume_bufwriter(task: Task<'_>) -> Result<Histogram<u64>, Error> {
-    let (sender, receiver) = flume::unbounded();
-    let (path, file, stop) = (task.path.to_owned(), task.file, task.stop.clone());
-    let writer = std::thread::spawn(move || {
-        let mut file = BufWriter::new(file);
-        let latencies = write_all(&receiver, &mut file, &path, &stop)?;
-        file.flush().map_err(Error::at(&path, "write"))?;
-        Ok(latencies)
-    });
-    send_all(task.messages, task.arrivals, task.stop, sender);
-    writer.join().map_err(panicked_thread)?
+/// Opens the file for one of several writers.
+fn opened(task: &Task, how: Opened) -> Result<File, Error> {
+    let file = match how {
+        Opened::Once => task.file.try_clone(),
+        Opened::Each => File::options().write(true).open(task.path),
+    };
+    file.map_err(Error::at(task.path, "write"))
 }
 
-async fn flume_writers(task: Task<'_>, opened: Opened) -> Result<Histogram<u64>, Error> {
+/// Each writer has a thread, which takes its messages from the channel of all.
+async fn flume_writers<W: Write + Send + 'static>(
+    task: Task<'_>,
+    writers: Vec<W>,
+) -> Result<Histogram<u64>, Error> {
     let (sender, receiver) = flume::unbounded();
-    let mut writers = Vec::with_capacity(WRITERS);
-    for _ in 0..WRITERS {
-        let (path, stop): (PathBuf, Stop) = (task.path.to_owned(), task.stop.clone());
-        let receiver = receiver.clone();
-        let file = match opened {
-            Opened::Once => task.file.try_clone(),
-            Opened::Each => File::options().write(true).open(&path),
-        };
-        let mut file = file.map_err(Error::at(&path, "write"))?;
-        writers.push(std::thread::spawn(move || write_all(&receiver, &mut file, &path, &stop)));
-    }
+    let begin = |mut file: W| {
+        let (path, stop, receiver) = (task.path.to_owned(), task.stop.clone(), receiver.clone());
+        std::thread::spawn(move || write_all(&receiver, &mut file, &path, &stop))
+    };
+    let writers: Vec<_> = writers.into_iter().map(begin).collect();
     drop(receiver);
     send_all(task.messages, task.arrivals, task.stop, sender);
     let mut latencies = histogram();
@@ -235,6 +236,7 @@ fn write_all(
             record(&mut latencies, sent.began.elapsed());
         }
     }
+    file.flush().map_err(Error::at(path, "write"))?;
     Ok(latencies)
 }
 
