@@ -11,7 +11,7 @@ use crate::scenarios::sustained;
 use crate::scratch::{self, Scratch};
 use crate::settings::Common;
 use crate::site::{Site, clear};
-use crate::stream::{self, Past};
+use crate::stream::{self, Past, Sizes};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
@@ -22,7 +22,7 @@ use wrote_jobs::machine::target::device_of;
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::machine::watch;
 use wrote_jobs::report::Repeated;
-use wrote_jobs::spec::{JobSpec, Rw};
+use wrote_jobs::spec::JobSpec;
 use wrote_jobs::steps::{FileSpec, Running, Start, Step, Steps};
 use wrote_result::document::{
     Blocks, Direction, Finding, Flush, Ioengine, Row, Settings, SettingsPair, View,
@@ -248,16 +248,11 @@ impl Runs {
         if self.request.sustained.is_none() {
             return Ok(0);
         }
-        let job = JobSpec {
-            files: vec![site.file("drain", 0)],
-            file_bytes: Some(DRAIN_BYTES),
-            runtime: Some(self.run),
-            time_based: true,
-            iodepth: 8,
-            latencies: false,
-            samples: false,
-            ..JobSpec::new("drain", Rw { read: false, write: true, random: false }, 1 << 20)
-        };
+        let (bs_bytes, size_bytes) = (1 << 20, DRAIN_BYTES);
+        let sizes = Sizes { bs_bytes, size_bytes, iodepth: 8, numjobs: 1, rate: None };
+        let files = vec![site.file("drain", 0)];
+        let runtime = Some(self.run);
+        let job = JobSpec { files, runtime, time_based: true, ..sizes.job("drain") };
         stream::use_up(site, &[job])
     }
 }

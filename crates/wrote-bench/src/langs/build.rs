@@ -115,7 +115,8 @@ fn build(
     })?;
     if !chosen.tools.build.is_empty() {
         let command = filled(&chosen.tools.build, draft.path())?;
-        if let Err(because) = compile(&command, &draft.path().join(BUILD), stop)? {
+        if let Err(because) = compile(&command, &draft.path().join(BUILD), COMPILER_TIMEOUT, stop)?
+        {
             // The output refers to the draft's path, which is gone when the user reads it.
             let source = format!("{}/", utf8(&draft.path().join(SOURCE))?);
             return Ok(Err(because.replace(&source, "")));
@@ -181,11 +182,7 @@ const COMPILER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 const WORDS_CHARS: usize = 200;
 
 /// Runs a compiler in `folder`. `Ok(Err(..))` is its failure, in one line.
-fn compile(command: &[String], folder: &Path, stop: &Stop) -> Result<Result<(), String>, Error> {
-    compile_within(command, folder, COMPILER_TIMEOUT, stop)
-}
-
-fn compile_within(
+fn compile(
     command: &[String],
     folder: &Path,
     timeout: Duration,

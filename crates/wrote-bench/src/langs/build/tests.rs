@@ -165,7 +165,7 @@ fn a_compiler_that_hangs_is_ended() {
     let folder = tempfile::tempdir().unwrap();
     let command = ["/bin/sleep", "1000"].map(str::to_owned);
     let limit = Duration::from_millis(100);
-    let ended = compile_within(&command, folder.path(), limit, &Stop::new()).unwrap();
+    let ended = compile(&command, folder.path(), limit, &Stop::new()).unwrap();
     assert_eq!(ended.unwrap_err(), "sleep took longer than 0.1 s to build and was ended");
 }
 

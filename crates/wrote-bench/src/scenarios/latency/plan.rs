@@ -118,16 +118,14 @@ impl Amounts {
     }
 
     pub(super) fn row_space_bytes(&self, row: &SaveRow) -> u64 {
-        let text_bytes = row.size_bytes.next_multiple_of(BLOCK_BYTES);
-        match (row.way.kind.grows(row.state), row.state) {
-            (true, _) => {
-                let texts = u64::from(self.saves_max()) + 1;
-                (row.size_bytes * texts).next_multiple_of(BLOCK_BYTES)
-            }
-            (false, State::New) => text_bytes * u64::from(self.batch_saves(row)),
+        let texts = match (row.way.kind.grows(row.state), row.state) {
+            // Each is shorter than in a file of its own.
+            (true, _) => self.saves_max() + 1,
+            (false, State::New) => self.batch_saves(row),
             // The old text, and the one that replaces it.
-            (false, State::Existing) => text_bytes * 2,
-        }
+            (false, State::Existing) => 2,
+        };
+        row.size_bytes.next_multiple_of(BLOCK_BYTES) * u64::from(texts)
     }
 }
 
@@ -208,11 +206,8 @@ impl Latency {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::in_turn;
     use crate::sample::{Asked, asked, place as target};
     use proptest::prelude::*;
-    use wrote_jobs::rate::Amount;
-    use wrote_result::document::Process;
 
     const GIB: u64 = 1 << 30;
 
@@ -245,21 +240,12 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_saved_as_often_as_was_asked_in_turn_and_backwards() {
-        // M8
+    fn every_row_is_saved_as_often_as_was_asked() {
         for (iterations, runs) in [(None, None), (Some(7), Some(3)), (Some(2), Some(5))] {
-            let request = Asked { iterations, runs, ..asked(&["latency/new-500"]) };
-            let plan = plan(&request);
-            let order = in_turn(plan.rows.len(), plan.runs);
-            assert_eq!(order.len(), plan.rows.len() * plan.runs as usize);
-            for row in 0..plan.rows.len() {
-                let saves = order.iter().filter(|turn| turn.row == row);
-                let saves = saves.map(|turn| plan.saves(turn.round));
-                assert_eq!(saves.clone().sum::<u32>(), iterations.unwrap_or(1000));
-                assert!(saves.clone().all(|saves| (1..=plan.saves_max()).contains(&saves)));
-            }
-            let rows = plan.rows.len();
-            assert_eq!((order[0].row, order[rows].row), (0, rows - 1));
+            let plan = plan(&Asked { iterations, runs, ..asked(&["latency/new-500"]) });
+            let saves = (0..plan.runs).map(|round| plan.saves(round));
+            assert_eq!(saves.clone().sum::<u32>(), iterations.unwrap_or(1000));
+            assert!(saves.clone().all(|saves| (1..=plan.saves_max()).contains(&saves)));
         }
         let plan = plan(&asked(&["latency"]));
         assert!((0..plan.runs).all(|round| plan.saves(round) == 200));
@@ -293,17 +279,6 @@ mod tests {
         assert!(within(&asked(&["latency"]), GIB + 4 * (1 << 20)).is_ok());
         let full = within(&asked(&["latency"]), GIB).unwrap_err().to_string();
         assert!(full.contains("--iterations") && full.lines().count() == 1, "{full}");
-    }
-
-    #[test]
-    fn a_slow_rate_takes_long_and_it_is_announced() {
-        let time = |rate| {
-            let amounts = plan(&Asked { rate, ..asked(&["latency/new-500/fs-write"]) });
-            amounts.time_of(&amounts.rows[0])
-        };
-        assert_eq!(time(None), SLICE);
-        let rate = Rate { amount: Amount::OperationsPerS(10), process: Process::Linear };
-        assert_eq!(time(Some(rate)), Duration::from_secs(20));
     }
 
     proptest! {

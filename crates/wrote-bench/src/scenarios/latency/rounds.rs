@@ -8,9 +8,8 @@ use crate::progress::Ticker;
 use crate::site::{self, Site};
 use hdrhistogram::Histogram;
 use rustix::fs::OFlags;
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -179,64 +178,37 @@ pub(super) struct Place<'a> {
 
 /// Saves the text: opens, writes, flushes as the way requires (M1), and closes.
 pub(super) fn save(kind: Kind, state: State, place: Place, text: &[u8]) -> Result<(), Error> {
+    let Place { path, folder, temporary } = place;
+    let written = |options: &OpenOptions, path: &Path| {
+        let mut file = options.open(path)?;
+        file.write_all(text).map(|()| file)
+    };
+    // The calls of `std::fs::write` plus a flush, as most programs that know fsync make them.
+    let fs_write_fsync = |path: &Path| {
+        let mut options = File::options();
+        written(options.write(true).create(true).truncate(true), path)?.sync_all()
+    };
+    let (mut over, mut append) = (File::options(), File::options());
+    // Neither truncates the file.
+    over.write(true).create_new(state == State::New);
+    append.append(true).create(true);
     let saved = match kind {
-        Kind::WroteWrite => return Ok(wrote::write(place.path, text)?),
-        Kind::FsWrite => std::fs::write(place.path, text),
-        Kind::FsWriteFsync => fs_write_fsync(place.path, text),
-        Kind::WriteFdatasync => write_fdatasync(state, place.path, text),
-        Kind::ODsync => o_dsync(state, place.path, text),
-        Kind::Rename => rename(place, text),
-        Kind::RenameFsync => rename_fsync(place, text),
-        Kind::Append => append(place.path, text).map(drop),
-        Kind::AppendFdatasync => append(place.path, text).and_then(|file| file.sync_data()),
+        Kind::WroteWrite => return Ok(wrote::write(path, text)?),
+        Kind::FsWrite => fs::write(path, text),
+        Kind::FsWriteFsync => fs_write_fsync(path),
+        Kind::WriteFdatasync => written(&over, path).and_then(|file| file.sync_data()),
+        Kind::ODsync => written(over.custom_flags(OFlags::DSYNC.bits() as i32), path).map(drop),
+        Kind::Rename => fs::write(temporary, text).and_then(|()| fs::rename(temporary, path)),
+        Kind::RenameFsync => fs_write_fsync(temporary).and_then(|()| fs::rename(temporary, path)),
+        Kind::Append => written(&append, path).map(drop),
+        Kind::AppendFdatasync => written(&append, path).and_then(|file| file.sync_data()),
     };
     // Always last: after the content is flushed and renamed.
     let saved = match kind.syncs_folder(state) {
-        true => saved.and_then(|()| sync_folder(place.folder)),
+        true => saved.and_then(|()| sync_folder(folder)),
         false => saved,
     };
-    saved.map_err(|error| Error::Failed(format!("{}: {error}", place.path.display())))
-}
-
-/// The calls of `std::fs::write` plus a flush, as most programs that know fsync make them.
-fn fs_write_fsync(path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(text)?;
-    file.sync_all()
-}
-
-/// Returns options that open the file without truncating it, or create it.
-fn options(state: State) -> OpenOptions {
-    let mut options = File::options();
-    options.write(true).create_new(state == State::New);
-    options
-}
-
-fn write_fdatasync(state: State, path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut file = options(state).open(path)?;
-    file.write_all(text)?;
-    file.sync_data()
-}
-
-fn o_dsync(state: State, path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut file = options(state).custom_flags(OFlags::DSYNC.bits() as i32).open(path)?;
-    file.write_all(text)
-}
-
-fn rename(place: Place, text: &[u8]) -> io::Result<()> {
-    std::fs::write(place.temporary, text)?;
-    std::fs::rename(place.temporary, place.path)
-}
-
-fn rename_fsync(place: Place, text: &[u8]) -> io::Result<()> {
-    fs_write_fsync(place.temporary, text)?;
-    std::fs::rename(place.temporary, place.path)
-}
-
-fn append(path: &Path, text: &[u8]) -> io::Result<File> {
-    let mut file = File::options().append(true).create(true).open(path)?;
-    file.write_all(text)?;
-    Ok(file)
+    saved.map_err(|error| Error::Failed(format!("{}: {error}", path.display())))
 }
 
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {

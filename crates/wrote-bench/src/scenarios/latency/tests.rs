@@ -15,7 +15,7 @@ use std::time::Duration;
 use wrote::device;
 use wrote_jobs::rate::Amount;
 use wrote_result::Stop;
-use wrote_result::document::{Process, Row, View};
+use wrote_result::document::Process;
 
 const SIZE_BYTES: u64 = 700;
 
@@ -211,14 +211,6 @@ fn only_what_is_flushed_with_its_name_survives_a_power_loss() {
             assert_eq!(kind.leaves(state), leaves, "{kind:?} {state:?}");
         }
     }
-}
-
-#[test]
-fn the_saved_texts_are_stated_for_rows_of_saves_alone() {
-    let rows: Vec<Row> = vec![crate::sample::saved("latency/new-5/rename", 1)];
-    assert_eq!(rows[0].view(), View::Saves);
-    let stream = crate::sample::row("stream/cached", "process-crash", &[1.0]);
-    assert_eq!(stream.view(), View::Operations);
 }
 
 /// Records what it receives.
