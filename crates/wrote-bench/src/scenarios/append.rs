@@ -191,8 +191,8 @@ impl Way {
         }
     }
 
-    /// Returns what producers of a log wait for; `None` for a usual way, whose bytes don't go to the
-    /// disk while the clock runs.
+    /// Returns the promise of a log; `None` for a usual way, whose bytes don't go to the disk while
+    /// the clock runs.
     fn promise(&self) -> Option<Promise> {
         match self.strategy.kind {
             Log(promise) => Some(promise),

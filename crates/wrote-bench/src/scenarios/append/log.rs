@@ -1,9 +1,8 @@
 //! The library's own way: `wrote::Log`, from threads or tasks.
 
-use super::AppendAs;
-use super::Promise;
 use super::message::Messages;
 use super::usual::record;
+use super::{AppendAs, Promise};
 use crate::arrivals::Arrivals;
 use hdrhistogram::Histogram;
 use std::sync::Barrier;
@@ -13,17 +12,15 @@ use wrote::Log;
 use wrote_jobs::clock::{Timer, clocked};
 use wrote_jobs::histogram;
 use wrote_jobs::machine::usage::Usage;
-use wrote_jobs::rate::Rate;
 use wrote_result::document::Run;
 use wrote_result::{Error, Stop};
 
-pub(super) struct Task<'a> {
+/// The input of a producer.
+#[derive(Clone)]
+pub(super) struct Task {
     pub log: Log,
     pub promise: Promise,
-    pub append_as: AppendAs,
-    pub rate: Option<Rate>,
-    pub runtime: &'a Runtime,
-    pub stop: &'a Stop,
+    pub stop: Stop,
     /// The time after which no producer sends another message.
     pub slice: Option<Duration>,
 }
@@ -39,19 +36,27 @@ pub(super) struct Sent {
 /// The clock starts when all producers are ready.
 pub(super) fn append(
     task: &Task,
+    append_as: AppendAs,
     timer: Timer,
-    messages: Vec<Messages>,
+    runtime: &Runtime,
+    producers: Vec<(Messages, Arrivals)>,
 ) -> Result<(Sent, Run), Error> {
-    match task.append_as {
+    match append_as {
         // Before any thread waits for the clock.
-        AppendAs::Threads => by_threads(task, &timer.begun()?, messages),
-        AppendAs::Tasks => clocked(&timer, Usage::now, || by_tasks(task, messages)),
+        AppendAs::Threads => by_threads(task, &timer.begun()?, producers),
+        AppendAs::Tasks => {
+            let append = || finish(task, runtime.block_on(by_tasks(task, producers)));
+            clocked(&timer, Usage::now, append)
+        }
     }
 }
 
-fn by_threads(task: &Task, timer: &Timer, messages: Vec<Messages>) -> Result<(Sent, Run), Error> {
-    let start = Barrier::new(messages.len() + 1);
-    let arrivals = arrivals(task, &messages);
+fn by_threads(
+    task: &Task,
+    timer: &Timer,
+    producers: Vec<(Messages, Arrivals)>,
+) -> Result<(Sent, Run), Error> {
+    let start = Barrier::new(producers.len() + 1);
     std::thread::scope(|scope| {
         let begin = |(messages, arrivals)| {
             let start = &start;
@@ -61,7 +66,7 @@ fn by_threads(task: &Task, timer: &Timer, messages: Vec<Messages>) -> Result<(Se
                 produce(task, messages, arrivals, latencies)
             })
         };
-        let producers: Vec<_> = messages.into_iter().zip(arrivals).map(begin).collect();
+        let producers: Vec<_> = producers.into_iter().map(begin).collect();
         clocked(timer, Usage::now, || {
             start.wait();
             let ended = producers.into_iter().map(|producer| producer.join());
@@ -83,7 +88,7 @@ fn produce(
     let until = task.slice.map(|slice| began + slice);
     while let Some(message) = messages.next_before(until, began) {
         task.stop.check()?;
-        began = arrivals.wait(message.len(), task.stop).unwrap_or(began);
+        began = arrivals.wait(message.len(), &task.stop).unwrap_or(began);
         let ticket = task.log.append(message)?;
         if task.promise.waits {
             ticket.wait()?;
@@ -96,38 +101,30 @@ fn produce(
     Ok(Sent::of(latencies, &messages))
 }
 
-fn by_tasks(task: &Task, messages: Vec<Messages>) -> Result<Sent, Error> {
-    let ended = task.runtime.block_on(async {
-        let arrivals = arrivals(task, &messages);
-        let begin = |(messages, arrivals)| {
-            let (log, promise, stop) = (task.log.clone(), task.promise, task.stop.clone());
-            tokio::spawn(produce_async(log, (promise, task.slice), stop, messages, arrivals))
-        };
-        let producers: Vec<_> = messages.into_iter().zip(arrivals).map(begin).collect();
-        let mut ended = Vec::with_capacity(producers.len());
-        for producer in producers {
-            ended.push(producer.await.unwrap_or_else(|_| Err(panicked())));
-        }
-        ended
-    });
-    finish(task, ended)
+async fn by_tasks(task: &Task, producers: Vec<(Messages, Arrivals)>) -> Vec<Result<Sent, Error>> {
+    let begin =
+        |(messages, arrivals)| tokio::spawn(produce_async(task.clone(), messages, arrivals));
+    let producers: Vec<_> = producers.into_iter().map(begin).collect();
+    let mut ended = Vec::with_capacity(producers.len());
+    for producer in producers {
+        ended.push(producer.await.unwrap_or_else(|_| Err(panicked())));
+    }
+    ended
 }
 
 async fn produce_async(
-    log: Log,
-    (promise, slice): (Promise, Option<Duration>),
-    stop: Stop,
+    task: Task,
     mut messages: Messages,
     mut arrivals: Arrivals,
 ) -> Result<Sent, Error> {
     let mut latencies = histogram();
     let mut began = Instant::now();
-    let until = slice.map(|slice| began + slice);
+    let until = task.slice.map(|slice| began + slice);
     while let Some(message) = messages.next_before(until, began) {
-        stop.check()?;
-        began = arrivals.wait_async(message.len(), &stop).await.unwrap_or(began);
-        let ticket = log.append(message)?;
-        if promise.waits {
+        task.stop.check()?;
+        began = arrivals.wait_async(message.len(), &task.stop).await.unwrap_or(began);
+        let ticket = task.log.append(message)?;
+        if task.promise.waits {
             ticket.await?;
         }
         let now = Instant::now();
@@ -142,11 +139,6 @@ impl Sent {
         let sent = messages.sent();
         Sent { latencies, messages: sent, bytes: messages.bytes_of(sent) }
     }
-}
-
-fn arrivals(task: &Task, messages: &[Messages]) -> Vec<Arrivals> {
-    let producers = messages.len() as u32;
-    (0..producers).map(|number| Arrivals::new(task.rate, number, producers)).collect()
 }
 
 /// Combines what all producers sent. If none waited for its messages, waits for them here.

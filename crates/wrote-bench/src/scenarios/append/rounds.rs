@@ -73,7 +73,7 @@ fn log_folder(site: &Site) -> PathBuf {
     site.file("log", 0)
 }
 
-/// What a way sent, and the run that it took.
+/// The messages that a way sent, and the run.
 struct Appended {
     sent: u64,
     bytes: u64,
@@ -124,16 +124,11 @@ impl Amounts {
             drained_bytes = drain.written_bytes;
         }
         let runtime = runtime()?;
-        let task = log::Task {
-            log: log.clone(),
-            promise,
-            append_as: self.append_as,
-            rate: self.rate,
-            runtime: &runtime,
-            stop: site.stop,
-            slice: self.slice(),
-        };
-        let timed = log::append(&task, site.timer(), messages);
+        let (stop, slice) = (site.stop.clone(), self.slice());
+        let task = log::Task { log: log.clone(), promise, stop, slice };
+        let arrivals = |number| Arrivals::new(self.rate, number, way.producers());
+        let producers = messages.into_iter().zip((0..).map(arrivals)).collect();
+        let timed = log::append(&task, self.append_as, site.timer(), &runtime, producers);
         drop(task);
         let told = log.effective();
         // Even if a producer failed, the log must be closed before its folder is read.

@@ -172,31 +172,26 @@ pub(super) fn of(settings: &Settings, durable: bool, target: &Target) -> String 
 }
 
 fn open(settings: &Settings) -> String {
-    let mut flags = Vec::new();
-    if settings.direct {
-        flags.push("libc::O_DIRECT");
-    }
-    if settings.sync == Flush::ODsyncEach {
-        flags.push("libc::O_DSYNC");
-    }
-    let overwritten = settings.blocks == Blocks::Written;
-    if flags.is_empty() && !overwritten {
-        return "let mut file = std::fs::File::create(path)?;".into();
-    }
-    let mut lines = Vec::new();
-    if !flags.is_empty() {
-        lines.push("use std::os::unix::fs::OpenOptionsExt;".to_owned());
-    }
-    lines.push("let mut file = std::fs::OpenOptions::new()".into());
-    lines.push(match overwritten {
-        true => "    .write(true) // the file's blocks were written before".into(),
-        false => "    .write(true).create(true).truncate(true)".into(),
-    });
-    if !flags.is_empty() {
-        lines.push(format!("    .custom_flags({})", flags.join(" | ")));
-    }
-    lines.push("    .open(path)?;".into());
-    lines.join("\n")
+    let flags = [
+        settings.direct.then_some("libc::O_DIRECT"),
+        (settings.sync == Flush::ODsyncEach).then_some("libc::O_DSYNC"),
+    ];
+    let flags: Vec<&str> = flags.into_iter().flatten().collect();
+    let (import, custom) = match &flags[..] {
+        [] => ("", String::new()),
+        flags => (
+            "use std::os::unix::fs::OpenOptionsExt;\n",
+            format!("    .custom_flags({})\n", flags.join(" | ")),
+        ),
+    };
+    let how = match settings.blocks {
+        Blocks::Written => ".write(true) // the file's blocks were written before",
+        _ if flags.is_empty() => return "let mut file = std::fs::File::create(path)?;".into(),
+        _ => ".write(true).create(true).truncate(true)",
+    };
+    format!(
+        "{import}let mut file = std::fs::OpenOptions::new()\n    {how}\n{custom}    .open(path)?;"
+    )
 }
 
 /// Returns the alignment for direct writes: the file system's, the device's block size, or 4096.

@@ -234,9 +234,9 @@ impl Amounts {
         Within::new(within, kept, true)
     }
 
-    /// Limits the runs to their shares of the free space and of the bytes that may be written, less
-    /// those that use up a burst before runs. If those would be too many, the burst remains in the
-    /// figures.
+    /// Limits the runs to their shares of the free space and of the bytes that may be written. The
+    /// bytes that use up a burst before runs are reserved; if they would be too many, the burst
+    /// remains in the figures.
     fn share(&mut self, target: &Target) {
         let drained: u64 = self.ways.iter().map(|way| self.drained_bytes(way)).sum();
         let mut wear_bytes = self.common.written_bytes_max(target);
@@ -252,7 +252,7 @@ impl Amounts {
             0 => bytes,
             _ => (bytes / 4).min(small * SMALL_SIZE_BYTES_MAX),
         };
-        // The file being written, and those that are overwritten.
+        // The file being written, and the overwritten ones.
         let files = 1 + self.overwritten().count() as u64;
         let least = self.least_bytes(Workload::Stream).max(1 << 20);
         let room = (target::room_bytes(target) / files).max(least);
@@ -267,7 +267,7 @@ impl Amounts {
         rows * u64::from(self.runs) + overwritten
     }
 
-    /// Chooses sizes for a disk of the calibrated speed, or refuses those that do not fit on it.
+    /// Chooses sizes for a disk of the calibrated speed, or refuses files that do not fit on it.
     fn fit(&mut self, call: &Call) -> Result<(), Error> {
         let bytes_per_s = call.speed.map_or(f64::MAX, |speed| speed.bytes_per_s);
         self.sizes = Workload::ALL.map(|workload| self.sizes(workload, bytes_per_s));

@@ -37,23 +37,21 @@ impl Work for Runs {
         }
         let job = way.job(&sizes, self.amounts.time(way.workload));
         let jobs = job.on_each(&files, sizes.rate);
-        let (group, drained_bytes) = match self.amounts.drain(way) {
-            Some(sizes) => {
-                let file = site.file("burst", 0);
-                let mut drain = Drain { site, file, sizes, written_bytes: 0 };
-                let group = site.run_jobs_watched(&jobs, permissions(in_place), &mut drain)?;
-                (group, drain.written_bytes)
-            }
-            None => (site.run_jobs(&jobs, permissions(in_place))?, 0),
+        let drain = self.amounts.drain(way);
+        let mut drain =
+            drain.map(|sizes| Drain { site, file: site.file("burst", 0), sizes, written_bytes: 0 });
+        let group = match &mut drain {
+            Some(drain) => site.run_jobs_watched(&jobs, permissions(in_place), drain)?,
+            None => site.run_jobs(&jobs, permissions(in_place))?,
         };
-        let settled = if in_place { &files[..] } else { &[] };
-        let before = site.before(settled, &files);
+        let before = site.before(if in_place { &files } else { &[] }, &files);
         let mut run = Repeated::of(&group, &before, |_, settings| Row {
             settings: way.stated(settings),
             ..row.clone()
         });
-        run.written_bytes += filled_bytes + drained_bytes;
-        self.disk_bytes += filled_bytes + drained_bytes;
+        let beside_bytes = filled_bytes + drain.map_or(0, |drain| drain.written_bytes);
+        run.written_bytes += beside_bytes;
+        self.disk_bytes += beside_bytes;
         if way.direct || way.flush != Flush::None {
             let Run { bytes, device_written_bytes, .. } = run.rows[0].runs[0];
             let bytes_per_s = run.rows[0].throughput();
