@@ -1,32 +1,23 @@
 //! Programs as data: how each writes, and what its makers and operators require of a disk.
 
 use crate::names;
+use include_dir::{Dir, File, include_dir};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 use wrote_jobs::steps::Steps;
 use wrote_result::Error;
 use wrote_result::document::FitRule;
 
-/// Each program's file. To add a program, add a line here, its file, and its row in `docs/fit.md`.
-const FILES: [(&str, &str); 17] = [
-    ("bench", include_str!("../../programs/bench.toml")),
-    ("ceph", include_str!("../../programs/ceph.toml")),
-    ("cockroachdb", include_str!("../../programs/cockroachdb.toml")),
-    ("elasticsearch", include_str!("../../programs/elasticsearch.toml")),
-    ("etcd", include_str!("../../programs/etcd.toml")),
-    ("git", include_str!("../../programs/git.toml")),
-    ("kafka", include_str!("../../programs/kafka.toml")),
-    ("mysql", include_str!("../../programs/mysql.toml")),
-    ("nats", include_str!("../../programs/nats.toml")),
-    ("postgresql", include_str!("../../programs/postgresql.toml")),
-    ("prometheus", include_str!("../../programs/prometheus.toml")),
-    ("redis", include_str!("../../programs/redis.toml")),
-    ("redpanda", include_str!("../../programs/redpanda.toml")),
-    ("rocksdb", include_str!("../../programs/rocksdb.toml")),
-    ("sqlite", include_str!("../../programs/sqlite.toml")),
-    ("tikv", include_str!("../../programs/tikv.toml")),
-    ("wrote-log", include_str!("../../programs/wrote-log.toml")),
-];
+/// A file for each program. To add one, add its file, and its row in `docs/fit.md`.
+static FILES: Dir = include_dir!("$CARGO_MANIFEST_DIR/programs");
+
+/// Returns the name and the text of each program, in order of name.
+fn files() -> BTreeMap<&'static str, &'static str> {
+    let named =
+        |file: &'static File| Some((file.path().file_stem()?.to_str()?, file.contents_utf8()?));
+    FILES.files().filter_map(named).collect()
+}
 
 /// A program.
 #[derive(Clone, Debug, Deserialize)]
@@ -108,10 +99,10 @@ impl Rule {
 
 /// Returns all built-in programs.
 pub fn all() -> Vec<Program> {
-    let parsed = |(name, text): &(&str, &str)| {
+    let parsed = |(name, text): (&str, &str)| {
         parse(text).unwrap_or_else(|fault| panic!("programs/{name}.toml: {fault}"))
     };
-    FILES.iter().map(parsed).collect()
+    files().into_iter().map(parsed).collect()
 }
 
 /// Returns the program of this name, or from a file if the name contains `/` or ends in `.toml`.
@@ -123,10 +114,11 @@ pub fn find(name: &str) -> Result<Program, Error> {
     if name.contains('/') || name.ends_with(".toml") {
         return read(Path::new(name));
     }
-    if let Some((_, text)) = FILES.iter().find(|(known, _)| *known == name) {
+    let known = files();
+    if let Some(text) = known.get(name) {
         return parse(text).map_err(Error::Failed);
     }
-    let hint = match names::nearest(name, FILES.iter().map(|(known, _)| *known)) {
+    let hint = match names::nearest(name, known.into_keys()) {
         Some(near) => format!("did you mean '{near}'?"),
         None => "'wrote fit --list' lists what there is".into(),
     };

@@ -432,16 +432,14 @@ impl Work for Programs {
         })?);
         // All ranks divide the time alike.
         self.divide(site.peers.of_first("the time", site.clock.elapsed())?);
-        let is_built = |row: &LanguageRow| row.program.is_none_or(|of| self.built[of].is_some());
-        let left_out = self.rows.iter().enumerate().filter(|(_, row)| !is_built(row));
-        let left_out = left_out.map(|(number, _)| (number, "its program was not built".into()));
-        let left_out: Vec<(usize, String)> = left_out.collect();
-        let specs = self.specs(site.target);
-        for (number, RowSpec { row, .. }) in specs.iter().enumerate() {
-            if left_out.iter().all(|(left_out, _)| *left_out != number) {
-                ticker.within(&format!("{}, a trial", row.name), 0.0);
-                self.try_row(row, number, site)?;
+        let mut left_out = Vec::new();
+        for (number, RowSpec { row, .. }) in self.specs(site.target).iter().enumerate() {
+            if self.rows[number].program.is_some_and(|of| self.built[of].is_none()) {
+                left_out.push((number, "its program was not built".into()));
+                continue;
             }
+            ticker.within(&format!("{}, a trial", row.name), 0.0);
+            self.try_row(row, number, site)?;
         }
         Ok(Prepared { written_bytes: self.trial_bytes, left_out })
     }

@@ -48,7 +48,7 @@ impl Shelf {
             remove_old(&path, wanted);
         }
         // Until then another process may remove something too, but nothing has been taken yet.
-        // Without locks, nobody removes anything.
+        // Without locks, no process removes anything.
         let _ = retry_on_intr(|| flock(&folder, FlockOperation::LockShared));
         Ok(Shelf { path, _folder: folder })
     }
