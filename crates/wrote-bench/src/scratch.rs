@@ -277,13 +277,17 @@ fn without_path(error: &io::Error) -> String {
     text.split(" at path ").next().unwrap_or(&text).to_owned()
 }
 
-fn not_made(parent: &Path, error: &io::Error) -> Error {
+/// Returns the error that a folder or its files can't be made.
+pub(crate) fn not_made(parent: &Path, error: &io::Error) -> Error {
     // By kind, because tempfile's errors hide their number in a text.
     let because = match error.kind() {
         io::ErrorKind::PermissionDenied => "is not writable for this user".into(),
         io::ErrorKind::ReadOnlyFilesystem => "is on a read-only file system".into(),
         io::ErrorKind::StorageFull => "is on a full disk: there is no space for a folder".into(),
         io::ErrorKind::QuotaExceeded => "is full: the user's quota is used up".into(),
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            "a part of it is a file".into()
+        }
         _ => format!("cannot create files here: {}", without_path(error)),
     };
     Error::Failed(format!("{}: {because}", parent.display()))

@@ -169,8 +169,14 @@ impl Catalogue {
                 asked.push((entry, programs));
             }
         }
-        let entries: Vec<&Entry> = asked.iter().map(|(entry, _)| *entry).collect();
-        let found = look_for_all(&entries, wrote, stop)?;
+        // In parallel: some take seconds to print their version.
+        let found = std::thread::scope(|scope| {
+            let look = |entry: &Entry| toolchain::find(&entry.manifest, wrote, stop);
+            let looking: Vec<_> =
+                asked.iter().map(|(entry, _)| scope.spawn(move || look(entry))).collect();
+            let found = looking.into_iter().map(|of| of.join().expect("a search does not panic"));
+            found.collect::<Result<Vec<_>, Error>>()
+        })?;
         let (mut chosen, mut languages) = (Vec::new(), Vec::new());
         for ((entry, programs), found) in asked.into_iter().zip(found) {
             for variant in programs {
@@ -212,24 +218,6 @@ impl Catalogue {
         let (known, hint) = (known.join(", "), hint.unwrap_or_default());
         Err(Error::Usage(format!("--only {name:?}: there is no such language among {known}{hint}")))
     }
-}
-
-/// Finds the toolchains in parallel: some take seconds to print their version.
-fn look_for_all(
-    entries: &[&Entry],
-    wrote: Option<&Path>,
-    stop: &Stop,
-) -> Result<Vec<Result<Tools, String>>, Error> {
-    std::thread::scope(|scope| {
-        let look = |entry: &Entry| toolchain::find(&entry.manifest, wrote, stop);
-        let looking: Vec<_> =
-            entries.iter().map(|entry| scope.spawn(move || look(entry))).collect();
-        let found = looking.into_iter().map(|looking| match looking.join() {
-            Ok(found) => found,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        found.collect()
-    })
 }
 
 fn language(entry: &Entry, variant: &Variant, found: &Result<Tools, String>) -> Language {

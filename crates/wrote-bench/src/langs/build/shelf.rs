@@ -5,6 +5,7 @@
 //! at the end. A process that uses the cache holds a shared lock on it (flock(2)); only one that is
 //! alone removes something. On a file system without locks nothing is removed.
 
+use crate::scratch::not_made;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat, syncfs};
 use rustix::io::retry_on_intr;
 use rustix::process::geteuid;
@@ -164,14 +165,7 @@ fn refuse_others(folder: &Path, metadata: &Metadata, user: u32) -> Result<(), Er
 
 /// Returns the error that the cache folder can't be used.
 fn unusable(path: &Path, error: &io::Error) -> Error {
-    let because = match error.kind() {
-        ErrorKind::PermissionDenied => "is not writable for this user".into(),
-        ErrorKind::ReadOnlyFilesystem => "is on a read-only file system".into(),
-        ErrorKind::StorageFull => "is on a full disk".into(),
-        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => "a part of it is a file".into(),
-        _ => format!("can't be made: {error}"),
-    };
-    Error::Failed(format!("{}: {because}; programs are built in it", path.display()))
+    Error::Failed(format!("{}; programs are built in it", not_made(path, error)))
 }
 
 #[cfg(test)]
