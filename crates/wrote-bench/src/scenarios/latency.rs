@@ -113,7 +113,8 @@ impl Scenario for Latency {
 
     /// Texts may have any size, so rows with any size exist.
     fn knows(&self, name: &str) -> bool {
-        Called::parse(name).is_some()
+        let sizes_bytes = [named_size(name).unwrap_or(1)];
+        rows(&sizes_bytes).any(|row| row.is_called(name))
     }
 
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
@@ -130,46 +131,24 @@ impl Scenario for Latency {
     }
 }
 
-/// A name in parts. An absent part matches everything.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Called<'a> {
-    state: Option<State>,
-    size_bytes: Option<u64>,
-    way: Option<&'a str>,
-}
-
-impl<'a> Called<'a> {
-    /// `latency`, `latency/fs-write`, `latency/new`, `latency/new/fs-write`, `latency/new-500`,
-    /// `latency/new-500/fs-write`.
-    fn parse(name: &'a str) -> Option<Called<'a>> {
-        let is_way = |part: &str| WAYS.iter().any(|way| way.name == part);
-        let (place, way) = match name.split('/').collect::<Vec<&str>>()[..] {
-            [NAME] => return Some(Called::default()),
-            [NAME, way] if is_way(way) => {
-                return Some(Called { way: Some(way), ..Called::default() });
-            }
-            [NAME, place] => (place, None),
-            [NAME, place, way] if is_way(way) => (place, Some(way)),
-            _ => return None,
-        };
-        let (state, size_bytes) = match place.split_once('-') {
-            // As in a row's name: no sign, no leading zeros.
-            Some((state, size)) => {
-                let bytes = size.parse().ok().filter(|bytes: &u64| bytes.to_string() == size)?;
-                (state, Some(bytes))
-            }
-            None => (place, None),
-        };
-        Some(Called { state: Some(state.parse().ok()?), size_bytes, way })
-    }
-}
-
 /// One row: a way of saving a text of this size to such a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SaveRow {
     pub way: &'static Way,
     pub state: State,
     pub size_bytes: u64,
+}
+
+/// Returns every row with a text of these sizes.
+fn rows(sizes_bytes: &[u64]) -> impl Iterator<Item = SaveRow> {
+    let files = |size: &u64| State::ALL.map(|state| (*size, state));
+    let rows = |(size_bytes, state)| WAYS.iter().map(move |way| SaveRow { way, state, size_bytes });
+    sizes_bytes.iter().flat_map(files).flat_map(rows)
+}
+
+/// Returns the size in a row's name: 500 of `latency/new-500/fs-write`.
+fn named_size(name: &str) -> Option<u64> {
+    name.split('/').nth(1)?.split_once('-')?.1.parse().ok()
 }
 
 impl Kind {
@@ -240,10 +219,11 @@ impl SaveRow {
         self.way.words[self.state as usize]
     }
 
-    fn is_called(&self, called: &Called) -> bool {
-        called.state.is_none_or(|state| state == self.state)
-            && called.size_bytes.is_none_or(|bytes| bytes == self.size_bytes)
-            && called.way.is_none_or(|way| way == self.way.name)
+    /// Returns whether a request that names this asks for the row: `latency`, `latency/new`,
+    /// `latency/new-500`, each alone or with `/fs-write`.
+    fn is_called(&self, name: &str) -> bool {
+        let of = [NAME.to_owned(), format!("{NAME}/{}", self.state), self.workload()];
+        of.iter().any(|of| name == of || name == format!("{of}/{}", self.way.name))
     }
 
     pub(crate) fn asked(&self, saves: u64, rate: Option<Rate>) -> Settings {

@@ -1,7 +1,8 @@
 //! The requested texts, the number of saves, and the space for them.
 
-use super::{Called, NAME, SaveRow, State, WAYS};
+use super::{NAME, SaveRow, State, named_size, rows};
 use crate::plan::{Call, Plan, RUNS, RowSpec};
+use crate::scenario::Scenario as _;
 use crate::settings::positive;
 use itertools::Itertools;
 use rand::{Rng, SeedableRng};
@@ -41,10 +42,16 @@ impl Amounts {
     /// ladder alone takes a minute.
     pub(crate) fn new(asked: &Latency, call: &Call) -> Result<Option<Amounts>, Error> {
         let sizes_bytes = asked.checked_sizes()?;
-        let called: Vec<Called> = call.only.iter().filter_map(|name| Called::parse(name)).collect();
-        check_called(&called, &sizes_bytes)?;
-        let is_called = |row: &SaveRow| called.iter().any(|called| row.is_called(called));
-        let rows: Vec<SaveRow> = all(&sizes_bytes).filter(is_called).collect();
+        let is_called = |row: &SaveRow| call.only.iter().any(|name| row.is_called(name));
+        let sizes_named = call.only.iter().filter(|name| asked.knows(name));
+        for other in sizes_named.filter_map(|name| named_size(name)) {
+            if !sizes_bytes.contains(&other) {
+                return Err(Error::Usage(format!(
+                    "--only: no text of {other} bytes is saved; --save-size {other} saves one"
+                )));
+            }
+        }
+        let rows: Vec<SaveRow> = rows(&sizes_bytes).filter(is_called).collect();
         if rows.is_empty() {
             return Ok(None);
         }
@@ -126,23 +133,6 @@ impl Amounts {
             (false, State::Existing) => 2,
         };
         row.size_bytes.next_multiple_of(BLOCK_BYTES) * u64::from(texts)
-    }
-}
-
-fn all(sizes_bytes: &[u64]) -> impl Iterator<Item = SaveRow> {
-    let files = |size: &u64| State::ALL.map(|state| (*size, state));
-    let rows = |(size_bytes, state)| WAYS.iter().map(move |way| SaveRow { way, state, size_bytes });
-    sizes_bytes.iter().flat_map(files).flat_map(rows)
-}
-
-/// Refuses a name with a size that is not saved.
-fn check_called(called: &[Called], sizes_bytes: &[u64]) -> Result<(), Error> {
-    let named = called.iter().filter_map(|called| called.size_bytes);
-    match named.into_iter().find(|size_bytes| !sizes_bytes.contains(size_bytes)) {
-        Some(other) => Err(Error::Usage(format!(
-            "--only: no text of {other} bytes is saved; --save-size {other} saves one"
-        ))),
-        None => Ok(()),
     }
 }
 

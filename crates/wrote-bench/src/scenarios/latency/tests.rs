@@ -31,8 +31,7 @@ fn request(folder: &Path, only: &str, iterations: u32, runs: u32) -> Asked {
 
 /// Returns every way with every file state.
 fn all() -> impl Iterator<Item = SaveRow> {
-    let of = |state| WAYS.iter().map(move |way| SaveRow { way, state, size_bytes: SIZE_BYTES });
-    State::ALL.into_iter().flat_map(of)
+    rows(&[SIZE_BYTES])
 }
 
 #[test]
