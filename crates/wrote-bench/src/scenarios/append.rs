@@ -17,6 +17,7 @@ use plan::Amounts;
 use wrote::device::Target;
 use wrote::{Survives, SyncPolicy};
 use wrote_jobs::findings::Evidence;
+use wrote_jobs::machine::host;
 use wrote_result::Error;
 use wrote_result::document::{
     Advice, Answer, Blocks, Finding, Flush, Ioengine, Row, Settings, View,
@@ -131,7 +132,7 @@ impl Scenario for Append {
     }
 
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
-        let amounts = Amounts::new(self, call)?.into_iter();
+        let amounts = Amounts::new(self, call, host::memory().bytes)?.into_iter();
         Ok(amounts.map(|amounts| amounts.plan(call.target)).collect())
     }
 

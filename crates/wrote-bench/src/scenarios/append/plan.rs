@@ -12,7 +12,7 @@ use std::time::Duration;
 use wrote::SyncPolicy;
 use wrote::device::Target;
 use wrote_jobs::findings::Burst;
-use wrote_jobs::machine::{host, target};
+use wrote_jobs::machine::target;
 use wrote_jobs::rate::{self, Rate};
 use wrote_result::{Error, units};
 
@@ -67,11 +67,11 @@ pub(crate) struct Amounts {
 
 impl Amounts {
     /// Plans the requested rows, and one row of a default run; `None` if there are none.
-    pub(crate) fn new(asked: &Append, call: &Call) -> Result<Option<Amounts>, Error> {
-        Amounts::within(asked, call, host::memory().bytes)
-    }
-
-    fn within(asked: &Append, call: &Call, memory_bytes: u64) -> Result<Option<Amounts>, Error> {
+    pub(crate) fn new(
+        asked: &Append,
+        call: &Call,
+        memory_bytes: u64,
+    ) -> Result<Option<Amounts>, Error> {
         let producers = asked.checked_producers()?;
         let ways = ways(call, &producers);
         if ways.is_empty() {
@@ -279,7 +279,7 @@ mod tests {
 
     fn amounts(request: &Asked) -> Amounts {
         request
-            .plan(&target(1 << 40, 1 << 39), |of, call| Amounts::within(&of.append, call, 16 * GIB))
+            .plan(&target(1 << 40, 1 << 39), |of, call| Amounts::new(&of.append, call, 16 * GIB))
             .unwrap()
             .unwrap()
     }
@@ -296,7 +296,9 @@ mod tests {
     fn a_default_run_has_the_row_of_many_writers_and_one_of_other_rows_or_amounts_none() {
         let none = |request: Asked| {
             request
-                .plan(&target(1 << 40, 1 << 39), |of, call| Amounts::new(&of.append, call))
+                .plan(&target(1 << 40, 1 << 39), |of, call| {
+                    Amounts::new(&of.append, call, 16 * GIB)
+                })
                 .unwrap()
                 .is_none()
         };
@@ -346,8 +348,9 @@ mod tests {
             Asked { producers: vec![4, 0], ..asked(&["append"]) },
             Asked { producers: vec![PRODUCERS_MAX + 1], ..asked(&["append"]) },
         ] {
-            match request.plan(&target(1 << 40, 1 << 39), |of, call| Amounts::new(&of.append, call))
-            {
+            match request.plan(&target(1 << 40, 1 << 39), |of, call| {
+                Amounts::new(&of.append, call, 16 * GIB)
+            }) {
                 Err(Error::Usage(text)) => assert_eq!(text.lines().count(), 1, "{text}"),
                 other => panic!("{other:?}"),
             }
@@ -358,7 +361,7 @@ mod tests {
     #[test]
     fn a_full_disk_gets_fewer_messages_or_none() {
         let within = |request: &Asked, free| {
-            request.plan(&target(10 * GIB, free), |of, call| Amounts::within(&of.append, call, GIB))
+            request.plan(&target(10 * GIB, free), |of, call| Amounts::new(&of.append, call, GIB))
         };
         let little = planned(within(&asked(&["append"]), GIB + GIB / 2).unwrap().unwrap());
         assert!(little.space_bytes <= GIB / 2, "{}", little.space_bytes);
@@ -396,7 +399,7 @@ mod tests {
             let burst = Some(Burst { bytes, bytes_per_s: 125e6, is_left_out: bytes < 60_000_000 });
             let flush = Duration::from_millis(1);
             let speed = Calibration { bytes_per_s: 125e6, flush, burst, ..Calibration::default() };
-            let plan = |of: &Scenarios, call: &Call| Amounts::within(&of.append, call, 16 * GIB);
+            let plan = |of: &Scenarios, call: &Call| Amounts::new(&of.append, call, 16 * GIB);
             let disk = target(1 << 40, 1 << 39);
             asked(&["append"]).plan_at(Some(&speed), &disk, plan).unwrap().unwrap()
         };

@@ -75,7 +75,7 @@ fn a_run_at_a_rate_has_as_many_messages_as_are_due_in_its_time() {
             rate,
             ..request(folder.path(), "append/log-no", 1)
         };
-        asked.plan(&target, |of, call| Amounts::new(&of.append, call)).map(Option::unwrap)
+        asked.plan(&target, |of, call| Amounts::new(&of.append, call, 1 << 34)).map(Option::unwrap)
     };
     let messages = |amount| {
         let plan = plan(amount).unwrap();

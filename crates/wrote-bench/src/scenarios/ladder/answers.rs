@@ -6,29 +6,22 @@ use wrote_result::document::{Answer, Blocks, Faster, Flush, Ioengine, Row, Survi
 use wrote_result::units::{block_size, bytes};
 
 pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
-    let of = |workload: &'static str| {
-        evidence.rows.iter().filter(move |row: &&Row| row.workload == workload)
+    let rows = |workload: &str, is_of: fn(&Row) -> bool| -> Vec<&Row> {
+        evidence.rows.iter().filter(|row| row.workload == workload && is_of(row)).collect()
     };
-    let is_each = |row: &&Row| row.is_durable() && settings(row).sync.is_each();
-    let streams = of("stream").filter(|row| row.is_durable());
-    let records = of("small").filter(is_each);
-    // Ways that survive more don't belong here, even if they are as fast.
-    let lost = of("stream").filter(|row| row.survives < Some(Survives::PowerLoss));
-    let stream = answer(evidence, |_| "Stream, durable".into(), streams);
+    let stream = answer(evidence, "Stream, durable", rows("stream", Row::is_durable));
     let long = stream.as_ref().and_then(|stream| long(evidence, stream));
-    [
+    let records = rows("small", |row| row.is_durable() && settings(row).sync.is_each());
+    let size = records.first().map(|row| block_size(settings(row).bs_bytes)).unwrap_or_default();
+    // Ways that survive more don't belong here, even if they are as fast.
+    let lost = rows("stream", |row| row.survives < Some(Survives::PowerLoss));
+    let answers = [
         stream,
-        answer(
-            evidence,
-            |row| format!("Durable {} record", block_size(settings(row).bs_bytes)),
-            records,
-        ),
+        answer(evidence, &format!("Durable {size} record"), records),
         long,
-        answer(evidence, |_| "May be lost".into(), lost),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+        answer(evidence, "May be lost", lost),
+    ];
+    answers.into_iter().flatten().collect()
 }
 
 /// Answers for writes that continue when a burst is used up, if the run found one. Otherwise a run
@@ -45,14 +38,8 @@ fn long(evidence: &Evidence, stream: &Answer) -> Option<Answer> {
 }
 
 /// Returns the simplest of the rows. Names a faster one only if intervals separate them.
-fn answer<'a>(
-    evidence: &Evidence,
-    question: impl Fn(&Row) -> String,
-    rows: impl Iterator<Item = &'a Row>,
-) -> Option<Answer> {
-    let rows: Vec<&Row> = rows.collect();
+fn answer(evidence: &Evidence, question: &str, rows: Vec<&Row>) -> Option<Answer> {
     let simplest = rows.iter().copied().min_by_key(|row| effort(row))?;
-    let question = question(simplest);
     let is_faster = |row: &&Row| {
         row.runs.len() > 1
             && !is_void(evidence, row)
@@ -61,7 +48,7 @@ fn answer<'a>(
     };
     let faster = Choice::of(rows.iter().copied().filter(is_faster)).map(|choice| choice.row);
     Some(Answer {
-        question,
+        question: question.into(),
         row: simplest.name.clone(),
         how: how(simplest),
         bytes_per_s: None,
