@@ -210,12 +210,10 @@ fn every_way_has_a_name_of_its_own_and_words_that_fit() {
 fn only_what_was_waited_for_until_durable_survives_a_power_loss() {
     // M3
     for strategy in STRATEGIES {
-        let expected = match strategy.name {
-            "append/log-always" => Survives::PowerLoss,
-            "append/flume-10-writers" | "append/flume-10-files" | "append/rendezvous" => {
-                Survives::ProcessCrash
-            }
-            "append/log-written" => Survives::ProcessCrash,
+        let expected = match strategy.kind {
+            Kind::Log(Promise { waits: true, sync: SyncPolicy::Always }) => Survives::PowerLoss,
+            Kind::Log(Promise { waits: true, .. }) => Survives::ProcessCrash,
+            Kind::FlumeWriters(_) | Kind::Rendezvous => Survives::ProcessCrash,
             _ => Survives::Nothing,
         };
         assert_eq!(strategy.survives, expected, "{}", strategy.name);
