@@ -1,4 +1,4 @@
-//! The knee of a curve: the load at which latency bends. Alone, because it knows points and no disk.
+//! The knee of a curve: the load at which latency bends. Alone, because it knows only points.
 
 use wrote_result::document::{Knee, Reached, Row};
 use wrote_result::stats;
