@@ -115,7 +115,7 @@ async fn direct_task(file: DirectFile, plan: Arc<Plan>, mut chance: SplitMix64) 
     let mut seen = 0;
     while let Some(offset) = plan.next(&mut chance) {
         let bytes = file.start_read(offset, plan.work.read_bytes).await?;
-        seen += look_at(&bytes.as_bytes(), plan.work.read_bytes)?;
+        seen += look_at(&bytes, plan.work.read_bytes)?;
     }
     Ok(seen)
 }
