@@ -56,6 +56,7 @@ mod buffer;
 pub(crate) mod cached;
 mod calibrate;
 mod disk;
+mod driver;
 mod entry;
 mod schedule;
 mod shared;

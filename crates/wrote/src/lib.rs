@@ -97,7 +97,6 @@ mod buffer;
 #[cfg(feature = "copy")]
 pub mod copy;
 pub mod device;
-mod driver;
 pub mod engine;
 pub mod error;
 pub mod file;

@@ -8,9 +8,9 @@
 //! the disk's thread works for it, while no caller does. Only where completions arrive inside the
 //! engine's own calls, a poll makes these calls.
 
+use super::driver::{Alarm, Driven, Turns};
 use super::entry::Outcome;
 use super::schedule::Schedule;
-use crate::driver::{Alarm, Driven, Turns};
 use crate::engine::Wait;
 use crate::error::{Error, errno_of};
 use crate::fork::Process;

@@ -13,31 +13,31 @@ use std::thread::Thread;
 
 /// The turn, and the threads that sleep while another one has it.
 #[derive(Default)]
-pub(crate) struct Turns {
+pub(super) struct Turns {
     is_taken: bool,
     sleepers: Vec<Arc<Alarm>>,
 }
 
 impl Turns {
-    pub(crate) fn is_taken(&self) -> bool {
+    pub(super) fn is_taken(&self) -> bool {
         self.is_taken
     }
 }
 
 /// Wakes the thread that made it from its sleep.
-pub(crate) struct Alarm {
+pub(super) struct Alarm {
     thread: Thread,
     /// Other code on the thread may use up the call that ends a sleep, but not this.
     is_rung: AtomicBool,
 }
 
 impl Alarm {
-    pub(crate) fn new() -> Arc<Alarm> {
+    pub(super) fn new() -> Arc<Alarm> {
         Arc::new(Alarm { thread: std::thread::current(), is_rung: AtomicBool::new(false) })
     }
 
     /// Sleeps until it rings, or not at all if it rang since the last sleep.
-    pub(crate) fn sleep(&self) {
+    pub(super) fn sleep(&self) {
         while !self.is_rung.swap(false, Ordering::SeqCst) {
             std::thread::park();
         }
@@ -56,7 +56,7 @@ impl Wake for Alarm {
 }
 
 /// Work that several threads wait for, and that one of them at a time does.
-pub(crate) trait Driven {
+pub(super) trait Driven {
     type State;
 
     fn lock(&self) -> MutexGuard<'_, Self::State>;
