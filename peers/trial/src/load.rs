@@ -373,7 +373,7 @@ mod tests {
                 }
                 Protocol::Relp => {
                     messages += 1;
-                    write!(output, "{} rsp 6 200 OK\n", words[0]).expect("an answer");
+                    writeln!(output, "{} rsp 6 200 OK", words[0]).expect("an answer");
                 }
                 Protocol::Http if asked == 0 => {
                     if let Some(bytes) = text.strip_prefix("content-length: ") {
