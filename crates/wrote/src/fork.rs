@@ -5,6 +5,13 @@ use crate::Error;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+#[cfg(test)]
+#[path = "../tests/it/in_child.rs"]
+mod in_child;
+
+#[cfg(test)]
+pub(crate) use in_child::in_child;
+
 /// The number of forks between this process and the original one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static COUNTING: Once = Once::new();
@@ -44,28 +51,5 @@ fn count_forks() {
         // SAFETY: the handler only changes an atomic, which is allowed in a child (`fork(2)`). It
         // fails only without memory; then a child is not detected.
         let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    }
-}
-
-/// Runs `child` in a child process. Panics if it panics or hangs.
-#[cfg(test)]
-pub(crate) fn in_child(child: impl FnOnce()) {
-    // SAFETY: the C library makes its memory usable in the child, and the test's own thread holds
-    // every other lock.
-    match unsafe { libc::fork() } {
-        -1 => panic!("{}", std::io::Error::last_os_error()),
-        0 => {
-            // SAFETY: it ends a child that hangs.
-            unsafe { libc::alarm(60) };
-            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
-            // SAFETY: nothing of the parent is to be ended here.
-            unsafe { libc::_exit(i32::from(ended.is_err())) }
-        }
-        id => {
-            let mut status = 0;
-            // SAFETY: it only writes to `status`.
-            let waited = unsafe { libc::waitpid(id, &mut status, 0) };
-            assert_eq!((waited, status), (id, 0), "the child has failed, or was ended by a signal");
-        }
     }
 }

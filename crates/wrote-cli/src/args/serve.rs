@@ -8,8 +8,8 @@ use wrote_serve::{Config, Key, Listen};
 #[derive(Clone, Debug, Args)]
 pub struct ServeArgs {
     /// The folder of the log; made if it is not there
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present_any = ["config", "file"],
-        conflicts_with = "config")]
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath,
+        required_unless_present_any = ["config", "file"], conflicts_with = "config")]
     pub folder: Option<PathBuf>,
 
     /// Append lines to this plain file, not to a log; SIGHUP opens it anew

@@ -2,6 +2,7 @@
 //! done with it nor cancels its write. In a child process a drop does nothing.
 
 use crate::folder;
+use crate::in_child::in_child;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::HashMap;
@@ -318,28 +319,6 @@ fn dropped_operations_are_bounded_by_the_depth() {
     for _ in 0..1000 {
         drop(blocks.file.start_sync_data());
         assert!(blocks.disk.outstanding() <= DEPTH as usize);
-    }
-}
-
-/// Runs `child` in a child process (`fork(2)`). Panics if it panics or hangs.
-fn in_child(child: impl FnOnce()) {
-    // SAFETY: the C library makes its memory usable in the child, and the child takes no other lock
-    // that a thread of this process may hold.
-    match unsafe { libc::fork() } {
-        -1 => panic!("{}", std::io::Error::last_os_error()),
-        0 => {
-            // SAFETY: it ends a child that hangs.
-            unsafe { libc::alarm(60) };
-            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
-            // SAFETY: nothing of the parent is to be ended here.
-            unsafe { libc::_exit(i32::from(ended.is_err())) }
-        }
-        id => {
-            let mut status = 0;
-            // SAFETY: it only writes to `status`.
-            let waited = unsafe { libc::waitpid(id, &mut status, 0) };
-            assert_eq!((waited, status), (id, 0), "the child has failed, or was ended by a signal");
-        }
     }
 }
 

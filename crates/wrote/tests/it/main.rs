@@ -12,6 +12,7 @@ mod faulty;
 mod file_drops;
 mod file_threads;
 mod file_waiting;
+mod in_child;
 mod interpreted;
 mod lines;
 mod lines_kill;

@@ -1,0 +1,1 @@
+../../../../../langs/wrote/program.rs
