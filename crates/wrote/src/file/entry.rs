@@ -56,14 +56,21 @@ pub(super) enum Owner {
 pub(super) enum Outcome {
     Done,
     Buffer(DiskBuffer),
+    /// The pieces of a read, to be cut where the schedule is not locked: that copies, and returns
+    /// buffers, for which others may wait.
+    Pieces(Span, Vec<(DiskBuffer, usize)>),
 }
 
 impl Outcome {
     pub fn done(self) {}
 
+    /// Returns the buffer of a read or a lease. The schedule must not be locked.
     pub fn buffer(self) -> DiskBuffer {
-        let Outcome::Buffer(buffer) = self else { unreachable!("a read or a lease has one") };
-        buffer
+        match self {
+            Outcome::Buffer(buffer) => buffer,
+            Outcome::Pieces(span, found) => span.cut(found),
+            Outcome::Done => unreachable!("a read or a lease has one"),
+        }
     }
 }
 
@@ -126,7 +133,7 @@ impl Entry {
             }
             Work::Read { span, found } => {
                 let lent = |(buffer, bytes)| (DiskBuffer::new(buffer, Arc::clone(home)), bytes);
-                Outcome::Buffer(span.cut(found.into_iter().flatten().map(lent)))
+                Outcome::Pieces(span, found.into_iter().flatten().map(lent).collect())
             }
             Work::Steps { .. } => Outcome::Done,
         })

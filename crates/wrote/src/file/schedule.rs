@@ -439,6 +439,8 @@ impl Schedule {
             {
                 open.untold.get_or_insert(error);
             }
+            // It may have held buffers.
+            self.pump();
             return waker;
         }
         entry.owner = Owner::Gone;

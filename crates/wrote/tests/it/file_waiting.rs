@@ -202,6 +202,19 @@ fn blocking_forms_wait_for_buffers_in_flight_and_for_those_that_another_thread_h
 }
 
 #[test]
+fn a_read_returns_buffers_that_it_does_not_lend_to_the_read_that_waits_for_them() {
+    let (_sim, disk, file) = simulated(5, 3);
+    let held = disk.lease().unwrap();
+    // Bytes from two buffers are copied; none are found beyond the end.
+    for (offset, len, found) in [(0, 2 * BLOCK_BYTES, 2 * BLOCK_BYTES), (1 << 20, 2, 0)] {
+        let reads = [file.start_read(offset, len), file.start_read(0, 2 * BLOCK_BYTES)];
+        assert_eq!(reads.map(|read| read.wait().unwrap().len()), [found, 2 * BLOCK_BYTES]);
+    }
+    drop(held);
+    assert_eq!(disk.buffers_free(), 3);
+}
+
+#[test]
 fn tasks_share_one_buffer_when_each_gives_it_back() {
     for seed in 0..20 {
         let (_sim, disk, file) = simulated(seed, 1);
