@@ -338,6 +338,19 @@ fn without_cut(files: Vec<(u64, &[u8])>) -> LiveFiles<'_> {
     (live, limits)
 }
 
+/// Returns the files from each segment on where a reader may begin, by step 2.
+pub fn beginnings(files: &[File]) -> Vec<&[File]> {
+    let begins_log = |file: &File| {
+        let own = numbered(std::slice::from_ref(file), ".segment");
+        let header = own.first().and_then(|&(number, bytes)| header(bytes, number));
+        header.is_some_and(|header| header.first_sequence == 0)
+    };
+    (0..files.len())
+        .filter(|&at| at == 0 || begins_log(&files[at]))
+        .map(|at| &files[at..])
+        .collect()
+}
+
 /// Reads a log that has the header of at least one segment.
 pub fn read(files: &[File]) -> ReadLog {
     let (files, limits) = without_cut(numbered(files, ".segment"));
@@ -435,6 +448,9 @@ fn end(
     place: &Place,
 ) -> End {
     let Place { at: offset, sequence, .. } = *place;
+    if last.is_none() && files.first().is_some_and(|&(number, _)| number > 1) {
+        return End::Damaged { sequence, offset };
+    }
     let known = files.iter().find_map(|&(number, bytes)| header(bytes, number));
     let Some(Header { log, block, .. }) = known else { return End::Open { sequence } };
     let block = last.map_or(block, |segment| segment.block);

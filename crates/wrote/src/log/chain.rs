@@ -4,7 +4,7 @@ use super::batch::{self, BatchHeader};
 use super::input::{Input, LogFiles};
 use super::names::{self, SegmentNames};
 use super::segment::{self, HEADER_BYTES, NotASegment, SegmentHeader, VERSION};
-use super::walk::{self, Walk};
+use super::walk::{self, Identity, Walk};
 use crate::Error;
 use crate::engine::{Folder, open_within};
 use rustix::fs::{Advice, FileType, OFlags, fadvise, fstat};
@@ -144,6 +144,18 @@ pub(super) fn read_head(files: &LogFiles, number: u64, path: &Path) -> Result<Se
         first_batch = walk.last.map(|(batch, _)| batch);
     }
     Ok(SegmentHead { path, number, file_bytes, header, first_batch, limit: u64::MAX })
+}
+
+/// Returns how the batches of the segment at `index` are recognized: by its own header, or else by
+/// the log's number, which any other header states. Whoever judges a damaged log judges by this.
+pub(super) fn identity(segments: &[SegmentHead], index: usize) -> Identity {
+    let SegmentHead { header, number, .. } = &segments[index];
+    let any = segments.iter().find_map(|segment| segment.header);
+    match (header, any.filter(|any| any.log_id != 0)) {
+        (Some(header), _) => Identity::of(header),
+        (None, Some(any)) => Identity::of(&SegmentHeader { segment_id: *number, ..any }),
+        (None, None) => Identity::Lost,
+    }
 }
 
 /// Describes a segment that starts with record `first`, before the `end` of its predecessor: no

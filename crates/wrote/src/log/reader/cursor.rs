@@ -3,12 +3,12 @@
 use crate::Error;
 use crate::log::chain::{self, LiveNames, SegmentHead, read_header};
 use crate::log::input::{Input, LogFiles, ReadBy};
-use crate::log::names::{self, SegmentNames};
+use crate::log::names;
 use crate::log::record::{self, Frame};
 use crate::log::rescue::{end, scan};
 use crate::log::seek;
 use crate::log::segment::{self, SegmentHeader, damaged};
-use crate::log::walk::{self, Identity, OpenBatch, Walk, WalkStep};
+use crate::log::walk::{self, OpenBatch, Walk, WalkStep};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ fn find_cursor(
     let low = segment_of(files, &live, from, by)?;
     let Some(name @ (_, path)) = names.get(low) else { return Ok(None) };
     let Some(mut cursor) = open(files, &live, name, by)? else {
-        if !has_durable_records(files, names)? {
+        if !end::has_lost_beginning(files, &chain::read_headers(files, names)?)? {
             return Ok(None);
         }
         // A writer may have begun the segment between the two reads. Its header comes first.
@@ -71,7 +71,7 @@ fn find_cursor(
         let name = &names[segment_of(files, &live, stated, by)?];
         match open(files, &live, name, by)? {
             Some(earlier) => cursor = earlier,
-            None if !has_durable_records(files, names)? => return Ok(None),
+            None if !end::has_lost_beginning(files, &chain::read_headers(files, names)?)? => return Ok(None),
             None => return Err(damaged(&name.1, 0, "this is not how a segment begins")),
         }
         seek::seek(&mut cursor.walk, stated, || Ok(stated))?;
@@ -142,18 +142,6 @@ fn open_any(
     };
     let walk = Walk::new(input, &header);
     Ok(Some(Cursor { header, walk, record: (0, 0), written_at_ns: 0, index: None }))
-}
-
-/// Returns whether segments had durable records, although no header gives the first one's sequence.
-fn has_durable_records(files: &LogFiles, names: &SegmentNames) -> Result<bool, Error> {
-    for (number, path) in names {
-        let header = read_header(&mut Input::open(files, path, true, false)?, *number)?;
-        let identity = header.as_ref().map_or(Identity::Lost, Identity::of);
-        if scan::of_file(files, path, identity)?.durable_sequence(0) > 0 {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 impl Cursor {

@@ -1,12 +1,14 @@
 //! Reads of closed logs, and of logs being written.
 
 use super::*;
+use crate::Log;
 use crate::log::batch::BatchHeader;
-use crate::log::segment;
+use crate::log::{segment, verify};
 use crate::log::testing::{
     SampleLog, assert_begins, disk, folder, long_segment, read, two_segments,
 };
 use std::ops::Range;
+use std::path::PathBuf;
 
 fn written(built: &SampleLog) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -318,6 +320,33 @@ fn no_record_behind_a_lost_beginning_is_read_from_any_place_on() {
             assert_eq!(sequences, expected, "segment {lost} is lost, from {from}");
         }
     }
+}
+
+#[test]
+fn a_reader_and_a_check_judge_a_lost_beginning_alike() {
+    // W9
+    let judged = |files: &[(PathBuf, Vec<u8>)]| {
+        let folder = fixtures::folder();
+        for (path, bytes) in files {
+            std::fs::write(folder.path().join(path.file_name().unwrap()), bytes).unwrap();
+        }
+        let read = LogReader::open(folder.path(), 0).and_then(|reader| reader.collect());
+        let is_damaged = !verify(folder.path(), None).unwrap().damage.is_empty();
+        let is_refused = Log::open(folder.path()).is_err();
+        (read.map(|records: Vec<Record>| records.len()).ok(), is_damaged, is_refused)
+    };
+    let built = SampleLog::default().segment().batch(0, &[b"zero"]).segment().batch(0, &[b"one"]);
+    let built = built.batch(1, &[b"two"]).segment();
+    // A batch that states what was durable counts only in the segment that it was written to.
+    let mut files = built.files(folder());
+    let batch = files[1].1.split_off(built.segments[1].batches[1]);
+    files[0].1.fill(0);
+    files[0].1.extend(batch);
+    assert_eq!(judged(&files), (Some(0), false, false));
+    // The segment before the first was removed, so it was durable.
+    let mut left = built.files(folder()).split_off(1);
+    left[0].1.fill(0);
+    assert_eq!(judged(&left), (None, true, true));
 }
 
 #[test]

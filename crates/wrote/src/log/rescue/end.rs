@@ -10,8 +10,8 @@ use crate::Error;
 use crate::log::batch::{self, BatchHeader};
 use crate::log::chain::{self, SegmentHead};
 use crate::log::input::{Input, LogFiles};
-use crate::log::segment::{damaged, seed};
-use crate::log::walk::{self, Identity, Walk, WalkStep};
+use crate::log::segment::damaged;
+use crate::log::walk::{self, Walk, WalkStep};
 
 /// The end of the intact part of a log.
 #[derive(Debug)]
@@ -30,9 +30,9 @@ pub(in crate::log) fn end(
     segments: &mut [SegmentHead],
     flush: bool,
 ) -> Result<Option<LogEnd>, Error> {
-    let Some(known) = segments.iter().find_map(|segment| segment.header) else {
-        return without_beginning(files, segments, Identity::Lost);
-    };
+    if segments.iter().all(|segment| segment.header.is_none()) {
+        return without_beginning(files, segments);
+    }
     if flush && let Some(last) = segments.last_mut() {
         flush_segment(files, last)?;
     }
@@ -46,9 +46,7 @@ pub(in crate::log) fn end(
     let start = first_doubtful(segments);
     check_order(files, &segments[..=start])?;
     if segments[start].header.is_none() {
-        let block_bytes = u64::from(known.block_bytes);
-        let seed = seed(known.log_id, segments[start].number);
-        return without_beginning(files, segments, Identity::Known { seed, block_bytes });
+        return without_beginning(files, segments);
     }
     let mut last = start;
     loop {
@@ -218,22 +216,25 @@ fn walk_to_end(files: &LogFiles, segment: &SegmentHead, write: bool) -> Result<W
 
 /// Examines a log whose first segment does not start as one: either it never had a complete record,
 /// or its start was lost.
-fn without_beginning(
-    files: &LogFiles,
-    segments: &[SegmentHead],
-    first: Identity,
-) -> Result<Option<LogEnd>, Error> {
-    for (index, segment) in segments.iter().enumerate() {
-        let identity = match segment.header {
-            Some(header) => Identity::of(&header),
-            None if index == 0 => first,
-            None => Identity::Lost,
-        };
-        let rest = scan::of_file(files, &segment.path, identity)?;
-        if rest.durable_sequence(0) > 0 || segments[0].number != 1 {
-            let what = "this is not how a segment begins, and records in it were durable once";
-            return Err(damaged(&segments[0].path, 0, what));
-        }
+fn without_beginning(files: &LogFiles, segments: &[SegmentHead]) -> Result<Option<LogEnd>, Error> {
+    if has_lost_beginning(files, segments)? {
+        let what = "this is not how a segment begins, and records in it were durable once";
+        return Err(damaged(&segments[0].path, 0, what));
     }
     Ok(None)
+}
+
+/// Returns whether records of a log were durable once whose first segment does not start as one. If
+/// segments before that were removed, its start was durable.
+pub(in crate::log) fn has_lost_beginning(
+    files: &LogFiles,
+    segments: &[SegmentHead],
+) -> Result<bool, Error> {
+    for (index, segment) in segments.iter().enumerate() {
+        let found = scan::of_file(files, &segment.path, chain::identity(segments, index))?;
+        if segments[0].number > 1 || found.durable_sequence(0) > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

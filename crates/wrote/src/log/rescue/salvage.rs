@@ -124,13 +124,8 @@ impl Salvage<'_> {
 
     /// Scans a whole file for batches of this log.
     fn scan(&self, index: usize) -> Result<Found, Error> {
-        let SegmentHead { path, header, .. } = &self.segments[index];
-        let identity = match (header, self.log_id) {
-            (Some(header), _) => Identity::of(header),
-            (None, 0) => Identity::Lost,
-            (None, _) => Identity::of(&self.header(index)),
-        };
-        match scan::of_file(self.files, path, identity) {
+        let identity = chain::identity(&self.segments, index);
+        match scan::of_file(self.files, &self.segments[index].path, identity) {
             Err(error) if self.was_removed(index, &error)? => Ok(Found::default()),
             result => result,
         }
