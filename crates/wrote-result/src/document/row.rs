@@ -76,9 +76,8 @@ pub struct Run {
     pub throughput_bytes_per_s: f64,
     /// Operations per second.
     pub iops: f64,
-    /// CPU seconds in user space: of the whole process, or of a job's threads; in `serve` of the
-    /// server's process. A job that both reads and writes divides its CPU seconds between its two
-    /// rows by their operations.
+    /// CPU seconds in user space: of the whole process, or of a job's threads. A job that both
+    /// reads and writes divides its CPU seconds between its two rows by their operations.
     pub cpu_user_s: f64,
     /// CPU seconds in the kernel, of the same threads.
     pub cpu_system_s: f64,
