@@ -147,7 +147,7 @@ pub(super) fn read_head(files: &LogFiles, number: u64, path: &Path) -> Result<Se
 }
 
 /// Returns how the batches of the segment at `index` are recognized: by its own header, or else by
-/// the log's number, which any other header states. Whoever judges a damaged log judges by this.
+/// the log's number, which any other header states. Readers, checks and openings must agree on it.
 pub(super) fn identity(segments: &[SegmentHead], index: usize) -> Identity {
     let SegmentHead { header, number, .. } = &segments[index];
     let any = segments.iter().find_map(|segment| segment.header);
