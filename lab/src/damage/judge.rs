@@ -265,7 +265,8 @@ fn from_the_middle(folder: &Path, truth: &Truth<'_>, whole: &Read) -> Result<(),
 /// Checks that both readers find the same records, from one of the places where a reader may begin.
 fn as_the_second_reader(damaged: &Files, first: &Read) -> Result<(), String> {
     let files: Vec<_> = damaged.clone().into_iter().collect();
-    let mut judged = log_reader::beginnings(&files).into_iter().map(|files| both_agree(files, first));
+    let mut judged =
+        log_reader::beginnings(&files).into_iter().map(|files| both_agree(files, first));
     let from_the_first = judged.next().unwrap_or(Ok(()));
     from_the_first.or_else(|because| judged.find(Result::is_ok).unwrap_or(Err(because)))
 }

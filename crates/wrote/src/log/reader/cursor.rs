@@ -71,7 +71,9 @@ fn find_cursor(
         let name = &names[segment_of(files, &live, stated, by)?];
         match open(files, &live, name, by)? {
             Some(earlier) => cursor = earlier,
-            None if !end::has_lost_beginning(files, &chain::read_headers(files, names)?)? => return Ok(None),
+            None if !end::has_lost_beginning(files, &chain::read_headers(files, names)?)? => {
+                return Ok(None);
+            }
             None => return Err(damaged(&name.1, 0, "this is not how a segment begins")),
         }
         seek::seek(&mut cursor.walk, stated, || Ok(stated))?;

@@ -3,10 +3,10 @@
 use super::*;
 use crate::Log;
 use crate::log::batch::BatchHeader;
-use crate::log::{segment, verify};
 use crate::log::testing::{
     SampleLog, assert_begins, disk, folder, long_segment, read, two_segments,
 };
+use crate::log::{segment, verify};
 use std::ops::Range;
 use std::path::PathBuf;
 
