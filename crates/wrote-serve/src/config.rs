@@ -121,15 +121,19 @@ pub struct LogConfig {
     pub is_file: bool,
     /// When messages become durable.
     pub sync: SyncPolicy,
-    /// How the log is opened, except for its buffers.
+    /// How the log is opened, except for its lengths.
     pub options: LogOptions,
+    /// The most bytes of segments before the oldest are removed, and the age at which they are. In
+    /// a log with a store the server removes them, once they are in the store.
+    pub retain_bytes: Option<u64>,
+    /// See [`LogConfig::retain_bytes`].
+    pub retain_age: Option<Duration>,
     /// The length of each buffer. By default it holds the longest record of the log's listeners,
     /// and at least 1 MiB.
     pub buffer_bytes: Option<usize>,
     /// The length of a segment; by default the library's.
     pub segment_bytes: Option<u64>,
-    /// The URL of the object store for sealed segments. If set, retention removes only segments
-    /// that are in the store.
+    /// The URL of the object store for sealed segments.
     pub store: Option<String>,
     /// The listeners.
     pub listeners: Vec<Listen>,
@@ -143,29 +147,36 @@ impl LogConfig {
             true => SyncPolicy::Always,
             false => SyncPolicy::EverySec,
         };
-        let (options, is_file) = (Log::options().mode(LOG_MODE), false);
-        let (folder, buffer_bytes, segment_bytes, store) = (folder.to_owned(), None, None, None);
         LogConfig {
             name,
-            folder,
-            is_file,
+            folder: folder.to_owned(),
+            is_file: false,
             sync,
-            options,
-            buffer_bytes,
-            segment_bytes,
-            store,
+            options: Log::options().mode(LOG_MODE),
+            retain_bytes: None,
+            retain_age: None,
+            buffer_bytes: None,
+            segment_bytes: None,
+            store: None,
             listeners,
         }
     }
 
-    /// Returns the options with the lengths of buffers and segments.
+    /// Returns the options with the lengths of buffers and segments, and with retention unless the
+    /// log has a store.
     pub(crate) fn options(&self, limits: &Limits) -> LogOptions {
-        let options = self.options.clone().sync(self.sync);
-        let options = options.buffer_bytes(self.buffer_bytes(limits));
-        match self.segment_bytes {
-            Some(bytes) => options.segment_bytes(bytes),
-            None => options,
+        let mut options = self.options.clone().sync(self.sync);
+        options = options.buffer_bytes(self.buffer_bytes(limits));
+        if let Some(bytes) = self.segment_bytes {
+            options = options.segment_bytes(bytes);
         }
+        if let Some(bytes) = self.retain_bytes.filter(|_| self.store.is_none()) {
+            options = options.retain_bytes(bytes);
+        }
+        if let Some(age) = self.retain_age.filter(|_| self.store.is_none()) {
+            options = options.retain_age(age);
+        }
+        options
     }
 
     pub(crate) fn buffer_bytes(&self, limits: &Limits) -> usize {

@@ -107,10 +107,6 @@ impl Server {
         let (mut channels, mut bound, mut bound_as) = (Vec::new(), Vec::new(), Vec::new());
         let mut listeners = listeners.into_iter();
         for mut log in config.logs {
-            if log.store.is_some() {
-                // Retention is allowed to remove what is in the store.
-                log.options = log.options.hold(true);
-            }
             files::make_parents(&log.folder).map_err(|error| {
                 Error::Config(format!("{}: its parents: {error}", log.folder.display()))
             })?;

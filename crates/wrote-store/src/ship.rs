@@ -90,7 +90,7 @@ impl Shipper {
         refuse_long(&local)?;
         if self.log_id.replace(first.log_id) != Some(first.log_id) {
             // Another log may have taken the place of the one that was shipped.
-            self.next = None;
+            (self.next, self.shipped.end_sequence) = (None, 0);
         }
         let stored = match self.next {
             Some(next) if first.number > next => {

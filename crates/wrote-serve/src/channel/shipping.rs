@@ -57,12 +57,16 @@ pub(crate) use task::run;
 #[cfg(feature = "store")]
 mod task {
     use crate::channel::Channel;
+    use crate::config::LogConfig;
+    use crate::refusals::Throttle;
     use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
     use tokio::task::spawn_blocking;
-    use tokio::time::sleep;
+    use tokio::time::{Instant, sleep};
+    use wrote::log::Segment;
+    use wrote::{Error, Log};
     use wrote_store::{SegmentStore, ShipProgress, Shipped, Shipper, StoreError};
 
     /// The interval of checking for sealed segments.
@@ -70,23 +74,28 @@ mod task {
 
     /// The longest pause after a failure; pauses double up to it.
     const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
+    /// The interval of looking for old segments while none is shipped.
+    const AGE_PAUSE: Duration = Duration::from_secs(60);
 
-    /// Ships the sealed segments of the channel's log, and lets retention remove those in the
-    /// store. A store that fails or hangs delays only this task.
+    /// Ships the sealed segments of the channel's log, and removes those in the store that exceed
+    /// the limits. A store that fails or hangs delays only this task.
     pub(crate) async fn run(channel: Arc<Channel>) {
-        let Some(url) = channel.config.store.clone() else { return };
+        if let Some(url) = &channel.config.store {
+            tokio::join!(ship(&channel, url), retain(&channel));
+        }
+    }
+
+    async fn ship(channel: &Channel, url: &str) {
         let (mut shipper, mut pause) = (None, LOOK_PAUSE);
         loop {
             sleep(pause).await;
             // A failed log could be read too, but it is unknown what is durable in it.
-            let Some(durable_sequence) = channel.log().map(|log| log.durable_sequence()) else {
-                continue;
-            };
-            let passed = match take(&mut shipper, &url, &channel.config.folder).await {
+            let Some(log) = channel.log() else { continue };
+            let passed = match take(&mut shipper, url, &channel.config.folder).await {
                 Ok(mut own) => {
-                    let mut tell = |progress: ShipProgress| note(&channel, &progress.shipped);
-                    let passed = own.pass(durable_sequence, &mut tell).await;
-                    note(&channel, &own.shipped());
+                    let mut tell = |progress: ShipProgress| note(channel, &progress.shipped);
+                    let passed = own.pass(log.durable_sequence(), &mut tell).await;
+                    note(channel, &own.shipped());
                     shipper = Some(own);
                     passed
                 }
@@ -118,8 +127,43 @@ mod task {
     fn note(channel: &Channel, shipped: &Shipped) {
         channel.shipping.shipped_sequence.store(shipped.end_sequence, Ordering::Relaxed);
         channel.shipping.waiting_segments.store(shipped.waiting, Ordering::Relaxed);
-        if let Some(log) = channel.log() {
-            log.release(shipped.end_sequence);
+    }
+
+    /// Removes segments as they are shipped or grow old.
+    async fn retain(channel: &Arc<Channel>) {
+        let (failures, mut last) = (Throttle::default(), (0, Instant::now()));
+        loop {
+            sleep(LOOK_PAUSE).await;
+            let shipped = channel.shipping.shipped_sequence();
+            let is_due = shipped != last.0 || last.1.elapsed() > AGE_PAUSE;
+            let Some(log) = channel.log().filter(|_| is_due) else { continue };
+            last = (shipped, Instant::now());
+            let own = channel.clone();
+            let removed = spawn_blocking(move || remove(&own.config, &log, shipped)).await;
+            if let Ok(Err(error)) = removed {
+                failures.warn(format_args!("{}: {error}", channel.config.name));
+            }
         }
+    }
+
+    /// Removes the oldest segments while the sealed ones exceed a limit, but no record from
+    /// `shipped` on: the store may not have it.
+    fn remove(config: &LogConfig, log: &Log, shipped: u64) -> Result<(), Error> {
+        let sealed = Segment::sealed(&config.folder, 1, log.durable_sequence())?;
+        let oldest = config.retain_age.and_then(|age| SystemTime::now().checked_sub(age));
+        let is_old = |segment: &Segment| {
+            let written = segment.path.metadata().and_then(|file| file.modified());
+            written.is_ok_and(|written| oldest.is_some_and(|oldest| written < oldest))
+        };
+        let mut bytes: u64 = sealed.iter().map(|segment| segment.file_bytes).sum();
+        let mut end = 0;
+        for segment in sealed.iter().take_while(|segment| segment.end_sequence <= shipped) {
+            let is_over = config.retain_bytes.is_some_and(|most| bytes > most);
+            if !is_over && !is_old(segment) {
+                break;
+            }
+            (bytes, end) = (bytes - segment.file_bytes, segment.end_sequence);
+        }
+        if end > 0 { log.trim_before(end).map(drop) } else { Ok(()) }
     }
 }

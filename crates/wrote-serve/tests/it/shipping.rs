@@ -21,11 +21,9 @@ fn start(store: &Path) -> Serving {
 
 fn start_with(store: &Path, change: impl FnOnce(&mut Config)) -> Serving {
     Serving::start("http://127.0.0.1:0", |config| {
-        config.logs[0].options = Log::options()
-            .sync(SyncPolicy::Always)
-            .buffers(2)
-            .segment_bytes(32 << 10)
-            .retain_bytes(1);
+        config.logs[0].options =
+            Log::options().sync(SyncPolicy::Always).buffers(2).segment_bytes(32 << 10);
+        config.logs[0].retain_bytes = Some(1);
         config.logs[0].store = Some(format!("file://{}", store.display()));
         config.metrics = Some("127.0.0.1:0".to_owned());
         change(config);

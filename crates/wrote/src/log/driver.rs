@@ -359,25 +359,6 @@ impl LogDriver {
         }
     }
 
-    /// Lets retention remove the records before `sequence`, in the background thread.
-    pub(super) fn release(&self, sequence: u64) {
-        if self.state.process.is_this() && self.state.release(sequence) {
-            match self.background.get() {
-                Some(background) => background.unpark(),
-                None => self.retain_if_released(),
-            }
-        }
-    }
-
-    /// Applies retention if records were released, because without new records no flush does it.
-    fn retain_if_released(&self) {
-        // If another thread drives now, the next tick tries again.
-        let Ok(mut flusher) = self.flusher.try_lock() else { return };
-        if self.state.take_released() && !self.state.has_failed() {
-            flusher.retain(&self.state);
-        }
-    }
-
     /// Ends the log: writes everything, makes it durable and marks the log as closed. On a full
     /// disk the rest stays in memory, and a later call tries again.
     pub(super) fn close(&self) -> Result<(), Error> {
@@ -491,7 +472,6 @@ impl Clock {
             // Records may have been cut since.
             state.frontier(state.promised()).want(before.min(next));
         }
-        driver.retain_if_released();
         if let Some(age) = segment_age {
             driver.rotate_if_older(age);
         }
@@ -576,7 +556,6 @@ mod tests {
             is_forked(log.trim_before(1));
             is_forked(log.truncate_from(1));
             is_forked(log.close());
-            log.release(1);
             assert_eq!((log.next_sequence(), log.stats().next_sequence), (0, 0));
             assert_eq!(log.effective(), Effective::default());
             let _ = (log.is_waiting_for_room(), log.survives(0), format!("{log:?}"));

@@ -91,11 +91,6 @@ impl Flusher {
         self.space.take_rotation(age)
     }
 
-    /// Removes the oldest segments beyond the limits.
-    pub(super) fn retain(&mut self, state: &LogState) {
-        self.space.retain(&mut self.engine, state);
-    }
-
     /// Works until `is_enough` holds or no work is left. An error fails the log.
     pub(super) fn run(&mut self, state: &LogState, is_enough: &dyn Fn() -> bool) {
         let mut unpublished = 0;
@@ -352,13 +347,6 @@ impl Flusher {
         }
         let refused = |because: String| Err(Error::refused(&state.terms.folder, because));
         let first = state.counted().first_sequence;
-        if self.space.is_held_against_cut(next) {
-            return refused(
-                "the log holds its sealed segments for another program; only records of the last \
-                 segment can be cut off"
-                    .to_owned(),
-            );
-        }
         if next < first {
             return refused(format!("the records before {first} were removed: nothing is cut off"));
         }

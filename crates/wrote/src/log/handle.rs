@@ -299,13 +299,6 @@ impl Log {
         self.0.state.durable.done()
     }
 
-    /// Lets retention remove the records before `sequence` from a log that holds its segments
-    /// ([`LogOptions::hold`]). A lower sequence than before has no effect.
-    /// The log's thread applies retention within a second.
-    pub fn release(&self, sequence: u64) {
-        self.0.release(sequence);
-    }
-
     /// Reads records from `from` on, as far as they were passed to the kernel. The reader does not
     /// keep the log open. Fails like [`LogReader::open`].
     pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
@@ -433,13 +426,6 @@ impl LogOptions {
     /// all segments whose last record is older. By default it removes none.
     pub fn retain_age(self, age: Duration) -> LogOptions {
         LogOptions(Settings { retain_age: Some(age), ..self.0 })
-    }
-
-    /// Sets whether the log holds its segments: retention then removes a segment only once
-    /// [`Log::release`] has released all its records, regardless of size and
-    /// age. For programs that keep segments elsewhere: [`Segment::sealed`](super::Segment::sealed).
-    pub fn hold(self, hold: bool) -> LogOptions {
-        LogOptions(Settings { hold, ..self.0 })
     }
 
     /// Sets the number of buffers that collect records: 8 by default, at least 2.

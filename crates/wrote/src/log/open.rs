@@ -39,7 +39,6 @@ pub(super) struct Settings {
     pub segment_age: Option<Duration>,
     pub retain_bytes: Option<u64>,
     pub retain_age: Option<Duration>,
-    pub hold: bool,
     pub buffers: u32,
     pub buffer_bytes: usize,
     pub zeros: Option<bool>,
@@ -57,7 +56,6 @@ impl Default for Settings {
             segment_age: None,
             retain_bytes: None,
             retain_age: None,
-            hold: false,
             buffers: 8,
             buffer_bytes: 1 << 20,
             zeros: None,
@@ -221,8 +219,8 @@ fn assemble(
     let file = file.or(first.as_ref().map(|first| first.file));
     let is_direct = is_direct && file.is_some_and(|file| engine.is_direct(file));
     let (promise, dsync) = examine(is_direct)?;
-    let Settings { retain_bytes, retain_age, hold, .. } = *options;
-    let retention = Retention::new(retain_bytes, retain_age, hold, found.sealed);
+    let Settings { retain_bytes, retain_age, .. } = *options;
+    let retention = Retention::new(retain_bytes, retain_age, found.sealed);
     let space = Space::new(segment, first, retention);
     let terms = Terms {
         folder: folder.to_owned(),

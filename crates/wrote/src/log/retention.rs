@@ -22,8 +22,6 @@ pub(super) struct RetainedSegment {
 pub(super) struct Retention {
     bytes_max: Option<u64>,
     age_max: Option<Duration>,
-    /// Whether segments are kept until their records are released.
-    is_held: bool,
     segments: VecDeque<RetainedSegment>,
     /// The sum of their lengths.
     bytes: u64,
@@ -33,11 +31,10 @@ impl Retention {
     pub(super) fn new(
         bytes_max: Option<u64>,
         age_max: Option<Duration>,
-        is_held: bool,
         segments: Vec<RetainedSegment>,
     ) -> Retention {
         let bytes = segments.iter().map(|segment| segment.bytes).sum();
-        Retention { bytes_max, age_max, is_held, segments: segments.into(), bytes }
+        Retention { bytes_max, age_max, segments: segments.into(), bytes }
     }
 
     /// Returns the limit of the log's size, if any.
@@ -51,15 +48,9 @@ impl Retention {
     }
 
     /// Returns the oldest segment if it exceeds a limit. `active_bytes` is the length of the
-    /// segments that are not sealed, `durable` the durable frontier. Records before `released` may
-    /// be removed from a log that holds its segments.
-    pub(super) fn excess(
-        &self,
-        active_bytes: u64,
-        durable: u64,
-        released: u64,
-    ) -> Option<&RetainedSegment> {
-        let oldest = self.removable(durable, released)?;
+    /// segments that are not sealed, `durable` the durable frontier.
+    pub(super) fn excess(&self, active_bytes: u64, durable: u64) -> Option<&RetainedSegment> {
+        let oldest = self.removable(durable)?;
         let is_over = self.bytes_max.is_some_and(|max| self.bytes + active_bytes > max);
         let is_old = self.age_max.is_some_and(|age| self.has_older_than(unix_ns_ago(age)));
         (is_over || is_old).then_some(oldest)
@@ -72,41 +63,25 @@ impl Retention {
         self.segments.iter().any(|segment| segment.written_at_ns < unix_ns)
     }
 
-    /// Returns the oldest segment if all its records are before `sequence`. Records before
-    /// `released` may be removed from a log that holds its segments.
-    pub(super) fn before(
-        &self,
-        sequence: u64,
-        durable: u64,
-        released: u64,
-    ) -> Option<&RetainedSegment> {
-        self.removable(durable, released).filter(|oldest| oldest.end_sequence <= sequence)
+    /// Returns the oldest segment if all its records are before `sequence`.
+    pub(super) fn before(&self, sequence: u64, durable: u64) -> Option<&RetainedSegment> {
+        self.removable(durable).filter(|oldest| oldest.end_sequence <= sequence)
     }
 
-    /// Returns the oldest segment if neither recovery nor a holder needs it.
-    fn removable(&self, durable: u64, released: u64) -> Option<&RetainedSegment> {
-        let oldest = self.segments.front()?;
-        let is_held = self.is_held && oldest.end_sequence > released;
-        (!is_held && !self.needs_oldest(durable)).then_some(oldest)
-    }
-
+    /// Returns the oldest segment unless recovery needs it.
+    ///
     /// Recovery needs one segment to learn where the log was. The last sealed one can be removed
     /// once a record after it is durable, because then the start of the next segment is durable
     /// too.
-    fn needs_oldest(&self, durable: u64) -> bool {
-        let oldest = self.segments.front();
-        self.segments.len() == 1 && oldest.is_some_and(|oldest| durable <= oldest.end_sequence)
+    fn removable(&self, durable: u64) -> Option<&RetainedSegment> {
+        let oldest = self.segments.front()?;
+        (self.segments.len() > 1 || durable > oldest.end_sequence).then_some(oldest)
     }
 
     /// Returns the segment that holds this record.
     pub(super) fn holding(&self, sequence: u64) -> Option<&RetainedSegment> {
         let index = self.segments.partition_point(|segment| segment.end_sequence <= sequence);
         self.segments.get(index)
-    }
-
-    /// Returns whether a cut at this record would change a segment held for another program.
-    pub(super) fn holds_against_cut(&self, sequence: u64) -> bool {
-        self.is_held && self.segments.back().is_some_and(|last| sequence < last.end_sequence)
     }
 
     pub(super) fn last_mut(&mut self) -> Option<&mut RetainedSegment> {
@@ -156,9 +131,9 @@ mod tests {
         };
         // Hours: ten years ahead, then right.
         let segments = vec![segment(1, -87_600), segment(2, 30), segment(3, 2), segment(4, 1)];
-        let mut retention = Retention::new(None, Some(24 * HOUR), false, segments);
+        let mut retention = Retention::new(None, Some(24 * HOUR), segments);
         let mut removed = 0;
-        while retention.excess(0, 9, 9).is_some() {
+        while retention.excess(0, 9).is_some() {
             retention.forget_oldest();
             removed += 1;
         }

@@ -20,8 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 ///
 /// A sealed one, which [`Segment::sealed`] lists, is full and durable, and never changes again.
 /// Only [`repair`](fn@super::repair) rewrites such a file, if the disk has damaged it; and a cut
-/// ([`Log::truncate_from`](super::Log::truncate_from)) shortens or removes it, unless its log holds
-/// its segments.
+/// ([`Log::truncate_from`](super::Log::truncate_from)) shortens or removes it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Segment {

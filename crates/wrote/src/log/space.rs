@@ -309,10 +309,10 @@ impl Space {
     }
 
     /// Removes the oldest segments beyond the limits.
-    pub(super) fn retain(&mut self, engine: &mut Engine, state: &LogState) {
+    fn retain(&mut self, engine: &mut Engine, state: &LogState) {
         let active_bytes = self.full.iter().chain(&self.segment).map(|it| it.end).sum();
-        let (durable, released) = (state.durable.done(), state.released());
-        while let Some(oldest) = self.retention.excess(active_bytes, durable, released).cloned() {
+        let durable = state.durable.done();
+        while let Some(oldest) = self.retention.excess(active_bytes, durable).cloned() {
             if let Err(error) = self.remove_oldest(engine, state, &oldest) {
                 log::warn!("retention could not remove a segment: {error}");
                 return;
@@ -328,10 +328,10 @@ impl Space {
         state: &LogState,
         sequence: u64,
     ) -> Result<u64, Error> {
-        let (durable, released) = (state.durable.done(), state.released());
+        let durable = state.durable.done();
         let mut removed = Ok(());
         while removed.is_ok()
-            && let Some(oldest) = self.retention.before(sequence, durable, released).cloned()
+            && let Some(oldest) = self.retention.before(sequence, durable).cloned()
         {
             removed = self.remove_oldest(engine, state, &oldest);
         }
@@ -358,11 +358,6 @@ impl Space {
         self.retention.forget_oldest();
         self.has_removed = true;
         Ok(())
-    }
-
-    /// Returns whether a cut at this record would change a segment held for another program.
-    pub(super) fn is_held_against_cut(&self, sequence: u64) -> bool {
-        self.retention.holds_against_cut(sequence)
     }
 
     /// Returns the number of the segment that a cut begins. The file of an already prepared segment

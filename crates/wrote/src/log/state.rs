@@ -33,10 +33,6 @@ pub(super) struct LogState {
     is_closed: AtomicBool,
     /// The bells of readers that end with the log.
     bells: Bells,
-    /// Records before it may be removed from a log that holds its segments.
-    released: AtomicU64,
-    /// Records were released, and retention was not applied since.
-    is_released: AtomicBool,
     lack: Lack,
     /// The number of cuts since the opening.
     cuts: AtomicU64,
@@ -138,8 +134,6 @@ impl LogState {
             failed: OnceLock::new(),
             is_closed: AtomicBool::new(false),
             bells: Bells::default(),
-            released: AtomicU64::new(0),
-            is_released: AtomicBool::new(false),
             lack: Lack::default(),
             cuts: AtomicU64::new(0),
             process: Process::this(),
@@ -205,25 +199,6 @@ impl LogState {
     /// Returns whether no more records will be written, and record `sequence` was not.
     pub(super) fn has_ended_before(&self, sequence: u64) -> bool {
         self.is_over() && sequence >= self.written.done()
-    }
-
-    /// Lets retention remove the records before `sequence`, permanently. Returns whether there are
-    /// more of them than before.
-    pub(super) fn release(&self, sequence: u64) -> bool {
-        let is_more = self.released.fetch_max(sequence, Ordering::SeqCst) < sequence;
-        if is_more {
-            self.is_released.store(true, Ordering::SeqCst);
-        }
-        is_more
-    }
-
-    /// Returns whether records were released since the last call.
-    pub(super) fn take_released(&self) -> bool {
-        self.is_released.swap(false, Ordering::SeqCst)
-    }
-
-    pub(super) fn released(&self) -> u64 {
-        self.released.load(Ordering::SeqCst)
     }
 
     fn wake_all(&self) {
