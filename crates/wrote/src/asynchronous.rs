@@ -7,8 +7,6 @@
 mod reader;
 mod writer;
 
-pub use writer::AsyncWriter;
-
 use crate::fork::Process;
 use std::io;
 use std::mem::ManuallyDrop;

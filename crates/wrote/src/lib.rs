@@ -11,7 +11,7 @@
 //! | save many files, and wait for the device a few times in all | [`write_many`] |
 //! | read a whole file | [`read`](fn@read) |
 //! | read a file from start to end, by bytes or lines: a faster `BufReader<File>` | [`Reader`] |
-//! | read and write files in tasks (with a feature) | `Reader::into_async`, `AsyncWriter` |
+//! | read and write files in tasks (with a feature) | `Reader::into_async`, `Writer::into_async` |
 //! | copy files and streams | [`copy`](fn@copy), [`copy_in`], [`copy_out`] |
 //! | read any bytes of a file and write its blocks directly, blocking or awaited |
 //! [`file::DirectFile`] |
@@ -92,7 +92,7 @@ compile_error!(
 );
 
 #[cfg(feature = "tokio")]
-pub mod asynchronous;
+mod asynchronous;
 mod buffer;
 #[cfg(feature = "copy")]
 pub mod copy;
@@ -115,8 +115,6 @@ mod staged;
 pub mod sync;
 pub mod writer;
 
-#[cfg(feature = "tokio")]
-pub use asynchronous::AsyncWriter;
 #[cfg(feature = "copy")]
 pub use copy::{CopyOptions, copy, copy_in, copy_out};
 pub(crate) use engine::{Completion, Engine, Fallback, FileId};

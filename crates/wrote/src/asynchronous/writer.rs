@@ -1,9 +1,7 @@
-//! `AsyncWriter`: a `Writer` behind a thread.
+//! A `Writer` behind a thread, for a task.
 
 use super::{CHUNK_BYTES, Worker};
-use crate::{Error, Writer, Written};
-use std::fmt;
-use std::future::poll_fn;
+use crate::{Error, Writer};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -14,56 +12,44 @@ use tokio::io::{AsyncSeek, AsyncWrite};
 enum Then {
     Nothing,
     Flush,
-    SyncData,
     Seek(SeekFrom),
-    End { durable: bool },
-}
-
-enum Reply {
-    Done,
-    Place(u64),
-    Written(Box<Written>),
+    End,
 }
 
 /// A chunk, and what the thread does after writing it.
 type Work = (Vec<u8>, Then);
 
-/// Writes a file in a task: a [`Writer`] on a thread, created by [`Writer::into_async`].
-///
-/// Implements tokio's `AsyncWrite` and `AsyncSeek`, on any runtime or without one. The compat
-/// module of the crate `tokio-util` gives it the traits of `futures-io`. `shutdown` acts like
-/// [`AsyncWriter::finish`]: the file then survives power loss.
-///
-/// A poll never waits for the disk. It fills a chunk of 128 KiB, and is pending while the thread
-/// writes another and this one is full; the thread then wakes the task. Uses 256 KiB more memory
-/// than a [`Writer`] (W8).
-///
-/// # Errors
-///
-/// An error in the background is returned by a later call and every one after it (W2).
-///
-/// # Dropped
-///
-/// Dropping it does not wait: the thread writes the remaining chunks, including the partial one,
-/// and finishes the file like a dropped [`Writer`]. The process may end before that. An unfinished
-/// replacement is removed.
-pub struct AsyncWriter {
-    worker: Worker<Work, (Vec<u8>, io::Result<Reply>)>,
+/// The writer that [`Writer::into_async`] returns.
+struct AsyncWriter {
+    worker: Worker<Work, (Vec<u8>, io::Result<u64>)>,
     chunk: Vec<u8>,
     spare: Vec<u8>,
     /// The work of the thread.
     doing: Option<Then>,
     /// The seek that was asked for last, until it is complete.
     seek: Option<SeekFrom>,
-    written: Option<Written>,
     is_ended: bool,
     failed: Option<Error>,
 }
 
 impl Writer {
-    /// Starts a thread that writes for a task. If no thread can be started it fails, and finishes
-    /// the file like a dropped writer.
-    pub fn into_async(self) -> io::Result<AsyncWriter> {
+    /// Converts the writer to one for tasks, on any runtime or without one: tokio's `AsyncWrite`
+    /// and `AsyncSeek`. The compat module of the crate `tokio-util` gives it the traits of
+    /// `futures-io`. Fails if no thread can be started, and then finishes the file like a dropped
+    /// writer.
+    ///
+    /// `shutdown` acts like [`Writer::finish`]: the file then survives power loss.
+    ///
+    /// A poll never waits for the disk. It fills a chunk of 128 KiB, and is pending while the
+    /// writer's thread writes another and this one is full; the thread then wakes the task. Uses
+    /// 256 KiB more memory (W8).
+    ///
+    /// An error in the background is returned by a later call and every one after it (W2).
+    ///
+    /// Dropping it does not wait: the thread writes the remaining chunks, including the partial
+    /// one, and finishes the file like a dropped writer. The process may end before that. An
+    /// unfinished replacement is removed.
+    pub fn into_async(self) -> io::Result<impl AsyncWrite + AsyncSeek + Send + Unpin + use<>> {
         let mut writer = Some(self);
         let work = move |(mut chunk, then): Work| {
             let result = do_job(&mut writer, &chunk, then);
@@ -72,26 +58,22 @@ impl Writer {
         };
         let (chunk, spare) = (Vec::new(), Vec::new());
         let worker = Worker::start("wrote-writer", work)?;
-        let (doing, seek, written, is_ended, failed) = (None, None, None, false, None);
-        Ok(AsyncWriter { worker, chunk, spare, doing, seek, written, is_ended, failed })
+        let (doing, seek, is_ended, failed) = (None, None, false, None);
+        Ok(AsyncWriter { worker, chunk, spare, doing, seek, is_ended, failed })
     }
 }
 
-fn do_job(slot: &mut Option<Writer>, chunk: &[u8], then: Then) -> io::Result<Reply> {
+/// Writes the chunk and does the step. Returns the place that a seek leads to.
+fn do_job(slot: &mut Option<Writer>, chunk: &[u8], then: Then) -> io::Result<u64> {
     let writer = slot.as_mut().ok_or_else(closed)?;
     writer.write_all(chunk)?;
     match then {
         Then::Nothing => {}
         Then::Flush => writer.flush()?,
-        Then::SyncData => writer.sync_data()?,
-        Then::Seek(to) => return Ok(Reply::Place(writer.seek(to)?)),
-        Then::End { durable } => {
-            let writer = slot.take().expect("it was there");
-            let written = if durable { writer.finish() } else { writer.close() };
-            return Ok(Reply::Written(Box::new(written?)));
-        }
+        Then::Seek(to) => return writer.seek(to),
+        Then::End => drop(slot.take().expect("it was there").finish()?),
     }
-    Ok(Reply::Done)
+    Ok(0)
 }
 
 fn closed() -> io::Error {
@@ -99,37 +81,6 @@ fn closed() -> io::Error {
 }
 
 impl AsyncWriter {
-    /// Makes earlier writes durable, like [`Writer::sync_data`].
-    pub async fn sync_data(&mut self) -> Result<(), Error> {
-        let synced = poll_fn(|context| self.poll_step(context, Then::SyncData)).await;
-        synced.map(drop).map_err(own_error)
-    }
-
-    /// Writes the rest and closes the file durably, or puts a replacement in place, like
-    /// [`Writer::finish`].
-    pub async fn finish(self) -> Result<Written, Error> {
-        self.end(true).await
-    }
-
-    /// Writes the rest and closes the file without a flush, like [`Writer::close`].
-    pub async fn close(self) -> Result<Written, Error> {
-        self.end(false).await
-    }
-
-    async fn end(mut self, durable: bool) -> Result<Written, Error> {
-        poll_fn(|context| self.poll_end(context, durable)).await.map_err(own_error)?;
-        self.written.take().ok_or_else(|| own_error(closed()))
-    }
-
-    /// Ends the file; repeating this is not an error.
-    fn poll_end(&mut self, context: &mut Context<'_>, durable: bool) -> Poll<io::Result<()>> {
-        if self.is_ended && self.doing.is_none() {
-            return Poll::Ready(self.check());
-        }
-        self.is_ended = true;
-        self.poll_step(context, Then::End { durable }).map_ok(drop)
-    }
-
     /// Passes the chunk to the thread.
     fn start(&mut self, then: Then) {
         let chunk = std::mem::replace(&mut self.chunk, std::mem::take(&mut self.spare));
@@ -139,7 +90,7 @@ impl AsyncWriter {
 
     /// Passes the chunk and the step to the thread, and waits for its result. What the thread does
     /// already is completed first, also for a future that was dropped.
-    fn poll_step(&mut self, context: &mut Context<'_>, then: Then) -> Poll<io::Result<Reply>> {
+    fn poll_step(&mut self, context: &mut Context<'_>, then: Then) -> Poll<io::Result<u64>> {
         loop {
             match self.doing {
                 None => {
@@ -156,19 +107,17 @@ impl AsyncWriter {
         }
     }
 
-    fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Reply>> {
+    fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<io::Result<u64>> {
         let done = ready!(self.worker.poll(context));
         self.doing = None;
         let (chunk, result) = done?;
         self.spare = chunk;
-        match &result {
-            Ok(Reply::Written(written)) => self.written = Some((**written).clone()),
+        if let Err(error) = &result
+            && self.failed.is_none()
+        {
             // A seek to an impossible position has no error of the library's, and no effect.
-            Err(error) if self.failed.is_none() => {
-                let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-                self.failed = inner.cloned();
-            }
-            _ => {}
+            let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+            self.failed = inner.cloned();
         }
         Poll::Ready(result)
     }
@@ -177,12 +126,6 @@ impl AsyncWriter {
     fn check(&self) -> io::Result<()> {
         self.failed.clone().map_or(Ok(()), |error| Err(error.into()))
     }
-}
-
-/// Extracts the library's error; an error of the thread itself has none.
-fn own_error(error: io::Error) -> Error {
-    let what = "the thread that writes for the task ended";
-    error.downcast::<Error>().unwrap_or(Error::Engine { what, errno: libc::EIO })
 }
 
 impl AsyncWrite for AsyncWriter {
@@ -214,14 +157,19 @@ impl AsyncWrite for AsyncWriter {
     /// Writes everything, like `std::io::Write::flush` of a [`Writer`].
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.is_ended && self.doing.is_none() {
-            return Poll::Ready(Ok(()));
+            return Poll::Ready(self.check());
         }
         self.poll_step(context, Then::Flush).map_ok(drop)
     }
 
-    /// Like [`AsyncWriter::finish`].
+    /// Writes the rest and closes the file durably, or puts a replacement in place; repeating this
+    /// is not an error.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_end(context, true)
+        if self.is_ended && self.doing.is_none() {
+            return Poll::Ready(self.check());
+        }
+        self.is_ended = true;
+        self.poll_step(context, Then::End).map_ok(drop)
     }
 }
 
@@ -236,10 +184,7 @@ impl AsyncSeek for AsyncWriter {
         let to = self.seek.unwrap_or(SeekFrom::Current(0));
         let sought = ready!(self.poll_step(context, Then::Seek(to)));
         self.seek = None;
-        match sought? {
-            Reply::Place(place) => Poll::Ready(Ok(place)),
-            _ => unreachable!("a seek leads to a place"),
-        }
+        Poll::Ready(sought)
     }
 }
 
@@ -248,11 +193,5 @@ impl Drop for AsyncWriter {
         if !self.chunk.is_empty() && !self.is_ended {
             self.start(Then::Nothing);
         }
-    }
-}
-
-impl fmt::Debug for AsyncWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AsyncWriter").field("doing", &self.doing).finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@ use tokio::io::{
     AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncSeek, AsyncSeekExt, AsyncWriteExt,
 };
 use tokio::runtime::{Builder, Runtime};
-use wrote::{AsyncWriter, Error, Reader, Sim, Writer};
+use wrote::{Reader, Sim, Writer};
 
 fn content(len: usize) -> Vec<u8> {
     (0..len).map(|place| (place * 7 + place / 4093) as u8).collect()
@@ -47,15 +47,9 @@ fn tasks_read_the_bytes_that_tasks_wrote() {
             for piece in bytes.chunks(10_007) {
                 writer.write_all(piece).await.unwrap();
             }
-            if len % 2 == 0 {
-                writer.sync_data().await.unwrap();
-                assert!(fs::read(&path).unwrap() == bytes, "synced");
-                assert_eq!(writer.finish().await.unwrap().bytes, len as u64);
-            } else {
-                writer.shutdown().await.unwrap();
-                writer.shutdown().await.unwrap();
-                assert!(writer.write_all(b"more").await.is_err());
-            }
+            writer.shutdown().await.unwrap();
+            writer.shutdown().await.unwrap();
+            assert!(writer.write_all(b"more").await.is_err());
             assert!(fs::read(&path).unwrap() == bytes);
 
             let mut reader = is_send(Reader::open(&path).unwrap().into_async().unwrap());
@@ -145,18 +139,14 @@ fn a_reader_seeks_and_loses_no_byte_where_a_seek_fails() {
     });
 }
 
-fn async_writer(sim: &Sim) -> AsyncWriter {
-    let options = Writer::options().bs(4096).iodepth(2);
-    options.on(&sim.disk()).open("/sim/file").unwrap().into_async().unwrap()
-}
-
 #[test]
 fn an_error_in_the_background_comes_back_for_ever() {
     // W2
     runtime().block_on(async {
         let sim = Sim::new(1);
         sim.set_capacity(300_000);
-        let mut writer = async_writer(&sim);
+        let options = Writer::options().bs(4096).iodepth(2).on(&sim.disk());
+        let mut writer = options.open("/sim/file").unwrap().into_async().unwrap();
         let first = loop {
             if let Err(error) = writer.write_all(&content(50_000)).await {
                 break error;
@@ -166,10 +156,8 @@ fn an_error_in_the_background_comes_back_for_ever() {
         for _ in 0..2 {
             assert_eq!(writer.write(b"more").await.unwrap_err().to_string(), first.to_string());
             assert_eq!(writer.flush().await.unwrap_err().to_string(), first.to_string());
-            assert_eq!(writer.sync_data().await.unwrap_err().to_string(), first.to_string());
+            assert_eq!(writer.shutdown().await.unwrap_err().to_string(), first.to_string());
         }
-        let error: Error = writer.finish().await.unwrap_err();
-        assert_eq!(error.to_string(), first.to_string());
     });
 }
 
@@ -194,7 +182,7 @@ fn a_dropped_writer_is_finished_by_its_thread_and_a_replacement_removed() {
         assert_eq!(fs::read(&kept).unwrap(), b"old");
         let mut writer = Writer::replace(&kept).unwrap().into_async().unwrap();
         writer.write_all(b"new").await.unwrap();
-        assert!(writer.finish().await.unwrap().durable);
+        writer.shutdown().await.unwrap();
         assert_eq!(fs::read(&kept).unwrap(), b"new");
     });
 }

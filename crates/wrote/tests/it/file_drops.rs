@@ -467,8 +467,8 @@ fn in_a_child_process_a_log_its_readers_and_writers_leave_the_parents_files_and_
         in_child(|| {
             let mut writing = writing.take().unwrap();
             is_forked(poll(tokio::io::AsyncReadExt::read(&mut reading, &mut [0; 10])));
-            is_forked(poll(writing.sync_data()));
-            is_forked(poll(writing.finish()));
+            is_forked(poll(tokio::io::AsyncWriteExt::flush(&mut writing)));
+            is_forked(poll(tokio::io::AsyncWriteExt::shutdown(&mut writing)));
         });
         drop((reading, writing));
     }
