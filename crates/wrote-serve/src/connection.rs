@@ -18,10 +18,9 @@ use outbox::{Outbox, Sent};
 use room::Room;
 use std::cell::RefCell;
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::task::yield_now;
 use tokio::time::Sleep;
 
 thread_local! {
@@ -134,11 +133,6 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             // for it.
             if !self.outbox.is_full() || self.room.is_awaited() {
                 has_moved |= self.receive(context)?;
-            }
-            if std::mem::take(&mut self.inbox.yields) {
-                // Wakes this task after all others.
-                let _ = pin!(yield_now()).poll(context);
-                break;
             }
             if !has_moved && !self.turns_to_draining(context) {
                 break;
@@ -271,7 +265,6 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         let mut is_done = intake.is_over;
         if self.inbox.state == Input::Ended
             && !intake.is_full
-            && !intake.yields
             && !is_done
             && intake.later.is_none()
             && let Ok(done) = taken
@@ -289,9 +282,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         if is_done && taken.is_ok() {
             self.protocol.goodbye(&mut intake);
         }
-        let Intake { messages, bytes, cut, is_full, yields, is_closed, later, rejected, .. } =
-            intake;
-        (self.inbox.yields, self.inbox.has_rest, self.outbox.later) = (yields, yields, later);
+        let Intake { messages, bytes, cut, is_full, is_closed, later, rejected, .. } = intake;
+        (self.inbox.has_rest, self.outbox.later) = (false, later);
         self.count((messages, bytes, cut), rejected);
         if is_full && is_closed {
             self.room.hold(&self.port);

@@ -28,8 +28,7 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
     const FRAME_BYTES_MAX: usize = 1024 + 64;
 
     /// Takes complete messages and commands from the start of `input`, and returns the bytes
-    /// consumed. The rest is passed again with more bytes after it. Stops when the intake is full,
-    /// and after much work, leaving the rest for its next turn.
+    /// consumed. The rest is passed again with more bytes after it. Stops when the intake is full.
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal>;
 
     /// Takes unfinished input after the client ended the stream or the server drains. Returns like
@@ -59,19 +58,6 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
     fn goodbye(&mut self, intake: &mut Intake<'_>) {
         let _ = intake;
     }
-}
-
-/// The rest of an oversized message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rest<End> {
-    /// Skip this many bytes.
-    Passed(usize),
-    /// Skip through the next delimiter.
-    PassedUntil(End),
-    /// Take this many bytes in parts.
-    Taken(usize),
-    /// Take everything up to the next delimiter in parts.
-    TakenUntil(End),
 }
 
 /// A destination for messages: a log, or its substitute in tests.
@@ -112,8 +98,6 @@ pub(crate) struct Intake<'a> {
     pub cut: u64,
     /// The log had no room for a message; the door passes it again later.
     pub is_full: bool,
-    /// The door has worked long enough; it is called again after other connections.
-    pub yields: bool,
     /// The channel accepts no messages now.
     pub is_closed: bool,
     /// The sender is paused while no messages are accepted, because it gets no answers.
@@ -144,7 +128,6 @@ impl<'a> Intake<'a> {
             bytes: 0,
             cut: 0,
             is_full: false,
-            yields: false,
             is_closed: false,
             holds: false,
             later: None,

@@ -168,7 +168,6 @@ impl Key {
 
     fn set_of_listener(&self, to: &mut Listen, given: &Given<'_>) -> Result<(), String> {
         let (is_framed, answers) = (matches!(to.door, Door::Frames(_)), to.answers().is_some());
-        let is_http = to.door == Door::Http;
         match &*self.name {
             "connections" => to.own.connections = Some(given.count()?),
             "message_bytes" => to.own.message_bytes = Some(given.bytes()?),
@@ -182,7 +181,6 @@ impl Key {
             "ack" if answers => to.ack = given.word()?,
             "oversize" if is_framed || to.door == Door::Relp => to.oversize = given.word()?,
             "stamp" if to.door != Door::Datagrams => to.stamp = given.word()?,
-            "probes" if is_http => to.has_probes = given.switch()?,
             "mode" if to.socket.path().is_some() => to.mode = Some(given.mode()?),
             name => return Err(format!("is not taken by {}: it has no {name}", to.scheme())),
         }

@@ -47,8 +47,6 @@ words! {
         Octets = "octets",
         /// Each message ends with NUL, as from Python's `SysLogHandler`.
         Nul = "nul",
-        /// A big-endian length of four bytes, then that many bytes.
-        U32 = "u32",
     }
 }
 
@@ -59,10 +57,6 @@ words! {
         /// Keeps the start, as rsyslog does by default.
         #[default]
         Truncate = "truncate",
-        /// Splits it into messages of the maximum length.
-        Split = "split",
-        /// Drops the message.
-        Skip = "skip",
         /// Ends the connection.
         Refuse = "refuse",
     }
@@ -112,8 +106,6 @@ pub struct Listen {
     pub tls: Option<TlsFiles>,
     /// The origin information added to each record.
     pub stamp: Stamp,
-    /// Whether HTTP serves `/livez` and `/readyz`, without a token too.
-    pub has_probes: bool,
     /// The mode of the file of a Unix socket; by default 0777 less the umask.
     pub mode: Option<u32>,
     /// Settings that override the server's.
@@ -194,8 +186,8 @@ impl Listen {
     /// Returns a listener with all defaults.
     pub(super) fn new(socket: Socket, is_tls: bool, door: Door) -> Listen {
         let (ack, oversize, stamp) = (Level::default(), Oversize::default(), Stamp::default());
-        let (tls, has_probes, mode, own) = (None, false, None, OwnSettings::default());
-        Listen { socket, is_tls, door, ack, oversize, tls, stamp, has_probes, mode, own }
+        let (tls, mode, own) = (None, None, OwnSettings::default());
+        Listen { socket, is_tls, door, ack, oversize, tls, stamp, mode, own }
     }
 
     /// Returns the durability that acknowledgements promise; `None` for protocols without
@@ -214,7 +206,6 @@ impl Listen {
             Door::Frames(Frame::Lines) => "newline-delimited",
             Door::Frames(Frame::Octets) => "octet-counted",
             Door::Frames(Frame::Nul) => "NUL-terminated",
-            Door::Frames(Frame::U32) => "lengths of four bytes",
             Door::Datagrams => "one message per datagram",
             Door::Relp => "RELP",
             Door::Http => "HTTP, POST /append",
@@ -275,7 +266,6 @@ impl fmt::Display for Listen {
             word(ack != Level::default(), "ack", ack.as_str()),
             word(self.oversize != Oversize::default(), "oversize", self.oversize.as_str()),
             word(self.stamp != Stamp::default(), "stamp", self.stamp.as_str()),
-            word(self.has_probes, "probes", "yes"),
             self.mode.map(|mode| format!("mode={mode:03o}")),
         ];
         let pairs: Vec<String> = pairs.into_iter().flatten().collect();
@@ -298,9 +288,9 @@ mod tests {
             "unixgram:///dev/log?mode=666",
             "relps://localhost:2514",
             "http://127.0.0.1:8080?ack=written",
-            "https://127.0.0.1:8080?probes=yes",
+            "https://127.0.0.1:8080",
             "resp://127.0.0.1:6379?ack=received",
-            "tcp://127.0.0.1:5140?frame=u32&oversize=split",
+            "tcp://127.0.0.1:5140?frame=nul&oversize=refuse",
             "relp://localhost:2514?ack=written&oversize=refuse&stamp=json",
         ] {
             assert_eq!(url.parse::<Listen>().unwrap().to_string(), url);
@@ -321,8 +311,6 @@ mod tests {
             ("tcp://a:1?ack=durable", "is not taken by tcp: it has no ack"),
             ("http://a:1?ack=safe", "ack=safe is none of received, written, durable"),
             ("udp://a:1?stamp=json", "is not taken by udp: it has no stamp"),
-            ("resp://a:1?probes=yes", "is not taken by resp: it has no probes"),
-            ("http://a:1?probes=on", "probes=on is neither true nor false (in a URL: yes, no)"),
             ("http://a:1?level=1", "unknown option 'level'; it takes frame, ack"),
             ("udp://a:1?mode=666", "is not taken by udp: it has no mode"),
             ("unix:///a?mode=1777", "mode=1777 is not an octal mode from 0 to 777"),

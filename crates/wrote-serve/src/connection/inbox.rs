@@ -16,11 +16,8 @@ pub(super) struct Inbox {
     pub state: Input,
     /// The stream ended abnormally; an unfinished message is dropped.
     pub is_cut: bool,
-    /// The kept bytes still hold input to take: commands after an answer that just completed, or
-    /// work that a door left for its next turn.
+    /// The kept bytes still hold input to take: commands after an answer that just completed.
     pub has_rest: bool,
-    /// The door lets other connections run first.
-    pub yields: bool,
 }
 
 /// The state of the input.
@@ -38,7 +35,7 @@ pub(super) enum Input {
 impl Inbox {
     pub(super) fn new() -> Inbox {
         let (kept, state) = (Vec::new(), Input::Open);
-        Inbox { kept, state, is_cut: false, has_rest: false, yields: false }
+        Inbox { kept, state, is_cut: false, has_rest: false }
     }
 
     pub(super) fn len(&self) -> usize {

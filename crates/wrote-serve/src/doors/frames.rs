@@ -1,18 +1,17 @@
-//! Messages framed on a stream by lines, octet counts, NUL, or lengths.
+//! Messages framed on a stream by lines, octet counts, or NUL.
 
-mod compressed;
-
-use super::{PASSED_BYTES_MAX, Protocol, Rest};
+use super::{PASSED_BYTES_MAX, Protocol};
 use crate::config::{Frame, Oversize};
 use crate::doors::Intake;
-use crate::refusals::{Reason, Refusal};
-use compressed::{Filled, Inflating, is_compressed, is_stream};
+use crate::refusals::Refusal;
 use memchr::{memchr, memchr2};
 
 /// The most digits of a count: more than any message length has.
 pub(super) const DIGITS_MAX: usize = 9;
 /// The first bytes of TLS: a handshake record of version 3.
 const TLS_HANDSHAKE: [u8; 2] = [0x16, 3];
+/// The first bytes of a zlib stream (RFC 1950), at each level but `x^`, which may start a text.
+const COMPRESSED: [[u8; 2]; 3] = [[b'x', 0x01], [b'x', 0x9c], [b'x', 0xda]];
 /// HTTP methods.
 const METHODS: [&[u8]; 9] = [
     b"GET ",
@@ -25,8 +24,6 @@ const METHODS: [&[u8]; 9] = [
     b"TRACE ",
     b"PATCH ",
 ];
-/// Bytes inflated before other connections run.
-const TURN_BYTES: usize = 1 << 20;
 /// The longest trailer that some senders include in the count.
 const TRAILER_BYTES_MAX: usize = 2;
 /// The longest request line that HTTP servers accept.
@@ -36,10 +33,8 @@ const REQUEST_LINE_BYTES_MAX: usize = 8192;
 pub(crate) struct Frames {
     frame: Frame,
     oversize: Oversize,
-    /// The rest of an oversized message.
-    rest: Option<Rest<Ends>>,
-    /// The compressed message at the start of the input, as far as it has been inflated.
-    inflating: Option<Box<Inflating>>,
+    /// The rest of an oversized message, to be skipped.
+    rest: Option<Rest>,
     /// The bytes at the start of the input that hold no end of message.
     searched: usize,
     /// The first bytes of the stream were checked.
@@ -57,11 +52,17 @@ const LINE_ENDS: Ends = Ends { ends: [b'\n'; 2], before: [b'\r'; 2] };
 const NUL_ENDS: Ends = Ends { ends: [0; 2], before: [b'\n'; 2] };
 const ANY_ENDS: Ends = Ends { ends: [b'\n', 0], before: [b'\r', b'\n'] };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Framing {
     Until(Ends),
     Octets,
-    U32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Rest {
+    Bytes(usize),
+    /// Through the next end.
+    Until(Ends),
 }
 
 /// The most messages appended at once.
@@ -75,17 +76,15 @@ struct Run<'a> {
     count: usize,
     /// The input bytes that the run covers.
     bytes: usize,
-    then: Then<'a>,
+    then: Then,
 }
 
 /// How the input continues after a run.
-enum Then<'a> {
+enum Then {
     /// Possibly with another run.
     Run,
     /// With an incomplete message.
     Part,
-    /// With a compressed message, and its framed length.
-    Compressed(&'a [u8], usize),
     Refused(Refusal),
 }
 
@@ -94,8 +93,7 @@ type Framed<'a> = Option<(&'a [u8], usize)>;
 
 impl Frames {
     pub(crate) fn new(frame: Frame, oversize: Oversize) -> Frames {
-        let (rest, inflating) = (None, None);
-        Frames { frame, oversize, rest, inflating, searched: 0, has_begun: false }
+        Frames { frame, oversize, rest: None, searched: 0, has_begun: false }
     }
 
     /// Returns the framing of the message at the start of `input`; `None` if more bytes are needed.
@@ -103,7 +101,6 @@ impl Frames {
     fn framing(&self, input: &[u8], message_bytes_max: usize) -> Option<Framing> {
         match self.frame {
             Frame::Octets => Some(Framing::Octets),
-            Frame::U32 => Some(Framing::U32),
             Frame::Lines => Some(Framing::Until(LINE_ENDS)),
             Frame::Nul => Some(Framing::Until(NUL_ENDS)),
             Frame::Auto => {
@@ -112,13 +109,11 @@ impl Frames {
                     && digits <= DIGITS_MAX
                     && input[0] != b'0'
                     && number(&input[..digits]) <= message_bytes_max + TRAILER_BYTES_MAX;
-                let is_octets = match &input[digits..] {
-                    _ if !is_count => false,
-                    [b' ', b'<', ..] | [b' ', b'z', b'x', ..] => true,
-                    [] | [b' '] | [b' ', b'z'] => return None,
-                    _ => false,
-                };
-                Some(if is_octets { Framing::Octets } else { Framing::Until(ANY_ENDS) })
+                match &input[digits..] {
+                    [b' ', b'<', ..] if is_count => Some(Framing::Octets),
+                    [] | [b' '] if is_count => None,
+                    _ => Some(Framing::Until(ANY_ENDS)),
+                }
             }
         }
     }
@@ -134,7 +129,6 @@ impl Frames {
             None => Ok(None),
             Some(Framing::Until(ends)) => until(input, ends, searched, max),
             Some(Framing::Octets) => octets(input, max),
-            Some(Framing::U32) => lengths(input, max),
         }
     }
 
@@ -147,9 +141,6 @@ impl Frames {
             let next = self.next(&input[run.bytes..], searched, message_bytes_max);
             searched = 0;
             run.then = match next {
-                Ok(Some((message, bytes))) if is_compressed(message) => {
-                    Then::Compressed(message, bytes)
-                }
                 Ok(Some((message, bytes))) => {
                     run.bytes += bytes;
                     // Empty lines are skipped.
@@ -167,173 +158,56 @@ impl Frames {
         run
     }
 
-    /// Takes what is kept of the oversized message at the start of `input`. Returns the bytes
-    /// consumed; `None` if more bytes are needed or the log has no room.
+    /// Takes the beginning of the oversized message at the start of `input`, whose rest is skipped.
+    /// Returns the bytes consumed; `None` if more bytes are needed or the log has no room.
     fn cut(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Option<usize>, Refusal> {
         let max = intake.message_bytes_max();
-        let is_split = self.oversize == Oversize::Split;
         let (head, rest) = match self.framing(input, max) {
-            Some(Framing::Until(ends)) if is_split => (0, Rest::TakenUntil(ends)),
-            Some(Framing::Until(ends)) => (0, Rest::PassedUntil(ends)),
+            Some(Framing::Until(ends)) => (0, Rest::Until(ends)),
             _ => {
-                let (head, len) = self.counted(input);
+                let digits = digits(input);
+                let len = if digits > DIGITS_MAX { usize::MAX } else { number(&input[..digits]) };
                 if len > PASSED_BYTES_MAX {
                     return Err(Refusal::TooLong);
                 }
-                let rest = if is_split { Rest::Taken } else { Rest::Passed };
-                (head, rest(len - max))
+                (digits + 1, Rest::Bytes(len - max))
             }
         };
         let Some(message) = input.get(head..head + max) else { return Ok(None) };
-        if !self.take_cut(message, intake)? {
+        if !take_cut(message, intake)? {
             return Ok(None);
         }
         self.rest = Some(rest);
         Ok(Some(head + max))
     }
 
-    /// Takes the start of an oversized message if that is kept, and counts the message. Returns
-    /// whether there was room.
-    fn take_cut(&self, message: &[u8], intake: &mut Intake<'_>) -> Result<bool, Refusal> {
-        if self.oversize == Oversize::Skip {
-            intake.reject(Reason::TooLong);
-            return Ok(true);
-        }
-        let beginning = &message[..intake.message_bytes_max()];
-        let has_room = intake.take(beginning)?;
-        intake.cut += u64::from(has_room);
-        Ok(has_room)
-    }
-
-    /// Inflates and takes a compressed message. Returns whether it is complete; if not, the same
-    /// message is passed again. `budget` is the number of bytes that this call may still inflate.
-    fn take_compressed(
-        &mut self,
-        message: &[u8],
-        budget: &mut usize,
-        intake: &mut Intake<'_>,
-    ) -> Result<bool, Refusal> {
-        let mut inflating = self.inflating.take().unwrap_or_else(|| Inflating::new(budget));
-        let is_done = self.take_inflated(message, &mut inflating, budget, intake)?;
-        if !is_done {
-            self.inflating = Some(inflating);
-        }
-        Ok(is_done)
-    }
-
-    fn take_inflated(
-        &self,
-        message: &[u8],
-        inflating: &mut Inflating,
-        budget: &mut usize,
-        intake: &mut Intake<'_>,
-    ) -> Result<bool, Refusal> {
-        let max = intake.message_bytes_max();
-        loop {
-            match inflating.fill(message, max + 1, budget) {
-                Filled::Whole => {}
-                Filled::Later => {
-                    intake.yields = true;
-                    return Ok(false);
-                }
-                Filled::Broken if inflating.is_cut => {
-                    intake.reject(Reason::Unfinished);
-                    return Ok(true);
-                }
-                Filled::Broken => return intake.take(message),
-            }
-            let part = &inflating.part;
-            if part.len() <= max {
-                let last = without_trailer(part);
-                return Ok(last.is_empty() || intake.take(last)?);
-            }
-            if self.oversize != Oversize::Split {
-                return match self.oversize {
-                    Oversize::Refuse => Err(Refusal::TooLong),
-                    _ => self.take_cut(part, intake),
-                };
-            }
-            if inflating.bytes > PASSED_BYTES_MAX {
-                return Err(Refusal::TooLong);
-            }
-            if !intake.take(&part[..max])? {
-                return Ok(false);
-            }
-            intake.cut += u64::from(!inflating.is_cut);
-            inflating.is_cut = true;
-            inflating.part.drain(..max);
-        }
-    }
-
-    /// Takes or skips the rest of an oversized message. Returns the bytes consumed.
-    fn go_on(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
-        let max = intake.message_bytes_max();
-        let (done, rest) = match self.rest {
+    /// Skips the rest of an oversized message. Returns the bytes consumed.
+    fn pass(&mut self, input: &[u8]) -> usize {
+        let (bytes, rest) = match self.rest {
             None => (0, None),
-            Some(Rest::Passed(left)) => {
-                let bytes = left.min(input.len());
-                (bytes, (left > bytes).then_some(Rest::Passed(left - bytes)))
+            Some(Rest::Bytes(left)) if left > input.len() => {
+                (input.len(), Some(Rest::Bytes(left - input.len())))
             }
-            Some(Rest::PassedUntil(ends)) => match find(ends, input) {
+            Some(Rest::Bytes(left)) => (left, None),
+            Some(Rest::Until(ends)) => match find(ends, input) {
                 Some(at) => (at + 1, None),
                 None => (input.len(), self.rest),
             },
-            Some(Rest::Taken(left)) => {
-                let Some(part) = input.get(..left.min(max)) else { return Ok(0) };
-                let is_last = part.len() == left;
-                let message = if is_last { without_trailer(part) } else { part };
-                if !message.is_empty() && !intake.take(message)? {
-                    return Ok(0);
-                }
-                (part.len(), (!is_last).then_some(Rest::Taken(left - part.len())))
-            }
-            Some(Rest::TakenUntil(ends)) => {
-                let searched = std::mem::take(&mut self.searched);
-                let (part, bytes, rest) = match until(input, ends, searched, max) {
-                    Ok(Some((part, bytes))) => (part, bytes, None),
-                    Ok(None) => {
-                        self.searched = input.len();
-                        return Ok(0);
-                    }
-                    Err(_) => (&input[..max], max, self.rest),
-                };
-                if !part.is_empty() && !intake.take(part)? {
-                    return Ok(0);
-                }
-                (bytes, rest)
-            }
         };
         self.rest = rest;
-        Ok(done)
-    }
-
-    /// Returns the length of a count at the start of `input`, and its value.
-    fn counted(&self, input: &[u8]) -> (usize, usize) {
-        if self.frame == Frame::U32 {
-            let head = input.first_chunk::<4>().expect("it was read");
-            return (head.len(), u32::from_be_bytes(*head) as usize);
-        }
-        match digits(input) {
-            digits if digits > DIGITS_MAX => (digits, usize::MAX),
-            digits => (digits + 1, number(&input[..digits])),
-        }
-    }
-
-    /// Returns whether some messages end with a delimiter.
-    fn has_ends(&self) -> bool {
-        !matches!(self.frame, Frame::Octets | Frame::U32)
+        bytes
     }
 
     /// Refuses TLS and HTTP on a plain listener. The random bytes of TLS may contain a line feed,
     /// and a web page may make a local browser send HTTP. Returns whether the stream is long enough
     /// to decide.
     fn begin(&mut self, input: &[u8]) -> Result<bool, Refusal> {
-        if !self.has_begun && self.has_ends() {
+        if !self.has_begun && self.frame != Frame::Octets {
             match input.first_chunk() {
                 Some(&TLS_HANDSHAKE) => {
                     return Err(Refusal::Malformed("a TLS handshake on a plain listener"));
                 }
-                Some(&begin) if is_stream(begin) => {
+                Some(begin) if COMPRESSED.contains(begin) => {
                     return Err(Refusal::Malformed("a stream that is compressed as a whole"));
                 }
                 None if input.first().is_none_or(|first| b"\x16x".contains(first)) => {
@@ -350,6 +224,13 @@ impl Frames {
         self.has_begun = true;
         Ok(true)
     }
+}
+
+/// Takes the beginning of an oversized message. Returns whether there was room.
+fn take_cut(message: &[u8], intake: &mut Intake<'_>) -> Result<bool, Refusal> {
+    let has_room = intake.take(&message[..intake.message_bytes_max()])?;
+    intake.cut += u64::from(has_room);
+    Ok(has_room)
 }
 
 /// Returns whether a stream starts with an HTTP request line (RFC 9112, section 3); `None` if more
@@ -377,15 +258,8 @@ impl Protocol for Frames {
         if !self.begin(input)? {
             return Ok(0);
         }
-        let (mut done, mut budget) = (0, TURN_BYTES);
-        loop {
-            let bytes = self.go_on(&input[done..], intake)?;
-            done += bytes;
-            match self.rest {
-                Some(_) if bytes == 0 || done == input.len() => return Ok(done),
-                Some(_) => continue,
-                None => {}
-            }
+        let mut done = self.pass(input);
+        while self.rest.is_none() {
             let run = self.run(&input[done..], intake.message_bytes_max());
             self.searched = 0;
             let taken = intake.append_run(&run.messages[..run.count])?;
@@ -397,27 +271,17 @@ impl Protocol for Frames {
                 Then::Run => {}
                 Then::Part => {
                     self.searched = input.len() - done;
-                    return Ok(done);
+                    break;
                 }
-                Then::Compressed(message, bytes) => {
-                    if !self.take_compressed(message, &mut budget, intake)? {
-                        return Ok(done);
-                    }
+                Then::Refused(Refusal::TooLong) if self.oversize == Oversize::Truncate => {
+                    let Some(bytes) = self.cut(&input[done..], intake)? else { break };
                     done += bytes;
-                }
-                Then::Refused(Refusal::TooLong) if self.oversize != Oversize::Refuse => {
-                    match self.cut(&input[done..], intake)? {
-                        Some(bytes) => done += bytes,
-                        None => return Ok(done),
-                    }
+                    done += self.pass(&input[done..]);
                 }
                 Then::Refused(refusal) => return Err(refusal),
             }
         }
-    }
-
-    fn held_bytes(&self) -> usize {
-        self.inflating.as_ref().map_or(0, |inflating| inflating.held_bytes())
+        Ok(done)
     }
 
     /// Takes bytes without a final delimiter as a message. With a count they are only a part of
@@ -427,22 +291,18 @@ impl Protocol for Frames {
             return Ok(0);
         }
         let max = intake.message_bytes_max();
-        let ends = match (self.rest, self.framing(rest, max)) {
-            (Some(Rest::TakenUntil(ends)), _) | (None, Some(Framing::Until(ends))) => ends,
-            (None, None) => ANY_ENDS,
-            _ => return Err(Refusal::Malformed("the stream ended inside a message")),
+        let ends = match self.framing(rest, max) {
+            Some(Framing::Until(ends)) => ends,
+            None => ANY_ENDS,
+            Some(Framing::Octets) => {
+                return Err(Refusal::Malformed("the stream ended inside a message"));
+            }
         };
-        let before = &ends.before[..1];
-        let message = rest.strip_suffix(before).unwrap_or(rest);
-        if message.len() > max && self.oversize != Oversize::Refuse {
-            let has_room = self.take_cut(message, intake)?;
-            return Ok(match self.oversize {
-                _ if !has_room => 0,
-                Oversize::Split => max + self.take_rest(&rest[max..], intake)?,
-                _ => rest.len(),
-            });
-        }
-        let is_taken = message.is_empty() || intake.take(message)?;
+        let message = rest.strip_suffix(&ends.before[..1]).unwrap_or(rest);
+        let is_taken = match message.len() > max && self.oversize == Oversize::Truncate {
+            true => take_cut(message, intake)?,
+            false => message.is_empty() || intake.take(message)?,
+        };
         Ok(if is_taken { rest.len() } else { 0 })
     }
 }
@@ -489,8 +349,7 @@ fn octets(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
         return Err(Refusal::TooLong);
     }
     let Some(message) = input.get(digits + 1..digits + 1 + count) else { return Ok(None) };
-    // The last byte of a compressed message may have any value.
-    let message = if is_compressed(message) { message } else { without_trailer(message) };
+    let message = without_trailer(message);
     if message.len() > max {
         Err(Refusal::TooLong)
     } else {
@@ -513,15 +372,6 @@ pub(super) fn number(digits: &[u8]) -> usize {
 pub(crate) fn without_trailer(message: &[u8]) -> &[u8] {
     let trailers: [&[u8]; 3] = [b"\r\n", b"\n", b"\0"];
     trailers.into_iter().find_map(|trailer| message.strip_suffix(trailer)).unwrap_or(message)
-}
-
-fn lengths(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
-    let Some((head, rest)) = input.split_first_chunk::<4>() else { return Ok(None) };
-    let len = u32::from_be_bytes(*head) as usize;
-    if len > max {
-        return Err(Refusal::TooLong);
-    }
-    Ok(rest.get(..len).map(|message| (message, head.len() + len)))
 }
 
 #[cfg(test)]

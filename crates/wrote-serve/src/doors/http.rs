@@ -15,7 +15,7 @@ mod wire;
 use crate::config::access::{self, WRONG_TOKEN_PAUSE};
 use crate::refusals::Reason;
 use append::append;
-use body::{Answer, Upload, text_answer, wrong, wrong_method};
+use body::{Answer, Upload, wrong, wrong_method};
 use exchange::Exchange;
 use hyper::body::Incoming;
 use hyper::header::{HeaderValue, WWW_AUTHENTICATE};
@@ -40,16 +40,11 @@ async fn answer(request: Request<Incoming>, exchange: Arc<Exchange>) -> Result<A
         answer
     };
     let token = access::bearer(&parts.headers);
-    let has_probes = exchange.port.listen.has_probes;
     let mut answer = match (parts.uri.path(), &parts.method) {
         _ if exchange.is_of_page(&parts.headers) => {
             let because = "requests of web pages are refused";
             refuse(Reason::Unauthorized, wrong(StatusCode::FORBIDDEN, because))
         }
-        ("/livez", &Method::GET | &Method::HEAD) if has_probes => {
-            text_answer(StatusCode::OK, "alive\n")
-        }
-        ("/readyz", &Method::GET | &Method::HEAD) if has_probes => ready(&exchange),
         _ if !exchange.lets_in(token) => {
             if !token.is_empty() {
                 sleep(WRONG_TOKEN_PAUSE).await;
@@ -72,17 +67,4 @@ async fn answer(request: Request<Incoming>, exchange: Arc<Exchange>) -> Result<A
         answer.body_mut().then_ends(exchange);
     }
     Ok(answer)
-}
-
-/// Reports whether the listener's log accepts messages.
-fn ready(exchange: &Exchange) -> Answer {
-    let port = &exchange.port;
-    if *port.draining.borrow() {
-        return text_answer(StatusCode::SERVICE_UNAVAILABLE, "the server is draining\n");
-    }
-    match port.channel.trouble() {
-        None => text_answer(StatusCode::OK, "ready\n"),
-        // The cause names folders, which only operators should see.
-        Some(_) => text_answer(StatusCode::SERVICE_UNAVAILABLE, "the log takes no messages\n"),
-    }
 }

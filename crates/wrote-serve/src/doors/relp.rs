@@ -7,7 +7,7 @@
 //! unanswered.
 
 use super::frames::{DIGITS_MAX, number};
-use super::{PASSED_BYTES_MAX, Protocol, Rest};
+use super::{PASSED_BYTES_MAX, Protocol};
 use crate::config::Oversize;
 use crate::doors::Intake;
 use crate::refusals::{Reason, Refusal};
@@ -33,10 +33,8 @@ pub(crate) struct Relp {
     /// The session is open.
     is_open: bool,
     oversize: Oversize,
-    /// The rest of an oversized message.
-    rest: Option<Rest<()>>,
-    /// The transaction whose last part will be answered; 0 for a hint.
-    split: usize,
+    /// The bytes of an oversized message that are still to be skipped.
+    passed: usize,
 }
 
 /// A frame: `TRANSACTION SP COMMAND SP LENGTH [SP DATA] LF`.
@@ -53,35 +51,22 @@ struct RelpFrame<'a> {
 impl Protocol for Relp {
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         let message_bytes_max = intake.message_bytes_max();
-        let mut done = 0;
-        while !intake.is_over {
-            let bytes = self.go_on(&input[done..], intake)?;
-            done += bytes;
-            match self.rest {
-                Some(_) if bytes == 0 || done == input.len() => break,
-                Some(_) => continue,
-                None => {}
-            }
+        let mut done = self.pass(input);
+        while self.passed == 0 && !intake.is_over {
             let Some(head) = RelpHead::first(&input[done..])? else { break };
             let is_long = head.command == b"syslog" && head.length > message_bytes_max;
-            let cut = is_long && self.oversize != Oversize::Refuse;
+            let cut = is_long && self.oversize == Oversize::Truncate;
             let Some(frame) = head.frame(&input[done..], message_bytes_max, cut)? else { break };
-            if !self.obey(&frame, cut, intake)? {
+            if !self.obey(&frame, intake)? {
                 break;
             }
-            if cut {
-                let left = head.length - message_bytes_max;
-                self.rest = Some(match self.oversize {
-                    Oversize::Split => Rest::Taken(left),
-                    // Includes the trailing line feed.
-                    _ => Rest::Passed(left + 1),
-                });
-                match self.oversize {
-                    Oversize::Skip => intake.reject(Reason::TooLong),
-                    _ => intake.cut += 1,
-                }
-            }
             done += frame.bytes;
+            if cut {
+                intake.cut += 1;
+                // Includes the trailing line feed.
+                self.passed = head.length - message_bytes_max + 1;
+                done += self.pass(&input[done..]);
+            }
         }
         Ok(done)
     }
@@ -96,23 +81,21 @@ impl Protocol for Relp {
 
 impl Relp {
     pub(crate) fn new(oversize: Oversize) -> Relp {
-        Relp { next: 1, is_open: false, oversize, rest: None, split: 0 }
+        Relp { next: 1, is_open: false, oversize, passed: 0 }
     }
 
     /// Appends a message and returns its sequence; `None` while there is no room. A message that
-    /// the log can never hold is treated like an oversized one: truncated, answered without a
-    /// sequence, or the end of the connection.
+    /// the log can never hold is treated like an oversized one: truncated, or the end of the
+    /// connection. One without any line is answered without a sequence.
     fn taken(
         &self,
         message: &[u8],
         intake: &mut Intake<'_>,
     ) -> Result<Option<Option<u64>>, Refusal> {
         match intake.append(message) {
-            Err(Refusal::Unfit(_)) if self.oversize != Oversize::Refuse => {
+            Err(Refusal::Unfit(_)) if self.oversize == Oversize::Truncate => {
                 let mut lines = message.split(|&byte| matches!(byte, b'\n' | 0));
-                let Some(beginning) =
-                    lines.find(|line| !line.is_empty()).filter(|_| self.oversize != Oversize::Skip)
-                else {
+                let Some(beginning) = lines.find(|line| !line.is_empty()) else {
                     intake.reject(Reason::Malformed);
                     return Ok(Some(None));
                 };
@@ -124,55 +107,23 @@ impl Relp {
         }
     }
 
-    /// Takes or skips the rest of an oversized message. Returns the bytes consumed.
-    fn go_on(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
-        match self.rest {
-            Some(Rest::Taken(left)) => {
-                let bytes = left.min(intake.message_bytes_max());
-                let Some(part) = input.get(..bytes) else { return Ok(0) };
-                let Some(sequence) = self.taken(part, intake)? else { return Ok(0) };
-                if bytes == left {
-                    acknowledge(self.split, sequence, intake);
-                    // The trailing line feed.
-                    self.rest = Some(Rest::Passed(1));
-                } else {
-                    self.rest = Some(Rest::Taken(left - bytes));
-                }
-                Ok(bytes)
-            }
-            Some(Rest::Passed(left)) => {
-                let bytes = left.min(input.len());
-                self.rest = (left > bytes).then_some(Rest::Passed(left - bytes));
-                Ok(bytes)
-            }
-            _ => Ok(0),
-        }
+    /// Skips the rest of an oversized message. Returns the bytes consumed.
+    fn pass(&mut self, input: &[u8]) -> usize {
+        let bytes = self.passed.min(input.len());
+        self.passed -= bytes;
+        bytes
     }
 
-    /// Executes a frame, whose message may have been `cut`. Returns whether it is complete; a
-    /// message may find no room.
-    fn obey(
-        &mut self,
-        frame: &RelpFrame<'_>,
-        cut: bool,
-        intake: &mut Intake<'_>,
-    ) -> Result<bool, Refusal> {
+    /// Executes a frame. Returns whether it is complete; a message may find no room.
+    fn obey(&mut self, frame: &RelpFrame<'_>, intake: &mut Intake<'_>) -> Result<bool, Refusal> {
         let is_hint = frame.transaction == 0;
         if !is_hint && frame.transaction != self.next {
             return Err(Refusal::Malformed("the transaction is not the next"));
         }
         match frame.command {
-            // Without an answer the client would resend it forever.
-            b"syslog" if self.is_open && cut && self.oversize == Oversize::Skip => {
-                acknowledge(frame.transaction, None, intake);
-            }
             b"syslog" if self.is_open => {
                 let Some(sequence) = self.taken(frame.data, intake)? else { return Ok(false) };
-                if cut && self.oversize == Oversize::Split {
-                    self.split = frame.transaction;
-                } else {
-                    acknowledge(frame.transaction, sequence, intake);
-                }
+                acknowledge(frame.transaction, sequence, intake);
             }
             // An unknown hint may be ignored.
             _ if is_hint => return Ok(true),

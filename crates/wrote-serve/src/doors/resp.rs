@@ -19,7 +19,6 @@ use request::Request;
 use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use transaction::Transaction;
 
 /// The name of an entry's only field when read.
@@ -28,7 +27,6 @@ const FIELD: &str = "message";
 const REDIS_VERSION: &str = "7.0.0";
 /// The longest request of a client that has not authenticated.
 const GREETING_BYTES_MAX: usize = 16 << 10;
-const NAME_BYTES_MAX: usize = 64;
 /// The longest answer to XADD: `$22` and an ID of up to 22 digits.
 const ID_BYTES_MAX: usize = 40;
 
@@ -45,23 +43,12 @@ pub(crate) struct Resp {
     /// The client uses RESP3.
     is_three: bool,
     access: Arc<Access>,
-    said: Option<Box<Said>>,
-    /// The client's number.
-    id: u64,
-}
-
-/// Optional facts that a client has reported about itself.
-#[derive(Debug, Default)]
-struct Said {
+    /// The token that the client has given.
     token: Option<Box<[u8]>>,
-    name: Option<Box<[u8]>>,
 }
 
 const NO_GROUPS: &str =
     "ERR consumer groups are not supported: keep the last ID, and continue with XREAD";
-const NO_KEYS: &str = "ERR IDMP is not taken: a retry may append a message again";
-
-static CLIENTS: AtomicU64 = AtomicU64::new(1);
 
 enum Obeyed {
     Done,
@@ -72,9 +59,7 @@ enum Obeyed {
 impl Resp {
     pub(crate) fn new(log: Option<(Arc<Channel>, Level)>, access: Arc<Access>) -> Resp {
         let (request, pushed, transaction) = (Request::default(), None, None);
-        let (is_three, said) = (false, None);
-        let id = CLIENTS.fetch_add(1, Ordering::Relaxed);
-        Resp { log, request, pushed, transaction, is_three, access, said, id }
+        Resp { log, request, pushed, transaction, is_three: false, access, token: None }
     }
 }
 
@@ -85,9 +70,7 @@ impl Protocol for Resp {
     fn renew(&mut self, access: &Arc<Access>) -> Result<(), Refusal> {
         let was_let_in = !self.is_stranger();
         self.access = access.clone();
-        if let Some(said) = &mut self.said {
-            said.token = said.token.take().filter(|token| access.accepts(token));
-        }
+        self.token = self.token.take().filter(|token| access.accepts(token));
         if was_let_in && self.is_stranger() { Err(Refusal::Revoked) } else { Ok(()) }
     }
 
@@ -201,7 +184,7 @@ impl Resp {
             (b"COMMAND" | b"CONFIG", 2..) => self.unknown_subcommand(input, intake),
             (b"INFO", _) => self.info(intake),
             (b"RESET", 1) => {
-                (self.is_three, self.said) = (false, None);
+                (self.is_three, self.token) = (false, None);
                 intake.answer(b"+RESET\r\n");
             }
             (b"QUIT", 1) => {
@@ -210,11 +193,7 @@ impl Resp {
             }
             (b"AUTH", 2 | 3) => self.auth(input, intake),
             (b"XLEN" | b"LLEN", 2) => self.len(intake),
-            (b"XRANGE", 4 | 6) => self.range(input, false, intake),
-            (b"XREVRANGE", 4 | 6) => self.range(input, true, intake),
-            (b"XINFO", 3) if self.is(input, 1, b"STREAM") => self.stream_info(intake),
-            (b"XINFO", 2..) if self.is(input, 1, b"GROUPS") => error(intake, NO_GROUPS),
-            (b"XINFO", 2..) => self.unknown_subcommand(input, intake),
+            (b"XRANGE", 4 | 6) => self.range(input, intake),
             (b"XGROUP" | b"XREADGROUP" | b"XACK" | b"XPENDING" | b"XCLAIM" | b"XAUTOCLAIM", _) => {
                 error(intake, NO_GROUPS);
             }
@@ -224,8 +203,8 @@ impl Resp {
             (b"XREAD", 4..) => self.read(input, intake),
             (
                 b"XADD" | b"RPUSH" | b"LPUSH" | b"ECHO" | b"PING" | b"XLEN" | b"XRANGE" | b"XREAD"
-                | b"XREVRANGE" | b"XINFO" | b"EXISTS" | b"TYPE" | b"SELECT" | b"CLIENT" | b"CONFIG"
-                | b"AUTH" | b"MULTI" | b"EXEC" | b"DISCARD",
+                | b"EXISTS" | b"TYPE" | b"SELECT" | b"CLIENT" | b"CONFIG" | b"AUTH" | b"MULTI"
+                | b"EXEC" | b"DISCARD",
                 _,
             ) => {
                 error(intake, "ERR wrong number of arguments for the command");
@@ -269,9 +248,6 @@ impl Resp {
             at += usize::from(is(at, b"KEEPREF"));
             if is(at, b"MAXLEN") || is(at, b"MINID") {
                 at = self.trimming(input, at + 1).ok_or("ERR syntax error")?;
-            }
-            if is(at, b"IDMP") || is(at, b"IDMPAUTO") {
-                return Err(NO_KEYS);
             }
             if at == begin {
                 break;
@@ -333,27 +309,11 @@ impl Resp {
         Ok(Obeyed::Done)
     }
 
-    fn client(&mut self, input: &[u8], intake: &mut Intake<'_>) {
-        let is = |word: &[u8]| self.is(input, 1, word);
+    /// Takes what clients say of themselves, which is shown nowhere.
+    fn client(&self, input: &[u8], intake: &mut Intake<'_>) {
         match self.request.len() {
-            2 if is(b"ID") => intake.answer(format!(":{}\r\n", self.id).as_bytes()),
-            2 if is(b"GETNAME") => match self.said.as_ref().and_then(|said| said.name.as_ref()) {
-                Some(name) => bulk(intake, name),
-                None => self.nothing(intake),
-            },
-            3 if is(b"SETNAME") => match self.request.word(input, 2) {
-                Some(name) if name.len() <= NAME_BYTES_MAX => {
-                    let name = Some(name).filter(|name| !name.is_empty()).map(Box::from);
-                    self.said.get_or_insert_default().name = name;
-                    intake.answer(b"+OK\r\n");
-                }
-                _ => error(intake, "ERR a name has 64 bytes at most"),
-            },
-            // Nothing is evicted, and client attributes are not shown anywhere.
-            4 if is(b"SETINFO") => intake.answer(b"+OK\r\n"),
-            3 if is(b"NO-EVICT") || is(b"NO-TOUCH") => intake.answer(b"+OK\r\n"),
-            // OFF and SKIP would suppress answers.
-            3 if is(b"REPLY") && self.is(input, 2, b"ON") => intake.answer(b"+OK\r\n"),
+            3 if self.is(input, 1, b"SETNAME") => intake.answer(b"+OK\r\n"),
+            4 if self.is(input, 1, b"SETINFO") => intake.answer(b"+OK\r\n"),
             _ => self.unknown_subcommand(input, intake),
         }
     }
@@ -371,14 +331,6 @@ impl Resp {
              wrote_version:{own}\r\n"
         );
         bulk(intake, text.as_bytes());
-    }
-
-    fn nothing(&self, intake: &mut Intake<'_>) {
-        intake.answer(self.nil());
-    }
-
-    fn nil(&self) -> &'static [u8] {
-        if self.is_three { b"_\r\n" } else { b"$-1\r\n" }
     }
 }
 

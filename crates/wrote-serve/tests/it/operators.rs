@@ -2,7 +2,7 @@
 
 use crate::certificates::{Authority, write};
 use crate::http::client::{Answer, Client};
-use crate::serving::{Serving, tokens};
+use crate::serving::Serving;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
@@ -164,32 +164,6 @@ fn a_server_lives_and_is_ready_unless_its_log_takes_nothing_or_it_drains() {
     let ready = get(&serving, "/readyz");
     assert!(ready.text().starts_with("log takes no messages: "), "{}", ready.text());
     assert_eq!(metrics(&serving)["log_failed{log=\"log\"}"], 1.0);
-    serving.stop();
-}
-
-#[test]
-fn a_listener_of_http_answers_probes_without_a_token_where_the_operator_chose_so() {
-    let (_folder, tokens) = tokens("secret\n");
-    let codes = |serving: &Serving| {
-        let code = |path| Client::connect(serving.address()).get(path).code;
-        ["/livez", "/readyz", "/records"].map(code)
-    };
-    for (url, expected) in [
-        ("http://127.0.0.1:0", [401, 401, 401]),
-        ("http://127.0.0.1:0?probes=yes", [200, 200, 401]),
-    ] {
-        let serving = start(url, |config| config.access.token_file = Some(tokens.clone()));
-        assert_eq!(codes(&serving), expected, "{url}");
-        serving.stop();
-    }
-    let serving = start("http://127.0.0.1:0?probes=yes", |config| {
-        config.access.token_file = Some(tokens);
-        config.limits.free_bytes = u64::MAX;
-    });
-    // The first check of the disk is in progress.
-    while get(&serving, "/readyz").code == 200 {}
-    assert_eq!(codes(&serving), [200, 503, 401]);
-    assert_eq!(serving.refused(), [("unauthorized", 1)]);
     serving.stop();
 }
 

@@ -161,45 +161,6 @@ fn reading_from_a_sequence_gives_the_log_across_segments_retention_and_a_restart
 }
 
 #[test]
-fn a_stream_is_read_from_its_end_and_described() {
-    let serving = Serving::start("resp://127.0.0.1:0", |_| ());
-    let mut client = Client::connect(&serving);
-    assert_eq!(client.ask("EXISTS log other"), Answer::Number(2));
-    assert_eq!(client.ask("TYPE log"), Answer::Line("+stream".into()));
-    let describe = |client: &mut Client| {
-        let Answer::List(fields) = client.ask("XINFO STREAM log") else { panic!("no list") };
-        let name = |name: &Answer| match name {
-            Answer::Bytes(name) => String::from_utf8(name.clone()).unwrap(),
-            other => panic!("{other:?}"),
-        };
-        let pairs = fields.chunks(2).map(|pair| (name(&pair[0]), pair[1].clone()));
-        pairs.collect::<std::collections::BTreeMap<_, _>>()
-    };
-    let empty = describe(&mut client);
-    assert_eq!((&empty["length"], &empty["first-entry"]), (&Answer::Number(0), &Answer::Nothing));
-    for number in 0..50 {
-        assert_eq!(client.ask(&format!("RPUSH log {number}")), Answer::Number(number + 1));
-    }
-    let numbers = |answer| -> Vec<u64> {
-        let entries = entries(answer);
-        assert!(entries.iter().all(|(sequence, record)| sequence.to_string().as_bytes() == record));
-        entries.into_iter().map(|(sequence, _)| sequence).collect()
-    };
-    let reversed = numbers(client.ask("XREVRANGE log + -"));
-    assert!(reversed.into_iter().eq((0..50).rev()));
-    assert_eq!(numbers(client.ask("XREVRANGE log + - COUNT 3")), [49, 48, 47]);
-    assert_eq!(numbers(client.ask("XREVRANGE log 10-1 5-1 COUNT 2")), [10, 9]);
-    assert_eq!(numbers(client.ask("XREVRANGE log (10-1 8 COUNT 9")), [9, 8]);
-    assert_eq!(numbers(client.ask("XREVRANGE log 5 10")), [0; 0]);
-    let full = describe(&mut client);
-    assert_eq!(full["length"], Answer::Number(50));
-    assert_eq!(full["last-generated-id"], Answer::Bytes(b"49-1".to_vec()));
-    assert_eq!(entries(Answer::List(vec![full["first-entry"].clone()])), [(0, b"0".to_vec())]);
-    assert_eq!(entries(Answer::List(vec![full["last-entry"].clone()])), [(49, b"49".to_vec())]);
-    serving.stop();
-}
-
-#[test]
 fn a_reader_gets_only_what_is_as_safe_as_answers_promise() {
     let (_folder, path) = socket_path();
     // The log does not flush by itself.

@@ -218,7 +218,6 @@ pub(super) type Answer = Response<Body>;
 
 /// Seconds after which the client should retry.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Returns a JSON answer on one line, for reading in a terminal.
@@ -226,13 +225,6 @@ pub(super) fn json_answer(status: StatusCode, value: &Value) -> Answer {
     let mut answer = Response::new(Body::whole(Bytes::from(format!("{value}\n"))));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, JSON);
-    answer
-}
-
-pub(super) fn text_answer(status: StatusCode, line: &'static str) -> Answer {
-    let mut answer = Response::new(Body::whole(Bytes::from_static(line.as_bytes())));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, TEXT);
     answer
 }
 

@@ -1,11 +1,14 @@
 //! Handshake: protocol version and token.
 
-use super::{NAME_BYTES_MAX, REDIS_VERSION, Resp, error};
+use super::{REDIS_VERSION, Resp, error};
 use crate::config::access::WRONG_TOKEN_PAUSE;
 use crate::doors::Intake;
 use crate::refusals::Reason;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
+
+static CLIENTS: AtomicU64 = AtomicU64::new(1);
 
 impl Resp {
     /// Returns whether an unauthenticated client may send this command.
@@ -13,7 +16,7 @@ impl Resp {
         // The last two are HTTP, which is refused as such.
         let is_greeting =
             matches!(name, b"AUTH" | b"HELLO" | b"QUIT" | b"RESET" | b"POST" | b"HOST:");
-        is_greeting || self.has_token() || !self.access.asks_for_token()
+        is_greeting || self.token.is_some() || !self.access.asks_for_token()
     }
 
     /// `AUTH token`, or `AUTH user token` with any user.
@@ -33,27 +36,23 @@ impl Resp {
             Some(b"3") => true,
             Some(_) => return error(intake, "NOPROTO unsupported protocol version"),
         };
-        let Some((token_at, name_at)) = self.greeting_options(input) else {
+        let Some(token_at) = self.token_in_greeting(input) else {
             return error(intake, "ERR syntax error: HELLO 3 [AUTH user token] [SETNAME name]");
         };
         if self.access.asks_for_token() {
             if token_at.is_some_and(|at| !self.authorize(input, at, intake)) {
                 return;
             }
-            if !self.has_token() {
+            if self.token.is_none() {
                 return error(intake, "NOAUTH give the token: HELLO 3 AUTH default TOKEN");
             }
-        }
-        if let Some(at) = name_at {
-            let name = self.request.word(input, at).map(Box::from);
-            self.said.get_or_insert_default().name = name;
         }
         self.is_three = is_three;
         let fields: [(&str, &str); 7] = [
             ("server", "$5\r\nredis\r\n"),
             ("version", &format!("${}\r\n{REDIS_VERSION}\r\n", REDIS_VERSION.len())),
             ("proto", if self.is_three { ":3\r\n" } else { ":2\r\n" }),
-            ("id", &format!(":{}\r\n", self.id)),
+            ("id", &format!(":{}\r\n", CLIENTS.fetch_add(1, Ordering::Relaxed))),
             ("mode", "$10\r\nstandalone\r\n"),
             ("role", "$6\r\nmaster\r\n"),
             ("modules", "*0\r\n"),
@@ -71,9 +70,8 @@ impl Resp {
     /// earlier right one.
     fn authorize(&mut self, input: &[u8], at: usize, intake: &mut Intake<'_>) -> bool {
         let token = self.request.word(input, at);
-        let token = token.filter(|token| self.access.accepts(token)).map(Box::from);
-        self.said.get_or_insert_default().token = token;
-        if !self.has_token() {
+        self.token = token.filter(|token| self.access.accepts(token)).map(Box::from);
+        if self.token.is_none() {
             intake.reject(Reason::Unauthorized);
             error(intake, "WRONGPASS invalid username-password pair or user is disabled.");
             // Delays further commands.
@@ -84,27 +82,22 @@ impl Resp {
             });
             intake.answer_later(later);
         }
-        self.has_token()
+        self.token.is_some()
     }
 
-    fn has_token(&self) -> bool {
-        self.said.as_ref().is_some_and(|said| said.token.is_some())
-    }
-
-    /// Returns the positions of token and name in a HELLO; `None` if it has other options.
-    fn greeting_options(&self, input: &[u8]) -> Option<(Option<usize>, Option<usize>)> {
-        let (mut at, mut token, mut name) = (2, None, None);
+    /// Returns the position of the token in a HELLO, if it has one; `None` if it has unknown
+    /// options.
+    fn token_in_greeting(&self, input: &[u8]) -> Option<Option<usize>> {
+        let (mut at, mut token) = (2, None);
         while at < self.request.len() {
-            (token, name, at) = if self.is(input, at, b"AUTH") {
-                (Some(at + 2), name, at + 3)
+            (token, at) = if self.is(input, at, b"AUTH") {
+                (Some(at + 2), at + 3)
             } else if self.is(input, at, b"SETNAME") {
-                (token, Some(at + 1), at + 2)
+                (token, at + 2)
             } else {
                 return None;
             };
         }
-        let is_short = name.and_then(|at| self.request.word(input, at));
-        let is_short = is_short.is_none_or(|name| name.len() <= NAME_BYTES_MAX);
-        (at <= self.request.len().max(2) && is_short).then_some((token, name))
+        (at <= self.request.len().max(2)).then_some(token)
     }
 }

@@ -23,7 +23,6 @@ pub(crate) const READS_MAX: usize = 4;
 const READ_COUNT: usize = 1000;
 
 /// The entries that an answer should contain.
-#[derive(Default)]
 struct Wanted {
     sequences: Range<u64>,
     count: Option<usize>,
@@ -34,8 +33,7 @@ struct Wanted {
 /// Records encoded in RESP.
 #[derive(Default)]
 struct Entries {
-    /// The sequence of each, and the end of its text.
-    ends: Vec<(u64, usize)>,
+    count: usize,
     text: Vec<u8>,
 }
 
@@ -47,8 +45,8 @@ impl Resp {
         intake.answer(format!(":{len}\r\n").as_bytes());
     }
 
-    /// `XRANGE key start end [COUNT n]`, and `XREVRANGE key end start [COUNT n]`.
-    pub(super) fn range(&self, input: &[u8], is_reverse: bool, intake: &mut Intake<'_>) {
+    /// `XRANGE key start end [COUNT n]`.
+    pub(super) fn range(&self, input: &[u8], intake: &mut Intake<'_>) {
         let word = |at| self.request.word(input, at).unwrap_or_default();
         let count = match self.request.len() {
             6 if word(4).eq_ignore_ascii_case(b"COUNT") => match number(word(5)) {
@@ -58,55 +56,13 @@ impl Resp {
             6 => return error(intake, "ERR syntax error"),
             _ => None,
         };
-        let (start, end) = if is_reverse { (word(3), word(2)) } else { (word(2), word(3)) };
-        let (Some(start), Some(end)) = (first(start), behind(end)) else {
+        let (Some(start), Some(end)) = (first(word(2)), behind(word(3))) else {
             return error(intake, INVALID_ID);
         };
         self.answer_later(intake, move |log, channel, level| async move {
             let sequences = start..end.min(level.present(&log).await);
-            let entries = if is_reverse {
-                last_entries(channel, sequences, count.unwrap_or(usize::MAX)).await
-            } else {
-                entries(channel, Wanted { sequences, count, ..Wanted::default() }).await
-            };
-            entries.map_or_else(|error| failed(&error), |entries| entries.array(is_reverse))
-        });
-    }
-
-    /// `XINFO STREAM key`: length, first and last entries.
-    pub(super) fn stream_info(&self, intake: &mut Intake<'_>) {
-        let (is_three, nothing) = (self.is_three, self.nil());
-        self.answer_later(intake, move |log, channel, level| async move {
-            let end = level.present(&log).await;
-            let begin = log.stats().first_sequence;
-            let (sequences, count) = (begin..end, Some(1));
-            let wanted = Wanted { sequences, count, is_partial: true };
-            let first = entries(channel.clone(), wanted).await;
-            let (first, last) = match (first, last_entries(channel.clone(), begin..end, 1).await) {
-                (Ok(first), Ok(last)) => (first, last),
-                (Err(error), _) | (_, Err(error)) => return failed(&error),
-            };
-            let number = |number: u64| format!(":{number}\r\n");
-            let fields = [
-                ("length", number(end.saturating_sub(begin))),
-                ("radix-tree-keys", number(1)),
-                ("radix-tree-nodes", number(1)),
-                ("last-generated-id", id_text(end.checked_sub(1))),
-                ("max-deleted-entry-id", id_text(begin.checked_sub(1))),
-                ("entries-added", number(end)),
-                ("recorded-first-entry-id", id_text(first.sequence())),
-                ("groups", number(0)),
-            ];
-            let (kind, count) = if is_three { ('%', 10) } else { ('*', 20) };
-            let mut answer = format!("{kind}{count}\r\n").into_bytes();
-            for (name, value) in fields {
-                answer.extend((text(name.as_bytes()) + &value).into_bytes());
-            }
-            for (name, entries) in [("first-entry", first), ("last-entry", last)] {
-                answer.extend(text(name.as_bytes()).into_bytes());
-                answer.extend(if entries.is_empty() { nothing.to_vec() } else { entries.text });
-            }
-            answer
+            let entries = entries(channel, Wanted { sequences, count, is_partial: false }).await;
+            entries.map_or_else(|error| failed(&error), Entries::array)
         });
     }
 
@@ -145,7 +101,7 @@ impl Resp {
                 let wanted = Wanted { sequences, count: Some(count), is_partial: true };
                 match entries(channel.clone(), wanted).await {
                     Err(error) => return failed(&error),
-                    Ok(entries) if entries.is_empty() => {}
+                    Ok(entries) if entries.count == 0 => {}
                     Ok(entries) => return entries.stream(&key, is_three),
                 }
                 // Sequences without a record.
@@ -259,26 +215,6 @@ async fn entries(channel: Arc<Channel>, wanted: Wanted) -> Result<Entries, Failu
     tokio::task::spawn_blocking(read).await.unwrap_or(Err(Failure::TooLarge))
 }
 
-/// Returns the last entries of a range, up to `count`.
-async fn last_entries(
-    channel: Arc<Channel>,
-    range: Range<u64>,
-    count: usize,
-) -> Result<Entries, Failure> {
-    // Sequences without a record are rare.
-    let mut window = count as u64;
-    loop {
-        let start = range.end.saturating_sub(window).max(range.start);
-        let wanted = Wanted { sequences: start..range.end, ..Wanted::default() };
-        let mut found = entries(channel.clone(), wanted).await?;
-        if found.ends.len() >= count || start <= range.start {
-            found.keep_last(count);
-            return Ok(found);
-        }
-        window = window.saturating_mul(2);
-    }
-}
-
 enum Failure {
     TooLarge,
     Log(Error),
@@ -316,7 +252,7 @@ fn read(channel: &Channel, wanted: &Wanted) -> Result<Entries, Failure> {
             return Err(Failure::TooLarge);
         }
         entries.push(record.sequence, &record.bytes);
-        if wanted.count == Some(entries.ends.len()) {
+        if wanted.count == Some(entries.count) {
             break;
         }
     }
@@ -332,38 +268,16 @@ impl Entries {
             self.text.extend_from_slice(&word);
             self.text.extend(b"\r\n");
         }
-        self.ends.push((sequence, self.text.len()));
+        self.count += 1;
     }
 
     fn put(&mut self, arguments: std::fmt::Arguments<'_>) {
         self.text.write_fmt(arguments).expect("a Vec takes all");
     }
 
-    fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    fn sequence(&self) -> Option<u64> {
-        self.ends.first().map(|(sequence, _)| *sequence)
-    }
-
-    fn keep_last(&mut self, count: usize) {
-        let removed = self.ends.len().saturating_sub(count);
-        let Some((_, end)) = removed.checked_sub(1).map(|last| self.ends[last]) else { return };
-        self.text.drain(..end);
-        self.ends.drain(..removed);
-        self.ends.iter_mut().for_each(|(_, behind)| *behind -= end);
-    }
-
-    fn array(self, is_reverse: bool) -> Vec<u8> {
-        let mut array = format!("*{}\r\n", self.ends.len()).into_bytes();
-        if !is_reverse {
-            array.extend(self.text);
-            return array;
-        }
-        let begins = [0].into_iter().chain(self.ends.iter().map(|(_, end)| *end));
-        let places: Vec<_> = begins.zip(&self.ends).collect();
-        places.iter().rev().for_each(|(begin, (_, end))| array.extend(&self.text[*begin..*end]));
+    fn array(self) -> Vec<u8> {
+        let mut array = format!("*{}\r\n", self.count).into_bytes();
+        array.extend(self.text);
         array
     }
 
@@ -372,20 +286,8 @@ impl Entries {
         let head = if is_three { "%1\r\n" } else { "*1\r\n*2\r\n" };
         let len = key.len();
         let name = [format!("{head}${len}\r\n").as_bytes(), key, b"\r\n"].concat();
-        [name, self.array(false)].concat()
+        [name, self.array()].concat()
     }
-}
-
-/// Encodes bytes as a bulk string, replacing invalid UTF-8.
-fn text(bytes: &[u8]) -> String {
-    let shown = String::from_utf8_lossy(bytes);
-    format!("${}\r\n{shown}\r\n", shown.len())
-}
-
-/// Returns the ID of a record; `0-0`, which precedes the first, for `None`.
-fn id_text(sequence: Option<u64>) -> String {
-    let id = sequence.map_or("0-0".to_owned(), |sequence| format!("{sequence}-1"));
-    text(id.as_bytes())
 }
 
 #[cfg(test)]
