@@ -3,7 +3,8 @@
 
 pub(crate) mod shipping;
 
-use crate::config::{BUFFER_BYTES_MIN, LOG_MODE, Limits, LogConfig};
+use crate::config::settings::Settings;
+use crate::config::{BUFFER_BYTES_MIN, LOG_MODE, LogConfig};
 use crate::lock;
 use crate::target::{Health, Target};
 use rustix::fs::statvfs;
@@ -117,11 +118,11 @@ impl Channel {
     }
 
     /// Checks the log and its disk each second while the server lives. Refuses messages while less
-    /// than [`Limits::free_bytes`] is free, and reopens a failed log.
-    pub(crate) async fn watch(self: Arc<Self>, limits: watch::Receiver<Arc<Limits>>) {
+    /// than `free_bytes` of the limits are free, and reopens a failed log.
+    pub(crate) async fn watch(self: Arc<Self>, settings: watch::Receiver<Settings>) {
         loop {
             tokio::time::sleep(WATCH_PAUSE).await;
-            let free_bytes_min = limits.borrow().free_bytes;
+            let free_bytes_min = settings.borrow().limits.free_bytes;
             let channel = self.clone();
             // Blocking: the check may reopen the log, which reads from the disk.
             let looked = spawn_blocking(move || channel.look(free_bytes_min)).await;

@@ -12,10 +12,9 @@ use crate::target::Level;
 use access::AccessConfig;
 pub use keys::Key;
 use keys::{Target, Written};
-pub use listen::{Door, Frame, Listen, Oversize, OwnSettings, Socket, Stamp};
+pub use listen::{Door, Frame, Listen, Oversize, Socket, Stamp};
 use listen::{EXAMPLE, Scheme};
 use log::LevelFilter;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::thread;
@@ -30,7 +29,7 @@ const HEADER_BYTES_MAX: usize = 200;
 /// Default buffer sizes are a multiple of this.
 const BUFFER_UNIT_BYTES: usize = 64 << 10;
 pub(crate) const BUFFER_BYTES_MIN: usize = 1 << 20;
-const BUFFER_BYTES: RangeInclusive<usize> = 4 << 10..=64 << 20;
+const BUFFER_BYTES_MAX: usize = 64 << 20;
 
 /// The mode of log files before the umask. They may hold data that only the group may read.
 pub(crate) const LOG_MODE: u32 = 0o640;
@@ -52,7 +51,7 @@ pub struct Config {
     /// The host and port of the operators' listener, which serves `/metrics`, `/livez` and
     /// `/readyz`.
     pub metrics: Option<String>,
-    /// The default certificate of encrypted listeners.
+    /// The certificate of encrypted listeners.
     pub tls: Option<TlsFiles>,
     /// Access rules.
     pub access: AccessConfig,
@@ -101,7 +100,7 @@ impl Config {
     ///
     /// [`Error::Config`], one line per fault.
     pub fn check(&self) -> Result<Vec<String>, Error> {
-        settings::load(self).map(|loaded| loaded.warnings).map_err(settings::error)
+        settings::load(self).map(|(_, warnings)| warnings).map_err(settings::error)
     }
 
     /// Returns all listeners, in order.
@@ -184,25 +183,19 @@ impl LogConfig {
             let whole = self.record_bytes_max(limits).saturating_add(HEADER_BYTES_MAX);
             let units = whole.div_ceil(BUFFER_UNIT_BYTES);
             let bytes = units.saturating_mul(BUFFER_UNIT_BYTES);
-            bytes.clamp(BUFFER_BYTES_MIN, *BUFFER_BYTES.end())
+            bytes.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX)
         })
     }
 
-    /// Refuses buffers that cannot hold the longest record of a listener, and short segments. The
-    /// error has the key at fault.
-    fn check_lengths(&self, limits: &Limits) -> Result<(), (&'static str, String)> {
+    /// Refuses buffers that cannot hold the longest record of a listener, and short segments.
+    fn check_lengths(&self, limits: &Limits) -> Result<(), String> {
         let (record, buffer) = (self.record_bytes_max(limits), self.buffer_bytes(limits));
         if self.segment_bytes.is_some_and(|bytes| bytes < 2 * buffer as u64) {
-            let text = "segment_bytes must be twice buffer_bytes or more".to_owned();
-            return Err(("segment_bytes", text));
+            return Err("segment_bytes must be twice buffer_bytes or more".to_owned());
         }
         let is_long = self.segment_bytes.is_some_and(|bytes| bytes > SHIPPED_BYTES_MAX);
         if self.store.is_some() && is_long {
-            let text = "segment_bytes must be at most 128MiB in a log with a store".to_owned();
-            return Err(("segment_bytes", text));
-        }
-        if self.buffer_bytes.is_some() && !BUFFER_BYTES.contains(&buffer) {
-            return Err(("buffer_bytes", "buffer_bytes must be from 4KiB to 64MiB".to_owned()));
+            return Err("segment_bytes must be at most 128MiB in a log with a store".to_owned());
         }
         if holds(buffer, record) {
             return Ok(());
@@ -212,19 +205,16 @@ impl LogConfig {
             Stamp::None => String::new(),
             stamp => format!(" (a message with stamp={})", stamp.as_str()),
         };
-        let text = match self.buffer_bytes {
+        Err(match self.buffer_bytes {
             Some(_) => format!("buffer_bytes must hold a record of {record} bytes{is_of}"),
             None => {
                 format!("no buffer holds a record of {record} bytes{is_of}: lower message_bytes")
             }
-        };
-        Err(("buffer_bytes", text))
+        })
     }
 
     fn record_bytes_max(&self, limits: &Limits) -> usize {
-        let of = |listen: &Listen| {
-            listen.record_bytes_max(listen.own.message_bytes.unwrap_or(limits.message_bytes))
-        };
+        let of = |listen: &Listen| listen.record_bytes_max(limits.message_bytes);
         self.listeners.iter().map(of).max().unwrap_or_default()
     }
 }
@@ -273,8 +263,6 @@ impl FromStr for Listen {
 pub struct Limits {
     /// The most open connections.
     pub connections: usize,
-    /// The most open connections from one address.
-    pub connections_per_address: usize,
     /// The maximum length of a message.
     pub message_bytes: usize,
     /// The most bytes of unfinished messages, over all connections. Clients that still have to give
@@ -301,7 +289,6 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections: 65_536,
-            connections_per_address: 65_536,
             message_bytes: 1 << 20,
             in_flight_bytes: 64 << 20,
             unsent_bytes: 32 << 20,

@@ -43,20 +43,10 @@ pub(crate) struct Connection<S, P> {
     /// Why the door takes no more. Answers to earlier messages are still sent, so that the client
     /// knows what not to resend.
     refusal: Option<Refusal>,
-    held: Held,
     patience: Patience,
 }
 
 type Wait<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
-/// The last report to the connection's account.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Held {
-    message_bytes: usize,
-    answer_bytes: usize,
-    is_stranger: bool,
-    is_paused: bool,
-}
 
 /// Actions with a deadline for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +86,6 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             stamper: Stamper::of(&port.listen, admission.client(), stream.certificate_name()),
             drain: Some(drain),
             refusal: None,
-            held: Held::default(),
             patience,
             stream,
             protocol,
@@ -330,27 +319,18 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
     }
 
     /// Accounts for kept bytes and unsent answers while nothing moves.
-    fn hold_memory(&mut self, context: &Context<'_>) -> Result<(), Refusal> {
-        let held = Held {
-            message_bytes: self.inbox.len() + self.protocol.held_bytes(),
-            answer_bytes: self.outbox.answers.held_bytes(),
-            is_stranger: self.protocol.is_stranger(),
-            is_paused: self.room.is_awaited(),
-        };
-        if held == self.held {
-            return Ok(());
-        }
-        self.held = held;
-        let Held { message_bytes: messages, answer_bytes: answers, .. } = held;
+    fn hold_memory(&self, context: &Context<'_>) -> Result<(), Refusal> {
+        let messages = self.inbox.len() + self.protocol.held_bytes();
+        let answers = self.outbox.answers.held_bytes();
         let (account, limits) = (&self.admission.account, &self.port.limits);
-        let bytes = match held.is_stranger {
+        let bytes = match self.protocol.is_stranger() {
             true => [0, 0, messages + answers],
             false => [messages, answers, 0],
         };
         for (pool, bytes) in Pool::ALL.into_iter().zip(bytes) {
             account.hold(pool, bytes, limits)?;
         }
-        account.set_paused(held.is_paused);
+        account.set_paused(self.room.is_awaited());
         account.watch(context);
         // It may have been closed since.
         account.check()

@@ -46,26 +46,19 @@ pub(crate) struct Datagrams {
 }
 
 impl Datagrams {
-    pub(crate) async fn bind(listen: &Listen) -> io::Result<Datagrams> {
-        match &listen.socket {
-            Socket::UnixDatagram(path) => {
+    /// Binds a socket, unless the service manager did.
+    pub(crate) async fn bind(listen: &Listen, passed: Option<Passed>) -> io::Result<Datagrams> {
+        match (&listen.socket, passed) {
+            (_, Some(passed)) => Datagrams::prepare(listen, passed.into(), None),
+            (Socket::UnixDatagram(path), None) => {
                 let (socket, file) = SocketFile::bind(path, listen.mode, SocketType::DGRAM)?;
                 Datagrams::prepare(listen, socket, Some(file))
             }
-            Socket::Udp(address) => {
+            (Socket::Udp(address), None) => {
                 let socket = UdpSocket::bind(address).await?.into_std()?;
                 Datagrams::prepare(listen, socket.into(), None)
             }
-            Socket::Tcp(_) | Socket::Unix(_) => Err(ErrorKind::Unsupported.into()),
-        }
-    }
-
-    /// Uses a socket bound by the service manager.
-    pub(crate) fn take(listen: &Listen, passed: Passed) -> io::Result<Datagrams> {
-        match passed {
-            Passed::Udp(socket) => Datagrams::prepare(listen, socket.into(), None),
-            Passed::UnixDatagram(socket) => Datagrams::prepare(listen, socket.into(), None),
-            Passed::Tcp(_) | Passed::Unix(_) => Err(ErrorKind::Unsupported.into()),
+            (Socket::Tcp(_) | Socket::Unix(_), None) => Err(ErrorKind::Unsupported.into()),
         }
     }
 

@@ -33,9 +33,7 @@ mod target;
 mod workers;
 
 pub use config::access::AccessConfig;
-pub use config::{
-    Config, Door, Frame, Key, Limits, Listen, LogConfig, Oversize, OwnSettings, Socket, Stamp,
-};
+pub use config::{Config, Door, Frame, Key, Limits, Listen, LogConfig, Oversize, Socket, Stamp};
 pub use metrics::Figures;
 pub use server::{Handle, Server};
 use std::io;

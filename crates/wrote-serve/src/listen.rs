@@ -1,12 +1,12 @@
 //! Binds sockets and accepts connections within the limits.
 
-use crate::config::{Door, Frame, Listen, Socket};
+use crate::config::{Door, Listen, Socket};
 use crate::connection::Connection;
 use crate::datagrams::Datagrams;
 use crate::doors::{Frames, Relp, Resp, http};
 use crate::port::{Admission, Port};
 use crate::refusals::{Reason, Throttle};
-use crate::sockets::{BACKLOG, Inherited, Passed, SocketFile};
+use crate::sockets::{BACKLOG, Inherited, SocketFile};
 use crate::stream::{self, Accepted, Sessions, Stream};
 use rustix::net::SocketType;
 use socket2::{SockRef, TcpKeepalive};
@@ -24,13 +24,18 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A bound socket.
 #[derive(Debug)]
-pub(crate) enum Bound {
+pub(crate) struct Bound {
+    kind: Kind,
+    /// A service manager keeps it open.
+    is_kept: bool,
+}
+
+#[derive(Debug)]
+enum Kind {
     Tcp(TcpListener),
     /// A Unix socket with its file, unless a service manager owns it.
     Unix(UnixListener, Option<SocketFile>),
     Datagrams(Datagrams),
-    /// A stream socket that a service manager keeps open.
-    Inherited(Box<Bound>),
 }
 
 impl Bound {
@@ -50,48 +55,39 @@ impl Bound {
     /// Binds a listener's socket, or takes the next one bound by a service manager.
     async fn bind(listen: &Listen, inherited: &mut Inherited) -> io::Result<Bound> {
         let passed = inherited.take(listen)?;
-        if passed.is_some() && listen.mode.is_some() {
+        let is_kept = passed.is_some();
+        if is_kept && listen.mode.is_some() {
             let what = "mode= says nothing of a socket that was passed in: see its SocketMode=";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        match passed {
-            None => {}
-            Some(Passed::Tcp(socket)) => {
-                let bound = Bound::Tcp(TcpListener::from_std(socket)?);
-                return Ok(Bound::Inherited(Box::new(bound)));
-            }
-            Some(Passed::Unix(socket)) => {
-                let bound = Bound::Unix(UnixListener::from_std(socket)?, None);
-                return Ok(Bound::Inherited(Box::new(bound)));
-            }
-            Some(passed) => return Datagrams::take(listen, passed).map(Bound::Datagrams),
-        }
-        match &listen.socket {
-            Socket::Tcp(address) => {
+        let kind = match (&listen.socket, passed) {
+            (Socket::Tcp(_), Some(passed)) => Kind::Tcp(TcpListener::from_std(passed.into())?),
+            (Socket::Tcp(address), None) => {
                 let listener = TcpListener::bind(address).await?;
                 rustix::net::listen(&listener, BACKLOG)?;
-                Ok(Bound::Tcp(listener))
+                Kind::Tcp(listener)
             }
-            Socket::Unix(path) => {
+            (Socket::Unix(_), Some(passed)) => {
+                Kind::Unix(UnixListener::from_std(passed.into())?, None)
+            }
+            (Socket::Unix(path), None) => {
                 let (listener, file) = SocketFile::bind(path, listen.mode, SocketType::STREAM)?;
-                Ok(Bound::Unix(UnixListener::from_std(listener)?, Some(file)))
+                Kind::Unix(UnixListener::from_std(listener)?, Some(file))
             }
-            Socket::Udp(_) | Socket::UnixDatagram(_) => {
-                Datagrams::bind(listen).await.map(Bound::Datagrams)
-            }
-        }
+            (_, passed) => Kind::Datagrams(Datagrams::bind(listen, passed).await?),
+        };
+        Ok(Bound { kind, is_kept })
     }
 
     /// Returns the listener with the port that the kernel chose.
     pub(crate) fn listen(&self, asked: &Listen) -> Listen {
-        let socket = match self {
-            Bound::Tcp(listener) => match listener.local_addr() {
+        let socket = match &self.kind {
+            Kind::Tcp(listener) => match listener.local_addr() {
                 Ok(address) => Socket::Tcp(address.to_string()),
                 Err(_) => asked.socket.clone(),
             },
-            Bound::Unix(..) => asked.socket.clone(),
-            Bound::Datagrams(datagrams) => datagrams.socket(&asked.socket),
-            Bound::Inherited(bound) => return bound.listen(asked),
+            Kind::Unix(..) => asked.socket.clone(),
+            Kind::Datagrams(datagrams) => datagrams.socket(&asked.socket),
         };
         Listen { socket, ..asked.clone() }
     }
@@ -99,11 +95,8 @@ impl Bound {
     /// Accepts connections until the server drains, and then those already queued. Datagrams are
     /// received likewise. On an inherited socket they are left for the next server.
     pub(crate) async fn accept(self, mut port: Port) {
-        let (bound, is_kept) = match self {
-            Bound::Inherited(bound) => (*bound, true),
-            bound => (bound, false),
-        };
-        if let Bound::Datagrams(datagrams) = bound {
+        let Bound { kind, is_kept } = self;
+        if let Kind::Datagrams(datagrams) = kind {
             return datagrams.receive(port).await;
         }
         if port.listen.answers().is_some() {
@@ -113,15 +106,17 @@ impl Bound {
         }
         let mut draining = port.draining.clone();
         tokio::select! {
-            () = bound.accept_all(&mut port) => {}
+            () = kind.accept_all(&mut port) => {}
             _ = draining.wait_for(|&draining| draining) => {}
         }
         let listen = port.listen.clone();
-        if !is_kept && let Err(error) = bound.accept_rest(port) {
+        if !is_kept && let Err(error) = kind.accept_rest(port) {
             log::warn!("{listen}: {error}");
         }
     }
+}
 
+impl Kind {
     async fn accept_all(&self, port: &mut Port) {
         let failures = Throttle::default();
         let holds = port.listen.answers().is_none();
@@ -130,14 +125,14 @@ impl Bound {
                 port.channel.next_good_look().await;
             }
             let accepted = match self {
-                Bound::Tcp(listener) => listener
+                Kind::Tcp(listener) => listener
                     .accept()
                     .await
                     .map(|(stream, from)| admit(prepared(stream), Some(from.ip()), port)),
-                Bound::Unix(listener, _) => {
+                Kind::Unix(listener, _) => {
                     listener.accept().await.map(|(stream, _)| admit(stream, None, port))
                 }
-                Bound::Datagrams(_) | Bound::Inherited(_) => return,
+                Kind::Datagrams(_) => return,
             };
             if let Err(error) = accepted {
                 failures.warn(format_args!("{}: {error}", port.listen));
@@ -150,7 +145,7 @@ impl Bound {
     /// already. The runtime may not know of them yet.
     fn accept_rest(self, mut port: Port) -> io::Result<()> {
         match self {
-            Bound::Tcp(listener) => {
+            Kind::Tcp(listener) => {
                 let listener = listener.into_std()?;
                 rest(|| {
                     let (stream, from) = listener.accept()?;
@@ -159,7 +154,7 @@ impl Bound {
                     Ok(())
                 })
             }
-            Bound::Unix(listener, _file) => {
+            Kind::Unix(listener, _file) => {
                 let listener = listener.into_std()?;
                 rest(|| {
                     let (stream, _) = listener.accept()?;
@@ -168,7 +163,7 @@ impl Bound {
                     Ok(())
                 })
             }
-            Bound::Datagrams(_) | Bound::Inherited(_) => Ok(()),
+            Kind::Datagrams(_) => Ok(()),
         }
     }
 }
@@ -241,8 +236,8 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
         return;
     }
     let Some(target) = port.channel.target() else {
-        if let Door::Frames(frame) = door {
-            tokio::spawn(serve_later(stream, frame, admission, port));
+        if matches!(door, Door::Frames(_)) {
+            tokio::spawn(serve_later(stream, admission, port));
         } else {
             port.refuse(admission.client(), Reason::Log, "");
         }
@@ -268,18 +263,12 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
 
 /// Serves a stream without answers once the log is open again. Otherwise the sender would not know
 /// that its data was never read.
-async fn serve_later<S: Stream>(stream: S, frame: Frame, admission: Admission, port: Port) {
+async fn serve_later<S: Stream>(stream: S, admission: Admission, port: Port) {
     let mut draining = port.draining.clone();
-    loop {
-        tokio::select! {
-            () = port.channel.next_good_look() => {}
-            _ = draining.wait_for(|&draining| draining) => {
-                return port.refuse(admission.client(), Reason::Log, "");
-            }
-        }
-        if let Some(target) = port.channel.target() {
-            let frames = Frames::new(frame, port.listen.oversize);
-            return Connection::new(stream, frames, admission, port, target).await;
+    tokio::select! {
+        () = port.channel.next_good_look() => serve(stream, admission, port),
+        _ = draining.wait_for(|&draining| draining) => {
+            port.refuse(admission.client(), Reason::Log, "");
         }
     }
 }

@@ -7,7 +7,8 @@ mod page;
 
 use crate::Error;
 use crate::channel::Channel;
-use crate::config::access::{self, Access, AccessConfig, WRONG_TOKEN_PAUSE};
+use crate::config::access::{self, AccessConfig, WRONG_TOKEN_PAUSE};
+use crate::config::settings::Settings;
 use crate::metrics::Totals;
 use crate::port::Port;
 use bytes::Bytes;
@@ -54,7 +55,7 @@ pub(crate) struct Shown {
     pub totals: Arc<Totals>,
     pub ports: Vec<Port>,
     pub channels: Vec<Arc<Channel>>,
-    pub access: watch::Receiver<Arc<Access>>,
+    pub settings: watch::Receiver<Settings>,
     pub draining: watch::Receiver<bool>,
 }
 
@@ -169,7 +170,7 @@ impl Shown {
     /// Returns whether a request has a current token. A wrong one is answered after a pause.
     async fn lets_in(&self, request: &Request<Incoming>) -> bool {
         let token = access::bearer(request.headers());
-        let is_right = self.access.borrow().accepts(token);
+        let is_right = self.settings.borrow().access.accepts(token);
         if !is_right && !token.is_empty() {
             sleep(WRONG_TOKEN_PAUSE).await;
         }

@@ -5,7 +5,7 @@ use crate::channel::Channel;
 use crate::config::access::Access;
 use crate::config::settings::Settings;
 use crate::config::{Limits, Listen};
-use crate::memory::{Account, Addresses, Place};
+use crate::memory::Account;
 use crate::metrics::{Metrics, Totals, add, sub};
 use crate::refusals::{Client, Reason, Refusals};
 use crate::stream::Sessions;
@@ -26,11 +26,9 @@ pub(crate) struct Port {
     /// Limits, tokens and certificates as of the last [`Port::renew`].
     pub limits: Arc<Limits>,
     pub access: Arc<Access>,
-    /// `None` if streams are not encrypted.
+    /// `None` if this listener's streams are not encrypted.
     pub tls: Option<Sessions>,
     pub settings: watch::Receiver<Settings>,
-    /// Connections by address, over all listeners.
-    pub addresses: Arc<Addresses>,
     /// This listener's counters, and those shared by all listeners.
     pub metrics: Arc<Metrics>,
     pub totals: Arc<Totals>,
@@ -53,7 +51,8 @@ impl Port {
         let has_changed = self.settings.has_changed().unwrap_or(false);
         if has_changed {
             let Settings { limits, access, tls, .. } = self.settings.borrow_and_update().clone();
-            (self.limits, self.access, self.tls) = (limits, access, tls);
+            (self.limits, self.access) = (limits, access);
+            self.tls = tls.filter(|_| self.listen.is_tls);
         }
         has_changed
     }
@@ -88,19 +87,15 @@ pub(crate) struct Admission {
     totals: Arc<Totals>,
     pub seat: Seat,
     pub account: Account,
-    /// `None` for a connection without an address.
-    _place: Option<Place>,
 }
 
 impl Admission {
     /// Admits a connection from `address`, or counts the refusal.
     pub(crate) fn of(port: &Port, address: Option<IpAddr>) -> Option<Admission> {
-        let Port { metrics, totals, limits, addresses, workers, .. } = port;
+        let Port { metrics, totals, limits, workers, .. } = port;
         let client = Client(address);
         let open = totals.connections.load(Ordering::Relaxed);
-        let own = metrics.connections.load(Ordering::Relaxed);
-        let connections_max = port.settings.borrow().connections_max;
-        if open >= connections_max as u64 || own >= limits.connections as u64 {
+        if open >= limits.connections as u64 {
             port.refuse(client, Reason::Connections, "too many connections");
             return None;
         }
@@ -108,18 +103,12 @@ impl Admission {
             port.refuse(client, Reason::Descriptors, "the logs need the open files that are left");
             return None;
         }
-        let limit = limits.connections_per_address;
-        let place = address.map(|address| addresses.admit(address, limit));
-        if let Some(None) = place {
-            port.refuse(client, Reason::Address, "too many connections of one address");
-            return None;
-        }
         add(&totals.connections, 1);
         add(&metrics.connections, 1);
         add(&metrics.connections_total, 1);
         let (seat, account) = (Seat::of(workers), Account::new(totals.memory.clone(), client));
         let (metrics, totals) = (metrics.clone(), totals.clone());
-        Some(Admission { metrics, totals, seat, account, _place: place.flatten() })
+        Some(Admission { metrics, totals, seat, account })
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -77,7 +77,6 @@ words! {
         Connections = "connections",
         /// The remaining descriptors are reserved for logs.
         Descriptors = "open_files",
-        Address = "connections_per_address",
         TooLong = "too_long",
         Malformed = "malformed",
         /// A partial message on a stream that ended abnormally.
@@ -138,23 +137,22 @@ struct Limit<'a> {
 
 impl Display for Limit<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Limits { connections, connections_per_address, message_bytes, .. } = *self.limits;
-        let Limits { first_byte, handshake, message_time, unread_time, .. } = *self.limits;
+        let Limits { connections, message_bytes, in_flight_bytes, .. } = self.limits;
         let key = self.reason.as_str();
-        match self.reason {
-            Reason::Connections => write!(f, " ({key}: {connections})"),
-            Reason::Address => write!(f, " ({key}: {connections_per_address})"),
-            Reason::TooLong => write!(f, " (message_bytes: {message_bytes})"),
-            Reason::Silent => write!(f, " ({key}: {first_byte:?})"),
-            Reason::Slow => write!(f, " ({key}: {message_time:?})"),
-            Reason::Unread => write!(f, " ({key}: {unread_time:?})"),
+        let time = match self.reason {
+            Reason::Connections => return write!(f, " ({key}: {connections})"),
+            Reason::TooLong => return write!(f, " (message_bytes: {message_bytes})"),
             Reason::Memory => {
-                let (messages, answers) = (self.limits.in_flight_bytes, self.limits.unsent_bytes);
-                write!(f, " ({key}: {messages}, unsent_bytes: {answers})")
+                let answers = self.limits.unsent_bytes;
+                return write!(f, " ({key}: {in_flight_bytes}, unsent_bytes: {answers})");
             }
-            Reason::Handshake => write!(f, " ({key}: {handshake:?})"),
-            _ => Ok(()),
-        }
+            Reason::Silent => self.limits.first_byte,
+            Reason::Slow => self.limits.message_time,
+            Reason::Unread => self.limits.unread_time,
+            Reason::Handshake => self.limits.handshake,
+            _ => return Ok(()),
+        };
+        write!(f, " ({key}: {time:?})")
     }
 }
 

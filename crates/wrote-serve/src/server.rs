@@ -2,12 +2,11 @@
 
 use crate::acks::Acks;
 use crate::channel::{Channel, Opener};
-use crate::config::access::{self, Access};
-use crate::config::settings::{self, Loaded, Settings};
-use crate::config::{Config, Limits, Listen, LogConfig, Socket, holds};
+use crate::config::access;
+use crate::config::settings::{self, Settings};
+use crate::config::{Config, Listen, LogConfig, Socket, holds};
 use crate::doors::READS_MAX;
 use crate::listen::Bound;
-use crate::memory::Addresses;
 use crate::metrics::{self, Figures, Metrics, Totals};
 use crate::operators::{Operators, Shown};
 use crate::port::Port;
@@ -46,9 +45,7 @@ pub struct Handle {
     totals: Arc<Totals>,
     channels: Vec<Arc<Channel>>,
     stop: watch::Sender<bool>,
-    limits: watch::Sender<Arc<Limits>>,
-    /// The tokens of the whole server.
-    access: watch::Sender<Arc<Access>>,
+    settings: watch::Sender<Settings>,
     listeners: Arc<[Listener]>,
 }
 
@@ -56,7 +53,6 @@ pub struct Handle {
 struct Listener {
     /// The configured listener.
     asked: Listen,
-    settings: watch::Sender<Settings>,
     /// The length of its log's buffers.
     buffer_bytes: usize,
     port: Port,
@@ -87,9 +83,7 @@ impl Server {
     }
 
     fn start_in(config: Config, opener: Opener, mut inherited: Inherited) -> Result<Server, Error> {
-        let Loaded { listeners, access, warnings } =
-            settings::load(&config).map_err(settings::error)?;
-        let access = watch::Sender::new(access);
+        let (settings, warnings) = settings::load(&config).map_err(settings::error)?;
         warnings.iter().for_each(|warning| log::warn!("{warning}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_name("wrote-serve")
@@ -98,51 +92,46 @@ impl Server {
             .map_err(Error::Runtime)?;
         let workers = Workers::start(config.workers)?;
         let (stop, draining) = watch::channel(false);
-        let (totals, addresses) = (Arc::new(Totals::default()), Arc::new(Addresses::default()));
-        let free_bytes_min = config.limits.free_bytes;
-        let readers_max = config.limits.readers;
-        let limits = watch::Sender::new(Arc::new(config.limits));
+        let totals = Arc::new(Totals::default());
+        let Settings { limits, access, tls, .. } = settings.clone();
+        let readers_max = limits.readers;
+        let settings = watch::Sender::new(settings);
         let readers = Arc::new(Semaphore::new(readers_max));
         let descriptors_left = Arc::new(AtomicUsize::new(0));
         let (mut channels, mut bound, mut bound_as) = (Vec::new(), Vec::new(), Vec::new());
-        let mut listeners = listeners.into_iter();
         for mut log in config.logs {
             files::make_parents(&log.folder).map_err(|error| {
                 Error::Config(format!("{}: its parents: {error}", log.folder.display()))
             })?;
-            let buffer_bytes = log.buffer_bytes(&limits.borrow());
+            let buffer_bytes = log.buffer_bytes(&limits);
             log.buffer_bytes = Some(buffer_bytes);
-            log.options = log.options(&limits.borrow());
-            let channel = Arc::new(Channel::open(log, opener.clone(), free_bytes_min)?);
+            log.options = log.options(&limits);
+            let channel = Arc::new(Channel::open(log, opener.clone(), limits.free_bytes)?);
             channels.push(channel.clone());
-            for (listen, settings) in listeners.by_ref().take(channel.config.listeners.len()) {
+            for listen in &channel.config.listeners {
                 let sockets = runtime
-                    .block_on(Bound::bind_all(&listen, &mut inherited))
+                    .block_on(Bound::bind_all(listen, &mut inherited))
                     .map_err(|source| Error::Listen { url: listen.to_string(), source })?;
                 let host: Arc<str> = match &listen.socket {
                     Socket::Tcp(address) => access::host(address).into(),
                     _ => Arc::default(),
                 };
                 for socket in sockets {
-                    let actual = socket.listen(&listen);
+                    let actual = Arc::new(socket.listen(listen));
                     // A name may resolve differently by now.
                     let found = access::addresses(&actual);
-                    let checked = found.and_then(|found| settings.check(&actual, &found));
+                    let checked = found.and_then(|found| settings.borrow().check(&actual, &found));
                     checked.map_err(Error::Config)?;
-                    let (sender, receiver) = watch::channel(settings.clone());
-                    let actual = Arc::new(actual);
                     let acks = |_: &_| Arc::new(Acks::new(actual.ack));
                     let acks = workers.all().iter().map(acks).collect();
-                    let Settings { limits, access, tls, .. } = settings.clone();
                     let port = Port {
+                        tls: tls.clone().filter(|_| actual.is_tls),
                         listen: actual,
                         host: host.clone(),
                         channel: channel.clone(),
-                        limits,
-                        access,
-                        tls,
-                        settings: receiver,
-                        addresses: addresses.clone(),
+                        limits: limits.clone(),
+                        access: access.clone(),
+                        settings: settings.subscribe(),
                         descriptors: descriptors_left.clone(),
                         readers: readers.clone(),
                         metrics: Arc::default(),
@@ -153,8 +142,7 @@ impl Server {
                         refusals: Arc::default(),
                     };
                     bound.push(socket);
-                    let (asked, settings) = (listen.clone(), sender);
-                    bound_as.push(Listener { asked, settings, buffer_bytes, port });
+                    bound_as.push(Listener { asked: listen.clone(), buffer_bytes, port });
                 }
             }
         }
@@ -166,14 +154,14 @@ impl Server {
             None => None,
         };
         for channel in &channels {
-            runtime.spawn(channel.clone().watch(limits.subscribe()));
+            runtime.spawn(channel.clone().watch(settings.subscribe()));
             #[cfg(feature = "store")]
             runtime.spawn(crate::channel::shipping::run(channel.clone()));
         }
         let left = files::connections_max(channels.len(), readers_max + READS_MAX)?;
         descriptors_left.store(left, Ordering::Relaxed);
         let listeners = bound_as.into();
-        let handle = Handle { totals, channels, stop, limits, access, listeners };
+        let handle = Handle { totals, channels, stop, settings, listeners };
         Ok(Server { runtime, workers, bound, operators, grace: config.grace, handle })
     }
 
@@ -200,9 +188,9 @@ impl Server {
             handle.listeners.iter().map(|listener| listener.port.clone()).collect();
         if let Some(operators) = operators {
             let (totals, channels) = (handle.totals.clone(), handle.channels.clone());
-            let (access, draining) = (handle.access.subscribe(), handle.stop.subscribe());
+            let (settings, draining) = (handle.settings.subscribe(), handle.stop.subscribe());
             let ports = ports.clone();
-            runtime.spawn(operators.serve(Shown { totals, ports, channels, access, draining }));
+            runtime.spawn(operators.serve(Shown { totals, ports, channels, settings, draining }));
         }
         runtime.block_on(async {
             let mut listeners = JoinSet::new();
@@ -248,33 +236,27 @@ impl Handle {
     }
 
     fn try_reload(&self, config: &Config) -> Result<Vec<String>, Error> {
-        let Loaded { listeners, access, mut warnings } =
-            settings::load(config).map_err(settings::error)?;
-        let mut changes = Vec::new();
-        for Listener { asked, settings, buffer_bytes, port } in &*self.listeners {
-            let actual = &*port.listen;
-            let is_it = |(other, _): &&(Listen, Settings)| other.is_same_place(asked);
-            if let Some((_, new)) = listeners.iter().find(is_it) {
-                let found = access::addresses(actual);
-                found.and_then(|found| new.check(actual, &found)).map_err(Error::Config)?;
-                let record = asked.record_bytes_max(new.limits.message_bytes);
-                if !holds(*buffer_bytes, record) {
-                    let because = "does not fit into the buffers of its log: restart the server";
-                    let text = format!("{asked}: a record of {record} bytes {because}");
-                    return Err(Error::Config(text));
-                }
-                changes.push((settings, new));
-            } else {
+        let (mut new, mut warnings) = settings::load(config).map_err(settings::error)?;
+        for Listener { asked, buffer_bytes, port } in &*self.listeners {
+            if !config.listeners().any(|listen| listen == asked) {
                 warnings.push(format!("{asked}: ends with a restart"));
+                continue;
+            }
+            let found = access::addresses(&port.listen);
+            found.and_then(|found| new.check(&port.listen, &found)).map_err(Error::Config)?;
+            let record = asked.record_bytes_max(new.limits.message_bytes);
+            if !holds(*buffer_bytes, record) {
+                let because = "does not fit into the buffers of its log: restart the server";
+                let text = format!("{asked}: a record of {record} bytes {because}");
+                return Err(Error::Config(text));
             }
         }
-        let is_known =
-            |listen: &Listen| self.listeners.iter().any(|known| known.asked.is_same_place(listen));
-        let new = config.listeners().filter(|listen| !is_known(listen));
-        warnings.extend(new.map(|listen| format!("{listen}: begins with a restart")));
-        changes.into_iter().for_each(|(settings, new)| drop(settings.send_replace(new.clone())));
-        self.limits.send_replace(Arc::new(config.limits.clone()));
-        self.access.send_replace(access);
+        let is_new = |listen: &&Listen| self.listeners.iter().all(|known| known.asked != **listen);
+        let begin = config.listeners().filter(is_new);
+        warnings.extend(begin.map(|listen| format!("{listen}: begins with a restart")));
+        // A listener that ends with a restart keeps its certificate.
+        new.tls = new.tls.or_else(|| self.settings.borrow().tls.clone());
+        self.settings.send_replace(new);
         Ok(warnings)
     }
 

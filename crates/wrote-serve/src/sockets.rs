@@ -5,27 +5,22 @@ use crate::files;
 use listenfd::ListenFd;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+use socket2::Type;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
+use std::net::ToSocketAddrs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
-/// Passed sockets that have not been taken.
+/// A socket that a service manager has bound.
+pub(crate) type Passed = socket2::Socket;
+
+/// Passed sockets that have not been taken, with their names.
 #[derive(Debug, Default)]
 pub(crate) struct Inherited {
     sockets: Vec<(String, Passed)>,
-}
-
-/// A passed socket.
-#[derive(Debug)]
-pub(crate) enum Passed {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-    Udp(UdpSocket),
-    UnixDatagram(UnixDatagram),
 }
 
 impl Inherited {
@@ -38,18 +33,16 @@ impl Inherited {
         let mut sockets = Vec::new();
         for index in 0..fds.len() {
             let name = names.next().unwrap_or_default().to_owned();
-            let socket = match fds.take_tcp_listener(index) {
-                Ok(socket) => socket.map(Passed::Tcp),
-                Err(_) => match fds.take_unix_listener(index) {
-                    Ok(socket) => socket.map(Passed::Unix),
-                    Err(_) => match fds.take_udp_socket(index) {
-                        Ok(socket) => socket.map(Passed::Udp),
-                        Err(_) => fds.take_unix_datagram(index)?.map(Passed::UnixDatagram),
-                    },
-                },
-            };
-            if let Some(socket) = socket {
-                socket.set_nonblocking()?;
+            let taken = fds
+                .take_tcp_listener(index)
+                .map(|socket| socket.map(Passed::from))
+                .or_else(|_| Ok(fds.take_unix_listener(index)?.map(Passed::from)))
+                .or_else(|_: io::Error| Ok(fds.take_udp_socket(index)?.map(Passed::from)))
+                .or_else(|_: io::Error| {
+                    fds.take_unix_datagram(index).map(|it| it.map(Passed::from))
+                })?;
+            if let Some(socket) = taken {
+                socket.set_nonblocking(true)?;
                 sockets.push((name, socket));
             }
         }
@@ -64,8 +57,8 @@ impl Inherited {
     fn place(&self, listen: &Listen) -> Option<usize> {
         let name = listen.socket.passed_name();
         self.sockets.iter().position(|(known, passed)| match name {
-            Some(name) => known == name && passed.is_kind_of(&listen.socket),
-            None => passed.is_at(&listen.socket),
+            Some(name) => known == name && is_kind_of(passed, &listen.socket),
+            None => is_at(passed, &listen.socket),
         })
     }
 
@@ -87,43 +80,25 @@ impl Inherited {
     }
 }
 
-impl Passed {
-    fn set_nonblocking(&self) -> io::Result<()> {
-        match self {
-            Passed::Tcp(socket) => socket.set_nonblocking(true),
-            Passed::Unix(socket) => socket.set_nonblocking(true),
-            Passed::Udp(socket) => socket.set_nonblocking(true),
-            Passed::UnixDatagram(socket) => socket.set_nonblocking(true),
-        }
-    }
+fn is_kind_of(passed: &Passed, wanted: &Socket) -> bool {
+    let kind = match wanted {
+        Socket::Tcp(_) | Socket::Unix(_) => Type::STREAM,
+        Socket::Udp(_) | Socket::UnixDatagram(_) => Type::DGRAM,
+    };
+    let is_unix = passed.local_addr().is_ok_and(|own| own.is_unix());
+    is_unix == wanted.path().is_some() && passed.r#type().is_ok_and(|own| own == kind)
+}
 
-    fn is_kind_of(&self, socket: &Socket) -> bool {
-        matches!(
-            (self, socket),
-            (Passed::Tcp(_), Socket::Tcp(_))
-                | (Passed::Unix(_), Socket::Unix(_))
-                | (Passed::Udp(_), Socket::Udp(_))
-                | (Passed::UnixDatagram(_), Socket::UnixDatagram(_))
-        )
-    }
-
-    fn is_at(&self, socket: &Socket) -> bool {
-        let is_one = |address: &str, own: io::Result<SocketAddr>| {
+fn is_at(passed: &Passed, wanted: &Socket) -> bool {
+    let Ok(own) = passed.local_addr() else { return false };
+    let is_it = match wanted {
+        Socket::Tcp(address) | Socket::Udp(address) => {
             let mut known = address.to_socket_addrs().into_iter().flatten();
-            own.is_ok_and(|own| known.any(|address| address == own))
-        };
-        match (self, socket) {
-            (Passed::Tcp(own), Socket::Tcp(address)) => is_one(address, own.local_addr()),
-            (Passed::Udp(own), Socket::Udp(address)) => is_one(address, own.local_addr()),
-            (Passed::Unix(own), Socket::Unix(path)) => {
-                own.local_addr().is_ok_and(|own| own.as_pathname() == Some(path))
-            }
-            (Passed::UnixDatagram(own), Socket::UnixDatagram(path)) => {
-                own.local_addr().is_ok_and(|own| own.as_pathname() == Some(path))
-            }
-            _ => false,
+            known.any(|address| own.as_socket() == Some(address))
         }
-    }
+        Socket::Unix(path) | Socket::UnixDatagram(path) => own.as_pathname() == Some(path),
+    };
+    is_it && is_kind_of(passed, wanted)
 }
 
 /// The queue of connections to accept. If it overflows, as after a restart, clients retry after a
@@ -199,6 +174,8 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 mod tests {
     use super::*;
     use crate::listen::Bound;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
 
     fn bind(path: &Path, kind: SocketType) -> io::Result<(OwnedFd, SocketFile)> {
         SocketFile::bind(path, None, kind)
@@ -238,13 +215,12 @@ mod tests {
     fn all_sockets_of_a_name_are_those_of_its_listener() {
         let socket = || TcpListener::bind("127.0.0.1:0").unwrap();
         let sockets = ["relp", "other", "relp"].map(|name| {
-            let passed = Passed::Tcp(socket());
-            passed.set_nonblocking().unwrap();
+            let passed = Passed::from(socket());
+            passed.set_nonblocking(true).unwrap();
             (name.to_owned(), passed)
         });
-        let address = |passed: &Passed| match passed {
-            Passed::Tcp(socket) => socket.local_addr().unwrap().to_string(),
-            _ => panic!("it is of TCP"),
+        let address = |passed: &Passed| {
+            passed.local_addr().unwrap().as_socket().expect("it is of TCP").to_string()
         };
         let wanted = [address(&sockets[0].1), address(&sockets[2].1)].map(Socket::Tcp);
         let mut inherited = Inherited { sockets: sockets.into() };

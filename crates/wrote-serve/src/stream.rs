@@ -88,7 +88,7 @@ impl<S: Stream> Stream for Box<S> {
     }
 }
 
-/// The PEM files of a listener's certificate.
+/// The PEM files of the server's certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The certificate, followed by its signers'.
@@ -99,7 +99,7 @@ pub struct TlsFiles {
     pub client_ca_file: Option<PathBuf>,
 }
 
-/// A listener's session settings, loaded from files.
+/// The settings of sessions, loaded from files.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub sessions: Sessions,
@@ -110,18 +110,12 @@ pub(crate) struct Loaded {
 }
 
 impl TlsFiles {
-    /// Fails unless there are a certificate and its key.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Reads the files for sessions. The error is one line.
+    pub(crate) fn load(&self) -> Result<Loaded, String> {
         match self.cert_file.as_os_str().is_empty() || self.key_file.as_os_str().is_empty() {
             true => Err("cert_file and key_file go together".to_owned()),
-            false => Ok(()),
+            false => load(self),
         }
-    }
-
-    /// Reads the files for sessions, of HTTP or another protocol. The error is one line.
-    pub(crate) fn load(&self, is_http: bool) -> Result<Loaded, String> {
-        self.check()?;
-        load(self, is_http)
     }
 }
 
@@ -131,7 +125,7 @@ impl TlsFiles {
 pub(crate) enum Sessions {}
 
 #[cfg(not(feature = "tls"))]
-fn load(files: &TlsFiles, _: bool) -> Result<Loaded, String> {
+fn load(files: &TlsFiles) -> Result<Loaded, String> {
     let cert = files.cert_file.display();
     Err(format!("{cert}: this program was built without TLS; build it with the feature tls"))
 }

@@ -8,27 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct Shipping {
     /// All records before it are in the store.
-    shipped_sequence: AtomicU64,
+    pub shipped_sequence: AtomicU64,
     /// Sealed segments that were not in the store at the last check.
-    waiting_segments: AtomicU64,
-    failures: AtomicU64,
+    pub waiting_segments: AtomicU64,
+    pub failures: AtomicU64,
     /// Why shipping does not progress.
     trouble: Mutex<Option<String>>,
 }
 
 impl Shipping {
-    pub(crate) fn shipped_sequence(&self) -> u64 {
-        self.shipped_sequence.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn waiting_segments(&self) -> u64 {
-        self.waiting_segments.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn failures(&self) -> u64 {
-        self.failures.load(Ordering::Relaxed)
-    }
-
     /// Returns why shipping does not progress, in one line.
     pub(crate) fn trouble(&self) -> Option<String> {
         lock(&self.trouble).clone()
@@ -134,7 +122,7 @@ mod task {
         let (failures, mut last) = (Throttle::default(), (0, Instant::now()));
         loop {
             sleep(LOOK_PAUSE).await;
-            let shipped = channel.shipping.shipped_sequence();
+            let shipped = channel.shipping.shipped_sequence.load(Ordering::Relaxed);
             let is_due = shipped != last.0 || last.1.elapsed() > AGE_PAUSE;
             let Some(log) = channel.log().filter(|_| is_due) else { continue };
             last = (shipped, Instant::now());

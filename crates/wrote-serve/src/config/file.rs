@@ -1,15 +1,12 @@
 //! The configuration file: TOML with `[logs.NAME]`, `[limits]`, `[tls]` and `[access]`.
 //!
-//! The table of keys reads the values. This room knows the tables, finds the line of each fault,
-//! and keeps the lines of faults that only the whole configuration shows.
+//! The table of keys reads the values. This room knows the tables, and finds each fault's line.
+//! Faults that only the whole configuration shows name their log or listener in place of a line.
 
 use super::keys::{Key, Target, Written};
-use super::listen::EXAMPLE;
-use super::settings::{self, Fault, Part};
-use super::{Config, Listen, LogConfig};
+use super::{Config, Listen, LogConfig, settings};
 use crate::{Error, files};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 use toml::Spanned;
@@ -17,34 +14,30 @@ use toml::de::{DeTable, DeValue};
 
 type Value<'t> = Spanned<DeValue<'t>>;
 
-/// A file while it is read: its faults, and where each part of the configuration stands.
+/// A file while it is read, and its faults by line; line 0 means that a fault has none.
 struct File<'t> {
     text: &'t str,
     folder: &'t Path,
     faults: Vec<(usize, String)>,
-    /// The offset of each entry at the top.
-    top: BTreeMap<String, usize>,
-    /// The offset of each log, and of its keys.
-    logs: Vec<(usize, BTreeMap<String, usize>)>,
-    listeners: Vec<usize>,
 }
 
-/// Reads a configuration and checks it. The error has one line per fault, with its line number.
+/// Reads a configuration and checks it. The error has one line per fault.
 pub(super) fn read(path: &Path) -> Result<Config, Error> {
     let shown = path.display();
     let bytes = files::read(path).map_err(Error::Config)?;
     let text =
         String::from_utf8(bytes).map_err(|error| Error::Config(format!("{shown}: {error}")))?;
     parse(&text, path.parent().unwrap_or(Path::new(""))).map_err(|faults| {
-        let lines: Vec<_> =
-            faults.iter().map(|(line, fault)| format!("{shown}: line {line}: {fault}")).collect();
-        Error::Config(lines.join("\n"))
+        let told = |(line, fault): &(usize, String)| match line {
+            0 => format!("{shown}: {fault}"),
+            line => format!("{shown}: line {line}: {fault}"),
+        };
+        settings::error(faults.iter().map(told).collect())
     })
 }
 
 fn parse(text: &str, folder: &Path) -> Result<Config, Vec<(usize, String)>> {
-    let (top, logs, listeners) = (BTreeMap::new(), Vec::new(), Vec::new());
-    let mut file = File { text, folder, faults: Vec::new(), top, logs, listeners };
+    let mut file = File { text, folder, faults: Vec::new() };
     let (root, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         file.add(error.span().map_or(0, |span| span.start), error.message());
@@ -57,7 +50,6 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<(usize, String)>> {
     let mut logs = None;
     for (name, value) in root.into_inner() {
         let (start, name) = (name.span().start, name.into_inner());
-        file.top.insert(name.to_string(), value.span().start);
         match (&*name, value.get_ref()) {
             ("limits" | "tls" | "access", DeValue::Table(entries)) => {
                 let shown = format!("[{name}]");
@@ -81,10 +73,8 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<(usize, String)>> {
         None => file.add(0, "it has no log: [logs.NAME] with folder and listen"),
         Some(logs) => config.logs = logs.into_iter().filter_map(|log| file.log(log)).collect(),
     }
-    for Fault { part, text } in settings::load(&config).err().into_iter().flatten() {
-        let offset = file.offset(part);
-        file.add(offset, text);
-    }
+    let faults = settings::load(&config).err().unwrap_or_default();
+    file.faults.extend(faults.into_iter().map(|fault| (0, fault)));
     if file.faults.is_empty() { Ok(config) } else { Err(file.sorted()) }
 }
 
@@ -102,17 +92,6 @@ impl<'t> File<'t> {
         self.faults.sort();
         self.faults.dedup();
         self.faults
-    }
-
-    fn offset(&self, part: Part) -> usize {
-        let offset = match part {
-            Part::Top(name) => self.top.get(name).copied(),
-            Part::Log(index, key) => {
-                self.logs.get(index).map(|(log, keys)| *keys.get(key).unwrap_or(log))
-            }
-            Part::Listener(index) => self.listeners.get(index).copied(),
-        };
-        offset.unwrap_or(0)
     }
 
     /// Sets a key of a section, which is `shown` so. `others` are names that the section has too.
@@ -152,9 +131,6 @@ impl<'t> File<'t> {
             }
         }
         let listeners = entries.remove("listen").map(|listeners| self.listeners(&shown, listeners));
-        let offsets = entries.iter();
-        let offsets = offsets.map(|(key, value)| (key.get_ref().to_string(), value.span().start));
-        self.logs.push((start, offsets.collect()));
         let mut log = LogConfig::new(name, Path::new(""), listeners.unwrap_or_default());
         for (key, value) in entries {
             self.set(("log", &shown), &["listen"], Target::Log(&mut log), key, value);
@@ -164,40 +140,19 @@ impl<'t> File<'t> {
 
     fn listeners(&mut self, shown: &str, listeners: Value<'t>) -> Vec<Listen> {
         let at = listeners.span().start;
-        match listeners.into_inner() {
-            DeValue::Array(urls) if !urls.is_empty() => {
-                urls.into_iter().filter_map(|listener| self.listener(listener)).collect()
-            }
-            _ => {
-                let example = "is a list: listen = [\"tcp://127.0.0.1:5140\"]";
-                self.add(at, format_args!("listen in {shown}: {example}"));
-                Vec::new()
-            }
-        }
-    }
-
-    /// Reads a listener: a URL, or a table with its URL and keys.
-    fn listener(&mut self, listener: Value<'t>) -> Option<Listen> {
-        let at = listener.span().start;
-        let (url, entries) = match listener.into_inner() {
-            DeValue::Table(mut entries) => {
-                (entries.remove("url").map(Spanned::into_inner), entries)
-            }
-            url => (Some(url), DeTable::new()),
+        let DeValue::Array(urls) = listeners.into_inner() else {
+            let example = "is a list: listen = [\"tcp://127.0.0.1:5140\"]";
+            self.add(at, format_args!("listen in {shown}: {example}"));
+            return Vec::new();
         };
-        let listen = match url {
-            Some(DeValue::String(url)) => url.parse::<Listen>(),
-            _ => Err("a listener is a URL in quotes, or a table with url".to_owned()),
+        let mut listen = |url: Value<'t>| {
+            let parsed = match url.get_ref() {
+                DeValue::String(text) => text.parse(),
+                _ => Err("a listener is a URL in quotes".to_owned()),
+            };
+            parsed.map_err(|fault| self.add(url.span().start, fault)).ok()
         };
-        let mut listen = listen.map_err(|fault| self.add(at, fault)).ok();
-        // The keys of a listener whose URL is wrong are checked too.
-        let mut scratch = EXAMPLE.parse().expect("a right URL");
-        for (key, value) in entries {
-            let target = Target::Listener(listen.as_mut().unwrap_or(&mut scratch));
-            self.set(("listener", "the listener"), &["url"], target, key, value);
-        }
-        self.listeners.extend(listen.is_some().then_some(at));
-        listen
+        urls.into_iter().filter_map(&mut listen).collect()
     }
 }
 

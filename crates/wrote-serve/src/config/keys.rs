@@ -19,7 +19,7 @@ const SIMILARITY_MIN: f64 = 0.6;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
-    /// The name in the file and in URLs.
+    /// The name in the file or in URLs.
     pub name: String,
     #[serde(rename = "in")]
     sections: Vec<String>,
@@ -123,7 +123,6 @@ impl Key {
             }
             "workers" => to.workers = given.count()?,
             "connections" => limits.connections = given.count()?,
-            "connections_per_address" => limits.connections_per_address = given.count()?,
             "message_bytes" => limits.message_bytes = given.bytes()?,
             "in_flight_bytes" => limits.in_flight_bytes = given.bytes()?,
             "unsent_bytes" => limits.unsent_bytes = given.bytes()?,
@@ -169,14 +168,6 @@ impl Key {
     fn set_of_listener(&self, to: &mut Listen, given: &Given<'_>) -> Result<(), String> {
         let (is_framed, answers) = (matches!(to.door, Door::Frames(_)), to.answers().is_some());
         match &*self.name {
-            "connections" => to.own.connections = Some(given.count()?),
-            "message_bytes" => to.own.message_bytes = Some(given.bytes()?),
-            "token_file" => to.own.token_file = Some(given.path()?),
-            "cert_file" => to.tls.get_or_insert_default().cert_file = given.path()?,
-            "key_file" => to.tls.get_or_insert_default().key_file = given.path()?,
-            "client_ca_file" => {
-                to.tls.get_or_insert_default().client_ca_file = Some(given.path()?);
-            }
             "frame" if is_framed => to.door = Door::Frames(given.word()?),
             "ack" if answers => to.ack = given.word()?,
             "oversize" if is_framed || to.door == Door::Relp => to.oversize = given.word()?,
@@ -217,8 +208,7 @@ impl Given<'_> {
         match &self.written {
             Written::Switch(is_on) => Ok(*is_on),
             Written::Word(word) if word == "yes" => Ok(true),
-            Written::Word(word) if word == "no" => Ok(false),
-            _ => Err("is neither true nor false (in a URL: yes, no)".into()),
+            _ => Err("is neither true nor false".into()),
         }
     }
 
@@ -307,7 +297,7 @@ mod tests {
             let target = match section.as_str() {
                 "file" | "limits" | "tls" | "access" => Target::Server(&mut config),
                 "log" => Target::Log(&mut log),
-                "listener" | "url" => Target::Listener(&mut listen),
+                "url" => Target::Listener(&mut listen),
                 other => panic!("{other} is no section"),
             };
             assert!(key.set(target, Written::Other, Path::new("")).is_err(), "{}", key.name);

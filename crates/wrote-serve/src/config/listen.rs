@@ -1,6 +1,5 @@
 //! Listeners: their URLs, protocols and promises.
 
-use crate::stream::TlsFiles;
 use crate::target::Level;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,10 +10,8 @@ pub(super) const EXAMPLE: &str = "tcp://127.0.0.1:5140";
 /// The host of a URL that refers to a socket by name: `tcp://fd:NAME`.
 const BY_NAME: &str = "fd:";
 /// The longest stamp without the listener: time, address, certificate name (RFC 1035: 255 bytes),
-/// field names, and an address chosen by the kernel.
-const STAMP_BYTES_MAX: usize = 2048;
-/// The most bytes of one byte in JSON: `\u0000`. Hexadecimal takes two.
-const JSON_BYTES_MAX: usize = "\\u0000".len();
+/// and an address chosen by the kernel.
+const STAMP_BYTES_MAX: usize = 1024;
 
 /// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,21 +69,7 @@ words! {
         /// Words before the message, each followed by a space: the time, the client's address, the
         /// listener, and the name in the client's certificate or `-`.
         Prefix = "prefix",
-        /// A line of JSON with the message as a string.
-        Json = "json",
     }
-}
-
-/// Settings of one listener that override the server's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OwnSettings {
-    /// Like [`super::Limits::message_bytes`].
-    pub message_bytes: Option<usize>,
-    /// Like [`super::Limits::connections`], only for this listener. The server's limit still
-    /// applies to all listeners together.
-    pub connections: Option<usize>,
-    /// Like [`super::access::AccessConfig::token_file`].
-    pub token_file: Option<PathBuf>,
 }
 
 /// A listener: `tcp://127.0.0.1:5140?frame=octets`.
@@ -102,14 +85,10 @@ pub struct Listen {
     pub ack: Level,
     /// The handling of messages over the limit, for frames and RELP.
     pub oversize: Oversize,
-    /// A certificate that overrides the server's.
-    pub tls: Option<TlsFiles>,
     /// The origin information added to each record.
     pub stamp: Stamp,
     /// The mode of the file of a Unix socket; by default 0777 less the umask.
     pub mode: Option<u32>,
-    /// Settings that override the server's.
-    pub own: OwnSettings,
 }
 
 /// The address of a listener.
@@ -186,8 +165,7 @@ impl Listen {
     /// Returns a listener with all defaults.
     pub(super) fn new(socket: Socket, is_tls: bool, door: Door) -> Listen {
         let (ack, oversize, stamp) = (Level::default(), Oversize::default(), Stamp::default());
-        let (tls, mode, own) = (None, None, OwnSettings::default());
-        Listen { socket, is_tls, door, ack, oversize, tls, stamp, mode, own }
+        Listen { socket, is_tls, door, ack, oversize, stamp, mode: None }
     }
 
     /// Returns the durability that acknowledgements promise; `None` for protocols without
@@ -222,19 +200,10 @@ impl Listen {
 
     /// Returns the maximum length of a record for messages of up to `message_bytes`.
     pub(crate) fn record_bytes_max(&self, message_bytes: usize) -> usize {
-        let head = STAMP_BYTES_MAX + JSON_BYTES_MAX * self.to_string().len();
         match self.stamp {
             Stamp::None => message_bytes,
-            Stamp::Prefix => message_bytes.saturating_add(head),
-            Stamp::Json => message_bytes.saturating_mul(JSON_BYTES_MAX).saturating_add(head),
+            Stamp::Prefix => message_bytes.saturating_add(STAMP_BYTES_MAX + self.to_string().len()),
         }
-    }
-
-    /// Returns whether both are equal except for certificates and settings.
-    pub(crate) fn is_same_place(&self, other: &Listen) -> bool {
-        let place =
-            |listen: &Listen| Listen { tls: None, own: OwnSettings::default(), ..listen.clone() };
-        place(self) == place(other)
     }
 
     pub(crate) fn scheme(&self) -> &'static str {
@@ -291,7 +260,7 @@ mod tests {
             "https://127.0.0.1:8080",
             "resp://127.0.0.1:6379?ack=received",
             "tcp://127.0.0.1:5140?frame=nul&oversize=refuse",
-            "relp://localhost:2514?ack=written&oversize=refuse&stamp=json",
+            "relp://localhost:2514?ack=written&oversize=refuse&stamp=prefix",
         ] {
             assert_eq!(url.parse::<Listen>().unwrap().to_string(), url);
         }
@@ -310,7 +279,7 @@ mod tests {
             ("relp://a:1?frame=nul", "is not taken by relp: it has no frame"),
             ("tcp://a:1?ack=durable", "is not taken by tcp: it has no ack"),
             ("http://a:1?ack=safe", "ack=safe is none of received, written, durable"),
-            ("udp://a:1?stamp=json", "is not taken by udp: it has no stamp"),
+            ("udp://a:1?stamp=prefix", "is not taken by udp: it has no stamp"),
             ("http://a:1?level=1", "unknown option 'level'; it takes frame, ack"),
             ("udp://a:1?mode=666", "is not taken by udp: it has no mode"),
             ("unix:///a?mode=1777", "mode=1777 is not an octal mode from 0 to 777"),

@@ -106,7 +106,8 @@ impl Page {
         let name = "certificate_expiry_timestamp_seconds";
         self.begin(name);
         for port in &shown.ports {
-            if let Some(expires_s) = port.settings.borrow().expires_s {
+            if let Some(expires_s) = port.settings.borrow().expires_s.filter(|_| port.listen.is_tls)
+            {
                 self.of_listener(port, name, None, expires_s);
             }
         }
@@ -198,7 +199,8 @@ fn log_values(channel: &Channel) -> [(&'static str, Option<f64>); 15] {
     let stats = channel.log().map(|log| log.stats());
     let of = |value: fn(&LogStats) -> u64| stats.as_ref().map(|stats| value(stats) as f64);
     let shipping = channel.config.store.as_ref().map(|_| &channel.shipping);
-    let of_shipping = |value: fn(&Shipping) -> u64| shipping.map(|shipping| value(shipping) as f64);
+    let of_shipping =
+        |count: fn(&Shipping) -> &AtomicU64| shipping.map(|shipping| read(count(shipping)) as f64);
     let free_bytes = Some(channel.free_bytes()).filter(|bytes| *bytes < u64::MAX);
     [
         ("log_first_sequence", of(|stats| stats.first_sequence)),
@@ -212,9 +214,9 @@ fn log_values(channel: &Channel) -> [(&'static str, Option<f64>); 15] {
         ("log_bytes", Some(file_bytes(&channel.config.folder) as f64)),
         ("log_failed", Some(f64::from(u8::from(!channel.takes_messages())))),
         ("disk_free_bytes", free_bytes.map(|bytes| bytes as f64)),
-        ("log_shipped_sequence", of_shipping(Shipping::shipped_sequence)),
-        ("log_unshipped_segments", of_shipping(Shipping::waiting_segments)),
-        ("log_ship_failures_total", of_shipping(Shipping::failures)),
+        ("log_shipped_sequence", of_shipping(|of| &of.shipped_sequence)),
+        ("log_unshipped_segments", of_shipping(|of| &of.waiting_segments)),
+        ("log_ship_failures_total", of_shipping(|of| &of.failures)),
         ("log_flush_seconds_total", stats.map(|stats| stats.flush_time.as_secs_f64())),
     ]
 }

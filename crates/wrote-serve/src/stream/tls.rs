@@ -23,7 +23,7 @@ const BUFFER_BYTES: usize = 16 << 10;
 pub(crate) type Sessions = Arc<ServerConfig>;
 
 /// Reads the files. The error is one line.
-pub(super) fn load(own: &TlsFiles, is_http: bool) -> Result<Loaded, String> {
+pub(super) fn load(own: &TlsFiles) -> Result<Loaded, String> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -54,9 +54,6 @@ pub(super) fn load(own: &TlsFiles, is_http: bool) -> Result<Loaded, String> {
         rustls::Error::General(_) => wrong(&own.key_file, &error),
         _ => wrong(&own.cert_file, &error),
     })?;
-    if is_http {
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    }
     // Clients stay connected, so resumption is of little use. A stored session would cost
     // memory and could outlive its certificates.
     config.session_storage = Arc::new(NoServerSessionStorage {});

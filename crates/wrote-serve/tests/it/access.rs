@@ -5,8 +5,6 @@ use crate::refused::send;
 use crate::resp::Answer;
 use crate::serving::{Serving, tokens};
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use wrote_serve::Config;
 
 #[test]
@@ -64,37 +62,6 @@ fn a_client_of_resp_sends_nothing_without_a_token() {
     assert!(asked("AUTH secret\r\nQUIT\r\n").starts_with("-WRONGPASS"));
     assert!(asked("AUTH later\r\nQUIT\r\n").starts_with("+OK"));
     assert_eq!(serving.stop(), [&b"one"[..], b"two", b"three"]);
-}
-
-#[test]
-fn connections_of_one_address_are_limited_and_the_limit_is_read_again() {
-    let mut serving =
-        Serving::start("tcp://127.0.0.1:0", |config| config.limits.connections_per_address = 2);
-    let greet = |line: &[u8]| {
-        let mut stream = TcpStream::connect(serving.address()).unwrap();
-        // A refused connection may be closed before.
-        let _ = stream.write_all(line);
-        stream
-    };
-    let (one, two) = (greet(b"one\n"), greet(b"two\n"));
-    serving.wait_until(|figures| figures.messages == 2);
-    let mut three = greet(b"refused\n");
-    let _ = three.read(&mut [0; 1]);
-    assert_eq!(serving.refused(), [("connections_per_address", 1)]);
-    drop(one);
-    serving.wait_until(|figures| figures.connections == 1);
-    let four = greet(b"four\n");
-    serving.wait_until(|figures| figures.messages == 3);
-    let five = {
-        serving.config.limits.connections_per_address = 3;
-        serving.reload().unwrap();
-        let mut stream = TcpStream::connect(serving.address()).unwrap();
-        stream.write_all(b"five\n").unwrap();
-        stream
-    };
-    serving.wait_until(|figures| figures.messages == 4);
-    drop((two, four, five));
-    assert_eq!(serving.stop().len(), 4);
 }
 
 #[test]
@@ -172,27 +139,4 @@ fn limits_that_are_read_again_hold_for_open_connections_of_http() {
     assert!(error.contains("does not fit into the buffers of its log"), "{error}");
     assert_eq!(client.post("/append", "", b"too long").code, 413);
     serving.stop();
-}
-
-#[test]
-fn a_listener_has_a_limit_and_tokens_of_its_own_which_are_read_again() {
-    let (folder, path) = tokens("own\n");
-    let others = folder.path().join("others");
-    fs::write(&others, "others\n").unwrap();
-    let mut serving = Serving::start("http://127.0.0.1:0", |config| {
-        config.access.token_file = Some(others);
-        let own = &mut config.logs[0].listeners[0].own;
-        (own.message_bytes, own.token_file) = (Some(5), Some(path.clone()));
-    });
-    let mut client = Client::connect(serving.address());
-    let mut post = |token: &str, body: &[u8]| {
-        client.post("/append", &format!("Authorization: Bearer {token}\r\n"), body).code
-    };
-    assert_eq!((post("own", b"short"), post("own", b"longer")), (200, 413));
-    assert_eq!(post("others", b"short"), 401);
-    fs::write(&path, "new\n").unwrap();
-    serving.config.logs[0].listeners[0].own.message_bytes = None;
-    serving.reload().unwrap();
-    assert_eq!((post("own", b"short"), post("new", b"longer")), (401, 200));
-    assert_eq!(serving.stop(), [&b"short"[..], b"longer"]);
 }

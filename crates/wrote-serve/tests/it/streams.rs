@@ -88,35 +88,33 @@ fn a_message_that_is_too_long_is_cut_or_ends_its_connection_and_is_counted() {
 }
 
 #[test]
-fn the_longest_message_has_room_whatever_its_stamp_makes_of_it() {
+fn the_longest_message_has_room_with_its_stamp() {
     const BYTES: usize = 300 << 10;
-    for (byte, stamp) in [(0xff, "json"), (b'"', "json"), (0, "json"), (b'x', "prefix")] {
-        let post = "POST /append HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
-        let post = format!("{post}Content-Length: {BYTES}\r\n\r\n");
-        for (scheme, before, behind, answer) in [
-            ("tcp", format!("{BYTES} "), "", ""),
-            ("relp", format!("1 open 14 relp_version=0\n2 syslog {BYTES} "), "\n", "2 rsp 6 200"),
-            ("http", post, "", "HTTP/1.1 200"),
-        ] {
-            let frame = if scheme == "tcp" { "&frame=octets" } else { "" };
-            let serving =
-                Serving::start(&format!("{scheme}://127.0.0.1:0?stamp={stamp}{frame}"), |config| {
-                    config.limits.message_bytes = BYTES;
-                    config.logs[0].buffer_bytes = None;
-                    config.logs[0].options = wrote::Log::options();
-                });
-            let mut client = serving.connect();
-            let message = vec![byte; BYTES];
-            client.write_all(&[before.as_bytes(), &message, behind.as_bytes()].concat()).unwrap();
-            if scheme != "http" {
-                client.shutdown(Shutdown::Write).unwrap();
-            }
-            let mut answered = Vec::new();
-            client.read_to_end(&mut answered).unwrap();
-            assert!(String::from_utf8(answered).unwrap().contains(answer), "{scheme} {byte}");
-            assert_eq!(serving.refused(), [], "{scheme} {byte}");
-            assert_eq!(serving.stop().len(), 1, "{scheme} {byte}");
+    let post = "POST /append HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+    let post = format!("{post}Content-Length: {BYTES}\r\n\r\n");
+    for (scheme, before, behind, answer) in [
+        ("tcp", format!("{BYTES} "), "", ""),
+        ("relp", format!("1 open 14 relp_version=0\n2 syslog {BYTES} "), "\n", "2 rsp 6 200"),
+        ("http", post, "", "HTTP/1.1 200"),
+    ] {
+        let frame = if scheme == "tcp" { "&frame=octets" } else { "" };
+        let url = format!("{scheme}://127.0.0.1:0?stamp=prefix{frame}");
+        let serving = Serving::start(&url, |config| {
+            config.limits.message_bytes = BYTES;
+            config.logs[0].buffer_bytes = None;
+            config.logs[0].options = wrote::Log::options();
+        });
+        let mut client = serving.connect();
+        let message = vec![b'x'; BYTES];
+        client.write_all(&[before.as_bytes(), &message, behind.as_bytes()].concat()).unwrap();
+        if scheme != "http" {
+            client.shutdown(Shutdown::Write).unwrap();
         }
+        let mut answered = Vec::new();
+        client.read_to_end(&mut answered).unwrap();
+        assert!(String::from_utf8(answered).unwrap().contains(answer), "{scheme}");
+        assert_eq!(serving.refused(), [], "{scheme}");
+        assert_eq!(serving.stop().len(), 1, "{scheme}");
     }
 }
 

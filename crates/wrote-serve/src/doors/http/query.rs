@@ -40,8 +40,7 @@ pub(super) struct Wanted {
     pub limit: u64,
     /// Continues with new records as they arrive.
     pub follows: bool,
-    /// `None` selects the layout that suits the log.
-    pub layout: Option<Layout>,
+    pub layout: Layout,
 }
 
 /// Returns how a body is split, as given by the query or else by its type.
@@ -97,7 +96,8 @@ pub(super) fn is_transformed(parts: &Parts) -> bool {
 /// Parses a request to read.
 pub(super) fn wanted(parts: &Parts) -> Result<Wanted, String> {
     let (mut from, mut since) = (None, None);
-    let mut wanted = Wanted { begin: Begin::At(0), limit: u64::MAX, follows: false, layout: None };
+    let mut wanted =
+        Wanted { begin: Begin::At(0), limit: u64::MAX, follows: false, layout: Layout::U32 };
     for (name, value) in pairs(parts) {
         let bad = || {
             let known = "from=N, since=TIME, limit=N, follow=1, as=lines, as=u32";
@@ -109,8 +109,8 @@ pub(super) fn wanted(parts: &Parts) -> Result<Wanted, String> {
             ("limit", number) => wanted.limit = number.parse().map_err(|_| bad())?,
             ("follow", "0" | "false") => wanted.follows = false,
             ("follow", "" | "1" | "true") => wanted.follows = true,
-            ("as", "lines") => wanted.layout = Some(Layout::Lines),
-            ("as", "u32") => wanted.layout = Some(Layout::U32),
+            ("as", "lines") => wanted.layout = Layout::Lines,
+            ("as", "u32") => wanted.layout = Layout::U32,
             _ => return Err(bad()),
         }
     }
@@ -281,11 +281,12 @@ mod tests {
     #[test]
     fn a_request_to_read_is_read_and_a_wrong_one_is_refused() {
         let of = |query: &str| wanted(&parts(&format!("/records?{query}"), None));
-        let all = Wanted { begin: Begin::At(0), limit: u64::MAX, follows: false, layout: None };
+        let layout = Layout::U32;
+        let all = Wanted { begin: Begin::At(0), limit: u64::MAX, follows: false, layout };
         assert_eq!(of(""), Ok(all));
-        let layout = Some(Layout::U32);
+        let layout = Layout::Lines;
         let some = Wanted { begin: Begin::At(5), limit: 10, follows: true, layout };
-        assert_eq!(of("from=5&limit=10&follow&as=u32"), Ok(some));
+        assert_eq!(of("from=5&limit=10&follow&as=lines"), Ok(some));
         for bad in ["from=-1", "from=", "limit=x", "follow=yes", "as=json", "form=5"] {
             assert!(of(bad).unwrap_err().contains("is none of"), "{bad}");
         }

@@ -99,7 +99,7 @@ async fn begin(
         Begin::At(from) => (from, None),
         Begin::Since(time) => since(log, time, wanted.follows).await?,
     };
-    let layout = wanted.layout.unwrap_or(Layout::U32);
+    let layout = wanted.layout;
     let end = from.saturating_add(wanted.limit);
     let mut reading = Reading {
         reader,
