@@ -11,16 +11,16 @@ use crate::scratch::{self, Scratch};
 use crate::settings::{CALIBRATION_SAVES_BYTES, Common, STREAM_BS_BYTES};
 use crate::site::{SinceStart, Site};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use wrote::device::{self, Target};
 use wrote_jobs::data::Data;
-use wrote_jobs::findings::{self, Evidence, Sharing, User};
+use wrote_jobs::findings::Evidence;
 use wrote_jobs::machine::counters::Counters;
 use wrote_jobs::machine::target::{device_of, shown_target};
 use wrote_jobs::machine::watch::{self, Watch, Watched};
 use wrote_jobs::machine::{host, target};
-use wrote_jobs::peers::{Alone, Peers};
+use wrote_jobs::peers::Peers;
 use wrote_result::document::{self, Answer, Document, Program, RankFiles, Row, SCHEMA, Source};
 use wrote_result::quoted;
 use wrote_result::{Error, Stop, units};
@@ -31,7 +31,7 @@ const GENERATOR_BS_BYTES_MAX: u64 = 16 << 20;
 /// A benchmark: the scenarios of a request, measured by one process or by several ranks.
 pub struct Bench<'a> {
     sides: Vec<Side<'a>>,
-    peers: &'a dyn Peers,
+    peers: Peers<'a>,
 }
 
 /// A request, and its scenarios.
@@ -43,7 +43,7 @@ struct Side<'a> {
 impl<'a> Bench<'a> {
     /// Returns the benchmark of the scenarios of the registry by one process.
     pub fn new(request: &'a Request) -> Bench<'a> {
-        Bench { sides: vec![Side::new(request)], peers: &Alone }
+        Bench { sides: vec![Side::new(request)], peers: Peers::ALONE }
     }
 
     /// Sets other scenarios.
@@ -61,7 +61,7 @@ impl<'a> Bench<'a> {
     /// Makes this process one rank of a group. All ranks make the same request; [`Request::path`]
     /// may differ. Rank 0 returns the combined result; every other rank returns only its own rows.
     /// Where any rank fails, all end with an error, which names the rank on rank 0.
-    pub fn ranks(self, peers: &'a dyn Peers) -> Bench<'a> {
+    pub fn ranks(self, peers: Peers<'a>) -> Bench<'a> {
         Bench { peers, ..self }
     }
 
@@ -145,12 +145,8 @@ impl<'a> Bench<'a> {
                 burst: measured.iter().find_map(|of| of.burst),
                 first_touch: speed.first_touch,
                 interrupted: measured.iter().any(|of| of.is_interrupted),
-                sharing: sharing(&target, request, peers)?,
             };
-            let findings = findings::of_all_ranks(peers, &evidence, |evidence| {
-                scenarios::findings(scenarios, evidence)
-            })?;
-            let ranks = evidence.sharing.as_ref().map(|sharing| sharing.ranks.clone());
+            let findings = scenarios::findings(scenarios, &evidence);
             let advice = scenarios.iter().flat_map(|scenario| scenario.advice(&evidence)).collect();
             let answers = side.answers(&evidence);
             drop(evidence);
@@ -163,7 +159,7 @@ impl<'a> Bench<'a> {
                 command: request.command.clone(),
                 host: host.clone(),
                 target: shown,
-                ranks,
+                ranks: peers.shown(request.ranks.files, request.ranks.reorder),
                 scenarios: measured.into_iter().map(|of| of.scenario).collect(),
                 answers: (!answers.is_empty()).then_some(answers),
                 fit: None,
@@ -325,7 +321,7 @@ impl<'a> Side<'a> {
     }
 
     /// Returns the disk, and the part of it that a rank may use.
-    fn disk(&self, peers: &dyn Peers) -> Result<(Target, Target), Error> {
+    fn disk(&self, peers: Peers) -> Result<(Target, Target), Error> {
         scratch::check_writable(&self.request.path)?;
         let target = device::examine(&self.request.path)?;
         let room = share(&target, peers)?;
@@ -333,7 +329,7 @@ impl<'a> Side<'a> {
     }
 
     /// Makes the folder of the run.
-    fn make_place(&self, peers: &dyn Peers, observer: &mut dyn Observer) -> Result<Place, Error> {
+    fn make_place(&self, peers: Peers, observer: &mut dyn Observer) -> Result<Place, Error> {
         let (target, path) = (device::examine(&self.request.path)?, &self.request.path);
         let leftovers = match peers.is_first() {
             true => report_leftovers(path, observer),
@@ -431,57 +427,20 @@ pub fn report_leftovers(folder: &Path, observer: &mut dyn Observer) -> Vec<Strin
 ///
 /// A disk's space is divided between the ranks that use it. If no block device identifies disks, as
 /// on network storage, all ranks are assumed to share one.
-///
-/// # Errors
-///
-/// Like [`Peers::meet`].
-pub fn share(target: &Target, peers: &dyn Peers) -> Result<Target, Error> {
-    if !peers.are_many() {
-        return Ok(target.clone());
-    }
-    let device = device_of(target).map(|device| device.name.clone());
-    let mine = (device, target.capacity_bytes, target.free_bytes, target.path.clone());
-    let places = peers.places();
-    let (path, capacity_bytes, free_bytes) = peers.agree("the room", mine, |all| {
-        let users = |rank: usize| {
-            let shares = |(other, theirs): (usize, &(Option<String>, u64, u64, PathBuf))| {
-                let is_beside = places.of_rank[other] == places.of_rank[rank];
-                theirs.0 == all[rank].0 && (is_beside || theirs.0.is_none())
-            };
-            all.iter().enumerate().filter(|one| shares(*one)).count() as u64
-        };
-        let rooms = all.iter().enumerate().map(|(rank, (_, capacity_bytes, free_bytes, path))| {
+fn share(target: &Target, peers: Peers) -> Result<Target, Error> {
+    let node = peers.node(peers.rank()).map(|node| node.name.clone());
+    let disk = device_of(target).map(|device| (node, device.name.clone()));
+    let mine = (disk, target.capacity_bytes, target.free_bytes);
+    let (capacity_bytes, free_bytes) = peers.agree("the room", mine, |all| {
+        let rooms = all.iter().filter(|one| one.1 > 0).map(|(disk, capacity_bytes, free_bytes)| {
+            let users = all.iter().filter(|other| other.0 == *disk).count() as u64;
             let room_bytes = target::budget(*capacity_bytes, *free_bytes);
-            let kept_bytes = free_bytes - room_bytes;
-            (room_bytes / users(rank), *capacity_bytes, kept_bytes, path.clone())
+            (room_bytes / users, *capacity_bytes, free_bytes - room_bytes)
         });
-        let known = rooms.filter(|(_, capacity_bytes, ..)| *capacity_bytes > 0);
-        let least = known.min().map(|(room_bytes, capacity_bytes, kept_bytes, path)| {
-            (path, capacity_bytes, room_bytes + kept_bytes)
-        });
-        Ok(least.unwrap_or((all[0].3.clone(), 0, 0)))
+        let least = rooms.min();
+        Ok(least.map_or((0, 0), |(room, capacity, kept)| (capacity, room + kept)))
     })?;
-    // The path with the least space, for error messages.
     let mut shared = target.clone();
-    (shared.path, shared.capacity_bytes, shared.free_bytes) = (path, capacity_bytes, free_bytes);
+    (shared.capacity_bytes, shared.free_bytes) = (capacity_bytes, free_bytes);
     Ok(shared)
-}
-
-/// Returns the information about ranks that findings need; only on rank 0.
-fn sharing(
-    target: &Target,
-    request: &Request,
-    peers: &dyn Peers,
-) -> Result<Option<Sharing>, Error> {
-    if !peers.are_many() {
-        return Ok(None);
-    }
-    let device = device_of(target).map(|device| device.name.clone());
-    let user = User { path: request.path.display().to_string(), device };
-    let users = peers.gather("the devices", user)?;
-    let places = peers.places();
-    let shift = request.ranks.reorder.then(|| peers.shift());
-    let ranks = places.shown(request.ranks.files, shift);
-    let own_paths = request.ranks.own_paths;
-    Ok(peers.is_first().then_some(Sharing { ranks, users, own_paths }))
 }

@@ -32,7 +32,6 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use workload::{LINE_BYTES, tables};
-use wrote_jobs::peers::{Alone, Peers};
 use wrote_result::document::{Document, Language, Row, Source, State};
 use wrote_result::{Error, Stop};
 
@@ -156,21 +155,6 @@ pub fn langs(
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Result<Document, Error> {
-    langs_by(&Alone, request, stop, observer)
-}
-
-/// Measures as one of several ranks, each of which runs the programs. All make the same request,
-/// but paths may differ. Rank 0 gets the combined result.
-///
-/// # Errors
-///
-/// Like [`langs`]. If any rank fails, all end.
-pub fn langs_by(
-    peers: &dyn Peers,
-    request: &Request,
-    stop: &Stop,
-    observer: &mut dyn Observer,
-) -> Result<Document, Error> {
     let began = request.began.unwrap_or_else(Instant::now);
     request.check()?;
     let (chosen, languages) = catalogue(&request.add)?.choose(request, stop)?;
@@ -188,7 +172,7 @@ pub fn langs_by(
         ..request::Request::new(request.path.clone())
     };
     let comparison = Comparison { request, chosen, languages: languages.clone() };
-    let bench = Bench::new(&of_bench).scenarios(&[&comparison]).ranks(peers);
+    let bench = Bench::new(&of_bench).scenarios(&[&comparison]);
     let mut document = bench.run(stop, observer)?;
     let languages = languages.take();
     document.scenarios.iter_mut().for_each(|scenario| sort(&mut scenario.rows));

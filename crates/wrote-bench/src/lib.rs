@@ -22,7 +22,7 @@ mod site;
 mod stream;
 pub mod versus;
 
-pub use bench::{Bench, report_leftovers, share};
+pub use bench::{Bench, report_leftovers};
 pub use calibration::{Calibration, Wanted};
 pub use plan::{
     Call, Measured, OneRun, Plan, Prepared, RUNS_MIN, RowSpec, Turn, Within, Work, in_turn,
@@ -36,4 +36,4 @@ pub use scenarios::{
 };
 pub use settings::{Common, RankSettings, Wear, positive};
 pub use site::{Clock, SinceStart, Site, clear};
-pub use wrote_jobs::peers::{Alone, Peers};
+pub use wrote_jobs::peers::Peers;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use wrote_jobs::clock::Together;
 use wrote_jobs::findings::Shortened;
 use wrote_jobs::machine::target::device_of;
-use wrote_jobs::report::{Facts, Repeated, merged};
+use wrote_jobs::report::{Facts, Repeated, of_all_ranks};
 #[cfg(test)]
 use wrote_result::document::Row;
 use wrote_result::{Error, units};
@@ -249,7 +249,6 @@ fn run_all(
     let specs: Vec<RowSpec> =
         places.iter().map(|(plan, row)| plans[*plan].rows[*row].clone()).collect();
     let names: Vec<String> = specs.iter().map(|spec| spec.row.name.clone()).collect();
-    check_rows(site, &names)?;
     let (rounds, speed) = (plans[0].runs, Some(&speeds[0]));
     let within = plans[0].limit(speed, begin);
     let mut schedule = Schedule::new(&specs, rounds, within, calibration::beside(speed));
@@ -347,22 +346,6 @@ fn run_all(
     Ok(measured)
 }
 
-/// Refuses ranks that would measure different rows.
-fn check_rows(site: &Site, names: &[String]) -> Result<(), Error> {
-    let places = site.peers.places();
-    site.peers.agree("the rows", names.to_vec(), |all| {
-        let rows = &all[0];
-        let Some(rank) = all.iter().position(|theirs| theirs != rows) else { return Ok(()) };
-        let differs = |name: &&String| !rows.contains(name) || !all[rank].contains(name);
-        let name = rows.iter().chain(&all[rank]).find(differs);
-        Err(Error::Failed(format!(
-            "rank {rank} on {} would not measure the rows of rank 0: {} is not on both",
-            places.node(rank as u32),
-            name.map_or("their order", String::as_str),
-        )))
-    })
-}
-
 /// Makes one run on all ranks. On rank 0 it returns the combined rows.
 fn run_together(
     plan: &mut Plan,
@@ -377,12 +360,8 @@ fn run_together(
     let together = Together::new(site.peers);
     let run = plan.work.run(row, turn, &Site { together: Some(&together), ..*site }, ticker)?;
     let device = device_of(site.target).map_or(String::new(), |device| device.name.clone());
-    let facts = Facts { run: run.clone().without_texts(), parts: together.parts(), device };
-    let all = site.peers.gather("the end of a run", facts)?;
-    match site.peers.is_first() {
-        true => plan.work.summed(merged(all, site.peers.places())?),
-        false => Ok(run),
-    }
+    let facts = Facts { run, parts: together.parts(), device };
+    plan.work.summed(of_all_ranks(facts, site.peers)?)
 }
 
 /// Returns rank 0's time, and the time of the slowest rank.
@@ -392,9 +371,6 @@ fn agreed(site: &Site, took: Duration) -> Result<(Duration, Duration), Error> {
         Ok((all[0].0, longest))
     })
 }
-
-#[cfg(test)]
-mod ranks_tests;
 
 #[cfg(test)]
 mod tests {

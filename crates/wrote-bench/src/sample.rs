@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wrote::device::{self, Target};
-use wrote_jobs::peers::Alone;
+use wrote_jobs::peers::Peers;
 use wrote_jobs::rate::Rate;
 use wrote_result::document::{self, Process, Row};
 use wrote_result::{Error, Stop};
@@ -168,7 +168,7 @@ impl Asked {
             stop,
             clock: &SinceStart(Instant::now()),
             keep,
-            peers: &Alone,
+            peers: Peers::ALONE,
             together: None,
             ranks: self.request().ranks,
         };
@@ -197,7 +197,7 @@ pub(crate) fn measured_by(clock: &MadeUpClock, plan: &mut Plan) -> Result<Measur
         stop: &Stop::new(),
         clock,
         keep: false,
-        peers: &Alone,
+        peers: Peers::ALONE,
         together: None,
         ranks: Default::default(),
     };

@@ -80,8 +80,8 @@ impl Scratch {
     ///
     /// # Errors
     ///
-    /// As [`Scratch::make`] and [`Peers::meet`].
-    pub fn make_for(parent: &Path, peers: &dyn Peers) -> Result<Scratch, Error> {
+    /// As [`Scratch::make`] and [`Peers::agree`].
+    pub fn make_for(parent: &Path, peers: Peers) -> Result<Scratch, Error> {
         if !peers.are_many() {
             return Scratch::make(parent);
         }
@@ -118,44 +118,19 @@ impl Scratch {
         Ok(Scratch { path, folder, lock: Some(lock), rank: None, is_maker: is_new })
     }
 
-    /// Removes what this rank created, and leaves the folder to the rank that created it.
-    pub fn leave(mut self) {
-        if let Some(rank) = self.rank.filter(|_| !self.is_maker) {
-            self.folder.remove_of(rank);
-            self.lock = None;
+    /// Ends the work of all ranks in the folder. The rank that created it removes it; where any
+    /// rank fails, each removes everything that it finds, because others may be gone.
+    ///
+    /// # Errors
+    ///
+    /// The first error of any rank, and as [`Scratch::remove`].
+    pub fn end_for<T>(mut self, peers: Peers, result: Result<T, Error>) -> Result<T, Error> {
+        let done = peers.end(result)?;
+        match self.is_maker {
+            true => self.remove()?,
+            false => self.lock = None,
         }
-    }
-
-    /// Ends the work of all ranks in the folder. On failure, `result` is the group's error. A rank
-    /// that did not create the folder removes its files; the creator waits for all others and
-    /// removes the folder. If asked to stop, each rank removes everything that it finds, because
-    /// the others may be gone.
-    pub fn end_for<T>(self, peers: &dyn Peers, result: Result<T, Error>) -> Result<T, Error> {
-        if !peers.are_many() {
-            return result.and_then(|done| self.remove().map(|()| done));
-        }
-        match result.map_err(|error| peers.fail(error)) {
-            Ok(done) => {
-                peers.barrier("the end")?;
-                if self.is_maker {
-                    self.remove()?
-                } else {
-                    self.leave()
-                }
-                Ok(done)
-            }
-            Err(Error::Interrupted) => Err(Error::Interrupted),
-            // Rank 0, and any rank that can't reach it.
-            Err(error) if peers.tells() => {
-                peers.part();
-                Err(error)
-            }
-            Err(error) => {
-                self.leave();
-                peers.part();
-                Err(error)
-            }
-        }
+        Ok(done)
     }
 
     /// Returns the folder's path.
@@ -167,14 +142,9 @@ impl Scratch {
     /// such names are removed, and in such folders only a log's files.
     pub fn file(&self, scenario: &str, part: &str, number: u32) -> PathBuf {
         match self.rank {
-            Some(rank) => self.file_of(rank, scenario, part, number),
+            Some(rank) => self.shared_file(scenario, &format!("{part}-rank{rank}"), number),
             None => self.shared_file(scenario, part, number),
         }
-    }
-
-    /// Returns the path of this rank's file: `ways-source-rank3-0.data`.
-    pub fn file_of(&self, rank: u32, scenario: &str, part: &str, number: u32) -> PathBuf {
-        self.path.join(format!("{scenario}-{part}-rank{rank}-{number}.data"))
     }
 
     /// Returns whether a path of [`Scratch::file`] belongs to one rank.

@@ -26,8 +26,6 @@ pub struct RankSettings {
     pub files: RankFiles,
     /// Reads what another rank wrote, on another node if there is one.
     pub reorder: bool,
-    /// Each rank was given its own path.
-    pub own_paths: bool,
 }
 
 /// How much drive wear a measurement may cause: the most bytes that it writes.

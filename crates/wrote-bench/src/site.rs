@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wrote::device::{BlockDevice, Target};
 use wrote_jobs::clock::{Timer, Together};
-use wrote_jobs::jobs::{self, GroupReport, Permissions, Regions, Watcher};
+use wrote_jobs::jobs::{self, GroupReport, Made, Permissions, Regions, Watcher};
 use wrote_jobs::machine::counters::Counters;
 use wrote_jobs::machine::target::device_of;
 use wrote_jobs::peers::Peers;
-use wrote_jobs::report::{Before, span_of};
+use wrote_jobs::report::Before;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::document::RankFiles;
 use wrote_result::{Error, Stop};
@@ -50,7 +50,7 @@ pub struct Site<'a> {
     /// Keeps the last test files.
     pub keep: bool,
     /// The processes that measure together.
-    pub peers: &'a dyn Peers,
+    pub peers: Peers<'a>,
     /// Synchronizes timed parts of the run across ranks; `None` for a single rank, and outside of
     /// runs.
     pub together: Option<&'a Together<'a>>,
@@ -162,11 +162,14 @@ impl<'a> Site<'a> {
         permissions: Permissions,
         watcher: &mut dyn Watcher,
     ) -> Result<GroupReport, Error> {
-        let mut watcher = InStep { watcher, together: self.together };
+        let peers = if self.together.is_some() { self.peers } else { Peers::ALONE };
         let (jobs, permissions) = self.placed(jobs, permissions)?;
-        let group = jobs::run(&jobs, permissions, self.stop, &mut watcher)?.remove(0);
+        let mut made = Made::default();
+        let mut groups = jobs::run_with(&jobs, permissions, self.stop, watcher, &mut made, peers)?;
+        made.keep();
+        let group = groups.remove(0);
         if let Some(together) = self.together {
-            together.is_over(span_of(&group));
+            together.is_over(jobs::span_s(&group.jobs));
         }
         Ok(group)
     }
@@ -186,7 +189,7 @@ impl<'a> Site<'a> {
     ///
     /// # Errors
     ///
-    /// Like [`Peers::meet`].
+    /// Like [`Peers::agree`].
     pub fn least(&self, value: f64) -> Result<f64, Error> {
         self.peers.least("the calibration", value)
     }
@@ -194,31 +197,6 @@ impl<'a> Site<'a> {
     /// Returns the paths of `count` files of this scenario.
     pub fn files(&self, part: &str, count: u32) -> Vec<PathBuf> {
         (0..count).map(|number| self.file(part, number)).collect()
-    }
-}
-
-/// Starts the jobs of all ranks together.
-struct InStep<'a> {
-    watcher: &'a mut dyn Watcher,
-    together: Option<&'a Together<'a>>,
-}
-
-impl Watcher for InStep<'_> {
-    fn group(&mut self, group: u32, jobs: &[JobSpec], laid_out_bytes: u64) {
-        self.watcher.group(group, jobs, laid_out_bytes);
-    }
-
-    fn progress(&mut self, read_bytes: u64, written_bytes: u64, fraction: f64) {
-        self.watcher.progress(read_bytes, written_bytes, fraction);
-    }
-
-    fn ready(&mut self) -> Result<(), Error> {
-        self.watcher.ready()?;
-        self.together.map_or(Ok(()), Together::begin)
-    }
-
-    fn note(&mut self, text: &str) {
-        self.watcher.note(text);
     }
 }
 

@@ -23,7 +23,7 @@ use wrote_result::{Error, Stop};
 pub fn versus(
     old: &Request,
     new: &Request,
-    peers: &dyn Peers,
+    peers: Peers,
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Result<Comparison, Error> {
@@ -54,7 +54,7 @@ fn one_of_two(request: &Request, rounds: u32) -> Request {
 mod tests {
     use super::*;
     use crate::sample::{Asked, entries};
-    use wrote_jobs::peers::Alone;
+    use wrote_jobs::peers::Peers;
 
     #[test]
     fn each_side_is_measured_in_its_own_folder_in_turn_and_leaves_nothing() {
@@ -64,7 +64,7 @@ mod tests {
             let size_bytes = Some(1 << 20);
             Asked { only, runs, size_bytes, ..Asked::new(folder.path().to_owned()) }.request()
         });
-        let compared = versus(&old, &new, &Alone, &Stop::new(), &mut ()).unwrap();
+        let compared = versus(&old, &new, Peers::ALONE, &Stop::new(), &mut ()).unwrap();
         for (folder, result) in folders.iter().zip(&compared.results) {
             assert_eq!(result.target.path, folder.path().display().to_string());
             assert_eq!(result.scenarios[0].rows[0].runs.len(), 3);

@@ -29,7 +29,7 @@ pub use log::{
     LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogShipArgs, LogStatArgs,
     LogTailArgs, LogVerb, LogVerifyArgs, RECORD_BYTES_MAX,
 };
-pub use ranks::{RankArgs, RankTimeout, of_rank};
+pub use ranks::{RankArgs, of_rank};
 pub use reports::CompareArgs;
 pub use reports::DoctorArgs;
 pub use reports::ReportArgs;

@@ -49,13 +49,13 @@ mod serve {
 /// # Errors
 ///
 /// One line: why there is no result.
-pub fn run(cli: Cli, peers: &dyn Peers, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
+pub fn run(cli: Cli, peers: Peers, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     match cli.command {
         Command::Bench(arguments) => bench::run(&arguments, peers, stop, command),
         Command::Run(arguments) => run::run(&arguments, peers, stop, command),
         Command::Fit(arguments) => fit::run(&arguments, stop, command),
         Command::Trace(arguments) => trace::run(&arguments, stop),
-        Command::Langs(arguments) => langs::run(&arguments, peers, stop, command),
+        Command::Langs(arguments) => langs::run(&arguments, stop, command),
         Command::Compare(arguments) => reports::compare(&arguments, stop),
         Command::Report(arguments) => reports::report(&arguments, stop),
         Command::Doctor(arguments) => reports::doctor(&arguments),

@@ -45,8 +45,7 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
             group = of_ranks;
             let peers = group.peers();
             let done = joined.and_then(|()| commands::run(cli, peers, &stop, command.collect()));
-            let done = done.map_err(|error| peers.fail(error));
-            commands::outcome(done, &signals)
+            commands::outcome(peers.end(done), &signals)
         }
         Err(error) => {
             let error = Error::Failed(format!("cannot listen for signals: {error}"));

@@ -118,7 +118,7 @@ impl ResultFiles {
     /// # Errors
     ///
     /// As [`ResultFiles::of`].
-    pub fn of_first(to: &OutputArgs, peers: &dyn Peers) -> Result<Option<ResultFiles>, Error> {
+    pub fn of_first(to: &OutputArgs, peers: Peers) -> Result<Option<ResultFiles>, Error> {
         peers.is_first().then(|| ResultFiles::of(to)).transpose()
     }
 

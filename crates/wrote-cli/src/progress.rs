@@ -47,7 +47,7 @@ impl Default for Reporter {
 
 impl Reporter {
     /// The reporter of a rank: rank 0 shows the progress of all.
-    pub fn of_rank(peers: &dyn Peers) -> Box<dyn Observer> {
+    pub fn of_rank(peers: Peers) -> Box<dyn Observer> {
         if peers.is_first() { Box::new(Reporter::default()) } else { Box::new(()) }
     }
 

@@ -5,12 +5,8 @@
 mod post;
 
 use crate::args::Command;
-#[cfg(feature = "mpi")]
-use post::Mpi;
 use std::time::Duration;
-use wrote_jobs::peers::{Alone, Peers};
-#[cfg(feature = "mpi")]
-use wrote_jobs::peers::{Post, Ranks};
+use wrote_jobs::peers::{Peers, Ranks};
 use wrote_result::{Error, Stop};
 
 /// Variables with the number of ranks, of Open MPI, of MPICH and others (PMI), and of Slurm.
@@ -19,82 +15,75 @@ const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TA
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
 
 /// The ranks that a command measures with.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Group {
+    joined: Option<Ranks>,
     #[cfg(feature = "mpi")]
-    joined: Option<Ranks<Mpi>>,
+    mpi: Option<post::Mpi>,
 }
 
 /// Returns whether this is a rank above 0 by its starter's variables: rank 0 reports for all.
 pub fn is_quiet() -> bool {
-    numbers(&RANKS, |name| std::env::var(name).ok()).is_some_and(|rank| rank > 0)
+    number(&RANKS).is_some_and(|rank| rank > 0)
 }
 
 impl Group {
     /// Joins the ranks under `mpirun`, where the command measures and there are several. Returns
     /// the group also after an error: it must be ended.
     ///
-    /// The error is [`Error::Usage`] where there are several ranks and this program was built
-    /// without MPI; else it is one of [`Peers::meet`].
+    /// The error is [`Error::Usage`] where there are several ranks, and the command measures by a
+    /// single process, or this program was built without MPI; else it is one of [`Ranks::join`].
     pub fn join(command: &Command, stop: &Stop) -> (Group, Result<(), Error>) {
-        let Some(hung_after) = hung_after(command) else { return (Group::default(), Ok(())) };
-        let read = |name: &str| std::env::var(name).ok();
-        let size = numbers(&SIZES, read).unwrap_or(1);
-        let rank = numbers(&["PMIX_RANK"], read).unwrap_or(0);
-        if size.max(rank + 1) == 1 {
-            return (Group::default(), Ok(()));
-        }
-        Group::of_many(size, stop, hung_after)
+        let mut group = Group::default();
+        let size = number(&SIZES).unwrap_or(1).max(number(&["PMIX_RANK"]).unwrap_or(0) + 1);
+        let joined = match command {
+            _ if size == 1 => Ok(()),
+            Command::Bench(of) if !of.list && !of.schema => {
+                group.start(size, stop, of.ranks.rank_timeout)
+            }
+            Command::Run(of) if !of.check => group.start(size, stop, of.ranks.rank_timeout),
+            Command::Langs(of) if !of.list => {
+                Err(Error::Usage("langs measures by one process; mpirun started several".into()))
+            }
+            _ => Ok(()),
+        };
+        (group, joined)
     }
 
     #[cfg(feature = "mpi")]
-    fn of_many(_size: u32, stop: &Stop, hung_after: Duration) -> (Group, Result<(), Error>) {
-        let mpi = match Mpi::start() {
-            Ok(mpi) => mpi,
-            Err(error) => return (Group::default(), Err(error)),
-        };
-        if mpi.ranks() == 1 {
+    fn start(&mut self, _size: u32, stop: &Stop, hung_after: Duration) -> Result<(), Error> {
+        let (mpi, post) = post::Mpi::start()?;
+        self.mpi = Some(mpi);
+        if wrote_jobs::peers::Post::ranks(&post) == 1 {
             let text = "the starter of this process says that there are several, and MPI says one: \
                         the MPI of mpirun is not the one that this program was built with";
-            return (Group::default(), Err(Error::Usage(text.into())));
+            return Err(Error::Usage(text.into()));
         }
-        let mut ranks = Ranks::new(mpi, stop.clone(), hung_after);
-        let joined = ranks.join();
-        (Group { joined: Some(ranks) }, joined)
+        self.joined.insert(Ranks::new(Box::new(post), stop.clone(), hung_after)).join()
     }
 
     #[cfg(not(feature = "mpi"))]
-    fn of_many(size: u32, _stop: &Stop, _hung_after: Duration) -> (Group, Result<(), Error>) {
-        let refused = Error::Usage(format!(
+    fn start(&mut self, size: u32, _stop: &Stop, _hung_after: Duration) -> Result<(), Error> {
+        Err(Error::Usage(format!(
             "started as one of {size} ranks, and this program was built without MPI: it would \
              measure {size} times; build it with --features mpi, or start it once"
-        ));
-        (Group::default(), Err(refused))
+        )))
     }
 
     /// The ranks, or only this process.
-    pub fn peers(&self) -> &dyn Peers {
-        #[cfg(feature = "mpi")]
-        if let Some(joined) = &self.joined {
-            return joined;
-        }
-        &Alone
+    pub fn peers(&self) -> Peers<'_> {
+        self.joined.as_ref().map_or(Peers::ALONE, Ranks::peers)
     }
 
-    /// Ends the ranks with this exit code. If one of them does not end, all are ended.
+    /// Ends the ranks with this exit code. If one of them hangs, all are ended.
     pub fn end(self, code: u8) {
         #[cfg(feature = "mpi")]
-        if let Some(ranks) = self.joined {
-            if code > 128 {
-                // Interrupted: each rank ends by itself, since the others may be gone.
-                ranks.leave();
-                return ranks.into_post().leave();
-            }
-            let are_there = (code == 0 && ranks.rank() == 0) || ranks.part();
-            let mpi = ranks.into_post();
-            match are_there {
-                true => mpi.end(),
-                false => mpi.abort(code.into()),
+        if let Some(mpi) = self.mpi {
+            let is_lost = self.joined.is_some_and(|ranks| ranks.is_lost());
+            match () {
+                () if code > 128 => mpi.leave(),
+                () if is_lost => mpi.abort(code.into()),
+                () => drop(mpi),
             }
         }
         #[cfg(not(feature = "mpi"))]
@@ -102,32 +91,7 @@ impl Group {
     }
 }
 
-/// Returns how long a rank may keep the others waiting; `None` for a command that does not measure.
-fn hung_after(command: &Command) -> Option<Duration> {
-    match command {
-        Command::Bench(of) if !of.list && !of.schema => Some(of.ranks.rank_timeout),
-        Command::Run(of) if !of.check => Some(of.ranks.rank_timeout),
-        Command::Langs(of) if !of.list => Some(of.rank_timeout.rank_timeout),
-        _ => None,
-    }
-}
-
 /// The first of these variables that is a number.
-fn numbers(names: &[&str], read: impl Fn(&str) -> Option<String>) -> Option<u32> {
-    names.iter().find_map(|name| read(name)?.parse().ok())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_number_of_ranks_is_that_of_whichever_starter_says_it() {
-        let say = |known: &'static str| move |name: &str| (name == known).then(|| "4".to_owned());
-        for known in SIZES {
-            assert_eq!(numbers(&SIZES, say(known)), Some(4), "{known}");
-        }
-        assert_eq!(numbers(&SIZES, say("HOME")), None);
-        assert_eq!(numbers(&SIZES, |_| Some("many".into())), None);
-    }
+fn number(names: &[&str]) -> Option<u32> {
+    names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
 }

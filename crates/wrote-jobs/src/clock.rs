@@ -3,7 +3,8 @@
 use crate::machine::counters::Counters;
 use crate::machine::usage::Usage;
 use crate::machine::watch::cpu::CpuWatch;
-use crate::peers::{Part, Peers};
+use crate::peers::Peers;
+use crate::report::Part;
 use std::cell::RefCell;
 use std::time::Instant;
 use wrote::device::BlockDevice;
@@ -41,13 +42,13 @@ impl<'a> Timer<'a> {
 /// The ranks that begin each timed part of a run together, and the parts so far.
 #[derive(Debug)]
 pub struct Together<'a> {
-    peers: &'a dyn Peers,
+    peers: Peers<'a>,
     parts: RefCell<Vec<Part>>,
 }
 
 impl<'a> Together<'a> {
     /// A run of these ranks, without any part yet.
-    pub fn new(peers: &'a dyn Peers) -> Together<'a> {
+    pub fn new(peers: Peers<'a>) -> Together<'a> {
         Together { peers, parts: RefCell::default() }
     }
 
@@ -55,14 +56,14 @@ impl<'a> Together<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Peers::meet`].
+    /// As [`Peers::agree`].
     pub fn begin(&self) -> Result<(), Error> {
         self.peers.barrier("the start of a run")
     }
 
     /// Adds a part that began and ended at these seconds since 1970, by this rank's clock.
     pub fn is_over(&self, (began_s, ended_s): Part) {
-        let ahead_s = self.peers.places().offset_s(self.peers.rank());
+        let ahead_s = self.peers.ahead_s();
         self.parts.borrow_mut().push((began_s - ahead_s, ended_s - ahead_s));
     }
 

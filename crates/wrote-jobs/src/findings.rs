@@ -6,7 +6,6 @@ mod device;
 mod jobs;
 mod machine;
 mod place;
-mod ranks;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -14,7 +13,6 @@ mod tests;
 pub use bytes::{counts, source_bytes, stayed_in_memory};
 pub use jobs::no_io;
 pub use place::{Longer, longer};
-pub use ranks::{Sharing, User, Whole, of_all_ranks, together};
 
 use crate::jobs::Overlap;
 use crate::machine::watch::Watched;
@@ -58,8 +56,6 @@ pub struct Evidence<'a> {
     pub first_touch: Option<FirstTouch>,
     /// The user ended the run early.
     pub interrupted: bool,
-    /// The device and the paths of several ranks.
-    pub sharing: Option<Sharing>,
 }
 
 /// Bytes that a disk with a token bucket accepts above its sustained rate.
@@ -113,23 +109,18 @@ impl<'a> Evidence<'a> {
             burst: None,
             first_touch: None,
             interrupted: false,
-            sharing: None,
         }
     }
 
     /// Returns the selected rows; `None` where there are none.
     pub fn rows_where(&self, is_selected: impl Fn(&Row) -> bool) -> Option<Vec<&'a Row>> {
-        rows_where(self.rows, is_selected)
+        let rows: Vec<&Row> = self.rows.iter().filter(|row| is_selected(row)).collect();
+        (!rows.is_empty()).then_some(rows)
     }
 }
 
-fn rows_where(rows: &[Row], is_selected: impl Fn(&Row) -> bool) -> Option<Vec<&Row>> {
-    let rows: Vec<&Row> = rows.iter().filter(|row| is_selected(row)).collect();
-    (!rows.is_empty()).then_some(rows)
-}
-
 /// Findings that a run has at most once.
-const SINGLE: [fn(&Evidence) -> Option<Finding>; 35] = [
+const SINGLE: [fn(&Evidence) -> Option<Finding>; 36] = [
     |evidence| bytes::ram_not_disk(evidence, Direction::Write),
     |evidence| bytes::ram_not_disk(evidence, Direction::Read),
     bytes::direct_not_honoured,
@@ -150,6 +141,7 @@ const SINGLE: [fn(&Evidence) -> Option<Finding>; 35] = [
     rows::interrupted,
     rows::burst,
     rows::noisy,
+    rows::stragglers,
     rows::depth_not_reached,
     rows::generator_limited,
     jobs::compressible_data,

@@ -1,5 +1,6 @@
 //! Runs of jobs: one group after the other, the jobs of a group at once; and their reports.
 
+use crate::peers::Peers;
 use crate::spec::JobSpec;
 use hdrhistogram::Histogram;
 use std::path::PathBuf;
@@ -54,28 +55,29 @@ pub fn run(
     watcher: &mut dyn Watcher,
 ) -> Result<Vec<GroupReport>, Error> {
     let mut made = Made::default();
-    let reports = run_with(specs, permissions, stop, watcher, &mut made)?;
+    let reports = run_with(specs, permissions, stop, watcher, &mut made, Peers::ALONE)?;
     made.keep();
     Ok(reports)
 }
 
-/// Like [`run`], but the caller decides whether the files that the run made stay: another rank of
-/// the same run may fail.
+/// Like [`run`] by several ranks, whose groups begin together. The caller decides whether the files
+/// that the run made stay: another rank may fail.
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// As [`run`] and [`Peers::agree`].
 pub fn run_with(
     specs: &[JobSpec],
     permissions: Permissions,
     stop: &Stop,
     watcher: &mut dyn Watcher,
     made: &mut Made,
+    peers: Peers,
 ) -> Result<Vec<GroupReport>, Error> {
     check(specs, permissions, watcher)?;
     let mut reports = Vec::new();
     for group in check::groups(specs) {
-        reports.push(group::run_group(&group, made, permissions, stop, watcher)?);
+        reports.push(group::run_group(&group, made, permissions, stop, watcher, peers)?);
         let unlinked = group.iter().filter(|spec| spec.unlink).flat_map(|spec| &spec.files);
         unlinked.into_iter().try_for_each(|path| made.remove(path))?;
     }
@@ -214,10 +216,6 @@ impl GroupReport {
 
 /// Receives the progress of a run of jobs. Every method defaults to a no-op.
 pub trait Watcher {
-    /// Called before the run examines a group's files. If it fails, the group does not run.
-    fn before(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
     /// Called before the run makes a group's files ready, which writes `laid_out_bytes`.
     fn group(&mut self, _group: u32, _jobs: &[JobSpec], _laid_out_bytes: u64) {}
     /// Called several times per second while a group runs, with the bytes that its jobs have read

@@ -3,23 +3,23 @@
 mod before;
 mod evidence;
 mod merge;
-mod ranks;
 mod row;
 mod settings;
 
 pub use before::Before;
 pub(crate) use before::Names;
-pub use merge::{Facts, merged, span_of};
-pub use ranks::{RankFacts, document_of_ranks};
+pub use merge::{Facts, Part, of_all_ranks};
 pub use row::{Repeated, join, sum_up};
 pub use settings::fallback;
 
 use crate::jobs::GroupReport;
+use crate::peers::Peers;
 use before::Known;
 use std::time::Duration;
 
 use crate::machine::host;
-use wrote_result::document::{Document, Program, SCHEMA, Scenario, Source};
+use wrote_result::Error;
+use wrote_result::document::{Document, Program, Ranks, SCHEMA, Scenario, Source};
 
 /// Parts of the document beside the jobs.
 #[derive(Clone, Debug)]
@@ -49,30 +49,45 @@ pub struct JobFile<'a> {
 /// direction.
 ///
 /// The `numjobs` of a job are one row; a job that reads and writes has two, `NAME/read` and
-/// `NAME/write`. The document has no advice, since it compares no ways.
-pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
+/// `NAME/write`. The document has no advice, since it compares no ways. Of several ranks, rank 0
+/// has the document of all, and each other one that of its own jobs.
+///
+/// # Errors
+///
+/// As [`of_all_ranks`]; none where `peers` is a single process.
+pub fn document(
+    files: &[JobFile],
+    before: &Before,
+    about: &About,
+    peers: Peers,
+    ranks: Option<Ranks>,
+) -> Result<Document, Error> {
     let mut known = Known::new(before, about.read_unwritten);
     let mut evidence = evidence::Rows::default();
-    let scenarios = files.iter().map(|file| {
+    let mut scenarios = Vec::new();
+    for file in files {
         let mut rows = Vec::new();
         for group in file.groups {
-            let of_group = row::rows(group, &mut known);
+            let mut of_group = row::rows(group, &mut known);
+            if peers.are_many() {
+                let device = before.device().unwrap_or_default();
+                of_group = merge::rows_of_all_ranks(group, of_group, device, peers)?;
+            }
             evidence.add(group, of_group.clone());
             rows.extend(of_group);
         }
-        Scenario {
+        scenarios.push(Scenario {
             name: file.name.into(),
             question: format!("How fast are the jobs of {} here?", file.name),
             rows,
             knee: None,
-        }
-    });
-    let scenarios = scenarios.collect();
+        });
+    }
     let watched = before.watched();
     let host = host::host();
     let target = before.shown();
     let findings = evidence.findings(&target, before, watched, &host);
-    Document {
+    Ok(Document {
         schema: SCHEMA.into(),
         wrote: Program::this(about.commit.clone()),
         started_at: format!("{:.0}", about.started_at),
@@ -81,12 +96,12 @@ pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
         command: about.command.clone(),
         host,
         target,
-        ranks: None,
+        ranks,
         scenarios,
         findings,
         answers: None,
         fit: None,
         languages: None,
         advice: Vec::new(),
-    }
+    })
 }

@@ -419,8 +419,7 @@ pub struct Node {
     pub ranks: Vec<u32>,
     /// How far its clock was ahead of rank 0's, in seconds.
     pub clock_offset_s: f64,
-    /// The shortest round trip of a message between it and rank 0, in seconds: the offset is known
-    /// to half of it.
+    /// The shortest time in which all ranks met, in seconds: the offset is known to it.
     pub round_trip_s: Option<f64>,
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The stable id of each finding, in the order of `docs/findings.md`.
-pub const IDS: [&str; 49] = [
+pub const IDS: [&str; 47] = [
     "interrupted",
     "no-io",
     "ram-not-disk",
@@ -25,9 +25,7 @@ pub const IDS: [&str; 49] = [
     "unwritten-read",
     "same-offsets",
     "flush-outside-clock",
-    "cache-not-server",
     "stragglers",
-    "shared-device",
     "cache-cliff",
     "not-steady",
     "rate-not-reached",

@@ -52,7 +52,7 @@ impl Stop {
 }
 
 /// The error of a measurement. Its text is one line, ready to be shown.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The request is invalid: exit 2.

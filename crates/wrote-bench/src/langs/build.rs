@@ -6,7 +6,6 @@ use super::catalogue::Candidate;
 use super::toolchain::run_tool;
 use crate::child::{Outcome, shown};
 use crate::progress::Ticker;
-use crate::site::Site;
 pub(super) use shelf::Shelf;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -31,57 +30,33 @@ pub(super) struct BuiltProgram {
     pub folder: PathBuf,
 }
 
-/// Builds the programs on rank 0 first, then on the others, which reuse them if they share the
-/// folder. A program that any rank can't build is left out on all. While the shelf is open, the
-/// programs stay.
+/// Builds the programs. While the shelf is open, they stay.
 ///
 /// # Errors
 ///
-/// Like [`build`], and if the ranks found different languages.
+/// Like [`build`].
 pub(super) fn build_in_turn(
     chosen: &[Candidate],
     cache: &Path,
     languages: &mut [Language],
-    site: &Site,
+    stop: &Stop,
     ticker: &mut Ticker,
 ) -> Result<(Shelf, Vec<Option<BuiltProgram>>), Error> {
-    let peers = site.peers;
-    let ids: Vec<String> = chosen.iter().map(|of| of.variant.id.clone()).collect();
-    let first = peers.of_first("the languages", ids.clone())?;
-    if first != ids {
-        let (ours, theirs) = (ids.join(", "), first.join(", "));
-        return Err(Error::Failed(format!("{ours} can be run here, and {theirs} on rank 0")));
-    }
-    // The other ranks are idle, and can't know how long it takes.
-    let patience = COMPILER_TIMEOUT * chosen.len() as u32;
-    if !peers.is_first() {
-        peers.barrier_within(patience, "the builds of rank 0")?;
-    }
     let shelf = open(chosen, cache)?;
-    let mut built = Vec::new();
+    let mut all = Vec::new();
     for of in chosen {
-        site.stop.check()?;
+        stop.check()?;
         ticker.within(&format!("building {}", of.variant.name), 0.0);
-        built.push(build(of, &shelf, site.stop)?);
-    }
-    if peers.is_first() {
-        peers.barrier("the builds of rank 0")?;
-    }
-    let failures: Vec<Option<String>> = built.iter().map(|of| of.as_ref().err().cloned()).collect();
-    let failures = peers.agree_within(patience, "the builds", failures, |all| {
-        let of = |number: usize| all.iter().find_map(|rank: &Vec<_>| rank[number].clone());
-        Ok((0..ids.len()).map(of).collect::<Vec<Option<String>>>())
-    })?;
-    for (of, because) in chosen.iter().zip(&failures) {
-        let Some(because) = because else { continue };
-        ticker.note(&format!("{} could not be built: {because}", of.variant.name));
-        if let Some(language) = languages.iter_mut().find(|known| known.id == of.variant.id) {
-            (language.state, language.because) = (State::BuildFailed, Some(because.clone()));
+        let built = build(of, &shelf, stop)?;
+        if let Err(because) = &built {
+            ticker.note(&format!("{} could not be built: {because}", of.variant.name));
+            if let Some(language) = languages.iter_mut().find(|known| known.id == of.variant.id) {
+                (language.state, language.because) = (State::BuildFailed, Some(because.clone()));
+            }
         }
+        all.push(built.ok());
     }
-    let of_all = built.into_iter().zip(failures);
-    let of_all = of_all.map(|(built, failure)| built.ok().filter(|_| failure.is_none()));
-    Ok((shelf, of_all.collect()))
+    Ok((shelf, all))
 }
 
 /// Opens the shelf of these programs.

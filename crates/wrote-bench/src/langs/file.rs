@@ -129,7 +129,7 @@ mod tests {
     use std::fs;
     use std::time::Instant;
     use wrote::device;
-    use wrote_jobs::peers::Alone;
+    use wrote_jobs::peers::Peers;
     use wrote_result::Stop;
 
     fn table(task: Task) -> Table {
@@ -148,7 +148,7 @@ mod tests {
             stop: &stop,
             clock: &SinceStart(Instant::now()),
             keep: false,
-            peers: &Alone,
+            peers: Peers::ALONE,
             together: None,
             ranks: Default::default(),
         };

@@ -26,7 +26,6 @@ use wrote_jobs::jobs::Permissions;
 use wrote_jobs::machine::held_memory::{self, HeldMemory};
 use wrote_jobs::machine::target;
 use wrote_jobs::machine::usage::Usage;
-use wrote_jobs::peers::Peers;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_result::document::{Direction, Fallback, Language, Row, Run, View};
@@ -283,11 +282,7 @@ impl Programs {
         let number = FILE_NUMBERS * self.files.len() as u32;
         let key = if table.task == Task::BytesRead { table.size } else { 0 };
         let file = self.files.entry(key).or_insert_with(|| Subject::new(number));
-        let mut is_ready = file.make_ready(table, site)?;
-        if site.together.is_some() {
-            is_ready = on_all(site.peers, is_ready)?;
-        }
-        if let Err(because) = is_ready {
+        if let Err(because) = file.make_ready(table, site)? {
             return Ok(Err(because));
         }
         if table.fills_page_cache() {
@@ -337,18 +332,10 @@ impl Programs {
         };
         let found = match found {
             // The disk may be full. The row's first turn reports it, and the others are measured.
-            Err(Error::Failed(because) | Error::Usage(because)) if !site.peers.are_many() => {
-                Err(because)
-            }
+            Err(Error::Failed(because) | Error::Usage(because)) => Err(because),
             found => found?,
         };
-        let found = on_all(site.peers, found)?;
-        // All ranks do the same amount.
-        let of_all = |amount: u64| site.least(amount as f64).map(|least| least as u64);
-        self.rows[number].amount = match found {
-            Ok(amount) => Ok(of_all(amount)?),
-            Err(because) => Err(because),
-        };
+        self.rows[number].amount = found;
         Ok(())
     }
 
@@ -361,8 +348,7 @@ impl Programs {
         site: &Site,
     ) -> Result<Outcome<Repeated>, Error> {
         let table = &self.rows[number].table.of(amount);
-        let ran = self.run_once(number, table, site)?;
-        let ProgramRun { answer, cost } = match on_all(site.peers, ran)? {
+        let ProgramRun { answer, cost } = match self.run_once(number, table, site)? {
             Ok(ran) => ran,
             Err(because) => return Ok(Err(because)),
         };
@@ -424,14 +410,13 @@ impl Work for Programs {
         let mut languages = self.of.languages.borrow_mut();
         let of = &self.of;
         let (shelf, built) =
-            build_in_turn(&of.chosen, &of.request.cache, &mut languages, site, ticker)?;
+            build_in_turn(&of.chosen, &of.request.cache, &mut languages, site.stop, ticker)?;
         (self.shelf, self.built) = (Some(shelf), built);
         drop(languages);
         self.folder = Some(TempDir::new().map_err(|error| {
             Error::Failed(format!("no folder can be made for programs: {error}"))
         })?);
-        // All ranks divide the time alike.
-        self.divide(site.peers.of_first("the time", site.clock.elapsed())?);
+        self.divide(site.clock.elapsed());
         let mut left_out = Vec::new();
         for (number, RowSpec { row, .. }) in self.specs(site.target).iter().enumerate() {
             if self.rows[number].program.is_some_and(|of| self.built[of].is_none()) {
@@ -462,9 +447,7 @@ impl Work for Programs {
         let (because, is_ours) = match ran {
             Ok(Ok(run)) => return Ok(run),
             Ok(Err(because)) => (because, false),
-            Err(Error::Failed(because) | Error::Usage(because)) if !site.peers.are_many() => {
-                (because, true)
-            }
+            Err(Error::Failed(because) | Error::Usage(because)) => (because, true),
             Err(error) => return Err(error),
         };
         ticker.note(&format!("{}: {because}", row.name));
@@ -543,22 +526,6 @@ fn step(amount: f64) -> u64 {
     let power = 10_f64.powf(most.log10().floor());
     let digit = [5.0, 2.0, 1.0].into_iter().find(|digit| digit * power <= most).unwrap_or(1.0);
     (digit * power).round() as u64
-}
-
-/// A failure on any rank is the program's failure on all.
-fn on_all<T>(peers: &dyn Peers, mine: Outcome<T>) -> Result<Outcome<T>, Error> {
-    if !peers.are_many() {
-        return Ok(mine);
-    }
-    let because = mine.as_ref().err().cloned();
-    let places = peers.places();
-    let first = peers.agree("the end of a program", because, |all| {
-        let mut all = all.into_iter().enumerate();
-        Ok(all.find_map(|(rank, because)| {
-            Some(format!("rank {rank} on {}: {}", places.node(rank as u32), because?))
-        }))
-    })?;
-    Ok(first.map_or(mine, Err))
 }
 
 #[cfg(test)]

@@ -93,19 +93,6 @@ impl Open {
             Err(errno) => Err(failed(errno.into())),
         }
     }
-
-    /// Removes one rank's files and folders, ignoring failures.
-    pub(super) fn remove_of(&self, rank: u32) {
-        let Ok(contents) = contents(&self.folder) else { return };
-        let mark = format!("-rank{rank}-");
-        let is_its = |name: &&OsString| name.to_str().is_some_and(|name| name.contains(&mark));
-        for name in contents.ours.iter().filter(is_its) {
-            let _ = unlink(&self.folder, name);
-        }
-        for name in contents.logs.iter().filter(is_its) {
-            let _ = remove_log(&self.folder, name);
-        }
-    }
 }
 
 pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {

@@ -142,7 +142,7 @@ pub struct BenchArgs {
 
 impl BenchArgs {
     /// The request of the benchmark by these ranks. `command` is the command line as given.
-    pub fn request(&self, command: Vec<String>, peers: &dyn Peers) -> Request {
+    pub fn request(&self, command: Vec<String>, peers: Peers) -> Request {
         let (stream_bs_bytes, small_bs_bytes) = match self.bs {
             None => (None, None),
             Some(BlockSizes { first, second: Some(small) }) => (Some(first), Some(small)),
@@ -155,7 +155,7 @@ impl BenchArgs {
         scenarios.load.process = self.rate_process;
         Request {
             path: of_rank(&self.path, peers),
-            ranks: self.ranks.settings([self.path.as_path()].into_iter()),
+            ranks: self.ranks.settings(),
             only: self.only.clone(),
             keep: self.keep,
             began: Some(Instant::now()),
@@ -244,12 +244,12 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
     use clap::Parser;
-    use wrote_bench::{Alone, AppendAs, MessageSizes};
+    use wrote_bench::{AppendAs, MessageSizes};
 
     fn request(line: &str) -> Request {
         let cli = Cli::try_parse_from(line.split(' ')).expect("a good command line");
         let Command::Bench(arguments) = cli.command else { panic!("not a benchmark: {line}") };
-        arguments.request(vec!["wrote".into()], &Alone)
+        arguments.request(vec!["wrote".into()], Peers::ALONE)
     }
 
     #[test]

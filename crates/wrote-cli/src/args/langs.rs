@@ -1,7 +1,7 @@
 //! The arguments of `wrote langs`, as a request.
 
+use super::OutputArgs;
 use super::values::{formats, many, words};
-use super::{OutputArgs, RankTimeout};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -80,10 +80,6 @@ pub struct LangsArgs {
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub add: Vec<PathBuf>,
 
-    /// How long a rank may keep the others waiting.
-    #[command(flatten)]
-    pub rank_timeout: RankTimeout,
-
     /// List every language, with its version or how it is installed, and measure nothing
     #[arg(long, conflicts_with_all = ["files", "only"])]
     pub list: bool,
@@ -93,9 +89,8 @@ const RUNS_MAX: u32 = 1000;
 const SAVES_MAX: u32 = 1_000_000;
 
 impl LangsArgs {
-    /// The request for `path`, this rank's. Programs are built below `cache`; `command` is the
-    /// command line as it was given.
-    pub fn request(&self, path: PathBuf, cache: PathBuf, command: Vec<String>) -> Request {
+    /// The request. Programs are built below `cache`; `command` is the command line as given.
+    pub fn request(&self, cache: PathBuf, command: Vec<String>) -> Request {
         Request {
             only: self.only.clone(),
             workloads: self.workloads.clone(),
@@ -112,7 +107,7 @@ impl LangsArgs {
             wrote: std::env::current_exe().ok(),
             command,
             commit: crate::commit(),
-            ..Request::new(path, cache)
+            ..Request::new(self.path.clone(), cache)
         }
     }
 }
@@ -126,7 +121,7 @@ mod tests {
     fn request(line: &str) -> Request {
         let cli = Cli::try_parse_from(line.split(' ')).expect("a good command line");
         let Command::Langs(arguments) = cli.command else { panic!("no languages: {line}") };
-        arguments.request(arguments.path.clone(), "/cache".into(), vec!["wrote".into()])
+        arguments.request("/cache".into(), vec!["wrote".into()])
     }
 
     #[test]

@@ -29,16 +29,6 @@ pub struct RankArgs {
     #[arg(long, help_heading = HEADING)]
     pub reorder: bool,
 
-    /// How long a rank may keep the others waiting.
-    #[command(flatten)]
-    pub timeout: RankTimeout,
-}
-
-const HEADING: &str = "Several ranks (mpirun)";
-
-/// The time limit of ranks.
-#[derive(Clone, Copy, Debug, Args)]
-pub struct RankTimeout {
     /// Under mpirun: a rank that comes this much later than the others is considered hung, and all
     /// end; it may take ten times as long as another in any case
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = HEADING,
@@ -46,22 +36,12 @@ pub struct RankTimeout {
     pub rank_timeout: Duration,
 }
 
-impl std::ops::Deref for RankArgs {
-    type Target = RankTimeout;
-
-    fn deref(&self) -> &RankTimeout {
-        &self.timeout
-    }
-}
+const HEADING: &str = "Several ranks (mpirun)";
 
 impl RankArgs {
-    /// The settings, for ranks whose paths are these.
-    pub fn settings<'a>(&self, mut paths: impl Iterator<Item = &'a Path>) -> RankSettings {
-        RankSettings {
-            files: self.shared_file.unwrap_or_default(),
-            reorder: self.reorder,
-            own_paths: paths.any(has_rank),
-        }
+    /// The settings of the measurement.
+    pub fn settings(&self) -> RankSettings {
+        RankSettings { files: self.shared_file.unwrap_or_default(), reorder: self.reorder }
     }
 
     /// Refuses settings for several ranks if there is only one.
@@ -69,7 +49,7 @@ impl RankArgs {
     /// # Errors
     ///
     /// [`Error::Usage`] names the setting.
-    pub fn check(&self, peers: &dyn Peers) -> Result<(), Error> {
+    pub fn check(&self, peers: Peers) -> Result<(), Error> {
         let named = match self {
             _ if peers.are_many() => return Ok(()),
             RankArgs { shared_file: Some(_), .. } => "--shared-file",
@@ -81,13 +61,7 @@ impl RankArgs {
 }
 
 /// A path with the number of the rank in it, where it has a place for that.
-pub fn of_rank(path: &Path, peers: &dyn Peers) -> PathBuf {
-    match path.to_str() {
-        Some(text) if has_rank(path) => text.replace(RANK, &peers.rank().to_string()).into(),
-        _ => path.to_owned(),
-    }
-}
-
-fn has_rank(path: &Path) -> bool {
-    path.to_str().is_some_and(|text| text.contains(RANK))
+pub fn of_rank(path: &Path, peers: Peers) -> PathBuf {
+    let replaced = path.to_str().map(|text| text.replace(RANK, &peers.rank().to_string()));
+    replaced.map_or_else(|| path.to_owned(), PathBuf::from)
 }

@@ -15,7 +15,7 @@ use wrote_result::{Error, Stop};
 
 pub(super) fn run(
     arguments: &BenchArgs,
-    peers: &dyn Peers,
+    peers: Peers,
     stop: &Stop,
     command: Vec<String>,
 ) -> Result<(), Error> {
@@ -47,7 +47,7 @@ pub(super) fn run(
 fn run_versus(
     arguments: &BenchArgs,
     words: &str,
-    peers: &dyn Peers,
+    peers: Peers,
     stop: &Stop,
     command: Vec<String>,
 ) -> Result<(), Error> {
@@ -70,7 +70,7 @@ fn run_versus(
 /// The bar is gone from the screen when this returns.
 fn measure(
     arguments: &BenchArgs,
-    peers: &dyn Peers,
+    peers: Peers,
     stop: &Stop,
     command: Vec<String>,
 ) -> Result<Document, Error> {

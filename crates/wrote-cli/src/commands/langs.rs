@@ -1,6 +1,6 @@
 //! `wrote langs`: the cost of each language's own I/O.
 
-use crate::args::{LangsArgs, of_rank};
+use crate::args::LangsArgs;
 use crate::output::{self, ResultFiles};
 use crate::progress::Reporter;
 use crate::terminal;
@@ -8,17 +8,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wrote_bench::langs::{self, catalogue};
-use wrote_jobs::peers::Peers;
 use wrote_report::{Content, write_languages};
 use wrote_result::document::{Document, Language};
 use wrote_result::{Error, Stop};
 
-pub(super) fn run(
-    arguments: &LangsArgs,
-    peers: &dyn Peers,
-    stop: &Stop,
-    command: Vec<String>,
-) -> Result<(), Error> {
+pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     if arguments.list {
         let languages = languages(arguments, stop)?;
         return output::to_stdout(|out| {
@@ -26,26 +20,18 @@ pub(super) fn run(
         });
     }
     // Checked before measuring: an hour's work must not end in "exists already".
-    let files = ResultFiles::of_first(&arguments.to, peers)?;
-    let document = measure(arguments, peers, stop, command)?;
-    if let Some(files) = files {
-        files.deliver("langs.json", Content::Result(Box::new(document)), arguments.format)?;
-    }
+    let files = ResultFiles::of(&arguments.to)?;
+    let document = measure(arguments, stop, command)?;
+    files.deliver("langs.json", Content::Result(Box::new(document)), arguments.format)?;
     // The runs until then have been shown.
     stop.check()
 }
 
 /// When this returns, the bar is gone from the screen, and so is a temporary cache.
-fn measure(
-    arguments: &LangsArgs,
-    peers: &dyn Peers,
-    stop: &Stop,
-    command: Vec<String>,
-) -> Result<Document, Error> {
+fn measure(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> Result<Document, Error> {
     let cache = Cache::of_user()?;
-    let path = of_rank(&arguments.path, peers);
-    let request = arguments.request(path, cache.path().to_owned(), command);
-    langs::langs_by(peers, &request, stop, &mut *Reporter::of_rank(peers))
+    let request = arguments.request(cache.path().to_owned(), command);
+    langs::langs(&request, stop, &mut Reporter::default())
 }
 
 fn languages(arguments: &LangsArgs, stop: &Stop) -> Result<Vec<Language>, Error> {

@@ -12,6 +12,7 @@ use crate::progress::JobReporter;
 use load::JobFile;
 use std::path::Path;
 use std::time::Instant;
+use wrote_bench::RankSettings;
 use wrote_jobs::fio_json;
 use wrote_jobs::jobs;
 use wrote_jobs::jobs::GroupReport;
@@ -20,11 +21,12 @@ use wrote_jobs::report;
 use wrote_jobs::report::{About, Before};
 use wrote_jobs::spec::JobSpec;
 use wrote_report::Content;
+use wrote_result::document::Document;
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(
     arguments: &RunArgs,
-    peers: &dyn Peers,
+    peers: Peers,
     stop: &Stop,
     command: Vec<String>,
 ) -> Result<(), Error> {
@@ -56,17 +58,11 @@ pub(super) fn run(
         jobs::check(&specs, permissions, &mut reporter)?;
         return output::to_stdout(|out| plan::write(&specs, out));
     }
-    if peers.are_many() {
-        let document = ranks::measure(arguments, &files, &specs, peers, stop, command)?;
-        stop.check()?;
-        let Some(output) = output else { return Ok(()) };
-        let format = own.expect("fio's own were refused");
-        return output.deliver("run.json", Content::Result(Box::new(document)), format);
-    }
-    let Some(output) = output else { return Ok(()) };
-    let done = measure(arguments, &files, &specs, stop, command)?;
+    let done = measure(arguments, &files, &specs, peers, stop, command)?;
     stop.check()?;
-    let content = Content::Result(Box::new(done.own(&files)));
+    let settings = arguments.ranks.settings();
+    let content = Content::Result(Box::new(done.own(&files, peers, settings)?));
+    let Some(output) = output else { return Ok(()) };
     output.deliver_as("run.json", content, |content, screen, out| match arguments.format {
         RunFormat::Own(format) => content.write(format, screen, out),
         RunFormat::FioJson => wrote_report::write_json(&done.fios(&files), out),
@@ -100,15 +96,24 @@ fn measure(
     arguments: &RunArgs,
     files: &[JobFile],
     specs: &[JobSpec],
+    peers: Peers,
     stop: &Stop,
     command: Vec<String>,
 ) -> Result<Done, Error> {
     let (started_at, began) = (jiff::Timestamp::now(), Instant::now());
-    let before = Before::examine(specs, arguments.permissions())?;
     let mut reporter = JobReporter::new(specs);
-    tell_notes(files, &mut reporter);
-    reporter.announce(plan::announced(specs));
-    let groups = jobs::run(specs, arguments.permissions(), stop, &mut reporter)?;
+    if peers.is_first() {
+        tell_notes(files, &mut reporter);
+    }
+    let (before, groups) = match peers.are_many() {
+        true => ranks::run_jobs(arguments, specs, &mut reporter, peers, stop)?,
+        false => {
+            let before = Before::examine(specs, arguments.permissions())?;
+            reporter.announce(plan::announced(specs));
+            let groups = jobs::run(specs, arguments.permissions(), stop, &mut reporter)?;
+            (before, groups)
+        }
+    };
     let about = about(arguments, command, started_at, began);
     Ok(Done { groups, before, about, ended_at: jiff::Timestamp::now() })
 }
@@ -145,8 +150,14 @@ fn tell_notes(files: &[JobFile], reporter: &mut JobReporter) {
 
 impl Done {
     /// Our own result: a scenario for each file.
-    fn own(&self, files: &[JobFile]) -> wrote_result::document::Document {
-        report::document(&with_groups(files, &self.groups), &self.before, &self.about)
+    fn own(
+        &self,
+        files: &[JobFile],
+        peers: Peers,
+        settings: RankSettings,
+    ) -> Result<Document, Error> {
+        let ranks = peers.shown(settings.files, settings.reorder);
+        report::document(&with_groups(files, &self.groups), &self.before, &self.about, peers, ranks)
     }
 
     fn fios(&self, files: &[JobFile]) -> fio_json::Document {

@@ -7,34 +7,26 @@ use mpi::environment::Universe;
 use mpi::point_to_point::MatchedReceiveVec;
 use mpi::request::{Request, StaticScope};
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{Communicator, Destination, Source};
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 use std::cell::RefCell;
-use std::fmt;
+use std::time::{Duration, Instant};
 use wrote_jobs::peers::Post;
 use wrote_result::Error;
 
-/// Messages in transit are checked when there are more than this.
-const ON_THEIR_WAY_MAX: usize = 64;
+/// How long the ranks of an interrupted group wait for each other. Open MPI kills all ranks a
+/// second after it has asked them to end, or as soon as the first one has.
+const LEAVING: Duration = Duration::from_millis(700);
+
+/// A started MPI. Dropping it ends MPI where all ranks do (`MPI_Finalize`), and waits for them.
+pub struct Mpi(Universe);
 
 /// A message that MPI has not copied yet. Its bytes are freed when it has.
-struct OnItsWay {
-    request: Request<'static, [u8], StaticScope>,
-    bytes: *mut [u8],
-}
+type OnItsWay = (Request<'static, [u8], StaticScope>, *mut [u8]);
 
 /// The post of MPI's ranks.
-pub struct Mpi {
-    /// `None` once it was ended.
-    universe: Option<Universe>,
+pub struct MpiPost {
     world: SimpleCommunicator,
-    node: String,
     on_their_way: RefCell<Vec<OnItsWay>>,
-}
-
-impl fmt::Debug for Mpi {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rank {} of {}", self.world.rank(), self.world.size())
-    }
 }
 
 impl Mpi {
@@ -43,57 +35,36 @@ impl Mpi {
     /// # Errors
     ///
     /// [`Error::Failed`] where MPI was started before.
-    pub fn start() -> Result<Mpi, Error> {
+    pub fn start() -> Result<(Mpi, MpiPost), Error> {
         let started = mpi::initialize_with_threading(Threading::Funneled);
         let failed = || Error::Failed("MPI can't be started in this process".into());
         let (universe, _) = started.ok_or_else(failed)?;
         let world = universe.world();
-        let node = mpi::environment::processor_name().unwrap_or_else(|_| "unknown".into());
-        let on_their_way = RefCell::new(Vec::new());
-        Ok(Mpi { universe: Some(universe), world, node, on_their_way })
+        Ok((Mpi(universe), MpiPost { world, on_their_way: RefCell::default() }))
     }
 
-    /// Ends MPI where all ranks do (`MPI_Finalize`), and waits for them.
-    pub fn end(mut self) {
-        // Messages that the others no longer receive must not block this rank.
-        self.abandon();
-        drop(self.universe.take());
-    }
-
-    /// Does not end MPI, for a process that ends at once: others may be gone.
-    pub fn leave(mut self) {
-        self.abandon();
-        std::mem::forget(self.universe.take());
+    /// Does not end MPI, for a process that ends at once: others may be gone. Waits a little for
+    /// ranks that still clean up.
+    pub fn leave(self) {
+        let began = Instant::now();
+        let mut all_are_here = Err(self.0.world().immediate_barrier());
+        while let Err(request) = all_are_here {
+            all_are_here = request.test();
+            if all_are_here.is_err() && began.elapsed() > LEAVING {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::mem::forget((all_are_here, self));
     }
 
     /// Ends all ranks (`MPI_Abort`): their starter sends them SIGTERM, and then SIGKILL.
     pub fn abort(self, code: i32) -> ! {
-        self.world.abort(code)
-    }
-
-    fn abandon(&self) {
-        self.sent();
-        self.on_their_way.borrow_mut().drain(..).for_each(std::mem::forget);
-    }
-
-    /// Frees the messages that MPI has copied.
-    fn sent(&self) {
-        let mut on_their_way = self.on_their_way.borrow_mut();
-        let left = on_their_way.drain(..).filter_map(|OnItsWay { request, bytes }| {
-            match request.test() {
-                // SAFETY: the bytes come from `Box::into_raw`, and the request that read them is
-                // complete and gone.
-                Ok(_) => drop(unsafe { Box::from_raw(bytes) }),
-                Err(request) => return Some(OnItsWay { request, bytes }),
-            }
-            None
-        });
-        let left: Vec<OnItsWay> = left.collect();
-        *on_their_way = left;
+        self.0.world().abort(code)
     }
 }
 
-impl Post for Mpi {
+impl Post for MpiPost {
     fn rank(&self) -> u32 {
         self.world.rank() as u32
     }
@@ -103,7 +74,7 @@ impl Post for Mpi {
     }
 
     fn node(&self) -> String {
-        self.node.clone()
+        mpi::environment::processor_name().unwrap_or_else(|_| "unknown".into())
     }
 
     /// MPI owns a copy of the message until it is sent. It must outlive this call, and must not
@@ -114,16 +85,29 @@ impl Post for Mpi {
         // never.
         let message: &'static [u8] = unsafe { &*bytes };
         let request = self.world.process_at_rank(to as i32).immediate_send(StaticScope, message);
-        self.on_their_way.borrow_mut().push(OnItsWay { request, bytes });
-        if self.on_their_way.borrow().len() > ON_THEIR_WAY_MAX {
-            self.sent();
-        }
+        let mut on_their_way = self.on_their_way.borrow_mut();
+        let waiting = on_their_way.drain(..).filter_map(|(request, bytes)| match request.test() {
+            Ok(_) => {
+                // SAFETY: the bytes come from `Box::into_raw`, and the request that read them is
+                // complete and gone.
+                drop(unsafe { Box::from_raw(bytes) });
+                None
+            }
+            Err(request) => Some((request, bytes)),
+        });
+        let left: Vec<OnItsWay> = waiting.chain([(request, bytes)]).collect();
+        *on_their_way = left;
     }
 
     fn receive(&self) -> Option<(u32, Vec<u8>)> {
-        self.sent();
-        let probed = self.world.any_process().immediate_matched_probe()?;
-        let from = probed.1.source_rank() as u32;
-        Some((from, probed.matched_receive_vec().0))
+        let (message, status) = self.world.any_process().immediate_matched_probe()?;
+        Some((status.source_rank() as u32, (message, status).matched_receive_vec().0))
+    }
+}
+
+impl Drop for MpiPost {
+    fn drop(&mut self) {
+        // Messages that the others no longer receive must not block this rank.
+        self.on_their_way.borrow_mut().drain(..).for_each(std::mem::forget);
     }
 }

@@ -181,8 +181,6 @@ fn all_ranks_give_one_result() {
     }
     let stream = rows(&document).into_iter().find(|row| row["name"] == "stream/direct-psync");
     assert_eq!(stream.unwrap()["runs"][0]["bytes"], 4 * (4 << 20));
-    let shared = document["findings"].as_array().unwrap().iter();
-    assert_eq!(shared.filter(|finding| finding["id"] == "shared-device").count(), 1);
     assert!(names(folder.path()).is_empty());
 }
 
@@ -232,22 +230,6 @@ fn each_rank_has_a_file_of_its_own_and_reads_that_of_another() {
     let again = run(mpirun(test, 2, &arguments).unwrap());
     assert_eq!(again.status.code(), Some(2));
     assert_eq!(complaints(&again).len(), 1, "{:?}", complaints(&again));
-}
-
-#[test]
-fn languages_are_measured_by_all_ranks() {
-    let test = "languages_are_measured_by_all_ranks";
-    let folder = folder();
-    let line = "langs --workloads bytes HERE --only wrote --size 1M --saves 5 --lines 1k --runs 2 \
-                --format json";
-    let arguments = words(line, folder.path());
-    let Some(command) = mpirun(test, 2, &arguments) else { return };
-    let document = json(&run(command));
-    assert_eq!(document["ranks"]["ranks"], 2);
-    let rows = document["scenarios"][0]["rows"].as_array().unwrap();
-    let written = rows.iter().find(|row| row["name"] == "langs/bytes-write/wrote").unwrap();
-    assert_eq!(written["runs"][1]["bytes"], 2_000_000);
-    assert!(names(folder.path()).is_empty());
 }
 
 /// A disk of 1 MiB, unmounted when dropped.
@@ -439,7 +421,8 @@ fn a_refusal_by_all_ranks_is_printed_once() {
     let test = "a_refusal_by_all_ranks_is_printed_once";
     let folder = folder();
     let unknown = ["bench", folder.path().to_str().unwrap(), "--only", "serve/relp"];
-    for arguments in [&["bench", "--siez", "1G"][..], &["bench", "/nowhere"], &unknown] {
+    let alone = ["langs", folder.path().to_str().unwrap()];
+    for arguments in [&["bench", "--siez", "1G"][..], &["bench", "/nowhere"], &unknown, &alone] {
         // mpirun can lose the messages of a rank that failed.
         let said = (0..5).find_map(|_| {
             let output = run(mpirun(test, 3, arguments)?);

@@ -5,7 +5,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use wrote_result::document::{Direction, Fallback, Finding, Row, View};
 use wrote_result::finding::names;
-use wrote_result::stats::{ROUGH_WIDTH, relative_width};
+use wrote_result::stats::{self, ROUGH_WIDTH, relative_width};
 use wrote_result::units::{self, rate};
 
 /// The generator limits a row that is faster than this share of the generator's rate.
@@ -55,6 +55,37 @@ pub(super) fn burst(evidence: &Evidence) -> Option<Finding> {
             .with("lasting_bytes_per_s", bytes_per_s)
             .with("is_left_out", is_left_out),
     )
+}
+
+/// A rank straggles if the median rank is faster by this factor.
+const STRAGGLES_MIN: f64 = 1.25;
+/// In shorter runs the scheduling delay of threads dominates.
+const RANKS_RUN_MIN_S: f64 = 0.1;
+
+/// Finds a rank that the others wait for.
+pub(super) fn stragglers(evidence: &Evidence) -> Option<Finding> {
+    // The median rank's rate divided by the slowest one's: the median over the runs.
+    let slower = |row: &Row| {
+        let runs = row.runs.iter().filter(|run| run.elapsed_s > RANKS_RUN_MIN_S);
+        let spreads = runs.filter_map(|run| run.ranks.as_ref());
+        let factors = spreads.map(|of| of.median_iops / of.slowest.iops.max(1e-9));
+        stats::median(&factors.collect::<Vec<f64>>())
+    };
+    let rows = evidence.rows_where(|row| slower(row) > STRAGGLES_MIN)?;
+    let mut slowest: BTreeMap<(u32, &str), usize> = BTreeMap::new();
+    for spread in rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.ranks.as_ref()) {
+        *slowest.entry((spread.slowest.rank, &spread.slowest.node)).or_default() += 1;
+    }
+    let runs: usize = slowest.values().sum();
+    let ((rank, node), times) = slowest.into_iter().max_by_key(|(_, times)| *times)?;
+    let factor = rows.iter().map(|row| slower(row)).fold(0.0, f64::max);
+    let text = format!(
+        "stragglers: the slowest rank is up to {factor:.1} times slower than the median one ({}); \
+         most often it is rank {rank} on {node}, {times} of {runs} times; the total waits for it",
+        names(&rows),
+    );
+    let finding = Finding::warning("stragglers", text).about(&rows).with("rank", rank);
+    Some(finding.with("node", node).with("slower_max", factor))
 }
 
 /// The least factor of many operations in flight over one at a time that makes a finding.

@@ -5,7 +5,7 @@ use crate::machine::watch::{CachedLoop, Drives, Link, Watched};
 use crate::sample::{evidence, row, target};
 use serde_json::json;
 use wrote_result::document::{
-    Blocks, Device, Direction, Fallback, Row, Run, Severity, SourceCache, Target,
+    Blocks, Device, Direction, Fallback, RankRun, Row, Run, Severity, SourceCache, Spread, Target,
 };
 use wrote_result::finding::IDS;
 
@@ -512,4 +512,34 @@ fn a_burst_is_named_with_what_lasts_and_whether_it_is_in_the_figures() {
     };
     assert!(text(true).starts_with("the burst is left out: 125 MB/s lasts"), "{}", text(true));
     assert!(text(false).starts_with("the burst is in the figures"), "{}", text(false));
+}
+
+/// Returns a row of two runs: rank 3 does `slowest_iops` operations per second, the median rank
+/// 1000.
+fn spread(slowest_iops: f64, elapsed_s: f64) -> Row {
+    let rank = |rank, iops| RankRun { rank, node: "node1".into(), bytes: 1, elapsed_s, iops };
+    let mut row = row("stream/direct-psync", "os-crash", &[1e9, 1e9]);
+    for run in &mut row.runs {
+        run.elapsed_s = elapsed_s;
+        run.ranks = Some(Spread {
+            slowest: rank(3, slowest_iops),
+            fastest: rank(0, 1100.0),
+            median_iops: 1000.0,
+            started_within_s: 0.0,
+            stonewalled_bytes_per_s: 1e9,
+        });
+    }
+    row
+}
+
+#[test]
+fn a_rank_that_others_wait_for_is_named_with_its_node_and_nearly_alike_ranks_are_not() {
+    let target = target();
+    let of = |row: Row| found(&Evidence { rows: &[row], ..evidence(&target, &[]) }, "stragglers");
+    let straggling = of(spread(700.0, 1.0)).unwrap();
+    assert!(straggling.text.contains("rank 3 on node1, 2 of 2 times"), "{}", straggling.text);
+    assert_eq!(straggling.evidence["rank"], 3);
+    for row in [spread(850.0, 1.0), spread(100.0, 0.05), direct()] {
+        assert!(of(row).is_none());
+    }
 }

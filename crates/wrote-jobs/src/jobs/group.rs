@@ -10,6 +10,7 @@ use crate::gates::Gate;
 use crate::machine::counters::Counters;
 use crate::machine::usage::Usage;
 use crate::machine::watch::cpu::CpuWatch;
+use crate::peers::Peers;
 use crate::spec::JobSpec;
 use crate::worker::Progress;
 use std::cell::RefCell;
@@ -27,9 +28,11 @@ pub fn run_group(
     permissions: Permissions,
     stop: &Stop,
     watcher: &mut dyn Watcher,
+    peers: Peers,
 ) -> Result<GroupReport, Error> {
     stop.check()?;
-    watcher.before()?;
+    // What a rank writes to prepare would disturb the others' clocks.
+    peers.barrier("before a group")?;
     let files = Files::examine(specs, |path| made.find(path), permissions)?;
     let jobs: Vec<JobSpec> = specs.iter().map(|spec| (*spec).clone()).collect();
     watcher.group(specs[0].group, &jobs, files.laid_out_bytes()?);
@@ -63,6 +66,7 @@ pub fn run_group(
     let run = |number, gate: &Gate| crew.run(number, gate);
     let timed = gates::together(specs.len(), failed, run, &mut watch, |go| {
         watcher.borrow_mut().ready()?;
+        peers.barrier("the start of a group")?;
         let cpu = CpuWatch::begin();
         let before = device.as_ref().and_then(Counters::of);
         let usage_before = Usage::now();

@@ -14,7 +14,7 @@ use wrote_result::{Error, Stop};
 #[derive(Clone, Copy, Debug)]
 pub struct Regions<'a> {
     /// The ranks.
-    pub peers: &'a dyn Peers,
+    pub peers: Peers<'a>,
     /// Whether they share files.
     pub files: RankFiles,
     /// By how many ranks reads are shifted.
@@ -46,16 +46,14 @@ impl Regions<'_> {
         let extents = self.extents(jobs);
         let place = |job: &JobSpec| {
             let mut placed = job.clone();
-            let whose = self.whose(job);
-            let uses = |other: &&JobSpec| {
-                other.group == job.group && other.files.iter().any(|file| job.files.contains(file))
-            };
-            let beside = jobs.iter().filter(uses).count();
+            // Only pure reads are shifted.
+            let shift = if job.rw.read && !job.rw.write { self.shift } else { 0 };
+            let whose = (self.peers.rank() + shift) % self.peers.ranks();
             match self.files {
                 RankFiles::PerRank => {
                     placed.files = job.files.iter().map(|file| name(file, whose)).collect();
                 }
-                _ => self.divide(&mut placed, whose, &extents, beside)?,
+                _ => self.divide(&mut placed, whose, &extents, jobs)?,
             }
             Ok(placed)
         };
@@ -68,7 +66,7 @@ impl Regions<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] where a file can't be made, and as [`Peers::meet`].
+    /// [`Error::Failed`] where a file can't be made, and as [`Peers::agree`].
     pub fn prepare(
         &self,
         jobs: &[JobSpec],
@@ -90,7 +88,9 @@ impl Regions<'_> {
             if is_missing {
                 let file = made.make(&path)?;
                 if !extent.is_laid_out && extent.fallocate == Fallocate::Native {
-                    allocate(&path, &file, ranks * extent.end_bytes)?;
+                    // Where the file system can't, the file grows.
+                    let _ = fallocate(&file, FallocateFlags::empty(), 0, ranks * extent.end_bytes);
+                    file.sync_all().map_err(Error::at(&path, "fsync"))?;
                 }
             }
             if self.peers.of_first("a shared file", is_missing)? && extent.is_laid_out {
@@ -100,16 +100,8 @@ impl Regions<'_> {
                 lay_out(&path, &file, start..start + extent.end_bytes, stop)?;
             }
         }
-        if self.shift > 0 || self.files != RankFiles::PerRank {
-            self.peers.barrier("the files")?;
-        }
+        self.peers.barrier("the files")?;
         Ok(made)
-    }
-
-    /// Returns the rank whose data a job uses: only pure reads are shifted.
-    fn whose(&self, job: &JobSpec) -> u32 {
-        let shift = if job.rw.read && !job.rw.write { self.shift } else { 0 };
-        (self.peers.rank() + shift) % self.peers.ranks()
     }
 
     fn extents(&self, jobs: &[JobSpec]) -> BTreeMap<PathBuf, Extent> {
@@ -137,37 +129,40 @@ impl Regions<'_> {
         job: &mut JobSpec,
         whose: u32,
         extents: &BTreeMap<PathBuf, Extent>,
-        beside: usize,
+        jobs: &[JobSpec],
     ) -> Result<(), Error> {
         let refuse = |what: &str| {
             let how = self.files;
             Err(Error::Usage(format!("--shared-file={how}: {}: {what}", job.name)))
         };
-        let extents: Vec<Extent> =
-            job.files.iter().filter_map(|file| extents.get(file).copied()).collect();
-        let Some(extent) = extents.first().copied() else { return Ok(()) };
-        if extents.iter().any(|other| other.end_bytes != extent.end_bytes) {
+        let mut ends = job.files.iter().map(|file| extents[file].end_bytes);
+        let Some(end_bytes) = ends.next() else { return Ok(()) };
+        if ends.any(|other| other != end_bytes) {
             return refuse("its files are of several sizes");
         }
-        if extent.end_bytes == 0 {
+        if end_bytes == 0 {
             return refuse("a rank's region of its file is empty; give a size");
         }
         let (whose, ranks) = (u64::from(whose), u64::from(self.peers.ranks()));
         if self.files == RankFiles::Segments {
-            job.file_bytes = job.file_bytes.or(Some(extent.end_bytes - job.offset_bytes));
-            job.offset_bytes += whose * extent.end_bytes;
+            job.file_bytes = job.file_bytes.or(Some(end_bytes - job.offset_bytes));
+            job.offset_bytes += whose * end_bytes;
             return Ok(());
         }
-        let Some(bs_bytes) = job.one_size().filter(|_| !job.rw.random && job.step_bytes == 0)
-        else {
-            return refuse("blocks take turns only in a sequential job of one block size");
+        let uses = |other: &&JobSpec| {
+            other.group == job.group && other.files.iter().any(|file| job.files.contains(file))
         };
-        if job.offset_bytes > 0 || beside > 1 {
-            return refuse("blocks take turns only where one job has the whole file");
-        }
-        job.io_bytes = Some(job.io_bytes.unwrap_or(extent.end_bytes));
+        let is_alone = jobs.iter().filter(uses).count() == 1 && job.offset_bytes == 0;
+        let is_in_order = !job.rw.random && job.step_bytes == 0;
+        let Some(bs_bytes) = job.one_size().filter(|_| is_in_order && is_alone) else {
+            return refuse(
+                "blocks take turns only where one sequential job of one block size has the whole \
+                 file",
+            );
+        };
+        job.io_bytes = Some(job.io_bytes.unwrap_or(end_bytes));
         job.offset_bytes = whose * bs_bytes;
-        job.file_bytes = Some(ranks * extent.end_bytes - whose * bs_bytes);
+        job.file_bytes = Some(ranks * end_bytes - whose * bs_bytes);
         job.step_bytes = (ranks - 1) as i64 * bs_bytes as i64;
         Ok(())
     }
@@ -180,42 +175,11 @@ pub fn file_of_rank(path: &Path, rank: u32) -> PathBuf {
     name.into()
 }
 
-/// Allocates blocks. Where the file system can't, the file grows.
-fn allocate(path: &Path, file: &File, bytes: u64) -> Result<(), Error> {
-    use rustix::io::Errno;
-    match fallocate(file, FallocateFlags::empty(), 0, bytes) {
-        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
-        Err(errno) => return Err(Error::at(path, "fallocate")(errno)),
-    }
-    file.sync_all().map_err(Error::at(path, "fsync"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::Ranks;
-    use crate::peers::threads::ThreadPost;
+    use crate::peers::tests::{LONG, ranks};
     use crate::spec::Rw;
-    use std::time::Duration;
-
-    const HUNG: Duration = Duration::from_secs(300);
-
-    /// Runs two ranks as threads.
-    fn two<T: Send>(rank: impl Fn(&Ranks<ThreadPost>) -> T + Sync) -> Vec<T> {
-        std::thread::scope(|scope| {
-            let rank = &rank;
-            let thread = |post| {
-                scope.spawn(move || {
-                    let mut ranks = Ranks::new(post, Stop::new(), HUNG);
-                    ranks.join().unwrap();
-                    rank(&ranks)
-                })
-            };
-            let posts = ThreadPost::many(2, |_| ("node".into(), 0.0));
-            let threads: Vec<_> = posts.into_iter().map(thread).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        })
-    }
 
     fn reads(path: &Path) -> JobSpec {
         let (rw, files) = (Rw { read: true, ..Rw::default() }, vec![path.to_owned()]);
@@ -227,15 +191,15 @@ mod tests {
         for files in [RankFiles::Segments, RankFiles::PerRank] {
             let folder = fixtures::folder();
             let job = [reads(&folder.path().join("data"))];
-            let made = two(|peers| {
+            let made = ranks(2, LONG, |peers| {
                 let regions = Regions { peers, files, shift: 1 };
                 match peers.rank() {
                     0 => regions.prepare(&job, file_of_rank, &Stop::new()).map(Made::keep),
-                    _ => Err(peers.fail(Error::Failed("the disk is full".into()))),
+                    _ => peers.end(Err(Error::Failed("the disk is full".into()))),
                 }
             });
             let error = made[0].as_ref().unwrap_err().to_string();
-            assert!(error.contains("rank 1 on node: the disk is full"), "{error}");
+            assert!(error.contains("rank 1 on node0: the disk is full"), "{error}");
             assert_eq!(fixtures::names(folder.path()), [""; 0], "{files:?}");
         }
     }

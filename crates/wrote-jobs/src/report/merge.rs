@@ -1,12 +1,16 @@
 //! Merges one run of all ranks: the bytes of all, from the first start to the last end.
 
-use super::{Repeated, join, sum_up};
+use super::{Repeated, join, row, sum_up};
 use crate::jobs::{GroupReport, span_s};
-use crate::peers::{Part, Places};
+use crate::peers::Peers;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use wrote_result::document::{Interval, Latency, RankRun, Row, Run, Sample, Spread, Sustained};
+use wrote_result::document::{Interval, Latency, RankRun, Records, Row, Run, Sample};
+use wrote_result::document::{Spread, Sustained};
 use wrote_result::{Error, stats};
+
+/// A timed part of a run: its start and its end in seconds since 1970, by the clock of rank 0.
+pub type Part = (f64, f64);
 
 /// A run as one rank knows it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -19,58 +23,72 @@ pub struct Facts {
     pub device: String,
 }
 
-/// The timed part of a group, by this machine's clock.
-pub fn span_of(group: &GroupReport) -> Part {
-    span_s(&group.jobs)
-}
-
-/// Adds up the rows of one run of all ranks, which are in their order.
+/// Returns the rows of a group of jobs, which all ranks ran at once: on rank 0 the
+/// merged ones.
 ///
 /// # Errors
 ///
-/// [`Error::Failed`] where the ranks measured different rows.
-pub fn merged(all: Vec<Facts>, places: &Places) -> Result<Repeated, Error> {
-    let elapsed_s = elapsed_s(&all)?;
-    let shape = |facts: &Facts| facts.run.rows.iter().map(|row| row.name.clone()).collect();
-    let names: Vec<String> = all.first().map(shape).unwrap_or_default();
-    if let Some(rank) = all.iter().position(|facts| shape(facts) != names) {
-        let node = places.node(rank as u32);
-        let theirs = shape(&all[rank]).join(", ");
-        let ours = names.join(", ");
-        return Err(Error::Failed(format!("rank {rank} on {node} measured {theirs}, not {ours}")));
+/// As [`of_all_ranks`].
+pub(super) fn rows_of_all_ranks(
+    group: &GroupReport,
+    rows: Vec<Row>,
+    device: &str,
+    peers: Peers,
+) -> Result<Vec<Row>, Error> {
+    let one = |((jobs, _), row): (_, Row)| {
+        let (began_s, ended_s) = span_s(jobs);
+        let parts = vec![(began_s - peers.ahead_s(), ended_s - peers.ahead_s())];
+        let facts = Facts { run: Repeated::of_row(row, jobs), parts, device: device.into() };
+        Ok(of_all_ranks(facts, peers)?.rows().remove(0))
+    };
+    row::jobs_of_rows(group).into_iter().zip(rows).map(one).collect()
+}
+
+/// Returns the rows of one run of all ranks on rank 0, and this rank's own elsewhere.
+///
+/// # Errors
+///
+/// As [`Peers::agree`], and [`Error::Failed`] where the ranks measured different rows.
+pub fn of_all_ranks(mine: Facts, peers: Peers) -> Result<Repeated, Error> {
+    let mut together = mine.run.clone();
+    peers.agree("the end of a run", mine, |all| {
+        together = merged(all, peers)?;
+        Ok(())
+    })?;
+    Ok(together)
+}
+
+fn merged(all: Vec<Facts>, peers: Peers) -> Result<Repeated, Error> {
+    let shape = |facts: &Facts| {
+        let names: Vec<&str> = facts.run.rows.iter().map(|row| row.name.as_str()).collect();
+        format!("{} in {} parts", names.join(", "), facts.parts.len())
+    };
+    let first = shape(&all[0]);
+    if let Some(other) = all.iter().map(shape).find(|other| *other != first) {
+        return Err(Error::Failed(format!("a rank measured {other}, and rank 0 {first}")));
     }
     let mut together = Repeated::default();
-    for number in 0..names.len() {
-        let row = row(&all, number, elapsed_s, places);
-        together.rows.push(row);
-    }
-    for facts in all {
-        together.add_latencies(facts.run);
-    }
+    together.rows = (0..all[0].run.rows.len()).map(|number| row(&all, number, peers)).collect();
+    all.into_iter().for_each(|facts| together.add_latencies(facts.run));
     together.summed();
     Ok(together)
 }
 
 /// Returns the time of all parts, each from the first rank's start to the last one's end.
-fn elapsed_s(all: &[Facts]) -> Result<f64, Error> {
-    let parts = all.first().map_or(0, |facts| facts.parts.len());
-    if all.iter().any(|facts| facts.parts.len() != parts) {
-        return Err(Error::Failed("the ranks did not measure in the same steps".into()));
-    }
+fn elapsed_s(all: &[Facts]) -> f64 {
     let of_part = |part: usize| {
-        let (began, ended) = all.iter().fold((f64::MAX, f64::MIN), |(began, ended), facts| {
-            (began.min(facts.parts[part].0), ended.max(facts.parts[part].1))
-        });
-        (ended - began).max(0.0)
+        let parts = || all.iter().map(|facts| facts.parts[part]);
+        let began_s = parts().map(|part| part.0).fold(f64::MAX, f64::min);
+        parts().map(|part| part.1).fold(f64::MIN, f64::max) - began_s
     };
-    Ok((0..parts).map(of_part).sum())
+    (0..all[0].parts.len()).map(of_part).sum::<f64>().max(1e-9)
 }
 
-fn row(all: &[Facts], number: usize, elapsed_s: f64, places: &Places) -> Row {
+fn row(all: &[Facts], number: usize, peers: Peers) -> Row {
     let rows: Vec<&Row> = all.iter().map(|facts| &facts.run.rows[number]).collect();
-    let mut together = Row { runs: Vec::new(), ..rows[0].clone() };
+    let mut together = rows[0].clone();
     for row in &rows[1..] {
-        join(&mut together, Row { runs: Vec::new(), ..(*row).clone() });
+        join(&mut together, (*row).clone());
         for (ours, theirs) in [
             (&mut together.settings.asked, &row.settings.asked),
             (&mut together.settings.effective, &row.settings.effective),
@@ -81,34 +99,37 @@ fn row(all: &[Facts], number: usize, elapsed_s: f64, places: &Places) -> Row {
         }
     }
     together.sustained = sustained(&rows);
-    let runs: Vec<&Run> = rows.iter().filter_map(|row| row.runs.first()).collect();
-    together.runs = vec![run(all, &runs, elapsed_s, places)];
+    together.runs = vec![run(all, &together.runs, peers)];
     sum_up(&mut together);
     together
 }
 
-fn run(all: &[Facts], runs: &[&Run], elapsed_s: f64, places: &Places) -> Run {
-    let elapsed_s = elapsed_s.max(1e-9);
+/// Returns the run of these runs, one of each rank.
+fn run(all: &[Facts], runs: &[Run], peers: Peers) -> Run {
+    let elapsed_s = elapsed_s(all);
     let bytes = runs.iter().map(|run| run.bytes).sum::<u64>();
-    let operations: f64 = runs.iter().map(|run| run.iops * run.elapsed_s).sum();
-    let sum = |figure: fn(&Run) -> f64| runs.iter().map(|run| figure(run)).sum::<f64>();
-    let some =
-        |figure: fn(&Run) -> Option<u64>| runs.iter().map(|run| figure(run)).sum::<Option<u64>>();
+    let sum = |figure: fn(&Run) -> f64| runs.iter().map(figure).sum::<f64>();
+    let some = |figure: fn(&Run) -> Option<u64>| runs.iter().map(figure).sum::<Option<u64>>();
     // Each rank reads the counters of its device, which count for all ranks that use it.
     let device = |figure: fn(&Run) -> Option<u64>| {
-        let mut devices: BTreeMap<(usize, &str), u64> = BTreeMap::new();
-        for ((facts, run), node) in all.iter().zip(runs).zip(&places.of_rank) {
-            let most = devices.entry((*node, &facts.device)).or_default();
+        let mut devices: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        for ((rank, facts), run) in (0..).zip(all).zip(runs) {
+            let most = devices.entry((node(peers, rank), &facts.device)).or_default();
             *most = (*most).max(figure(run)?);
         }
         Some(devices.into_values().sum())
+    };
+    let latency = |figure: fn(&Run) -> Option<Latency>| {
+        let all: Vec<Latency> = runs.iter().map(figure).collect::<Option<_>>()?;
+        // Replaced where there are histograms; else a percentile is the worst of the ranks' own.
+        Some(Latency::combined(&all, |own| own.into_iter().max().unwrap_or(0)))
     };
     let busiest = runs.iter().filter_map(|run| run.cpu_busiest);
     Run {
         bytes,
         elapsed_s,
         throughput_bytes_per_s: bytes as f64 / elapsed_s,
-        iops: operations / elapsed_s,
+        iops: sum(|run| run.iops * run.elapsed_s) / elapsed_s,
         cpu_user_s: sum(|run| run.cpu_user_s),
         cpu_system_s: sum(|run| run.cpu_system_s),
         context_switches: runs.iter().map(|run| run.context_switches).sum(),
@@ -117,18 +138,17 @@ fn run(all: &[Facts], runs: &[&Run], elapsed_s: f64, places: &Places) -> Run {
         device_read_bytes: device(|run| run.device_read_bytes),
         max_rss_bytes: runs.iter().filter_map(|run| run.max_rss_bytes).max(),
         iodepth_reached: runs.iter().map(|run| run.iodepth_reached).max().unwrap_or(0),
-        records: records(runs),
-        issue_delay_ns: latencies(runs.iter().map(|run| run.issue_delay_ns)),
+        records: runs.iter().map(|run| run.records).reduce(|a, b| Some(added(a?, b?))).flatten(),
+        issue_delay_ns: latency(|run| run.issue_delay_ns),
         cpu_busiest: busiest.max_by(|a, b| a.busy_share.total_cmp(&b.busy_share)),
         cpu_waited_s: runs.iter().map(|run| run.cpu_waited_s).sum(),
         page_cache_bytes: some(|run| run.page_cache_bytes),
         unwritten_bytes: some(|run| run.unwritten_bytes),
         cached_before_bytes: some(|run| run.cached_before_bytes),
-        // Replaced by the figure of all operations once the latencies of all ranks are together.
-        latency_ns: latencies(runs.iter().map(|run| run.latency_ns)),
-        flush_latency_ns: latencies(runs.iter().map(|run| run.flush_latency_ns)),
-        durable_latency_ns: latencies(runs.iter().map(|run| run.durable_latency_ns)),
-        ranks: spread(all, runs, places),
+        latency_ns: latency(|run| run.latency_ns),
+        flush_latency_ns: latency(|run| run.flush_latency_ns),
+        durable_latency_ns: latency(|run| run.durable_latency_ns),
+        ranks: spread(all, runs, peers),
     }
 }
 
@@ -136,19 +156,17 @@ fn run(all: &[Facts], runs: &[&Run], elapsed_s: f64, places: &Places) -> Run {
 fn sustained(rows: &[&Row]) -> Option<Sustained> {
     let all: Vec<&Sustained> = rows.iter().filter_map(|row| row.sustained.as_ref()).collect();
     let first = *all.first()?;
-    let end_s = |of: &&Sustained| of.samples.last().map_or(0.0, |sample| sample.end_s);
-    let last_s = all.iter().map(end_s).fold(0.0, f64::max);
+    let end_s = |of: &Sustained| of.samples.last().map_or(0.0, |sample| sample.end_s);
+    let last_s = all.iter().map(|of| end_s(of)).fold(0.0, f64::max);
     let times = first.samples.iter().map(|sample| sample.end_s);
-    let times = times.chain([last_s].into_iter().filter(|last_s| *last_s > end_s(&first)));
     let (mut samples, mut before) = (Vec::new(), (0.0, 0.0));
-    for end_s in times {
+    for end_s in times.chain(Some(last_s).filter(|last_s| *last_s > end_s(first))) {
         let bytes: f64 = all.iter().map(|of| Sample::bytes_at(&of.samples, end_s)).sum();
         let throughput_bytes_per_s = (bytes - before.0) / (end_s - before.1).max(1e-9);
         samples.push(Sample { end_bytes: bytes as u64, end_s, throughput_bytes_per_s });
         before = (bytes, end_s);
     }
-    let recovered = all.iter().map(|of| of.recovered_bytes_per_s);
-    let recovered = recovered.reduce(|sum, one| {
+    let recovered = all.iter().map(|of| of.recovered_bytes_per_s).reduce(|sum, one| {
         let (sum, one) = (sum?, one?);
         Some(Interval {
             median: sum.median + one.median,
@@ -161,65 +179,101 @@ fn sustained(rows: &[&Row]) -> Option<Sustained> {
     Some(Sustained { file_bytes, samples, recovered_bytes_per_s, ..first.clone() })
 }
 
-fn records(runs: &[&Run]) -> Option<wrote_result::document::Records> {
-    let mut all = runs.first()?.records?;
-    for run in &runs[1..] {
-        let records = run.records?;
-        all.sent += records.sent;
-        all.whole += records.whole;
-        all.lost += records.lost;
-        all.torn += records.torn;
-        all.doubled += records.doubled;
-        all.out_of_order += records.out_of_order;
+fn added(one: Records, other: Records) -> Records {
+    Records {
+        sent: one.sent + other.sent,
+        whole: one.whole + other.whole,
+        lost: one.lost + other.lost,
+        torn: one.torn + other.torn,
+        doubled: one.doubled + other.doubled,
+        out_of_order: one.out_of_order + other.out_of_order,
     }
-    Some(all)
 }
 
-/// Merges latencies without histograms: a percentile is the worst of the ranks' own.
-fn latencies(of_ranks: impl Iterator<Item = Option<Latency>>) -> Option<Latency> {
-    let all: Vec<Latency> = of_ranks.collect::<Option<_>>()?;
-    let most = |percentiles: Vec<u64>| percentiles.into_iter().max().unwrap_or(0);
-    (!all.is_empty()).then(|| Latency::combined(&all, most))
+fn node(peers: Peers<'_>, rank: u32) -> &str {
+    peers.node(rank).map_or("", |node| &node.name)
 }
 
-fn spread(all: &[Facts], runs: &[&Run], places: &Places) -> Option<Spread> {
-    let of_rank = |(rank, run): (u32, &&Run)| RankRun {
+fn spread(all: &[Facts], runs: &[Run], peers: Peers) -> Option<Spread> {
+    let of_rank = |(rank, run): (u32, &Run)| RankRun {
         rank,
-        node: places.node(rank).into(),
+        node: node(peers, rank).into(),
         bytes: run.bytes,
         elapsed_s: run.elapsed_s,
         iops: run.iops,
     };
-    let ranks: Vec<RankRun> = (0..).zip(runs).map(of_rank).collect();
-    let by_rate = |a: &&RankRun, b: &&RankRun| a.iops.total_cmp(&b.iops);
+    let mut ranks: Vec<RankRun> = (0..).zip(runs).map(of_rank).collect();
+    ranks.sort_by(|a, b| a.iops.total_cmp(&b.iops));
     let rates: Vec<f64> = ranks.iter().map(|rank| rank.iops).collect();
-    let starts = || all.iter().filter_map(|facts| facts.parts.first()).map(|part| part.0);
-    let (first_s, last_s) = starts()
-        .fold((f64::MAX, f64::MIN), |(first, last), start| (first.min(start), last.max(start)));
+    let starts_s = || all.iter().filter_map(|facts| facts.parts.first()).map(|part| part.0);
     Some(Spread {
-        slowest: ranks.iter().min_by(by_rate)?.clone(),
-        fastest: ranks.iter().max_by(by_rate)?.clone(),
+        slowest: ranks.first()?.clone(),
+        fastest: ranks.last()?.clone(),
         median_iops: stats::median(&rates),
-        started_within_s: (last_s - first_s).max(0.0),
-        stonewalled_bytes_per_s: stonewalled_bytes_per_s(all, runs),
+        started_within_s: starts_s().fold(f64::MIN, f64::max) - starts_s().fold(f64::MAX, f64::min),
+        // All begin together, and until the first one is done each writes at its own rate.
+        stonewalled_bytes_per_s: ranks.iter().map(|of| of.bytes as f64 / of.elapsed_s).sum(),
     })
 }
 
-/// Returns the throughput until the first rank ends, as if each rank wrote evenly.
-fn stonewalled_bytes_per_s(all: &[Facts], runs: &[&Run]) -> f64 {
-    let last_part = |facts: &Facts| facts.parts.last().copied().unwrap_or_default();
-    let ended_s = all.iter().map(|facts| last_part(facts).1).fold(f64::MAX, f64::min);
-    let (mut bytes, mut began_s) = (0.0, f64::MAX);
-    let mut longest_s: f64 = 0.0;
-    for (facts, run) in all.iter().zip(runs) {
-        // In a run of many parts, all but the last one have ended when the first rank ends.
-        let whole_s: f64 = facts.parts.iter().map(|(began, ended)| ended - began).sum();
-        let (began, ended) = last_part(facts);
-        let beyond_s = (ended - ended_s.max(began)).max(0.0);
-        let done_s = (whole_s - beyond_s).max(0.0);
-        bytes += run.bytes as f64 * done_s / whole_s.max(1e-9);
-        began_s = began_s.min(began);
-        longest_s = longest_s.max(whole_s - (ended - began));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::tests::{LONG, ranks};
+    use crate::sample;
+
+    /// A run of rank 0 to 3: two parts, the second as many seconds long as its number.
+    fn facts(peers: Peers) -> Facts {
+        let rank = f64::from(peers.rank());
+        let mut row = sample::row("stream/direct-psync", "power-loss", &[1.0]);
+        let bytes = 1000 * (u64::from(peers.rank()) + 1);
+        let elapsed_s = 2.0 + rank;
+        row.runs[0] = Run {
+            bytes,
+            elapsed_s,
+            throughput_bytes_per_s: bytes as f64 / elapsed_s,
+            iops: 10.0 / elapsed_s,
+            device_written_bytes: Some(5000 + u64::from(peers.rank() % 2)),
+            ..Run::default()
+        };
+        let mut latencies = crate::histogram();
+        latencies.record(u64::from(peers.rank()) + 1).unwrap();
+        row.latency_ns = Some(stats::latency(&latencies));
+        row.runs[0].latency_ns = row.latency_ns;
+        let parts = vec![(100.0 + rank / 10.0, 101.0 + rank / 10.0), (200.0, 201.0 + rank)];
+        Facts { run: Repeated::one(row, latencies), parts, device: "sda".into() }
     }
-    bytes / (longest_s + (ended_s - began_s)).max(1e-9)
+
+    #[test]
+    fn the_totals_are_those_of_all_ranks_from_the_first_start_of_each_part_to_its_last_end() {
+        let all = ranks(4, LONG, |peers| of_all_ranks(facts(peers), peers).unwrap().rows());
+        assert_eq!(all[1][0].runs[0].bytes, 2000, "rank 1 keeps its own");
+        let row = &all[0][0];
+        let (run, spread) = (&row.runs[0], row.runs[0].ranks.as_ref().unwrap());
+        assert_eq!((run.bytes, row.bytes_per_run), (10_000, 10_000));
+        let near = |found: f64, expected: f64| (found - expected).abs() < 1e-9 * expected;
+        assert!(near(run.elapsed_s, 1.3 + 4.0), "{run:?}");
+        assert!(near(run.throughput_bytes_per_s, 10_000.0 / 5.3), "{run:?}");
+        assert!(near(run.iops, 40.0 / 5.3), "{run:?}");
+        // Two nodes of two ranks, each with a device, whose largest reading counts.
+        assert_eq!(run.device_written_bytes, Some(2 * 5001));
+        assert_eq!((row.latency_ns.unwrap().count, row.latency_ns.unwrap().max), (4, 4));
+        let own = facts(Peers::ALONE).run.rows.remove(0);
+        assert_eq!(row.settings.asked.numjobs, 4 * own.settings.asked.numjobs);
+        assert_eq!((spread.slowest.rank, &*spread.slowest.node), (3, "node1"));
+        assert_eq!((spread.fastest.rank, spread.fastest.bytes), (0, 1000));
+        assert!(near(spread.started_within_s, 0.3), "{spread:?}");
+        let rates = 1000.0 / 2.0 + 2000.0 / 3.0 + 3000.0 / 4.0 + 4000.0 / 5.0;
+        assert!(near(spread.stonewalled_bytes_per_s, rates), "{spread:?}");
+    }
+
+    #[test]
+    fn ranks_that_measured_other_rows_are_refused() {
+        let errors = ranks(2, LONG, |peers| {
+            let mut facts = facts(peers);
+            facts.run.rows[0].name += if peers.is_first() { "" } else { "-else" };
+            of_all_ranks(facts, peers).map(drop).unwrap_err().to_string()
+        });
+        assert!(errors.iter().all(|error| error.contains("a rank measured stream")), "{errors:?}");
+    }
 }

@@ -67,7 +67,8 @@ fn row(
     row
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Texts", into = "Texts")]
 struct Timed {
     /// Each operation alone.
     operations: Histogram<u64>,
@@ -75,6 +76,24 @@ struct Timed {
     flushes: Histogram<u64>,
     /// Each write until it was durable (M11); empty if nothing flushes except at the end.
     durable: Histogram<u64>,
+}
+
+/// The histograms of a [`Timed`], for another rank.
+type Texts = [Option<String>; 3];
+
+impl From<Timed> for Texts {
+    fn from(timed: Timed) -> Texts {
+        timed.all().map(stats::encode)
+    }
+}
+
+impl From<Texts> for Timed {
+    fn from(texts: Texts) -> Timed {
+        let one = |text: Option<String>| stats::decode(&text?);
+        let [operations, flushes, durable] =
+            texts.map(|text| one(text).unwrap_or_else(crate::histogram));
+        Timed { operations, flushes, durable }
+    }
 }
 
 impl Timed {
@@ -233,32 +252,7 @@ pub struct Repeated {
     /// The file bytes that all runs wrote.
     pub written_bytes: u64,
     /// The times of all runs, of each row.
-    #[serde(with = "as_text")]
     timed: Vec<Timed>,
-}
-
-/// Histograms for another rank.
-mod as_text {
-    use super::Timed;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use wrote_result::stats;
-
-    pub(super) fn serialize<S: Serializer>(all: &[Timed], to: S) -> Result<S::Ok, S::Error> {
-        let texts = |of: &Timed| of.all().map(stats::encode);
-        all.iter().map(texts).collect::<Vec<_>>().serialize(to)
-    }
-
-    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Vec<Timed>, D::Error> {
-        let all = Vec::<[Option<String>; 3]>::deserialize(from)?;
-        let one = |text: Option<String>| {
-            text.and_then(|text| stats::decode(&text)).unwrap_or_else(crate::histogram)
-        };
-        let timed = |texts: [Option<String>; 3]| {
-            let [operations, flushes, durable] = texts.map(one);
-            Timed { operations, flushes, durable }
-        };
-        Ok(all.into_iter().map(timed).collect())
-    }
 }
 
 impl Repeated {
@@ -319,14 +313,6 @@ impl Repeated {
         for (row, later) in self.rows.iter_mut().zip(later.rows) {
             join(row, later);
         }
-    }
-
-    /// Returns it without the histograms' texts, which can be computed from the times.
-    pub fn without_texts(mut self) -> Repeated {
-        for row in &mut self.rows {
-            (row.latency_histogram_ns, row.durable_histogram_ns) = (None, None);
-        }
-        self
     }
 
     /// Adds the bytes and times of another rank's same run.

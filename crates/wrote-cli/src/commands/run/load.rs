@@ -28,11 +28,7 @@ impl JobFile {
 }
 
 /// Reads and parses all files, and keeps the jobs asked for.
-pub(super) fn files(
-    arguments: &RunArgs,
-    peers: &dyn Peers,
-    stop: &Stop,
-) -> Result<Vec<JobFile>, Error> {
+pub(super) fn files(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Vec<JobFile>, Error> {
     let options = options(arguments);
     if let Some((_, name)) =
         options.iter().find(|(key, _)| key == "name" && !arguments.jobs.is_empty())

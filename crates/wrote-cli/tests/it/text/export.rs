@@ -4,6 +4,7 @@ use crate::support::assert_golden;
 use crate::text::screen::{PLAIN, exported};
 use fixtures::samples::{self, reports};
 use wrote_jobs::fio_json;
+use wrote_jobs::peers::Peers;
 use wrote_jobs::report::JobFile;
 use wrote_report::{Content, Format, Named, Screen, write_html, write_json};
 use wrote_result::document::{
@@ -39,7 +40,9 @@ fn table(screen: Screen) -> String {
 fn jobs() -> Document {
     let groups = reports::groups();
     let file = JobFile { name: "demo.fio", groups: &groups };
-    let mut document = wrote_jobs::report::document(&[file], &reports::before(), &reports::about());
+    let (before, about) = (reports::before(), reports::about());
+    let document = wrote_jobs::report::document(&[file], &before, &about, Peers::ALONE, None);
+    let mut document = document.unwrap();
     document.host = samples::document().host;
     document.findings.retain(|finding| finding.id != "debug-build");
     document
