@@ -104,9 +104,9 @@ fn a_configuration_is_checked_without_being_served() {
     let finished = check(&path);
     assert_eq!((finished.code(), finished.stdout.as_str()), (Some(2), ""));
     let lines: Vec<_> = finished.stderr.lines().collect();
-    let begin = format!("wrote: {}: line ", path.display());
+    let begin = format!("wrote: {}: ", path.display());
     assert!(lines.len() == 2 && lines.iter().all(|line| line.starts_with(&begin)), "{lines:?}");
-    assert!(lines[0].contains("line 3: tcp://0.0.0.0:1"), "{lines:?}");
+    assert!(lines[0].contains(": tcp://0.0.0.0:1: "), "{lines:?}");
     assert!(lines[1].ends_with("line 4: unknown key 'limit' in the file; did you mean 'limits'?"));
 
     let words = ["serve", "log", "--listen", "tcp://0.0.0.0:1", "--check"];
