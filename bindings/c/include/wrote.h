@@ -136,6 +136,14 @@ typedef struct {
   bool create_new;
   // Write through the page cache, for a file that is soon read again and need not last.
   bool cached;
+  // Let the file take the place of the one at its path when wrote_writer_finish() is called: a
+  // wrote_write() for content of any size. After a crash at any moment the file has either its
+  // old content or the new. A process that is killed before leaves a file
+  // ".NAME.wrote-PROCESS-NUMBER" in the folder, which `wrote clean` removes.
+  bool replace;
+  // Append to the file, or create it. It is locked (flock(2)): a second writer fails after a
+  // second. Programs that share a file should use a wrote_log.
+  bool append;
 } wrote_writer_options;
 
 // The result of a writer.
@@ -263,39 +271,18 @@ const char *wrote_error_message(const wrote_error *error);
 // Frees the description of an error.
 void wrote_error_free(wrote_error *error);
 
-// Opens a writer that creates the file, or empties an existing one, like fopen(3) with "w".
+// Opens a writer that creates the file, or empties an existing one, like fopen(3) with "w", unless
+// its options say `replace` or `append`.
 //
 // After wrote_writer_flush() the bytes survive a crash of the process, after wrote_writer_sync()
 // and wrote_writer_finish() a power loss, with the name of a new file. A crash before leaves any
-// part of the file: wrote_writer_replace_open() keeps the old content until the new one is whole.
+// part of the file: with `replace` it has the old content until the new one is whole.
 //
 // `options` may be NULL. Any thread may call it at any time.
-int wrote_writer_create_open(const char *to,
-                             const wrote_writer_options *how,
-                             wrote_writer **writer,
-                             wrote_error **error);
-
-// Opens a writer whose file takes the place of the one at `to` when wrote_writer_finish() is
-// called: a wrote_write() for content of any size. After a crash at any moment the file has either
-// its old content or the new.
-//
-// A process that is killed before leaves a file ".NAME.wrote-PROCESS-NUMBER" in the folder, which
-// `wrote clean` removes.
-//
-// `options` may be NULL. Any thread may call it at any time.
-int wrote_writer_replace_open(const char *to,
-                              const wrote_writer_options *how,
-                              wrote_writer **writer,
-                              wrote_error **error);
-
-// Opens a writer that appends to the file, or creates it. The file is locked (flock(2)): a second
-// one fails after a second. Programs that share a file should use a wrote_log.
-//
-// `options` may be NULL. Any thread may call it at any time.
-int wrote_writer_append_open(const char *to,
-                             const wrote_writer_options *how,
-                             wrote_writer **writer,
-                             wrote_error **error);
+int wrote_writer_open(const char *to,
+                      const wrote_writer_options *how,
+                      wrote_writer **writer,
+                      wrote_error **error);
 
 // Writes all bytes, into the writer's buffer at first. They survive nothing yet. Waits only while
 // all buffers are in flight.
@@ -377,18 +364,13 @@ int wrote_reader_seek(wrote_reader *reader, uint64_t offset, wrote_error **error
 // Frees a reader.
 void wrote_reader_free(wrote_reader *reader);
 
-// Reads the log in a folder from record `from` to its end, or from the first one that is left.
+// Reads the log in a folder from record `from` to its end, or from the first one that is left. One
+// that follows waits at the end for further records, and for a log that is not there yet.
 int wrote_log_reader_open(const char *folder,
                           uint64_t from,
+                          bool follows,
                           wrote_log_reader **reader,
                           wrote_error **error);
-
-// Like wrote_log_reader_open(), and waits at the end for further records, and for a log that is
-// not there yet.
-int wrote_log_reader_follow_open(const char *folder,
-                                 uint64_t from,
-                                 wrote_log_reader **reader,
-                                 wrote_error **error);
 
 // Reads the next record. At the end, `record->data` is NULL and `record->len` 0. A reader that
 // follows waits up to `timeout_ms` first, or as long as it takes where that is negative. An empty

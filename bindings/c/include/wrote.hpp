@@ -80,13 +80,15 @@ class writer {
   public:
     using options = wrote_writer_options;
     static writer create(const std::string &path, options with = {sizeof(options)}) {
-        return open(wrote_writer_create_open, path, with);
+        return writer(path, with);
     }
     static writer replace(const std::string &path, options with = {sizeof(options)}) {
-        return open(wrote_writer_replace_open, path, with);
+        with.replace = true;
+        return writer(path, with);
     }
     static writer append(const std::string &path, options with = {sizeof(options)}) {
-        return open(wrote_writer_append_open, path, with);
+        with.append = true;
+        return writer(path, with);
     }
     void write(std::string_view bytes) {
         detail::call(wrote_writer_write, raw_.get(), bytes.data(), bytes.size());
@@ -102,17 +104,16 @@ class writer {
     wrote_writer *get() const noexcept { return raw_.get(); }
 
   private:
-    template <class F> static writer open(F function, const std::string &path, options with) {
-        wrote_writer *raw = nullptr;
-        detail::call(function, path.c_str(), &with, &raw);
-        return writer(raw);
-    }
     template <class F> wrote_written end(F function) {
         wrote_written written{};
         detail::call(function, raw_.get(), &written);
         return written;
     }
-    explicit writer(wrote_writer *raw) : raw_(raw) {}
+    writer(const std::string &path, options with) {
+        wrote_writer *raw = nullptr;
+        detail::call(wrote_writer_open, path.c_str(), &with, &raw);
+        raw_.reset(raw);
+    }
     std::unique_ptr<wrote_writer, detail::freed<wrote_writer_free>> raw_;
 };
 
@@ -237,9 +238,9 @@ struct record {
 class log_reader {
   public:
     explicit log_reader(const std::string &folder, std::uint64_t from = 0)
-        : log_reader(wrote_log_reader_open, folder, from) {}
+        : log_reader(folder, from, false) {}
     static log_reader follow(const std::string &folder, std::uint64_t from = 0) {
-        return log_reader(wrote_log_reader_follow_open, folder, from);
+        return log_reader(folder, from, true);
     }
     /// Returns nothing at the end. One that follows waits first: for ever by default.
     std::optional<record> next(std::chrono::milliseconds timeout = std::chrono::milliseconds(-1)) {
@@ -259,9 +260,9 @@ class log_reader {
     }
 
   private:
-    template <class F> log_reader(F function, const std::string &folder, std::uint64_t from) {
+    log_reader(const std::string &folder, std::uint64_t from, bool follows) {
         wrote_log_reader *raw = nullptr;
-        detail::call(function, folder.c_str(), from, &raw);
+        detail::call(wrote_log_reader_open, folder.c_str(), from, follows, &raw);
         raw_.reset(raw);
     }
     std::unique_ptr<wrote_log_reader, detail::freed<wrote_log_reader_free>> raw_;

@@ -131,11 +131,13 @@ pub struct Record {
     pub written_at_ns: u64,
 }
 
-/// Reads the log in a folder from record `from` to its end, or from the first one that is left.
+/// Reads the log in a folder from record `from` to its end, or from the first one that is left. One
+/// that follows waits at the end for further records, and for a log that is not there yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_reader_open(
     folder: *const c_char,
     from: u64,
+    follows: bool,
     reader: *mut *mut LogReader,
     error: *mut *mut Error,
 ) -> c_int {
@@ -143,28 +145,12 @@ pub unsafe extern "C" fn wrote_log_reader_open(
     unsafe {
         call(error, || {
             hand_over(reader, || {
-                let reader = library::LogReader::open(path(folder)?, from)?;
-                Ok(LogReader { reader, follows: false, record: Vec::new() })
-            })
-        })
-    }
-}
-
-/// Like wrote_log_reader_open(), and waits at the end for further records, and for a log that is
-/// not there yet.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn wrote_log_reader_follow_open(
-    folder: *const c_char,
-    from: u64,
-    reader: *mut *mut LogReader,
-    error: *mut *mut Error,
-) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe {
-        call(error, || {
-            hand_over(reader, || {
-                let reader = library::LogReader::expect(path(folder)?, from)?.following()?;
-                Ok(LogReader { reader, follows: true, record: Vec::new() })
+                let folder = path(folder)?;
+                let reader = match follows {
+                    true => library::LogReader::expect(folder, from)?.following()?,
+                    false => library::LogReader::open(folder, from)?,
+                };
+                Ok(LogReader { reader, follows, record: Vec::new() })
             })
         })
     }

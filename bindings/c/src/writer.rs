@@ -29,6 +29,14 @@ pub struct WriterOptions {
     pub create_new: bool,
     /// Write through the page cache, for a file that is soon read again and need not last.
     pub cached: bool,
+    /// Let the file take the place of the one at its path when wrote_writer_finish() is called: a
+    /// wrote_write() for content of any size. After a crash at any moment the file has either its
+    /// old content or the new. A process that is killed before leaves a file
+    /// ".NAME.wrote-PROCESS-NUMBER" in the folder, which `wrote clean` removes.
+    pub replace: bool,
+    /// Append to the file, or create it. It is locked (flock(2)): a second writer fails after a
+    /// second. Programs that share a file should use a wrote_log.
+    pub append: bool,
 }
 
 // SAFETY: numbers and booleans behind a size.
@@ -71,32 +79,14 @@ fn ended() -> Failure {
     refused("the writer has ended")
 }
 
-/// Opens a writer: `purpose` is what it does with an existing file.
-///
-/// # Safety
-///
-/// Its caller passes its own arguments, with the same promises.
-unsafe fn open(
-    to: *const c_char,
-    how: *const WriterOptions,
-    writer: *mut *mut Writer,
-    error: *mut *mut Error,
-    purpose: fn(library::WriterOptions) -> library::WriterOptions,
-) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { call(error, || hand_over(writer, || opened(path(to)?, options(how)?, purpose))) }
-}
-
-fn opened(
-    path: &Path,
-    options: WriterOptions,
-    purpose: fn(library::WriterOptions) -> library::WriterOptions,
-) -> Result<Writer, Failure> {
-    let WriterOptions { size_hint, sync, sync_interval_ms, mode, create_new, cached, .. } = options;
-    let mut builder = purpose(library::Writer::options())
-        .create_new(create_new)
-        .direct(!cached)
-        .size_hint(size_hint)
+fn opened(path: &Path, options: WriterOptions) -> Result<Writer, Failure> {
+    let WriterOptions { sync, sync_interval_ms, mode, .. } = options;
+    let mut builder = library::Writer::options()
+        .create_new(options.create_new)
+        .replace(options.replace)
+        .append(options.append)
+        .direct(!options.cached)
+        .size_hint(options.size_hint)
         // Freed without an end after an error: nothing half is left, as far as that can be.
         .abandon_on_drop(true);
     if let Some(sync) = policy(sync, sync_interval_ms)? {
@@ -108,56 +98,23 @@ fn opened(
     Ok(Writer { writer: Some(builder.open(path)?) })
 }
 
-/// Opens a writer that creates the file, or empties an existing one, like fopen(3) with "w".
+/// Opens a writer that creates the file, or empties an existing one, like fopen(3) with "w", unless
+/// its options say `replace` or `append`.
 ///
 /// After wrote_writer_flush() the bytes survive a crash of the process, after wrote_writer_sync()
 /// and wrote_writer_finish() a power loss, with the name of a new file. A crash before leaves any
-/// part of the file: wrote_writer_replace_open() keeps the old content until the new one is whole.
+/// part of the file: with `replace` it has the old content until the new one is whole.
 ///
 /// `options` may be NULL. Any thread may call it at any time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn wrote_writer_create_open(
+pub unsafe extern "C" fn wrote_writer_open(
     to: *const c_char,
     how: *const WriterOptions,
     writer: *mut *mut Writer,
     error: *mut *mut Error,
 ) -> c_int {
     // SAFETY: promised by the caller.
-    unsafe { open(to, how, writer, error, |options| options) }
-}
-
-/// Opens a writer whose file takes the place of the one at `to` when wrote_writer_finish() is
-/// called: a wrote_write() for content of any size. After a crash at any moment the file has either
-/// its old content or the new.
-///
-/// A process that is killed before leaves a file ".NAME.wrote-PROCESS-NUMBER" in the folder, which
-/// `wrote clean` removes.
-///
-/// `options` may be NULL. Any thread may call it at any time.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn wrote_writer_replace_open(
-    to: *const c_char,
-    how: *const WriterOptions,
-    writer: *mut *mut Writer,
-    error: *mut *mut Error,
-) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { open(to, how, writer, error, |options| options.replace(true)) }
-}
-
-/// Opens a writer that appends to the file, or creates it. The file is locked (flock(2)): a second
-/// one fails after a second. Programs that share a file should use a wrote_log.
-///
-/// `options` may be NULL. Any thread may call it at any time.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn wrote_writer_append_open(
-    to: *const c_char,
-    how: *const WriterOptions,
-    writer: *mut *mut Writer,
-    error: *mut *mut Error,
-) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { open(to, how, writer, error, |options| options.append(true)) }
+    unsafe { call(error, || hand_over(writer, || opened(path(to)?, options(how)?))) }
 }
 
 /// Writes all bytes, into the writer's buffer at first. They survive nothing yet. Waits only while

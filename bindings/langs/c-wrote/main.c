@@ -30,7 +30,7 @@ static void close_writer(wrote_writer *writer)
 static void write_bytes(const char *path, uint64_t size)
 {
     wrote_writer *writer;
-    check(wrote_writer_create_open(path, NULL, &writer, &error));
+    check(wrote_writer_open(path, NULL, &writer, &error));
     for (uint64_t i = 0; i < size; i++) {
         unsigned char byte = (unsigned char)i;
         check(wrote_writer_write(writer, &byte, 1, &error));
@@ -41,7 +41,9 @@ static void write_bytes(const char *path, uint64_t size)
 static void append_lines(const char *path, const char *line, size_t size, uint64_t count)
 {
     wrote_writer *writer;
-    check(wrote_writer_append_open(path, NULL, &writer, &error));
+    wrote_writer_options options = { sizeof options };
+    options.append = true;
+    check(wrote_writer_open(path, &options, &writer, &error));
     for (uint64_t i = 0; i < count; i++)
         check(wrote_writer_write(writer, line, size, &error));
     close_writer(writer);

@@ -57,6 +57,8 @@ int main(int count, char **arguments) {
     wrote_log *log = NULL;
     DO(wrote_log_open(folder, &options, &log, &error));
     unsigned state = 7;
+    wrote_writer_options replace = {sizeof replace};
+    replace.replace = true;
     for (int number = 0; number < ROUNDS * KINDS; number++) {
         state = state * 1103515245 + 12345;
         struct handle *handle = &handles[(state >> 16) % AT_ONCE];
@@ -67,14 +69,14 @@ int main(int count, char **arguments) {
             DO(wrote_log_append(log, file, 100, NULL, (wrote_ticket **)&handle->raw, &error));
             break;
         case 1:
-            DO(wrote_writer_replace_open(file, NULL, (wrote_writer **)&handle->raw, &error));
+            DO(wrote_writer_open(file, &replace, (wrote_writer **)&handle->raw, &error));
             DO(wrote_writer_write(handle->raw, "half of it", 10, &error));
             break;
         case 2:
             DO(wrote_reader_open(file, (wrote_reader **)&handle->raw, &error));
             break;
         case 3:
-            DO(wrote_log_reader_open(folder, 0, (wrote_log_reader **)&handle->raw, &error));
+            DO(wrote_log_reader_open(folder, 0, false, (wrote_log_reader **)&handle->raw, &error));
             break;
         case 4:
             DO(wrote_wakeup_open((wrote_wakeup **)&handle->raw, &error));

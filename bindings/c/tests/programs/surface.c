@@ -91,7 +91,7 @@ static void writers(const char *folder) {
     wrote_written written = {0};
     wrote_writer_options options = {sizeof options};
     options.mode = 0600;
-    DO(wrote_writer_create_open(path, &options, &writer, &error));
+    DO(wrote_writer_open(path, &options, &writer, &error));
     struct iovec pieces[2] = {{"two ", 4}, {"three", 5}};
     DO(wrote_writer_write(writer, "one ", 4, &error));
     DO(wrote_writer_writev(writer, pieces, 2, &error));
@@ -105,17 +105,19 @@ static void writers(const char *folder) {
     struct stat about;
     CHECK(stat(path, &about) == 0 && (about.st_mode & 0777) == 0600);
 
-    DO(wrote_writer_append_open(path, NULL, &writer, &error));
+    wrote_writer_options append = {sizeof append}, replace = {sizeof replace};
+    append.append = replace.replace = true;
+    DO(wrote_writer_open(path, &append, &writer, &error));
     DO(wrote_writer_write(writer, "!", 1, &error));
     DO(wrote_writer_close(writer, NULL, &error));
     wrote_writer_free(writer);
     CHECK(holds(path, "one two three!"));
 
-    DO(wrote_writer_replace_open(path, NULL, &writer, &error));
+    DO(wrote_writer_open(path, &replace, &writer, &error));
     DO(wrote_writer_write(writer, "abandoned", 9, &error));
     wrote_writer_free(writer);
     CHECK(holds(path, "one two three!"));
-    DO(wrote_writer_replace_open(path, NULL, &writer, &error));
+    DO(wrote_writer_open(path, &replace, &writer, &error));
     DO(wrote_writer_write(writer, "whole", 5, &error));
     CHECK(holds(path, "one two three!"));
     DO(wrote_writer_finish(writer, NULL, &error));
@@ -123,23 +125,23 @@ static void writers(const char *folder) {
     CHECK(holds(path, "whole"));
 
     options.create_new = true;
-    FAILS(wrote_writer_create_open(path, &options, &writer, &error), EEXIST, WROTE_KIND_FILE);
+    FAILS(wrote_writer_open(path, &options, &writer, &error), EEXIST, WROTE_KIND_FILE);
     options.sync = 99;
-    FAILS(wrote_writer_create_open(path, &options, &writer, &error), EINVAL, WROTE_KIND_REFUSED);
+    FAILS(wrote_writer_open(path, &options, &writer, &error), EINVAL, WROTE_KIND_REFUSED);
     memset(&options, 0, sizeof options);
-    FAILS(wrote_writer_create_open(path, &options, &writer, &error), EINVAL, WROTE_KIND_REFUSED);
-    FAILS(wrote_writer_create_open(path, NULL, NULL, &error), EINVAL, WROTE_KIND_REFUSED);
+    FAILS(wrote_writer_open(path, &options, &writer, &error), EINVAL, WROTE_KIND_REFUSED);
+    FAILS(wrote_writer_open(path, NULL, NULL, &error), EINVAL, WROTE_KIND_REFUSED);
     FAILS(wrote_writer_write(NULL, "x", 1, &error), EINVAL, WROTE_KIND_REFUSED);
     /* A later version's options, whose new one is not set, and is set. */
     struct {
         wrote_writer_options known;
         uint64_t later;
     } longer = {{sizeof longer}, 0};
-    DO(wrote_writer_replace_open(path, &longer.known, &writer, &error));
+    longer.known.replace = true;
+    DO(wrote_writer_open(path, &longer.known, &writer, &error));
     wrote_writer_free(writer);
     longer.later = 1;
-    FAILS(wrote_writer_replace_open(path, &longer.known, &writer, &error), EINVAL,
-          WROTE_KIND_REFUSED);
+    FAILS(wrote_writer_open(path, &longer.known, &writer, &error), EINVAL, WROTE_KIND_REFUSED);
     wrote_writer_free(NULL);
 }
 
@@ -238,7 +240,7 @@ static void logs(const char *folder) {
 
     wrote_log_reader *reader = NULL;
     wrote_record record;
-    DO(wrote_log_reader_open(path, 1, &reader, &error));
+    DO(wrote_log_reader_open(path, 1, false, &reader, &error));
     DO(wrote_log_reader_next(reader, 0, &record, &error));
     CHECK(record.sequence == 1 && record.len == 3 && memcmp(record.data, "one", 3) == 0);
     CHECK(record.written_at_ns > 0);
@@ -252,7 +254,7 @@ static void logs(const char *folder) {
     CHECK(record.sequence == 0 && wrote_log_reader_passed_over(reader) == 0);
     wrote_log_reader_free(reader);
 
-    DO(wrote_log_reader_follow_open(path, 407, &reader, &error));
+    DO(wrote_log_reader_open(path, 407, true, &reader, &error));
     DO(wrote_log_reader_next(reader, 1, &record, &error));
     CHECK(!record.data);
     DO(wrote_log_append_wait(log, "", 0, NULL, &error));
