@@ -19,7 +19,6 @@ mod regions;
 mod resolve;
 #[cfg(test)]
 pub(crate) mod tests;
-mod trial;
 mod verify;
 
 pub use files::Made;

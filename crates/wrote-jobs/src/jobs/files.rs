@@ -89,11 +89,6 @@ impl<'a> Files<'a> {
         self.uses.iter().flatten()
     }
 
-    /// Returns the uses of each job, also of jobs without I/O.
-    pub fn jobs(&self) -> impl Iterator<Item = &[Use<'a>]> {
-        self.uses.iter().map(Vec::as_slice)
-    }
-
     /// Returns the bytes of each file that each job uses.
     pub fn regions(&self) -> impl Iterator<Item = Vec<Range<u64>>> {
         self.uses.iter().map(|uses| uses.iter().map(|using| using.region.clone()).collect())

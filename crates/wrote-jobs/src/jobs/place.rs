@@ -21,14 +21,6 @@ pub fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// Returns the nearest existing folder above the path; the job creates the folders in between.
-pub fn folder_there(path: &Path) -> &Path {
-    let above = || path.ancestors().skip(1);
-    let there = above().find(|folder| folder.exists());
-    // The last ancestor of a relative path is empty.
-    there.unwrap_or(if path.is_absolute() { Path::new("/") } else { Path::new(".") })
-}
-
 /// The most links from one name to the file, as in the kernel (`path_resolution(7)`).
 const LINKS_MAX: usize = 40;
 

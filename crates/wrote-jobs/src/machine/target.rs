@@ -1,7 +1,7 @@
 //! The target of a run: whether files can be made there, its room, and its description for the
 //! result.
 
-use rustix::fs::{AtFlags, CWD, accessat};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
@@ -51,8 +51,6 @@ fn shown(device: &BlockDevice) -> result::Device {
     }
 }
 
-pub use rustix::fs::Access;
-
 /// File systems where only the kernel creates files. Their folders look writable to root.
 const OF_THE_KERNEL: [&str; 10] = [
     "binfmt_misc",
@@ -93,21 +91,11 @@ pub fn check_new(folder: &Path) -> io::Result<()> {
         Ok(name) if OF_THE_KERNEL.contains(&name.as_str()) => {
             Err(io::Error::other(format!("only the kernel makes files in {name}")))
         }
-        _ => check_access(folder, Access::WRITE_OK | Access::EXEC_OK),
-    }
-}
-
-/// Fails if the kernel refuses this access: by permissions, a mount or file system that is
-/// read-only, or the attribute `i` (`faccessat2(2)`, `chattr(1)`).
-pub fn check_access(path: &Path, access: Access) -> io::Result<()> {
-    let refused = match accessat(CWD, path, access, AtFlags::EACCESS) {
-        // Old containers answer this to every newer system call.
-        Err(Errno::PERM) => accessat(CWD, path, access, AtFlags::empty()),
-        result => result,
-    };
-    match refused {
-        Err(errno @ (Errno::ACCESS | Errno::ROFS | Errno::PERM)) => Err(errno.into()),
-        _ => Ok(()),
+        _ => match accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
+            Err(errno @ (Errno::ACCESS | Errno::ROFS)) => Err(errno.into()),
+            // Old containers answer EPERM to every newer system call.
+            _ => Ok(()),
+        },
     }
 }
 
