@@ -254,8 +254,11 @@ impl Handle {
         let is_new = |listen: &&Listen| self.listeners.iter().all(|known| known.asked != **listen);
         let begin = config.listeners().filter(is_new);
         warnings.extend(begin.map(|listen| format!("{listen}: begins with a restart")));
-        // A listener that ends with a restart keeps its certificate.
-        new.tls = new.tls.or_else(|| self.settings.borrow().tls.clone());
+        if new.tls.is_none() {
+            // A listener that ends with a restart keeps its certificate.
+            let Settings { tls, expires_s, .. } = self.settings.borrow().clone();
+            (new.tls, new.expires_s) = (tls, expires_s);
+        }
         self.settings.send_replace(new);
         Ok(warnings)
     }

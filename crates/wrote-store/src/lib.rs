@@ -20,7 +20,7 @@ mod summary;
 pub use error::StoreError;
 pub use reader::StoreReader;
 pub use ship::{SEGMENT_BYTES_MAX, ShipProgress, Shipped, Shipper};
-pub use store::{SegmentStore, StoredSegment};
+pub use store::SegmentStore;
 pub use summary::{StoreDamage, StoreSummary, StoreVerified, StoredSummary, summary, verify};
 
 use std::sync::atomic::{AtomicBool, Ordering};

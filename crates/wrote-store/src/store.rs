@@ -19,16 +19,6 @@ const CHECKSUM_KEY: &str = "wrotexxh3";
 /// The key under which an object keeps the sequence after its last record.
 const END_KEY: &str = "wroteend";
 
-/// A segment in a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StoredSegment {
-    /// Its number, from its name.
-    pub number: u64,
-    /// Its length.
-    pub bytes: u64,
-}
-
 /// The sealed segments of one log, stored as objects under one prefix. Clones share the
 /// connections.
 #[derive(Clone)]
@@ -148,15 +138,7 @@ impl SegmentStore {
         self.0.keeps_attributes.store(false, Ordering::Relaxed);
     }
 
-    /// Lists the segments from the number `from` on, in order. One request for each thousand.
-    ///
-    /// Fails with [`StoreError::Store`].
-    pub async fn list(&self, from: u64) -> Result<Vec<StoredSegment>, StoreError> {
-        let listing = self.listing(from).await?;
-        let stored = listing.segments.iter();
-        Ok(stored.map(|(&number, &bytes)| StoredSegment { number, bytes }).collect())
-    }
-
+    /// Lists the names from segment `from` on, by one request for each thousand.
     pub(crate) async fn listing(&self, from: u64) -> Result<Listing, StoreError> {
         let prefix = Some(&self.0.prefix).filter(|prefix| !prefix.as_ref().is_empty());
         let objects = match from {
