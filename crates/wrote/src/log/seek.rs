@@ -20,8 +20,6 @@ const BEGIN: u64 = segment::HEADER_BYTES as u64;
 const NEAR: u64 = 3;
 /// The most probes of one search. Each halves the rest, or does better.
 const LOOKS_MAX: u32 = 64;
-/// The most batches that a search skips by their headers between two probes.
-const STEPS_MAX: u32 = 16;
 
 /// The place of a batch, and the sequence of its first record.
 #[derive(Clone, Copy, Debug)]
@@ -34,14 +32,11 @@ struct Known {
 struct Search {
     /// The most bytes of a batch, in whole blocks.
     reach_bytes: u64,
-    /// The end of the segment's first batch, the only one that begins at no block.
+    /// The segment's first batch, and its end: it is the only one that begins at no block.
+    first: BatchHeader,
     first_end: u64,
-    /// The batches that were found, in order. The first is the segment's own first.
-    known: Vec<Known>,
     /// Every record before this sequence was durable once.
     durable_sequence: u64,
-    /// About the end of the segment, for the first guess.
-    end: Option<Known>,
 }
 
 /// Moves a walk from its segment's start to a batch near record `sequence`, or before it. The walk
@@ -56,119 +51,100 @@ pub(super) fn seek(
     sequence: u64,
     durable: impl FnOnce() -> Result<u64, Error>,
 ) -> Result<Option<u64>, Error> {
-    let Some((first, _)) = walk.batch_at(BEGIN)? else { return Ok(None) };
-    let Some(longest_bytes) = walk::longest_bytes(&first) else { return Ok(None) };
-    let reach_bytes = u64::from(longest_bytes).next_multiple_of(walk.block_bytes);
-    let is_first = first.first_sequence == walk.sequence && sequence > walk.sequence;
-    if !is_first || walk.input.len_bytes <= NEAR * reach_bytes {
+    let Some(mut search) = Search::new(walk)?.filter(|_| sequence > walk.sequence) else {
         return Ok(None);
-    }
-    let (end, durable_sequence) = (walk.input.len_bytes, durable()?);
-    let is_known = sequence < durable_sequence && durable_sequence < u64::MAX;
-    let mut search = Search {
-        reach_bytes,
-        first_end: BEGIN + u64::from(first.bytes),
-        known: vec![Known { offset: BEGIN, sequence: first.first_sequence }],
-        durable_sequence: durable_sequence.max(first.durable_sequence),
-        end: is_known.then_some(Known { offset: end, sequence: durable_sequence }),
     };
-    search.run(walk, sequence)?;
-    if search.best(sequence).sequence > search.durable_sequence {
-        search.run(walk, search.durable_sequence)?;
+    let durable_sequence = durable()?;
+    search.durable_sequence = search.durable_sequence.max(durable_sequence);
+    let is_known = sequence < durable_sequence && durable_sequence < u64::MAX;
+    let end = Known { offset: walk.input.len_bytes, sequence: durable_sequence };
+    let mut found = search.by_sequence(walk, sequence, is_known.then_some(end))?;
+    if found.sequence > search.durable_sequence {
+        found = search.by_sequence(walk, search.durable_sequence, Some(found))?;
     }
-    walk.input.pause()?;
-    let Known { offset, sequence } = search.best(sequence.min(search.durable_sequence));
-    walk.jump_to(offset, sequence);
+    walk.jump_to(found.offset, found.sequence);
     Ok(Some(search.durable_sequence))
 }
 
+/// Moves a walk from its segment's start to a batch near the first one written at `at_ns` or later,
+/// or before it, if the segment is long enough for a search.
+pub(super) fn seek_time(walk: &mut Walk, at_ns: u64) -> Result<(), Error> {
+    let Some(mut search) = Search::new(walk)? else { return Ok(()) };
+    let found = search.run(walk, None, |batch| batch.written_at_ns < at_ns, |_, _| None)?;
+    walk.jump_to(found.offset, found.sequence);
+    Ok(())
+}
+
 impl Search {
-    /// Returns the last known batch that begins with this record or an earlier one.
-    fn best(&self, sequence: u64) -> Known {
-        let behind = self.known.partition_point(|known| known.sequence <= sequence);
-        self.known[behind.saturating_sub(1)]
+    fn new(walk: &mut Walk) -> Result<Option<Search>, Error> {
+        let Some((first, _)) = walk.batch_at(BEGIN)? else { return Ok(None) };
+        let Some(longest_bytes) = walk::longest_bytes(&first) else { return Ok(None) };
+        let reach_bytes = u64::from(longest_bytes).next_multiple_of(walk.block_bytes);
+        let (first_end, durable_sequence) =
+            (BEGIN + u64::from(first.bytes), first.durable_sequence);
+        let is_long = walk.input.len_bytes > NEAR * reach_bytes;
+        let search = Search { reach_bytes, first, first_end, durable_sequence };
+        Ok(Some(search).filter(|_| first.first_sequence == walk.sequence && is_long))
     }
 
-    /// Searches until a known batch is near the record.
-    fn run(&mut self, walk: &mut Walk, sequence: u64) -> Result<(), Error> {
-        let mut end = walk.input.len_bytes;
+    /// Finds a batch near this record, or before it. `high` is a place behind it, if one is known.
+    fn by_sequence(
+        &mut self,
+        walk: &mut Walk,
+        sequence: u64,
+        high: Option<Known>,
+    ) -> Result<Known, Error> {
+        // Where the record would be if all were equally long.
+        let guess = |low: Known, high: Known| {
+            let bytes = high.offset.saturating_sub(low.offset);
+            let records = high.sequence.saturating_sub(low.sequence);
+            let ahead = u128::from(sequence.saturating_sub(low.sequence)) * u128::from(bytes);
+            Some(low.offset + u64::try_from(ahead.checked_div(u128::from(records))?).ok()?)
+        };
+        self.run(walk, high, |batch| batch.first_sequence <= sequence, guess)
+    }
+
+    /// Finds a batch near the last one that is `is_before`, or before it. `guess` returns a place
+    /// between two, which is looked at instead of the middle.
+    fn run(
+        &mut self,
+        walk: &mut Walk,
+        mut high: Option<Known>,
+        is_before: impl Fn(&BatchHeader) -> bool,
+        guess: impl Fn(Known, Known) -> Option<u64>,
+    ) -> Result<Known, Error> {
+        let mut low = Known { offset: BEGIN, sequence: self.first.first_sequence };
+        let mut end = high.map_or(walk.input.len_bytes, |high| high.offset);
         for look in 0..LOOKS_MAX {
-            let low = self.best(sequence);
-            let behind = self.known.partition_point(|known| known.sequence <= sequence);
-            let high = self.known.get(behind).copied();
-            end = end.min(high.map_or(end, |high| high.offset));
-            let is_near = end.saturating_sub(low.offset) <= NEAR * self.reach_bytes;
-            let is_probably_near = is_near || self.is_probably_near(low, high, sequence);
-            if is_probably_near && self.follow(walk, low, sequence)? || is_near {
-                return Ok(());
+            if end.saturating_sub(low.offset) <= NEAR * self.reach_bytes {
+                break;
             }
-            let at = self.guess(look, low, high, end, sequence).next_multiple_of(walk.block_bytes);
-            match self.look(walk, at)? {
-                Some((offset, batch)) if !self.insert(offset, &batch) => return Ok(()),
-                Some((_, batch)) if batch.first_sequence <= sequence => {}
-                // The record is before this probe.
-                _ => end = at,
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the offset of the next probe: where the record would be if all were equally long, or
-    /// in the middle.
-    fn guess(&self, look: u32, low: Known, high: Option<Known>, end: u64, sequence: u64) -> u64 {
-        let middle = low.offset + (end - low.offset) / 2;
-        let Some(ahead) = self.estimate(low, high, sequence).filter(|_| look % 3 != 2) else {
-            return middle;
-        };
-        // The look finds the batch after its place.
-        let guess = low.offset.saturating_add(ahead).saturating_sub(self.reach_bytes);
-        let margin = ((end - low.offset) / 16).min(self.reach_bytes);
-        guess.clamp(low.offset + margin, end - margin)
-    }
-
-    /// Returns how far after `low` the record would be if all were equally long.
-    fn estimate(&self, low: Known, high: Option<Known>, sequence: u64) -> Option<u64> {
-        let (from, to) = match high {
-            Some(high) => (low, high),
-            None if self.known.len() == 1 => (low, self.end?),
-            None => (self.known[0], low),
-        };
-        let (bytes, records) = (to.offset - from.offset, to.sequence - from.sequence);
-        let ahead = u128::from(sequence - low.sequence) * u128::from(bytes);
-        let ahead = ahead.checked_div(u128::from(records))?;
-        Some(u64::try_from(ahead).unwrap_or(u64::MAX))
-    }
-
-    fn is_probably_near(&self, low: Known, high: Option<Known>, sequence: u64) -> bool {
-        self.estimate(low, high, sequence).is_some_and(|ahead| ahead <= NEAR * self.reach_bytes)
-    }
-
-    /// Follows headers from batch `low` to the record's batch. Returns whether it got there: it
-    /// gives up if a batch does not continue its predecessor, or is more than [`STEPS_MAX`] away.
-    fn follow(&mut self, walk: &mut Walk, low: Known, sequence: u64) -> Result<bool, Error> {
-        walk.input.pause()?;
-        let mut next = low;
-        for step in 0..STEPS_MAX {
-            let found = walk.batch_at(next.offset)?;
-            let continues = |batch: &BatchHeader| batch.first_sequence == next.sequence;
-            let Some((batch, _)) = found.filter(|(batch, _)| continues(batch)) else {
-                return Ok(false);
+            let guessed = high.filter(|_| look % 3 != 2).and_then(|high| guess(low, high));
+            // A look finds the batch after its place.
+            let place =
+                guessed.map_or(low.offset.midpoint(end), |at| at.saturating_sub(self.reach_bytes));
+            let margin = ((end - low.offset) / 16).min(self.reach_bytes);
+            let at = place.clamp(low.offset + margin, end - margin);
+            let at = at.next_multiple_of(walk.block_bytes);
+            let found = self.look(walk, at)?;
+            let Some((offset, batch)) = found else {
+                (high, end) = (None, at);
+                continue;
             };
-            if !self.insert(next.offset, &batch) || batch.count == 0 {
-                return Ok(false);
+            let next = Known { offset, sequence: batch.first_sequence };
+            // Damage may have put an earlier batch there.
+            if next.sequence < low.sequence {
+                break;
             }
-            let end = next.offset + u64::from(batch.bytes);
-            next.sequence = walk::end_sequence(&batch);
-            if sequence < next.sequence {
-                return Ok(true);
+            self.durable_sequence = self.durable_sequence.max(batch.durable_sequence);
+            if is_before(&batch) {
+                low = next;
+            } else {
+                (high, end) = (Some(next), at);
             }
-            let steps_left = u64::from(STEPS_MAX - step);
-            if (sequence - next.sequence) / u64::from(batch.count) > steps_left {
-                return Ok(false);
-            }
-            next.offset = end.next_multiple_of(walk.block_bytes);
         }
-        Ok(false)
+        walk.input.pause()?;
+        Ok(low)
     }
 
     /// Finds the first batch at `at` or later over which no other extends; `None` if none is as
@@ -192,21 +168,6 @@ impl Search {
             covered = covered.max(offset + u64::from(batch.bytes));
         }
         Ok(None)
-    }
-
-    /// Notes a batch. Returns whether its place fits to its sequence.
-    fn insert(&mut self, offset: u64, batch: &BatchHeader) -> bool {
-        let sequence = batch.first_sequence;
-        let place = self.known.partition_point(|known| known.offset < offset);
-        let follows = place == 0 || self.known[place - 1].sequence <= sequence;
-        let precedes = self.known.get(place).is_none_or(|known| sequence <= known.sequence);
-        if follows && precedes {
-            self.durable_sequence = self.durable_sequence.max(batch.durable_sequence);
-            if self.known.get(place).is_none_or(|known| known.offset != offset) {
-                self.known.insert(place, Known { offset, sequence });
-            }
-        }
-        follows && precedes
     }
 }
 
@@ -245,25 +206,25 @@ mod tests {
     }
 
     #[test]
-    fn a_search_among_equal_batches_ends_at_the_batch_of_the_record() {
+    fn a_search_among_equal_batches_reads_few_of_them_however_many_there_are() {
         let mut built = SampleLog::default().segment();
-        let batch_records = 3;
-        for _ in 0..200 {
+        for _ in 0..1000 {
             let durable_sequence = built.next_sequence;
             let header =
                 BatchHeader { durable_sequence, longest_bytes: 1024, ..BatchHeader::default() };
             built = built.batch_of(header, &[&[7_u8; 200][..]; 3]);
         }
         let sim = disk(1, &built.files(folder()));
-        for sequence in 1..built.next_sequence {
-            let mut walk = walk(&sim);
-            seek(&mut walk, sequence, || Ok(u64::MAX)).unwrap();
-            assert_eq!(walk.sequence, sequence - sequence % batch_records, "record {sequence}");
-        }
         for durable_sequence in [0, built.next_sequence, u64::MAX] {
             let mut walk = walk(&sim);
             seek(&mut walk, u64::MAX, || Ok(durable_sequence)).unwrap();
             assert!(walk.sequence < built.next_sequence, "{}", walk.sequence);
+        }
+        for sequence in (1..built.next_sequence).step_by(7) {
+            let mut walk = walk(&sim);
+            let before = sim.operations();
+            seek(&mut walk, sequence, || Ok(built.next_sequence)).unwrap();
+            assert!(sim.operations() - before < 40, "record {sequence}");
         }
     }
 
