@@ -20,8 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const READ_BYTES: usize = 512 << 10;
 const READS: u32 = 8;
 /// Buffers besides the ones of reads in flight: for pieces that arrived together, and
-/// [`OTHER_BUFFERS`]. All but the first fill whole huge pages: a reader of a few records uses only
-/// the first, and touches no huge page.
+/// [`OTHER_BUFFERS`]. A reader of a few records uses only the first, which lies in small pages.
 const ARRIVED_BUFFERS: u32 = 2;
 /// The current buffer, a second file's, and one for a copy.
 const OTHER_BUFFERS: u32 = 3;
@@ -117,8 +116,8 @@ pub(crate) struct Input {
     pub files: LogFiles,
     /// The file's length when opened, or at the last [`Input::look_again`].
     pub len_bytes: u64,
-    /// The same file opened directly, while reads use the cache.
-    direct: Option<FileId>,
+    /// Reads use the page cache, until the file is looked at again.
+    is_cached: bool,
     /// Bytes of the next read, and of the first at a new offset.
     piece_bytes: u64,
     first_bytes: u64,
@@ -133,8 +132,6 @@ pub(crate) struct Input {
     joined: Vec<u8>,
     /// Pieces in flight or arrived, in order: they follow `current` and each other.
     ahead: VecDeque<ReadPiece>,
-    /// The buffer of the short reads, while many reads are in flight: it lies in small pages.
-    small: Option<Buffer>,
 }
 
 #[derive(Debug)]
@@ -166,7 +163,7 @@ impl Input {
             file,
             files: files.clone(),
             len_bytes: engine.file_len(file)?,
-            direct: None,
+            is_cached: false,
             piece_bytes: PIECE_BYTES_MIN,
             first_bytes: PIECE_BYTES_MIN,
             expected_end: u64::MAX,
@@ -175,7 +172,6 @@ impl Input {
             joined_start: 0,
             joined: Vec::new(),
             ahead: VecDeque::new(),
-            small: None,
         })
     }
 
@@ -185,21 +181,12 @@ impl Input {
     pub(super) fn open_to_read(files: &LogFiles, path: &Path, by: ReadBy) -> Result<Input, Error> {
         let mut input = Input::open(files, path, true, false)?;
         let mut engine = files.engine();
-        if !engine.is_direct(input.file) {
-            return Ok(input);
-        }
-        let cached = engine.open_file(path, &FileOptions::default())?;
-        let is_cached = {
-            let descriptors = engine.descriptor(input.file).zip(engine.descriptor(cached));
-            descriptors.is_some_and(|(direct, cached)| {
-                let is_held = by == ReadBy::Place || is_nearly_held(cached, input.len_bytes);
-                is_held && is_same_file(direct, cached)
-            })
-        };
-        if is_cached {
-            input.direct = Some(std::mem::replace(&mut input.file, cached));
-        } else {
-            engine.close_file(cached)?;
+        let is_held = by == ReadBy::Place
+            || (engine.descriptor(input.file))
+                .is_some_and(|file| is_nearly_held(file, input.len_bytes));
+        input.is_cached = is_held && engine.is_direct(input.file);
+        if input.is_cached {
+            engine.set_direct(input.file, false)?;
         }
         drop(engine);
         Ok(input)
@@ -260,11 +247,11 @@ impl Input {
     /// written.
     pub(super) fn look_again(&mut self) -> Result<(), Error> {
         self.pause()?;
-        if let Some(direct) = self.direct.take() {
-            let cached = std::mem::replace(&mut self.file, direct);
-            self.files.engine().close_file(cached)?;
+        let mut engine = self.files.engine();
+        if std::mem::take(&mut self.is_cached) {
+            engine.set_direct(self.file, true)?;
         }
-        self.len_bytes = self.files.engine().file_len(self.file)?;
+        self.len_bytes = engine.file_len(self.file)?;
         Ok(())
     }
 
@@ -410,24 +397,14 @@ impl Input {
     fn ask_ahead(&mut self, align: u64) -> Result<(), Error> {
         let mut engine = self.files.engine();
         let buffer_bytes = engine.pool().buffer_bytes() as u64;
-        let (buffer_bytes, pieces_max) = match self.direct {
-            Some(_) => (buffer_bytes.min(CACHED_PIECE_BYTES), 1),
+        let (buffer_bytes, pieces_max) = match self.is_cached {
+            true => (buffer_bytes.min(CACHED_PIECE_BYTES), 1),
             // The current buffer is one of them.
-            None => (buffer_bytes, engine.pool().count().saturating_sub(OTHER_BUFFERS).max(1)),
+            false => (buffer_bytes, engine.pool().count().saturating_sub(OTHER_BUFFERS).max(1)),
         };
         let largest = (buffer_bytes - buffer_bytes % align).max(align);
         let is_grown = self.piece_bytes >= largest;
-        let mut wanted = if is_grown { pieces_max as usize } else { 1 };
-        let has_many_free = engine.pool().free() > READS as usize;
-        if is_grown && self.direct.is_none() && self.small.is_none() && has_many_free {
-            if self.ahead.is_empty() {
-                // On top is the buffer of the short reads before.
-                self.small = Some(engine.lease()?);
-            } else {
-                // The last of them still has it.
-                wanted = 1;
-            }
-        }
+        let wanted = if is_grown { pieces_max as usize } else { 1 };
         let mut has_asked = false;
         loop {
             let last = self.ahead.back().map(|piece| piece.offset + piece.len);
@@ -475,7 +452,6 @@ impl Input {
         self.piece_bytes = self.first_bytes;
         let is_in_flight = self.ahead.iter().any(|piece| piece.arrived.is_none());
         self.ahead.clear();
-        self.small = None;
         if is_in_flight {
             let mut completions = Vec::new();
             self.files.engine().reap(usize::MAX, &mut completions)?;
@@ -488,10 +464,7 @@ impl Drop for Input {
     fn drop(&mut self) {
         // Errors of reading and writing were reported before.
         let _ = self.pause();
-        let mut engine = self.files.engine();
-        for file in [Some(self.file), self.direct].into_iter().flatten() {
-            let _ = engine.close_file(file);
-        }
+        let _ = self.files.engine().close_file(self.file);
     }
 }
 
