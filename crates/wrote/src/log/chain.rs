@@ -4,7 +4,7 @@ use super::batch::{self, BatchHeader};
 use super::input::{Input, LogFiles};
 use super::names::{self, SegmentNames};
 use super::segment::{self, HEADER_BYTES, NotASegment, SegmentHeader, VERSION};
-use super::walk::{self, Identity, Walk};
+use super::walk::{self, Identity};
 use crate::Error;
 use crate::engine::{Folder, open_within};
 use rustix::fs::{Advice, FileType, OFlags, fadvise, fstat};
@@ -136,14 +136,16 @@ fn read_all_headers(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<Vec<Se
 pub(super) fn read_head(files: &LogFiles, number: u64, path: &Path) -> Result<SegmentHead, Error> {
     let mut input = Input::open(files, path, true, false)?;
     let header = read_header(&mut input, number)?;
-    let (path, file_bytes) = (path.to_owned(), input.len_bytes);
-    let mut first_batch = None;
-    if let Some(header) = &header {
-        let mut walk = Walk::new(input, header);
-        walk.next()?;
-        first_batch = walk.last.map(|(batch, _)| batch);
-    }
-    Ok(SegmentHead { path, number, file_bytes, header, first_batch, limit: u64::MAX })
+    let bytes = input.bytes(0, HEAD_BYTES)?;
+    let first_batch = header.and_then(|header| first_batch(bytes, &header));
+    let (path, file_bytes, limit) = (path.to_owned(), input.len_bytes, u64::MAX);
+    Ok(SegmentHead { path, number, file_bytes, header, first_batch, limit })
+}
+
+/// Returns the batch after a segment's header, if it begins with the segment's first record.
+fn first_batch(bytes: &[u8], header: &SegmentHeader) -> Option<BatchHeader> {
+    let (first, _) = walk::decode(bytes.get(HEADER_BYTES..)?, header.seed())?;
+    (first.first_sequence == header.first_sequence).then_some(first)
 }
 
 /// Returns how the batches of the segment at `index` are recognized: by its own header, or else by
@@ -260,15 +262,9 @@ fn decode_head(
     file_bytes: u64,
 ) -> Option<SegmentHead> {
     let header = SegmentHeader::decode(bytes).ok().filter(|header| header.segment_id == *number)?;
-    let (first, _) = walk::decode(&bytes[segment::HEADER_BYTES..], header.seed())?;
-    (first.first_sequence == header.first_sequence).then(|| SegmentHead {
-        path: path.clone(),
-        number: *number,
-        file_bytes,
-        header: Some(header),
-        first_batch: Some(first),
-        limit: u64::MAX,
-    })
+    let first_batch = Some(first_batch(bytes, &header)?);
+    let (path, number, limit) = (path.clone(), *number, u64::MAX);
+    Some(SegmentHead { path, number, file_bytes, header: Some(header), first_batch, limit })
 }
 
 #[cfg(test)]
