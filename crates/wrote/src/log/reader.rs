@@ -47,8 +47,9 @@ pub struct Record<B = Vec<u8>> {
 ///
 /// A following reader sleeps at the end of the log until the kernel reports a change in the log's
 /// folder (`inotify(7)`), by any process on this machine. It also checks once a second. A network
-/// file system reports no changes by other machines. There, and if the user's inotify instances are
-/// used up (`fs.inotify.max_user_instances`), the reader checks every 20 ms instead. A full disk
+/// file system reports no changes by other machines. There, while the folder does not exist, and if
+/// the user's inotify instances are used up (`fs.inotify.max_user_instances`), the reader checks
+/// every 20 ms instead. A full disk
 /// that blocks the writer does not end the reader. A lost durable record does, at most some seconds
 /// after the reader reached it.
 ///
@@ -145,8 +146,7 @@ impl LogReader {
     /// # }
     /// ```
     pub fn following(mut self) -> Result<LogReader, Error> {
-        let is_on_disk = self.held.is_some() || self.is_expected;
-        let mut following = Following::new(is_on_disk.then_some(&*self.folder));
+        let mut following = Following::new();
         self.held.iter().for_each(|held| following.enter(held));
         self.following = Some(following);
         let bell = self.bell()?;

@@ -6,14 +6,14 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::{Errno, read, write};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// The events of a log's folder and of the files in it.
-const OF_LOG: WatchFlags = WatchFlags::MODIFY.union(OF_ANCESTOR).union(WatchFlags::DELETE);
-/// The events of a folder above it, in which it may appear.
-const OF_ANCESTOR: WatchFlags = WatchFlags::CREATE
+const EVENTS: WatchFlags = WatchFlags::MODIFY
+    .union(WatchFlags::CREATE)
+    .union(WatchFlags::DELETE)
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::DELETE_SELF)
     .union(WatchFlags::MOVE_SELF)
@@ -69,35 +69,20 @@ pub(super) enum Slept {
     Rung,
 }
 
-/// Watches the folder of a log, or the nearest folder above it that exists.
-#[derive(Debug)]
+/// Watches the folder of a log.
+#[derive(Debug, Default)]
 pub(super) struct Watch {
-    /// `None` on a simulated disk, which reports no change.
-    folder: Option<PathBuf>,
-    /// The folder itself, once it is known to exist.
-    held: Option<Folder>,
+    /// `None` until the folder exists, and on a simulated disk, which reports no change.
+    folder: Option<Folder>,
     inotify: Option<OwnedFd>,
-    watched: Option<Watched>,
     bell: Option<Bell>,
     is_reported: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Watched {
-    descriptor: i32,
-    /// The kernel sees every change there.
-    is_local: bool,
-}
-
 impl Watch {
-    pub(super) fn new(folder: Option<&Path>) -> Watch {
-        let folder = folder.map(Path::to_owned);
-        Watch { folder, held: None, inotify: None, watched: None, bell: None, is_reported: false }
-    }
-
     /// Watches this folder, even if its path changes.
     pub(super) fn enter(&mut self, folder: &Folder) {
-        self.held = Some(folder.clone());
+        self.folder = Some(folder.clone());
     }
 
     /// Returns the bell that ends a sleep.
@@ -106,50 +91,19 @@ impl Watch {
         Ok(self.bell.insert(bell).clone())
     }
 
-    /// Watches the folder, or its nearest existing parent. A change after this call ends the next
-    /// sleep. Returns whether the kernel reports every change: a network file system reports
+    /// Watches the folder. A change after this call ends the next sleep. Returns whether the kernel
+    /// reports every change: none of a folder that does not exist yet; a network file system reports
     /// changes by this machine only, and each user has a limited number of inotify instances.
     pub(super) fn arm(&mut self) -> bool {
-        let Some(folder) = self.folder.clone() else { return false };
-        match self.try_to_arm(&folder) {
-            Ok(watched) => {
-                self.watched = Some(watched);
-                watched.is_local
+        let Some(folder) = &self.folder else { return false };
+        let watched = watch(&mut self.inotify, folder);
+        watched.unwrap_or_else(|errno| {
+            if !std::mem::replace(&mut self.is_reported, true) {
+                let folder = folder.path().display();
+                log::warn!("{folder}: followed by looking every 20 ms: inotify: {errno}");
             }
-            Err(errno) => {
-                self.watched = None;
-                if !std::mem::replace(&mut self.is_reported, true) {
-                    let folder = folder.display();
-                    log::warn!("{folder}: followed by looking every 20 ms: inotify: {errno}");
-                }
-                false
-            }
-        }
-    }
-
-    fn try_to_arm(&mut self, folder: &Path) -> Result<Watched, Errno> {
-        let inotify = match self.inotify.take() {
-            Some(inotify) => inotify,
-            None => inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
-        };
-        let inotify = self.inotify.insert(inotify);
-        let mut before = self.watched;
-        loop {
-            let (path, descriptor) = match &self.held {
-                Some(held) => watch_held(inotify, held)?,
-                None => watch_nearest(inotify, folder)?,
-            };
-            let known = before.filter(|known| known.descriptor == descriptor);
-            if let Some(known) = known {
-                // The folder below it did not exist after this one was watched.
-                return Ok(known);
-            }
-            if let Some(left) = before {
-                // The kernel has forgotten a folder that was removed.
-                let _ = inotify::remove_watch(&*inotify, left.descriptor);
-            }
-            before = Some(Watched { descriptor, is_local: is_local(&path) });
-        }
+            false
+        })
     }
 
     /// Sleeps until a file changes, the bell rings, a signal comes or the time is over.
@@ -181,30 +135,23 @@ impl Watch {
     }
 }
 
-/// Watches the folder itself. The kernel takes a path only (`inotify_add_watch(2)`). Without
-/// `/proc` its own path serves while it leads there.
-fn watch_held(inotify: &OwnedFd, folder: &Folder) -> Result<(PathBuf, i32), Errno> {
+/// Watches the folder itself, and returns whether the kernel sees every change there. It takes a
+/// path only (`inotify_add_watch(2)`). Without `/proc` the folder's own path serves while it leads
+/// there.
+fn watch(inotify: &mut Option<OwnedFd>, folder: &Folder) -> Result<bool, Errno> {
+    let known = match inotify.take() {
+        Some(known) => known,
+        None => inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
+    };
+    let inotify = inotify.insert(known);
     let path = folder.proc_path();
-    match inotify::add_watch(inotify, &path, OF_LOG) {
+    match inotify::add_watch(&*inotify, &path, EVENTS) {
         Err(Errno::NOENT) if folder.is_at_its_path().unwrap_or(false) => {
-            let path = folder.path().to_owned();
-            inotify::add_watch(inotify, &path, OF_LOG).map(|descriptor| (path, descriptor))
+            inotify::add_watch(inotify, folder.path(), EVENTS)?;
         }
-        watched => watched.map(|descriptor| (path, descriptor)),
+        watched => _ = watched?,
     }
-}
-
-/// Watches the folder, or the nearest one above it that exists.
-fn watch_nearest(inotify: &OwnedFd, folder: &Path) -> Result<(PathBuf, i32), Errno> {
-    for path in folder.ancestors() {
-        let events = if path == folder { OF_LOG } else { OF_ANCESTOR };
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        match inotify::add_watch(inotify, path, events) {
-            Err(Errno::NOENT) => {}
-            result => return result.map(|descriptor| (path.to_owned(), descriptor)),
-        }
-    }
-    Err(Errno::NOENT)
+    Ok(is_local(&path) || is_local(folder.path()))
 }
 
 /// Returns whether files in the folder are changed through this kernel only.
@@ -241,7 +188,8 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
 
     fn armed(folder: &Path) -> Watch {
-        let mut watch = Watch::new(Some(folder));
+        let mut watch = Watch::default();
+        watch.enter(&Folder::open(folder).unwrap());
         watch.arm();
         while watch.sleep(Duration::ZERO) == Slept::Changed {}
         watch
@@ -282,45 +230,32 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_waited_for_from_the_nearest_above_it_on() {
+    fn a_change_of_a_file_or_of_the_folder_itself_wakes_a_watch() {
         let folder = fixtures::folder();
-        let path = folder.path().join("a/b/c");
-        let mut watch = armed(&path);
-        for part in ["a", "a/b", "a/b/c"] {
-            fs::create_dir(folder.path().join(part)).unwrap();
-            assert_eq!(watch.sleep(PATIENCE), Slept::Changed, "{part}");
-            watch.arm();
-        }
-        while watch.sleep(Duration::ZERO) == Slept::Changed {}
-        // The folders above it are watched no more.
-        fs::create_dir(folder.path().join("other")).unwrap();
-        assert_eq!(watch.sleep(Duration::ZERO), Slept::Nothing);
+        let path = folder.path().join("log");
+        fs::create_dir(&path).unwrap();
+        let watch = armed(&path);
         let file = File::create(path.join("file")).unwrap();
         assert_eq!(watch.sleep(PATIENCE), Slept::Changed);
         file.set_len(10).unwrap();
         assert_eq!(watch.sleep(PATIENCE), Slept::Changed);
-        fs::remove_dir_all(folder.path().join("a")).unwrap();
-        assert_eq!(watch.sleep(PATIENCE), Slept::Changed);
-        watch.arm();
-        fs::create_dir_all(&path).unwrap();
+        fs::rename(&path, folder.path().join("other")).unwrap();
         assert_eq!(watch.sleep(PATIENCE), Slept::Changed);
     }
 
     #[test]
     fn a_folder_that_the_kernel_does_not_watch_is_one_whose_changes_are_not_told() {
-        let mut watch = Watch::new(Some(Path::new(&"x".repeat(300))));
+        let mut watch = Watch::default();
         assert!(!watch.arm() && !watch.arm());
         assert_eq!(watch.sleep(Duration::from_millis(1)), Slept::Nothing);
-        let mut watch = Watch::new(Some(Path::new("/proc/self")));
+        watch.enter(&Folder::open(Path::new("/proc/self")).unwrap());
         assert!(!watch.arm(), "it has no changes of its own");
     }
 
     #[test]
     fn a_bell_ends_every_sleep_with_and_without_a_folder() {
         let folder = fixtures::folder();
-        for folder in [Some(folder.path()), None] {
-            let mut watch = Watch::new(folder);
-            watch.arm();
+        for mut watch in [armed(folder.path()), Watch::default()] {
             let bell = watch.bell().unwrap();
             thread::scope(|scope| {
                 let sleeping = scope.spawn(|| (watch.sleep(PATIENCE), watch.sleep(PATIENCE)));

@@ -2,7 +2,6 @@
 
 use crate::engine::Folder;
 use crate::log::watch::{Slept, Watch};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The interval of checks without a reported change, where the kernel reports every change.
@@ -50,11 +49,10 @@ pub(super) enum Look {
 }
 
 impl Following {
-    /// Follows the log in the folder; `None` is a simulated disk.
-    pub(super) fn new(folder: Option<&Path>) -> Following {
+    pub(super) fn new() -> Following {
         let now = Instant::now();
         Following {
-            watch: Watch::new(folder),
+            watch: Watch::default(),
             is_told: false,
             has_more: true,
             has_changed: true,
