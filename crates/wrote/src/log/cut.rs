@@ -37,13 +37,6 @@ pub(super) struct CutPlace {
     kinds: Vec<(usize, bool)>,
 }
 
-/// The segment that a cut starts.
-#[derive(Debug)]
-pub(super) struct CutSegment {
-    pub end: u64,
-    pub checksum: u32,
-}
-
 /// Finds the place of record `next` in the segment that holds it, to be cut there. All records of
 /// the segment are durable.
 pub(super) fn find(
@@ -128,7 +121,7 @@ impl CutPlace {
         path: &Path,
         number: u64,
         longest_bytes: u64,
-    ) -> Result<CutSegment, (bool, Error)> {
+    ) -> Result<(), (bool, Error)> {
         let header = SegmentHeader {
             segment_id: number,
             cut_behind: Some(self.previous),
@@ -160,12 +153,10 @@ impl CutPlace {
         };
         let mut bytes = vec![0; segment::HEADER_BYTES + batch::HEADER_BYTES];
         header.encode(&mut bytes);
-        let checksum = first.encode(&mut bytes[segment::HEADER_BYTES..], seed);
+        first.encode(&mut bytes[segment::HEADER_BYTES..], seed);
         bytes.extend(&self.kept);
-        let end = bytes.len() as u64;
         bytes.resize(bytes.len().next_multiple_of(header.block_bytes as usize), 0);
-        put(&mut files.engine(), path, &bytes)?;
-        Ok(CutSegment { end, checksum })
+        put(&mut files.engine(), path, &bytes)
     }
 }
 

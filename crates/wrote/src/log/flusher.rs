@@ -357,7 +357,7 @@ impl Flusher {
                 "more segments than a cut can take off; open the log anew in between".to_owned(),
             );
         }
-        self.space.cut_at(&mut self.engine, state, files, place, number, next).map(Some)
+        self.space.cut_at(&mut self.engine, state, files, place, number).map(Some)
     }
 
     /// Ends a log: makes everything durable, marks the end with a last batch, and cuts the space

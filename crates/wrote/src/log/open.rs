@@ -6,16 +6,16 @@ use super::driver::LogDriver;
 use super::flusher::Flusher;
 use super::input::LogFiles;
 use super::lock::{LOCK, Lock};
-use super::prepare::{self, Preparation};
-use super::recovery::{ActiveSegment, Recovery, recover};
+use super::prepare::Preparation;
+use super::recovery::{Recovery, recover};
 use super::retention::Retention;
-use super::segment::{self, BLOCK_BYTES, Layout, OpenSegment, Ramp, Start};
+use super::segment::{self, BLOCK_BYTES, Layout, OpenSegment, Ramp};
 use super::space::Space;
 use super::state::{LogState, Promise, Terms};
 use crate::engine::{Callers, Folder, Options, System, folder_of};
 use crate::error::Tried;
 use crate::file::calibrate;
-use crate::{Action, Disk, Engine, Error, FileOptions, Ioengine, SyncPolicy, device};
+use crate::{Action, Disk, Engine, Error, Ioengine, SyncPolicy, device};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -201,11 +201,11 @@ fn assemble(
         ramp: zeros.then(|| ramp(&found, options)),
         log_id: found.log_id,
     };
-    let start = start(&found, &layout);
+    let start = found.start(&layout);
     let is_direct = options.sync == SyncPolicy::Always;
     let (mut segment, mut first) = (None, None);
     if let Some(active) = &found.active {
-        let mut continued = continue_segment(&mut engine, active, &layout, &start, is_direct)?;
+        let mut continued = active.open(&mut engine, &layout, is_direct)?;
         if start.segment == active.number {
             let bytes = options.prepared_bytes;
             prepare_ahead(&mut engine, &mut continued, &layout, zeros, bytes)?;
@@ -239,43 +239,11 @@ fn assemble(
     Ok((state, flusher))
 }
 
-/// Returns where the next record goes.
-fn start(found: &Recovery, layout: &Layout) -> Start {
-    let first_sequence = found.next_sequence;
-    let Some(active) = &found.active else {
-        return Start { first_sequence, segment: 1, offset: 0 };
-    };
-    let offset = active.bytes.next_multiple_of(layout.block_bytes);
-    // A batch longer than the segment states starts the next segment.
-    let is_too_long = active.longest_bytes > 0 && layout.capacity > u64::from(active.longest_bytes);
-    layout.start(Start { first_sequence, segment: active.number, offset }, is_too_long, 0)
-}
-
 /// Returns the ramp that starts with the first segment, or continues with the existing one.
 fn ramp(found: &Recovery, options: &Settings) -> Ramp {
     let active = found.active.as_ref();
     let (segment, bytes) = active.map_or((1, 0), |active| (active.number, active.bytes));
     Ramp::to(options.segment_bytes, segment, bytes, options.prepared_bytes)
-}
-
-/// Opens the segment in which a log continues.
-fn continue_segment(
-    engine: &mut Engine,
-    active: &ActiveSegment,
-    layout: &Layout,
-    start: &Start,
-    is_direct: bool,
-) -> Result<OpenSegment, Error> {
-    let options = FileOptions::new().write(true).direct(is_direct);
-    let file = prepare::open(engine, &active.path, &options)?;
-    let mut segment =
-        OpenSegment::new(file, active.path.clone(), active.number, active.created_at_ns);
-    segment.end = active.bytes;
-    segment.prepared = active.bytes.next_multiple_of(layout.block_bytes);
-    segment.written = segment.prepared;
-    segment.last_checksum = active.last_checksum;
-    segment.end_sequence = start.first_sequence;
-    Ok(segment)
 }
 
 /// Prepares the space of the next `bytes`, as far as the segment goes.

@@ -206,15 +206,6 @@ impl Preparation {
         Ok(())
     }
 
-    /// Removes a new file. Other space is kept, as the file is cut or removed.
-    pub(super) fn discard(self, engine: &mut Engine) -> Result<(), Error> {
-        if !self.is_new {
-            return Ok(());
-        }
-        engine.close_file(self.file)?;
-        engine.remove(&self.path)
-    }
-
     /// Releases the space. A new file is removed; returns its path if that fails.
     pub(super) fn abandon(self, engine: &mut Engine) -> Option<PathBuf> {
         // The caller reports the first error. Without one, remaining space does no harm.

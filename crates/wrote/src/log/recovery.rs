@@ -10,10 +10,10 @@ use super::names::{self, SegmentNames};
 use super::rescue::end::{LogEnd, end};
 use super::rescue::scan::{self, EndScan};
 use super::retention::RetainedSegment;
-use super::segment::{new_log_id, unix_ns};
+use super::segment::{Layout, OpenSegment, Start, new_log_id, unix_ns};
 use super::state::Recovered;
 use super::walk::{Identity, Walk};
-use super::{aside, cut};
+use super::{aside, cut, prepare};
 use crate::engine::folder_of;
 use crate::{Engine, Error, FileOptions};
 use std::path::{Path, PathBuf};
@@ -47,6 +47,8 @@ pub(super) struct ActiveSegment {
     pub last_checksum: u32,
     /// Recovery has cut something off. The next batch states it.
     pub after_cut: bool,
+    /// The sequence after its last record.
+    pub end_sequence: u64,
     /// The most bytes of a batch in it; 0 for any number.
     pub longest_bytes: u32,
 }
@@ -107,14 +109,53 @@ fn put_aside(engine: &mut Engine, later: &[LaterFile], found: &mut Recovered) ->
     Ok(())
 }
 
+impl ActiveSegment {
+    /// Opens the segment, to continue in it.
+    pub(super) fn open(
+        &self,
+        engine: &mut Engine,
+        layout: &Layout,
+        is_direct: bool,
+    ) -> Result<OpenSegment, Error> {
+        let options = FileOptions::new().write(true).direct(is_direct);
+        let file = prepare::open(engine, &self.path, &options)?;
+        let path = self.path.clone();
+        let mut segment = OpenSegment::new(file, path, self.number, self.created_at_ns);
+        segment.end = self.bytes;
+        segment.prepared = self.bytes.next_multiple_of(layout.block_bytes);
+        segment.written = segment.prepared;
+        segment.last_checksum = self.last_checksum;
+        segment.end_sequence = self.end_sequence;
+        Ok(segment)
+    }
+}
+
 impl Recovery {
     pub(super) fn nothing(log_id: u64, recovered: Recovered) -> Recovery {
         let sealed = Vec::new();
         Recovery { recovered, log_id, sealed, active: None, first_sequence: 0, next_sequence: 0 }
     }
+
+    /// Returns where the next batch begins.
+    pub(super) fn start(&self, layout: &Layout) -> Start {
+        let first_sequence = self.next_sequence;
+        let Some(active) = &self.active else {
+            return Start { first_sequence, segment: 1, offset: 0 };
+        };
+        let offset = active.bytes.next_multiple_of(layout.block_bytes);
+        // A batch longer than the segment states starts the next segment.
+        let longest_bytes = u64::from(active.longest_bytes);
+        let is_too_long = longest_bytes > 0 && layout.capacity > longest_bytes;
+        layout.start(Start { first_sequence, segment: active.number, offset }, is_too_long, 0)
+    }
 }
 
-fn recover_named(files: &LogFiles, folder: &Path, names: &SegmentNames) -> Result<Recovery, Error> {
+/// Recovers the log of the segments with these names.
+pub(super) fn recover_named(
+    files: &LogFiles,
+    folder: &Path,
+    names: &SegmentNames,
+) -> Result<Recovery, Error> {
     let mut segments = chain::read_headers(files, names)?;
     let Some(LogEnd { last, mut walk }) = end(files, &mut segments, true)? else {
         return begin_anew(files, folder, &segments);
@@ -249,6 +290,7 @@ fn recovery(segments: &[SegmentHead], walk: &Walk, recovered: Recovered) -> Reco
             created_at_ns: header(active).created_at_ns,
             last_checksum: walk.last.map_or(0, |(_, checksum)| checksum),
             after_cut: !walk.is_between_batches(),
+            end_sequence: walk.sequence,
             longest_bytes: active.longest_bytes().unwrap_or(0),
         }),
         first_sequence: header(&segments[0]).first_sequence,

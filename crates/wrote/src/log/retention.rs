@@ -33,8 +33,9 @@ impl Retention {
         age_max: Option<Duration>,
         segments: Vec<RetainedSegment>,
     ) -> Retention {
-        let bytes = segments.iter().map(|segment| segment.bytes).sum();
-        Retention { bytes_max, age_max, segments: segments.into(), bytes }
+        let mut retention = Retention { bytes_max, age_max, segments: VecDeque::new(), bytes: 0 };
+        retention.replace(segments);
+        retention
     }
 
     /// Returns the limit of the log's size, if any.
@@ -84,28 +85,10 @@ impl Retention {
         self.segments.get(index)
     }
 
-    pub(super) fn last_mut(&mut self) -> Option<&mut RetainedSegment> {
-        self.segments.back_mut()
-    }
-
-    /// Notes the length of the last segment, which was cut.
-    pub(super) fn set_last_bytes(&mut self, bytes: u64) {
-        let Some(last) = self.segments.back_mut() else { return };
-        let before = std::mem::replace(&mut last.bytes, bytes);
-        self.bytes = self.bytes - before + bytes;
-    }
-
-    /// Takes the last segment off the list, unless `stays`.
-    pub(super) fn take_last_unless(
-        &mut self,
-        stays: impl Fn(&PathBuf) -> bool,
-    ) -> Option<RetainedSegment> {
-        if self.segments.back().is_none_or(|last| stays(&last.path)) {
-            return None;
-        }
-        let last = self.segments.pop_back()?;
-        self.bytes -= last.bytes;
-        Some(last)
+    /// Continues with these segments.
+    pub(super) fn replace(&mut self, segments: Vec<RetainedSegment>) {
+        self.bytes = segments.iter().map(|segment| segment.bytes).sum();
+        self.segments = segments.into();
     }
 
     /// Takes the oldest segment, whose file was removed, off the list.

@@ -11,14 +11,15 @@ use super::batch::{self, BatchHeader};
 use super::claim::ClosedBatch;
 use super::cut::{self, CutPlace};
 use super::input::LogFiles;
-use super::prepare::{self, Preparation};
+use super::names;
+use super::prepare::Preparation;
+use super::recovery::recover_named;
 use super::retention::{RetainedSegment, Retention};
 use super::segment::{self, OpenSegment, SegmentHeader, Start, unix_ns, unix_ns_ago};
-use super::state::LogState;
+use super::state::{LogState, Terms};
 use crate::engine::Op;
-use crate::{Action, Completion, Engine, Error, FileId, FileOptions};
+use crate::{Action, Completion, Engine, Error, FileId};
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// The most full segments that are not durable: each keeps its file open, and
@@ -384,81 +385,43 @@ impl Space {
         files: &LogFiles,
         place: CutPlace,
         number: u64,
-        next: u64,
     ) -> Result<Start, Error> {
-        let layout = &state.terms.layout;
-        let (header, previous) = (place.header, place.previous);
         let path = segment::path(&state.terms.folder, number);
-        let written = place.write(files, &path, number, layout.capacity);
-        let written = written.map_err(|(is_done, error)| {
+        let written = place.write(files, &path, number, state.terms.layout.capacity);
+        written.map_err(|(is_done, error)| {
             if is_done {
                 state.fail(error.clone());
             }
             error
         })?;
-        // From here on the log is cut.
-        let finished = self.finish_cut(engine, state, &header, previous).and_then(|()| {
-            let options = FileOptions::new().write(true).direct(state.terms.is_direct());
-            let file = prepare::open(engine, &path, &options)?;
-            let mut segment = OpenSegment::new(file, path, number, unix_ns());
-            segment.end = written.end;
-            segment.prepared = written.end.next_multiple_of(layout.block_bytes);
-            segment.written = segment.prepared;
-            segment.last_checksum = written.checksum;
-            segment.end_sequence = next;
-            self.segment = Some(segment);
-            Ok(())
-        });
-        finished.inspect_err(|error| state.fail(error.clone()))?;
+        // From here on the log is cut, and an opening would delete what the cut removed.
+        let start = self.open_after_cut(engine, state, files);
         let mut counted = state.counted();
         counted.segments += 1;
         counted.flushes += 1;
-        let offset = written.end.next_multiple_of(layout.block_bytes);
-        Ok(layout.start(Start { first_sequence: next, segment: number, offset }, false, 0))
+        start.inspect_err(|error| state.fail(error.clone()))
     }
 
-    /// Deletes the files of segments removed by the cut, and the end of the one that it left.
-    fn finish_cut(
+    /// Completes a cut as an opening does, and continues where that would.
+    fn open_after_cut(
         &mut self,
         engine: &mut Engine,
         state: &LogState,
-        header: &SegmentHeader,
-        previous: u64,
-    ) -> Result<(), Error> {
+        files: &LogFiles,
+    ) -> Result<Start, Error> {
+        let Terms { folder, layout, .. } = &state.terms;
         if let Some(next) = self.ahead.take_waiting() {
-            next.discard(engine)?;
+            let _ = next.abandon(engine);
         }
-        let mut dead: Vec<PathBuf> = Vec::new();
-        let active = self.segment.take().expect("a segment was begun");
-        let is_live = |path: &PathBuf| segment::number(path) <= Some(previous);
-        let end = cut::end_before(header);
-        if active.number == previous {
-            cut::shorten(engine, active.file, end)?;
-            self.retention.push(RetainedSegment {
-                path: active.path,
-                bytes: end,
-                end_sequence: header.first_sequence,
-                written_at_ns: unix_ns(),
-                // Its file was cut.
-                is_written: false,
-            });
-        } else {
-            engine.close_file(active.file)?;
-            while let Some(last) = self.retention.take_last_unless(is_live) {
-                dead.insert(0, last.path);
-            }
-            dead.push(active.path);
-            cut::remove(engine, &dead)?;
-            if let Some(last) = self.retention.last_mut()
-                && last.end_sequence > header.first_sequence
-            {
-                let file = engine.open_file(&last.path, &FileOptions::new().write(true))?;
-                cut::shorten(engine, file, end)?;
-                last.end_sequence = header.first_sequence;
-                self.retention.set_last_bytes(end);
-            }
+        if let Some(before) = self.segment.take() {
+            engine.close_file(before.file)?;
         }
-        engine.sync_folder(&state.terms.folder)
+        let found = recover_named(files, folder, &names::all(files, folder)?)?;
+        let active = found.active.as_ref().expect("a cut begins a segment");
+        self.segment = Some(active.open(engine, layout, state.terms.is_direct())?);
+        let start = found.start(layout);
+        self.retention.replace(found.sealed);
+        Ok(start)
     }
 
     /// Ends a log whose records are all durable, before `next`: marks the end with a last batch,

@@ -43,16 +43,7 @@ fn find_cursor(
     let names = &live.names;
     let low = segment_of(files, &live, from, by)?;
     let Some(name @ (_, path)) = names.get(low) else { return Ok(None) };
-    let Some(mut cursor) = open(files, &live, name, by)? else {
-        if !end::has_lost_beginning(files, &chain::read_headers(files, names)?)? {
-            return Ok(None);
-        }
-        // A writer may have begun the segment between the two reads. Its header comes first.
-        return match open(files, &live, name, by)? {
-            Some(_) => find_cursor(files, folder, from, by),
-            None => Err(damaged(path, 0, "this is not how a segment begins")),
-        };
-    };
+    let Some(mut cursor) = open_begun(files, &live, name, by)? else { return Ok(None) };
     // The reader compares each later segment with its predecessor.
     let first @ (_, first_path) = &names[0];
     if low > 0
@@ -69,17 +60,32 @@ fn find_cursor(
         // A crash may have lost records of earlier segments; later records are then not part of the
         // log. So the reader starts at the durable part.
         let name = &names[segment_of(files, &live, stated, by)?];
-        match open(files, &live, name, by)? {
-            Some(earlier) => cursor = earlier,
-            None if !end::has_lost_beginning(files, &chain::read_headers(files, names)?)? => {
-                return Ok(None);
-            }
-            None => return Err(damaged(&name.1, 0, "this is not how a segment begins")),
-        }
+        let Some(earlier) = open_begun(files, &live, name, by)? else { return Ok(None) };
+        cursor = earlier;
         seek::seek(&mut cursor.walk, stated, || Ok(stated))?;
     }
     cursor.walk.wanted = from;
     Ok(Some(cursor))
+}
+
+/// Opens a segment; `None` if it does not start as one, and no record of the log was durable.
+fn open_begun(
+    files: &LogFiles,
+    live: &LiveNames,
+    name: &(u64, PathBuf),
+    by: ReadBy,
+) -> Result<Option<Cursor>, Error> {
+    let begun = open(files, live, name, by)?;
+    if begun.is_some()
+        || !end::has_lost_beginning(files, &chain::read_headers(files, &live.names)?)?
+    {
+        return Ok(begun);
+    }
+    // A writer may have begun the segment between the two reads. Its header comes first.
+    match open(files, live, name, by)? {
+        None => Err(damaged(&name.1, 0, "this is not how a segment begins")),
+        begun => Ok(begun),
+    }
 }
 
 /// Returns the index of the last segment that starts with record `from` or an earlier one, or else
@@ -98,12 +104,7 @@ fn segment_of(files: &LogFiles, live: &LiveNames, from: u64, by: ReadBy) -> Resu
 
 /// Returns the durable frontier stated by segment `low` and later ones.
 fn durable_sequence(files: &LogFiles, live: &LiveNames, low: usize) -> Result<u64, Error> {
-    // Every record before a cut was made durable.
     let names = &live.names;
-    if let Some(cut) = names.get(low + 1).and(live.cut).filter(|cut| cut.previous() == names[low].0)
-    {
-        return Ok(cut.first_sequence);
-    }
     let last = chain::read_headers(files, &names[names.len() - 1..])?;
     if let Some(walk) = end::closed(files, &last, false)? {
         return Ok(walk.sequence);
