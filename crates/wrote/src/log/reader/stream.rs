@@ -8,20 +8,33 @@ use crate::log::watch::Bell;
 use futures_core::Stream;
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::SystemTime;
 
 /// The stream that [`LogReader::into_stream`] returns.
 #[must_use = "a stream yields nothing unless it is polled"]
 pub(super) struct LogStream {
-    queue: Arc<Queue>,
+    /// The batches that its thread has read; `None` once it is dropped.
+    batches: Option<Receiver<Result<RecordBatch, Error>>>,
+    consumer: Arc<Consumer>,
     batch: RecordBatch,
     /// Ends the sleep of a reader that follows.
     bell: Option<Bell>,
     process: Process,
-    /// The stream has reported that this is not the process that opened it.
     is_over: bool,
+}
+
+/// The waker of the task that waits for the stream. It is the task's code, and may poll the stream
+/// at once: it is called and dropped without the lock.
+#[derive(Default)]
+struct Consumer(Mutex<Option<Waker>>);
+
+impl Consumer {
+    fn swap(&self, waker: Option<Waker>) -> Option<Waker> {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), waker)
+    }
 }
 
 impl LogStream {
@@ -32,22 +45,40 @@ impl LogStream {
 
     fn start(
         bell: Option<Bell>,
-        run: impl FnOnce(&mut Feed) -> Result<(), Error> + Send + 'static,
+        run: impl FnOnce(&Feed) -> Result<(), Error> + Send + 'static,
     ) -> Result<LogStream, Error> {
-        let queue = Arc::new(Queue::default());
-        let mut feed = Feed::new(Arc::clone(&queue));
-        std::thread::Builder::new()
-            .name("wrote-stream".to_owned())
-            .spawn(move || {
-                let outcome = run(&mut feed);
-                feed.end(outcome);
-            })
-            .map_err(|error| {
+        let (feed, batches) = sync_channel(BATCHES_MAX);
+        let consumer = Arc::new(Consumer::default());
+        let feed = Feed { batches: Some(feed), consumer: Arc::clone(&consumer) };
+        let run = move || {
+            if let Err(error) = run(&feed) {
+                feed.push(Err(error));
+            }
+        };
+        std::thread::Builder::new().name("wrote-stream".to_owned()).spawn(run).map_err(
+            |error| {
                 let what = "starting the thread of a stream";
                 Error::Engine { what, errno: crate::error::errno_of(&error) }
-            })?;
+            },
+        )?;
         let (batch, process) = (RecordBatch::default(), Process::this());
-        Ok(LogStream { queue, batch, bell, process, is_over: false })
+        Ok(LogStream { batches: Some(batches), consumer, batch, bell, process, is_over: false })
+    }
+
+    fn poll_batch(&self, waker: &Waker) -> Poll<Option<Result<RecordBatch, Error>>> {
+        let Some(batches) = &self.batches else { return Poll::Ready(None) };
+        for is_known in [false, true] {
+            match batches.try_recv() {
+                Ok(batch) => return Poll::Ready(Some(batch)),
+                Err(TryRecvError::Disconnected) => return Poll::Ready(None),
+                // One may have come before the thread knew the waker.
+                Err(TryRecvError::Empty) if !is_known => {
+                    drop(self.consumer.swap(Some(waker.clone())));
+                }
+                Err(TryRecvError::Empty) => {}
+            }
+        }
+        Poll::Pending
     }
 }
 
@@ -58,107 +89,86 @@ impl Stream for LogStream {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Record, Error>>> {
-        if let Err(error) = self.process.check() {
-            let is_told = std::mem::replace(&mut self.is_over, true);
-            return Poll::Ready((!is_told).then_some(Err(error)));
+        if self.is_over {
+            return Poll::Ready(None);
         }
-        loop {
+        let end = loop {
+            if let Err(error) = self.process.check() {
+                break Some(Err(error));
+            }
             if let Some(record) = self.batch.take() {
                 return Poll::Ready(Some(Ok(record)));
             }
-            match ready!(self.queue.poll(context.waker())) {
+            match ready!(self.poll_batch(context.waker())) {
                 Some(Ok(batch)) => self.batch = batch,
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                None => return Poll::Ready(None),
+                Some(Err(error)) => break Some(Err(error)),
+                None => break None,
             }
-        }
+        };
+        self.is_over = true;
+        Poll::Ready(end)
     }
 }
 
 impl Drop for LogStream {
     fn drop(&mut self) {
+        let batches = self.batches.take();
         if !self.process.is_this() {
-            // Its thread, and the bell, are the parent's.
-            return;
+            // Its thread, with the channel's locks, and the bell are the parent's.
+            return std::mem::forget(batches);
         }
-        self.queue.leave();
+        drop(batches);
+        drop(self.consumer.swap(None));
         if let Some(bell) = &self.bell {
             bell.ring();
         }
     }
 }
 
-/// The result of [`Feed::pass_on`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Passed {
-    Records,
-    /// There was no record to read.
-    Nothing,
-    /// The stream was dropped.
-    Left,
-}
-
 /// The thread's end of a stream. Dropping it ends the stream, also by a panic.
 struct Feed {
-    queue: Arc<Queue>,
+    batches: Option<SyncSender<Result<RecordBatch, Error>>>,
+    consumer: Arc<Consumer>,
 }
 
 impl Feed {
-    fn new(queue: Arc<Queue>) -> Feed {
-        Feed { queue }
-    }
-
-    fn end(&self, outcome: Result<(), Error>) {
-        self.queue.end(outcome);
-    }
-
-    /// Reads all that the reader reads, and waits where it follows.
-    fn read(&mut self, mut reader: LogReader) -> Result<(), Error> {
+    /// Passes on all that the reader reads, and waits where it follows.
+    fn read(&self, mut reader: LogReader) -> Result<(), Error> {
         loop {
-            let mut is_first = true;
-            let passed = self.pass_on(&mut reader, |reader| {
-                // Only the first record of a batch is waited for.
-                let waits = std::mem::take(&mut is_first);
-                if waits { reader.find_next(None) } else { reader.advance() }
-            })?;
-            if passed != Passed::Records {
-                return Ok(());
+            let mut batch = RecordBatch::default();
+            // Only the first record of a batch is waited for.
+            let mut next = reader.find_next(None);
+            while let Ok(Some(sequence)) = next {
+                batch.push(sequence, reader.written_at(), reader.record());
+                if batch.is_full() {
+                    break;
+                }
+                next = reader.advance();
             }
+            // The records before an error are passed on too.
+            if batch.is_empty() || !self.push(Ok(batch)) {
+                return next.map(drop);
+            }
+            next?;
         }
     }
 
-    /// Passes a batch of the records to which `next` moves the reader on to the stream, those
-    /// before an error too.
-    fn pass_on(
-        &self,
-        reader: &mut LogReader,
-        mut next: impl FnMut(&mut LogReader) -> Result<Option<u64>, Error>,
-    ) -> Result<Passed, Error> {
-        let mut batch = RecordBatch::default();
-        let end = loop {
-            match next(reader) {
-                Ok(Some(sequence)) => batch.push(sequence, reader.written_at(), reader.record()),
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(error),
-            }
-            if batch.is_full() {
-                break Ok(());
-            }
-        };
-        let passed = match batch.is_empty() {
-            true => Passed::Nothing,
-            false if self.queue.push(batch) => Passed::Records,
-            false => Passed::Left,
-        };
-        end.map(|()| passed)
+    /// Passes a batch on once there is room. Returns whether there is still a stream.
+    fn push(&self, batch: Result<RecordBatch, Error>) -> bool {
+        let is_read = self.batches.as_ref().is_some_and(|batches| batches.send(batch).is_ok());
+        self.consumer.swap(None).into_iter().for_each(wake_one);
+        is_read
     }
 }
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        // It counts only where the thread has named no other end.
-        let what = "the thread of a stream panicked";
-        self.queue.end(Err(Error::Engine { what, errno: libc::EIO }));
+        if std::thread::panicking() {
+            let what = "the thread of a stream panicked";
+            self.push(Err(Error::Engine { what, errno: libc::EIO }));
+        }
+        self.batches = None;
+        self.consumer.swap(None).into_iter().for_each(wake_one);
     }
 }
 
@@ -199,86 +209,6 @@ impl RecordBatch {
     }
 }
 
-/// The batches between the thread and the stream.
-#[derive(Debug, Default)]
-struct Queue {
-    shared: Mutex<Shared>,
-    /// Wakes the thread.
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    batches: VecDeque<RecordBatch>,
-    /// How the thread ended; an error is returned once.
-    end: Option<Result<(), Error>>,
-    consumer: Option<Waker>,
-    /// The stream was dropped.
-    is_left: bool,
-}
-
-impl Queue {
-    /// Takes the next batch, or the end. Wakes `waker` when there is either.
-    fn poll(&self, waker: &Waker) -> Poll<Option<Result<RecordBatch, Error>>> {
-        let mut shared = self.shared();
-        if let Some(batch) = shared.batches.pop_front() {
-            self.changed.notify_one();
-            return Poll::Ready(Some(Ok(batch)));
-        }
-        match &mut shared.end {
-            Some(end) => Poll::Ready(std::mem::replace(end, Ok(())).err().map(Err)),
-            None => {
-                // A waker is the caller's code: it is dropped without the lock.
-                let before = shared.consumer.replace(waker.clone());
-                drop(shared);
-                drop(before);
-                Poll::Pending
-            }
-        }
-    }
-
-    /// Gives up the rest, as the stream was dropped.
-    fn leave(&self) {
-        let mut shared = self.shared();
-        shared.is_left = true;
-        let consumer = shared.consumer.take();
-        self.changed.notify_one();
-        drop(shared);
-        drop(consumer);
-    }
-
-    /// Appends a batch once there is room. Returns whether there is still a stream.
-    fn push(&self, batch: RecordBatch) -> bool {
-        let is_full = |shared: &mut Shared| !shared.is_left && shared.batches.len() >= BATCHES_MAX;
-        let shared = self.changed.wait_while(self.shared(), is_full);
-        let mut shared = shared.unwrap_or_else(PoisonError::into_inner);
-        shared.batches.push_back(batch);
-        let is_left = shared.is_left;
-        wake_consumer(shared);
-        !is_left
-    }
-
-    /// Ends the stream after the queued batches. The first end counts.
-    fn end(&self, end: Result<(), Error>) {
-        let mut shared = self.shared();
-        shared.end.get_or_insert(end);
-        wake_consumer(shared);
-    }
-
-    fn shared(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Wakes the consumer, whose waker may poll the stream at once.
-fn wake_consumer(mut shared: MutexGuard<'_, Shared>) {
-    let consumer = shared.consumer.take();
-    drop(shared);
-    if let Some(consumer) = consumer {
-        wake_one(consumer);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,8 +217,8 @@ mod tests {
     use std::task::Waker;
 
     /// Waits until the stream's thread has ended.
-    fn wait_for_end(queue: &Weak<Queue>) {
-        while queue.upgrade().is_some() {
+    fn wait_for_end(consumer: &Weak<Consumer>) {
+        while consumer.upgrade().is_some() {
             std::thread::yield_now();
         }
     }
@@ -313,11 +243,11 @@ mod tests {
                 log.reader(from).and_then(LogStream::of).unwrap(),
             ];
             for mut stream in streams {
-                let queue = Arc::downgrade(&stream.queue);
+                let consumer = Arc::downgrade(&stream.consumer);
                 let context = &mut Context::from_waker(Waker::noop());
                 let _ = Pin::new(&mut stream).poll_next(context);
                 drop(stream);
-                wait_for_end(&queue);
+                wait_for_end(&consumer);
             }
         }
         log.close().unwrap();
