@@ -1,7 +1,7 @@
 //! `Watch`: sleeps until a log's files have changed (`inotify(7)`), or a bell rings (`eventfd(2)`).
 
-use crate::Error;
 use crate::engine::Folder;
+use crate::{Error, device};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::{Errno, read, write};
@@ -74,7 +74,8 @@ pub(super) enum Slept {
 pub(super) struct Watch {
     /// `None` until the folder exists, and on a simulated disk, which reports no change.
     folder: Option<Folder>,
-    inotify: Option<OwnedFd>,
+    /// With it: whether the kernel sees every change in the folder.
+    inotify: Option<(OwnedFd, bool)>,
     bell: Option<Bell>,
     is_reported: bool,
 }
@@ -110,7 +111,7 @@ impl Watch {
     pub(super) fn sleep(&self, time: Duration) -> Slept {
         // A time too long for the kernel means forever.
         let time = Timespec::try_from(time).ok();
-        let inotify = self.inotify.as_ref();
+        let inotify = self.inotify.as_ref().map(|(inotify, _)| inotify);
         let bell = self.bell.as_ref().map(|Bell(bell)| &**bell);
         let descriptors = [bell, inotify].into_iter().flatten();
         let mut polled: Vec<PollFd> =
@@ -123,7 +124,7 @@ impl Watch {
     }
 
     fn take_events(&self) -> Slept {
-        let Some(inotify) = &self.inotify else { return Slept::Nothing };
+        let Some((inotify, _)) = &self.inotify else { return Slept::Nothing };
         let mut events = [0; EVENT_BYTES];
         // Every event, including `IN_Q_OVERFLOW`, means that the files must be examined, so none is
         // decoded.
@@ -138,12 +139,14 @@ impl Watch {
 /// Watches the folder itself, and returns whether the kernel sees every change there. It takes a
 /// path only (`inotify_add_watch(2)`). Without `/proc` the folder's own path serves while it leads
 /// there.
-fn watch(inotify: &mut Option<OwnedFd>, folder: &Folder) -> Result<bool, Errno> {
+fn watch(inotify: &mut Option<(OwnedFd, bool)>, folder: &Folder) -> Result<bool, Errno> {
     let known = match inotify.take() {
         Some(known) => known,
-        None => inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
+        None => {
+            (inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?, is_local(folder.path()))
+        }
     };
-    let inotify = inotify.insert(known);
+    let (inotify, is_local) = inotify.insert(known);
     let path = folder.proc_path();
     match inotify::add_watch(&*inotify, &path, EVENTS) {
         Err(Errno::NOENT) if folder.is_at_its_path().unwrap_or(false) => {
@@ -151,29 +154,17 @@ fn watch(inotify: &mut Option<OwnedFd>, folder: &Folder) -> Result<bool, Errno> 
         }
         watched => _ = watched?,
     }
-    Ok(is_local(&path) || is_local(folder.path()))
+    Ok(*is_local)
 }
 
 /// Returns whether files in the folder are changed through this kernel only.
 fn is_local(folder: &Path) -> bool {
-    let Ok(found) = rustix::fs::statfs(folder) else { return false };
-    // The types of `statfs(2)` fit into 32 bits; the kernel's own type differs by processor.
-    matches!(
-        found.f_type as u32,
-        EXT4 | XFS | BTRFS | F2FS | BCACHEFS | ZFS | TMPFS | RAMFS | OVERLAY
-    )
+    let local = [
+        "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "tmpfs", "ramfs",
+        "overlay",
+    ];
+    device::examine(folder).is_ok_and(|target| local.contains(&&*target.filesystem))
 }
-
-/// Types of file systems on a disk of this machine, or in its memory (`statfs(2)`).
-const EXT4: u32 = 0xef53;
-const XFS: u32 = 0x5846_5342;
-const BTRFS: u32 = 0x9123_683e;
-const F2FS: u32 = 0xf2f5_2010;
-const BCACHEFS: u32 = 0xca45_1a4e;
-const ZFS: u32 = 0x2fc1_2fc1;
-const TMPFS: u32 = 0x0102_1994;
-const RAMFS: u32 = 0x8584_58f6;
-const OVERLAY: u32 = 0x794c_7630;
 
 #[cfg(test)]
 mod tests {
