@@ -61,7 +61,8 @@ fn numbered<'a>(files: &'a [File], ending: &str) -> Vec<(u64, &'a [u8])> {
         .filter_map(|(name, bytes)| {
             let digits = name.strip_suffix(ending)?;
             let is_number = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
-            is_number.then(|| Some((digits.parse().ok()?, &bytes[..])))?
+            let number = digits.parse().ok().filter(|&number| is_number && number > 0)?;
+            Some((number, &bytes[..]))
         })
         .collect();
     found.sort_unstable();

@@ -96,7 +96,7 @@ pub(super) fn read_headers(
 fn without_cut(segments: Vec<SegmentHead>) -> Vec<SegmentHead> {
     let mut live = Vec::with_capacity(segments.len());
     let (mut previous, mut limit) = (u64::MAX, u64::MAX);
-    for mut segment in segments.into_iter().rev().filter(|segment| segment.number > 0) {
+    for mut segment in segments.into_iter().rev() {
         if segment.number > previous {
             continue;
         }

@@ -169,7 +169,7 @@ pub(crate) fn number(path: &Path) -> Option<u64> {
     let digits = name.strip_suffix(EXTENSION.as_bytes())?.strip_suffix(b".")?;
     let only_digits = digits.len() == 20 && digits.iter().all(u8::is_ascii_digit);
     let digits = std::str::from_utf8(digits).ok().filter(|_| only_digits)?;
-    digits.parse().ok().filter(|&number| number < NUMBER_END)
+    digits.parse().ok().filter(|number| (1..NUMBER_END).contains(number))
 }
 
 /// Creates the error for unreadable records although they, or later ones, were durable.
@@ -368,6 +368,7 @@ mod tests {
         for other in [
             "lock",
             "1.segment",
+            "00000000000000000000.segment",
             "18446744073709551615.segment",
             "+0000000000000000001.segment",
             "next.segment",
