@@ -131,7 +131,7 @@ fn header(bytes: &[u8], number: u64) -> Option<Header> {
         0xff_ffff => 0,
         back => number.checked_sub(back).filter(|&before| before > 0)?,
     };
-    let is_ours = &header[..8] == b"wrotelog" && kind >> 1 == 1 && block >= 512;
+    let is_ours = &header[..8] == b"wrotelog" && (kind & 0x7f) >> 1 == 1 && block >= 512;
     let is_ours = is_ours && block.is_power_of_two();
     (is_ours && word(header, 12) == checksum && long(header, 24) == number).then(|| Header {
         is_recycled: kind & 1 != 0,

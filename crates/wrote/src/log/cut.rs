@@ -125,7 +125,11 @@ impl CutPlace {
         let header = SegmentHeader {
             segment_id: number,
             cut_behind: Some(self.previous),
-            created_at_ns: segment::unix_ns(),
+            // No later than its first batch.
+            created_at_ns: match self.batch.written_at_ns {
+                0 => segment::unix_ns(),
+                written_at_ns => written_at_ns,
+            },
             ..self.header
         };
         let seed = header.seed();

@@ -221,7 +221,8 @@ fn assemble(
     let (promise, dsync) = examine(is_direct)?;
     let Settings { retain_bytes, retain_age, .. } = *options;
     let retention = Retention::new(retain_bytes, retain_age, found.sealed);
-    let space = Space::new(segment, first, retention);
+    let written_at_ns = found.active.as_ref().map_or(0, |active| active.written_at_ns);
+    let space = Space::new(segment, first, written_at_ns, retention);
     let terms = Terms {
         folder: folder.to_owned(),
         held,

@@ -18,6 +18,7 @@ use cursor::Cursor;
 use following::{Following, Look};
 use futures_core::Stream;
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -360,10 +361,10 @@ impl LogReader {
     /// ([`Record::written_at`]); after the last record if there is none. Fails like
     /// [`LogReader::next_within`].
     ///
-    /// It searches in steps, by the times in the log. These come from the writer's clock, which may
-    /// have stepped back. Then some records written before `time` may follow, and some written
-    /// later may precede the position found. Records rewritten by a repair count with the time at
-    /// which their segment was started.
+    /// It searches in steps, by the times in the log. These come from the writer's clock. Where that
+    /// stepped back ([`LogReader::clock_steps`]), some records written before `time` may follow the
+    /// position found, but none written later precedes it. Records rewritten by a repair count with
+    /// the time at which their segment was started.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -397,6 +398,15 @@ impl LogReader {
         let moved = from.and_then(|from| self.move_to(from));
         self.is_reported = false;
         self.note_failure(moved)
+    }
+
+    /// Returns the ranges of records whose times overlap ([`Record::written_at`]), because the
+    /// writer's clock stepped back between them; [`u64::MAX`] ends a range up to the log's end.
+    /// Outside of them times go up with the sequence. Fails like [`LogReader::next_within`].
+    pub fn clock_steps(&mut self) -> Result<Vec<Range<u64>>, Error> {
+        self.files.process.check()?;
+        let LogReader { folder, cursor, .. } = self;
+        cursor.as_mut().map_or(Ok(Vec::new()), |cursor| cursor.clock_steps(folder))
     }
 
     fn move_to(&mut self, from: u64) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use super::names::{self, SegmentNames};
 use super::rescue::end::{LogEnd, end};
 use super::rescue::scan::{self, EndScan};
 use super::retention::RetainedSegment;
-use super::segment::{Layout, OpenSegment, Start, new_log_id, unix_ns};
+use super::segment::{Layout, OpenSegment, Start, clock_is_back, new_log_id, unix_ns};
 use super::state::Recovered;
 use super::walk::{Identity, Walk};
 use super::{aside, cut, prepare};
@@ -47,8 +47,9 @@ pub(super) struct ActiveSegment {
     pub last_checksum: u32,
     /// Recovery has cut something off. The next batch states it.
     pub after_cut: bool,
-    /// The sequence after its last record.
+    /// The sequence after its last record, and the time of its last batch.
     pub end_sequence: u64,
+    pub written_at_ns: u64,
     /// The most bytes of a batch in it; 0 for any number.
     pub longest_bytes: u32,
 }
@@ -146,7 +147,8 @@ impl Recovery {
         // A batch longer than the segment states starts the next segment.
         let longest_bytes = u64::from(active.longest_bytes);
         let is_too_long = longest_bytes > 0 && layout.capacity > longest_bytes;
-        layout.start(Start { first_sequence, segment: active.number, offset }, is_too_long, 0)
+        let rotates = is_too_long || clock_is_back(unix_ns(), active.written_at_ns);
+        layout.start(Start { first_sequence, segment: active.number, offset }, rotates, 0)
     }
 }
 
@@ -198,7 +200,7 @@ fn state_durable(walk: &mut Walk) -> Result<(), Error> {
         bytes: batch::HEADER_BYTES as u32,
         first_sequence: walk.sequence,
         durable_sequence: walk.sequence,
-        written_at_ns: unix_ns(),
+        written_at_ns: unix_ns().max(walk.last.map_or(0, |(batch, _)| batch.written_at_ns)),
         after_cut: !walk.is_between_batches(),
         ..BatchHeader::default()
     };
@@ -291,6 +293,7 @@ fn recovery(segments: &[SegmentHead], walk: &Walk, recovered: Recovered) -> Reco
             last_checksum: walk.last.map_or(0, |(_, checksum)| checksum),
             after_cut: !walk.is_between_batches(),
             end_sequence: walk.sequence,
+            written_at_ns: walk.last.map_or(0, |(batch, _)| batch.written_at_ns),
             longest_bytes: active.longest_bytes().unwrap_or(0),
         }),
         first_sequence: header(&segments[0]).first_sequence,

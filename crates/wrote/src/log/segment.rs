@@ -28,6 +28,7 @@ const MAGIC: [u8; 8] = *b"wrotelog";
 pub(crate) const VERSION: u8 = 1;
 /// The bit below the version: the file was reused from another segment.
 const IS_RECYCLED: u8 = 1;
+const CLOCK_BACK: u8 = 1 << 7;
 
 /// The mark after the zeros that replace a header, in a file to be reused.
 const RECYCLED: [u8; 8] = *b"recycled";
@@ -39,6 +40,9 @@ const BACK_TO_NOTHING: u32 = (1 << 24) - 1;
 pub(crate) struct SegmentHeader {
     /// The file was reused, and may contain batches of another segment after its own.
     pub is_recycled: bool,
+    /// The writer's clock stepped back: the segment was begun at an earlier time than the last one
+    /// of the segment before. Within a segment times never go back.
+    pub clock_back: bool,
     /// A cut started the segment: the number of the segment that it continues, 0 if there is none.
     /// Segments between the two are not part of the log any more.
     pub cut_behind: Option<u64>,
@@ -88,7 +92,9 @@ impl SegmentHeader {
             Some(0) => BACK_TO_NOTHING,
             Some(previous) => (self.segment_id - previous) as u32,
         };
-        let kind = VERSION << 1 | if self.is_recycled { IS_RECYCLED } else { 0 };
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let kind = flag(self.is_recycled, IS_RECYCLED) | flag(self.clock_back, CLOCK_BACK);
+        let kind = VERSION << 1 | kind;
         header[..8].copy_from_slice(&MAGIC);
         header[8..12].copy_from_slice(&(back << 8 | u32::from(kind)).to_le_bytes());
         header[16..24].copy_from_slice(&self.log_id.to_le_bytes());
@@ -107,7 +113,7 @@ impl SegmentHeader {
         if header[..8] != MAGIC || u32_at(header, 12) != checksum(header) {
             return Err(NotASegment::Damaged);
         }
-        let (version, back) = (header[8] >> 1, u32_at(header, 8) >> 8);
+        let (version, back) = ((header[8] & !CLOCK_BACK) >> 1, u32_at(header, 8) >> 8);
         if version != VERSION {
             return Err(NotASegment::Version(version));
         }
@@ -120,6 +126,7 @@ impl SegmentHeader {
         let cut_behind = cut_behind.ok_or(NotASegment::Damaged)?;
         let header = SegmentHeader {
             is_recycled: header[8] & IS_RECYCLED != 0,
+            clock_back: header[8] & CLOCK_BACK != 0,
             cut_behind,
             log_id: u64_at(header, 16),
             segment_id,
@@ -186,7 +193,22 @@ pub(super) fn new_log_id() -> u64 {
 }
 
 pub(super) fn unix_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |since| since.as_nanos() as u64);
+    #[cfg(test)]
+    let now = now.saturating_add_signed(CLOCK_OFFSET_NS.get());
+    now
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How far this thread's clock is ahead of the machine's.
+    pub(super) static CLOCK_OFFSET_NS: std::cell::Cell<i64> = const { std::cell::Cell::new(0) };
+}
+
+/// Returns whether the clock stepped back so far that a segment begins there.
+pub(super) fn clock_is_back(now_ns: u64, last_ns: u64) -> bool {
+    now_ns.saturating_add(1_000_000_000) < last_ns
 }
 
 /// Returns the nanoseconds from 1970 until `age` ago; 0 if that is earlier.
@@ -312,6 +334,7 @@ mod tests {
 
     const HEADER: SegmentHeader = SegmentHeader {
         is_recycled: false,
+        clock_back: false,
         cut_behind: None,
         log_id: 0x1234_5678_9abc_def0,
         segment_id: 3,
@@ -328,6 +351,7 @@ mod tests {
         for header in [
             HEADER,
             SegmentHeader { is_recycled: true, ..HEADER },
+            SegmentHeader { clock_back: true, ..HEADER },
             SegmentHeader { cut_behind: Some(2), ..HEADER },
             SegmentHeader { cut_behind: Some(1), ..HEADER },
             SegmentHeader { cut_behind: Some(0), ..HEADER },
@@ -361,7 +385,7 @@ mod tests {
     #[test]
     fn names_say_numbers_and_sort_as_they_do() {
         let folder = Path::new("/logs/events");
-        for number_of in [0, 1, 10, NUMBER_END - 1] {
+        for number_of in [1, 10, NUMBER_END - 1] {
             assert_eq!(number(&path(folder, number_of)), Some(number_of));
         }
         assert!(path(folder, 9) < path(folder, 10));

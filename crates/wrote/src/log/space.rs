@@ -15,7 +15,9 @@ use super::names;
 use super::prepare::Preparation;
 use super::recovery::recover_named;
 use super::retention::{RetainedSegment, Retention};
-use super::segment::{self, OpenSegment, SegmentHeader, Start, unix_ns, unix_ns_ago};
+use super::segment::{
+    self, OpenSegment, SegmentHeader, Start, clock_is_back, unix_ns, unix_ns_ago,
+};
 use super::state::{LogState, Terms};
 use crate::engine::Op;
 use crate::{Action, Completion, Engine, Error, FileId};
@@ -31,6 +33,8 @@ pub(super) struct Space {
     segment: Option<OpenSegment>,
     /// The end of the previous segment, and the checksum of its last batch.
     previous: Option<(u64, u32)>,
+    /// The time of the last batch.
+    written_at_ns: u64,
     /// Full segments that are not flushed yet.
     full: Vec<OpenSegment>,
     ahead: Ahead,
@@ -46,11 +50,13 @@ impl Space {
     pub(super) fn new(
         segment: Option<OpenSegment>,
         first: Option<Preparation>,
+        written_at_ns: u64,
         retention: Retention,
     ) -> Space {
         Space {
             segment,
             previous: None,
+            written_at_ns,
             full: Vec::new(),
             ahead: Ahead::new(first),
             retention,
@@ -221,18 +227,27 @@ impl Space {
         segment.is_dirty |= !is_durable;
         self.ahead.note_written(bytes as u64);
         let layout = &state.terms.layout;
+        let now = unix_ns();
+        let clock_back = now < self.written_at_ns;
+        if offset > 0 && clock_is_back(now, self.written_at_ns) && !segment.is_old {
+            segment.is_old = true;
+            state.claims.rotate();
+        }
+        // Only a segment's beginning goes back with the clock.
+        self.written_at_ns = if offset == 0 { now } else { now.max(self.written_at_ns) };
         let mut at = 0;
         if offset == 0 {
             let (previous_bytes, previous_checksum) = self.previous.unwrap_or_default();
             let header = SegmentHeader {
                 is_recycled: segment.is_recycled,
+                clock_back,
                 log_id: layout.log_id,
                 segment_id,
                 first_sequence,
                 previous_bytes,
                 previous_checksum,
                 block_bytes: layout.block_bytes as u32,
-                created_at_ns: unix_ns(),
+                created_at_ns: now,
                 ..SegmentHeader::default()
             };
             header.encode(buffer);
@@ -243,7 +258,7 @@ impl Space {
             count: closed.count as u32,
             first_sequence,
             durable_sequence: state.durable.done(),
-            written_at_ns: unix_ns(),
+            written_at_ns: self.written_at_ns,
             after_cut,
             closed: false,
             whole: state.claims.is_whole(closed.slot),
@@ -418,6 +433,7 @@ impl Space {
         }
         let found = recover_named(files, folder, &names::all(files, folder)?)?;
         let active = found.active.as_ref().expect("a cut begins a segment");
+        self.written_at_ns = active.written_at_ns;
         self.segment = Some(active.open(engine, layout, state.terms.is_direct())?);
         let start = found.start(layout);
         self.retention.replace(found.sealed);
@@ -470,7 +486,7 @@ impl Space {
             count: 0,
             first_sequence: next,
             durable_sequence: next,
-            written_at_ns: unix_ns(),
+            written_at_ns: unix_ns().max(self.written_at_ns),
             after_cut,
             closed: true,
             whole: false,

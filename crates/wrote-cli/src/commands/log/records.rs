@@ -5,12 +5,14 @@ use super::source;
 use super::source::{Ends, Follow, Following, Head, Records, Source, in_store, is_there};
 use crate::args::{LogCatArgs, LogShape, LogTailArgs};
 use crate::stdio::{End, Output};
+use crate::terminal::say;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_with::{DisplayFromStr, serde_as, skip_serializing_none};
 use std::io::{self, BufWriter, Write};
+use std::ops::Range;
 use std::time::{Duration, SystemTime};
 use wrote_result::{Error, Stop};
 
@@ -31,15 +33,15 @@ pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
         // A log without times is refused, even if empty.
         source.check_times()?;
     }
-    seek(&mut *reader, arguments.since)?;
-    let is_after = |head: &Head| {
-        let until = arguments.until.map(SystemTime::from);
-        until.zip(head.written_at).is_some_and(|(until, written_at)| written_at > until)
-    };
+    printer.times = Times::seek(&mut *reader, arguments.since, arguments.until)?;
     let printed = each(reader, stop, |head, bytes| {
         let sequence = head.sequence;
-        if sequence > to || left == 0 || is_after(&head) {
+        let is_behind = !printer.times.are_mixed && printer.times.are_before(&head);
+        if sequence > to || left == 0 || is_behind {
             return Ok(false);
+        }
+        if printer.passes_over(&head) {
+            return Ok(true);
         }
         left -= 1;
         let is_first = printer.next.is_none() && arguments.since.is_none();
@@ -75,9 +77,12 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
         None => last(&*source, arguments.count, stop)?,
     };
     let mut printer = Printer::new(arguments.shape, stop);
-    let mut print = |printer: &mut Printer, head, bytes: &[u8]| {
+    let mut print = |printer: &mut Printer, head: Head, bytes: &[u8]| {
         if passed_over > 0 {
             passed_over -= 1;
+            return Ok(());
+        }
+        if printer.passes_over(&head) {
             return Ok(());
         }
         printer.print(head, bytes)
@@ -88,7 +93,7 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
             None if is_plain => Box::new(PlainReader::open(folder, from, *retry)?),
             None => Box::new(Following::open(folder, from, *retry)?),
         };
-        since.map_or(Ok(()), |since| reader.seek_time(since.into()))?;
+        printer.times = Times::seek(&mut *reader, *since, None)?;
         return match follow(&mut *reader, printer, print, stop) {
             // No other event ends it.
             Err(End::Because(Error::Interrupted)) => Ok(()),
@@ -99,14 +104,50 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
         Some(reader) => Box::new(reader),
         None => source.open(from)?,
     };
-    seek(&mut *reader, *since)?;
+    printer.times = Times::seek(&mut *reader, *since, None)?;
     let printed = each(reader, stop, |head, bytes| print(&mut printer, head, bytes).map(|()| true));
     finish(printed, printer)
 }
 
-/// Moves to the first record of a time, if the user named one.
-fn seek(reader: &mut dyn Records, since: Option<Timestamp>) -> Result<(), End> {
-    since.map_or(Ok(()), |since| reader.seek_time(since.into()))
+/// The times that the user named.
+#[derive(Default)]
+struct Times {
+    since: Option<SystemTime>,
+    until: Option<SystemTime>,
+    /// The clock stepped back, so that records of these times may stand between others.
+    are_mixed: bool,
+}
+
+impl Times {
+    /// Moves the reader to the first record of these times, and tells where times overlap.
+    fn seek<R: Records + ?Sized>(
+        reader: &mut R,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    ) -> Result<Times, End> {
+        let [since, until] = [since, until].map(|time| time.map(SystemTime::from));
+        let steps = if since.or(until).is_some() { reader.clock_steps()? } else { Vec::new() };
+        for Range { start, end } in &steps {
+            let last = end.checked_sub(1).filter(|_| *end < u64::MAX);
+            let last = last.map_or("the end".to_owned(), |last| last.to_string());
+            say(&format!(
+                "wrote: note: the writer's clock stepped back: the times of records {start} to \
+                 {last} overlap, and each is taken by its own"
+            ));
+        }
+        since.map_or(Ok(()), |since| reader.seek_time(since))?;
+        Ok(Times { since, until, are_mixed: !steps.is_empty() })
+    }
+
+    /// Returns whether the record was written after these times.
+    fn are_before(&self, head: &Head) -> bool {
+        self.until.zip(head.written_at).is_some_and(|(until, written_at)| written_at > until)
+    }
+
+    /// Returns whether the record was written before these times.
+    fn are_after(&self, head: &Head) -> bool {
+        self.since.zip(head.written_at).is_some_and(|(since, written_at)| written_at < since)
+    }
 }
 
 /// Calls the function for each record, until there is none left or it returns `false`.
@@ -208,12 +249,23 @@ struct Printer<'a> {
     shape: LogShape,
     /// The sequence after the last printed record.
     next: Option<u64>,
+    times: Times,
 }
 
 impl<'a> Printer<'a> {
     fn new(shape: LogShape, stop: &'a Stop) -> Printer<'a> {
         let out = BufWriter::with_capacity(BUFFER_BYTES, Output::new(stop));
-        Printer { out, shape, next: None }
+        Printer { out, shape, next: None, times: Times::default() }
+    }
+
+    /// Passes over a record of another time between records that are printed.
+    fn passes_over(&mut self, head: &Head) -> bool {
+        let Times { are_mixed, .. } = self.times;
+        let is_other = are_mixed && (self.times.are_before(head) || self.times.are_after(head));
+        if is_other {
+            self.next = self.next.map(|_| head.sequence + 1);
+        }
+        is_other
     }
 
     fn print(&mut self, head: Head, bytes: &[u8]) -> Result<(), End> {

@@ -3,6 +3,7 @@
 use crate::stdio::End;
 use crate::terminal::say;
 use rustix::io::Errno;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -43,6 +44,12 @@ pub(super) trait Records {
 
     /// Continues with the first record written at `time` or later.
     fn seek_time(&mut self, time: SystemTime) -> Result<(), End>;
+
+    /// Returns the ranges of records whose times overlap, as far as they are known: no store lists
+    /// them.
+    fn clock_steps(&mut self) -> Result<Vec<Range<u64>>, End> {
+        Ok(Vec::new())
+    }
 }
 
 /// The records of a log that grows.
@@ -118,6 +125,10 @@ impl Records for Following {
     fn seek_time(&mut self, time: SystemTime) -> Result<(), End> {
         Ok(self.reader.seek_time(time)?)
     }
+
+    fn clock_steps(&mut self) -> Result<Vec<Range<u64>>, End> {
+        Ok(self.reader.clock_steps()?)
+    }
 }
 
 impl Follow for Following {
@@ -155,6 +166,10 @@ impl Records for LogReader {
 
     fn seek_time(&mut self, time: SystemTime) -> Result<(), End> {
         Ok(LogReader::seek_time(self, time)?)
+    }
+
+    fn clock_steps(&mut self) -> Result<Vec<Range<u64>>, End> {
+        Ok(LogReader::clock_steps(self)?)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::log::seek;
 use crate::log::segment::{self, SegmentHeader, damaged};
 use crate::log::walk::{self, OpenBatch, Walk, WalkStep};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A reader's position in a log.
@@ -223,9 +224,23 @@ impl Cursor {
     /// Returns the sequence of the first record written at this time or later; the next sequence if
     /// none was.
     pub(super) fn find_time(&mut self, folder: &Path, at_ns: u64) -> Result<u64, Error> {
+        self.with_segments(folder, |files, segments| find_time(files, segments, at_ns))
+            .map(|found| found.first.unwrap_or(found.end))
+    }
+
+    /// Returns the ranges of records whose times overlap.
+    pub(super) fn clock_steps(&mut self, folder: &Path) -> Result<Vec<Range<u64>>, Error> {
+        self.with_segments(folder, clock_steps)
+    }
+
+    fn with_segments<T>(
+        &mut self,
+        folder: &Path,
+        look: impl Fn(&LogFiles, &[SegmentHead]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         self.walk.input.pause()?;
         let files = self.walk.input.files.clone();
-        names::unless_removed(|| find_time(&files, folder, at_ns).map(Some))
+        names::unless_removed(|| look(&files, &chain::segments(&files, folder)?).map(Some))
     }
 
     /// Moves to record `from` or before it, and remembers positions for later searches. Returns
@@ -394,28 +409,49 @@ impl LogIndex {
     }
 }
 
-/// Returns the sequence of the first record whose batch was written at `at_ns` or later, in
-/// nanoseconds since 1970; the next sequence if there is none.
-///
-/// A binary search over the segments, then over the batches of one. If the clock stepped back, it
-/// finds one of the batches written at `at_ns` or later that follow an earlier one.
-fn find_time(files: &LogFiles, folder: &Path, at_ns: u64) -> Result<u64, Error> {
-    let live = chain::live(files, names::all(files, folder)?)?;
-    let (mut low, mut high) = (0, live.names.len());
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        let head = head_of(files, &live.names[middle])?;
-        let is_before = head.header.is_some_and(|header| header.created_at_ns < at_ns);
-        if is_before { low = middle } else { high = middle }
+/// The result of a search for a time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    /// The first record whose batch was written at that time or later.
+    first: Option<u64>,
+    /// The sequence after the records that were searched, and the time of the last one before.
+    end: u64,
+    last_ns: u64,
+}
+
+/// Finds the first record of these segments whose batch was written at `at_ns` or later, in
+/// nanoseconds since 1970. A segment whose successor began before that time has no such record,
+/// unless the clock stepped back between the two.
+fn find_time(files: &LogFiles, segments: &[SegmentHead], at_ns: u64) -> Result<Found, Error> {
+    let mut found = Found::default();
+    for (index, segment) in segments.iter().enumerate() {
+        let next = segments.get(index + 1).and_then(|next| next.header);
+        let latest = next.filter(|next| !next.clock_back && next.created_at_ns > 0);
+        if let Some(header) = &segment.header
+            && latest.is_none_or(|next| next.created_at_ns >= at_ns)
+        {
+            found = find_time_in(files, segment, header, at_ns)?;
+            if found.first.is_some() {
+                break;
+            }
+        }
     }
-    let Some(name) = live.names.get(low) else { return Ok(0) };
-    let Some(header) = head_of(files, name)?.header else { return Ok(0) };
-    let mut walk = Walk::new(Input::open(files, &name.1, true, false)?, &header);
-    (walk.limit, walk.wanted) = (live.limit_of(name.0), u64::MAX);
+    Ok(found)
+}
+
+fn find_time_in(
+    files: &LogFiles,
+    segment: &SegmentHead,
+    header: &SegmentHeader,
+    at_ns: u64,
+) -> Result<Found, Error> {
+    let mut walk = Walk::new(Input::open(files, &segment.path, true, false)?, header);
+    (walk.limit, walk.wanted) = (segment.limit, u64::MAX);
     seek::seek_time(&mut walk, at_ns)?;
+    let mut last_ns = header.created_at_ns;
     loop {
         match walk.next()? {
-            WalkStep::End => return Ok(walk.sequence),
+            WalkStep::End => return Ok(Found { first: None, end: walk.sequence, last_ns }),
             WalkStep::Frame { .. } => {}
             WalkStep::Batch => {
                 let (batch, _) = walk.last.expect("a batch has begun");
@@ -423,17 +459,29 @@ fn find_time(files: &LogFiles, folder: &Path, at_ns: u64) -> Result<u64, Error> 
                 let is_by_repair = batch.is_by_repair();
                 let at = if is_by_repair { header.created_at_ns } else { batch.written_at_ns };
                 if at >= at_ns {
-                    return Ok(batch.first_sequence);
+                    let (first, end) = (Some(batch.first_sequence), batch.first_sequence);
+                    return Ok(Found { first, end, last_ns });
                 }
+                last_ns = at;
                 walk.skip_batch(u64::MAX)?;
             }
         }
     }
 }
 
-fn head_of(files: &LogFiles, name: &(u64, PathBuf)) -> Result<SegmentHead, Error> {
-    let mut heads = chain::read_headers(files, std::slice::from_ref(name))?;
-    Ok(heads.pop().expect("one name was given"))
+/// Returns the ranges of records whose times overlap, because the clock stepped back between them.
+fn clock_steps(files: &LogFiles, segments: &[SegmentHead]) -> Result<Vec<Range<u64>>, Error> {
+    let is_back =
+        |(_, segment): &(usize, &SegmentHead)| segment.header.is_some_and(|it| it.clock_back);
+    let steps = segments.iter().enumerate().filter(is_back).map(|(index, segment)| {
+        let (before, behind) = segments.split_at(index);
+        let created_at_ns = segment.header.map_or(0, |header| header.created_at_ns);
+        let begin = find_time(files, before, created_at_ns)?;
+        let last = find_time(files, &before[index.saturating_sub(1)..], u64::MAX)?;
+        let end = find_time(files, behind, last.last_ns.saturating_add(1))?;
+        Ok(begin.first.unwrap_or(begin.end)..end.first.unwrap_or(u64::MAX))
+    });
+    steps.collect()
 }
 
 #[cfg(test)]
