@@ -116,7 +116,7 @@ pub(crate) struct Input {
     pub files: LogFiles,
     /// The file's length when opened, or at the last [`Input::look_again`].
     pub len_bytes: u64,
-    /// Reads use the page cache, until the file is looked at again.
+    /// Reads use the page cache, until [`Input::look_again`].
     is_cached: bool,
     /// Bytes of the next read, and of the first at a new offset.
     piece_bytes: u64,

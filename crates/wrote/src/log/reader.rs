@@ -361,10 +361,10 @@ impl LogReader {
     /// ([`Record::written_at`]); after the last record if there is none. Fails like
     /// [`LogReader::next_within`].
     ///
-    /// It searches in steps, by the times in the log. These come from the writer's clock. Where that
-    /// stepped back ([`LogReader::clock_steps`]), some records written before `time` may follow the
-    /// position found, but none written later precedes it. Records rewritten by a repair count with
-    /// the time at which their segment was started.
+    /// It searches in steps, by the times in the log, which come from the writer's clock. Where the
+    /// clock stepped back ([`LogReader::clock_steps`]), some records written before `time` may
+    /// follow the position found, but none written later precedes it. Records rewritten by a repair
+    /// count with the time at which their segment was started.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};

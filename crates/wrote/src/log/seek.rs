@@ -105,7 +105,7 @@ impl Search {
     }
 
     /// Finds a batch near the last one that is `is_before`, or before it. `guess` returns a place
-    /// between two, which is looked at instead of the middle.
+    /// between two, which is tried instead of the middle.
     fn run(
         &mut self,
         walk: &mut Walk,

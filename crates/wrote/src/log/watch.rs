@@ -93,8 +93,9 @@ impl Watch {
     }
 
     /// Watches the folder. A change after this call ends the next sleep. Returns whether the kernel
-    /// reports every change: none of a folder that does not exist yet; a network file system reports
-    /// changes by this machine only, and each user has a limited number of inotify instances.
+    /// reports every change. It reports none of a folder that does not exist yet, and on a network
+    /// file system only changes by this machine. Each user has a limited number of inotify
+    /// instances.
     pub(super) fn arm(&mut self) -> bool {
         let Some(folder) = &self.folder else { return false };
         let watched = watch(&mut self.inotify, folder);

@@ -27,7 +27,7 @@ fn no_record_of_a_time_precedes_its_place_where_the_clock_stepped_back() {
     const HOUR: i64 = 3_600_000_000_000;
     let sim = crate::Sim::new(1);
     let options = || crate::Log::options().buffers(2).on(&sim.disk());
-    // Steps while the log is open, and between two openings, of which one is too small to be told.
+    // Steps while the log is open, and between two openings, where the last is a small one.
     let clocks = [[0, 1, 2], [-40, -39, 5], [6, 1, 2], [3, 4, 9]];
     for clock in clocks {
         let log = options().open(folder()).unwrap();
