@@ -159,7 +159,7 @@ impl<'a> Bench<'a> {
                 command: request.command.clone(),
                 host: host.clone(),
                 target: shown,
-                ranks: peers.shown(request.ranks.files, request.ranks.reorder),
+                ranks: peers.shown(request.rank_files),
                 scenarios: measured.into_iter().map(|of| of.scenario).collect(),
                 answers: (!answers.is_empty()).then_some(answers),
                 fit: None,
@@ -191,7 +191,7 @@ impl<'a> Bench<'a> {
                 keep: side.request.keep,
                 peers,
                 together: None,
-                ranks: side.request.ranks,
+                rank_files: side.request.rank_files,
             };
             let room = share(&place.target, peers)?;
             let wanted = wanted(&side.plan(&room, None)?);
@@ -349,7 +349,7 @@ fn end_of(plans: &[Plan], speeds: &[Calibration], begin: Duration) -> Duration {
 
 /// Refuses files that ranks share of a scenario that makes its own.
 fn refuse_shared(request: &Request, planned: &[Plan]) -> Result<(), Error> {
-    let shares = request.ranks.files != RankFiles::PerRank;
+    let shares = request.rank_files != RankFiles::PerRank;
     match planned.iter().find(|plan| shares && !plan.shares_files) {
         Some(whole) => Err(Error::Usage(format!(
             "--shared-file: {} makes its own kind of file; ladder, peak, rand and sustained can \
@@ -423,24 +423,16 @@ pub fn report_leftovers(folder: &Path, observer: &mut dyn Observer) -> Vec<Strin
     .collect()
 }
 
-/// Returns the disk with the space that a rank may use, the same for each, so that all plan alike.
-///
-/// A disk's space is divided between the ranks that use it. If no block device identifies disks, as
-/// on network storage, all ranks are assumed to share one.
+/// Returns the disk with the space that a rank may use, the same for each, so that all plan alike:
+/// its part of the fullest disk, as if all ranks used that one.
 fn share(target: &Target, peers: Peers) -> Result<Target, Error> {
-    let node = peers.node(peers.rank()).map(|node| node.name.clone());
-    let disk = device_of(target).map(|device| (node, device.name.clone()));
-    let mine = (disk, target.capacity_bytes, target.free_bytes);
-    let (capacity_bytes, free_bytes) = peers.agree("the room", mine, |all| {
-        let rooms = all.iter().filter(|one| one.1 > 0).map(|(disk, capacity_bytes, free_bytes)| {
-            let users = all.iter().filter(|other| other.0 == *disk).count() as u64;
-            let room_bytes = target::budget(*capacity_bytes, *free_bytes);
-            (room_bytes / users, *capacity_bytes, free_bytes - room_bytes)
-        });
-        let least = rooms.min();
-        Ok(least.map_or((0, 0), |(room, capacity, kept)| (capacity, room + kept)))
-    })?;
     let mut shared = target.clone();
+    let disk = (target::room_bytes(target), target.capacity_bytes, target.free_bytes);
+    let ranks = u64::from(peers.ranks());
+    let (capacity_bytes, free_bytes) = peers.agree("the room", disk, |all| {
+        let (room_bytes, capacity_bytes, free_bytes) = all.into_iter().min().unwrap_or(disk);
+        Ok((capacity_bytes, free_bytes - room_bytes.min(free_bytes) / ranks * (ranks - 1)))
+    })?;
     (shared.capacity_bytes, shared.free_bytes) = (capacity_bytes, free_bytes);
     Ok(shared)
 }

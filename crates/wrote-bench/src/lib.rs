@@ -34,6 +34,6 @@ pub use scenarios::{
     Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Meta, Peak, Rand, Scenarios, Ways,
     catalogue,
 };
-pub use settings::{Common, RankSettings, Wear, positive};
+pub use settings::{Common, Wear, positive};
 pub use site::{Clock, SinceStart, Site, clear};
 pub use wrote_jobs::peers::Peers;

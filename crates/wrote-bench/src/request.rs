@@ -1,9 +1,10 @@
 //! A benchmark request: what to measure, where, and each scenario's settings.
 
 use crate::scenarios::Scenarios;
-use crate::settings::{Common, RankSettings};
+use crate::settings::Common;
 use std::path::PathBuf;
 use std::time::Instant;
+use wrote_result::document::RankFiles;
 
 /// A benchmark request.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +19,8 @@ pub struct Request {
     pub began: Option<Instant>,
     /// Settings common to all scenarios.
     pub common: Common,
-    /// Settings for several ranks.
-    pub ranks: RankSettings,
+    /// Whether several ranks share files.
+    pub rank_files: RankFiles,
     /// The settings of each scenario.
     pub scenarios: Scenarios,
     /// The command line, for the result.

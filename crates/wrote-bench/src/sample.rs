@@ -170,7 +170,7 @@ impl Asked {
             keep,
             peers: Peers::ALONE,
             together: None,
-            ranks: self.request().ranks,
+            rank_files: self.request().rank_files,
         };
         let speed = Calibration::of(planned.wants, &site, &self.request().common)?;
         planned = self.planned(Some(&speed)).remove(0);
@@ -199,7 +199,7 @@ pub(crate) fn measured_by(clock: &MadeUpClock, plan: &mut Plan) -> Result<Measur
         keep: false,
         peers: Peers::ALONE,
         together: None,
-        ranks: Default::default(),
+        rank_files: Default::default(),
     };
     plan.measure(None, Duration::ZERO, &site, &mut ticker)
 }

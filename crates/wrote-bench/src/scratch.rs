@@ -153,16 +153,6 @@ impl Scratch {
         name.is_some_and(|name| self.rank.is_some_and(|rank| name.contains(&mark(rank))))
     }
 
-    /// Returns the path of another rank's file, given this rank's.
-    pub fn of_rank(&self, path: &Path, other: u32) -> PathBuf {
-        match (self.rank, path.file_name().and_then(|name| name.to_str())) {
-            (Some(rank), Some(name)) => {
-                path.with_file_name(name.replacen(&mark(rank), &mark(other), 1))
-            }
-            _ => path.to_owned(),
-        }
-    }
-
     /// Returns the path of a file that all ranks use.
     pub fn shared_file(&self, scenario: &str, part: &str, number: u32) -> PathBuf {
         self.path.join(format!("{scenario}-{part}-{number}.data"))

@@ -5,7 +5,6 @@ use wrote::device::Target;
 use wrote_jobs::machine::target::device_of;
 use wrote_jobs::rate::Rate;
 use wrote_result::Error;
-use wrote_result::document::RankFiles;
 
 const BS_BYTES_MAX: u64 = 1 << 30;
 /// The most bytes that a measurement writes unless the request specifies an amount.
@@ -18,15 +17,6 @@ pub(crate) const CALIBRATION_SAVES_BYTES: u64 = 5 * (4 << 10);
 /// The default block size of a stream. The cost of a call is negligible, and latency is still
 /// meaningful.
 pub const STREAM_BS_BYTES: u64 = 512 << 10;
-
-/// Settings for several ranks. Ignored with a single one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RankSettings {
-    /// Whether ranks share files.
-    pub files: RankFiles,
-    /// Reads what another rank wrote, on another node if there is one.
-    pub reorder: bool,
-}
 
 /// How much drive wear a measurement may cause: the most bytes that it writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Where a run is made: its folder and files, its clock, and the ranks that run at once.
 
 use crate::scratch::Scratch;
-use crate::settings::RankSettings;
 use std::fmt::Debug;
 use std::fs::File;
 use std::io;
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wrote::device::{BlockDevice, Target};
 use wrote_jobs::clock::{Timer, Together};
-use wrote_jobs::jobs::{self, GroupReport, Made, Permissions, Regions, Watcher};
+use wrote_jobs::jobs::{self, GroupReport, Made, Permissions, Watcher};
 use wrote_jobs::machine::counters::Counters;
 use wrote_jobs::machine::target::device_of;
 use wrote_jobs::peers::Peers;
@@ -54,8 +53,8 @@ pub struct Site<'a> {
     /// Synchronizes timed parts of the run across ranks; `None` for a single rank, and outside of
     /// runs.
     pub together: Option<&'a Together<'a>>,
-    /// Settings for several ranks.
-    pub ranks: RankSettings,
+    /// Whether ranks share files.
+    pub rank_files: RankFiles,
 }
 
 impl<'a> Site<'a> {
@@ -71,7 +70,7 @@ impl<'a> Site<'a> {
 
     /// Returns whether all ranks share the files of [`Site::job_files`].
     fn shares_files(&self) -> bool {
-        self.ranks.files != RankFiles::PerRank && self.peers.are_many()
+        self.rank_files != RankFiles::PerRank && self.peers.are_many()
     }
 
     /// Returns the paths of `count` files for this scenario's jobs: private to this rank, or shared
@@ -106,28 +105,20 @@ impl<'a> Site<'a> {
         if self.keep { Ok(()) } else { self.clear(files) }
     }
 
-    /// Returns the jobs as this rank runs them, with their files. Timed reads may read what another
-    /// rank wrote.
+    /// Returns the jobs as this rank runs them, with their files.
     fn placed(
         &self,
         jobs: &[JobSpec],
         permissions: Permissions,
     ) -> Result<(Vec<JobSpec>, Permissions), Error> {
-        let shares = self.shares_files()
-            && jobs.iter().flat_map(|job| &job.files).all(|path| !self.scratch.is_of_rank(path));
-        let shift =
-            if self.ranks.reorder && self.together.is_some() { self.peers.shift() } else { 0 };
-        if !self.peers.are_many() || !shares && shift == 0 {
+        let mut files = jobs.iter().flat_map(|job| &job.files);
+        if !self.shares_files() || files.any(|path| self.scratch.is_of_rank(path)) {
             return Ok((jobs.to_vec(), permissions));
         }
-        let files = if shares { self.ranks.files } else { RankFiles::PerRank };
-        let regions = Regions { peers: self.peers, files, shift };
-        let name = |path: &Path, rank| self.scratch.of_rank(path, rank);
-        // They are removed with the other files of the run.
-        regions.prepare(jobs, name, self.stop)?.keep();
-        // The run created the shared file, and each rank writes to its own region.
-        let overwrite = permissions.overwrite || shares;
-        Ok((regions.place(jobs, name)?, Permissions { overwrite, ..permissions }))
+        // It is removed with the other files of the run, and each rank writes to its own region.
+        jobs::make_shared(jobs, self.peers, self.stop)?.keep();
+        let permissions = Permissions { overwrite: true, ..permissions };
+        Ok((jobs::on_regions(jobs, self.peers)?, permissions))
     }
 
     /// Returns the disk's state before the jobs of a run. The blocks of the files `settled` are

@@ -25,7 +25,7 @@ pub use files::Made;
 pub(crate) use files::NEW_BLOCKS;
 pub use layout::lay_out;
 pub use place::file_key;
-pub use regions::{Regions, file_of_rank};
+pub use regions::{make_shared, on_own_files, on_regions};
 pub use resolve::resolve;
 
 /// Refuses jobs like [`run`] before it creates a file, and writes nothing.

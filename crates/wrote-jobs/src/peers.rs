@@ -257,26 +257,12 @@ impl<'a> Peers<'a> {
         self.node(self.rank()).map_or(0.0, |node| node.clock_offset_s)
     }
 
-    fn ranks_per_node(self) -> u32 {
-        let nodes = self.0.iter().flat_map(|ranks| &ranks.nodes);
-        nodes.map(|node| node.ranks.len() as u32).max().unwrap_or(1)
-    }
-
-    /// Returns by how many ranks reads are shifted: to the next node, or on a single node to the
-    /// next rank.
-    pub fn shift(self) -> u32 {
-        if self.ranks_per_node() == self.ranks() { 1 } else { self.ranks_per_node() }
-    }
-
     /// Returns them as in a result; `None` for a single process.
-    pub fn shown(self, files: document::RankFiles, reorder: bool) -> Option<document::Ranks> {
-        Some(document::Ranks {
-            ranks: self.ranks(),
-            ranks_per_node: self.ranks_per_node(),
-            files,
-            reorder: reorder.then(|| self.shift()),
-            nodes: self.0?.nodes.clone(),
-        })
+    pub fn shown(self, files: document::RankFiles) -> Option<document::Ranks> {
+        let nodes = self.0?.nodes.clone();
+        let on_node = nodes.iter().map(|node| node.ranks.len() as u32);
+        let ranks_per_node = on_node.max().unwrap_or(1);
+        Some(document::Ranks { ranks: self.ranks(), ranks_per_node, files, nodes })
     }
 
     /// Returns the result of `choose` on all ranks' values, the same on each rank.

@@ -9,18 +9,14 @@ pub fn facts(ranks: &Ranks) -> Vec<String> {
     let [count, nodes] = [(ranks.ranks.into(), "rank"), (ranks.nodes.len() as u64, "node")]
         .map(|(count, word)| units::counted(count, word));
     let offset_s = ranks.nodes.iter().map(|node| node.clock_offset_s.abs()).fold(0.0, f64::max);
-    let mut facts = vec![
+    vec![
         format!("{count} on {nodes} (up to {} a node)", ranks.ranks_per_node),
         match ranks.files {
             RankFiles::PerRank => "a file each".into(),
             RankFiles::Segments => "one file, a segment each".into(),
-            RankFiles::Strided => "one file, their blocks in turn".into(),
         },
         format!("clocks within {}", units::seconds(offset_s)),
-    ];
-    let shift = |shift: u32| format!("reads shifted by {}", units::counted(shift.into(), "rank"));
-    facts.extend(ranks.reorder.map(shift));
-    facts
+    ]
 }
 
 /// Returns how far the ranks of a group's rows were apart; `None` for a single rank.

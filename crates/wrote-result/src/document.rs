@@ -377,7 +377,6 @@ fn cell(row: &Row) -> Option<Cell> {
 }
 
 /// The processes that measured together, each a rank (MPI).
-#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ranks {
@@ -387,8 +386,6 @@ pub struct Ranks {
     pub ranks_per_node: u32,
     /// Whether each had its own files, or regions of one file.
     pub files: RankFiles,
-    /// By how many ranks reads were shifted: a rank read what the rank of that distance wrote.
-    pub reorder: Option<u32>,
     /// Their nodes, in the order of the first ranks.
     pub nodes: Vec<Node>,
 }
@@ -402,8 +399,6 @@ pub enum RankFiles {
     PerRank,
     /// One file, in which each rank has one region after the other.
     Segments,
-    /// One file, in which the ranks' blocks take turns.
-    Strided,
 }
 
 crate::words::word!(RankFiles);

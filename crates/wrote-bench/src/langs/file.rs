@@ -150,7 +150,7 @@ mod tests {
             keep: false,
             peers: Peers::ALONE,
             together: None,
-            ranks: Default::default(),
+            rank_files: Default::default(),
         };
         test(&mut Subject::new(0), &table, &site);
     }

@@ -155,7 +155,7 @@ impl BenchArgs {
         scenarios.load.process = self.rate_process;
         Request {
             path: of_rank(&self.path, peers),
-            ranks: self.ranks.settings(),
+            rank_files: self.ranks.files(),
             only: self.only.clone(),
             keep: self.keep,
             began: Some(Instant::now()),

@@ -1,10 +1,8 @@
 //! The arguments of a measurement by several ranks under `mpirun`.
 
-use super::values::words;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wrote_bench::RankSettings;
 use wrote_jobs::peers::Peers;
 use wrote_result::document::RankFiles;
 use wrote_result::{Error, units};
@@ -15,19 +13,9 @@ const RANK: &str = "{rank}";
 /// The arguments of several ranks.
 #[derive(Clone, Debug, Args)]
 pub struct RankArgs {
-    /// Under mpirun: one file for all ranks, with a region for each (segments), or with their
-    /// blocks in turn (strided)
-    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true,
-        default_missing_value = "segments", help_heading = HEADING, value_parser = words([
-        ("segments", "A region for each rank, one behind the other", RankFiles::Segments),
-        ("strided", "The blocks of all ranks take turns", RankFiles::Strided)
-    ]))]
-    pub shared_file: Option<RankFiles>,
-
-    /// Under mpirun: each rank reads what a rank of another node wrote, so that no node reads from
-    /// its own cache
+    /// Under mpirun: one file for all ranks, with a region for each, one behind the other
     #[arg(long, help_heading = HEADING)]
-    pub reorder: bool,
+    pub shared_file: bool,
 
     /// Under mpirun: a rank that comes this much later than the others is considered hung, and all
     /// end; it may take ten times as long as another in any case
@@ -39,24 +27,22 @@ pub struct RankArgs {
 const HEADING: &str = "Several ranks (mpirun)";
 
 impl RankArgs {
-    /// The settings of the measurement.
-    pub fn settings(&self) -> RankSettings {
-        RankSettings { files: self.shared_file.unwrap_or_default(), reorder: self.reorder }
+    /// The files of the ranks.
+    pub fn files(&self) -> RankFiles {
+        if self.shared_file { RankFiles::Segments } else { RankFiles::PerRank }
     }
 
-    /// Refuses settings for several ranks if there is only one.
+    /// Refuses a shared file if there is only one rank.
     ///
     /// # Errors
     ///
     /// [`Error::Usage`] names the setting.
     pub fn check(&self, peers: Peers) -> Result<(), Error> {
-        let named = match self {
-            _ if peers.are_many() => return Ok(()),
-            RankArgs { shared_file: Some(_), .. } => "--shared-file",
-            RankArgs { reorder: true, .. } => "--reorder",
-            _ => return Ok(()),
-        };
-        Err(Error::Usage(format!("{named}: is for several ranks; mpirun -n N starts them")))
+        if peers.are_many() || !self.shared_file {
+            return Ok(());
+        }
+        let text = "--shared-file: is for several ranks; mpirun -n N starts them";
+        Err(Error::Usage(text.into()))
     }
 }
 

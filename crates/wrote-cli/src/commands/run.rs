@@ -12,7 +12,6 @@ use crate::progress::JobReporter;
 use load::JobFile;
 use std::path::Path;
 use std::time::Instant;
-use wrote_bench::RankSettings;
 use wrote_jobs::fio_json;
 use wrote_jobs::jobs;
 use wrote_jobs::jobs::GroupReport;
@@ -21,7 +20,7 @@ use wrote_jobs::report;
 use wrote_jobs::report::{About, Before};
 use wrote_jobs::spec::JobSpec;
 use wrote_report::Content;
-use wrote_result::document::Document;
+use wrote_result::document::{Document, Ranks};
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(
@@ -60,8 +59,8 @@ pub(super) fn run(
     }
     let done = measure(arguments, &files, &specs, peers, stop, command)?;
     stop.check()?;
-    let settings = arguments.ranks.settings();
-    let content = Content::Result(Box::new(done.own(&files, peers, settings)?));
+    let ranks = peers.shown(arguments.ranks.files());
+    let content = Content::Result(Box::new(done.own(&files, peers, ranks)?));
     let Some(output) = output else { return Ok(()) };
     output.deliver_as("run.json", content, |content, screen, out| match arguments.format {
         RunFormat::Own(format) => content.write(format, screen, out),
@@ -154,9 +153,8 @@ impl Done {
         &self,
         files: &[JobFile],
         peers: Peers,
-        settings: RankSettings,
+        ranks: Option<Ranks>,
     ) -> Result<Document, Error> {
-        let ranks = peers.shown(settings.files, settings.reorder);
         report::document(&with_groups(files, &self.groups), &self.before, &self.about, peers, ranks)
     }
 

@@ -185,43 +185,37 @@ fn all_ranks_give_one_result() {
 }
 
 #[test]
-fn ranks_share_one_file_in_segments_or_in_turn() {
-    let test = "ranks_share_one_file_in_segments_or_in_turn";
-    for how in ["segments", "strided"] {
-        let folder = folder();
-        let job = folder.path().join("a.fio");
-        // One byte per rank shows whose block it is.
-        let text = "[w]\nrw=write\nbs=4k\nsize=64k\nfilename=data\nend_fsync=1\n[r]\nstonewall\n\
-                    rw=read\nbs=4k\nsize=64k\nfilename=data\n";
-        std::fs::write(&job, text).unwrap();
-        let (shared, path) = (format!("--shared-file={how}"), folder.path().to_str().unwrap());
-        let job = job.to_str().unwrap();
-        let arguments = ["run", job, "--directory", path, &shared, "--reorder", "--format", "json"];
-        let Some(command) = mpirun(test, 4, &arguments) else { return };
-        let document = json(&run(command));
-        assert_eq!(document["ranks"]["files"], how);
-        assert_eq!(document["ranks"]["reorder"], 1, "on one node: the next rank's");
-        for row in rows(&document) {
-            assert_eq!(row["runs"][0]["bytes"], 4 * (64 << 10), "{how}: {}", row["name"]);
-        }
-        assert_eq!(names(folder.path()), ["a.fio", "data"]);
-        let data = std::fs::read(folder.path().join("data")).unwrap();
-        assert_eq!(data.len(), 4 * (64 << 10));
-        let is_written = |block: &[u8]| block.iter().any(|byte| *byte != 0);
-        assert!(data.chunks(4096).all(is_written), "{how}: every block is some rank's");
+fn ranks_share_one_file_in_segments() {
+    let folder = folder();
+    let job = folder.path().join("a.fio");
+    let text = "[w]\nrw=write\nbs=4k\nsize=64k\nfilename=data\nend_fsync=1\n[r]\nstonewall\n\
+                rw=read\nbs=4k\nsize=64k\nfilename=data\n";
+    std::fs::write(&job, text).unwrap();
+    let (job, path) = (job.to_str().unwrap(), folder.path().to_str().unwrap());
+    let arguments = ["run", job, "--directory", path, "--shared-file", "--format", "json"];
+    let Some(command) = mpirun("ranks_share_one_file_in_segments", 4, &arguments) else { return };
+    let document = json(&run(command));
+    assert_eq!(document["ranks"]["files"], "segments");
+    for row in rows(&document) {
+        assert_eq!(row["runs"][0]["bytes"], 4 * (64 << 10), "{}", row["name"]);
     }
+    assert_eq!(names(folder.path()), ["a.fio", "data"]);
+    let data = std::fs::read(folder.path().join("data")).unwrap();
+    assert_eq!(data.len(), 4 * (64 << 10));
+    let is_written = |block: &[u8]| block.iter().any(|byte| *byte != 0);
+    assert!(data.chunks(4096).all(is_written), "every block is some rank's");
 }
 
 #[test]
-fn each_rank_has_a_file_of_its_own_and_reads_that_of_another() {
-    let test = "each_rank_has_a_file_of_its_own_and_reads_that_of_another";
+fn each_rank_has_a_file_of_its_own() {
+    let test = "each_rank_has_a_file_of_its_own";
     let folder = folder();
     let job = folder.path().join("a.fio");
     let text = "[w]\nrw=write\nbs=64k\nsize=1m\nfilename=data\n\
                 [r]\nstonewall\nrw=read\nbs=64k\nsize=1m\nfilename=data\n";
     std::fs::write(&job, text).unwrap();
     let (job, path) = (job.to_str().unwrap(), folder.path().to_str().unwrap());
-    let arguments = ["run", job, "--directory", path, "--reorder", "--format", "json"];
+    let arguments = ["run", job, "--directory", path, "--format", "json"];
     let Some(command) = mpirun(test, 2, &arguments) else { return };
     let document = json(&run(command));
     assert_eq!(rows(&document).len(), 2);
@@ -313,7 +307,7 @@ fn a_rank_that_hangs_while_the_ranks_start_ends_all_and_is_named() {
 #[test]
 fn an_interrupt_of_the_starter_takes_back_the_files_of_jobs() {
     let test = "an_interrupt_of_the_starter_takes_back_the_files_of_jobs";
-    for shared in [&[][..], &["--shared-file"], &["--reorder"]] {
+    for shared in [&[][..], &["--shared-file"]] {
         let folder = folder();
         let job = folder.path().join("a.fio");
         let text = "[r]\nrw=read\nbs=64k\nsize=1m\nfilename=data\ntime_based=1\nruntime=600\n";

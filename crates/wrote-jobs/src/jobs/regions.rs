@@ -1,4 +1,4 @@
-//! The files of ranks, one for each or regions of one, and the rank whose data a rank reads.
+//! The files of ranks: one for each, or a region for each of one that they share.
 
 use super::{Made, lay_out};
 use crate::peers::Peers;
@@ -7,21 +7,9 @@ use rustix::fs::{FallocateFlags, fallocate};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use wrote_result::document::RankFiles;
 use wrote_result::{Error, Stop};
 
-/// Where the jobs of a rank read and write.
-#[derive(Clone, Copy, Debug)]
-pub struct Regions<'a> {
-    /// The ranks.
-    pub peers: Peers<'a>,
-    /// Whether they share files.
-    pub files: RankFiles,
-    /// By how many ranks reads are shifted.
-    pub shift: u32,
-}
-
-/// A file as the jobs of one rank use it, before it is divided.
+/// A file as the jobs of one rank use it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Extent {
     /// The end of the farthest region.
@@ -32,147 +20,93 @@ struct Extent {
     fallocate: Fallocate,
 }
 
-impl Regions<'_> {
-    /// Gives each job its rank's files or regions. `name` returns a rank's file.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Usage`] if a job can't be divided this way.
-    pub fn place(
-        &self,
-        jobs: &[JobSpec],
-        name: impl Fn(&Path, u32) -> PathBuf,
-    ) -> Result<Vec<JobSpec>, Error> {
-        let extents = self.extents(jobs);
-        let place = |job: &JobSpec| {
-            let mut placed = job.clone();
-            // Only pure reads are shifted.
-            let shift = if job.rw.read && !job.rw.write { self.shift } else { 0 };
-            let whose = (self.peers.rank() + shift) % self.peers.ranks();
-            match self.files {
-                RankFiles::PerRank => {
-                    placed.files = job.files.iter().map(|file| name(file, whose)).collect();
-                }
-                _ => self.divide(&mut placed, whose, &extents, jobs)?,
-            }
-            Ok(placed)
-        };
-        jobs.iter().map(place).collect()
-    }
+/// Gives each job its rank's own files, named as IOR does: `FILE.00000003`.
+pub fn on_own_files(jobs: &[JobSpec], peers: Peers) -> Vec<JobSpec> {
+    let name = |path: &PathBuf| {
+        let mut name = path.clone().into_os_string();
+        name.push(format!(".{:08}", peers.rank()));
+        PathBuf::from(name)
+    };
+    let own =
+        |job: &JobSpec| JobSpec { files: job.files.iter().map(name).collect(), ..job.clone() };
+    jobs.iter().map(own).collect()
+}
 
-    /// Makes the files that ranks share, and the files that other ranks read first. Returns the
-    /// files that this rank made; where any rank fails, none of them stays. `jobs` are as before
-    /// [`Regions::place`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Failed`] where a file can't be made, and as [`Peers::agree`].
-    pub fn prepare(
-        &self,
-        jobs: &[JobSpec],
-        name: impl Fn(&Path, u32) -> PathBuf,
-        stop: &Stop,
-    ) -> Result<Made, Error> {
-        let (rank, ranks) = (self.peers.rank(), u64::from(self.peers.ranks()));
-        let mut made = Made::default();
-        for (path, extent) in self.extents(jobs) {
-            if self.files == RankFiles::PerRank {
-                let own = name(&path, rank);
-                if self.shift > 0 && extent.is_laid_out && !own.exists() {
-                    let file = made.make(&own)?;
-                    lay_out(&own, &file, 0..extent.end_bytes, stop)?;
-                }
-                continue;
-            }
-            let is_missing = self.peers.is_first() && !path.exists();
-            if is_missing {
-                let file = made.make(&path)?;
-                if !extent.is_laid_out && extent.fallocate == Fallocate::Native {
-                    // Where the file system can't, the file grows.
-                    let _ = fallocate(&file, FallocateFlags::empty(), 0, ranks * extent.end_bytes);
-                    file.sync_all().map_err(Error::at(&path, "fsync"))?;
-                }
-            }
-            if self.peers.of_first("a shared file", is_missing)? && extent.is_laid_out {
-                let file = File::options().read(true).write(true).open(&path);
-                let file = file.map_err(Error::at(&path, "open"))?;
-                let start = u64::from(rank) * extent.end_bytes;
-                lay_out(&path, &file, start..start + extent.end_bytes, stop)?;
-            }
-        }
-        self.peers.barrier("the files")?;
-        Ok(made)
-    }
-
-    fn extents(&self, jobs: &[JobSpec]) -> BTreeMap<PathBuf, Extent> {
-        let mut extents: BTreeMap<PathBuf, Extent> = BTreeMap::new();
-        for job in jobs {
-            for file in &job.files {
-                let len_bytes = || file.metadata().map_or(0, |found| found.len());
-                let part_bytes = || len_bytes() / u64::from(self.peers.ranks());
-                let bytes = job.file_bytes.unwrap_or_else(part_bytes);
-                let bytes = bytes / job.bs_bytes_max().max(1) * job.bs_bytes_max();
-                let extent = extents.entry(file.clone()).or_default();
-                extent.end_bytes = extent.end_bytes.max(job.offset_bytes + bytes);
-                if extent.group.is_none_or(|group| group == job.group) {
-                    extent.group = Some(job.group);
-                    extent.is_laid_out |= job.rw.read || job.overwrite;
-                    extent.fallocate = job.fallocate;
-                }
-            }
-        }
-        extents
-    }
-
-    fn divide(
-        &self,
-        job: &mut JobSpec,
-        whose: u32,
-        extents: &BTreeMap<PathBuf, Extent>,
-        jobs: &[JobSpec],
-    ) -> Result<(), Error> {
-        let refuse = |what: &str| {
-            let how = self.files;
-            Err(Error::Usage(format!("--shared-file={how}: {}: {what}", job.name)))
-        };
+/// Gives each job its rank's regions of its files: a region lies behind the one of the rank before.
+///
+/// # Errors
+///
+/// [`Error::Usage`] if a job can't be divided this way.
+pub fn on_regions(jobs: &[JobSpec], peers: Peers) -> Result<Vec<JobSpec>, Error> {
+    let extents = extents(jobs, peers);
+    let place = |job: &JobSpec| {
+        let refuse = |what| Err(Error::Usage(format!("--shared-file: {}: {what}", job.name)));
         let mut ends = job.files.iter().map(|file| extents[file].end_bytes);
-        let Some(end_bytes) = ends.next() else { return Ok(()) };
+        let end_bytes = ends.next().unwrap_or_default();
         if ends.any(|other| other != end_bytes) {
             return refuse("its files are of several sizes");
         }
         if end_bytes == 0 {
             return refuse("a rank's region of its file is empty; give a size");
         }
-        let (whose, ranks) = (u64::from(whose), u64::from(self.peers.ranks()));
-        if self.files == RankFiles::Segments {
-            job.file_bytes = job.file_bytes.or(Some(end_bytes - job.offset_bytes));
-            job.offset_bytes += whose * end_bytes;
-            return Ok(());
-        }
-        let uses = |other: &&JobSpec| {
-            other.group == job.group && other.files.iter().any(|file| job.files.contains(file))
-        };
-        let is_alone = jobs.iter().filter(uses).count() == 1 && job.offset_bytes == 0;
-        let is_in_order = !job.rw.random && job.step_bytes == 0;
-        let Some(bs_bytes) = job.one_size().filter(|_| is_in_order && is_alone) else {
-            return refuse(
-                "blocks take turns only where one sequential job of one block size has the whole \
-                 file",
-            );
-        };
-        job.io_bytes = Some(job.io_bytes.unwrap_or(end_bytes));
-        job.offset_bytes = whose * bs_bytes;
-        job.file_bytes = Some(ranks * end_bytes - whose * bs_bytes);
-        job.step_bytes = (ranks - 1) as i64 * bs_bytes as i64;
-        Ok(())
-    }
+        Ok(JobSpec {
+            file_bytes: job.file_bytes.or(Some(end_bytes - job.offset_bytes)),
+            offset_bytes: job.offset_bytes + u64::from(peers.rank()) * end_bytes,
+            ..job.clone()
+        })
+    };
+    jobs.iter().map(place).collect()
 }
 
-/// The file of a rank, as IOR names it: `FILE.00000003`.
-pub fn file_of_rank(path: &Path, rank: u32) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{rank:08}"));
-    name.into()
+/// Makes the files that ranks share. Returns the files that this rank made; where any rank fails,
+/// none of them stays. `jobs` are as before [`on_regions`].
+///
+/// # Errors
+///
+/// [`Error::Failed`] where a file can't be made, and as [`Peers::agree`].
+pub fn make_shared(jobs: &[JobSpec], peers: Peers, stop: &Stop) -> Result<Made, Error> {
+    let mut made = Made::default();
+    for (path, extent) in extents(jobs, peers) {
+        let is_missing = peers.is_first() && !path.exists();
+        if is_missing {
+            let file = made.make(&path)?;
+            if !extent.is_laid_out && extent.fallocate == Fallocate::Native {
+                let all_bytes = u64::from(peers.ranks()) * extent.end_bytes;
+                // Where the file system can't, the file grows.
+                let _ = fallocate(&file, FallocateFlags::empty(), 0, all_bytes);
+                file.sync_all().map_err(Error::at(&path, "fsync"))?;
+            }
+        }
+        if peers.of_first("a shared file", is_missing)? && extent.is_laid_out {
+            let file = File::options().read(true).write(true).open(&path);
+            let file = file.map_err(Error::at(&path, "open"))?;
+            let start = u64::from(peers.rank()) * extent.end_bytes;
+            lay_out(&path, &file, start..start + extent.end_bytes, stop)?;
+        }
+    }
+    peers.barrier("the files")?;
+    Ok(made)
+}
+
+fn extents(jobs: &[JobSpec], peers: Peers) -> BTreeMap<PathBuf, Extent> {
+    let mut extents: BTreeMap<PathBuf, Extent> = BTreeMap::new();
+    for job in jobs {
+        for file in &job.files {
+            let part_bytes = |file: &Path| {
+                file.metadata().map_or(0, |found| found.len()) / u64::from(peers.ranks())
+            };
+            let bytes = job.file_bytes.unwrap_or_else(|| part_bytes(file));
+            let bytes = bytes / job.bs_bytes_max().max(1) * job.bs_bytes_max();
+            let extent = extents.entry(file.clone()).or_default();
+            extent.end_bytes = extent.end_bytes.max(job.offset_bytes + bytes);
+            if extent.group.is_none_or(|group| group == job.group) {
+                extent.group = Some(job.group);
+                extent.is_laid_out |= job.is_laid_out();
+                extent.fallocate = job.fallocate;
+            }
+        }
+    }
+    extents
 }
 
 #[cfg(test)]
@@ -181,26 +115,17 @@ mod tests {
     use crate::peers::tests::{LONG, ranks};
     use crate::spec::Rw;
 
-    fn reads(path: &Path) -> JobSpec {
-        let (rw, files) = (Rw { read: true, ..Rw::default() }, vec![path.to_owned()]);
-        JobSpec { files, file_bytes: Some(64 << 10), ..JobSpec::new("reads", rw, 4096) }
-    }
-
     #[test]
-    fn files_that_a_rank_made_for_the_others_go_where_another_rank_fails() {
-        for files in [RankFiles::Segments, RankFiles::PerRank] {
-            let folder = fixtures::folder();
-            let job = [reads(&folder.path().join("data"))];
-            let made = ranks(2, LONG, |peers| {
-                let regions = Regions { peers, files, shift: 1 };
-                match peers.rank() {
-                    0 => regions.prepare(&job, file_of_rank, &Stop::new()).map(Made::keep),
-                    _ => peers.end(Err(Error::Failed("the disk is full".into()))),
-                }
-            });
-            let error = made[0].as_ref().unwrap_err().to_string();
-            assert!(error.contains("rank 1 on node0: the disk is full"), "{error}");
-            assert_eq!(fixtures::names(folder.path()), [""; 0], "{files:?}");
-        }
+    fn a_file_that_a_rank_made_for_all_goes_where_another_rank_fails() {
+        let folder = fixtures::folder();
+        let (rw, files) = (Rw { read: true, ..Rw::default() }, vec![folder.path().join("data")]);
+        let job = JobSpec { files, file_bytes: Some(64 << 10), ..JobSpec::new("reads", rw, 4096) };
+        let made = ranks(2, LONG, |peers| match peers.rank() {
+            0 => make_shared(std::slice::from_ref(&job), peers, &Stop::new()).map(Made::keep),
+            _ => peers.end(Err(Error::Failed("the disk is full".into()))),
+        });
+        let error = made[0].as_ref().unwrap_err().to_string();
+        assert!(error.contains("rank 1 on node0: the disk is full"), "{error}");
+        assert_eq!(fixtures::names(folder.path()), [""; 0]);
     }
 }

@@ -5,7 +5,7 @@ use crate::jobs::{GroupReport, span_s};
 use crate::peers::Peers;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use wrote_result::document::{Interval, Latency, RankRun, Records, Row, Run, Sample};
+use wrote_result::document::{Latency, RankRun, Records, Row, Run, Sample};
 use wrote_result::document::{Spread, Sustained};
 use wrote_result::{Error, stats};
 
@@ -166,17 +166,8 @@ fn sustained(rows: &[&Row]) -> Option<Sustained> {
         samples.push(Sample { end_bytes: bytes as u64, end_s, throughput_bytes_per_s });
         before = (bytes, end_s);
     }
-    let recovered = all.iter().map(|of| of.recovered_bytes_per_s).reduce(|sum, one| {
-        let (sum, one) = (sum?, one?);
-        Some(Interval {
-            median: sum.median + one.median,
-            ci95_low: sum.ci95_low + one.ci95_low,
-            ci95_high: sum.ci95_high + one.ci95_high,
-        })
-    });
     let file_bytes = all.iter().map(|of| of.file_bytes).sum();
-    let recovered_bytes_per_s = recovered.flatten();
-    Some(Sustained { file_bytes, samples, recovered_bytes_per_s, ..first.clone() })
+    Some(Sustained { file_bytes, samples, ..first.clone() })
 }
 
 fn added(one: Records, other: Records) -> Records {

@@ -51,15 +51,13 @@ impl Work for Files {
             Read => Some(folder.drop_pages(self.count)?),
             _ => None,
         };
-        // A rank may stat and read another's files.
-        let used = folder.of_others(way.kind, site);
         let mut latencies = histogram();
         let slice = self.asked.is_none().then_some(RUN);
         let (files, mut run) = clocked(&site.timer(), Usage::now, || {
             let began = Instant::now();
             let mut from = began;
             for number in 0..self.count {
-                used.operate(way.kind, number)?;
+                folder.operate(way.kind, number)?;
                 // One operation ends where the next starts (M10).
                 let now = Instant::now();
                 latencies.saturating_record((now - from).as_nanos() as u64);
@@ -163,18 +161,9 @@ impl Folder {
     fn of(path: PathBuf, site: &Site) -> Folder {
         let mut data = vec![0; FILE_BYTES as usize];
         Data::new(site.peers.rank() as usize, 0).fill(&mut data);
-        Folder { path, whose: whose(site, site.peers.rank()), data }
-    }
-
-    /// Returns the files of a timed operation: the next node's, if reads are shifted.
-    fn of_others(&self, kind: Kind, site: &Site) -> Folder {
-        let shift = if site.ranks.reorder && kind.is_read() { site.peers.shift() } else { 0 };
-        let other = (site.peers.rank() + shift) % site.peers.ranks();
-        Folder {
-            path: site.scratch.of_rank(&self.path, other),
-            whose: whose(site, other),
-            data: self.data.clone(),
-        }
+        let rank = site.peers.rank();
+        let whose = if site.peers.are_many() { format!("-rank{rank}") } else { String::new() };
+        Folder { path, whose, data }
     }
 
     fn file(&self, number: u32) -> PathBuf {
@@ -277,8 +266,4 @@ impl Folder {
 fn read(path: &Path) -> io::Result<()> {
     let mut bytes = [0; FILE_BYTES as usize];
     File::open(path)?.read_exact(&mut bytes)
-}
-
-fn whose(site: &Site, rank: u32) -> String {
-    if site.peers.are_many() { format!("-rank{rank}") } else { String::new() }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use wrote_jobs::jobs::{GroupReport, Mark, Permissions, Watcher};
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::JobSpec;
-use wrote_result::document::{RankFiles, Row, Sample, SteadyState, Sustained};
+use wrote_result::document::{Row, Sample, SteadyState, Sustained};
 use wrote_result::{Error, Stop};
 
 const PART: &str = "data";
@@ -21,12 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 impl Work for Run {
     fn summed(&self, mut run: Repeated) -> Result<Repeated, Error> {
         for sustained in run.rows.iter_mut().filter_map(|row| row.sustained.as_mut()) {
-            let of_all = describe(&sustained.samples, sustained.file_bytes);
-            *sustained = Sustained {
-                recovered_bytes_per_s: sustained.recovered_bytes_per_s,
-                idle_s: sustained.idle_s,
-                ..of_all
-            };
+            *sustained = describe(&sustained.samples, sustained.file_bytes);
         }
         Ok(run)
     }
@@ -46,8 +41,8 @@ impl Work for Run {
         let report = write(&spec, site, &mut Part { ticker, of_whole: 0.0..written })?;
         let mut again_bytes = 0;
         let mut sustained = describe(&samples(&report.jobs[0].trail), self.file_bytes);
-        // A file shared by ranks is written by all of them or none.
-        let recovers = !self.idle.is_zero() && site.ranks.files == RankFiles::PerRank;
+        // Of several ranks, only some may have slowed down.
+        let recovers = !self.idle.is_zero() && !site.peers.are_many();
         if let Some(bytes) = burst_bytes(&sustained).filter(|_| recovers) {
             rest(self.idle, site.stop, &mut Part { ticker, of_whole: written..rested })?;
             let blocks = (bytes.min(self.recovered_bytes_max()) / self.bs_bytes).max(1);
@@ -56,9 +51,7 @@ impl Work for Run {
                 runtime: Some(RECOVERED_TIME_MAX),
                 ..spec
             };
-            // Only some ranks may have slowed down.
-            let site = site.apart();
-            let again = write(&again, &site, &mut Part { ticker, of_whole: rested..1.0 })?;
+            let again = write(&again, site, &mut Part { ticker, of_whole: rested..1.0 })?;
             again_bytes = again.written_bytes();
             let samples = samples(&again.jobs[0].trail);
             sustained.recovered_bytes_per_s = Some(interval(&samples, 0..samples.len()));

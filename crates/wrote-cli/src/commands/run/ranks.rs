@@ -3,11 +3,10 @@
 use super::plan;
 use crate::args::RunArgs;
 use crate::progress::JobReporter;
-use wrote_jobs::jobs::{self, GroupReport, Made, Permissions, Regions, Watcher, file_of_rank};
+use wrote_jobs::jobs::{self, GroupReport, Made, Permissions, Watcher};
 use wrote_jobs::peers::Peers;
 use wrote_jobs::report::Before;
 use wrote_jobs::spec::JobSpec;
-use wrote_result::document::RankFiles;
 use wrote_result::{Error, Stop};
 
 /// Runs the jobs as one of the ranks. Rank 0 reports to the user.
@@ -18,17 +17,18 @@ pub(super) fn run_jobs(
     peers: Peers,
     stop: &Stop,
 ) -> Result<(Before, Vec<GroupReport>), Error> {
-    let settings = arguments.ranks.settings();
-    let (permissions, is_shared) = (arguments.permissions(), settings.files != RankFiles::PerRank);
-    let shift = if settings.reorder { peers.shift() } else { 0 };
-    let regions = Regions { peers, files: settings.files, shift };
+    let (permissions, is_shared) = (arguments.permissions(), arguments.ranks.shared_file);
     // Writing to an existing file is refused here, before any rank creates one.
-    let own = Regions { shift: 0, ..regions }.place(specs, file_of_rank)?;
-    jobs::check(if is_shared { specs } else { &own }, permissions, &mut ())?;
+    let own = if is_shared { specs.to_vec() } else { jobs::on_own_files(specs, peers) };
+    jobs::check(&own, permissions, &mut ())?;
     peers.barrier("the checks")?;
     // Dropping either removes the files of a run that failed, here or on another rank.
-    let (prepared, mut made) = (regions.prepare(specs, file_of_rank, stop)?, Made::default());
-    let placed = regions.place(specs, file_of_rank)?;
+    let (mut shared, mut made) = (Made::default(), Made::default());
+    let mut placed = own;
+    if is_shared {
+        shared = jobs::make_shared(specs, peers, stop)?;
+        placed = jobs::on_regions(specs, peers)?;
+    }
     let permissions = Permissions { overwrite: permissions.overwrite || is_shared, ..permissions };
     let before = Before::examine(&placed, permissions)?;
     let mut nobody = ();
@@ -40,7 +40,7 @@ pub(super) fn run_jobs(
     };
     let groups = jobs::run_with(&placed, permissions, stop, watcher, &mut made, peers)?;
     peers.barrier("the end")?;
-    prepared.keep();
+    shared.keep();
     made.keep();
     Ok((before, groups))
 }
