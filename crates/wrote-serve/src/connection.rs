@@ -105,7 +105,6 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             let mut has_moved = self.send(context);
             if self.inbox.state == Input::Done {
                 // Passes the turn on, as no more is taken.
-                self.room.resume(&self.port);
                 self.room.pass();
             }
             if self.outbox.answer_later(context) {
@@ -378,7 +377,6 @@ impl<S: Stream, P: Protocol> Future for Connection<S, P> {
 impl<S, P> Drop for Connection<S, P> {
     fn drop(&mut self) {
         self.outbox.forget(&self.port);
-        self.room.resume(&self.port);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::channel::Turn;
 use crate::config::{Limits, Listen, Socket};
 use crate::doors::Store;
 use crate::doors::without_trailer;
-use crate::metrics::{Metrics, add};
+use crate::metrics::{Metrics, Paused, add};
 use crate::port::Port;
 use crate::refusals::{Client, Reason};
 use crate::sockets::{Passed, SocketFile};
@@ -222,7 +222,7 @@ async fn append_in_turn(
         if turns.lets(turn.as_ref()) && target.try_append(&[message])?.is_some() {
             return Ok(());
         }
-        let _paused = port.metrics.pause();
+        let _paused = Paused::of(&port.metrics);
         turns.wait(turn, target).await?;
     }
 }

@@ -7,7 +7,7 @@ use crate::doors::{Frames, Relp, Resp, http};
 use crate::port::{Admission, Port};
 use crate::refusals::{Reason, Throttle};
 use crate::sockets::{BACKLOG, Inherited, SocketFile};
-use crate::stream::{self, Accepted, Sessions, Stream};
+use crate::stream::{self, Sessions, Stream};
 use rustix::net::SocketType;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
@@ -125,13 +125,14 @@ impl Kind {
                 port.channel.next_good_look().await;
             }
             let accepted = match self {
-                Kind::Tcp(listener) => listener
-                    .accept()
-                    .await
-                    .map(|(stream, from)| admit(prepared(stream), Some(from.ip()), port)),
-                Kind::Unix(listener, _) => {
-                    listener.accept().await.map(|(stream, _)| admit(stream, None, port))
-                }
+                Kind::Tcp(listener) => listener.accept().await.and_then(|(stream, from)| {
+                    admit(stream.into_std()?, prepared, Some(from.ip()), port);
+                    Ok(())
+                }),
+                Kind::Unix(listener, _) => listener.accept().await.and_then(|(stream, _)| {
+                    admit(stream.into_std()?, UnixStream::from_std, None, port);
+                    Ok(())
+                }),
                 Kind::Datagrams(_) => return,
             };
             if let Err(error) = accepted {
@@ -150,7 +151,7 @@ impl Kind {
                 rest(|| {
                     let (stream, from) = listener.accept()?;
                     stream.set_nonblocking(true)?;
-                    admit(prepared(TcpStream::from_std(stream)?), Some(from.ip()), &mut port);
+                    admit(stream, prepared, Some(from.ip()), &mut port);
                     Ok(())
                 })
             }
@@ -159,7 +160,7 @@ impl Kind {
                 rest(|| {
                     let (stream, _) = listener.accept()?;
                     stream.set_nonblocking(true)?;
-                    admit(UnixStream::from_std(stream)?, None, &mut port);
+                    admit(stream, UnixStream::from_std, None, &mut port);
                     Ok(())
                 })
             }
@@ -181,20 +182,25 @@ fn rest(mut accept: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     }
 }
 
-fn prepared(stream: TcpStream) -> TcpStream {
+fn prepared(stream: std::net::TcpStream) -> io::Result<TcpStream> {
     // These options are not essential.
     let _ = stream.set_nodelay(true);
     let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
-    stream
+    TcpStream::from_std(stream)
 }
 
-/// Serves a stream in a new task, if the limits allow it.
-fn admit<S: Accepted>(stream: S, from: Option<IpAddr>, port: &mut Port) {
+/// Serves a stream in a new task, if the limits allow it. `make` gives it to the task's runtime.
+fn admit<T, S: Stream>(
+    stream: T,
+    make: fn(T) -> io::Result<S>,
+    from: Option<IpAddr>,
+    port: &mut Port,
+) {
     port.renew();
     let Some(admission) = Admission::of(port, from) else { return };
     let runtime = admission.seat.worker().runtime().clone();
     let _entered = runtime.enter();
-    let stream = match stream.moved() {
+    let stream = match make(stream) {
         Ok(stream) => stream,
         Err(error) => return log::warn!("{}: {error}", port.listen),
     };

@@ -181,16 +181,17 @@ pub struct Figures {
 }
 
 /// Counts a sender as waiting for room until dropped.
-pub(crate) struct Paused<'a>(&'a Metrics);
+#[derive(Debug)]
+pub(crate) struct Paused(Arc<Metrics>);
 
-impl Metrics {
-    pub(crate) fn pause(&self) -> Paused<'_> {
-        add(&self.paused_connections, 1);
-        Paused(self)
+impl Paused {
+    pub(crate) fn of(metrics: &Arc<Metrics>) -> Paused {
+        add(&metrics.paused_connections, 1);
+        Paused(metrics.clone())
     }
 }
 
-impl Drop for Paused<'_> {
+impl Drop for Paused {
     fn drop(&mut self) {
         sub(&self.0.paused_connections, 1);
     }

@@ -5,7 +5,6 @@ mod tls;
 
 use rustix::event::{self, PollFd, PollFlags, Timespec};
 use rustix::io::ioctl_fionread;
-use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 #[cfg(feature = "tls")]
@@ -27,23 +26,6 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Returns the name in the client's certificate.
     fn certificate_name(&self) -> Option<String> {
         None
-    }
-}
-
-pub(crate) trait Accepted: Stream + Sized {
-    /// Moves it to the current runtime.
-    fn moved(self) -> io::Result<Self>;
-}
-
-impl Accepted for TcpStream {
-    fn moved(self) -> io::Result<TcpStream> {
-        TcpStream::from_std(self.into_std()?)
-    }
-}
-
-impl Accepted for UnixStream {
-    fn moved(self) -> io::Result<UnixStream> {
-        UnixStream::from_std(self.into_std()?)
     }
 }
 
@@ -132,6 +114,6 @@ fn load(files: &TlsFiles) -> Result<Loaded, String> {
 
 /// Can't be called.
 #[cfg(not(feature = "tls"))]
-pub(crate) async fn handshake<S>(_: S, sessions: Sessions) -> io::Result<S> {
+pub(crate) async fn handshake<S>(_: S, sessions: Sessions) -> std::io::Result<S> {
     match sessions {}
 }

@@ -2,7 +2,7 @@
 
 use crate::lock;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 /// The shipping figures of one log.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ impl Shipping {
     fn say(&self, name: &str, error: Option<wrote_store::StoreError>) {
         let trouble = error.map(|error| error.to_string());
         if trouble.is_some() {
-            self.failures.fetch_add(1, Ordering::Relaxed);
+            crate::metrics::add(&self.failures, 1);
         }
         let mut last = lock(&self.trouble);
         match (&*last, &trouble) {

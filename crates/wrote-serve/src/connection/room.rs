@@ -2,11 +2,14 @@
 
 use super::Wait;
 use crate::channel::Turn;
-use crate::metrics::{add, sub};
+use crate::metrics::Paused;
 use crate::port::Port;
 use crate::refusals::Refusal;
 use crate::target::Target;
 use std::task::{Context, Poll};
+
+/// A wait, which may end with a turn.
+type Turned = Wait<Result<Option<Turn>, Refusal>>;
 
 /// The place of a connection at its log.
 pub(super) struct Room {
@@ -14,7 +17,7 @@ pub(super) struct Room {
     /// The channel's generation when the log was taken.
     pub generation: u64,
     /// Set if the log had no room for the first kept message, or others wait for room.
-    wait: Option<Wait<Result<Option<Turn>, Refusal>>>,
+    wait: Option<(Turned, Paused)>,
     /// The right to append before all senders that wait for room.
     turn: Option<Turn>,
 }
@@ -47,7 +50,7 @@ impl Room {
     /// Waits for its turn, and then for room in the log's buffers.
     pub(super) fn pause(&mut self, port: &Port) {
         let target = self.target.clone();
-        self.wait = Some(match self.turn.take() {
+        let wait: Turned = match self.turn.take() {
             Some(turn) => Box::pin(async move {
                 target.room().await.map_err(Refusal::Log)?;
                 Ok(Some(turn))
@@ -56,8 +59,8 @@ impl Room {
                 let next = port.channel.turns.next();
                 Box::pin(async move { Ok(Some(next.await)) })
             }
-        });
-        add(&port.metrics.paused_connections, 1);
+        };
+        self.wait = Some((wait, Paused::of(&port.metrics)));
     }
 
     /// Waits until messages are accepted again. If the server ends before that, the sender's data
@@ -66,13 +69,13 @@ impl Room {
         self.turn = None;
         let good_look = port.channel.next_good_look();
         let mut draining = port.draining.clone();
-        self.wait = Some(Box::pin(async move {
+        let wait = Box::pin(async move {
             tokio::select! {
                 () = good_look => Ok(None),
                 _ = draining.wait_for(|&draining| draining) => Err(Refusal::Closed),
             }
-        }));
-        add(&port.metrics.paused_connections, 1);
+        });
+        self.wait = Some((wait, Paused::of(&port.metrics)));
     }
 
     /// Polls the wait, if any. Returns whether the connection continues with its kept bytes: a
@@ -83,9 +86,9 @@ impl Room {
         holds: bool,
         context: &mut Context<'_>,
     ) -> Poll<Result<bool, Refusal>> {
-        let Some(wait) = &mut self.wait else { return Poll::Ready(Ok(true)) };
+        let Some((wait, _)) = &mut self.wait else { return Poll::Ready(Ok(true)) };
         let Poll::Ready(waited) = wait.as_mut().poll(context) else { return Poll::Pending };
-        self.resume(port);
+        self.wait = None;
         match waited {
             // A reopened log or free space ends this condition.
             Err(Refusal::Log(_)) if holds => {
@@ -97,15 +100,8 @@ impl Room {
         Poll::Ready(Ok(true))
     }
 
-    /// Passes the turn on.
+    /// Ends the wait, and passes the turn on.
     pub(super) fn pass(&mut self) {
-        self.turn = None;
-    }
-
-    /// Ends the wait.
-    pub(super) fn resume(&mut self, port: &Port) {
-        if self.wait.take().is_some() {
-            sub(&port.metrics.paused_connections, 1);
-        }
+        (self.wait, self.turn) = (None, None);
     }
 }

@@ -4,9 +4,10 @@ use super::body::{Answer, Upload, json_answer, partly, refused, wrong};
 use super::exchange::Exchange;
 use super::query::{self, By, Coding, Piece, Pieces};
 use crate::channel::Turn;
+use crate::metrics::Paused;
 use crate::refusals::{Reason, Refusal};
+use crate::stamp;
 use crate::target::Target;
-use crate::{metrics, stamp};
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{ACCEPT_ENCODING, HeaderValue};
@@ -231,12 +232,12 @@ impl<'a> Batch<'a> {
                 break;
             }
             self.exchange.hold(held_bytes + record.len())?;
-            let _paused = Paused::new(self.exchange);
-            port.channel
-                .turns
-                .wait(&mut self.turn, &Target::Log(self.log.clone()))
-                .await
-                .map_err(Refusal::Log)?;
+            let _paused = Paused::of(&port.metrics);
+            self.exchange.account().set_paused(true);
+            let log = Target::Log(self.log.clone());
+            let waited = port.channel.turns.wait(&mut self.turn, &log).await;
+            self.exchange.account().set_paused(false);
+            waited.map_err(Refusal::Log)?;
         }
         self.first.get_or_insert_with(|| (self.last, Instant::now()));
         self.records += 1;
@@ -295,24 +296,5 @@ impl Drop for Batch<'_> {
             self.exchange.port.metrics.forget(self.records);
         }
         self.exchange.release();
-    }
-}
-
-/// Counts a connection as waiting for room until dropped.
-struct Paused<'a> {
-    exchange: &'a Exchange,
-    _counted: metrics::Paused<'a>,
-}
-
-impl Paused<'_> {
-    fn new(exchange: &Exchange) -> Paused<'_> {
-        exchange.account().set_paused(true);
-        Paused { exchange, _counted: exchange.port.metrics.pause() }
-    }
-}
-
-impl Drop for Paused<'_> {
-    fn drop(&mut self) {
-        self.exchange.account().set_paused(false);
     }
 }
