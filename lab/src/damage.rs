@@ -5,7 +5,6 @@
 
 mod edit;
 mod judge;
-mod layout;
 mod original;
 
 pub use edit::Edit;
@@ -26,19 +25,11 @@ const EDITS_MAX: usize = 16;
 /// A log, its damage, and the step after reading it.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct Trial {
-    source: Source,
+    /// The log, by its number modulo their count.
+    log: u8,
     then: NextStep,
     /// The damage, in order.
     pub edits: Vec<Edit>,
-}
-
-/// The log that is damaged.
-#[derive(Arbitrary, Clone, Debug)]
-enum Source {
-    /// One without code of the library, in the smallest blocks that the next step allows.
-    LaidOut(layout::Shape),
-    /// One that the library wrote, by its number modulo their count.
-    Written(u8),
 }
 
 /// The action on a damaged log after reading it.
@@ -58,15 +49,7 @@ impl Trial {
     ///
     /// If a rule is broken, or the folder cannot be written.
     pub fn run(&self, folder: &Path, written: &[Original]) -> Result<(), String> {
-        let laid_out;
-        let original = match &self.source {
-            Source::Written(number) => &written[usize::from(*number) % written.len()],
-            Source::LaidOut(shape) => {
-                let appends = matches!(self.then, NextStep::Append | NextStep::RepairAndAppend);
-                laid_out = layout::build(shape, if appends { 4096 } else { 512 });
-                &laid_out
-            }
-        };
+        let original = &written[usize::from(self.log) % written.len()];
         let mut files = original.files.clone();
         self.edits.iter().take(EDITS_MAX).for_each(|edit| edit.apply(&mut files, original));
         put(folder, &files)?;

@@ -197,10 +197,6 @@ pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
         require_java()?;
         example_over_c(folder, &JAVA, Command::new("java").arg(NATIVE_ACCESS))
     })?;
-    for words in [["kill", "--bindings", "--times=20"], ["power-cut", "--bindings", "--moments=25"]]
-    {
-        report.step(&format!("lab {} of the bindings", words[0]), || lab(folder, &words))?;
-    }
     Ok(())
 }
 
@@ -253,14 +249,6 @@ fn require_java() -> Result<(), Failure> {
     let number = version.split([' ', '.']).nth(1).and_then(|number| number.parse::<u32>().ok());
     let old = || Failure::Skipped("java is older than 22".to_owned());
     number.filter(|number| *number >= 22).map(drop).ok_or_else(old)
-}
-
-/// Runs a lab whose subjects use the packages in `folder`.
-fn lab(folder: &Path, words: &[&str]) -> Result<(), Failure> {
-    let mut lab = Command::new(std::env::current_exe().tried("this program")?);
-    lab.arg("lab").args(words).env("PYTHONPATH", folder);
-    lab.env("NODE_PATH", folder.join("node_modules"));
-    run(&mut lab, HANG, Show::Live)?.success("the lab").map(drop)
 }
 
 /// Programs that build, run and examine the bindings.

@@ -1,10 +1,14 @@
 //! The edits that damage the files of a log: bits, bytes, sectors, blocks and whole files.
 
-use super::layout::{BatchHeader, long, name, number, reseal_segment_header, seed};
-use super::{Files, Original};
+use super::Files;
+use super::original::{Original, long, name, number, seal_batch, seal_segment, seed};
 use arbitrary::Arbitrary;
 
 const SECTOR_BYTES: usize = 512;
+/// The fields of the headers, each by its offset and its length.
+const SEGMENT_FIELDS: [(usize, usize); 7] =
+    [(8, 4), (16, 8), (24, 8), (32, 8), (40, 8), (48, 4), (52, 4)];
+const BATCH_FIELDS: [(usize, usize); 5] = [(8, 4), (12, 4), (16, 8), (24, 8), (40, 4)];
 
 /// A place in a log: near a beginning, or anywhere. Numbers of files and batches are taken modulo
 /// the actual count, and offsets modulo the file's length.
@@ -142,27 +146,17 @@ impl Edit {
             }
             Edit::ForgeBatch(batch, field, value) => {
                 let (bytes, seed) = self::batch(files, log, batch)?;
-                let mut header = BatchHeader::get(bytes);
-                match field % 5 {
-                    0 => header.bytes = value as u32,
-                    1 => header.count = value as u32,
-                    2 => header.first_sequence = value,
-                    3 => header.durable_sequence = value,
-                    _ => header.flags = value as u32,
-                }
-                header.put(bytes, seed);
+                forge(bytes, &BATCH_FIELDS, field, value);
+                seal_batch(bytes, seed);
             }
             Edit::ForgeSegment(file, field, value) => {
-                const FIELDS: [(usize, usize); 7] =
-                    [(8, 4), (16, 8), (24, 8), (32, 8), (40, 8), (48, 4), (52, 4)];
                 let bytes = files.get_mut(&nth(files, file)?)?.get_mut(..64)?;
-                let (at, len) = FIELDS[usize::from(field % 7)];
-                bytes[at..at + len].copy_from_slice(&value.to_le_bytes()[..len]);
-                reseal_segment_header(bytes);
+                forge(bytes, &SEGMENT_FIELDS, field, value);
+                seal_segment(bytes);
             }
             Edit::ForgeRecord(batch, length) => {
                 let (bytes, seed) = self::batch(files, log, batch)?;
-                let sequence = BatchHeader::get(bytes).first_sequence.to_le_bytes();
+                let sequence = long(bytes, 16).to_le_bytes();
                 let length = length.to_le_bytes();
                 let place = crc32c::crc32c_append(seed, &sequence);
                 let checksum = crc32c::crc32c_append(place, &length);
@@ -172,6 +166,11 @@ impl Edit {
         }
         Some(())
     }
+}
+
+fn forge(header: &mut [u8], fields: &[(usize, usize)], field: u8, value: u64) {
+    let (at, len) = fields[usize::from(field) % fields.len()];
+    header[at..at + len].copy_from_slice(&value.to_le_bytes()[..len]);
 }
 
 fn nth(files: &Files, index: u8) -> Option<String> {

@@ -1,6 +1,6 @@
 //! The rules for a damaged log: what readers, the check, the repair and the next append do.
 
-use super::original::{Original, Record};
+use super::original::Original;
 use super::{Files, files};
 use crate::log_reader::{self, End};
 use std::collections::BTreeSet;
@@ -28,8 +28,8 @@ pub struct Read {
 pub struct Truth<'a> {
     original: &'a Original,
     is_untouched: bool,
-    /// Whether all readers must agree. In a log that was laid out they may differ on where it
-    /// begins, unless the header of the first segment is intact.
+    /// Whether all readers must agree. They may differ on where the log begins, if a file stands
+    /// before its first segment.
     is_agreed: bool,
     /// The first readable sequence, if the header of the first segment is intact.
     begin: Option<u64>,
@@ -55,22 +55,14 @@ impl<'a> Truth<'a> {
         let proofs = original.batches.iter().filter(|batch| {
             files.contains(&batch.file) && is_intact(&batch.file, batch.offset, &batch.header)
         });
-        let is_written = !original.earlier.is_empty();
         Truth {
             original,
-            // A foreign file before the first may hide a log from the second reader.
-            is_agreed: begin.is_some() || is_written && lowest >= original.files.keys().next(),
+            is_agreed: begin.is_some() || lowest >= original.files.keys().next(),
             is_untouched: *damaged == original.files,
             begin: begin.map(|segment| segment.first_sequence),
             begins: intact.iter().map(|segment| segment.first_sequence).collect(),
             durable_sequence: proofs.map(|batch| batch.durable_sequence).max().unwrap_or(0),
         }
-    }
-
-    /// Returns the sequence of the first record at or after `sequence`.
-    fn next_record(&self, sequence: u64) -> u64 {
-        let rest = self.original.records.get(sequence as usize..).unwrap_or_default();
-        sequence + rest.iter().take_while(|record| record.is_none()).count() as u64
     }
 
     /// Fails if a record was altered, or belongs to a different log than the others.
@@ -98,17 +90,16 @@ impl<'a> Truth<'a> {
         }
         let mut next = None;
         for (sequence, _) in &read.records {
-            let is_next = |from: u64| self.next_record(from) == *sequence;
             let follows = match next.or(self.begin) {
-                Some(next) => is_next(next),
-                None => self.begins.iter().any(|&from| is_next(from)),
+                Some(next) => next == *sequence,
+                None => self.begins.contains(sequence),
             };
             holds(follows, || format!("a record is missing before {sequence}"))?;
             next = Some(*sequence + 1);
         }
         let silent_at = next.or(self.begin).filter(|_| read.error.is_none());
         let durable = self.durable_sequence;
-        match silent_at.filter(|next| self.next_record(*next) < durable) {
+        match silent_at.filter(|next| *next < durable) {
             Some(next) => Err(format!("silent at {next}, and durable up to {durable}")),
             None => Ok(()),
         }
@@ -118,7 +109,7 @@ impl<'a> Truth<'a> {
     fn judge_untouched(&self, folder: &Path, read: &Read) -> Result<(), String> {
         // The oldest records may have been removed.
         let begin = self.begin.unwrap_or(0) as usize;
-        let all = self.original.records[begin..].iter().flatten().count();
+        let all = self.original.records.len() - begin;
         let is_whole = (read.records.len(), read.error.is_none()) == (all, true);
         holds(is_whole, || format!("{all} records, and {}", words(read)))?;
         let verified = verify(folder, None).map_err(|error| error.to_string())?;
@@ -130,9 +121,9 @@ impl<'a> Truth<'a> {
 /// Returns the first of `records` that is not one of `written`.
 fn first_altered<'a>(
     records: &'a [(u64, Vec<u8>)],
-    written: &[Record],
+    written: &[Vec<u8>],
 ) -> Option<&'a (u64, Vec<u8>)> {
-    let own = |sequence: u64| written.get(sequence as usize)?.as_ref();
+    let own = |sequence: u64| written.get(sequence as usize);
     records.iter().find(|(sequence, bytes)| own(*sequence) != Some(bytes))
 }
 

@@ -1,28 +1,25 @@
-//! Logs before their damage, with everything that their bytes prove.
+//! Logs before their damage, with everything that their bytes prove, and the numbers and checksums
+//! in these bytes.
 
-use super::layout::{BatchHeader, long, number, seed, word};
-use super::{Files, files};
+use super::{Files, files, put};
 use std::path::Path;
 use wrote::{Log, SyncPolicy};
 
-/// The length of a written log whose old segments are removed.
-const RETAIN_BYTES: u64 = 24 << 10;
 /// Why a written log cannot be made.
 type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
-/// A record of a log; `None` for a slot that is passed over.
-pub type Record = Option<Vec<u8>>;
+const BATCH_HEADER: usize = 48;
 
 /// A log before its damage.
 #[derive(Default)]
 pub struct Original {
     pub(super) files: Files,
-    /// The files with half of the records; empty for a log that was laid out.
+    /// The files with half of the records.
     pub(super) earlier: Files,
     /// The appended records by sequence.
-    pub(super) records: Vec<Record>,
+    pub(super) records: Vec<Vec<u8>>,
     /// The files and the records of an unrelated log.
-    pub(super) other: (Files, Vec<Record>),
+    pub(super) other: (Files, Vec<Vec<u8>>),
     /// The batches in `files`, in order, and then those in `earlier`.
     pub(super) batches: Vec<Batch>,
     /// The segments in `files`, and then those in `earlier`.
@@ -49,7 +46,7 @@ pub struct Batch {
 
 impl Original {
     /// Finds the segments and the batches in the files.
-    pub fn new(files: Files, earlier: Files, records: Vec<Record>) -> Original {
+    pub fn new(files: Files, earlier: Files, records: Vec<Vec<u8>>) -> Original {
         let mut original = Original { records, ..Original::default() };
         for (file, bytes) in files.iter().chain(&earlier) {
             original.find(file, bytes);
@@ -65,32 +62,67 @@ impl Original {
         let first_sequence = long(header, 32);
         self.segments.push(Segment { file: file.into(), first_sequence, header: header.into() });
         for offset in [64].into_iter().chain((block..bytes.len()).step_by(block)) {
-            let header = bytes.get(offset..offset + 48);
-            let Some(header) = header.filter(|header| BatchHeader::is_valid(header, seed)) else {
-                continue;
+            let header = bytes.get(offset..offset + BATCH_HEADER);
+            let is_valid = |header: &&[u8]| {
+                header.starts_with(b"WB1\xf0") && word(header, 4) == batch_checksum(header, seed)
             };
-            let durable_sequence = BatchHeader::get(header).durable_sequence;
-            let header = header.into();
+            let Some(header) = header.filter(is_valid) else { continue };
+            let (durable_sequence, header) = (long(header, 24), header.into());
             self.batches.push(Batch { file: file.into(), offset, durable_sequence, header });
         }
     }
 }
 
-/// Writes logs by the library in `folder`: closed and killed ones, with few and with many records.
-/// In some, old segments were removed and their files reused. Each has an unrelated log of its
-/// kind.
+/// How a log is written.
+#[derive(Clone, Copy)]
+struct Way {
+    records: u64,
+    /// How many of them are appended at once, as a group.
+    group: usize,
+    /// Whether it waits for none of the first half, so that batches are long.
+    is_hasty: bool,
+    /// Whether its last record of the first half is torn, and it is opened and continued.
+    is_torn: bool,
+    is_closed: bool,
+    /// The length from which on old segments are removed.
+    retain_bytes: u64,
+}
+
+const WAY: Way = Way {
+    records: 40,
+    group: 1,
+    is_hasty: false,
+    is_torn: false,
+    is_closed: false,
+    retain_bytes: u64::MAX,
+};
+/// Its old segments are removed, and their files reused.
+const RECYCLED: Way = Way { records: 200, retain_bytes: 24 << 10, ..WAY };
+
+/// Writes logs by the library in `folder`: closed and killed ones, with few and with many records,
+/// in batches of one, of many and of a group, with a torn end that was cut off, in reused files.
+/// Each has an unrelated log of its kind.
 ///
 /// # Errors
 ///
 /// If a log cannot be written, or no segment got the file of another where that is wanted.
 pub fn written(folder: &Path) -> Result<Vec<Original>, Trouble> {
-    let all = u64::MAX;
-    let kinds = [(3, true, all), (40, false, all), (40, true, all), (90, false, all)];
-    let more = [(90, true, all), (200, false, RETAIN_BYTES), (200, true, RETAIN_BYTES)];
+    let ways = [
+        WAY,
+        Way { records: 90, ..WAY },
+        Way { group: 2, ..WAY },
+        Way { is_hasty: true, ..WAY },
+        Way { is_torn: true, ..WAY },
+        Way { is_torn: true, is_hasty: true, group: 2, ..WAY },
+        RECYCLED,
+        Way { is_hasty: true, group: 2, ..RECYCLED },
+    ];
+    let closed = |way| Way { is_closed: true, ..way };
+    let few = Way { records: 3, is_closed: true, ..WAY };
     let mut logs = Vec::new();
-    for (records, is_closed, retain_bytes) in kinds.into_iter().chain(more) {
-        let mut one = write(folder, 1, records, is_closed, retain_bytes)?;
-        let mut other = write(folder, 2, records, is_closed, retain_bytes)?;
+    for way in ways.into_iter().chain(ways.map(closed)).chain([few]) {
+        let mut one = write(folder, 1, way)?;
+        let mut other = write(folder, 2, way)?;
         other.other = (one.files.clone(), one.records.clone());
         one.other = (other.files.clone(), other.records.clone());
         logs.extend([one, other]);
@@ -98,30 +130,55 @@ pub fn written(folder: &Path) -> Result<Vec<Original>, Trouble> {
     Ok(logs)
 }
 
-fn write(
-    folder: &Path,
-    id: u64,
-    records: u64,
-    is_closed: bool,
-    retain_bytes: u64,
-) -> Result<Original, Trouble> {
+fn write(folder: &Path, id: u64, way: Way) -> Result<Original, Trouble> {
     let made = tempfile::tempdir_in(folder)?;
+    let folder = made.path();
     let options = Log::options().sync(SyncPolicy::Always).buffers(3).buffer_bytes(4096);
-    let log = options.segment_bytes(12 << 10).retain_bytes(retain_bytes).open(made.path())?;
-    let records: Vec<_> = (0..records).map(|sequence| record(id, sequence)).collect();
-    let (first, second) = records.split_at(records.len() / 2);
-    let append = |half: &[Vec<u8>]| half.iter().try_for_each(|record| log.append(record)?.wait());
-    append(first)?;
-    let earlier = files(made.path())?;
-    append(second)?;
-    if is_closed {
+    let options = options.segment_bytes(12 << 10).retain_bytes(way.retain_bytes);
+    let records: Vec<_> = (0..way.records).map(|sequence| record(id, sequence)).collect();
+    let append = |log: &Log, some: &[Vec<u8>], waits: bool| {
+        some.chunks(way.group).try_for_each(|group| match group {
+            [one] if waits => log.append(one)?.wait(),
+            [one] => log.append(one).map(drop),
+            group if waits => log.append_all(group)?.1.wait(),
+            group => log.append_all(group).map(drop),
+        })
+    };
+    let mut log = options.clone().open(folder)?;
+    let half = records.len() / 2;
+    append(&log, &records[..half], !way.is_hasty)?;
+    log.sync()?;
+    let earlier = files(folder)?;
+    if way.is_torn {
+        drop(log);
+        let mut torn = earlier.clone();
+        tear(&mut torn);
+        put(folder, &torn)?;
+        log = options.open(folder)?;
+        if log.stats().torn_bytes == 0 {
+            return Err("no record is torn".into());
+        }
+    }
+    let next = log.stats().next_sequence as usize;
+    append(&log, &records[next..], true)?;
+    if way.is_closed {
         log.close()?;
     }
-    let now = files(made.path())?;
-    if retain_bytes < u64::MAX && log.stats().recycled == 0 {
+    let mut now = files(folder)?;
+    // What was torn is kept aside.
+    now.retain(|name, _| name.ends_with(".segment"));
+    if way.retain_bytes < u64::MAX && log.stats().recycled == 0 {
         return Err("no segment got the file of another".into());
     }
-    Ok(Original::new(now, earlier, records.into_iter().map(Some).collect()))
+    Ok(Original::new(now, earlier, records))
+}
+
+/// Alters the last batch's first record, so that it and what follows was not written whole.
+fn tear(files: &mut Files) {
+    let found = Original::new(files.clone(), Files::new(), Vec::new());
+    let last = found.batches.last().expect("it has batches");
+    let bytes = files.get_mut(&last.file).expect("it was found there");
+    bytes[last.offset + BATCH_HEADER + 8] ^= 1;
 }
 
 /// Returns the bytes of a log's record.
@@ -130,4 +187,43 @@ fn record(id: u64, sequence: u64) -> Vec<u8> {
     let len = sequence * 7919 % 1500;
     bytes.extend((0..len).map(|place| b'a' + ((sequence * 3 + place) % 26) as u8));
     bytes
+}
+
+/// Returns the name of a segment.
+pub fn name(number: u64) -> String {
+    format!("{number:020}.segment")
+}
+
+/// Returns the number in the name of a segment.
+pub fn number(name: &str) -> u64 {
+    name.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
+}
+
+pub fn long(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
+}
+
+/// Returns the seed of the checksums in a segment.
+pub fn seed(log_id: u64, segment_id: u64) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&log_id.to_le_bytes()), &segment_id.to_le_bytes())
+}
+
+fn batch_checksum(header: &[u8], seed: u32) -> u32 {
+    crc32c::crc32c_append(seed, &header[8..BATCH_HEADER])
+}
+
+/// Recomputes the checksum of a batch's header.
+pub fn seal_batch(header: &mut [u8], seed: u32) {
+    let checksum = batch_checksum(header, seed);
+    header[4..8].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Recomputes the checksum of a segment's header.
+pub fn seal_segment(header: &mut [u8]) {
+    let checksum = crc32c::crc32c_append(crc32c::crc32c(&header[..12]), &header[16..64]);
+    header[12..16].copy_from_slice(&checksum.to_le_bytes());
 }

@@ -1,7 +1,7 @@
 //! Kills processes of wrote at random moments while they write, and checks every promise.
 
+use super::power_cut::WROTE;
 use super::power_cut::subject::{Seen, Subject, check, fresh};
-use super::power_cut::{BINDINGS, WROTE};
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::programs::{self, Program, cargo_tests};
 use crate::tools::report::Report;
@@ -22,16 +22,12 @@ pub struct Arguments {
     /// Draw the moments from this seed; drawn and printed where none is given.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Kill the subjects in Python and Node.js alone, whose packages are found by `PYTHONPATH` and
-    /// `NODE_PATH`.
-    #[arg(long)]
-    pub bindings: bool,
 }
 
 impl Arguments {
     /// This number of kills, from a drawn seed.
     pub fn of(times: u32) -> Arguments {
-        Arguments { times, seed: None, bindings: false }
+        Arguments { times, seed: None }
     }
 }
 
@@ -41,16 +37,12 @@ const LATEST_MS: f64 = 200.0;
 /// Kills every subject at each moment. The library's own test then kills a log once more, in which
 /// a log outlives several processes.
 pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
-    let Arguments { times, seed, bindings } = arguments;
+    let Arguments { times, seed } = arguments;
     let seed = seed.unwrap_or_else(super::draw_seed);
-    let names = if bindings { &BINDINGS[..] } else { WROTE };
     report.step(&format!("lab kill: every subject {times} times, seed {seed}"), || {
         // In release: faster subjects do more in each moment.
-        kill(&release("lab")?, names, times, seed)
+        kill(&release("lab")?, times, seed)
     })?;
-    if bindings {
-        return Ok(());
-    }
     report.step(&format!("lab kill: a log of several processes {times} times"), || {
         let tests = programs::build()?;
         let library = |one: &&Program| (&*one.package, &*one.target) == ("wrote", "it");
@@ -62,18 +54,18 @@ pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
     })
 }
 
-fn kill(program: &Path, names: &[&str], times: u32, seed: u64) -> Result<(), Failure> {
+fn kill(program: &Path, times: u32, seed: u64) -> Result<(), Failure> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut promises = vec![0; names.len()];
+    let mut promises = [0; WROTE.len()];
     let mut folder = tempfile::tempdir_in(target()).tried("the target folder")?;
     for number in 0..times {
         check_interrupted()?;
-        let seen = one(program, names, folder.path(), &mut random)?;
+        let seen = one(program, folder.path(), &mut random)?;
         for (seen, promises) in seen.iter().zip(&mut promises) {
             *promises += seen.promises;
         }
         if let Some((name, seen)) =
-            names.iter().zip(&seen).find(|(_, seen)| !seen.faults.is_empty())
+            WROTE.iter().zip(&seen).find(|(_, seen)| !seen.faults.is_empty())
         {
             folder.disable_cleanup(true);
             return Err(Failure::Failed(format!(
@@ -83,7 +75,7 @@ fn kill(program: &Path, names: &[&str], times: u32, seed: u64) -> Result<(), Fai
             )));
         }
     }
-    for (name, promises) in names.iter().zip(promises) {
+    for (name, promises) in WROTE.iter().zip(promises) {
         eprintln!("  {name}: {promises} promises kept over {times} kills");
     }
     Ok(())
@@ -92,19 +84,18 @@ fn kill(program: &Path, names: &[&str], times: u32, seed: u64) -> Result<(), Fai
 /// Kills all subjects once, and checks their files.
 fn one(
     program: &Path,
-    names: &[&str],
     folder: &Path,
     random: &mut Xoshiro256PlusPlus,
 ) -> Result<Vec<Seen>, Failure> {
     let (files, said) = (fresh(folder.join("files"))?, fresh(folder.join("said"))?);
     let (seed, delay) = (random.random(), super::draw_delay(random, LATEST_MS));
     let start = |name| Subject::write(program, name, (&files, &said), seed);
-    let mut subjects = names.iter().copied().map(start).collect::<Result<Vec<_>, _>>()?;
+    let mut subjects = WROTE.iter().copied().map(start).collect::<Result<Vec<_>, _>>()?;
     subjects.iter_mut().try_for_each(Subject::wait_until_ready)?;
     thread::sleep(delay);
     for mut subject in subjects {
         subject.must_be_running()?;
         subject.kill()?;
     }
-    check(program, names, &files, &said)
+    check(program, WROTE, &files, &said)
 }

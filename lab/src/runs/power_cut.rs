@@ -27,16 +27,12 @@ pub struct Arguments {
     /// How many moments on each file system.
     #[arg(long, value_name = "N", default_value_t = MOMENTS)]
     pub moments: u32,
-    /// Cut under the subjects in Python and Node.js alone, whose packages are found by `PYTHONPATH`
-    /// and `NODE_PATH`.
-    #[arg(long)]
-    pub bindings: bool,
 }
 
 impl Arguments {
     /// This number of moments, from a drawn seed.
     pub fn of(moments: u32) -> Arguments {
-        Arguments { moments, seed: None, bindings: false }
+        Arguments { moments, seed: None }
     }
 }
 
@@ -82,7 +78,7 @@ const RARE: [FileSystem; 2] = [
 ];
 
 /// The subjects that write while the power is cut, the library's own ([`WROTE`]) first.
-pub const SUBJECTS: [&str; 12] = [
+pub const SUBJECTS: [&str; 11] = [
     "save",
     "replace",
     "writer",
@@ -91,25 +87,20 @@ pub const SUBJECTS: [&str; 12] = [
     "log-sync",
     "log-served",
     "lines",
-    "wal",
     "by-hand",
     UNSYNCED[0],
     UNSYNCED[1],
 ];
 
 /// The subjects that write by wrote. Their promises survive their process.
-pub const WROTE: &[&str] = SUBJECTS.split_at(10).0;
+pub const WROTE: &[&str] = SUBJECTS.split_at(9).0;
 
 /// Subjects that must break some promises, or the lab is blind. Each promise of the others must
 /// hold.
 pub const UNSYNCED: [&str; 2] = ["unsynced-folder", "unsynced"];
 
-/// The subjects in other languages.
-pub const BINDINGS: [&str; 4] = ["save-python", "save-node", "log-python", "log-node"];
-
 /// Subjects that recover their files when they open them, and can lose them then.
-const REOPENED: [&str; 7] =
-    ["log", "log-sync", "log-served", "lines", "wal", "log-python", "log-node"];
+const REOPENED: [&str; 4] = ["log", "log-sync", "log-served", "lines"];
 
 /// Errors of a file system without power: EIO, and in some calls of ext4 EROFS.
 const REFUSALS: [i32; 2] = [5, 30];
@@ -119,14 +110,13 @@ pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
     if let Some(because) = lacking() {
         return report.skip("lab power-cut", because);
     }
-    let Arguments { seed, moments, bindings } = arguments;
-    let names = if bindings { &BINDINGS[..] } else { &SUBJECTS };
+    let Arguments { seed, moments } = arguments;
     let seed = seed.unwrap_or_else(super::draw_seed);
     let rare = RARE.into_iter().filter(|_| moments >= MOMENTS);
     for file_system in FILE_SYSTEMS.into_iter().chain(rare) {
         let name = format!("lab power-cut: {}, {moments} moments", file_system.name);
         // In release: faster subjects do more in each moment.
-        report.step(&name, || cut(&release("lab")?, names, file_system, seed, moments))?;
+        report.step(&name, || cut(&release("lab")?, file_system, seed, moments))?;
     }
     Ok(())
 }
@@ -141,25 +131,19 @@ pub fn lacking() -> Option<String> {
 }
 
 /// Cuts the power of one file system at each moment, until a promise is broken.
-fn cut(
-    program: &Path,
-    names: &[&str],
-    file_system: FileSystem,
-    seed: u64,
-    moments: u32,
-) -> Result<(), Failure> {
+fn cut(program: &Path, file_system: FileSystem, seed: u64, moments: u32) -> Result<(), Failure> {
     eprintln!("{moments} moments; --seed {seed} draws them again");
     let mut disk = Disk::unless_impossible(file_system)?;
     disk.try_switch()?;
-    let mut tallies: Vec<_> = names.iter().map(|_| Vec::new()).collect();
+    let mut tallies = SUBJECTS.map(|_| Vec::new());
     let done = (0..moments)
         .try_for_each(|number| {
-            one(&mut disk, program, names, draw(seed, number), &mut tallies).map_err(|failure| {
+            one(&mut disk, program, draw(seed, number), &mut tallies).map_err(|failure| {
                 failure.in_words(|because| format!("moment {number}, {because}"))
             })
         })
         .and_then(|()| disk.examine());
-    for (name, tally) in names.iter().zip(&tallies) {
+    for (name, tally) in SUBJECTS.iter().zip(&tallies) {
         eprintln!("{}", describe(name, tally));
     }
     done.map_err(|failure| {
@@ -175,7 +159,7 @@ fn cut(
             format!("seed {seed}: {because}; the image is kept: {}", image.display())
         })
     })?;
-    if moments >= MOMENTS && names.contains(&UNSYNCED[0]) {
+    if moments >= MOMENTS {
         sees_something(&tallies)?;
     }
     Ok(())
@@ -185,16 +169,15 @@ fn cut(
 fn one(
     disk: &mut Disk,
     program: &Path,
-    names: &[&str],
     moment: Moment,
     tallies: &mut [Vec<Seen>],
 ) -> Result<(), Failure> {
     check_interrupted()?;
     let ms = moment.delay.as_secs_f64() * 1e3;
     let words = |because| format!("{ms:.1} ms after the beginning: {because}");
-    let seen = moment::live(disk, program, names, moment);
+    let seen = moment::live(disk, program, moment);
     let seen = seen.map_err(|failure| failure.in_words(words))?;
-    let broken = names.iter().zip(&seen).find_map(|(name, seen)| {
+    let broken = SUBJECTS.iter().zip(&seen).find_map(|(name, seen)| {
         judge(name, seen).err().map(|because| format!("{name}: {because}"))
     });
     tallies.iter_mut().zip(seen).for_each(|(tally, seen)| tally.push(seen));
@@ -250,16 +233,10 @@ pub fn describe(name: &str, all: &[Seen]) -> String {
         let refused = counts(all.iter().map(|seen| &seen.refused.0));
         let _ = write!(text, "\n    hit in the middle of: {refused}");
     }
-    let in_flight = all.iter().map(|seen| &seen.in_flight);
-    let in_flight = counts(in_flight.filter(|word| !word.is_empty()));
-    let _ = write!(text, "\n    what was under way was then: {in_flight}");
     if let times @ 1.. = all.iter().map(|seen| seen.reopened).sum::<u32>() {
         let moments = count(all, |seen| seen.reopened > 0);
         let _ =
             write!(text, "\n    opened again {times} times in {moments} moments with a second cut");
-    }
-    if let left @ 1.. = count(all, |seen| seen.temporary_files > 0) {
-        let _ = write!(text, "\n    temporary files left in {left} moments");
     }
     if let late @ 1.. = all.iter().map(|seen| seen.late).sum::<u32>() {
         let _ = write!(text, "\n    promises made when the power was gone: {late}");
@@ -279,7 +256,7 @@ fn counts<'a>(words: impl Iterator<Item = &'a String>) -> String {
     let mut counts = BTreeMap::new();
     words.for_each(|word| *counts.entry(word).or_insert(0) += 1);
     let each: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
-    if each.is_empty() { "nothing".to_owned() } else { each.join(", ") }
+    each.join(", ")
 }
 
 #[cfg(test)]
@@ -334,9 +311,7 @@ mod tests {
             promises,
             late: 0,
             refused: (action.into(), 5),
-            in_flight: "old".into(),
             reopened: 2,
-            temporary_files: 1,
             faults: faults.iter().map(|&fault| fault.into()).collect(),
         };
         let all = [
@@ -349,9 +324,7 @@ mod tests {
             describe("save", &all),
             "  save: 7 promises in 3 moments, 1 moments before the first
     hit in the middle of: rename 1, write 2
-    what was under way was then: old 3
     opened again 6 times in 3 moments with a second cut
-    temporary files left in 3 moments
     promises broken in 2 moments, first: lost"
         );
     }

@@ -6,7 +6,6 @@
 mod content;
 mod copies;
 mod lines;
-mod log_checks;
 mod logs;
 // One call of the kernel has no safe wrapper.
 #[allow(unsafe_code)]
@@ -15,7 +14,6 @@ mod said;
 mod saves;
 mod streams;
 mod subject;
-mod wal;
 
 use super::Trouble;
 use clap::ValueEnum;
@@ -115,11 +113,9 @@ fn check(folder: &Path, said: &Path) -> Result<(), Trouble> {
         let Ok(text) = std::fs::read_to_string(said.join(&word)) else { continue };
         let said = said::parse(&text)?;
         let subject = name.in_folder(folder);
-        let found = subject.check(&said)?;
-        println!("{word} in-flight {}", found.in_flight);
-        println!("{word} temporary {}", found.temporary_files);
+        let faults = subject.check(&said)?;
         println!("{word} late {}", said.late());
-        for fault in found.faults.into_iter().chain(late(subject.as_ref(), &said)) {
+        for fault in faults.into_iter().chain(late(subject.as_ref(), &said)) {
             println!("{word} fault {fault}");
         }
     }

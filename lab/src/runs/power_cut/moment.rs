@@ -1,8 +1,8 @@
 //! One moment: the subjects write, the power is cut, and the files are checked.
 
-use super::REOPENED;
 use super::disk::{Disk, cut};
 use super::subject::{Seen, Subject, check, fresh};
+use super::{REOPENED, SUBJECTS};
 use crate::tools::failure::Failure;
 use std::path::Path;
 use std::thread;
@@ -21,27 +21,21 @@ pub struct Moment {
 
 /// Runs one moment of the subjects `names` of `program`, and returns the result of each in order.
 /// The disk is mounted before and after.
-pub fn live(
-    disk: &mut Disk,
-    program: &Path,
-    names: &[&str],
-    moment: Moment,
-) -> Result<Vec<Seen>, Failure> {
+pub fn live(disk: &mut Disk, program: &Path, moment: Moment) -> Result<Vec<Seen>, Failure> {
     let folder = fresh(disk.point().join("moment"))?;
     let said = fresh(disk.folder().join("said"))?;
     let places = (&*folder, &*said);
     let write = |name| Subject::write(program, name, places, moment.seed);
-    for (subject, cut) in until_cut(disk, names, write, moment.delay)? {
+    for (subject, cut) in until_cut(disk, &SUBJECTS, write, moment.delay)? {
         subject.mark(cut)?;
     }
     if let Some(delay) = moment.again {
         let reopen = |name| Subject::reopen(program, name, places);
-        let opened: Vec<_> = names.iter().copied().filter(|name| REOPENED.contains(name)).collect();
-        for (subject, (going, _)) in until_cut(disk, &opened, reopen, delay)? {
+        for (subject, (going, _)) in until_cut(disk, &REOPENED, reopen, delay)? {
             subject.add_to(&said.join(subject.name), going)?;
         }
     }
-    check(program, names, &folder, &said)
+    check(program, &SUBJECTS, &folder, &said)
 }
 
 /// The length of a subject's output just before and just after the cut.

@@ -21,12 +21,8 @@ pub struct Seen {
     pub late: u32,
     /// The first refused action and the kernel's error number.
     pub refused: (String, i32),
-    /// The outcome of the write in flight, in one word.
-    pub in_flight: String,
     /// The number of openings before a second cut.
     pub reopened: u32,
-    /// The number of temporary files left.
-    pub temporary_files: u32,
     /// The broken promises.
     pub faults: Vec<String>,
 }
@@ -46,8 +42,7 @@ impl Seen {
         let mut seen = Seen::default();
         for line in said.lines() {
             match line.split(' ').collect::<Vec<_>>()[..] {
-                ["ready" | "power-going" | "power-gone" | "unpoisoned"]
-                | ["sending" | "grouping" | "cutting" | "trimming", ..] => {}
+                ["ready" | "power-going" | "power-gone" | "unpoisoned"] | ["sending", ..] => {}
                 ["reopened", _] => seen.reopened += 1,
                 ["refused", action, errno] => {
                     seen.refused = (action.to_owned(), errno.parse().tried(line)?);
@@ -58,10 +53,6 @@ impl Seen {
         let own = found.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         for line in own {
             match line.split_once(' ') {
-                Some(("in-flight", word)) => seen.in_flight = word.to_owned(),
-                Some(("temporary", number)) => {
-                    seen.temporary_files = number.parse().tried(line)?;
-                }
                 Some(("late", number)) => seen.late = number.parse().tried(line)?,
                 Some(("fault", fault)) => seen.faults.push(fault.to_owned()),
                 _ => return Err(Failure::Failed(format!("power-cut check said {line:?}"))),
@@ -226,8 +217,8 @@ mod tests {
     #[test]
     fn a_subject_is_what_it_said_and_what_was_found_of_it() {
         let said = "reopened 5\nready\nsynced 0 17\nsending 0 8\nfinished 0\nrefused fdatasync 5\n";
-        let found = "save in-flight new\nwriter in-flight more\nwriter temporary 2\n\
-                     writer late 1\nwriter fault stream-0: no file\nwriter fault two\n";
+        let found =
+            "save late 0\nwriter late 1\nwriter fault stream-0: no file\nwriter fault two\n";
         let seen = Seen::read("writer", said, found).expect("lines");
         assert_eq!(
             seen,
@@ -235,9 +226,7 @@ mod tests {
                 promises: 2,
                 late: 1,
                 refused: ("fdatasync".into(), 5),
-                in_flight: "more".into(),
                 reopened: 1,
-                temporary_files: 2,
                 faults: vec!["stream-0: no file".into(), "two".into()],
             }
         );

@@ -1,16 +1,17 @@
 //! A subject with several threads that append to a plain file of lines, and the check of the
 //! remaining file.
 
-use crate::verbs::power_cut::content::{CheckResult, content, random};
-use crate::verbs::power_cut::log_checks;
+use crate::verbs::power_cut::content::{content, random};
+use crate::verbs::power_cut::logs::{Place, faults, judge};
 use crate::verbs::power_cut::said::{Line, Report};
-use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, sync_folder};
+use crate::verbs::power_cut::subject::{
+    Reporter, Subject, make_folder, sync_folder, until_refused,
+};
 use rand::RngExt;
-use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::{io, thread};
 use wrote::{Error, Lines, SyncPolicy};
 
 const PRODUCERS: u32 = 8;
@@ -44,87 +45,36 @@ impl File {
         Lines::options().sync(sync).buffer_bytes(BUFFER_BYTES).open(self.path())
     }
 
-    /// Returns the state of the lines without a promise; an error in words for a broken promise.
-    fn examine(&self, said: &Report) -> Result<&'static str, String> {
+    /// Compares the file with the promises, and appends to it.
+    fn examine(&self, said: &Report) -> Result<(), String> {
         let words = |error: Error| error.to_string();
         let lines = self.open(SyncPolicy::Always).map_err(words)?;
         if let Some(torn) = lines.torn().filter(|torn| !torn.exists()) {
             return Err(format!("{} was to be kept aside, and is not there", torn.display()));
         }
-        let before = self.found()?;
-        judge(&before, said)?;
-        let producer = PRODUCERS;
-        let numbers = before.get(&producer).copied().unwrap_or(0);
-        for number in numbers..numbers + MORE {
-            lines.append(&line(producer, number)).and_then(|it| it.wait()).map_err(words)?;
+        let mut places = self.found()?;
+        judge(&places, said, false)?;
+        for number in 0..MORE {
+            lines.append(&line(PRODUCERS, number)).and_then(|it| it.wait()).map_err(words)?;
+            let sequence = places.len() as u64;
+            places.push(Place { sequence, producer: PRODUCERS, number });
         }
         lines.close().map_err(words)?;
-        let mut after = self.found()?;
-        if after.remove(&producer) != Some(numbers + MORE) {
-            return Err("lines that were appended after the crash are not there".to_owned());
+        match self.found()? == places {
+            true => Ok(()),
+            false => Err("lines that were appended after the crash are not there".to_owned()),
         }
-        Ok("promised")
     }
 
-    /// Returns the number of lines of each producer; an error in words for a line that is torn,
-    /// doubled or not in its place.
-    fn found(&self) -> Result<BTreeMap<u32, u64>, String> {
+    /// Returns the place of each line; an error in words for one that is torn or altered.
+    fn found(&self) -> Result<Vec<Place>, String> {
         let bytes = std::fs::read(self.path()).map_err(|error| error.to_string())?;
-        if !bytes.is_empty() && bytes.last() != Some(&b'\n') {
+        let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
+        if lines.pop().is_some_and(|rest| !rest.is_empty()) {
             return Err("the file does not end with a whole line".to_owned());
         }
-        let mut next = BTreeMap::new();
-        for (place, found) in bytes.split(|&byte| byte == b'\n').enumerate() {
-            if found.is_empty() && place == bytes.iter().filter(|&&byte| byte == b'\n').count() {
-                break;
-            }
-            let mut words = found.split(|&byte| byte == b' ');
-            let mut word = || std::str::from_utf8(words.next()?).ok()?.parse().ok();
-            let (producer, number): (Option<u64>, Option<u64>) = (word(), word());
-            let (Some(producer), Some(number)) = (producer, number) else {
-                let nuls = found.iter().filter(|&&byte| byte == 0).count();
-                return Err(format!("line {place}: {} bytes, {nuls} of them NUL", found.len()));
-            };
-            let producer = producer as u32;
-            let next: &mut u64 = next.entry(producer).or_default();
-            if number != *next || found != line(producer, number) {
-                return Err(format!(
-                    "line {place}: number {number} of producer {producer}, {next} belongs there"
-                ));
-            }
-            *next += 1;
-        }
-        Ok(next)
+        (0..).zip(lines).map(|(sequence, found)| Place::of(sequence, found, line)).collect()
     }
-}
-
-/// Compares the lines that were found with the promises.
-fn judge(found: &BTreeMap<u32, u64>, said: &Report) -> Result<(), String> {
-    let of = |producer: &u32| found.get(producer).copied().unwrap_or(0);
-    for line in said.sure() {
-        match line {
-            Line::Appended { producer, number, .. } if of(producer) <= *number => {
-                let there = of(producer);
-                return Err(format!(
-                    "number {number} of producer {producer} was promised, and {there} are there"
-                ));
-            }
-            Line::Reopened(lines) if found.values().sum::<u64>() < *lines => {
-                return Err(format!("{lines} lines were found at an opening, and fewer are there"));
-            }
-            _ => {}
-        }
-    }
-    for (producer, there) in found.iter().filter(|(producer, _)| **producer < PRODUCERS) {
-        let sent = said.all().iter().filter_map(|line| match line {
-            Line::Sending { producer: other, end } if other == producer => Some(*end),
-            _ => None,
-        });
-        if sent.max().unwrap_or(0) < *there {
-            return Err(format!("producer {producer} did not send its line {there}"));
-        }
-    }
-    Ok(())
 }
 
 /// Appends the lines of one producer.
@@ -171,25 +121,15 @@ impl Subject for File {
 
     fn write(&mut self, seed: u64, say: Reporter) -> Result<Infallible, Error> {
         let lines = self.opened.as_ref().expect("it was opened before");
-        let refused = thread::scope(|scope| {
-            let threads: Vec<_> = (0..PRODUCERS)
-                .map(|producer| scope.spawn(move || produce(lines, producer, seed, say)))
-                .collect();
-            let ended = threads.into_iter().map(|thread| match thread.join() {
-                Ok(Err(error)) => error,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            // Every producer must notice the cut; the report of the first suffices.
-            ended.collect::<Vec<_>>().swap_remove(0)
-        });
+        let refused = until_refused(PRODUCERS, |producer| produce(lines, producer, seed, say));
         if lines.flush().is_ok() || lines.append(b"late").is_ok() {
             say(&Line::Unpoisoned)?;
         }
         Err(refused)
     }
 
-    fn check(&self, said: &Report) -> io::Result<CheckResult> {
-        log_checks::check(&self.folder, said, || self.examine(said))
+    fn check(&self, said: &Report) -> io::Result<Vec<String>> {
+        Ok(faults(said, self.examine(said)))
     }
 
     fn late_max(&self) -> usize {

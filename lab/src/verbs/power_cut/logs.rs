@@ -1,21 +1,20 @@
 //! A subject with several threads that append to a log, and the check of the remaining log.
 
-use crate::verbs::power_cut::content::content;
-use crate::verbs::power_cut::content::{CheckResult, describe};
-use crate::verbs::power_cut::log_checks;
+use crate::verbs::power_cut::content::{content, random};
 use crate::verbs::power_cut::said::{Line, Report};
-use crate::verbs::power_cut::subject::{Language, Program};
-use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, sync_folder};
-use judge::{Place, judge};
+use crate::verbs::power_cut::subject::{
+    Reporter, Subject, make_folder, sync_folder, until_refused,
+};
 use rand::RngExt;
-use served::Served;
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::{io, thread};
-use wrote::{Action, Error, Log, LogOptions, SyncPolicy};
+use wrote::{Error, Log, LogOptions, Record, SyncPolicy};
+
+pub use judge::{Place, judge};
 
 mod judge;
 mod served;
@@ -42,15 +41,16 @@ const MORE: u64 = 10;
 /// How a record becomes safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safety {
-    /// Each record by itself, framed.
+    /// Each record by itself.
     Record,
-    /// Records are synced with the whole log, framed; the oldest segments are removed.
+    /// Records are synced with the whole log; the oldest segments are removed.
     Sync,
-    /// Each record by itself, framed, sent to a server over loopback.
+    /// Each record by itself, sent to a server over loopback.
     Served,
-    /// Each record by itself, framed, by the package for a language.
-    Foreign(Language),
 }
+
+/// A log, and the address of its server if it has one.
+type Opened = (Log, Option<String>);
 
 /// One log.
 #[derive(Debug)]
@@ -58,17 +58,13 @@ pub struct Logs {
     folder: PathBuf,
     safe: Safety,
     /// The log opened before the clock started.
-    opened: Option<Log>,
-    /// The server started before the clock was.
-    served: Option<Served>,
-    /// The program of another language, once it is ready.
-    program: Option<Program>,
+    opened: Option<Opened>,
 }
 
 impl Logs {
     /// Puts the log into a new folder.
     pub fn new(folder: &Path, safe: Safety) -> Logs {
-        Logs { folder: folder.to_owned(), safe, opened: None, served: None, program: None }
+        Logs { folder: folder.to_owned(), safe, opened: None }
     }
 
     /// Returns the log's folder, which the log creates itself.
@@ -79,9 +75,7 @@ impl Logs {
     fn options(&self) -> LogOptions {
         let options = Log::options().segment_bytes(SEGMENT_BYTES).buffer_bytes(BUFFER_BYTES);
         match self.safe {
-            Safety::Record | Safety::Served | Safety::Foreign(_) => {
-                options.sync(SyncPolicy::Always)
-            }
+            Safety::Record | Safety::Served => options.sync(SyncPolicy::Always),
             Safety::Sync => options
                 .sync(SyncPolicy::No)
                 .segment_bytes(4 * SEGMENT_BYTES)
@@ -95,22 +89,22 @@ impl Logs {
     }
 
     /// Opens the log for writing, in each way in turn.
-    fn open_for(&self, seed: u64) -> Result<Log, Error> {
-        self.options_for(seed).open(self.log())
-    }
-
-    fn options_for(&self, seed: u64) -> LogOptions {
+    fn open_for(&self, seed: u64) -> Result<Opened, Error> {
         let options = match seed % 3 {
             0 => self.options(),
             1 => self.options().dsync(true),
             _ => self.options().dsync(false),
         };
-        match seed % 5 {
+        let options = match seed % 5 {
             0 => options.zeros(false),
             // Recycled segment files.
             1 => options.zeros(true),
             2 => options.zeros(true).prepared_bytes(1 << 20),
             _ => options,
+        };
+        match self.safe {
+            Safety::Served => served::start(&self.log(), options),
+            Safety::Record | Safety::Sync => Ok((options.open(self.log())?, None)),
         }
     }
 
@@ -123,7 +117,7 @@ impl Logs {
         end: &AtomicU64,
         say: Reporter,
     ) -> Result<Infallible, Error> {
-        let mut random = crate::verbs::power_cut::content::random(seed ^ u64::from(producer));
+        let mut random = random(seed ^ u64::from(producer));
         let mut begin = 0;
         loop {
             let is_burst = self.safe == Safety::Sync && random.random_bool(BURSTS);
@@ -147,54 +141,13 @@ impl Logs {
         }
     }
 
-    /// Appends the records of all producers by a program, as many at once as threads would.
-    fn append_by(
-        &self,
-        program: &mut Program,
-        seed: u64,
-        say: Reporter,
-    ) -> Result<Infallible, Error> {
-        let mut random = crate::verbs::power_cut::content::random(seed);
-        let mut ends = [0; PRODUCERS as usize];
-        loop {
-            let mut sent = Vec::new();
-            for (producer, end) in (0..).zip(&mut ends) {
-                let numbers = *end..*end + random.random_range(WINDOW);
-                *end = numbers.end;
-                say(&Line::Sending { producer, end: *end })?;
-                for number in numbers {
-                    let record = record(producer, number);
-                    program.request(&record).map_err(|error| self.elsewhere(&error))?;
-                    sent.push((producer, number));
-                }
-            }
-            for (producer, number) in sent {
-                let sequence = program.answer().map_err(|error| self.elsewhere(&error))?;
-                say(&Line::Appended { sequence, producer, number })?;
-            }
-        }
-    }
-
-    /// Returns the error of a program that appends to the log.
-    fn elsewhere(&self, error: &io::Error) -> Error {
-        Error::file(self.log(), Action::Write, None, error)
-    }
-
-    /// Syncs the log now and then, if something was appended.
-    fn sync(
-        &self,
-        log: &Log,
-        seed: u64,
-        end: &AtomicU64,
-        say: Reporter,
-    ) -> Result<Infallible, Error> {
-        let mut random = crate::verbs::power_cut::content::random(!seed);
+    /// Syncs the log now and then.
+    fn sync(log: &Log, seed: u64, end: &AtomicU64, say: Reporter) -> Result<Infallible, Error> {
+        let mut random = random(!seed);
         let mut synced = 0;
         loop {
             thread::sleep(Duration::from_millis(random.random_range(SYNCED)));
             let appended = end.load(Ordering::Acquire);
-            // Synced records are safe without a system call, so a second promise would prove
-            // nothing.
             if appended > synced {
                 log.sync()?;
                 synced = appended;
@@ -203,33 +156,24 @@ impl Logs {
         }
     }
 
-    /// Reads all records of the log; an error in words for a record that no producer sent.
-    fn read(&self, log: &Log) -> Result<Vec<Place>, String> {
-        log_checks::places(log, |sequence, bytes| {
-            let (producer, number) = of_producer(bytes)?;
-            Ok(Place { sequence, producer, number })
-        })
-    }
-
-    /// Returns the state of the records without a promise; an error in words for a broken promise.
-    fn examine(&self, said: &Report) -> Result<&'static str, String> {
+    /// Compares the log with the promises, and appends to it.
+    fn examine(&self, said: &Report) -> Result<(), String> {
         let log = self.open().map_err(|error| format!("opening: {error}"))?;
-        let recovered = log_checks::recovered(&log)?;
-        let places = self.read(&log)?;
-        let promised = judge(&places, said, self.safe == Safety::Sync)?;
-        let next = log.stats().next_sequence;
+        let recovered = log.stats();
+        if let Some(lost) = recovered.kept_aside.iter().find(|path| !path.exists()) {
+            return Err(format!("{} was to be kept aside, and is not there", lost.display()));
+        }
+        let places = read(&log)?;
+        judge(&places, said, self.safe == Safety::Sync)?;
+        let next = recovered.next_sequence;
         if places.last().is_some_and(|place| place.sequence + 1 != next) {
             return Err(format!("the log goes on at {next}, behind {:?}", places.last()));
         }
-        self.go_on(log, places, next)?;
-        Ok(match recovered.torn_bytes {
-            0 if next <= promised => "promised",
-            0 => "more",
-            _ => "torn",
-        })
+        self.go_on(log, places, next)
     }
 
-    /// Appends more records as another producer, and finds all after reopening the log.
+    /// Appends to the log, closes it, checks every byte and opens it again. There must be no torn
+    /// end, an end mark, and exactly its records.
     fn go_on(&self, log: Log, mut places: Vec<Place>, next: u64) -> Result<(), String> {
         let words = |error: Error| format!("going on: {error}");
         for number in 0..MORE {
@@ -241,14 +185,42 @@ impl Logs {
             ticket.wait().map_err(words)?;
             places.push(place);
         }
-        let log = log_checks::opened_after_close(log, &self.log(), || self.open())?;
-        let found = self.read(&log)?;
-        // The last append may have removed the oldest segment.
+        log.close().map_err(words)?;
+        drop(log);
+        let verified = wrote::log::verify(self.log(), None).map_err(words)?;
+        if let Some(damage) = verified.damage.first() {
+            return Err(format!("going on: {damage:?}"));
+        }
+        let log = self.open().map_err(words)?;
+        let (recovered, found) = (log.stats(), read(&log)?);
+        // Going on may have removed the oldest records.
         let removed = found.first().map_or(0, |first| first.sequence);
         places.retain(|place| place.sequence >= removed);
-        log_checks::all_found(&found, &places)?;
+        if recovered.torn_bytes > 0 || !recovered.found_closed || found != places {
+            let (found, expected) = (found.len(), places.len());
+            return Err(format!(
+                "after it was closed: {found} records, where {expected} belong: {recovered:?}"
+            ));
+        }
         log.close().map_err(words)
     }
+}
+
+/// Reads all records of the log.
+fn read(log: &Log) -> Result<Vec<Place>, String> {
+    let failed = |error: Error| format!("reading: {error}");
+    let place = |found: Result<Record, Error>| {
+        let Record { sequence, bytes, .. } = found.map_err(failed)?;
+        Place::of(sequence, &bytes, record)
+    };
+    log.reader(0).map_err(failed)?.map(place).collect()
+}
+
+/// Returns the broken promises: the one that was `examined`, and a success after the first error.
+pub fn faults(said: &Report, examined: Result<(), String>) -> Vec<String> {
+    let is_unpoisoned = said.all().contains(&Line::Unpoisoned);
+    let unpoisoned = is_unpoisoned.then(|| "after the first error the log took more".to_owned());
+    examined.err().into_iter().chain(unpoisoned).collect()
 }
 
 impl Subject for Logs {
@@ -258,77 +230,53 @@ impl Subject for Logs {
     }
 
     fn get_ready(&mut self, seed: u64) -> Result<(), Error> {
-        if let Safety::Foreign(language) = self.safe {
-            let started = Program::start(language, "log", &self.log());
-            self.program = Some(started.map_err(|error| self.elsewhere(&error))?);
-            return Ok(());
-        }
-        // Now and then the cut hits the opening.
-        if seed.is_multiple_of(4) {
-            return Ok(());
-        }
-        if self.safe == Safety::Served {
-            self.served = Some(Served::start(self, self.options_for(seed))?);
-        } else {
+        // Every fourth log is opened during the cut.
+        if !seed.is_multiple_of(4) {
             self.opened = Some(self.open_for(seed)?);
         }
         Ok(())
     }
 
     fn write(&mut self, seed: u64, say: Reporter) -> Result<Infallible, Error> {
-        if let Some(mut program) = self.program.take() {
-            return self.append_by(&mut program, seed, say);
-        }
-        if self.safe == Safety::Served {
-            let served = match self.served.take() {
-                Some(served) => served,
-                None => Served::start(self, self.options_for(seed))?,
-            };
-            return Err(served.write(self, seed, say));
-        }
-        let log = match self.opened.take() {
-            Some(log) => log,
+        let (log, server) = match self.opened.take() {
+            Some(opened) => opened,
             None => self.open_for(seed)?,
         };
-        let this = &*self;
-        let end = AtomicU64::new(0);
-        let (log, end) = (&log, &end);
-        let refused = thread::scope(|scope| {
-            let produce =
-                |producer| scope.spawn(move || this.produce(log, producer, seed, end, say));
-            let mut threads: Vec<_> = (0..PRODUCERS).map(produce).collect();
-            if this.safe == Safety::Sync {
-                threads.push(scope.spawn(move || this.sync(log, seed, end, say)));
-            }
-            let ended = threads.into_iter().map(|thread| match thread.join() {
-                Ok(Err(error)) => error,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            // Every producer must notice the cut; the report of the first suffices.
-            ended.collect::<Vec<_>>().swap_remove(0)
+        let (this, end) = (&*self, AtomicU64::new(0));
+        let folder = this.log();
+        let syncs = u32::from(this.safe == Safety::Sync);
+        let refused = until_refused(PRODUCERS + syncs, |thread| match &server {
+            Some(address) => served::produce(&folder, &log, address, (thread, seed), say),
+            None if thread == PRODUCERS => Logs::sync(&log, seed, &end, say),
+            None => this.produce(&log, thread, seed, &end, say),
         });
-        if log.sync().is_ok() || log.append(b"late").is_ok() {
+        if server.is_none() && (log.sync().is_ok() || log.append(b"late").is_ok()) {
             say(&Line::Unpoisoned)?;
         }
         Err(refused)
     }
 
-    fn check(&self, said: &Report) -> io::Result<CheckResult> {
-        log_checks::check(&self.log(), said, || self.examine(said))
+    fn check(&self, said: &Report) -> io::Result<Vec<String>> {
+        Ok(faults(said, self.examine(said)))
     }
 
     fn late_max(&self) -> usize {
         match self.safe {
-            // All records waited for at once may rest on the flushes in flight.
-            Safety::Record | Safety::Served | Safety::Foreign(_) => {
-                PRODUCERS as usize * *WINDOW.end() as usize
-            }
+            Safety::Record | Safety::Served => PRODUCERS as usize * *WINDOW.end() as usize,
             Safety::Sync => 1,
         }
     }
 
     fn reopen(&self, say: Reporter) -> Option<Error> {
-        Some(log_checks::reopen(|| self.open(), say))
+        loop {
+            let opened = self.open().and_then(|log| {
+                say(&Line::Reopened(log.stats().next_sequence))?;
+                log.close()
+            });
+            if let Err(error) = opened {
+                return Some(error);
+            }
+        }
     }
 }
 
@@ -345,21 +293,6 @@ pub fn record(producer: u32, number: u64) -> Vec<u8> {
     let mut bytes = format!("{producer} {number} ").into_bytes();
     bytes.extend(body);
     bytes
-}
-
-/// Reads the producer and the number of a record; an error in words if no producer sent it.
-pub fn of_producer(bytes: &[u8]) -> Result<(u32, u64), String> {
-    let unknown = || format!("{} bytes that no producer sent", bytes.len());
-    let mut words = bytes.splitn(3, |byte| *byte == b' ');
-    let mut word = || std::str::from_utf8(words.next()?).ok();
-    let producer = word().and_then(|word| word.parse().ok()).ok_or_else(unknown)?;
-    let number = word().and_then(|word| word.parse().ok()).ok_or_else(unknown)?;
-    let expected = record(producer, number);
-    if bytes == expected {
-        Ok((producer, number))
-    } else {
-        Err(format!("number {number} of producer {producer}: {}", describe(bytes, &expected)))
-    }
 }
 
 #[cfg(test)]
@@ -392,8 +325,8 @@ mod tests {
     fn a_log_that_keeps_its_promises_has_no_faults_and_goes_on() {
         for safe in ALL {
             let (_folder, logs, said) = written(safe);
-            let found = logs.check(&said).expect("checked");
-            assert_eq!((found.faults, found.in_flight), (vec![], "promised"), "{safe:?}");
+            let faults = logs.check(&said).expect("checked");
+            assert_eq!(faults, Vec::<String>::new(), "{safe:?}");
         }
     }
 
@@ -402,10 +335,10 @@ mod tests {
         for safe in ALL {
             let (_folder, logs, said) = written(safe);
             fs::remove_dir_all(logs.log()).expect("removed");
-            let faults = logs.check(&said).expect("checked").faults;
+            let faults = logs.check(&said).expect("checked");
             assert_eq!(faults, ["record 0 was promised, and the log ends before 0"], "{safe:?}");
             fs::remove_dir_all(logs.log()).expect("removed");
-            let faults = logs.check(&Report::default()).expect("checked").faults;
+            let faults = logs.check(&Report::default()).expect("checked");
             assert_eq!(faults, Vec::<String>::new(), "{safe:?}");
         }
     }
@@ -415,7 +348,7 @@ mod tests {
         // W2
         let (_folder, logs, _) = written(Safety::Record);
         let said = parse("sending 0 5\npower-going\npower-gone\nunpoisoned\n").expect("lines");
-        let faults = logs.check(&said).expect("checked").faults;
+        let faults = logs.check(&said).expect("checked");
         assert_eq!(faults, ["after the first error the log took more"]);
     }
 
@@ -423,13 +356,15 @@ mod tests {
     fn a_record_tells_whose_it_is_and_one_with_a_wrong_byte_is_nobodys() {
         for (producer, number) in [(0, 0), (3, LONG_EVERY / 2), (4, 1_000_000)] {
             let mut bytes = record(producer, number);
-            assert_eq!(of_producer(&bytes), Ok((producer, number)));
+            let place = |bytes: &[u8]| Place::of(7, bytes, record);
+            assert_eq!(place(&bytes), Ok(Place { sequence: 7, producer, number }));
             let last = bytes.len() - 1;
             bytes[last] ^= 1;
-            assert!(of_producer(&bytes).is_err());
+            assert!(place(&bytes).is_err());
             bytes.pop();
-            assert!(of_producer(&bytes).is_err());
+            assert!(place(&bytes).is_err());
         }
-        assert_eq!(of_producer(&[0; 7]), Err("7 bytes that no producer sent".into()));
+        let nobodys = Err("record 7: 7 bytes that no producer sent".to_owned());
+        assert_eq!(Place::of(7, &[0; 7], record), nobodys);
     }
 }

@@ -40,28 +40,6 @@ pub enum Line {
     },
     /// The log has every record before this sequence.
     Flushed(u64),
-    /// The subject begins to append its groups before this number.
-    Grouping(u64),
-    /// The log has every record of the group, the first at `sequence`.
-    Grouped {
-        /// The group's number.
-        group: u64,
-        /// The place of its first record in the log.
-        sequence: u64,
-    },
-    /// The subject begins to cut the record at this sequence and all later ones.
-    Cutting(u64),
-    /// The log has no record from this sequence on, and every record before it.
-    Cut(u64),
-    /// The subject begins to remove segments whose records are all before this sequence.
-    Trimming(u64),
-    /// The log has no record before `first`, which must not be greater than `before`.
-    Trimmed {
-        /// The sequence asked for.
-        before: u64,
-        /// The first remaining sequence.
-        first: u64,
-    },
     /// The log was reopened, with every record before this sequence.
     Reopened(u64),
     /// A flush after the first error succeeded, against W2.
@@ -80,13 +58,7 @@ impl Line {
     pub fn is_promise(&self) -> bool {
         !matches!(
             self,
-            Line::Ready
-                | Line::Sending { .. }
-                | Line::Grouping(_)
-                | Line::Cutting(_)
-                | Line::Trimming(_)
-                | Line::Unpoisoned
-                | Line::Refused { .. }
+            Line::Ready | Line::Sending { .. } | Line::Unpoisoned | Line::Refused { .. }
         )
     }
 
@@ -129,12 +101,6 @@ impl fmt::Display for Line {
                 write!(f, "appended {sequence} {producer} {number}")
             }
             Line::Flushed(end) => write!(f, "flushed {end}"),
-            Line::Grouping(end) => write!(f, "grouping {end}"),
-            Line::Grouped { group, sequence } => write!(f, "grouped {group} {sequence}"),
-            Line::Cutting(at) => write!(f, "cutting {at}"),
-            Line::Cut(at) => write!(f, "cut {at}"),
-            Line::Trimming(before) => write!(f, "trimming {before}"),
-            Line::Trimmed { before, first } => write!(f, "trimmed {before} {first}"),
             Line::Reopened(end) => write!(f, "reopened {end}"),
             Line::Unpoisoned => write!(f, "unpoisoned"),
             Line::Refused { action, errno } => write!(f, "refused {action} {errno}"),
@@ -208,16 +174,6 @@ fn line(text: &str) -> Result<Line, Trouble> {
             number: number.parse()?,
         },
         ["flushed", end] => Line::Flushed(end.parse()?),
-        ["grouping", end] => Line::Grouping(end.parse()?),
-        ["grouped", group, sequence] => {
-            Line::Grouped { group: group.parse()?, sequence: sequence.parse()? }
-        }
-        ["cutting", at] => Line::Cutting(at.parse()?),
-        ["cut", at] => Line::Cut(at.parse()?),
-        ["trimming", before] => Line::Trimming(before.parse()?),
-        ["trimmed", before, first] => {
-            Line::Trimmed { before: before.parse()?, first: first.parse()? }
-        }
         ["reopened", end] => Line::Reopened(end.parse()?),
         ["unpoisoned"] => Line::Unpoisoned,
         ["refused", action, errno] => {
@@ -246,12 +202,6 @@ mod tests {
             Line::Sending { producer: 1, end: 9 },
             Line::Appended { sequence: 70, producer: 1, number: 8 },
             Line::Flushed(71),
-            Line::Grouping(6),
-            Line::Grouped { group: 5, sequence: 90 },
-            Line::Cutting(95),
-            Line::Cut(95),
-            Line::Trimming(40),
-            Line::Trimmed { before: 40, first: 31 },
             Line::Reopened(72),
             Line::Unpoisoned,
             refused,

@@ -1,9 +1,7 @@
 //! A subject that replaces one file again and again.
 
-use crate::verbs::power_cut::content::{CheckResult, describe, names, read};
-use crate::verbs::power_cut::content::{content, length};
+use crate::verbs::power_cut::content::{content, describe, length, read};
 use crate::verbs::power_cut::said::{Line, Report};
-use crate::verbs::power_cut::subject::{Language, Program};
 use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, sync_folder};
 use std::convert::Infallible;
 use std::fs::{self, File};
@@ -31,8 +29,6 @@ pub enum Way {
     UnsyncedFolder,
     /// `std::fs::write`.
     Unsynced,
-    /// `write` and `replace` of the package for a language.
-    Foreign(Language),
 }
 
 /// One file replaced with content 1, 2, 3, ..
@@ -40,21 +36,19 @@ pub enum Way {
 pub struct Saves {
     folder: PathBuf,
     way: Way,
-    /// The program of a foreign way, once it is ready.
-    program: Option<Program>,
 }
 
 impl Saves {
     /// Puts the file into a new folder.
     pub fn new(folder: &Path, way: Way) -> Saves {
-        Saves { folder: folder.to_owned(), way, program: None }
+        Saves { folder: folder.to_owned(), way }
     }
 
     fn file(&self) -> PathBuf {
         self.folder.join("file")
     }
 
-    fn save(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    fn save(&self, bytes: &[u8]) -> Result<(), Error> {
         let path = self.file();
         match self.way {
             Way::Wrote => wrote::write(&path, bytes),
@@ -65,11 +59,6 @@ impl Saves {
             }
             Way::UnsyncedFolder => rename_into_place(&path, bytes),
             Way::Unsynced => fs::write(&path, bytes).map_err(refused(&path, Action::Write)),
-            Way::Foreign(_) => {
-                let program = self.program.as_mut().expect("it was started to be ready");
-                let saved = program.request(bytes).and_then(|()| program.answer());
-                saved.map(drop).map_err(refused(&path, Action::Write))
-            }
         }
     }
 }
@@ -112,14 +101,6 @@ impl Subject for Saves {
         sync_folder(&self.folder)
     }
 
-    fn get_ready(&mut self, _seed: u64) -> Result<(), Error> {
-        if let Way::Foreign(language) = self.way {
-            let started = Program::start(language, "save", &self.file());
-            self.program = Some(started.map_err(refused(&self.folder, Action::Open))?);
-        }
-        Ok(())
-    }
-
     fn write(&mut self, _seed: u64, say: Reporter) -> Result<Infallible, Error> {
         let mut number = 0;
         loop {
@@ -132,19 +113,17 @@ impl Subject for Saves {
         }
     }
 
-    fn check(&self, said: &Report) -> io::Result<CheckResult> {
-        let mut found =
-            CheckResult { temporary_files: names(&self.folder)?.1, ..CheckResult::default() };
+    fn check(&self, said: &Report) -> io::Result<Vec<String>> {
+        let mut faults = Vec::new();
         let (saved, begun) = (last(said.sure()), last(said.all()) + 1);
-        match read(&self.file(), &mut found.faults) {
-            Some(bytes) => match (saved..=begun).find(|number| is(*number, &bytes)) {
-                Some(number) => found.in_flight = if number == saved { "old" } else { "new" },
-                None => found.faults.push(wrong(saved, begun, &bytes)),
-            },
-            None if found.faults.is_empty() => found.faults.push("the file is missing".to_owned()),
-            None => {}
+        match read(&self.file(), &mut faults) {
+            Some(bytes) if !(saved..=begun).any(|number| is(number, &bytes)) => {
+                faults.push(wrong(saved, begun, &bytes));
+            }
+            None if faults.is_empty() => faults.push("the file is missing".to_owned()),
+            _ => {}
         }
-        Ok(found)
+        Ok(faults)
     }
 }
 
@@ -177,7 +156,7 @@ mod tests {
     use crate::verbs::power_cut::said::parse;
 
     /// Checks a file that holds `there` after a promise of content `said`.
-    fn found(there: &[u8], said: u64) -> CheckResult {
+    fn found(there: &[u8], said: u64) -> Vec<String> {
         let folder = tempfile::tempdir().expect("a folder");
         let saves = Saves::new(&folder.path().join("save"), Way::ByHand);
         saves.prepare().expect("prepared");
@@ -187,25 +166,24 @@ mod tests {
 
     #[test]
     fn the_promised_content_and_the_one_after_it_are_right() {
-        let old = found(&content(3, LENGTHS), 3);
-        assert_eq!((old.in_flight, old.faults), ("old", vec![]));
-        let new = found(&content(4, LENGTHS), 3);
-        assert_eq!((new.in_flight, new.faults), ("new", vec![]));
+        for right in [3, 4] {
+            assert_eq!(found(&content(right, LENGTHS), 3), Vec::<String>::new());
+        }
     }
 
     #[test]
     fn an_older_a_later_a_short_and_a_mixed_content_are_faults() {
-        let older = found(&content(2, LENGTHS), 3).faults;
+        let older = found(&content(2, LENGTHS), 3);
         assert_eq!(
             older,
             ["one of the contents 3 to 4 belongs here, and the file holds content 2"]
         );
-        assert_eq!(found(&content(5, LENGTHS), 3).faults.len(), 1);
-        assert_eq!(found(&content(3, LENGTHS)[1..], 3).faults.len(), 1);
+        assert_eq!(found(&content(5, LENGTHS), 3).len(), 1);
+        assert_eq!(found(&content(3, LENGTHS)[1..], 3).len(), 1);
         let mut mixed = content(3, LENGTHS);
         mixed[..512].copy_from_slice(&content(4, LENGTHS)[..512]);
-        assert_eq!(found(&mixed, 3).faults.len(), 1);
-        assert_eq!(found(&[], 3).faults.len(), 1);
+        assert_eq!(found(&mixed, 3).len(), 1);
+        assert_eq!(found(&[], 3).len(), 1);
     }
 
     #[test]
@@ -216,7 +194,7 @@ mod tests {
         let said = parse("saved 1\npower-going\nsaved 2\npower-gone\n").expect("lines");
         for (there, faults) in [(0, 1), (1, 0), (2, 0), (3, 0), (4, 1)] {
             fs::write(saves.file(), content(there, LENGTHS)).expect("written");
-            let found = saves.check(&said).expect("checked").faults;
+            let found = saves.check(&said).expect("checked");
             assert_eq!(found.len(), faults, "{found:?}");
         }
     }
@@ -227,9 +205,6 @@ mod tests {
         let saves = Saves::new(&folder.path().join("save"), Way::ByHand);
         saves.prepare().expect("prepared");
         fs::remove_file(saves.file()).expect("removed");
-        assert_eq!(
-            saves.check(&Report::default()).expect("checked").faults,
-            ["the file is missing"]
-        );
+        assert_eq!(saves.check(&Report::default()).expect("checked"), ["the file is missing"]);
     }
 }

@@ -1,20 +1,16 @@
 //! The subjects that write during a power cut: their trait and names.
 
-use crate::process::Process;
-use crate::verbs::power_cut::content::CheckResult;
 use crate::verbs::power_cut::copies::Copies;
 use crate::verbs::power_cut::lines;
 use crate::verbs::power_cut::logs::{Logs, Safety};
 use crate::verbs::power_cut::said::{Line, Report};
 use crate::verbs::power_cut::saves::{Saves, Way};
 use crate::verbs::power_cut::streams::Streams;
-use crate::verbs::power_cut::wal::Wal;
 use clap::ValueEnum;
 use std::convert::Infallible;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::{io, thread};
 use wrote::{Action, Error};
 
 /// Reports a promise from any thread; it is written when the call returns.
@@ -33,8 +29,9 @@ pub trait Subject {
     /// Writes until the first error, and reports each promise as soon as it is made.
     fn write(&mut self, seed: u64, say: Reporter) -> Result<Infallible, Error>;
 
-    /// Compares the remaining files with the promises. Fails if it cannot read them.
-    fn check(&self, said: &Report) -> io::Result<CheckResult>;
+    /// Compares the remaining files with the promises, and returns each broken one in words. Fails
+    /// if it cannot read them.
+    fn check(&self, said: &Report) -> io::Result<Vec<String>>;
 
     /// The most promises that may be made after the power is gone: promises that rest on flushes in
     /// flight at the cut.
@@ -68,22 +65,12 @@ pub enum Name {
     LogServed,
     /// A `wrote::Lines`, with a wait for each line until it is durable.
     Lines,
-    /// A `wrote::Log` as a write-ahead log: groups, trims and cuts.
-    Wal,
     /// As `save`, by the standard library: write, fsync, rename, fsync of the folder.
     ByHand,
     /// As `by-hand` without the last step. Its promise is false.
     UnsyncedFolder,
     /// `std::fs::write` over one file. Its promise is false.
     Unsynced,
-    /// As `save`, by the Python package.
-    SavePython,
-    /// As `save`, by the npm package.
-    SaveNode,
-    /// As `log`, by tasks of the Python package.
-    LogPython,
-    /// As `log`, by promises of the npm package.
-    LogNode,
 }
 
 impl Name {
@@ -106,12 +93,7 @@ impl Name {
             Name::Log => Box::new(Logs::new(&folder, Safety::Record)),
             Name::LogSync => Box::new(Logs::new(&folder, Safety::Sync)),
             Name::Lines => Box::new(lines::File::new(&folder)),
-            Name::Wal => Box::new(Wal::new(&folder)),
             Name::LogServed => Box::new(Logs::new(&folder, Safety::Served)),
-            Name::SavePython => Box::new(Saves::new(&folder, Way::Foreign(Language::Python))),
-            Name::SaveNode => Box::new(Saves::new(&folder, Way::Foreign(Language::Node))),
-            Name::LogPython => Box::new(Logs::new(&folder, Safety::Foreign(Language::Python))),
-            Name::LogNode => Box::new(Logs::new(&folder, Safety::Foreign(Language::Node))),
         }
     }
 }
@@ -143,62 +125,19 @@ pub fn unsaid(trouble: &dyn ToString) -> Error {
     Error::file(Path::new("standard output"), Action::Write, None, &error)
 }
 
-/// The language of a program. The interpreter finds the package by its own variable: `PYTHONPATH`,
-/// `NODE_PATH`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
-    Python,
-    Node,
-}
-
-/// A running program. It ends when this is dropped.
-#[derive(Debug)]
-pub struct Program {
-    requests: ChildStdin,
-    answers: BufReader<ChildStdout>,
-    _process: Process,
-}
-
-impl Program {
-    /// Starts the program for `work`, `save` or `log`, at `path`, and waits until it is ready.
-    pub fn start(language: Language, work: &str, path: &Path) -> io::Result<Program> {
-        let mut command = match language {
-            Language::Python => Command::new("python3"),
-            Language::Node => Command::new("node"),
-        };
-        match language {
-            Language::Python => command.args(["-c", include_str!("foreign/subject.py")]),
-            Language::Node => command.args(["-e", include_str!("foreign/subject.js"), "--"]),
-        };
-        command.arg(work).arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = Process::start(&mut command)?;
-        let child = process.child();
-        let (requests, answers) = (child.stdin.take(), child.stdout.take());
-        let (Some(requests), Some(answers)) = (requests, answers) else {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        };
-        let answers = BufReader::new(answers);
-        let mut program = Program { requests, answers, _process: process };
-        program.answer().map(|_| program)
-    }
-
-    /// Sends a content, for which [`Program::answer`] waits.
-    pub fn request(&mut self, content: &[u8]) -> io::Result<()> {
-        let length = u32::try_from(content.len()).map_err(io::Error::other)?;
-        match self.requests.write_all(&[&length.to_le_bytes(), content].concat()) {
-            // The program has ended, and its last answer is the reason.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            sent => sent,
-        }
-    }
-
-    /// Returns the answer to the oldest request: it is durable, at this sequence of a log.
-    pub fn answer(&mut self) -> io::Result<u64> {
-        let mut line = String::new();
-        self.answers.read_line(&mut line)?;
-        let number: i64 =
-            line.trim_end().parse().map_err(|_| io::Error::other(format!("an answer {line:?}")))?;
-        u64::try_from(number)
-            .map_err(|_| io::Error::from_raw_os_error(i32::try_from(-number).unwrap_or(libc::EIO)))
-    }
+/// Lets threads work until each has had an error, and returns the first thread's.
+pub fn until_refused(
+    threads: u32,
+    work: impl Fn(u32) -> Result<Infallible, Error> + Sync,
+) -> Error {
+    let work = &work;
+    thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..threads).map(|number| scope.spawn(move || work(number))).collect();
+        let ended = threads.into_iter().map(|thread| match thread.join() {
+            Ok(Err(error)) => error,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ended.collect::<Vec<_>>().swap_remove(0)
+    })
 }

@@ -1,5 +1,6 @@
 //! The check that a log holds all promised records, and only records that were sent.
 
+use crate::verbs::power_cut::content::describe;
 use crate::verbs::power_cut::said::{Line, Report};
 use std::collections::BTreeMap;
 
@@ -11,9 +12,33 @@ pub struct Place {
     pub number: u64,
 }
 
-/// Compares the records of a log, in order, with the lines; returns the sequence after the last
-/// record that was surely promised. A `trimmed` log may lack its oldest records.
-pub fn judge(places: &[Place], said: &Report, trimmed: bool) -> Result<u64, String> {
+impl Place {
+    /// Returns the place of a record by its sequence and its bytes, which must be the `content` of
+    /// their producer and number; in words why it has none.
+    pub fn of(
+        sequence: u64,
+        bytes: &[u8],
+        content: fn(u32, u64) -> Vec<u8>,
+    ) -> Result<Place, String> {
+        let mut words = bytes.splitn(3, |byte| *byte == b' ');
+        let mut word = || std::str::from_utf8(words.next()?).ok()?.parse::<u64>().ok();
+        let own = word().and_then(|producer| u32::try_from(producer).ok()).zip(word());
+        let Some((producer, number)) = own else {
+            let bytes = bytes.len();
+            return Err(format!("record {sequence}: {bytes} bytes that no producer sent"));
+        };
+        let expected = content(producer, number);
+        if bytes == expected {
+            return Ok(Place { sequence, producer, number });
+        }
+        let because = describe(bytes, &expected);
+        Err(format!("record {sequence}: number {number} of producer {producer}: {because}"))
+    }
+}
+
+/// Compares the records of a log, in order, with the lines. A `trimmed` log may lack its
+/// oldest records.
+pub fn judge(places: &[Place], said: &Report, trimmed: bool) -> Result<(), String> {
     let first = places.first().map_or(0, |place| place.sequence);
     if first > 0 && !trimmed {
         return Err(format!("record 0 was promised to stay, and the log begins at {first}"));
@@ -21,17 +46,13 @@ pub fn judge(places: &[Place], said: &Report, trimmed: bool) -> Result<u64, Stri
     in_order(places, first)?;
     none_unsent(places, said)?;
     let end = first + places.len() as u64;
-    let mut promised = 0;
-    for line in said.sure() {
-        promised = promised.max(promise(line).unwrap_or(0));
-        if promised > end {
-            let lost = promised - 1;
-            return Err(format!("record {lost} was promised, and the log ends before {end}"));
-        }
+    let mut promised = said.sure().iter().filter_map(promise);
+    if let Some(promised) = promised.find(|promised| *promised > end) {
+        let lost = promised - 1;
+        return Err(format!("record {lost} was promised, and the log ends before {end}"));
     }
     // Late promises need not hold; a found record must be the promised one.
-    said.all().iter().try_for_each(|line| is_there(places, first, line))?;
-    Ok(promised)
+    said.all().iter().try_for_each(|line| is_there(places, first, line))
 }
 
 /// Returns the sequence before which this line promises that records are safe.
@@ -97,7 +118,7 @@ mod tests {
                         appended 1 1 0\nsending 1 2\nreopened 2\n";
 
     /// Checks a log with these producers and numbers.
-    fn judged(first: u64, records: &[(u32, u64)], trimmed: bool) -> Result<u64, String> {
+    fn judged(first: u64, records: &[(u32, u64)], trimmed: bool) -> Result<(), String> {
         let places: Vec<Place> = (first..)
             .zip(records)
             .map(|(sequence, &(producer, number))| Place { sequence, producer, number })
@@ -107,8 +128,8 @@ mod tests {
 
     #[test]
     fn a_log_with_all_that_was_promised_may_have_more_that_was_sent() {
-        assert_eq!(judged(0, &[(0, 0), (1, 0), (0, 1)], false), Ok(3));
-        assert_eq!(judged(0, &[(0, 0), (1, 0), (0, 1), (1, 1)], false), Ok(3));
+        assert_eq!(judged(0, &[(0, 0), (1, 0), (0, 1)], false), Ok(()));
+        assert_eq!(judged(0, &[(0, 0), (1, 0), (0, 1), (1, 1)], false), Ok(()));
     }
 
     #[test]
@@ -137,7 +158,7 @@ mod tests {
 
     #[test]
     fn only_a_log_that_is_trimmed_may_begin_later() {
-        assert_eq!(judged(1, &[(1, 0), (0, 1)], true), Ok(3));
+        assert_eq!(judged(1, &[(1, 0), (0, 1)], true), Ok(()));
         assert!(judged(1, &[(1, 0), (0, 1)], false).is_err());
     }
 

@@ -1,125 +1,80 @@
-//! A log behind a server. Producers append to it with RESP and HTTP clients over loopback.
+//! A log behind a server. Producers append to it with RESP clients over loopback.
 
-use super::record;
-use super::{Logs, PRODUCERS, WINDOW};
+use super::{Opened, WINDOW, record};
+use crate::verbs::power_cut::content::random;
 use crate::verbs::power_cut::said::Line;
 use crate::verbs::power_cut::subject::Reporter;
 use rand::RngExt;
 use std::convert::Infallible;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use wrote::{Error, Log, LogOptions};
+use wrote::{Action, Error, Log, LogOptions};
 use wrote_serve::{Config, Listen, Server, Socket};
 
-/// More than the longest record.
+/// Room for the longest records, which the log's small buffers must hold.
 const MESSAGE_BYTES_MAX: usize = 120_000;
 
-/// A server that runs until its process ends.
-#[derive(Debug)]
-pub(super) struct Served {
-    log: Log,
-    /// The addresses of the listeners, in the order of [`CLIENTS`].
-    addresses: Vec<String>,
+/// Starts a server of a log, and returns the log and the server's address.
+pub fn start(folder: &Path, options: LogOptions) -> Result<Opened, Error> {
+    let failed = |error: wrote_serve::Error| match error {
+        wrote_serve::Error::Log(error) => error,
+        other => elsewhere(folder, &io::Error::other(other.to_string())),
+    };
+    let listen: Listen = "resp://127.0.0.1:0".parse().expect("a listener");
+    let mut config = Config::of_log(folder, vec![listen]);
+    config.limits.message_bytes = MESSAGE_BYTES_MAX;
+    // The file system is small.
+    config.limits.free_bytes = 0;
+    let first = Arc::new(OnceLock::new());
+    let opened = first.clone();
+    let server = Server::start_with(config, move |log| {
+        let log = options.open(&log.folder)?;
+        let _ = opened.set(log.clone());
+        Ok(log)
+    });
+    let server = server.map_err(failed)?;
+    let address = server.listeners().into_iter().find_map(|listen| match listen.socket {
+        Socket::Tcp(address) => Some(address),
+        _ => None,
+    });
+    let log = first.get().expect("a server opens its log").clone();
+    // It ends with the process.
+    thread::spawn(move || server.run());
+    Ok((log, address))
 }
 
-/// A protocol of the producers.
-struct Client {
-    listen: &'static str,
-    request: fn(u32, u64) -> Vec<u8>,
-    /// Reads the answer to a request: the sequence of its record.
-    answer: fn(&mut dyn BufRead) -> io::Result<u64>,
-}
-
-/// The protocols; producers use them in turn.
-const CLIENTS: [Client; 2] = [
-    Client { listen: "resp://127.0.0.1:0", request: xadd, answer: id },
-    Client { listen: "http://127.0.0.1:0", request: post, answer: first },
-];
-
-impl Served {
-    /// Starts a server in front of the log opened with `options`.
-    pub(super) fn start(logs: &Logs, options: LogOptions) -> Result<Served, Error> {
-        let folder = logs.log();
-        let failed = |error: wrote_serve::Error| match error {
-            wrote_serve::Error::Log(error) => error,
-            other => logs.elsewhere(&io::Error::other(other.to_string())),
-        };
-        let listener = |client: &Client| client.listen.parse::<Listen>().expect("a listener");
-        let mut config = Config::of_log(&folder, CLIENTS.iter().map(listener).collect());
-        config.limits.message_bytes = MESSAGE_BYTES_MAX;
-        config.limits.free_bytes = 0;
-        let first = Arc::new(OnceLock::new());
-        let opened = first.clone();
-        let server = Server::start_with(config, move |log| {
-            let log = options.open(&log.folder)?;
-            // A log opened again after the cut makes no reported promise.
-            let _ = opened.set(log.clone());
-            Ok(log)
-        });
-        let server = server.map_err(failed)?;
-        let address = |listen: Listen| match listen.socket {
-            Socket::Tcp(address) => address,
-            _ => unreachable!("it listens at a port"),
-        };
-        let addresses = server.listeners().into_iter().map(address).collect();
-        let log = first.get().expect("a server opens its log").clone();
-        thread::spawn(move || server.run());
-        Ok(Served { log, addresses })
-    }
-
-    /// Sends from as many connections as there are producers, until the first error.
-    pub(super) fn write(&self, logs: &Logs, seed: u64, say: Reporter) -> Error {
-        thread::scope(|scope| {
-            let produce = |producer| {
-                scope.spawn(move || match self.produce(logs, producer, seed, say) {
-                    Err(error) => error,
-                })
-            };
-            let threads: Vec<_> = (0..PRODUCERS).map(produce).collect();
-            let ended = threads.into_iter().map(|thread| match thread.join() {
-                Ok(error) => error,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            ended.collect::<Vec<_>>().swap_remove(0)
-        })
-    }
-
-    fn produce(
-        &self,
-        logs: &Logs,
-        producer: u32,
-        seed: u64,
-        say: Reporter,
-    ) -> Result<Infallible, Error> {
-        let mut random = crate::verbs::power_cut::content::random(seed ^ u64::from(producer));
-        let kind = producer as usize % CLIENTS.len();
-        let client = &CLIENTS[kind];
-        let mut stream =
-            TcpStream::connect(&self.addresses[kind]).map_err(|error| self.ended(logs, error))?;
-        let mut answers =
-            BufReader::new(stream.try_clone().map_err(|error| self.ended(logs, error))?);
-        let mut begin = 0;
-        loop {
-            let numbers = begin..begin + random.random_range(WINDOW);
-            begin = numbers.end;
-            say(&Line::Sending { producer, end: begin })?;
-            let requests: Vec<u8> =
-                numbers.clone().flat_map(|number| (client.request)(producer, number)).collect();
-            stream.write_all(&requests).map_err(|error| self.ended(logs, error))?;
-            for number in numbers {
-                let sequence =
-                    (client.answer)(&mut answers).map_err(|error| self.ended(logs, error))?;
-                say(&Line::Appended { sequence, producer, number })?;
-            }
+/// Appends the records of one producer.
+pub fn produce(
+    folder: &Path,
+    log: &Log,
+    address: &str,
+    (producer, seed): (u32, u64),
+    say: Reporter,
+) -> Result<Infallible, Error> {
+    // The log's error made the server end the connection.
+    let ended = |error| log.check().err().unwrap_or_else(|| elsewhere(folder, &error));
+    let mut random = random(seed ^ u64::from(producer));
+    let mut stream = TcpStream::connect(address).map_err(ended)?;
+    let mut answers = BufReader::new(stream.try_clone().map_err(ended)?);
+    let mut begin = 0;
+    loop {
+        let numbers = begin..begin + random.random_range(WINDOW);
+        begin = numbers.end;
+        say(&Line::Sending { producer, end: begin })?;
+        let requests: Vec<u8> = numbers.clone().flat_map(|number| xadd(producer, number)).collect();
+        stream.write_all(&requests).map_err(ended)?;
+        for number in numbers {
+            let sequence = id(&mut answers).map_err(ended)?;
+            say(&Line::Appended { sequence, producer, number })?;
         }
     }
+}
 
-    /// The log's error that made the server end a connection; else the connection's.
-    fn ended(&self, logs: &Logs, error: io::Error) -> Error {
-        self.log.check().err().unwrap_or_else(|| logs.elsewhere(&error))
-    }
+fn elsewhere(folder: &Path, error: &io::Error) -> Error {
+    Error::file(folder, Action::Write, None, error)
 }
 
 /// `XADD log * record BYTES`.
@@ -144,35 +99,6 @@ fn id(from: &mut dyn BufRead) -> io::Result<u64> {
     sequence.ok_or_else(|| io::Error::other(format!("an answer {lines:?}")))
 }
 
-/// `POST /append`, with the record as its body.
-fn post(producer: u32, number: u64) -> Vec<u8> {
-    let record = record(producer, number);
-    let len = record.len();
-    let head = format!("POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len}\r\n\r\n");
-    [head.as_bytes(), &record].concat()
-}
-
-/// Reads an answer: a head with the length of its body, which names the first sequence.
-fn first(from: &mut dyn BufRead) -> io::Result<u64> {
-    let (mut head, mut body_bytes) = (String::new(), 0);
-    while !head.ends_with("\r\n\r\n") {
-        let begin = head.len();
-        if from.read_line(&mut head)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let line = head[begin..].trim_end().to_ascii_lowercase();
-        if let Some(length) = line.strip_prefix("content-length: ") {
-            body_bytes = length.parse().map_err(io::Error::other)?;
-        }
-    }
-    let mut body = String::new();
-    from.take(body_bytes).read_to_string(&mut body)?;
-    let is_taken = head.starts_with("HTTP/1.1 200");
-    let first = body.split_once("\"first\":").filter(|_| is_taken);
-    let first = first.and_then(|(_, behind)| behind.split([',', '}']).next()?.parse().ok());
-    first.ok_or_else(|| io::Error::other(format!("an answer {head:?} {body:?}")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,15 +109,5 @@ mod tests {
         for bytes in [&b"-MISCONF full\r\n"[..], b"", b"$5\r\n", b"$1\r\nx\r\n"] {
             assert!(id(&mut &bytes[..]).is_err());
         }
-        let answer = |status: &str, body: &str| {
-            let len = body.len();
-            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {len}\r\n\r\n{body}");
-            first(&mut answer.as_bytes())
-        };
-        let body = "{\"appended\":1,\"first\":123,\"next\":124}\n";
-        assert_eq!(answer("200 OK", body).expect("a sequence"), 123);
-        assert!(answer("503 Service Unavailable", body).is_err());
-        assert!(answer("200 OK", "{}").is_err());
-        assert!(first(&mut &b"HTTP/1.1 200 OK\r\n"[..]).is_err());
     }
 }
