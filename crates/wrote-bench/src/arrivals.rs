@@ -8,8 +8,6 @@ use wrote_result::Stop;
 /// Waits busily for the last part, because sleeps overrun (by 50 us and more: `PR_SET_TIMERSLACK`,
 /// prctl(2)), and that would count as latency.
 const AWAKE: Duration = Duration::from_micros(200);
-/// tokio's timers have a resolution of a millisecond (tokio::time::sleep).
-const AWAKE_TASK: Duration = Duration::from_millis(2);
 
 /// Arrival times of one producer's messages.
 #[derive(Clone, Debug, Default)]
@@ -42,21 +40,6 @@ impl Arrivals {
             match left.checked_sub(AWAKE) {
                 Some(left) if !left.is_zero() => std::thread::sleep(nap(left)),
                 _ => std::thread::yield_now(),
-            }
-        }
-        Some(due)
-    }
-
-    /// Like [`Arrivals::wait`], for a task.
-    pub(crate) async fn wait_async(&mut self, bytes: usize, stop: &Stop) -> Option<Instant> {
-        let due = self.due(bytes)?;
-        while let Some(left) = time_until(due) {
-            if stop.is_requested() {
-                return None;
-            }
-            match left.checked_sub(AWAKE_TASK) {
-                Some(left) if !left.is_zero() => tokio::time::sleep(nap(left)).await,
-                _ => tokio::task::yield_now().await,
             }
         }
         Some(due)

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wrote::device::{self, Target};
 use wrote_jobs::data::Data;
-use wrote_jobs::findings::Evidence;
+use wrote_jobs::findings::{Evidence, Shortened};
 use wrote_jobs::machine::counters::Counters;
 use wrote_jobs::machine::target::{device_of, shown_target};
 use wrote_jobs::machine::watch::{self, Watch, Watched};
@@ -27,6 +27,9 @@ use wrote_result::{Error, Stop, units};
 
 /// The block size of the generator's own measurement, unless the stream's is smaller.
 const GENERATOR_BS_BYTES_MAX: u64 = 16 << 20;
+
+/// A benchmark that ends before this part of its time ended early.
+const EARLY_SHARE: f64 = 0.9;
 
 /// A benchmark: the scenarios of a request, measured by one process or by several ranks.
 pub struct Bench<'a> {
@@ -96,31 +99,25 @@ impl<'a> Bench<'a> {
         for side in &self.sides {
             places.push(side.make_place(peers, observer)?);
         }
-        let outcomes = self.measure(&places, began, stop, observer);
-        // What cannot be removed does not invalidate what was measured.
-        let mut outcomes = Some(outcomes);
-        let mut measured = None;
+        let outcomes = match self.measure(&places, began, stop, observer) {
+            Ok(outcomes) => outcomes,
+            failed => return places.remove(0).scratch.end_for(peers, failed.map(|_| Vec::new())),
+        };
         let mut kept = Vec::new();
         for Place { scratch, target, shown, leftovers } in places {
-            let result = match outcomes.take() {
-                Some(outcomes) => outcomes.map(|outcomes| measured = Some(outcomes)),
-                None => Ok(()),
-            };
-            match result {
-                Ok(()) if keep => {
-                    peers.barrier("the end")?;
-                    let folder = scratch.keep();
-                    observer.note(&format!("the test files are in {}", folder.display()));
-                }
-                Ok(()) => match scratch.end_for(peers, Ok(())) {
+            if keep {
+                peers.barrier("the end")?;
+                let folder = scratch.keep();
+                observer.note(&format!("the test files are in {}", folder.display()));
+            } else {
+                match scratch.end_for(peers, Ok(())) {
+                    // What cannot be removed does not invalidate what was measured.
                     Err(Error::Failed(left)) if !peers.are_many() => observer.note(&left),
                     ended => ended?,
-                },
-                failed => return scratch.end_for(peers, failed.map(|()| Vec::new())),
+                }
             }
             kept.push((target, shown, leftovers));
         }
-        let outcomes = measured.expect("there is a side");
         let host = host::host();
         let mut documents = Vec::new();
         for ((side, of), (target, shown, leftovers)) in self.sides.iter().zip(outcomes).zip(kept) {
@@ -249,6 +246,14 @@ impl<'a> Bench<'a> {
             }
         }
         ticker.finish();
+        // Each plan keeps to its own part of the time. If the whole ended early, none was short.
+        let is_early = began.elapsed() < end.mul_f64(EARLY_SHARE);
+        for of in outcomes.iter_mut().flat_map(|of| &mut of.measured) {
+            of.shortened = of.shortened.take().filter(|_| !is_early).map(|of| Shortened {
+                within: of.within.max(Duration::from_secs(end.as_secs_f64().ceil() as u64)),
+                ..of
+            });
+        }
         for ((of, watch), place) in outcomes.iter_mut().zip(watches).zip(places) {
             of.watched = watch.end(device_of(&place.target));
         }
@@ -398,7 +403,8 @@ fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Plan<'stati
         planned.extend(scenario.plan(call)?);
     }
     for plan in &mut planned {
-        plan.is_whole |= call.common.has_amount() && plan.within.is_none();
+        plan.is_sized = call.common.has_amount();
+        plan.is_whole |= plan.is_sized && plan.within.is_none();
     }
     Ok(planned)
 }

@@ -172,8 +172,7 @@ pub fn langs(
         ..request::Request::new(request.path.clone())
     };
     let comparison = Comparison { request, chosen, languages: languages.clone() };
-    let bench = Bench::new(&of_bench).scenarios(&[&comparison]);
-    let mut document = bench.run(stop, observer)?;
+    let mut document = Bench::new(&of_bench).scenarios(&[&comparison]).run(stop, observer)?;
     let languages = languages.take();
     document.scenarios.iter_mut().for_each(|scenario| sort(&mut scenario.rows));
     (document.source, document.languages) = (Some(Source::Langs), Some(languages));

@@ -17,12 +17,14 @@ use wrote_result::{Error, stats};
 pub const RUNS: u32 = 5;
 
 /// One run of one row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Turn {
     /// The row's index.
     pub row: usize,
     /// The round, from 0.
     pub round: u32,
+    /// The multiple of its slice that a run may take, as others took less. Its bytes stay the same.
+    pub times: f64,
 }
 
 /// Returns the order of the runs of `rows` rows in `rounds` rounds.
@@ -34,6 +36,7 @@ pub fn in_turn(rows: usize, rounds: u32) -> Vec<Turn> {
         (0..rows).map(move |row| Turn {
             row: if round.is_multiple_of(2) { row } else { rows - 1 - row },
             round,
+            times: 1.0,
         })
     };
     (0..rounds).flat_map(of_round).collect()
@@ -92,6 +95,8 @@ pub struct Plan<'a> {
     pub within: Option<Within>,
     /// Whether the request has an amount, so that every run is made in any time.
     pub is_whole: bool,
+    /// Whether the request has an amount of each run, which then takes no longer slice.
+    pub is_sized: bool,
     /// The most bytes in the folder at any time.
     pub space_bytes: u64,
     /// The most bytes that all runs share, written as a stream.
@@ -212,6 +217,7 @@ impl<'a> Plan<'a> {
             prepare: Duration::ZERO,
             within: None,
             is_whole: false,
+            is_sized: false,
             space_bytes,
             prepared_bytes: 0,
             shares_files: false,
@@ -257,9 +263,9 @@ impl<'a> Plan<'a> {
     /// for, or else what was announced.
     pub(crate) fn limit(&self, speed: Option<&Calibration>, begin: Duration) -> Option<Within> {
         let announced = || {
-            let within = Within::new(self.time(speed), Duration::ZERO, true);
-            let asked = Duration::from_secs(within.asked.as_millis().div_ceil(1000) as u64);
-            Within { asked, until: begin.saturating_add(within.until), ..within }
+            let time = self.time(speed);
+            let asked = Duration::from_secs(time.as_millis().div_ceil(1000) as u64);
+            Within { asked, until: begin.saturating_add(time), leaves_out: true }
         };
         (!self.is_whole).then(|| self.within.unwrap_or_else(announced))
     }

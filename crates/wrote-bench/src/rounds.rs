@@ -23,10 +23,15 @@ const SHARE_TIMES: u32 = 2;
 /// If time is short, there are fewer rounds, down to [`RUNS_MIN`]. A row that took much more than
 /// its share has then fewer runs than the others, by the same rule. If the fewest rounds
 /// don't fit either, the least important rows get no further run. One row always has a run.
+///
+/// If time is left, as the bytes of fast rows end their runs, slices get longer after the first
+/// round: all by the same factor, which fills the time by the rows that their slices end.
 #[derive(Debug)]
 struct Schedule {
     rounds: u32,
     within: Option<Within>,
+    /// Whether no slice may get longer.
+    is_sized: bool,
     rows: Vec<RowTime>,
     /// The current or next run, and those after it.
     order: VecDeque<Turn>,
@@ -36,15 +41,16 @@ struct Schedule {
 #[derive(Debug)]
 struct RowTime {
     importance: usize,
+    slice: Duration,
     /// Its planned part of a round.
     share: Duration,
     runs: u32,
-    /// The total times of its last two runs, and of all.
+    /// The total times of its last two runs, and of all, without what longer slices added.
     took: [Duration; 2],
     spent: Duration,
+    /// Whether its slice ended its last run.
+    fills: bool,
     is_left_out: bool,
-    /// It failed, or can't be measured.
-    is_ended: bool,
 }
 
 impl RowTime {
@@ -64,21 +70,22 @@ pub(crate) fn order(specs: &[RowSpec], rounds: u32) -> Vec<Turn> {
 
 impl Schedule {
     /// Schedules all runs. Each is expected to take its planned time and `beside`.
-    fn new(specs: &[RowSpec], rounds: u32, within: Option<Within>, beside: Duration) -> Schedule {
+    fn new(specs: &[RowSpec], plan: &Plan, within: Option<Within>, beside: Duration) -> Schedule {
         let row = |row: &RowSpec| {
             let share = row.time + beside;
             RowTime {
                 importance: row.importance,
+                slice: row.time,
                 share,
                 runs: 0,
                 took: [share; 2],
                 spent: Duration::ZERO,
+                fills: false,
                 is_left_out: false,
-                is_ended: false,
             }
         };
-        let order = order(specs, rounds).into();
-        Schedule { rounds, within, rows: specs.iter().map(row).collect(), order }
+        let (rounds, is_sized, order) = (plan.runs, plan.is_sized, order(specs, plan.runs).into());
+        Schedule { rounds, within, is_sized, rows: specs.iter().map(row).collect(), order }
     }
 
     /// Returns the next run at time `now`; `None` when all runs that fit are done.
@@ -87,8 +94,9 @@ impl Schedule {
             return self.order.front().copied();
         };
         let left = until.saturating_sub(now);
-        if self.all_ahead() <= left {
-            return self.order.front().copied();
+        if let Some(spare) = left.checked_sub(self.all_ahead()) {
+            let turn = *self.order.front()?;
+            return Some(Turn { times: self.times(turn, spare), ..turn });
         }
         if leaves_out && self.needs() > left {
             self.leave_out(left);
@@ -106,10 +114,23 @@ impl Schedule {
         None
     }
 
+    /// Returns the multiple of a run's slice that fills the time that is left over.
+    fn times(&self, turn: Turn, spare: Duration) -> f64 {
+        let rows = self.order.iter().map(|turn| &self.rows[turn.row]);
+        let slices: Duration = rows.filter(|row| row.fills).map(|row| row.slice).sum();
+        match turn.round == 0 || self.is_sized || slices.is_zero() {
+            true => 1.0,
+            false => 1.0 + spare.div_duration_f64(slices),
+        }
+    }
+
     /// Records that the run took `took`, including creating, flushing and removing its files.
-    fn is_over(&mut self, took: Duration) {
-        let Some(turn) = self.order.pop_front() else { return };
+    fn is_over(&mut self, turn: Turn, took: Duration) {
+        self.order.pop_front();
         let row = &mut self.rows[turn.row];
+        row.fills = took >= row.slice.mul_f64(turn.times);
+        let added = if row.fills { row.slice.mul_f64(turn.times - 1.0) } else { Duration::ZERO };
+        let took = took - added;
         row.took = [took, if row.runs == 0 { took } else { row.took[0] }];
         row.runs += 1;
         row.spent += took;
@@ -118,14 +139,14 @@ impl Schedule {
     /// Ends a row that has failed or can't be measured: no run of it is missing.
     fn end_row(&mut self, row: usize) {
         self.rows[row].runs = self.rounds;
-        self.rows[row].is_ended = true;
         self.order.retain(|turn| turn.row != row);
     }
 
-    /// Returns the time of the runs ahead.
-    fn time_left(&self, now: Duration) -> Duration {
+    /// Returns the time of the runs ahead. The next of them is `turn`.
+    fn time_left(&self, turn: Turn, now: Duration) -> Duration {
         let time = self.all_ahead();
-        self.within.map_or(time, |within| time.min(within.until.saturating_sub(now)))
+        let left = self.within.map_or(time, |within| within.until.saturating_sub(now));
+        if turn.times > 1.0 { left } else { left.min(time) }
     }
 
     /// Returns the time of the runs ahead if none of them is given up.
@@ -182,34 +203,13 @@ impl Schedule {
     }
 }
 
-impl Plan<'_> {
-    /// Prepares, runs the rows in turn (M8), and combines their runs.
-    ///
-    /// A run's files are removed after it, and shared files at the end. With [`Site::keep`], the
-    /// shared files stay, and the files of the last run that creates any. If the plan has a time
-    /// limit, measures less to meet it. `speed` is the disk's, if it is known, and `begin` the
-    /// announced time of the beginning.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Interrupted`] if the user asked to stop before any row had a run, else
-    /// [`Error::Failed`].
-    pub fn measure(
-        &mut self,
-        speed: Option<&Calibration>,
-        begin: Duration,
-        site: &Site,
-        ticker: &mut Ticker,
-    ) -> Result<Measured, Error> {
-        let (plans, speed) =
-            (std::slice::from_mut(self), speed.copied().unwrap_or(Calibration::UNKNOWN));
-        let measured = measure_in_turn(plans, &[speed], begin, &[*site], ticker);
-        measured.map(|mut one| one.remove(0))
-    }
-}
-
-/// Measures several plans of as many rounds, each on its site, whose rows take turns: like
-/// [`Plan::measure`] of each.
+/// Measures plans of as many rounds, each on its site: prepares, runs the rows of all in turn (M8),
+/// and combines the runs of each.
+///
+/// A run's files are removed after it, and shared files at the end. With [`Site::keep`], the
+/// shared files stay, and the files of the last run that creates any. If a plan has a time
+/// limit, measures less to meet it. `speeds` are the disks', and `begin` is the announced time of
+/// the beginning.
 pub(crate) fn measure_in_turn(
     plans: &mut [Plan],
     speeds: &[Calibration],
@@ -249,9 +249,9 @@ fn run_all(
     let specs: Vec<RowSpec> =
         places.iter().map(|(plan, row)| plans[*plan].rows[*row].clone()).collect();
     let names: Vec<String> = specs.iter().map(|spec| spec.row.name.clone()).collect();
-    let (rounds, speed) = (plans[0].runs, Some(&speeds[0]));
+    let speed = Some(&speeds[0]);
     let within = plans[0].limit(speed, begin);
-    let mut schedule = Schedule::new(&specs, rounds, within, calibration::beside(speed));
+    let mut schedule = Schedule::new(&specs, &plans[0], within, calibration::beside(speed));
     let mut measured: Vec<Measured> = Vec::new();
     for number in 0..plans.len() {
         let plan = &mut plans[number];
@@ -268,7 +268,7 @@ fn run_all(
         measured.push(plan.measured(prepared.written_bytes, left_out));
     }
     let (mut now, _) = agreed(site, Duration::ZERO)?;
-    let mut told = rounds * names.len() as u32;
+    let mut told = schedule.rounds * names.len() as u32;
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
     // With `keep`, the row whose files still exist, as its run may have been the last.
     let mut kept: Option<usize> = None;
@@ -291,7 +291,7 @@ fn run_all(
         let ahead = schedule.order.len() as u32;
         ticker.leave_out(told - ahead);
         told = ahead - 1;
-        ticker.foresee(ahead, schedule.time_left(now));
+        ticker.foresee(ahead, schedule.time_left(turn, now));
         ticker.tick(&names[turn.row]);
         let (plan, row) = places[turn.row];
         let has_failed;
@@ -313,7 +313,7 @@ fn run_all(
         }
         let took;
         (now, took) = agreed(site, site.clock.elapsed().saturating_sub(began))?;
-        schedule.is_over(took);
+        schedule.is_over(turn, took);
         if has_failed {
             schedule.end_row(turn.row);
         }
@@ -381,11 +381,11 @@ mod tests {
     use std::rc::Rc;
 
     /// The seconds of every run of a row.
-    const EACH: [fn(u32) -> f64; 4] = [|_| 0.1, |_| 1.0, |_| 2.0, |_| 100.0];
+    const EACH: [fn(Turn) -> f64; 4] = [|_| 0.1, |_| 1.0, |_| 2.0, |_| 100.0];
 
     /// Runs that take these seconds, on a clock that only they advance.
     struct MadeUp {
-        rows: Vec<fn(u32) -> f64>,
+        rows: Vec<fn(Turn) -> f64>,
         clock: Rc<MadeUpClock>,
     }
 
@@ -393,11 +393,11 @@ mod tests {
         fn run(
             &mut self,
             row: &Row,
-            turn: Turn,
+            at: Turn,
             _: &Site,
             _: &mut Ticker,
         ) -> Result<Repeated, Error> {
-            self.clock.pass(self.rows[turn.row](turn.round));
+            self.clock.pass(self.rows[at.row](at));
             let row = crate::sample::row(&row.name, "power-loss", &[1e9]);
             Ok(Repeated::one(row, wrote_jobs::histogram()))
         }
@@ -405,7 +405,7 @@ mod tests {
 
     /// Returns each row's runs, what was left out, and the seconds that all took.
     fn made_up(
-        rows: &[fn(u32) -> f64],
+        rows: &[fn(Turn) -> f64],
         slice_s: f64,
         within: Option<Within>,
     ) -> (Vec<usize>, Measured, f64) {
@@ -442,7 +442,7 @@ mod tests {
         // M8: each row has an interval.
         assert!(runs.iter().all(|runs| (3..=4).contains(runs)), "{runs:?}");
         // 85 runs of 0.6 s, and what belongs to each.
-        assert!((51.0..=85.0 * 0.63).contains(&took_s), "{took_s}");
+        assert!((51.0..=85.0 * 0.64).contains(&took_s), "{took_s}");
         assert_eq!(measured.shortened.map(|of| (of.runs_asked, of.runs_min)), Some((5, 3)));
     }
 
@@ -466,14 +466,14 @@ mod tests {
 
     #[test]
     fn a_slow_row_has_fewer_runs_and_the_others_have_theirs() {
-        let slow: fn(u32) -> f64 = |_| 1.0;
+        let slow: fn(Turn) -> f64 = |_| 1.2;
         let (runs, ..) = made_up(&[|_| 0.1, slow, |_| 0.1], 0.3, None);
         assert_eq!(runs, [5, 3, 5]);
     }
 
     #[test]
     fn a_stall_changes_one_run_and_not_the_plan() {
-        let stalls: fn(u32) -> f64 = |round| if round == 1 { 9.0 } else { 0.1 };
+        let stalls: fn(Turn) -> f64 = |turn| if turn.round == 1 { 9.0 } else { 0.1 };
         let (runs, measured, _) = made_up(&[|_| 0.1, stalls, |_| 0.1], 2.0, None);
         assert_eq!((runs[0], runs[2]), (5, 5));
         assert!(runs[1] >= 3 && measured.left_out.is_empty(), "{runs:?}");
@@ -489,10 +489,37 @@ mod tests {
         let (runs, measured, _) = made_up(&[EACH[3]; 3], 0.1, None);
         assert_eq!((runs, measured.left_out.len()), (vec![1], 2));
         // Both stall in the second round, and keep their first runs.
-        let stalls: fn(u32) -> f64 = |round| if round == 1 { 99.0 } else { 0.1 };
+        let stalls: fn(Turn) -> f64 = |turn| if turn.round == 1 { 99.0 } else { 0.1 };
         let (runs, measured, _) = made_up(&[stalls; 2], 1.0, None);
         assert_eq!((runs, measured.left_out.len()), (vec![1, 2], 0));
         assert_eq!(measured.shortened.map(|of| of.runs_min), Some(1));
+    }
+
+    /// A row that the bytes of its run end, and one that its slice of 0.1 s ends.
+    const ENDS: [fn(Turn) -> f64; 2] = [|_| 0.03, |turn| 0.02 + 0.1 * turn.times];
+
+    #[test]
+    fn the_time_that_fast_rows_leave_is_filled_by_the_slices_of_the_others() {
+        for of_slices in [1, 4, 12] {
+            let rows = [vec![ENDS[0]; 17 - of_slices], vec![ENDS[1]; of_slices]].concat();
+            for (within, s) in [(None, 85.0 * 0.14), (within(10, true), 10.0)] {
+                let (runs, measured, took_s) = made_up(&rows, 0.1, within);
+                assert_eq!((&runs[..], measured.shortened), (&[5; 17][..], None));
+                assert!((0.9 * s..=s).contains(&took_s), "{of_slices} rows: {took_s} of {s}");
+            }
+        }
+        // What is left is not filled where the bytes end all runs.
+        let (runs, measured, took_s) = made_up(&[ENDS[0]; 17], 0.1, within(10, true));
+        assert_eq!((&runs[..], measured.shortened), (&[5; 17][..], None));
+        assert!(took_s < 3.0, "{took_s}");
+    }
+
+    #[test]
+    fn a_disk_that_gets_slower_while_slices_are_long_keeps_its_runs() {
+        let slows: fn(Turn) -> f64 = |turn| 0.1 * turn.times + f64::from(turn.round) * 0.02;
+        let (runs, measured, took_s) = made_up(&[ENDS[0], ENDS[0], slows, slows], 0.1, None);
+        assert_eq!((runs, measured.shortened), (vec![5; 4], None));
+        assert!(took_s <= 20.0 * 0.14 * 1.05, "{took_s}");
     }
 
     #[test]

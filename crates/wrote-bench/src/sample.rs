@@ -7,7 +7,8 @@ use crate::calibration::Calibration;
 use crate::plan::{Call, Measured, Plan};
 use crate::progress::{Observer, Ticker};
 use crate::request::Request;
-use crate::scenarios::{Append, AppendAs, Latency, Load, Long, MessageSizes, Meta, Scenarios};
+use crate::rounds::measure_in_turn;
+use crate::scenarios::{Append, Latency, Load, Long, MessageSizes, Meta, Scenarios};
 use crate::scratch::Scratch;
 use crate::settings::{Common, Wear};
 use crate::site::{Clock, SinceStart, Site};
@@ -51,7 +52,6 @@ pub(crate) struct Asked {
     pub messages: Option<u32>,
     pub message_size: Option<(u32, u32)>,
     pub producers: Vec<u32>,
-    pub append_as: AppendAs,
     pub iterations: Option<u32>,
     pub save_size: Vec<u64>,
     pub rate: Option<Rate>,
@@ -74,7 +74,6 @@ impl Asked {
             messages: asked.messages,
             message_size: sizes.map(|(min_bytes, max_bytes)| MessageSizes { min_bytes, max_bytes }),
             producers: asked.producers,
-            append_as: asked.append_as,
         };
         Request {
             only: asked.only,
@@ -175,7 +174,7 @@ impl Asked {
         let speed = Calibration::of(planned.wants, &site, &self.request().common)?;
         planned = self.planned(Some(&speed)).remove(0);
         let mut ticker = Ticker::new(observer, planned.runs_total(), Duration::ZERO);
-        planned.measure(Some(&speed), Duration::ZERO, &site, &mut ticker)
+        measure(&mut planned, speed, &site, &mut ticker)
     }
 }
 
@@ -201,7 +200,18 @@ pub(crate) fn measured_by(clock: &MadeUpClock, plan: &mut Plan) -> Result<Measur
         together: None,
         rank_files: Default::default(),
     };
-    plan.measure(None, Duration::ZERO, &site, &mut ticker)
+    measure(plan, Calibration::UNKNOWN, &site, &mut ticker)
+}
+
+/// Measures a plan alone.
+pub(crate) fn measure(
+    plan: &mut Plan,
+    speed: Calibration,
+    site: &Site,
+    ticker: &mut Ticker,
+) -> Result<Measured, Error> {
+    let plans = std::slice::from_mut(plan);
+    measure_in_turn(plans, &[speed], Duration::ZERO, &[*site], ticker).map(|mut one| one.remove(0))
 }
 
 /// Returns a request for these scenarios or rows.

@@ -184,18 +184,15 @@ pub(crate) fn drain(burst: Option<Burst>, bs_bytes: u64) -> Option<Sizes> {
     Some(Sizes { bs_bytes, size_bytes, iodepth: DRAIN_IODEPTH, numjobs: 1, rate: None })
 }
 
-/// Reserves the bytes that use up a burst before all runs. If they would be too many of
-/// `wear_bytes`, the burst remains in the figures. Otherwise the second value is what the runs may
-/// write; `None` without a limit.
-pub(crate) fn reserve(
-    burst: Option<Burst>,
-    drained_bytes: u64,
-    wear_bytes: u64,
-) -> (Option<Burst>, Option<u64>) {
-    if drained_bytes > wear_bytes / DRAINED_SHARE {
-        return (burst.map(|burst| Burst { is_left_out: false, ..burst }), None);
+/// Reserves the bytes that use up a burst before all runs, and returns what is left of `wear_bytes`
+/// for the runs. If they would be too many, the burst remains in the figures.
+pub(crate) fn reserve(burst: &mut Option<Burst>, drained_bytes: u64, wear_bytes: u64) -> u64 {
+    match (drained_bytes > wear_bytes / DRAINED_SHARE, wear_bytes) {
+        (true, _) => burst.iter_mut().for_each(|burst| burst.is_left_out = false),
+        (false, u64::MAX) => {}
+        (false, _) => return wear_bytes - drained_bytes,
     }
-    (burst, (wear_bytes < u64::MAX).then(|| wear_bytes - drained_bytes))
+    wear_bytes
 }
 
 /// Writes before a run, so that the run sees the sustained rate. Returns the bytes written.
@@ -204,22 +201,26 @@ pub(crate) fn use_up(site: &Site, jobs: &[JobSpec]) -> Result<u64, Error> {
     Ok(site.apart().run_jobs(jobs, permissions)?.written_bytes())
 }
 
-/// Uses up the burst right before a run's clock starts.
+/// Uses up the burst, if there is one, right before a run's clock starts.
 pub(crate) struct Drain<'a> {
     pub site: &'a Site<'a>,
-    /// The file to write, overwritten each time.
-    pub file: PathBuf,
-    /// The sizes of the stream.
-    pub sizes: Sizes,
+    /// The sizes of the stream, which writes over its file each time.
+    pub sizes: Option<Sizes>,
     /// The bytes that it wrote: fewer than its size where its time was over before.
     pub written_bytes: u64,
 }
 
+impl Drain<'_> {
+    pub(crate) fn file(site: &Site) -> PathBuf {
+        site.file("burst", 0)
+    }
+}
+
 impl Watcher for Drain<'_> {
     fn ready(&mut self) -> Result<(), Error> {
-        let job = JobSpec { runtime: Some(DRAIN_TIME), ..self.sizes.job("burst") };
-        let jobs = job.on_each(std::slice::from_ref(&self.file), None);
-        self.written_bytes += use_up(self.site, &jobs)?;
+        let Some(sizes) = &self.sizes else { return Ok(()) };
+        let job = JobSpec { runtime: Some(DRAIN_TIME), ..sizes.job("burst") };
+        self.written_bytes += use_up(self.site, &job.on_each(&[Drain::file(self.site)], None))?;
         Ok(())
     }
 }

@@ -18,9 +18,7 @@ use wrote::device::{self, Target};
 use wrote_jobs::clock::clocked;
 use wrote_jobs::data::seed;
 use wrote_jobs::findings::{Burst, Evidence};
-use wrote_jobs::machine::target::device_of;
 use wrote_jobs::machine::usage::Usage;
-use wrote_jobs::machine::watch;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::JobSpec;
 use wrote_jobs::steps::{FileSpec, Running, Start, Step, Steps};
@@ -33,9 +31,6 @@ const NAME: &str = "fit";
 const QUESTION: &str = "Does this disk suit the program?";
 /// The shortest and the longest run.
 const RUN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
-/// The shortest run on a device with a limit: the kernel lets two of its slices (0.2 s) through at
-/// once.
-const LIMITED_RUN: Duration = Duration::from_secs(1);
 /// The part of the time for the slices of runs. The rest is for their files and the end.
 const RUNS_PART: f64 = 0.9;
 /// The length of a run, as a multiple of the interval of concurrent steps.
@@ -65,9 +60,7 @@ impl Scenario for Suits {
     }
 
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
-        let limits = watch::limits(device_of(call.target));
-        let is_limited = limits.iter().any(|limit| limit.of.starts_with("write"));
-        let runs = Runs::new(&self.0, is_limited);
+        let runs = Runs::new(&self.0);
         check_space(&self.0.path, runs.space_bytes(), call.target)?;
         if let Some(path) = &self.0.neighbour_path {
             scratch::check_writable(path)?;
@@ -92,8 +85,6 @@ impl Scenario for Suits {
 /// Makes the runs.
 struct Runs {
     request: FitRequest,
-    /// The shortest run.
-    run_min: Duration,
     /// The time of a run.
     run: Duration,
     /// The time of all runs, unless their number was asked for.
@@ -108,7 +99,7 @@ struct Runs {
 }
 
 impl Runs {
-    fn new(request: &FitRequest, is_limited: bool) -> Runs {
+    fn new(request: &FitRequest) -> Runs {
         let mut rows = Vec::new();
         for (program, of) in request.programs.iter().enumerate() {
             for pattern in 0..of.patterns.len() {
@@ -118,7 +109,6 @@ impl Runs {
                 rows.extend(beside.map(|neighbour| (program, pattern, Some(*neighbour))));
             }
         }
-        let run_min = if is_limited { LIMITED_RUN } else { RUN[0] };
         let time = request.time.unwrap_or_else(|| request.usual_time());
         let of_each = |time: Duration| {
             let runs = request.runs.unwrap_or(FitRequest::RUNS) * rows.len() as u32;
@@ -126,10 +116,9 @@ impl Runs {
             let runs = if request.sustained.is_some() { 2 * runs } else { runs };
             (time.mul_f64(RUNS_PART) / runs).saturating_sub(calibration::beside(None))
         };
-        let run = of_each(time).clamp(run_min, RUN[1]);
+        let run = of_each(time).clamp(RUN[0], RUN[1]);
         Runs {
             request: request.clone(),
-            run_min,
             run,
             time,
             rows,
@@ -211,7 +200,7 @@ impl Runs {
 
     /// Refuses a requested time that is too short for an interval of each row. `before` has passed.
     fn check_time(&self, before: Duration) -> Result<(), Error> {
-        let each = self.run_min + calibration::beside(None);
+        let each = RUN[0] + calibration::beside(None);
         let runs = RUNS_MIN.min(self.runs()) * self.rows.len() as u32;
         let least = before + (each * runs).div_f64(RUNS_PART);
         let Some(asked) = self.request.time.filter(|time| *time < least) else { return Ok(()) };
@@ -269,18 +258,12 @@ impl Work for Runs {
         Ok(Prepared::default())
     }
 
-    fn run(
-        &mut self,
-        row: &Row,
-        turn: Turn,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<Repeated, Error> {
-        let (pattern, neighbour) = (self.pattern(turn.row), self.rows[turn.row].2);
+    fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+        let (pattern, neighbour) = (self.pattern(at.row), self.rows[at.row].2);
         let job = &pattern.job;
         let running = Running::new(job, &|name, set| site.file(name, set), seed())?;
         let drained_bytes = self.drain(site)?;
-        let time = self.time_of(turn.row);
+        let time = self.time_of(at.row).mul_f64(at.times);
         let work = || clocked(&site.timer(), Usage::now, || running.run(time, u64::MAX, site.stop));
         let (done, mut run) = match neighbour {
             None => work()?,
@@ -301,7 +284,7 @@ impl Work for Runs {
         );
         run.written_bytes += drained_bytes;
         let (before_bytes, bytes_per_s) = (self.written_bytes, run.rows[0].throughput());
-        self.past.push(Past { row: turn.row, before_bytes, bytes_per_s });
+        self.past.push(Past { row: at.row, before_bytes, bytes_per_s });
         self.written_bytes += run.written_bytes;
         Ok(run)
     }

@@ -30,12 +30,12 @@ pub(super) struct BuiltProgram {
     pub folder: PathBuf,
 }
 
-/// Builds the programs. While the shelf is open, they stay.
+/// Builds the programs. One that can't be built has none. While the shelf is open, they stay.
 ///
 /// # Errors
 ///
 /// Like [`build`].
-pub(super) fn build_in_turn(
+pub(super) fn build_all(
     chosen: &[Candidate],
     cache: &Path,
     languages: &mut [Language],

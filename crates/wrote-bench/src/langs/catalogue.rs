@@ -254,7 +254,6 @@ impl Candidate {
 
 /// A larger folder was probably named by mistake.
 const SIZE_BYTES_MAX: u64 = 4 << 20;
-const FILES_MAX: usize = 1000;
 
 /// Reads the language in `folder`, whose name is its ID.
 ///
@@ -314,10 +313,9 @@ fn collect_added(
         file.take(left + 1).read_to_end(&mut text).map_err(failed)?;
         let is_too_long = text.len() as u64 > left;
         files.push((path, text));
-        if is_too_long || files.len() > FILES_MAX {
-            let what = if is_too_long { "4 MiB".into() } else { format!("{FILES_MAX} files") };
-            let because = format!("holds more than {what}: is it the folder of a language?");
-            return Err(refused(root, &because));
+        if is_too_long {
+            let because = "holds more than 4 MiB: is it the folder of a language?";
+            return Err(refused(root, because));
         }
     }
     Ok(())

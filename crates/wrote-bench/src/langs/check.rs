@@ -1,14 +1,12 @@
 //! Checks the file that a program left.
 
-use super::workload::Content;
+use super::workload::{Content, PIECE_BYTES};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use wrote_result::{Error, Stop};
-
-const PIECE_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fault {
@@ -23,59 +21,6 @@ enum Fault {
         found: u64,
         expected: u64,
     },
-}
-
-/// Compares a file with its expected content piece by piece, in constant memory.
-struct Comparison<'a> {
-    expected: &'a Content,
-    /// Repetitions of the pattern, containing any piece of the file's body.
-    body: Vec<u8>,
-    at: u64,
-}
-
-impl<'a> Comparison<'a> {
-    /// Prepares for pieces of at most `piece_bytes`.
-    fn new(expected: &'a Content, piece_bytes: usize) -> Comparison<'a> {
-        let body_bytes = piece_bytes + expected.pattern.len();
-        let body = expected.pattern.iter().copied().cycle().take(body_bytes).collect();
-        Comparison { expected, body, at: 0 }
-    }
-
-    fn next(&mut self, piece: &[u8]) -> Result<(), Fault> {
-        let head = &self.expected.head;
-        let head_left = head.len().saturating_sub(usize::try_from(self.at).unwrap_or(usize::MAX));
-        let (of_head, of_body) = piece.split_at(head_left.min(piece.len()));
-        let head_at = head.len() - head_left;
-        if *of_head != head[head_at..head_at + of_head.len()] {
-            return Err(Fault::Head);
-        }
-        let body_at = self.at.saturating_sub(head.len() as u64);
-        let room = usize::try_from(self.expected.body_bytes - body_at).unwrap_or(usize::MAX);
-        // Excess bytes are reported as a wrong length.
-        let of_body = &of_body[..of_body.len().min(room)];
-        let phase = (body_at % self.expected.pattern.len().max(1) as u64) as usize;
-        let body = &self.body[phase..phase + of_body.len()];
-        if of_body != body {
-            let differ = |(found, expected): (&u8, &u8)| found != expected;
-            let place = of_body.iter().zip(body).position(differ).expect("they differ");
-            let at = head.len() as u64 + body_at + place as u64;
-            return Err(Fault::Byte { at, found: of_body[place], expected: body[place] });
-        }
-        self.at += (of_head.len() + of_body.len()) as u64;
-        Ok(())
-    }
-
-    /// Compares the length, after all pieces.
-    fn end(&self, found: u64) -> Result<(), Fault> {
-        let expected = self.expected.len();
-        if found < self.expected.head.len() as u64 {
-            Err(Fault::Head)
-        } else if found != expected {
-            Err(Fault::Length { found, expected })
-        } else {
-            Ok(())
-        }
-    }
 }
 
 /// Compares every byte of the file at `path`. `Ok(Err(..))` is the first error, in one line.
@@ -95,22 +40,45 @@ pub(super) fn check(
         Ok(file) => file,
         Err(because) => return Ok(Err(because.into())),
     };
-    let mut comparison = Comparison::new(expected, PIECE_BYTES);
-    let mut piece = vec![0; PIECE_BYTES];
-    while comparison.at < expected.len() {
-        stop.check()?;
-        let count = match file.read(&mut piece) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(failed(error)),
-        };
-        if let Err(wrong) = comparison.next(&piece[..count]) {
-            return Ok(Err(told(&wrong, said_whole)));
-        }
-    }
     let length = file.metadata().map_err(failed)?.len();
-    Ok(comparison.end(length).map_err(|wrong| told(&wrong, said_whole)))
+    let wrong = compare(&mut file, length, expected, PIECE_BYTES, stop, &failed)?;
+    Ok(wrong.map_or(Ok(()), |wrong| Err(told(&wrong, said_whole))))
+}
+
+/// Compares a file of this length with its expected content piece by piece, in constant memory.
+fn compare(
+    file: &mut dyn Read,
+    length: u64,
+    expected: &Content,
+    piece_bytes: usize,
+    stop: &Stop,
+    failed: &dyn Fn(io::Error) -> Error,
+) -> Result<Option<Fault>, Error> {
+    let (mut whole, head) = (expected.reader(), expected.head.len() as u64);
+    let (mut found, mut wanted) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    // Excess bytes are reported as a wrong length.
+    while at < expected.len() {
+        stop.check()?;
+        wanted.clear();
+        whole.by_ref().take(piece_bytes as u64).read_to_end(&mut wanted).map_err(failed)?;
+        found.clear();
+        (&mut *file).take(wanted.len() as u64).read_to_end(&mut found).map_err(failed)?;
+        if found != wanted[..found.len()] {
+            let place = found.iter().zip(&wanted).position(|(found, wanted)| found != wanted);
+            let place = place.expect("they differ");
+            let (at, found, expected) = (at + place as u64, found[place], wanted[place]);
+            let wrong = Fault::Byte { at, found, expected };
+            return Ok(Some(if at < head { Fault::Head } else { wrong }));
+        }
+        if found.is_empty() {
+            break;
+        }
+        at += found.len() as u64;
+    }
+    let wrong = Fault::Length { found: length, expected: expected.len() };
+    let wrong = if length < head { Fault::Head } else { wrong };
+    Ok((length != expected.len()).then_some(wrong))
 }
 
 /// Opens a regular file at `path`, without following symbolic links, and without blocking on a
@@ -164,13 +132,10 @@ mod tests {
     }
 
     fn compared(content: &Content, bytes: &[u8], piece_bytes: usize) -> Result<(), Fault> {
-        let mut comparison = Comparison::new(content, piece_bytes);
-        for piece in bytes.chunks(piece_bytes) {
-            if comparison.at < content.len() {
-                comparison.next(piece)?;
-            }
-        }
-        comparison.end(bytes.len() as u64)
+        let (length, stop) = (bytes.len() as u64, Stop::new());
+        let failed = |error| panic!("{error}");
+        let wrong = compare(&mut &bytes[..], length, content, piece_bytes, &stop, &failed);
+        wrong.unwrap().map_or(Ok(()), Err)
     }
 
     fn any_content() -> impl Strategy<Value = Content> {

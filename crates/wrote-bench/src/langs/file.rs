@@ -1,15 +1,13 @@
 //! The file that programs write and read: prepared before each run, checked and removed after it.
 
 use super::check;
-use super::workload::{Content, Table, Task};
+use super::workload::{Content, PIECE_BYTES, Table, Task};
 use crate::site::{Site, clear};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use wrote_jobs::page_cache;
 use wrote_result::Error;
-
-const PIECE_BYTES: usize = 256 << 10;
 
 /// A file for programs.
 #[derive(Debug, Default)]
@@ -105,15 +103,12 @@ fn make(path: &Path, content: &Content, site: &Site) -> Result<(), Error> {
         Error::Failed(format!("{}: {what}: {error}", path.display()))
     };
     let mut file = File::create_new(path).map_err(|error| failed("create", error))?;
-    file.write_all(&content.head).map_err(|error| failed("write", error))?;
-    let pattern = &content.pattern;
-    let piece = pattern.repeat(PIECE_BYTES.div_ceil(pattern.len().max(1)));
-    let mut left = content.body_bytes;
-    while left > 0 {
+    let mut whole = content.reader();
+    let mut copied = 1;
+    while copied > 0 {
         site.stop.check()?;
-        let bytes = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        file.write_all(&piece[..bytes]).map_err(|error| failed("write", error))?;
-        left -= bytes as u64;
+        let mut piece = whole.by_ref().take(PIECE_BYTES as u64);
+        copied = io::copy(&mut piece, &mut file).map_err(|error| failed("write", error))?;
     }
     file.sync_all().map_err(|error| failed("fsync", error))?;
     // Some FUSE folders can't be flushed.

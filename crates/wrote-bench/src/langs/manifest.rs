@@ -45,16 +45,16 @@ pub(crate) struct Manifest {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Toolchain {
     /// Prints the version; exits with 0 if the toolchain is installed.
-    #[serde(deserialize_with = "checked::version_command")]
+    #[serde(deserialize_with = "checked::some")]
     pub version: Vec<String>,
     /// Other programs that it needs: `java` besides `javac`.
-    #[serde(default, deserialize_with = "checked::programs")]
+    #[serde(default)]
     pub needs: Vec<String>,
     /// Builds the program; empty if there is no build.
-    #[serde(default, deserialize_with = "checked::build_command")]
+    #[serde(default)]
     pub build: Vec<String>,
     /// Runs it; the workload's arguments follow.
-    #[serde(deserialize_with = "checked::run_command")]
+    #[serde(deserialize_with = "checked::some")]
     pub run: Vec<String>,
 }
 
@@ -222,14 +222,6 @@ mod tests {
             (r#"["zig", "version"]"#, "[]", "line 6: version = []: must not be empty"),
             (r#"["zig", "version"]"#, "'zig'", "line 6: version = 'zig': invalid type: string"),
             (r#"["{build}/program"]"#, "[]", "line 8: run = []: must not be empty"),
-            (r#""-m""#, "'{source}'", "there is no {source} yet when the version is asked for"),
-            (
-                "{source}/main.zig",
-                "{src}/m",
-                "there is no {src}; there are {source}, {build} and {wrote}",
-            ),
-            (r#""{build}/program""#, "'bin/program'", "\"bin/program\" is not a program: "),
-            (r#"["cc"]"#, "['-m cc', '']", "\"\" is not a program: "),
             (
                 r#""bytes-read""#,
                 "'bytes'",

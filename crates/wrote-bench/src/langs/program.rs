@@ -14,10 +14,6 @@ use wrote_result::{Error, Stop, units};
 
 /// The bytes of standard error to keep, from its end.
 const STDERR_BYTES_MAX: usize = 16 << 10;
-/// Its memory is read at each check, and after this number of checks (0.2 s) at every fourth.
-/// Reading it costs more than the rest, and a long-running program grows slowly.
-const LOOKS_EARLY: u32 = 40;
-const LOOKS_PER_MEMORY: u32 = 4;
 /// How much a faulty program's file may exceed its size. Runtimes write small files too.
 const EXCESS_BYTES_MAX: u64 = 64 << 20;
 
@@ -77,7 +73,7 @@ pub(super) fn run(
         if looks == 0 {
             // It has just started, so its memory usage is not yet its own.
             limit_files(process, file_bytes_max);
-        } else if looks < LOOKS_EARLY || looks.is_multiple_of(LOOKS_PER_MEMORY) {
+        } else {
             // The peak only rises, so the last reading counts.
             let bytes = usage::peak_memory_bytes_of(process);
             peak = bytes.map(|bytes| (bytes, began.elapsed())).or(peak);

@@ -3,7 +3,7 @@
 
 use super::Request;
 use super::answer::{self, Answer};
-use super::build::{BuiltProgram, Shelf, build_in_turn};
+use super::build::{BuiltProgram, Shelf, build_all};
 use super::catalogue::{Candidate, DRIVE};
 use super::file::Subject;
 use super::program::{self, Call as ProgramCall};
@@ -20,7 +20,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wrote::Survives;
 use wrote::device::Target;
-use wrote_jobs::clock::{Timer, Together, clocked, now_s};
+use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
 use wrote_jobs::jobs::Permissions;
 use wrote_jobs::machine::held_memory::{self, HeldMemory};
@@ -249,7 +249,7 @@ impl Programs {
         let mut amount = table.first_amount().min(most);
         loop {
             let of = table.of(amount);
-            let ran = match self.run_once(row, &of, &site.apart())? {
+            let ran = match self.run_once(row, &of, site)? {
                 Ok(ran) => ran,
                 Err(because) => return Ok(Err(because)),
             };
@@ -294,17 +294,9 @@ impl Programs {
         let path = file.path(site);
         let timeout = self.of.request.timeout;
         let call = ProgramCall { table, path: &path, folder: folder.path(), timeout };
-        site.together.map_or(Ok(()), Together::begin)?;
-        let began_s = now_s();
-        let timer = Timer::new(site.device(), None);
         let program = || program::run(built, call, site.stop);
-        let (ended, cost) = clocked(&timer, Usage::of_children, program)?;
-        let answered = ended.and_then(|ended| Ok((answer::parse(&ended.stdout)?, ended)));
-        if let Some(together) = site.together {
-            let elapsed_s = answered.as_ref().map_or(0.0, |(answer, _)| answer.elapsed_s());
-            together.is_over((began_s, began_s + elapsed_s));
-        }
-        let ran = match answered {
+        let (ended, cost) = clocked(&site.timer(), Usage::of_children, program)?;
+        let ran = match ended.and_then(|ended| Ok((answer::parse(&ended.stdout)?, ended))) {
             Ok((answer, ended)) => {
                 let says_whole = answer.bytes == table.timing_bytes();
                 let checked = file.check(table, says_whole, site)?;
@@ -330,12 +322,11 @@ impl Programs {
                 run.rows.first().map(|_| 0).ok_or_else(because)
             }),
         };
-        let found = match found {
+        self.rows[number].amount = match found {
             // The disk may be full. The row's first turn reports it, and the others are measured.
             Err(Error::Failed(because) | Error::Usage(because)) => Err(because),
             found => found?,
         };
-        self.rows[number].amount = found;
         Ok(())
     }
 
@@ -410,7 +401,7 @@ impl Work for Programs {
         let mut languages = self.of.languages.borrow_mut();
         let of = &self.of;
         let (shelf, built) =
-            build_in_turn(&of.chosen, &of.request.cache, &mut languages, site.stop, ticker)?;
+            build_all(&of.chosen, &of.request.cache, &mut languages, site.stop, ticker)?;
         (self.shelf, self.built) = (Some(shelf), built);
         drop(languages);
         self.folder = Some(TempDir::new().map_err(|error| {
@@ -477,18 +468,11 @@ fn check_room(rows: &Programs, target: &Target) -> Result<(), Error> {
         tables.map(|table| table.content().len()).max().unwrap_or(0)
     };
     let (bytes, lines) = (of(|table| table.is_of_bytes()), of(Table::is_of_lines));
-    let room = target::room_bytes(target);
-    if lines > bytes && lines > room {
-        return Err(Error::Failed(format!(
-            "{}: the file of lines takes {}, and {} may be made there, so that 10 % of the file \
-             system or 5 GiB stay free. Free some space, or use fewer --lines",
-            target.path.display(),
-            units::bytes(lines),
-            units::bytes(room),
-        )));
+    match lines > bytes {
+        true => target::check_room(written, 0, target),
+        false if bytes > 0 => target::check_room(read.saturating_add(written), bytes, target),
+        false => Ok(()),
     }
-    let all = if bytes > 0 { read.saturating_add(written) } else { 0 };
-    target::check_room(all, bytes, target)
 }
 
 /// Returns the length of the drive's file; 0 where the file system is in memory or lacks the room,
@@ -501,20 +485,15 @@ fn drive_bytes(tables: &[Table], target: &Target) -> u64 {
     if is_measured { bytes / DRIVE_BS_BYTES * DRIVE_BS_BYTES } else { 0 }
 }
 
-/// The estimated time of each byte, save, flush and line of a fixed amount: an average language's.
-const USUAL_BYTE_NS: u64 = 15;
-const USUAL_SAVE_NS: u64 = 100_000;
-const USUAL_FLUSH_NS: u64 = 2_500_000;
-const USUAL_LINE_NS: u64 = 500;
-
+/// Returns the time of an average language for a fixed amount. Nothing else is known of it before
+/// it runs.
 fn usual(table: &Table) -> Duration {
-    let each_ns = match table.task {
-        Task::BytesWrite | Task::BytesRead => USUAL_BYTE_NS,
-        Task::Save => USUAL_SAVE_NS,
-        Task::SaveSync => USUAL_SAVE_NS + USUAL_FLUSH_NS,
-        Task::Lines => USUAL_LINE_NS,
-        // A flush for a line of each task.
-        Task::Log => USUAL_FLUSH_NS / 64,
+    let each_ns: u64 = match table.task {
+        Task::BytesWrite | Task::BytesRead => 15,
+        Task::Save => 100_000,
+        Task::SaveSync => 2_500_000,
+        Task::Lines => 500,
+        Task::Log => 40_000,
     };
     BESIDE + Duration::from_nanos(each_ns.saturating_mul(table.amount()))
 }

@@ -1,6 +1,7 @@
 //! The work of a program: its arguments, and the file that it must leave.
 
 use super::Request;
+use std::io::{self, Read};
 use wrote_result::document::{Blocks, Direction, Flush, Ioengine, Settings, SourceCache};
 use wrote_result::words;
 
@@ -86,8 +87,32 @@ impl Content {
     pub(super) fn len(&self) -> u64 {
         self.head.len() as u64 + self.body_bytes
     }
+
+    /// Reads the content from its start.
+    pub(super) fn reader(&self) -> impl Read {
+        let times = PIECE_BYTES.div_ceil(self.pattern.len().max(1));
+        let body = Cycle { bytes: self.pattern.repeat(times), at: 0 };
+        io::Cursor::new(self.head.clone()).chain(body.take(self.body_bytes))
+    }
 }
 
+/// Bytes that repeat without end.
+struct Cycle {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Cycle {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = into.len().min(self.bytes.len() - self.at);
+        into[..count].copy_from_slice(&self.bytes[self.at..self.at + count]);
+        self.at = (self.at + count) % self.bytes.len();
+        Ok(count)
+    }
+}
+
+/// A file is made and compared in pieces of this length.
+pub(super) const PIECE_BYTES: usize = 256 << 10;
 /// The minimum space of a file on most file systems.
 const BLOCK_BYTES: u64 = 4096;
 

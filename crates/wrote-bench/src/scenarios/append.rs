@@ -8,8 +8,7 @@ mod plan;
 mod rounds;
 mod usual;
 
-pub use message::Sizes as MessageSizes;
-pub use message::{Append, AppendAs};
+pub use message::{Append, Sizes as MessageSizes};
 
 use crate::plan::{Call, Plan};
 use crate::scenario::{Listed, Scenario};
@@ -209,7 +208,7 @@ impl Way {
 
     /// Returns the settings of a run of `messages` messages with a total of `size_bytes`.
     fn asked(&self, amounts: &Amounts, messages: u64, size_bytes: u64) -> Settings {
-        let Amounts { sizes, append_as, rate, .. } = amounts;
+        let Amounts { sizes, rate, .. } = amounts;
         let usual = Settings {
             rw: "write".into(),
             ioengine: Ioengine::Psync,
@@ -238,7 +237,7 @@ impl Way {
                 },
                 blocks: Blocks::Allocated,
                 producers: Some(self.producers()),
-                producers_are: Some(append_as.as_str().into()),
+                producers_are: Some("threads".into()),
                 ..usual
             },
             Loop => Settings {

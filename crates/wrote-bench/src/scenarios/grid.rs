@@ -47,10 +47,8 @@ pub(crate) struct GridCell {
     pub name: String,
     /// The group in which it is compared: `peak/write`.
     pub workload: &'static str,
-    /// A description of at most 25 columns.
-    pub words: String,
-    /// Its position in a two-dimensional table, if shown as one.
-    pub place: Option<Cell>,
+    /// Its row, with a description of at most 25 columns.
+    row: Row,
     /// The job; its files are chosen for each run.
     pub spec: JobSpec,
 }
@@ -164,13 +162,21 @@ impl Grid {
         &mut self,
         workload: &'static str,
         suffix: &str,
-        words: String,
-        place: Option<Cell>,
+        way: String,
+        cell: Option<Cell>,
         spec: JobSpec,
     ) {
         if spec.bs_bytes_max() <= self.file_bytes {
             let name = format!("{workload}/{suffix}");
-            self.cells.push(GridCell { name, workload, words, place, spec });
+            let row = Row {
+                name: name.clone(),
+                workload: workload.into(),
+                way,
+                view: Some(View::Operations),
+                cell,
+                ..Row::default()
+            };
+            self.cells.push(GridCell { name, workload, row, spec });
         }
     }
 
@@ -247,18 +253,10 @@ impl Grid {
             Some(rate) => cell.due_bytes_max(rate, self.time),
             None => all,
         };
-        let row = Row {
-            name: cell.name.clone(),
-            workload: cell.workload.into(),
-            way: cell.words.clone(),
-            view: Some(View::Operations),
-            cell: cell.place.clone(),
-            ..Row::default()
-        };
         // Random operations are far slower than a stream, so their time ends them.
         let whole = speed.filter(|_| self.rate.is_none() && !cell.spec.rw.random);
         let time = whole.map_or(self.time, |speed| speed.time_of(all).min(self.time));
-        RowSpec { row, time, bytes_max, ..RowSpec::default() }
+        RowSpec { row: cell.row.clone(), time, bytes_max, ..RowSpec::default() }
     }
 
     fn space_bytes(&self) -> u64 {
@@ -277,15 +275,12 @@ impl Work for Grid {
         Ok(Prepared { written_bytes: self.space_bytes(), ..Prepared::default() })
     }
 
-    fn run(
-        &mut self,
-        row: &Row,
-        turn: Turn,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<Repeated, Error> {
-        let (files, cell) = (self.files(site), &self.cells[turn.row]);
-        let group = site.run_jobs(&cell.jobs(&files, self.rate), OVERWRITE)?;
+    fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+        let (files, cell) = (self.files(site), &self.cells[at.row]);
+        let mut jobs = cell.jobs(&files, self.rate);
+        let time = self.time.mul_f64(at.times);
+        jobs.iter_mut().for_each(|job| job.runtime = Some(time));
+        let group = site.run_jobs(&jobs, OVERWRITE)?;
         let is_mix = cell.spec.rw.read && cell.spec.rw.write;
         let of_both = |direction| Row {
             name: format!("{}/{direction}", row.name),

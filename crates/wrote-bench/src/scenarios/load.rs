@@ -74,12 +74,6 @@ impl Load {
 
     /// Returns the curves of a name: of workloads of a grid, or of rows of the ladder.
     fn curves_of(&self, name: &str, call: &Call) -> Result<Vec<Curve>, Error> {
-        if name == MIX {
-            return Err(Error::Usage(format!(
-                "--load-curve: {MIX} reads and writes at once, and a curve is of one of them; \
-                 name rand/read or rand/write"
-            )));
-        }
         let mut curves = Vec::new();
         for (workloads, make) in GRIDS {
             // A mix has two rates and two latencies, so a scenario's name selects only its other
@@ -99,7 +93,7 @@ impl Load {
         }
         if curves.is_empty() {
             return Err(Error::Usage(format!(
-                "--load-curve: {name} has no rate to raise; name workloads of rand or peak, or \
+                "--load-curve: {name} has no single rate to raise; name workloads of rand or peak, or \
                  rows of the ladder"
             )));
         }

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
     use clap::Parser;
-    use wrote_bench::{AppendAs, MessageSizes};
+    use wrote_bench::MessageSizes;
 
     fn request(line: &str) -> Request {
         let cli = Cli::try_parse_from(line.split(' ')).expect("a good command line");
@@ -274,15 +274,14 @@ mod tests {
         let usual = request("wrote bench --only append");
         let usual = usual.scenarios.append;
         assert!(usual.messages.is_none() && usual.message_size.is_none());
-        assert!(usual.producers.is_empty() && usual.append_as == AppendAs::Threads);
+        assert!(usual.producers.is_empty());
         let asked = request(
-            "wrote bench --only append --messages 1000000 --message-size 64..128 --producers 1,16 \
-             --append-as tasks",
+            "wrote bench --only append --messages 1000000 --message-size 64..128 --producers 1,16",
         );
         let asked = asked.scenarios.append;
         let sizes = MessageSizes { min_bytes: 64, max_bytes: 128 };
         assert_eq!((asked.messages, asked.message_size), (Some(1_000_000), Some(sizes)));
-        assert_eq!((asked.producers, asked.append_as), (vec![1, 16], AppendAs::Tasks));
+        assert_eq!(asked.producers, [1, 16]);
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn a_disk_without_room_is_refused_in_one_line_that_says_what_would_do() {
         Some(refused)
     };
     assert!(full(&[Kind::Bytes], GIB + (4 << 20)).unwrap().contains("--size"));
-    assert!(full(&[Kind::Lines], 5 * GIB).unwrap().contains("--lines"));
+    assert!(full(&[Kind::Lines], 5 * GIB).unwrap().contains("Free some space"));
     assert!(full(&[Kind::Bytes], 3 * GIB).is_none());
     assert!(full(&[Kind::Save], GIB + (4 << 20)).is_none());
 }

@@ -1,13 +1,12 @@
-//! The library's own way: `wrote::Log`, from threads or tasks.
+//! The library's own way: `wrote::Log`, from threads.
 
+use super::Promise;
 use super::message::Messages;
 use super::usual::record;
-use super::{AppendAs, Promise};
 use crate::arrivals::Arrivals;
 use hdrhistogram::Histogram;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
-use tokio::runtime::Runtime;
 use wrote::Log;
 use wrote_jobs::clock::{Timer, clocked};
 use wrote_jobs::histogram;
@@ -16,7 +15,6 @@ use wrote_result::document::Run;
 use wrote_result::{Error, Stop};
 
 /// The input of a producer.
-#[derive(Clone)]
 pub(super) struct Task {
     pub log: Log,
     pub promise: Promise,
@@ -36,26 +34,11 @@ pub(super) struct Sent {
 /// The clock starts when all producers are ready.
 pub(super) fn append(
     task: &Task,
-    append_as: AppendAs,
     timer: Timer,
-    runtime: &Runtime,
     producers: Vec<(Messages, Arrivals)>,
 ) -> Result<(Sent, Run), Error> {
-    match append_as {
-        // Before any thread waits for the clock.
-        AppendAs::Threads => by_threads(task, &timer.begun()?, producers),
-        AppendAs::Tasks => {
-            let append = || finish(task, runtime.block_on(by_tasks(task, producers)));
-            clocked(&timer, Usage::now, append)
-        }
-    }
-}
-
-fn by_threads(
-    task: &Task,
-    timer: &Timer,
-    producers: Vec<(Messages, Arrivals)>,
-) -> Result<(Sent, Run), Error> {
+    // Before any thread waits for the clock.
+    let timer = timer.begun()?;
     let start = Barrier::new(producers.len() + 1);
     std::thread::scope(|scope| {
         let begin = |(messages, arrivals)| {
@@ -67,7 +50,7 @@ fn by_threads(
             })
         };
         let producers: Vec<_> = producers.into_iter().map(begin).collect();
-        clocked(timer, Usage::now, || {
+        clocked(&timer, Usage::now, || {
             start.wait();
             let ended = producers.into_iter().map(|producer| producer.join());
             // Waits for all before returning the first error.
@@ -98,47 +81,8 @@ fn produce(
         record(&mut latencies, now - began);
         began = now;
     }
-    Ok(Sent::of(latencies, &messages))
-}
-
-async fn by_tasks(task: &Task, producers: Vec<(Messages, Arrivals)>) -> Vec<Result<Sent, Error>> {
-    let begin =
-        |(messages, arrivals)| tokio::spawn(produce_async(task.clone(), messages, arrivals));
-    let producers: Vec<_> = producers.into_iter().map(begin).collect();
-    let mut ended = Vec::with_capacity(producers.len());
-    for producer in producers {
-        ended.push(producer.await.unwrap_or_else(|_| Err(panicked())));
-    }
-    ended
-}
-
-async fn produce_async(
-    task: Task,
-    mut messages: Messages,
-    mut arrivals: Arrivals,
-) -> Result<Sent, Error> {
-    let mut latencies = histogram();
-    let mut began = Instant::now();
-    let until = task.slice.map(|slice| began + slice);
-    while let Some(message) = messages.next_before(until, began) {
-        task.stop.check()?;
-        began = arrivals.wait_async(message.len(), &task.stop).await.unwrap_or(began);
-        let ticket = task.log.append(message)?;
-        if task.promise.waits {
-            ticket.await?;
-        }
-        let now = Instant::now();
-        record(&mut latencies, now - began);
-        began = now;
-    }
-    Ok(Sent::of(latencies, &messages))
-}
-
-impl Sent {
-    fn of(latencies: Histogram<u64>, messages: &Messages) -> Sent {
-        let sent = messages.sent();
-        Sent { latencies, messages: sent, bytes: messages.bytes_of(sent) }
-    }
+    let sent = messages.sent();
+    Ok(Sent { latencies, messages: sent, bytes: messages.bytes_of(sent) })
 }
 
 /// Combines what all producers sent. If none waited for its messages, waits for them here.

@@ -5,9 +5,9 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::ops::Range;
 use std::time::Instant;
+use wrote_result::Error;
 #[cfg(feature = "cli")]
 use wrote_result::units;
-use wrote_result::{Error, words};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// The first bytes of a stamp.
@@ -181,24 +181,6 @@ pub struct Append {
         value_delimiter = ',', value_parser = units::parse_count::<PRODUCERS_MAX>,
         allow_hyphen_values = true))]
     pub producers: Vec<u32>,
-
-    /// Run producers as blocking threads or as tokio tasks
-    #[cfg_attr(feature = "cli", arg(long, value_name = "WHAT", value_enum,
-        default_value_t = AppendAs::Threads))]
-    pub append_as: AppendAs,
-}
-
-words! {
-    /// The kind of a log's producers.
-    #[derive(Default)]
-    #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
-    pub enum AppendAs {
-        /// Threads that block
-        #[default]
-        Threads = "threads",
-        /// Tasks of tokio's runtime of several threads
-        Tasks = "tasks",
-    }
 }
 
 impl Append {

@@ -24,21 +24,15 @@ use wrote_result::document::{Row, Settings};
 
 impl Work for Amounts {
     /// Appends the messages of a way, and reads back what it wrote, keeping its file or log.
-    fn run(
-        &mut self,
-        row: &Row,
-        turn: Turn,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<Repeated, Error> {
-        let way = &self.ways[turn.row];
+    fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+        let way = &self.ways[at.row];
         let count = self.messages_of(way);
         let messages = Messages::of_all(way.producers(), self.sizes, count);
         let check = Check::new(&messages);
         let bytes = messages.iter().map(|of| of.bytes_of(of.count())).sum();
         let asked = way.asked(self, count, bytes);
         let mut appended = match way.promise() {
-            Some(promise) => self.append_to_log(way, promise, messages, &asked, site)?,
+            Some(promise) => self.append_to_log((way, promise), messages, &asked, at, site)?,
             None => self.append_to_file(way, messages, &asked, site)?,
         };
         site.stop.check()?;
@@ -61,7 +55,7 @@ impl Work for Amounts {
     }
 
     fn finish(&mut self, site: &Site) -> Result<(), Error> {
-        site.clear_shared(&[site.file("burst", 0)])
+        site.clear_shared(&[Drain::file(site)])
     }
 }
 
@@ -109,26 +103,20 @@ impl Amounts {
 
     fn append_to_log(
         &self,
-        way: &Way,
-        promise: Promise,
+        (way, promise): (&Way, Promise),
         messages: Vec<Messages>,
         asked: &Settings,
+        turn: Turn,
         site: &Site,
     ) -> Result<Appended, Error> {
         let log = Log::options().sync(promise.sync).open(log_folder(site))?;
-        let mut drained_bytes = 0;
-        if let Some(sizes) = self.drain(way) {
-            let file = site.file("burst", 0);
-            let mut drain = Drain { site, file, sizes, written_bytes: 0 };
-            drain.ready()?;
-            drained_bytes = drain.written_bytes;
-        }
-        let runtime = runtime()?;
-        let (stop, slice) = (site.stop.clone(), self.slice());
+        let mut drain = Drain { site, sizes: self.drain(way), written_bytes: 0 };
+        drain.ready()?;
+        let (stop, slice) = (site.stop.clone(), self.slice().map(|of| of.mul_f64(turn.times)));
         let task = log::Task { log: log.clone(), promise, stop, slice };
         let arrivals = |number| Arrivals::new(self.rate, number, way.producers());
         let producers = messages.into_iter().zip((0..).map(arrivals)).collect();
-        let timed = log::append(&task, self.append_as, site.timer(), &runtime, producers);
+        let timed = log::append(&task, site.timer(), producers);
         drop(task);
         let told = log.effective();
         // Even if a producer failed, the log must be closed before its folder is read.
@@ -141,7 +129,7 @@ impl Amounts {
         let mut effective = asked.clone();
         Done { effective: told, direct }.tell(&mut effective);
         let run = OneRun { latencies, run, effective, fallbacks };
-        Ok(Appended { sent, bytes, run, drained_bytes })
+        Ok(Appended { sent, bytes, run, drained_bytes: drain.written_bytes })
     }
 
     /// Reads back what a run wrote.

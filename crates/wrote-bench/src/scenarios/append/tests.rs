@@ -50,15 +50,11 @@ fn at_a_rate_every_way_writes_what_was_sent_and_says_what_it_was_held_to() {
     let folder = folder();
     let rate = Rate { amount: Amount::OperationsPerS(50_000), process: Process::Poisson };
     for strategy in STRATEGIES.iter().filter(|strategy| strategy.name != "append/flume-10-files") {
-        for append_as in [AppendAs::Threads, AppendAs::Tasks] {
-            let request =
-                Asked { rate: Some(rate), append_as, ..request(folder.path(), strategy.name, 1) };
-            let row = row(&request);
-            assert_has_all(&row);
-            assert!(row.is_open_loop(), "{}", row.name);
-            assert_eq!(row.settings.asked.rate_iops, Some(50_000.0));
-            assert_eq!(row.settings.effective.rate_process, Some(Process::Poisson));
-        }
+        let row = row(&Asked { rate: Some(rate), ..request(folder.path(), strategy.name, 1) });
+        assert_has_all(&row);
+        assert!(row.is_open_loop(), "{}", row.name);
+        assert_eq!(row.settings.asked.rate_iops, Some(50_000.0));
+        assert_eq!(row.settings.effective.rate_process, Some(Process::Poisson));
     }
 }
 
@@ -130,16 +126,12 @@ fn losses_by_ten_handles_are_counted() {
 fn a_log_has_every_message_in_its_producers_order() {
     // W9
     let folder = folder();
-    for append_as in [AppendAs::Threads, AppendAs::Tasks] {
-        for strategy in strategies(true) {
-            let request = Asked { append_as, ..request(folder.path(), strategy.name, 2) };
-            let row = row(&request);
-            assert_has_all(&row);
-            assert!(row.runs.iter().all(|run| run.records.unwrap().out_of_order == 0), "{row:?}");
-            assert_eq!(row.name, format!("{}/3", strategy.name));
-            let asked = &row.settings.asked;
-            assert_eq!(asked.producers_are.as_deref(), Some(append_as.as_str()));
-        }
+    for strategy in strategies(true) {
+        let row = row(&request(folder.path(), strategy.name, 2));
+        assert_has_all(&row);
+        assert!(row.runs.iter().all(|run| run.records.unwrap().out_of_order == 0), "{row:?}");
+        assert_eq!(row.name, format!("{}/3", strategy.name));
+        assert_eq!(row.settings.asked.producers_are.as_deref(), Some("threads"));
     }
 }
 

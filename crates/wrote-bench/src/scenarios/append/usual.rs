@@ -5,13 +5,14 @@ use super::{Kind, Opened};
 use crate::arrivals::Arrivals;
 use hdrhistogram::Histogram;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::{JoinError, JoinHandle};
 use wrote_jobs::histogram;
 use wrote_result::{Error, Stop};
 
@@ -82,23 +83,19 @@ async fn in_a_loop(task: Task<'_>) -> Result<Histogram<u64>, Error> {
 async fn mutex(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     let Task { path, file, messages, arrivals, stop, .. } = task;
     let file = Arc::new(Mutex::new(tokio::fs::File::from_std(file)));
-    let mut tasks = Vec::with_capacity(messages.count() as usize);
-    each(messages, arrivals, stop, |bytes, due| {
+    let tasks = each(messages, arrivals, stop, |bytes, due| {
         let (file, stop) = (file.clone(), stop.clone());
-        tasks.push(tokio::spawn(async move {
+        async move {
             let began = due.unwrap_or_else(Instant::now);
             let mut file = file.lock().await;
             // After an interruption, waiting tasks take their turn without writing.
             if !stop.is_requested() {
                 file.write_all(&bytes).await?;
             }
-            Ok::<_, std::io::Error>(began.elapsed())
-        }));
+            Ok(Some(began.elapsed()))
+        }
     });
-    let mut latencies = histogram();
-    for task in tasks {
-        record(&mut latencies, task.await.map_err(panicked)?.map_err(Error::at(path, "write"))?);
-    }
+    let latencies = latencies_of(tasks, path).await?;
     file.lock().await.flush().await.map_err(Error::at(path, "write"))?;
     Ok(latencies)
 }
@@ -121,11 +118,11 @@ async fn tokio_mpsc(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     });
     each(messages, arrivals, stop, |bytes, due| {
         let sender = sender.clone();
-        tokio::spawn(async move {
+        async move {
             let began = due.unwrap_or_else(Instant::now);
             // The receiver is gone only if the writer failed, which reports the error.
             let _ = sender.send(Sent { bytes, began }).await;
-        });
+        }
     });
     drop(sender);
     writer.await.map_err(panicked)?
@@ -152,7 +149,15 @@ async fn flume_writers<W: Write + Send + 'static>(
     };
     let writers: Vec<_> = writers.into_iter().map(begin).collect();
     drop(receiver);
-    send_all(task.messages, task.arrivals, task.stop, sender);
+    each(task.messages, task.arrivals, task.stop, |bytes, due| {
+        let sender = sender.clone();
+        async move {
+            let began = due.unwrap_or_else(Instant::now);
+            // The receivers are gone only if the writers failed, which report the error.
+            let _ = sender.send(Sent { bytes, began });
+        }
+    });
+    drop(sender);
     let mut latencies = histogram();
     for writer in writers {
         let of_one = writer.join().map_err(panicked_thread)??;
@@ -165,61 +170,58 @@ async fn flume_writers<W: Write + Send + 'static>(
 async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     let Task { path, mut file, messages, arrivals, stop, .. } = task;
     let (sender, receiver) = flume::bounded::<Delivery>(0);
-    let (path, writers_stop) = (path.to_owned(), stop.clone());
+    let (place, writers_stop) = (path.to_owned(), stop.clone());
     let writer = std::thread::spawn(move || {
         for asked in receiver {
             if !writers_stop.is_requested() {
-                file.write_all(&asked.bytes).map_err(Error::at(&path, "write"))?;
+                file.write_all(&asked.bytes).map_err(Error::at(&place, "write"))?;
             }
             let _ = asked.written.send(());
         }
         Ok::<_, Error>(())
     });
-    let mut tasks = Vec::with_capacity(messages.count() as usize);
-    each(messages, arrivals, stop, |bytes, due| {
+    let tasks = each(messages, arrivals, stop, |bytes, due| {
         let sender = sender.clone();
-        tasks.push(tokio::spawn(async move {
+        async move {
             let began = due.unwrap_or_else(Instant::now);
             let (written, answer) = oneshot::channel();
             let _ = sender.send_async(Delivery { bytes, written }).await;
-            answer.await.ok().map(|()| began.elapsed())
-        }));
+            // There is no answer only if the writer failed, which reports the error.
+            Ok(answer.await.ok().map(|()| began.elapsed()))
+        }
     });
     drop(sender);
-    let mut latencies = histogram();
-    for task in tasks {
-        // There is no answer only if the writer failed, which reports the error.
-        if let Some(latency) = task.await.map_err(panicked)? {
-            record(&mut latencies, latency);
-        }
-    }
+    let latencies = latencies_of(tasks, path).await?;
     writer.join().map_err(panicked_thread)??;
     Ok(latencies)
 }
 
-/// Passes on each message when it is due, with its due time, until the run ends.
-fn each(
+/// Starts a task per message when it is due, with its due time, until the run ends.
+fn each<F: Future<Output: Send> + Send + 'static>(
     mut messages: Messages,
     mut arrivals: Arrivals,
     stop: &Stop,
-    mut hand_on: impl FnMut(Vec<u8>, Option<Instant>),
-) {
+    task: impl Fn(Vec<u8>, Option<Instant>) -> F,
+) -> Vec<JoinHandle<F::Output>> {
+    let mut tasks = Vec::with_capacity(messages.count() as usize);
     while let Some(message) = messages.next().filter(|_| !stop.is_requested()) {
         let due = arrivals.wait(message.len(), stop);
-        hand_on(message.to_vec(), due);
+        tasks.push(tokio::spawn(task(message.to_vec(), due)));
     }
+    tasks
 }
 
-/// Starts a task per message, which sends it and ends.
-fn send_all(messages: Messages, arrivals: Arrivals, stop: &Stop, sender: flume::Sender<Sent>) {
-    each(messages, arrivals, stop, |bytes, due| {
-        let sender = sender.clone();
-        tokio::spawn(async move {
-            let began = due.unwrap_or_else(Instant::now);
-            // The receivers are gone only if the writers failed, which report the error.
-            let _ = sender.send(Sent { bytes, began });
-        });
-    });
+/// Waits for tasks that each wait until their message is written.
+async fn latencies_of(
+    tasks: Vec<JoinHandle<io::Result<Option<Duration>>>>,
+    path: &Path,
+) -> Result<Histogram<u64>, Error> {
+    let mut latencies = histogram();
+    for task in tasks {
+        let latency = task.await.map_err(panicked)?.map_err(Error::at(path, "write"))?;
+        latency.into_iter().for_each(|latency| record(&mut latencies, latency));
+    }
+    Ok(latencies)
 }
 
 /// Writes received messages until every sender is gone.
@@ -244,7 +246,7 @@ pub(super) fn record(latencies: &mut Histogram<u64>, latency: Duration) {
     latencies.saturating_record(latency.as_nanos().clamp(1, u64::MAX.into()) as u64);
 }
 
-fn panicked(error: tokio::task::JoinError) -> Error {
+fn panicked(error: JoinError) -> Error {
     Error::Failed(format!("a task that writes ended early: {error}"))
 }
 

@@ -2,7 +2,7 @@
 
 use super::{NAME, WAYS, Way, Workload};
 use crate::calibration::{self, Calibration, Wanted};
-use crate::plan::{Call, Plan, RUNS, RUNS_MIN, RowSpec, Within};
+use crate::plan::{Call, Plan, RUNS, RowSpec, Within};
 use crate::settings::{Common, STREAM_BS_BYTES};
 use crate::stream::{self, Past, Sizes};
 use std::time::Duration;
@@ -32,24 +32,17 @@ const BURST_TIMES: u32 = 5;
 /// The slice of a run, without a final flush: enough for many small writes on most disks. With
 /// `--within` it is as long as fits.
 pub(super) const SLICE: Duration = Duration::from_millis(100);
-/// The minimum writes of a streaming run on a slow disk, and the time that they may take.
-const STREAM_WRITES_MIN: u64 = 4;
-const STREAM_WRITES_MIN_S: f64 = 1.2;
-/// The fewest small writes per file on a slow disk.
-const SMALL_WRITES_MIN: u64 = 64;
+/// The fewest writes per file on a slow disk.
+const WRITES_MIN: u64 = 4;
 /// The longest slice that `--within` makes.
 const SLICE_MAX: Duration = Duration::from_secs(5);
 /// The time of the whole ladder on a slow disk, from the program's start to its end.
 pub(crate) const WITHIN: Duration = Duration::from_secs(60);
 /// The part of the time and of the bytes that a default run leaves to the writers of one log.
 pub(crate) const LOG_PART: u32 = 10;
-/// The time of a run outside its clock, of a request that is refused where it is too short.
-const BESIDE: Duration = Duration::from_millis(50);
 /// A time limit longer than any run.
 const WHOLE: Duration = Duration::from_secs(24 * 3600);
 const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
-/// The fewest bytes of a run of small writes, unless the disk has less room.
-const SMALL_SIZE_BYTES_MIN: u64 = 8 << 20;
 const SMALL_SIZE_BYTES_MAX: u64 = 128 << 20;
 
 const QUESTION: &str =
@@ -193,16 +186,7 @@ impl Amounts {
         for way in self.ways.iter().filter(|way| way.direct) {
             Common::check_direct(self.bs_bytes(way.workload), target)?;
         }
-        // The minimum runs on a fast disk, the calibration, and the fraction reserved for the end.
-        let of_runs = (SLICE + BESIDE) * RUNS_MIN.min(self.runs) * self.ways.len() as u32;
-        let least = (2 * calibration::TIME + of_runs).mul_f64(1.1).as_secs() + 1;
-        match self.within {
-            Some(within) if within < Duration::from_secs(least) => Err(Error::Usage(format!(
-                "--within {}s is too short; use {least}s or more",
-                within.as_secs_f64()
-            ))),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Refuses buffers of more than half of the memory.
@@ -243,9 +227,8 @@ impl Amounts {
         if self.is_default {
             wear_bytes -= wear_bytes / u64::from(LOG_PART);
         }
-        let (burst, left) = stream::reserve(self.burst, drained * u64::from(self.runs), wear_bytes);
-        self.burst = burst;
-        let bytes = left.unwrap_or(wear_bytes);
+        let drained = drained * u64::from(self.runs);
+        let bytes = stream::reserve(&mut self.burst, drained, wear_bytes);
         let [stream, small] = Workload::ALL.map(|workload| self.files_written(workload));
         // Small writes get at most a quarter, because few of their rows write whole files.
         let small_bytes = match stream {
@@ -358,19 +341,13 @@ impl Amounts {
     /// Returns the run sizes of a workload on a device that streams at `bytes_per_s`.
     pub(crate) fn sizes(&self, workload: Workload, bytes_per_s: f64) -> Sizes {
         let least = self.least_bytes(workload);
-        let time = self.time(workload);
-        // Small writes are never faster than a stream, so the bytes of a slice at its speed take
-        // the whole slice. Flushing them all takes no longer than that on a slow disk.
-        let (time, writes_min, few_bytes_max) = match workload {
-            Workload::Stream => (
-                time.min(STREAM_TIME_MAX * self.slices(workload)),
-                STREAM_WRITES_MIN,
-                (bytes_per_s * STREAM_WRITES_MIN_S) as u64,
-            ),
-            Workload::Small => (time, SMALL_WRITES_MIN, SMALL_SIZE_BYTES_MIN),
+        // Small writes are seldom faster than a stream, so the bytes of a slice at its speed take
+        // the whole slice.
+        let time = match workload {
+            Workload::Stream => self.time(workload).min(STREAM_TIME_MAX * self.slices(workload)),
+            Workload::Small => self.time(workload),
         };
-        let few = (least * writes_min).min(few_bytes_max);
-        let wanted = ((bytes_per_s * time.as_secs_f64()) as u64).max(few);
+        let wanted = ((bytes_per_s * time.as_secs_f64()) as u64).max(least * WRITES_MIN);
         let largest = self.largest_bytes(workload);
         let is_asked = self.common.size_bytes.is_some() || self.common.rate.is_some();
         let size_bytes = match is_asked {
@@ -480,20 +457,6 @@ mod tests {
         assert_eq!(places, (0..WAYS.len()).collect());
         let stream = |way: &&Way| way.workload == Workload::Stream;
         assert!(WAYS.iter().filter(stream).any(|way| way.importance < 4));
-    }
-
-    #[test]
-    fn a_time_that_is_too_short_is_refused_with_the_least_that_is_not() {
-        let within = |only: &[&str], s| {
-            let only = only.iter().map(|name| name.to_string()).collect();
-            Asked { only, ..request() }.plan(&target(1 << 40, 1 << 39), |_, call| {
-                Amounts::new(call, Some(Duration::from_secs(s)))
-            })
-        };
-        let error = within(&[], 1).unwrap_err().to_string();
-        assert_eq!(error, "--within 1s is too short; use 9s or more");
-        assert!(within(&[], 8).is_err() && within(&[], 9).is_ok());
-        assert!(within(&["small/cached"], 2).is_ok());
     }
 
     #[test]

@@ -21,35 +21,24 @@ impl Work for Runs {
         Ok(Prepared::default())
     }
 
-    fn run(
-        &mut self,
-        row: &Row,
-        turn: Turn,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<Repeated, Error> {
-        let way = self.amounts.ways[turn.row];
+    fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+        let way = self.amounts.ways[at.row];
         let in_place = way.blocks == Blocks::Written;
         let filled_bytes = if in_place { self.fill(way.workload, site)? } else { 0 };
         let (sizes, files) = (*self.amounts.sizes_of(way.workload), self.files(way, site));
         if let Some(held) = self.held.as_mut().filter(|_| !way.direct) {
             held.give_back()?;
         }
-        let job = way.job(&sizes, self.amounts.time(way.workload));
+        let job = way.job(&sizes, self.amounts.time(way.workload).mul_f64(at.times));
         let jobs = job.on_each(&files, sizes.rate);
-        let drain = self.amounts.drain(way);
-        let mut drain =
-            drain.map(|sizes| Drain { site, file: site.file("burst", 0), sizes, written_bytes: 0 });
-        let group = match &mut drain {
-            Some(drain) => site.run_jobs_watched(&jobs, permissions(in_place), drain)?,
-            None => site.run_jobs(&jobs, permissions(in_place))?,
-        };
+        let mut drain = Drain { site, sizes: self.amounts.drain(way), written_bytes: 0 };
+        let group = site.run_jobs_watched(&jobs, permissions(in_place), &mut drain)?;
         let before = site.before(if in_place { &files } else { &[] }, &files);
         let mut run = Repeated::of(&group, &before, |_, settings| Row {
             settings: way.stated(settings),
             ..row.clone()
         });
-        let beside_bytes = filled_bytes + drain.map_or(0, |drain| drain.written_bytes);
+        let beside_bytes = filled_bytes + drain.written_bytes;
         run.written_bytes += beside_bytes;
         self.disk_bytes += beside_bytes;
         if way.direct || way.flush != Flush::None {
@@ -57,7 +46,7 @@ impl Work for Runs {
             let bytes_per_s = run.rows[0].throughput();
             // A flush of each write takes longer than its bytes.
             if way.workload == Workload::Stream && !way.flush.is_each() {
-                self.past.push(Past { row: turn.row, before_bytes: self.disk_bytes, bytes_per_s });
+                self.past.push(Past { row: at.row, before_bytes: self.disk_bytes, bytes_per_s });
             }
             self.disk_bytes += device_written_bytes.unwrap_or(bytes);
         }
@@ -72,7 +61,7 @@ impl Work for Runs {
 
     fn finish(&mut self, site: &Site) -> Result<(), Error> {
         let written = self.amounts.overwritten().flat_map(|of| self.written_files(of, site));
-        let files: Vec<PathBuf> = written.chain([site.file("burst", 0)]).collect();
+        let files: Vec<PathBuf> = written.chain([Drain::file(site)]).collect();
         site.clear_shared(&files)?;
         self.held.as_mut().map_or(Ok(()), HeldMemory::give_back)
     }

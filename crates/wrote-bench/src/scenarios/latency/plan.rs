@@ -1,6 +1,7 @@
 //! The requested texts, the number of saves, and the space for them.
 
 use super::{NAME, SaveRow, State, named_size, rows};
+use crate::calibration::Calibration;
 use crate::plan::{Call, Plan, RUNS, RowSpec};
 use crate::scenario::Scenario as _;
 use crate::settings::positive;
@@ -8,23 +9,23 @@ use itertools::Itertools;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::Duration;
-use wrote::device::Target;
 use wrote_jobs::machine::target;
 use wrote_jobs::rate::Rate;
-use wrote_result::{Error, units};
+use wrote_result::Error;
+use wrote_result::document::Flush;
+#[cfg(feature = "cli")]
+use wrote_result::units;
 
 const QUESTION: &str = "How long does it take to save a small text, with and without sync?";
 /// The time of a run, unless the request has a number of saves, and the fewest saves of one.
 const SLICE: Duration = Duration::from_millis(250);
 pub(super) const SAVES_MIN: u32 = 10;
-/// The most texts created at once, and thus the most new files that coexist.
-const BATCH_SAVES_MAX: u64 = 256;
-/// The most bytes of those texts, unless a single one is longer (W8).
-const BATCH_BYTES_MAX: u64 = 16 << 20;
+/// The most bytes of the texts that are made before a run (W8).
+const READY_BYTES_MAX: u64 = 16 << 20;
 /// The minimum space of a file on most file systems.
 pub(super) const BLOCK_BYTES: u64 = 4096;
-/// The usual time of a save with its flushes.
-const USUAL_SAVE: Duration = Duration::from_millis(1);
+/// The usual time of a save, but for its flushes.
+const USUAL_SAVE: Duration = Duration::from_micros(100);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Amounts {
@@ -63,7 +64,7 @@ impl Amounts {
         let is_counted = asked.iterations.is_some() || rate.is_some();
         let slice = (!is_counted).then(|| call.common.time.unwrap_or(SLICE));
         let amounts = Amounts { rows, runs, rate, iterations, slice };
-        amounts.check_space(call.target)?;
+        target::check_room(amounts.space_bytes(), 0, call.target)?;
         Ok(Some(amounts))
     }
 
@@ -71,7 +72,7 @@ impl Amounts {
     pub(super) fn plan(self, call: &Call) -> Plan<'static> {
         let spec = |row: &SaveRow| RowSpec {
             row: row.composed(call.target),
-            time: self.time_of(row),
+            time: self.time_of(row, call.speed),
             // With the text that was there before.
             bytes_max: u64::from(self.saves_max() + 1)
                 * row.size_bytes.next_multiple_of(BLOCK_BYTES),
@@ -87,23 +88,6 @@ impl Amounts {
         self.rows.iter().map(|row| self.row_space_bytes(row)).max().unwrap_or(0)
     }
 
-    /// Refuses files that would leave too little free space.
-    fn check_space(&self, target: &Target) -> Result<(), Error> {
-        let wanted_bytes = self.space_bytes();
-        let budget_bytes = target::room_bytes(target);
-        if wanted_bytes <= budget_bytes {
-            return Ok(());
-        }
-        Err(Error::Failed(format!(
-            "{}: the files of {NAME} take up to {}, and {} may be made there, so that 10 % of the \
-             file system or 5 GiB stay free. Free some space, or use fewer --iterations or a \
-             smaller --save-size",
-            target.path.display(),
-            units::bytes(wanted_bytes),
-            units::bytes(budget_bytes),
-        )))
-    }
-
     pub(super) fn saves(&self, round: u32) -> u32 {
         self.iterations / self.runs + u32::from(round < self.iterations % self.runs)
     }
@@ -112,26 +96,25 @@ impl Amounts {
         self.saves(0)
     }
 
-    /// Returns how many texts of a row are created and saved at a time.
-    pub(super) fn batch_saves(&self, row: &SaveRow) -> u32 {
-        let fit = (BATCH_BYTES_MAX / row.size_bytes).clamp(1, BATCH_SAVES_MAX) as u32;
-        fit.min(self.saves_max())
+    /// Returns how many texts of a row are made before its run. Beyond that they repeat.
+    pub(super) fn ready_texts(&self, row: &SaveRow) -> u64 {
+        (READY_BYTES_MAX / row.size_bytes).clamp(1, u64::from(self.saves_max()) + 1)
     }
 
-    /// Returns the time of a row's run.
-    fn time_of(&self, row: &SaveRow) -> Duration {
-        let distance = self.rate.map(|rate| rate.mean_distance(row.size_bytes));
-        self.slice.unwrap_or(distance.unwrap_or(USUAL_SAVE) * self.saves_max())
+    /// Returns the time of a row's run: its slice, or less if its saves take less.
+    fn time_of(&self, row: &SaveRow, speed: Option<&Calibration>) -> Duration {
+        let kind = row.way.kind;
+        let flushes = [kind.sync() != Flush::None, kind.syncs_folder(row.state)];
+        let flushes = flushes.into_iter().filter(|does| *does).count() as u32;
+        let save = USUAL_SAVE + speed.unwrap_or(&Calibration::UNKNOWN).flush * flushes;
+        let each = self.rate.map_or(save, |rate| rate.mean_distance(row.size_bytes));
+        (each * self.saves_max()).min(self.slice.unwrap_or(Duration::MAX))
     }
 
     pub(super) fn row_space_bytes(&self, row: &SaveRow) -> u64 {
-        let texts = match (row.way.kind.grows(row.state), row.state) {
-            // Each is shorter than in a file of its own.
-            (true, _) => self.saves_max() + 1,
-            (false, State::New) => self.batch_saves(row),
-            // The old text, and the one that replaces it.
-            (false, State::Existing) => 2,
-        };
+        let replaces = row.state == State::Existing && !row.way.kind.grows(row.state);
+        // The old text, and the one that replaces it.
+        let texts = if replaces { 2 } else { self.saves_max() + 1 };
         row.size_bytes.next_multiple_of(BLOCK_BYTES) * u64::from(texts)
     }
 }
@@ -139,27 +122,12 @@ impl Amounts {
 /// Each byte of a text carries 6 random bits, as printable characters can't carry 8.
 const ALPHABET: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
 
-/// Generates the texts of a run (M2) in memory allocated once.
-#[derive(Clone, Debug)]
-pub(super) struct Texts {
-    random: Xoshiro256PlusPlus,
-    bytes: Vec<u8>,
-}
-
-impl Texts {
-    /// Creates a generator of at most this many bytes at a time.
-    pub(super) fn new(bytes_max: usize, seed: u64) -> Texts {
-        let random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        Texts { random, bytes: vec![0; bytes_max] }
-    }
-
-    /// Generates `count` new texts of `size_bytes` single-byte characters.
-    pub(super) fn make(&mut self, count: usize, size_bytes: usize) -> std::slice::Chunks<'_, u8> {
-        let bytes = &mut self.bytes[..count * size_bytes];
-        self.random.fill_bytes(bytes);
-        bytes.iter_mut().for_each(|byte| *byte = ALPHABET[usize::from(*byte % 64)]);
-        bytes.chunks(size_bytes)
-    }
+/// Makes texts of `size_bytes` single-byte characters (M2), one after another.
+pub(super) fn texts(count: u64, size_bytes: u64, seed: u64) -> Vec<u8> {
+    let mut bytes = vec![0; (count * size_bytes) as usize];
+    Xoshiro256PlusPlus::seed_from_u64(seed).fill_bytes(&mut bytes);
+    bytes.iter_mut().for_each(|byte| *byte = ALPHABET[usize::from(*byte % 64)]);
+    bytes
 }
 
 const SIZES_BYTES: [u64; 4] = [500, 1000, 2000, 10_000];
@@ -268,7 +236,7 @@ mod tests {
         };
         assert!(within(&asked(&["latency"]), GIB + 4 * (1 << 20)).is_ok());
         let full = within(&asked(&["latency"]), GIB).unwrap_err().to_string();
-        assert!(full.contains("--iterations") && full.lines().count() == 1, "{full}");
+        assert!(full.ends_with("Free some space first") && full.lines().count() == 1, "{full}");
     }
 
     proptest! {
@@ -290,9 +258,8 @@ mod tests {
             let total: u64 = (0..plan.runs).map(|round| u64::from(plan.saves(round))).sum();
             prop_assert_eq!(total, u64::from(iterations));
             for row in &plan.rows {
-                let batch = u64::from(plan.batch_saves(row));
-                prop_assert!(batch >= 1);
-                prop_assert!(batch == 1 || batch * size_bytes <= BATCH_BYTES_MAX);
+                let texts = plan.ready_texts(row);
+                prop_assert!(texts == 1 || texts * size_bytes <= READY_BYTES_MAX);
                 prop_assert!(plan.space_bytes() >= size_bytes);
             }
         }
@@ -307,16 +274,9 @@ mod text_tests {
     #[test]
     fn texts_are_printable_and_none_is_like_another() {
         // M2
-        let mut texts = Texts::new(100 * 500, 7);
-        let mut seen = HashSet::new();
-        for _ in 0..3 {
-            for text in texts.make(100, 500) {
-                assert!(text.len() == 500 && text.iter().all(|byte| (b' '..=b'z').contains(byte)));
-                assert!(seen.insert(text.to_vec()));
-            }
-        }
-        assert_eq!(seen.len(), 300);
-        assert_eq!(texts.make(3, 1).map(<[u8]>::len).collect::<Vec<_>>(), [1, 1, 1]);
+        let texts = texts(300, 500, 7);
+        assert!(texts.iter().all(|byte| (b' '..=b'z').contains(byte)));
+        assert_eq!(texts.chunks(500).collect::<HashSet<_>>().len(), 300);
     }
 
     #[test]

@@ -118,16 +118,6 @@ fn all_ways_in_turn_leave_no_file_and_time_every_save() {
 }
 
 #[test]
-fn more_new_files_than_there_may_be_at_once_are_removed_in_between() {
-    let folder = folder();
-    let scratch = Scratch::make(folder.path()).unwrap();
-    let request = request(folder.path(), "latency/new-700/fs-write", 600, 1);
-    let row = &request.measured(&scratch, &Stop::new(), true).unwrap().scenario.rows[0];
-    assert_eq!((row.latency_ns.unwrap().count, row.runs.len()), (600, 1));
-    assert_eq!(entries(scratch.path()).len(), 600 % 256);
-}
-
-#[test]
 fn an_open_loop_begins_no_save_before_it_is_due_and_counts_from_then() {
     // M5
     let folder = folder();

@@ -203,14 +203,8 @@ impl Work for Curve {
         Ok(Prepared { written_bytes, ..Prepared::default() })
     }
 
-    fn run(
-        &mut self,
-        row: &Row,
-        turn: Turn,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<Repeated, Error> {
-        let percent = PERCENTS[turn.row];
+    fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+        let percent = PERCENTS[at.row];
         let iops = (self.closed_iops * share(percent)).round() as u32;
         // At least one operation per second for each thread.
         let amount = Amount::OperationsPerS(iops.max(self.numjobs));

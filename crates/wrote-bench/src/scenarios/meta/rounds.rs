@@ -38,21 +38,15 @@ impl Work for Files {
         Ok(Prepared { written_bytes, ..Prepared::default() })
     }
 
-    fn run(
-        &mut self,
-        row: &Row,
-        turn: Turn,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<Repeated, Error> {
-        let way = self.ways[turn.row];
-        let (folder, written_bytes) = self.ready(&way, turn.round, site)?;
+    fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+        let way = self.ways[at.row];
+        let (folder, written_bytes) = self.ready(&way, at.round, site)?;
         let cache = match way.kind {
             Read => Some(folder.drop_pages(self.count)?),
             _ => None,
         };
         let mut latencies = histogram();
-        let slice = self.asked.is_none().then_some(RUN);
+        let slice = self.asked.is_none().then(|| RUN.mul_f64(at.times));
         let (files, mut run) = clocked(&site.timer(), Usage::now, || {
             let began = Instant::now();
             let mut from = began;
@@ -121,10 +115,10 @@ impl Files {
         if way.kind == Unlink {
             // No file is created once files were removed.
             for later in round + 1..self.runs {
-                Folder::make(way, 1 + later, self, site)?.touch(self.count)?;
+                Folder::make(way, 1 + later, self, site)?.write(0..self.count, &[])?;
             }
         }
-        folder.fill(self.count)?;
+        folder.write(0..self.count, &folder.data)?;
         folder.settle()?;
         self.filled.push(folder.path.clone());
         Ok((folder, u64::from(self.count) * FILE_BYTES))
@@ -174,11 +168,6 @@ impl Folder {
         self.path.join(format!("{NAME}-renamed{}-{number}.data", self.whose))
     }
 
-    /// Gives the first `files` files [`FILE_BYTES`] each, creating missing ones.
-    fn fill(&self, files: u32) -> Result<(), Error> {
-        self.write(0..files, &self.data)
-    }
-
     /// Creates files for the time of a run, and returns their number.
     fn fill_some(&self) -> Result<u32, Error> {
         let (began, mut files) = (Instant::now(), 0);
@@ -189,11 +178,7 @@ impl Folder {
         Ok(files)
     }
 
-    /// Creates missing files, empty.
-    fn touch(&self, files: u32) -> Result<(), Error> {
-        self.write(0..files, &[])
-    }
-
+    /// Creates missing files, and gives each the data.
     fn write(&self, mut files: Range<u32>, data: &[u8]) -> Result<(), Error> {
         files.try_for_each(|number| {
             let path = self.file(number);
@@ -238,12 +223,8 @@ impl Folder {
     /// Renames the files back to their first names.
     fn rename_back(&self, files: u32) -> Result<(), Error> {
         (0..files).try_for_each(|number| {
-            match fs::rename(self.renamed(number), self.file(number)) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    Err(Error::at(&self.renamed(number), "rename")(error))
-                }
-                _ => Ok(()),
-            }
+            let from = self.renamed(number);
+            if_there(fs::rename(&from, self.file(number)), &from, "rename")
         })
     }
 
@@ -251,15 +232,18 @@ impl Folder {
     fn clear(&self, files: u32) -> Result<(), Error> {
         for number in 0..files {
             for path in [self.file(number), self.renamed(number)] {
-                match fs::remove_file(&path) {
-                    Err(error) if error.kind() != ErrorKind::NotFound => {
-                        return Err(Error::at(&path, "unlink")(error));
-                    }
-                    _ => {}
-                }
+                if_there(fs::remove_file(&path), &path, "unlink")?;
             }
         }
         Ok(())
+    }
+}
+
+/// Accepts that a file is not there.
+fn if_there(done: io::Result<()>, path: &Path, what: &str) -> Result<(), Error> {
+    match done {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        done => done.map_err(Error::at(path, what)),
     }
 }
 

@@ -4,10 +4,6 @@ use wrote_jobs::findings::{Evidence, Longer, longer};
 use wrote_result::document::{Change, Finding, Row, Sustained};
 use wrote_result::units::{bytes, rate, seconds};
 
-/// Fast-cache sizes of seven drives of 1 or 2 TB, in GB, as measured by reviewers: WD Blue SN570
-/// and SN580, Corsair MP600 Elite, MSI Spatium M480 Play, ADATA XPG Atom 50, Lexar NM800 Pro,
-/// Crucial T500 (techpowerup.com, "Write Intensive Usage", 2021 to 2024).
-const KNOWN_CACHES_GB: [u64; 7] = [12, 48, 200, 280, 341, 592, 700];
 /// A variation below this fraction of the mean, after a cliff, looks like a limit..
 const LIMITED_VARIATION_MAX: f64 = 0.02;
 /// ..if the variation before the cliff was larger by more than this factor.
@@ -105,17 +101,6 @@ fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Fin
     if row.is_open_loop() {
         text += " at the rate that was asked for; higher rates were not measured";
     }
-    let has_cache = evidence.target.device.as_ref().is_some_and(|device| !device.rotational)
-        && !evidence.in_memory;
-    let known = KNOWN_CACHES_GB.iter().filter(|gb| **gb * 1_000_000_000 > written_bytes).count();
-    if has_cache && known > 0 {
-        text += &format!(
-            "; of {} drives of 1 or 2 TB that reviewers wrote full, {known} take more before they \
-             slow down, up to {} GB",
-            KNOWN_CACHES_GB.len(),
-            KNOWN_CACHES_GB[KNOWN_CACHES_GB.len() - 1],
-        );
-    }
     let longer = longer(evidence.target, sustained.file_bytes);
     if sustained.file_bytes < written_bytes {
         text += &format!(
@@ -131,7 +116,6 @@ fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Fin
         .with("row", &row.name)
         .with("written_bytes", written_bytes)
         .with("file_bytes", sustained.file_bytes)
-        .with("known_caches_bytes", KNOWN_CACHES_GB.map(|gb| gb * 1_000_000_000))
         .into()
 }
 
@@ -229,17 +213,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_cliff_it_is_said_within_how_much_and_against_which_caches() {
+    fn without_a_cliff_it_is_said_within_how_much() {
         let found = found(&long(&[2.0; 100], &[]));
         assert_eq!(
             (found[0].id.as_str(), found[0].severity),
             ("within-drive-cache", Severity::Info)
         );
-        assert_eq!(
-            found[0].text,
-            "no cliff within 100 GB (sustained/direct-io_uring); of 7 drives of 1 or 2 TB that \
-             reviewers wrote full, 5 take more before they slow down, up to 700 GB"
-        );
+        assert_eq!(found[0].text, "no cliff within 100 GB (sustained/direct-io_uring)");
         let mut small = long(&[2.0; 100], &[]);
         small.sustained.as_mut().unwrap().file_bytes = 10_000_000_000;
         assert!(super::find(&evidence(&target(), &[small]))[0].text.contains("again and again"));

@@ -1,6 +1,6 @@
 //! One run of each way: creates the source, times the way, and measures its cost.
 
-use super::plan::{Runs, Sizes};
+use super::plan::Runs;
 use super::write::{self, Task};
 use super::{Kind, Way, dd};
 use crate::plan::{OneRun, Prepared, Turn, Work};
@@ -31,17 +31,11 @@ impl Work for Runs {
         Ok(Prepared { written_bytes: self.sizes.file_bytes, left_out })
     }
 
-    fn run(
-        &mut self,
-        row: &Row,
-        turn: Turn,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<Repeated, Error> {
-        let (source, output) = (source(site), output(site));
-        let way = self.ways[turn.row];
-        let run = Files { site, source, output, sizes: self.sizes }.run(way)?;
-        Ok(run.row(row, way.asked(self.sizes.of(way))))
+    fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+        let way = self.ways[at.row];
+        let run = Files { site, source: source(site), output: output(site) };
+        let size_bytes = self.sizes.of(way);
+        Ok(run.run(way, size_bytes)?.row(row, way.asked(size_bytes)))
     }
 
     fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
@@ -66,7 +60,6 @@ struct Files<'a> {
     site: &'a Site<'a>,
     source: PathBuf,
     output: PathBuf,
-    sizes: Sizes,
 }
 
 /// Writes the source: random, durable bytes.
@@ -79,8 +72,7 @@ fn make_source(bytes: u64, input: &Path, site: &Site) -> Result<(), Error> {
 
 impl Files<'_> {
     /// Runs a way once, keeping its file.
-    fn run(&self, way: &Way) -> Result<OneRun, Error> {
-        let size_bytes = self.sizes.of(way);
+    fn run(&self, way: &Way, size_bytes: u64) -> Result<OneRun, Error> {
         let mut effective = way.asked(size_bytes);
         let mut fallbacks = Vec::new();
         if let Some(wanted) = way.kind.cache() {
