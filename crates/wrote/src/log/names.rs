@@ -31,13 +31,25 @@ pub(super) fn among(paths: Vec<PathBuf>) -> SegmentNames {
     paths.into_iter().filter_map(numbered).collect()
 }
 
-/// Refuses a folder that has neither a segment nor the lock, which a writer creates first.
+/// Refuses a folder that has neither a segment nor the lock, which a writer creates first, and one
+/// of the files of lines that earlier versions wrote.
 pub(super) fn check_log(files: &LogFiles, folder: &Path) -> Result<(), Error> {
     let paths = files.engine().list(folder)?;
+    check_format(folder, &paths)?;
     if paths.iter().any(|path| segment::number(path).is_some() || path.ends_with(LOCK)) {
         return Ok(());
     }
     Err(Error::refused(folder, "there is no log here"))
+}
+
+/// Refuses a folder of the files of lines that earlier versions wrote.
+pub(super) fn check_format(folder: &Path, paths: &[PathBuf]) -> Result<(), Error> {
+    if paths.iter().any(|path| segment::number_before(path, "log").is_some()) {
+        let because = "a log of lines, which this version does not write or read; `cat` of its \
+                       files in the order of their names prints the lines";
+        return Err(Error::refused(folder, because));
+    }
+    Ok(())
 }
 
 /// Returns whether the error means that retention removed segment `removed` after the listing. Then

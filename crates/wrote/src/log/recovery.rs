@@ -65,6 +65,7 @@ pub(crate) type LaterFile = (PathBuf, u64);
 /// Fails with [`Error::Damaged`] if durable records cannot be read.
 pub(super) fn recover(files: &LogFiles, folder: &Path) -> Result<Recovery, Error> {
     let paths = files.engine().list(folder)?;
+    names::check_format(folder, &paths)?;
     // The lock is held, so no process is about to put them in place.
     for path in paths.iter().filter(|path| cut::is_left_over(path)) {
         files.engine().remove(path)?;

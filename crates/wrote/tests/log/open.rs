@@ -116,6 +116,28 @@ fn private() -> fs::Permissions {
 }
 
 #[test]
+fn a_folder_of_lines_is_refused_to_writers_and_readers_and_untouched() {
+    let (_folder, folder) = folder();
+    fs::create_dir(&folder).unwrap();
+    let path = folder.join("00000000000000000000.log");
+    fs::write(&path, b"first\n").unwrap();
+    let errors = [
+        small().open(&folder).map(drop),
+        LogReader::open(&folder, 0).map(drop),
+        wrote::log::verify(&folder, None).map(drop),
+        wrote::log::repair(&folder).map(drop),
+        wrote::log::summary(&folder).map(drop),
+    ];
+    for error in errors {
+        let error = error.unwrap_err();
+        assert!(matches!(error, Error::Refused { .. }), "{error}");
+        assert!(error.to_string().contains("a log of lines"), "{error}");
+        assert_eq!(error.to_string().lines().count(), 1);
+    }
+    assert_eq!(fs::read(&path).unwrap(), b"first\n");
+}
+
+#[test]
 fn after_it_was_closed_a_log_takes_nothing_and_opened_again_it_goes_on() {
     let (_folder, folder) = folder();
     for opening in 0..4 {

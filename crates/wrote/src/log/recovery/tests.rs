@@ -333,3 +333,11 @@ fn a_log_goes_on_behind_a_cut_and_behind_the_next() {
     let found = recovered(&disk_of(&built)).unwrap();
     assert_eq!((found.next_sequence, found.recovered.closed), (12, true));
 }
+
+#[test]
+fn a_folder_of_lines_is_refused_with_the_command_that_prints_them() {
+    let sim = disk(1, &[(folder().join("00000000000000000000.log"), b"zero\n".to_vec())]);
+    let error = recover(&files_of(&sim), folder()).unwrap_err().to_string();
+    assert!(error.contains("a log of lines") && error.contains("`cat`"), "{error}");
+    assert_eq!(sim.names().len(), 1);
+}
