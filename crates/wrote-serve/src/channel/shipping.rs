@@ -9,6 +9,9 @@ use std::sync::atomic::AtomicU64;
 pub(crate) struct Shipping {
     /// All records before it are in the store.
     pub shipped_sequence: AtomicU64,
+    /// Notified when that changes.
+    #[cfg(feature = "store")]
+    moved: tokio::sync::Notify,
     /// Sealed segments that were not in the store at the last check.
     pub waiting_segments: AtomicU64,
     pub failures: AtomicU64,
@@ -52,7 +55,7 @@ mod task {
     use std::sync::atomic::Ordering;
     use std::time::{Duration, SystemTime};
     use tokio::task::spawn_blocking;
-    use tokio::time::{Instant, sleep};
+    use tokio::time::{sleep, timeout};
     use wrote::log::Segment;
     use wrote::{Error, Log};
     use wrote_store::{SegmentStore, ShipProgress, Shipped, Shipper, StoreError};
@@ -113,19 +116,20 @@ mod task {
     }
 
     fn note(channel: &Channel, shipped: &Shipped) {
-        channel.shipping.shipped_sequence.store(shipped.end_sequence, Ordering::Relaxed);
+        let all = &channel.shipping.shipped_sequence;
+        if all.swap(shipped.end_sequence, Ordering::Relaxed) != shipped.end_sequence {
+            channel.shipping.moved.notify_one();
+        }
         channel.shipping.waiting_segments.store(shipped.waiting, Ordering::Relaxed);
     }
 
     /// Removes segments as they are shipped or grow old.
     async fn retain(channel: &Arc<Channel>) {
-        let (failures, mut last) = (Throttle::default(), (0, Instant::now()));
+        let failures = Throttle::default();
         loop {
-            sleep(LOOK_PAUSE).await;
+            let _ = timeout(AGE_PAUSE, channel.shipping.moved.notified()).await;
+            let Some(log) = channel.log() else { continue };
             let shipped = channel.shipping.shipped_sequence.load(Ordering::Relaxed);
-            let is_due = shipped != last.0 || last.1.elapsed() > AGE_PAUSE;
-            let Some(log) = channel.log().filter(|_| is_due) else { continue };
-            last = (shipped, Instant::now());
             let own = channel.clone();
             let removed = spawn_blocking(move || remove(&own.config, &log, shipped)).await;
             if let Ok(Err(error)) = removed {
