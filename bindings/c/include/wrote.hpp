@@ -228,6 +228,32 @@ class log {
     std::unique_ptr<wrote_log, detail::freed<wrote_log_free>> raw_;
 };
 
+/// A plain file of lines. One that is destroyed without close() is closed, and an error of that is
+/// lost.
+class lines {
+  public:
+    using options = wrote_lines_options;
+    explicit lines(const std::string &file, options with = {sizeof(options)}) {
+        wrote_lines *raw = nullptr;
+        detail::call(wrote_lines_open, file.c_str(), &with, &raw);
+        raw_.reset(raw);
+    }
+    ticket append(std::string_view line) {
+        wrote_ticket *raw = nullptr;
+        detail::call(wrote_lines_append, raw_.get(), line.data(), line.size(), &raw);
+        return ticket(raw);
+    }
+    void append_wait(std::string_view line) {
+        detail::call(wrote_lines_append_wait, raw_.get(), line.data(), line.size());
+    }
+    void flush() { detail::call(wrote_lines_flush, raw_.get()); }
+    void reopen() { detail::call(wrote_lines_reopen, raw_.get()); }
+    void close() { detail::call(wrote_lines_close, raw_.get()); }
+
+  private:
+    std::unique_ptr<wrote_lines, detail::freed<wrote_lines_free>> raw_;
+};
+
 /// A record whose bytes live until the reader's next call.
 struct record {
     std::uint64_t sequence;

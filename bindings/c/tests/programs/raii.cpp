@@ -64,5 +64,14 @@ int main(int, char **arguments) {
     log.truncate_from(3);
     CHECK(log.trim_before(0) == 0);
     log.close();
+
+    wrote::lines lines(folder + "/file.jsonl");
+    lines.append("one").until_durable().wait();
+    lines.append_wait("two");
+    lines.reopen();
+    lines.append("three");
+    lines.flush();
+    lines.close();
+    CHECK(content(folder + "/file.jsonl") == "one\ntwo\nthree\n");
     std::puts("every handle freed itself");
 }
