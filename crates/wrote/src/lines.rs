@@ -5,7 +5,7 @@ mod end;
 mod plain;
 mod turns;
 
-use crate::log::{LineFile, LineGoal};
+use crate::log::Goal;
 use crate::{Disk, Error, Survives, SyncPolicy, Ticket};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -57,8 +57,6 @@ use turns::Shared;
 /// and after a failed flush, nothing more is acknowledged (W2): open the file again.
 pub struct Lines {
     shared: Arc<Shared>,
-    /// The same, as tickets know it.
-    file: Arc<dyn LineFile>,
 }
 
 /// Options of [`Lines`]; [`LinesOptions::open`] opens them.
@@ -107,9 +105,7 @@ impl LinesOptions {
     /// Fails with [`Error::Refused`] if another writer has it open, if it is not an ordinary file,
     /// and if its end must be moved, but has more than 256 MiB or the file begins like a database.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Lines, Error> {
-        let shared = turns::open(self, path.as_ref())?;
-        let file: Arc<dyn LineFile> = Arc::clone(&shared) as Arc<dyn LineFile>;
-        Ok(Lines { shared, file })
+        turns::open(self, path.as_ref()).map(|shared| Lines { shared })
     }
 }
 
@@ -155,7 +151,8 @@ impl Lines {
 
     fn ticket_of(&self, end: u64) -> Ticket<'_> {
         let is_durable = self.shared.sync == SyncPolicy::Always;
-        Ticket::of_line(&self.file, LineGoal { end, is_durable })
+        let goal = if is_durable { Goal::Durable } else { Goal::Written };
+        Ticket::of_line(&self.shared, goal, end)
     }
 
     /// Makes every line appended so far durable, with any [`SyncPolicy`]. Fails once for lines that

@@ -49,6 +49,7 @@ pub(crate) use input::{Input, LogFiles, is_same_file};
 pub use reader::{LogReader, Record};
 pub use rescue::{Damage, LogSummary, repair, summary, verify};
 pub use sealed::Segment;
+pub(crate) use state::Goal;
 pub use state::LogStats;
 pub use ticket::Ticket;
-pub(crate) use ticket::{LineFile, LineGoal, LineWaiting};
+pub(crate) use ticket::{Aim, Promises, Waiting};

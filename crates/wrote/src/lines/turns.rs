@@ -14,7 +14,7 @@ use crate::device;
 use crate::engine::System;
 use crate::error::{Tried, errno_of};
 use crate::fork::Process;
-use crate::log::{Gathering, LineFile, LineGoal, LineWaiting};
+use crate::log::{Aim, Gathering, Goal, Promises, Waiting};
 use crate::{Action, Disk, Error, Survives, SyncPolicy};
 use rustix::fs::fdatasync;
 use rustix::io::retry_on_intr;
@@ -111,6 +111,19 @@ struct Lost {
 struct Task {
     goal: LineGoal,
     waker: Waker,
+}
+
+/// The goal of a caller that waits: the first `end` lines written, or durable.
+#[derive(Clone, Copy)]
+struct LineGoal {
+    end: u64,
+    is_durable: bool,
+}
+
+impl LineGoal {
+    fn of(aim: &Aim) -> LineGoal {
+        LineGoal { end: aim.end, is_durable: aim.goal == Goal::Durable }
+    }
 }
 
 /// Opens the file, and starts its background thread.
@@ -517,10 +530,11 @@ impl Shared {
     }
 }
 
-impl LineFile for Shared {
+impl Promises for Arc<Shared> {
     /// Fails if the last line of the goal is lost.
-    fn wait(&self, goal: LineGoal) -> Result<(), Error> {
+    fn wait(&self, aim: &Aim) -> Result<(), Error> {
         self.process.check()?;
+        let goal = LineGoal::of(aim);
         let mut lacks = None;
         self.wait_until(goal, |state| {
             let lacks = *lacks.get_or_insert(state.lacks);
@@ -531,14 +545,15 @@ impl LineFile for Shared {
 
     fn poll(
         &self,
-        goal: LineGoal,
-        waiting: &mut Option<LineWaiting>,
+        aim: &Aim,
+        waiting: &mut Option<Waiting>,
         waker: &Waker,
     ) -> Poll<Result<(), Error>> {
         self.process.check()?;
+        let goal = LineGoal::of(aim);
         let mut state = self.lock();
-        let LineWaiting { number, lacks } =
-            waiting.get_or_insert_with(|| LineWaiting { number: None, lacks: state.lacks });
+        let Waiting { number, lacks } =
+            waiting.get_or_insert_with(|| Waiting { number: None, lacks: state.lacks });
         let outcome = |state: &mut State| {
             let lost = state.tell(&self.path, goal);
             lost.or_else(|| state.outcome(goal, *lacks))
@@ -566,8 +581,8 @@ impl LineFile for Shared {
         Poll::Pending
     }
 
-    fn forget(&self, waiting: Option<LineWaiting>) {
-        if let Some(number) = waiting.and_then(|waiting| waiting.number)
+    fn forget(&self, _: &Aim, waiting: Waiting) {
+        if let Some(number) = waiting.number
             && self.process.is_this()
         {
             let forgotten = self.lock().tasks.remove(&number);
@@ -580,6 +595,10 @@ impl LineFile for Shared {
             (is_durable, true) => self.promise(is_durable),
             _ => Survives::Nothing,
         }
+    }
+
+    fn owned(&self) -> Box<dyn Promises> {
+        Box::new(Arc::clone(self))
     }
 }
 

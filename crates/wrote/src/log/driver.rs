@@ -8,28 +8,15 @@ use super::claim::Ready;
 use super::flusher::Flusher;
 use super::lock::Lock;
 use super::state::{Goal, LogState};
-use super::wait::{Frontier, Gate, Waiter, wake};
-use crate::{Disk, Effective, Error};
+use super::ticket::{Aim, Promises, Waiting};
+use super::wait::{Gate, wake};
+use crate::{Disk, Effective, Error, Survives};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
-
-/// A future that waits for a goal.
-#[derive(Clone, Copy)]
-pub(super) struct Waiting {
-    waiter: Waiter,
-    /// [`LogState::lacks`] at its first poll.
-    lacks: u64,
-}
-
-impl Waiting {
-    pub(super) fn forget(self, frontier: &Frontier) {
-        frontier.forget(self.waiter);
-    }
-}
 
 thread_local! {
     /// The log that this thread drives; wakers that it calls may drop that log.
@@ -167,18 +154,14 @@ impl LogDriver {
         }
     }
 
-    /// Like [`LogDriver::wait`], for a future that has registered whether it wants the goal.
-    /// Without `cuts` it waits for the record of that sequence, even beyond a cut.
-    pub(super) fn poll(
+    /// Like [`LogDriver::wait`], for a future. Without a number of cuts it waits for the record of
+    /// that sequence, even beyond a cut.
+    fn poll(
         &self,
-        goal: Goal,
-        (end, cuts): (u64, Option<u64>),
+        Aim { goal, end, cuts, .. }: Aim,
         known: &mut Option<Waiting>,
         waker: &Waker,
     ) -> Option<Result<(), Error>> {
-        if let Err(error) = self.state.process.check() {
-            return Some(Err(error));
-        }
         let lacks = known.map_or_else(|| self.state.lacks(), |known| known.lacks);
         let outcome = || self.state.outcome_since(lacks, cuts, goal, end);
         if let Some(outcome) = outcome() {
@@ -186,13 +169,26 @@ impl LogDriver {
         }
         let frontier = self.state.frontier(goal);
         let is_over = || self.state.outcome(goal, end).is_some();
-        let waiter = frontier.wake_at(end, known.map(|known| known.waiter), waker);
-        *known = Some(Waiting { waiter, lacks });
+        let number = frontier.wake_at(end, known.and_then(|known| known.number), waker);
+        *known = Some(Waiting { number: Some(number), lacks });
         match self.background.get() {
             Some(_) => self.notify(),
             None => _ = self.drive(is_over),
         }
         outcome()
+    }
+
+    /// Refuses a record that was never appended: a wait for it would not end.
+    fn check_aim(&self, Aim { goal, end, cuts, .. }: Aim) -> Result<(), Error> {
+        let state = &self.state;
+        state.process.check()?;
+        let is_there = end <= state.frontier(goal).done() || end <= state.next_sequence();
+        // Last: a cut is counted before the log's end moves back.
+        if is_there || cuts != Some(state.cuts()) {
+            return Ok(());
+        }
+        let because = format!("there is no record {} yet", end - 1);
+        Err(Error::refused(&state.terms.folder, because))
     }
 
     /// Waits for room in a buffer. Fails on a full disk, where that may take long.
@@ -435,6 +431,46 @@ impl LogDriver {
             // flusher, and may be the log's own.
             ::log::error!("a dropped log could not be closed: {error}");
         }
+    }
+}
+
+impl Promises for Arc<LogDriver> {
+    fn wait(&self, aim: &Aim) -> Result<(), Error> {
+        self.check_aim(*aim)?;
+        let cuts = aim.cuts.unwrap_or_else(|| self.state.cuts());
+        LogDriver::wait(self, aim.goal, aim.end, cuts, &self.state.gates[aim.gate])
+    }
+
+    fn poll(
+        &self,
+        aim: &Aim,
+        waiting: &mut Option<Waiting>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Error>> {
+        self.state.process.check()?;
+        if aim.cuts.is_some() {
+            if waiting.is_none() {
+                self.check_aim(*aim)?;
+            }
+            self.state.frontier(aim.goal).want(aim.end);
+        }
+        LogDriver::poll(self, *aim, waiting, waker).map_or(Poll::Pending, Poll::Ready)
+    }
+
+    fn forget(&self, aim: &Aim, waiting: Waiting) {
+        if let Some(number) = waiting.number
+            && self.state.process.is_this()
+        {
+            self.state.frontier(aim.goal).forget(aim.end, number);
+        }
+    }
+
+    fn survives(&self, end: u64) -> Survives {
+        self.state.survives(end - 1)
+    }
+
+    fn owned(&self) -> Box<dyn Promises> {
+        Box::new(Arc::clone(self))
     }
 }
 

@@ -6,7 +6,7 @@ use super::input::LogFiles;
 use super::open::{self, Settings};
 use super::reader::LogReader;
 use super::state::{Goal, LogStats};
-use super::ticket::{Awaited, Ticket};
+use super::ticket::{Aim, Awaited, Ticket};
 use crate::{Disk, Effective, Error, Survives, SyncPolicy};
 use std::fmt;
 use std::ops::Range;
@@ -250,8 +250,8 @@ impl Log {
     /// thread. Fails like [`Log::append`] on a full disk and after an error.
     pub async fn room(&self) -> Result<(), Error> {
         let driver = &self.0;
-        let freed = driver.state.freed.done();
-        Awaited::new(driver, Goal::Room, freed + 1).await
+        let end = driver.state.freed.done() + 1;
+        Awaited::new(driver, Aim { goal: Goal::Room, end, cuts: None, gate: 0 }).await
     }
 
     /// Waits until record `sequence` is written, even if it is not appended yet, as for a follower.
@@ -259,7 +259,8 @@ impl Log {
     /// with the error of a full disk, and with [`Error::Refused`] if the log is closed before that
     /// record.
     pub async fn written(&self, sequence: u64) -> Result<(), Error> {
-        Awaited::until_behind(&self.0, Goal::Written, sequence).without_wanting().await
+        let (goal, end) = (Goal::Written, sequence.saturating_add(1));
+        Awaited::new(&self.0, Aim { goal, end, cuts: None, gate: 0 }).await
     }
 
     /// Returns the ticket of a record, appended by any caller.

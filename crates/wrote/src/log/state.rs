@@ -40,7 +40,7 @@ pub(super) struct LogState {
 
 /// A frontier that a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Goal {
+pub(crate) enum Goal {
     Written,
     Durable,
     /// [`LogState::freed`], or any other way to get room for a record.

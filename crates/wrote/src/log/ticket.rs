@@ -1,12 +1,11 @@
 //! `Ticket`: waits until one record is as safe as its log promises. `Awaited`: the one future for
 //! everything that a log's callers await.
 
-use super::driver::{LogDriver, Waiting};
+use super::driver::LogDriver;
 use super::state::Goal;
 use crate::{Error, Survives};
 use std::fmt;
 use std::future::Future;
-use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -37,27 +36,22 @@ use std::task::{Context, Poll, Waker};
 /// ```
 #[must_use = "a record is safe only when its ticket was waited for"]
 pub struct Ticket<'log> {
-    promise: Promise<'log>,
+    awaited: Awaited<'log>,
     sequence: u64,
-}
-
-/// The goal of a ticket.
-enum Promise<'log> {
-    /// A record, and the gate of the threads that wait for its batch.
-    Record(Awaited<'log>, usize),
-    Line(LineWait<'log>),
 }
 
 impl<'log> Ticket<'log> {
     pub(super) fn new(driver: &'log Arc<LogDriver>, sequence: u64, gate: usize) -> Ticket<'log> {
-        let awaited = Awaited::until_behind(driver, driver.state.promised(), sequence);
-        Ticket { promise: Promise::Record(awaited, gate), sequence }
+        let (goal, cuts) = (driver.state.promised(), Some(driver.state.cuts()));
+        // The largest sequence is never used, so that one is never reached.
+        let aim = Aim { goal, end: sequence.saturating_add(1), cuts, gate };
+        Ticket { awaited: Awaited::new(driver, aim), sequence }
     }
 
-    /// Returns the ticket of the last of the first `goal.end` lines.
-    pub(crate) fn of_line(file: &'log Arc<dyn LineFile>, goal: LineGoal) -> Ticket<'log> {
-        let line = LineWait { file: Held::Borrowed(file), goal, waiting: None };
-        Ticket { promise: Promise::Line(line), sequence: goal.end.saturating_sub(1) }
+    /// Returns the ticket of the last of the first `end` lines.
+    pub(crate) fn of_line(file: &'log impl Promises, goal: Goal, end: u64) -> Ticket<'log> {
+        let awaited = Awaited::new(file, Aim { goal, end, cuts: None, gate: 0 });
+        Ticket { awaited, sequence: end.saturating_sub(1) }
     }
 
     /// Returns the record's place in the log; of a line, the number of lines appended before it
@@ -71,14 +65,7 @@ impl<'log> Ticket<'log> {
     /// later record is not safe (W2). On a full disk this fails with
     /// [`Error::NotYet`]: the record may still be written, and [`crate::Log::ticket`] waits again.
     pub fn wait(self) -> Result<(), Error> {
-        match &self.promise {
-            Promise::Record(awaited, gate) => {
-                awaited.check()?;
-                let Awaited { driver, goal, end, cuts, .. } = awaited;
-                driver.wait(*goal, *end, *cuts, &driver.state.gates[*gate])
-            }
-            Promise::Line(line) => line.file.wait(line.goal),
-        }
+        self.awaited.held.get().wait(&self.awaited.aim)
     }
 
     /// Waits until the record is written and survives a process crash, with any
@@ -93,30 +80,23 @@ impl<'log> Ticket<'log> {
         self.until(Goal::Durable)
     }
 
-    fn until(self, goal: Goal) -> Ticket<'log> {
-        let promise = match self.promise {
-            Promise::Record(awaited, gate) => Promise::Record(awaited.until(goal), gate),
-            Promise::Line(line) => Promise::Line(line.until(goal == Goal::Durable)),
-        };
-        Ticket { promise, ..self }
+    fn until(mut self, goal: Goal) -> Ticket<'log> {
+        self.awaited.forget();
+        self.awaited.aim.goal = goal;
+        self
     }
 
     /// Makes the ticket independent of the [`crate::Log`] that it came from. It does not keep the
     /// log open: closing the log, or dropping its last clone, makes the record durable.
-    pub fn into_owned(self) -> Ticket<'static> {
-        let promise = match self.promise {
-            Promise::Record(awaited, gate) => Promise::Record(awaited.into_owned(), gate),
-            Promise::Line(line) => Promise::Line(line.into_owned()),
-        };
-        Ticket { promise, sequence: self.sequence }
+    pub fn into_owned(mut self) -> Ticket<'static> {
+        let Awaited { held, aim, waiting } = &mut self.awaited;
+        let (held, waiting) = (Held::Owned(held.get().owned()), waiting.take());
+        Ticket { awaited: Awaited { held, aim: *aim, waiting }, sequence: self.sequence }
     }
 
     /// Returns what the record survives now.
     pub fn survives(&self) -> Survives {
-        match &self.promise {
-            Promise::Record(awaited, _) => awaited.driver.state.survives(self.sequence()),
-            Promise::Line(line) => line.file.survives(line.goal.end),
-        }
+        self.awaited.held.get().survives(self.awaited.aim.end)
     }
 }
 
@@ -124,15 +104,7 @@ impl Future for Ticket<'_> {
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.promise {
-            Promise::Record(awaited, _) => {
-                if !awaited.is_polled() {
-                    awaited.check()?;
-                }
-                Pin::new(awaited).poll(context)
-            }
-            Promise::Line(line) => line.file.poll(line.goal, &mut line.waiting, context.waker()),
-        }
+        Pin::new(&mut self.awaited).poll(context)
     }
 }
 
@@ -142,163 +114,79 @@ impl fmt::Debug for Ticket<'_> {
     }
 }
 
-/// A plain file of lines, as its tickets know it.
-pub(crate) trait LineFile: Send + Sync {
-    fn wait(&self, goal: LineGoal) -> Result<(), Error>;
+/// A log or a plain file of lines, as its tickets know it.
+pub(crate) trait Promises: Send + Sync {
+    fn wait(&self, aim: &Aim) -> Result<(), Error>;
 
-    /// Calls the waker once the goal is reached, or will not be.
+    /// Calls the waker once the aim is reached, or will not be.
     fn poll(
         &self,
-        goal: LineGoal,
-        waiting: &mut Option<LineWaiting>,
+        aim: &Aim,
+        waiting: &mut Option<Waiting>,
         waker: &Waker,
     ) -> Poll<Result<(), Error>>;
 
     /// Unregisters a waker.
-    fn forget(&self, waiting: Option<LineWaiting>);
+    fn forget(&self, aim: &Aim, waiting: Waiting);
 
-    /// Returns what the first `end` lines survive now.
+    /// Returns what the record before `end` survives now.
     fn survives(&self, end: u64) -> Survives;
+
+    /// Returns the same, kept alive without its owner.
+    fn owned(&self) -> Box<dyn Promises>;
 }
 
-/// The goal of a caller that waits: the first `end` lines written, or durable.
+/// What a caller waits for: everything before `end` has reached the goal.
 #[derive(Clone, Copy)]
-pub(crate) struct LineGoal {
+pub(crate) struct Aim {
+    pub goal: Goal,
     pub end: u64,
-    pub is_durable: bool,
+    /// Of a ticket of a log: the log's number of cuts when it was created. Its caller makes the log
+    /// work.
+    pub cuts: Option<u64>,
+    /// The gate of the threads that wait for the record's batch.
+    pub gate: usize,
 }
 
-/// The registration of a task that waits for a line.
-#[derive(Default)]
-pub(crate) struct LineWaiting {
+/// The registration of a task that waits.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting {
     /// Its number among the waiting ones, once it is one.
     pub number: Option<u64>,
     /// The attempts that had found the disk full when it began to wait.
     pub lacks: u64,
 }
 
-struct LineWait<'lines> {
-    file: Held<'lines, dyn LineFile>,
-    goal: LineGoal,
-    waiting: Option<LineWaiting>,
-}
-
-impl<'lines> LineWait<'lines> {
-    /// Waits for another goal instead.
-    fn until(mut self, is_durable: bool) -> LineWait<'lines> {
-        self.file.forget(self.waiting.take());
-        self.goal.is_durable = is_durable;
-        self
-    }
-
-    fn into_owned(mut self) -> LineWait<'static> {
-        let (file, waiting) = (self.file.to_owned(), self.waiting.take());
-        LineWait { file, goal: self.goal, waiting }
-    }
-}
-
-impl Drop for LineWait<'_> {
-    fn drop(&mut self) {
-        self.file.forget(self.waiting.take());
-    }
-}
-
-/// Waits until everything before `end` has reached `goal`. Dropping it unregisters its waker.
-pub(crate) struct Awaited<'log> {
-    driver: Held<'log, LogDriver>,
-    goal: Goal,
-    end: u64,
-    /// Whether it makes the log work towards its goal.
-    wants: bool,
-    /// The log's number of cuts when it was created.
-    cuts: u64,
+/// Waits for an aim. Dropping it unregisters its waker.
+pub(super) struct Awaited<'log> {
+    held: Held<'log>,
+    aim: Aim,
     waiting: Option<Waiting>,
 }
 
 /// An open log or file: borrowed from its owner, or kept alive without one.
-pub(super) enum Held<'a, T: ?Sized> {
-    Borrowed(&'a Arc<T>),
-    Owned(Arc<T>),
+enum Held<'a> {
+    Borrowed(&'a dyn Promises),
+    Owned(Box<dyn Promises>),
 }
 
-impl<T: ?Sized> Held<'_, T> {
-    fn to_owned(&self) -> Held<'static, T> {
+impl Held<'_> {
+    fn get(&self) -> &dyn Promises {
         match self {
-            Held::Borrowed(held) => Held::Owned(Arc::clone(held)),
-            Held::Owned(held) => Held::Owned(Arc::clone(held)),
-        }
-    }
-}
-
-impl<T: ?Sized> Deref for Held<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        match self {
-            Held::Borrowed(held) => held,
-            Held::Owned(held) => held,
+            Held::Borrowed(held) => *held,
+            Held::Owned(held) => &**held,
         }
     }
 }
 
 impl<'log> Awaited<'log> {
-    pub(super) fn new(driver: &'log Arc<LogDriver>, goal: Goal, end: u64) -> Awaited<'log> {
-        let (cuts, wants) = (driver.state.cuts(), true);
-        Awaited { driver: Held::Borrowed(driver), goal, end, wants, cuts, waiting: None }
-    }
-
-    /// Waits until record `sequence` has reached `goal`. The largest sequence is never used, so
-    /// that one is never reached.
-    pub(super) fn until_behind(
-        driver: &'log Arc<LogDriver>,
-        goal: Goal,
-        sequence: u64,
-    ) -> Awaited<'log> {
-        Awaited::new(driver, goal, sequence.saturating_add(1))
-    }
-
-    /// Only waits, without making the log work.
-    pub(super) fn without_wanting(mut self) -> Awaited<'log> {
-        self.wants = false;
-        self
-    }
-
-    /// Waits for another goal instead.
-    fn until(mut self, goal: Goal) -> Awaited<'log> {
-        self.forget();
-        self.goal = goal;
-        self
-    }
-
-    fn into_owned(mut self) -> Awaited<'static> {
-        let (driver, waiting) = (self.driver.to_owned(), self.waiting.take());
-        let Awaited { goal, end, wants, cuts, .. } = self;
-        Awaited { driver, goal, end, wants, cuts, waiting }
-    }
-
-    /// Refuses a record that was never appended: a wait for it would not end.
-    fn check(&self) -> Result<(), Error> {
-        let Awaited { driver, goal, end, cuts, .. } = self;
-        let state = &driver.state;
-        state.process.check()?;
-        let is_there = *end <= state.frontier(*goal).done() || *end <= state.next_sequence();
-        // Last: a cut is counted before the log's end moves back.
-        if is_there || state.cuts() != *cuts {
-            return Ok(());
-        }
-        let because = format!("there is no record {} yet", end - 1);
-        Err(Error::refused(&state.terms.folder, because))
-    }
-
-    fn is_polled(&self) -> bool {
-        self.waiting.is_some()
+    pub(super) fn new(held: &'log impl Promises, aim: Aim) -> Awaited<'log> {
+        Awaited { held: Held::Borrowed(held), aim, waiting: None }
     }
 
     fn forget(&mut self) {
-        if let Some(waiting) = self.waiting.take()
-            && self.driver.state.process.is_this()
-        {
-            waiting.forget(self.driver.state.frontier(self.goal));
+        if let Some(waiting) = self.waiting.take() {
+            self.held.get().forget(&self.aim, waiting);
         }
     }
 }
@@ -307,13 +195,8 @@ impl Future for Awaited<'_> {
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Awaited { driver, goal, end, wants, cuts, waiting } = &mut *self;
-        if *wants {
-            driver.state.frontier(*goal).want(*end);
-        }
-        let cuts = Some(*cuts).filter(|_| *wants && *goal != Goal::Room);
-        let outcome = driver.poll(*goal, (*end, cuts), waiting, context.waker());
-        outcome.map_or(Poll::Pending, Poll::Ready)
+        let Awaited { held, aim, waiting } = &mut *self;
+        held.get().poll(aim, waiting, context.waker())
     }
 }
 

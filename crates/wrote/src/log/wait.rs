@@ -52,18 +52,15 @@ impl Frontier {
     }
 
     /// Registers `waker` to be woken when all records before `sequence` are done. Pass the returned
-    /// waiter to the next call as `known`, or to [`Frontier::forget`].
-    pub(super) fn wake_at(&self, sequence: u64, known: Option<Waiter>, waker: &Waker) -> Waiter {
-        let waiting = known.unwrap_or_else(|| Waiter {
-            sequence,
-            number: self.number.fetch_add(1, Ordering::Relaxed),
-        });
-        self.waiters().insert(waiting, waker.clone());
-        waiting
+    /// number to the next call as `known`, or to [`Frontier::forget`].
+    pub(super) fn wake_at(&self, sequence: u64, known: Option<u64>, waker: &Waker) -> u64 {
+        let number = known.unwrap_or_else(|| self.number.fetch_add(1, Ordering::Relaxed));
+        self.waiters().insert(Waiter { sequence, number }, waker.clone());
+        number
     }
 
-    pub(super) fn forget(&self, waiting: Waiter) {
-        self.waiters().remove(&waiting);
+    pub(super) fn forget(&self, sequence: u64, number: u64) {
+        self.waiters().remove(&Waiter { sequence, number });
     }
 
     /// Moves the frontier up to `sequence`, and returns the waiters that it reached.
@@ -159,13 +156,13 @@ mod tests {
     fn those_whose_record_is_done_are_woken_and_no_others() {
         let frontier = Frontier::new(10);
         let waker = Waker::noop();
-        let waiting: Vec<Waiter> =
+        let waiting: Vec<u64> =
             [12, 11, 15].map(|sequence| frontier.wake_at(sequence, None, waker)).into();
         frontier.want(15);
         assert!(frontier.is_wanted());
         assert_eq!(frontier.reach(12).len(), 2);
         assert!(frontier.is_wanted());
-        frontier.forget(waiting[2]);
+        frontier.forget(15, waiting[2]);
         assert!(frontier.reach(15).is_empty() && !frontier.is_wanted());
     }
 
