@@ -258,11 +258,8 @@ fn prepare_ahead(
     let OpenSegment { file, number, prepared, .. } = *segment;
     let end = prepared.saturating_add(bytes).min(layout.bytes_of(number));
     let end = end.next_multiple_of(layout.block_bytes);
-    let mut rest = Preparation::rest_of(file, &segment.path, number, zeros, prepared, end);
-    if let Err(error) = rest.finish(engine) {
-        rest.abandon(engine);
-        return Err(error);
-    }
+    let rest = Preparation::rest_of(file, &segment.path, number, zeros, prepared, end);
+    let rest = rest.finish(engine)?;
     (segment.prepared, segment.written) = (prepared.max(end), rest.written);
     Ok(())
 }
@@ -277,12 +274,7 @@ fn first_segment(
 ) -> Result<Preparation, Error> {
     let path = segment::path(folder, 1);
     let bytes = bytes.min(layout.segment_bytes).next_multiple_of(layout.block_bytes);
-    let mut first = Preparation::new(engine, &path, 1, zeros, bytes, is_direct)?;
-    if let Err(error) = first.finish(engine) {
-        first.abandon(engine);
-        return Err(error);
-    }
-    Ok(first)
+    Preparation::new(engine, &path, 1, zeros, bytes, is_direct)?.finish(engine)
 }
 
 #[cfg(test)]

@@ -193,17 +193,20 @@ impl Preparation {
         Ok(())
     }
 
-    /// Does every step that is left, and waits for each.
-    pub(super) fn finish(&mut self, engine: &mut Engine) -> Result<(), Error> {
+    /// Does every step that is left, and waits for each. Releases the space after an error.
+    pub(super) fn finish(mut self, engine: &mut Engine) -> Result<Preparation, Error> {
         let mut completions = Vec::new();
         while !self.is_ready() {
-            self.start(engine, u64::MAX)?;
-            engine.reap(usize::MAX, &mut completions)?;
-            for completion in completions.drain(..) {
-                self.complete(engine, completion)?;
+            let started = self.start(engine, u64::MAX);
+            let reaped = started.and_then(|()| engine.reap(usize::MAX, &mut completions));
+            let mut completed = completions.drain(..).map(|it| self.complete(engine, it));
+            if let Err(error) = reaped.and_then(|_| completed.try_for_each(|done| done)) {
+                drop(completed);
+                self.abandon(engine);
+                return Err(error);
             }
         }
-        Ok(())
+        Ok(self)
     }
 
     /// Releases the space. A new file is removed; returns its path if that fails.

@@ -348,13 +348,10 @@ impl LogReader {
     /// by reading some kilobytes, and otherwise by searching in steps. In a segment rewritten by a
     /// repair it reads from the start of the file.
     pub fn seek(&mut self, from: u64) -> Result<(), Error> {
-        self.files.process.check()?;
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        let moved = self.move_to(from);
-        self.is_reported = false;
-        self.note_failure(moved)
+        self.unless_failed(|reader| {
+            reader.is_reported = false;
+            reader.move_to(from)
+        })
     }
 
     /// Continues with the first record whose batch was written at `time` or later
@@ -384,29 +381,27 @@ impl LogReader {
     /// # }
     /// ```
     pub fn seek_time(&mut self, time: SystemTime) -> Result<(), Error> {
-        self.files.process.check()?;
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
         let at = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let at_ns = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
-        let from = match (&mut self.cursor, self.from) {
-            (Some(cursor), _) => cursor.find_time(&self.folder, at_ns),
-            // There is no record yet, so all future ones are later.
-            (None, from) => Ok(from),
-        };
-        let moved = from.and_then(|from| self.move_to(from));
-        self.is_reported = false;
-        self.note_failure(moved)
+        self.unless_failed(|reader| {
+            reader.is_reported = false;
+            let from = match &mut reader.cursor {
+                Some(cursor) => cursor.find_time(&reader.folder, at_ns)?,
+                // There is no record yet, so all future ones are later.
+                None => reader.from,
+            };
+            reader.move_to(from)
+        })
     }
 
     /// Returns the ranges of records whose times overlap ([`Record::written_at`]), because the
     /// writer's clock stepped back between them; [`u64::MAX`] ends a range up to the log's end.
     /// Outside of them times go up with the sequence. Fails like [`LogReader::next_within`].
     pub fn clock_steps(&mut self) -> Result<Vec<Range<u64>>, Error> {
-        self.files.process.check()?;
-        let LogReader { folder, cursor, .. } = self;
-        cursor.as_mut().map_or(Ok(Vec::new()), |cursor| cursor.clock_steps(folder))
+        self.unless_failed(|LogReader { folder, cursor, .. }| match cursor {
+            Some(cursor) => cursor.with_segments(folder, cursor::clock_steps),
+            None => Ok(Vec::new()),
+        })
     }
 
     fn move_to(&mut self, from: u64) -> Result<(), Error> {
@@ -427,18 +422,20 @@ impl LogReader {
 
     /// Moves to the next record and returns its sequence. A following reader waits for it.
     pub(super) fn find_next(&mut self, timeout: Option<Duration>) -> Result<Option<u64>, Error> {
+        self.unless_failed(|reader| reader.read_next(timeout))
+    }
+
+    /// Calls `work`, and records its error, which every later call returns. A cut is detected again
+    /// at each call, until the reader is moved.
+    fn unless_failed<T>(
+        &mut self,
+        work: impl FnOnce(&mut LogReader) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         self.files.process.check()?;
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let result = self.read_next(timeout);
-        self.note_failure(result)
-    }
-
-    /// Records an error, which every later call returns. A cut is detected again at each call,
-    /// until the reader is moved.
-    fn note_failure<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
-        result.inspect_err(|error| {
+        work(self).inspect_err(|error| {
             if !matches!(error, Error::Truncated { .. }) {
                 self.failed = Some(error.clone());
             }

@@ -103,16 +103,3 @@ pub struct Damage {
     /// A description of the damage.
     pub because: String,
 }
-
-impl Damage {
-    /// Makes the description of damage at a byte of a segment.
-    pub(super) fn new(
-        path: &Path,
-        offset_bytes: u64,
-        sequence: u64,
-        records: Option<u64>,
-        because: impl Into<String>,
-    ) -> Damage {
-        Damage { path: path.to_owned(), offset_bytes, sequence, records, because: because.into() }
-    }
-}

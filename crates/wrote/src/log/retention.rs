@@ -53,15 +53,11 @@ impl Retention {
     pub(super) fn excess(&self, active_bytes: u64, durable: u64) -> Option<&RetainedSegment> {
         let oldest = self.removable(durable)?;
         let is_over = self.bytes_max.is_some_and(|max| self.bytes + active_bytes > max);
-        let is_old = self.age_max.is_some_and(|age| self.has_older_than(unix_ns_ago(age)));
+        // The oldest is older than all later ones, whatever their times: a clock that was ahead must
+        // not keep it, and all after it, longer.
+        let is_older = |age| self.segments.iter().any(|it| it.written_at_ns < unix_ns_ago(age));
+        let is_old = self.age_max.is_some_and(is_older);
         (is_over || is_old).then_some(oldest)
-    }
-
-    /// Returns whether the oldest segment was written before this time. It is older than all later
-    /// ones, whatever their times: a clock that was ahead must not keep it, and all after it,
-    /// longer.
-    fn has_older_than(&self, unix_ns: u64) -> bool {
-        self.segments.iter().any(|segment| segment.written_at_ns < unix_ns)
     }
 
     /// Returns the oldest segment if all its records are before `sequence`.

@@ -7,16 +7,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// A waiting future: it waits until every record before `sequence` is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Waiter {
-    sequence: u64,
-    /// Its own number, among the waiters for one sequence.
-    number: u64,
-}
-
-/// The wakers of waiting futures, by the sequence that each waits for.
-pub(super) type Waiters = BTreeMap<Waiter, Waker>;
+/// The wakers of waiting futures, by the sequence that each waits for, and its own number among
+/// those of one sequence.
+pub(super) type Waiters = BTreeMap<(u64, u64), Waker>;
 
 /// A sequence that only increases, and the futures that wait for it.
 #[derive(Debug, Default)]
@@ -55,12 +48,12 @@ impl Frontier {
     /// number to the next call as `known`, or to [`Frontier::forget`].
     pub(super) fn wake_at(&self, sequence: u64, known: Option<u64>, waker: &Waker) -> u64 {
         let number = known.unwrap_or_else(|| self.number.fetch_add(1, Ordering::Relaxed));
-        self.waiters().insert(Waiter { sequence, number }, waker.clone());
+        self.waiters().insert((sequence, number), waker.clone());
         number
     }
 
     pub(super) fn forget(&self, sequence: u64, number: u64) {
-        self.waiters().remove(&Waiter { sequence, number });
+        self.waiters().remove(&(sequence, number));
     }
 
     /// Moves the frontier up to `sequence`, and returns the waiters that it reached.
@@ -68,7 +61,7 @@ impl Frontier {
     pub(super) fn reach(&self, sequence: u64) -> Waiters {
         self.done.fetch_max(sequence, Ordering::SeqCst);
         let mut waiters = self.waiters();
-        let later = waiters.split_off(&Waiter { sequence: sequence + 1, number: 0 });
+        let later = waiters.split_off(&(sequence + 1, 0));
         std::mem::replace(&mut *waiters, later)
     }
 

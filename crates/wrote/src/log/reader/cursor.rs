@@ -224,16 +224,12 @@ impl Cursor {
     /// Returns the sequence of the first record written at this time or later; the next sequence if
     /// none was.
     pub(super) fn find_time(&mut self, folder: &Path, at_ns: u64) -> Result<u64, Error> {
-        self.with_segments(folder, |files, segments| find_time(files, segments, at_ns))
-            .map(|found| found.first.unwrap_or(found.end))
+        let find = |files: &_, segments: &_| find_time(files, segments, at_ns);
+        self.with_segments(folder, find).map(|found| found.first.unwrap_or(found.end))
     }
 
-    /// Returns the ranges of records whose times overlap.
-    pub(super) fn clock_steps(&mut self, folder: &Path) -> Result<Vec<Range<u64>>, Error> {
-        self.with_segments(folder, clock_steps)
-    }
-
-    fn with_segments<T>(
+    /// Calls `look` with all segments of the log.
+    pub(super) fn with_segments<T>(
         &mut self,
         folder: &Path,
         look: impl Fn(&LogFiles, &[SegmentHead]) -> Result<T, Error>,
@@ -470,7 +466,10 @@ fn find_time_in(
 }
 
 /// Returns the ranges of records whose times overlap, because the clock stepped back between them.
-fn clock_steps(files: &LogFiles, segments: &[SegmentHead]) -> Result<Vec<Range<u64>>, Error> {
+pub(super) fn clock_steps(
+    files: &LogFiles,
+    segments: &[SegmentHead],
+) -> Result<Vec<Range<u64>>, Error> {
     let is_back =
         |(_, segment): &(usize, &SegmentHead)| segment.header.is_some_and(|it| it.clock_back);
     let steps = segments.iter().enumerate().filter(is_back).map(|(index, segment)| {

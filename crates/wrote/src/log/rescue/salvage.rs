@@ -212,7 +212,10 @@ impl Salvage<'_> {
     ) -> Result<(), Error> {
         self.is_damaged = true;
         let records = next_sequence.map(|next| next - self.sequence);
-        (self.sink)(Event::Lost(&Damage::new(path, offset, self.sequence, records, because)))?;
+        let (path, because) = (path.to_owned(), because.to_owned());
+        let damage =
+            Damage { path, offset_bytes: offset, sequence: self.sequence, records, because };
+        (self.sink)(Event::Lost(&damage))?;
         self.sequence = next_sequence.unwrap_or(self.sequence);
         Ok(())
     }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 ///
 /// [`summary`] finds the segments and the end. [`verify`](fn@super::verify) reads every byte,
 /// and so finds the damage. [`repair`](fn@super::repair) returns what it found and repaired.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LogSummary {
     /// Its segments in order.
@@ -124,20 +124,8 @@ fn check_end(segments: &[SegmentHead], end: &mut LogEnd) -> Result<(), Error> {
 
 impl LogSummary {
     pub(in crate::log) fn empty(files: &LogFiles) -> LogSummary {
-        LogSummary {
-            segments: Vec::new(),
-            records: 0,
-            record_bytes: 0,
-            first_sequence: 0,
-            next_sequence: 0,
-            closed: false,
-            writer: files.held.as_ref().and_then(Lock::holder),
-            gaps: Vec::new(),
-            torn_bytes: 0,
-            damage: Vec::new(),
-            garbage: Vec::new(),
-            kept_aside: Vec::new(),
-        }
+        let writer = files.held.as_ref().and_then(Lock::holder);
+        LogSummary { writer, ..LogSummary::default() }
     }
 
     pub(in crate::log) fn count(&mut self) {
