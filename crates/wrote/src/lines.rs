@@ -3,6 +3,7 @@
 
 mod end;
 mod plain;
+mod state;
 mod turns;
 
 use crate::log::Goal;

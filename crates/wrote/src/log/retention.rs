@@ -20,7 +20,7 @@ pub(super) struct RetainedSegment {
 
 #[derive(Debug)]
 pub(super) struct Retention {
-    bytes_max: Option<u64>,
+    pub bytes_max: Option<u64>,
     age_max: Option<Duration>,
     segments: VecDeque<RetainedSegment>,
     /// The sum of their lengths.
@@ -36,11 +36,6 @@ impl Retention {
         let mut retention = Retention { bytes_max, age_max, segments: VecDeque::new(), bytes: 0 };
         retention.replace(segments);
         retention
-    }
-
-    /// Returns the limit of the log's size, if any.
-    pub(super) fn bytes_max(&self) -> Option<u64> {
-        self.bytes_max
     }
 
     pub(super) fn push(&mut self, segment: RetainedSegment) {

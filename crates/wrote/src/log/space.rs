@@ -143,7 +143,7 @@ impl Space {
             room => return Ok(room),
         }
         let segment_bytes = state.terms.layout.segment_bytes;
-        let kept = self.retention.bytes_max().map_or(u64::MAX, |bytes| bytes / segment_bytes);
+        let kept = self.retention.bytes_max.map_or(u64::MAX, |bytes| bytes / segment_bytes);
         let most = usize::try_from(kept).map_or(FULL_MAX, |kept| kept.clamp(1, FULL_MAX));
         if let room @ Room::Waits = self.wait_for_full(engine, state, most - 1)? {
             return Ok(room);

@@ -28,13 +28,10 @@ pub(super) struct LogStream {
 
 /// The waker of the task that waits for the stream. It is the task's code, and may poll the stream
 /// at once: it is called and dropped without the lock.
-#[derive(Default)]
-struct Consumer(Mutex<Option<Waker>>);
+type Consumer = Mutex<Option<Waker>>;
 
-impl Consumer {
-    fn swap(&self, waker: Option<Waker>) -> Option<Waker> {
-        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), waker)
-    }
+fn swap(consumer: &Consumer, waker: Option<Waker>) -> Option<Waker> {
+    std::mem::replace(&mut *consumer.lock().unwrap_or_else(PoisonError::into_inner), waker)
 }
 
 impl LogStream {
@@ -73,7 +70,7 @@ impl LogStream {
                 Err(TryRecvError::Disconnected) => return Poll::Ready(None),
                 // One may have come before the thread knew the waker.
                 Err(TryRecvError::Empty) if !is_known => {
-                    drop(self.consumer.swap(Some(waker.clone())));
+                    drop(swap(&self.consumer, Some(waker.clone())));
                 }
                 Err(TryRecvError::Empty) => {}
             }
@@ -118,7 +115,7 @@ impl Drop for LogStream {
             return std::mem::forget(batches);
         }
         drop(batches);
-        drop(self.consumer.swap(None));
+        drop(swap(&self.consumer, None));
         if let Some(bell) = &self.bell {
             bell.ring();
         }
@@ -156,7 +153,7 @@ impl Feed {
     /// Passes a batch on once there is room. Returns whether there is still a stream.
     fn push(&self, batch: Result<RecordBatch, Error>) -> bool {
         let is_read = self.batches.as_ref().is_some_and(|batches| batches.send(batch).is_ok());
-        self.consumer.swap(None).into_iter().for_each(wake_one);
+        swap(&self.consumer, None).into_iter().for_each(wake_one);
         is_read
     }
 }
@@ -168,7 +165,7 @@ impl Drop for Feed {
             self.push(Err(Error::Engine { what, errno: libc::EIO }));
         }
         self.batches = None;
-        self.consumer.swap(None).into_iter().for_each(wake_one);
+        swap(&self.consumer, None).into_iter().for_each(wake_one);
     }
 }
 
