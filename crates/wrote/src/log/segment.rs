@@ -171,7 +171,7 @@ pub(crate) fn path(folder: &Path, number: u64) -> PathBuf {
 
 /// Returns the number in a name that [`path`] made; `None` for any other name.
 pub(crate) fn number(path: &Path) -> Option<u64> {
-    number_before(path, EXTENSION)
+    number_before(path, EXTENSION).filter(|&number| number > 0)
 }
 
 /// Returns the number in a name of twenty digits with this extension.
@@ -181,7 +181,7 @@ pub(super) fn number_before(path: &Path, extension: &str) -> Option<u64> {
     let digits = name.strip_suffix(extension.as_bytes())?.strip_suffix(b".")?;
     let only_digits = digits.len() == 20 && digits.iter().all(u8::is_ascii_digit);
     let digits = std::str::from_utf8(digits).ok().filter(|_| only_digits)?;
-    digits.parse().ok().filter(|number| (1..NUMBER_END).contains(number))
+    digits.parse().ok().filter(|&number| number < NUMBER_END)
 }
 
 /// Creates the error for unreadable records although they, or later ones, were durable.
