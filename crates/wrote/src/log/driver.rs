@@ -7,8 +7,8 @@
 use super::claim::Ready;
 use super::flusher::Flusher;
 use super::lock::Lock;
+use super::promises::{Aim, Promises, Waiting};
 use super::state::{Goal, LogState};
-use super::ticket::{Aim, Promises, Waiting};
 use super::wait::{Gate, wake};
 use crate::{Disk, Effective, Error, Survives};
 use std::cell::Cell;

@@ -2,13 +2,14 @@
 //! everything that a log's callers await.
 
 use super::driver::LogDriver;
+use super::promises::{Aim, Promises, Waiting};
 use super::state::Goal;
 use crate::{Error, Survives};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 /// The promise for one record, or for one line of [`crate::Lines`]: wait for it by blocking
 /// ([`Ticket::wait`]), or await it on any runtime.
@@ -112,49 +113,6 @@ impl fmt::Debug for Ticket<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticket").field("sequence", &self.sequence()).finish_non_exhaustive()
     }
-}
-
-/// A log or a plain file of lines, as its tickets know it.
-pub(crate) trait Promises: Send + Sync {
-    fn wait(&self, aim: &Aim) -> Result<(), Error>;
-
-    /// Calls the waker once the aim is reached, or will not be.
-    fn poll(
-        &self,
-        aim: &Aim,
-        waiting: &mut Option<Waiting>,
-        waker: &Waker,
-    ) -> Poll<Result<(), Error>>;
-
-    /// Unregisters a waker.
-    fn forget(&self, aim: &Aim, waiting: Waiting);
-
-    /// Returns what the record before `end` survives now.
-    fn survives(&self, end: u64) -> Survives;
-
-    /// Returns the same, kept alive without its owner.
-    fn owned(&self) -> Box<dyn Promises>;
-}
-
-/// What a caller waits for: everything before `end` has reached the goal.
-#[derive(Clone, Copy)]
-pub(crate) struct Aim {
-    pub goal: Goal,
-    pub end: u64,
-    /// Of a ticket of a log: the log's number of cuts when it was created. Its caller makes the log
-    /// work.
-    pub cuts: Option<u64>,
-    /// The gate of the threads that wait for the record's batch.
-    pub gate: usize,
-}
-
-/// The registration of a task that waits.
-#[derive(Clone, Copy)]
-pub(crate) struct Waiting {
-    /// Its number among the waiting ones, once it is one.
-    pub number: Option<u64>,
-    /// The attempts that had found the disk full when it began to wait.
-    pub lacks: u64,
 }
 
 /// Waits for an aim. Dropping it unregisters its waker.
