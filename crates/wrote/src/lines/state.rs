@@ -1,5 +1,5 @@
-//! What the callers of a file of lines share under its lock: the lines that wait, how far the file
-//! is written and durable, and the outcome for each goal.
+//! The state that the callers of a file of lines share under its lock: the lines that wait, how far
+//! the file is written and durable, and the outcome for each goal.
 
 use super::plain::Trouble;
 use crate::Error;

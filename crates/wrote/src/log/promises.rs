@@ -1,5 +1,5 @@
-//! What a log and a plain file of lines promise to their tickets. It stands apart because the driver
-//! of a log fulfils it, and tickets borrow that driver.
+//! The promises of a log and of a plain file of lines to their tickets. They stand apart because
+//! the driver of a log keeps them, and tickets borrow that driver.
 
 use super::state::Goal;
 use crate::{Error, Survives};
@@ -27,7 +27,7 @@ pub(crate) trait Promises: Send + Sync {
     fn owned(&self) -> Box<dyn Promises>;
 }
 
-/// What a caller waits for: everything before `end` has reached the goal.
+/// The aim of a caller that waits: everything before `end` has reached the goal.
 #[derive(Clone, Copy)]
 pub(crate) struct Aim {
     pub goal: Goal,

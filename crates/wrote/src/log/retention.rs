@@ -48,8 +48,8 @@ impl Retention {
     pub(super) fn excess(&self, active_bytes: u64, durable: u64) -> Option<&RetainedSegment> {
         let oldest = self.removable(durable)?;
         let is_over = self.bytes_max.is_some_and(|max| self.bytes + active_bytes > max);
-        // The oldest is older than all later ones, whatever their times: a clock that was ahead must
-        // not keep it, and all after it, longer.
+        // The oldest is older than all later ones, whatever their times: a clock that was ahead
+        // must not keep it, and all after it, longer.
         let is_older = |age| self.segments.iter().any(|it| it.written_at_ns < unix_ns_ago(age));
         let is_old = self.age_max.is_some_and(is_older);
         (is_over || is_old).then_some(oldest)

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// The wakers of waiting futures, by the sequence that each waits for, and its own number among
-/// those of one sequence.
+/// The wakers of waiting futures, by the sequence that each waits for, and its own number among the
+/// waiters for one sequence.
 pub(super) type Waiters = BTreeMap<(u64, u64), Waker>;
 
 /// A sequence that only increases, and the futures that wait for it.
