@@ -27,6 +27,8 @@ pub struct JobSpec {
     /// Bytes added to where each operation of a sequential job but the first would begin; where
     /// that leaves the file, it begins again at the start, or backwards at the end.
     pub step_bytes: i64,
+    /// Operations of a random job that share one random offset.
+    pub streak: Option<Streak>,
     /// Reads of 100 operations of a mix.
     pub rwmixread_percent: u32,
     /// How operations reach the kernel.
@@ -85,6 +87,8 @@ pub struct JobSpec {
     pub ramp_time: Duration,
     /// Delay of the job's start after the group's.
     pub startdelay: Duration,
+    /// The name of an earlier job; this one starts when all its clones have ended.
+    pub wait_for: Option<String>,
     /// Limit of reads, in bytes per second.
     pub read_rate_bytes_per_s: Option<u64>,
     /// Limit of writes, in bytes per second.
@@ -175,6 +179,7 @@ impl JobSpec {
     /// Returns fio's name of the order, with its number: `read`, `randread:8`, `write:4096`.
     pub fn rw_word(&self) -> String {
         let number = (self.step_bytes != 0).then_some(self.step_bytes);
+        let number = number.or(self.streak.map(|streak| streak.ios.into()));
         let number = number.map_or(String::new(), |number| format!(":{number}"));
         format!("{}{number}", self.rw.as_str())
     }
@@ -270,6 +275,15 @@ impl Rw {
             (true, _, _) => "randrw",
         }
     }
+}
+
+/// Operations that follow each random offset (`rw=randread:8`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Streak {
+    /// Operations of a streak, with the one at its random offset.
+    pub ios: u32,
+    /// All are at that offset, instead of one after the other (`rw_sequencer=identical`).
+    pub identical: bool,
 }
 
 /// The distribution of random offsets over the blocks of a file. All but [`Distribution::Uniform`]

@@ -44,6 +44,8 @@ pub(super) struct Draft {
     pub disable_lat: bool,
     pub disable_clat: bool,
     pub disable_bw: bool,
+    /// `rw_sequencer=identical`.
+    pub identical: bool,
     pub thinktime: Duration,
     pub thinktime_spin: Duration,
     pub thinktime_blocks: u32,

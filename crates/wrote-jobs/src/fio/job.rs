@@ -4,7 +4,7 @@ use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
 use super::{Notes, ParseError, files};
 use crate::fio_json::options;
-use crate::spec::{BlockSizes, Data, JobSpec, Think, Verify, share};
+use crate::spec::{BlockSizes, Data, JobSpec, Streak, Think, Verify, share};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
 use std::path::PathBuf;
@@ -27,6 +27,7 @@ pub(super) fn add(
     notes: &mut Notes,
 ) -> Result<(), ParseError> {
     check_room(draft, jobs)?;
+    check_wait_for(draft, group, jobs, notes)?;
     check_engine(draft)?;
     note_engine(draft, notes);
     check_times_and_rates(draft)?;
@@ -60,6 +61,29 @@ fn check_room(draft: &Draft, jobs: &[JobSpec]) -> Result<(), ParseError> {
     Ok(())
 }
 
+/// Refuses to wait for a later job, as fio does, so that there are no cycles.
+fn check_wait_for(
+    draft: &Draft,
+    group: u32,
+    jobs: &[JobSpec],
+    notes: &mut Notes,
+) -> Result<(), ParseError> {
+    let Some(name) = &draft.job.wait_for else { return Ok(()) };
+    let others: Vec<&JobSpec> = jobs.iter().filter(|job| job.name == *name).collect();
+    let wrong = |problem: &str| Err(draft.wrong("wait_for", problem));
+    match others.iter().filter(|job| job.clone == 0).count() {
+        _ if draft.job.name == *name => wrong("a job can't wait for itself"),
+        0 => wrong("there is no such job before this one"),
+        1 => {
+            if others[0].group < group {
+                draft.note("wait_for", "changes nothing: stonewall waits for that job too", notes);
+            }
+            Ok(())
+        }
+        _ => wrong("there are several jobs of that name"),
+    }
+}
+
 fn check_engine(draft: &Draft) -> Result<(), ParseError> {
     let engine = draft.engine;
     if engine.synchronous && draft.job.iodepth > 1 {
@@ -88,6 +112,9 @@ fn note_engine(draft: &Draft, notes: &mut Notes) {
     if draft.job.iodepth_batch_complete_min == 0 {
         let text = "as many are waited for as come in a moment; fio would poll";
         note("iodepth_batch_complete_min", text);
+    }
+    if draft.said("rw_sequencer") && draft.job.streak.is_none() {
+        note("rw_sequencer", "changes nothing without a number of operations, as in rw=randread:8");
     }
     if draft.engine.ioengine != Ioengine::IoUring {
         let text = format!("changes nothing: it is not of ioengine={}", draft.engine.name);
@@ -300,6 +327,7 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
         write_rate_bytes_per_s: rate(draft.rate[1]),
         read_rate_iops: iops(draft.rate_iops[0]),
         write_rate_iops: iops(draft.rate_iops[1]),
+        streak: job.streak.map(|streak| Streak { identical: draft.identical, ..streak }),
         think: (!draft.thinktime.is_zero()).then_some(Think {
             time: draft.thinktime,
             spin: draft.thinktime_spin.min(draft.thinktime),

@@ -4,7 +4,7 @@ use super::draft::Draft;
 use super::note::TEXTS;
 use super::value::{KbBase, Size, Value};
 use super::{draft, files, note, syntax};
-use crate::spec::{Fallocate, Rw, SyncEach, Verify};
+use crate::spec::{Fallocate, Rw, Streak, SyncEach, Verify};
 use std::sync::LazyLock;
 use wrote_result::document::Process;
 
@@ -102,6 +102,7 @@ static KEYS: &[Key] = &[
     key("name", &[], set!(d, v => job.name = v.text()?.to_string())),
     key("description", &[], Set(|_, _| Ok(()))),
     key("rw", &["readwrite"], Set(rw)),
+    key("rw_sequencer", &[], set!(d, v => identical = sequencer(v)?)),
     key("rwmixread", &[], set!(d, v => job.rwmixread_percent = v.within(0..=100)?)),
     key("rwmixwrite", &[], set!(d, v => job.rwmixread_percent = 100 - v.within(0..=100)?)),
     key("bs", &["blocksize"], Set(|d, v| merge(&mut d.bs, v.directions(syntax::one)?))),
@@ -197,6 +198,7 @@ static KEYS: &[Key] = &[
     // Jobs, groups and reports.
     key("numjobs", &[], set!(d, v => numjobs = v.within(1..=NUMJOBS_MAX)?)),
     key("stonewall", &["wait_for_previous"], set!(d, v => stonewall = v.flag()?)),
+    key("wait_for", &[], set!(d, v => job.wait_for = Some(v.text()?.to_string()))),
     key("new_group", &[], set!(d, v => new_group = v.flag()?)),
     key("group_reporting", &[], set!(d, v => job.group_reporting = v.flag()?)),
     key("percentile_list", &[], set!(d, v => job.percentiles = percentiles(v)?)),
@@ -215,7 +217,7 @@ fn merge<T>(kept: &mut [Option<T>; 2], said: [Option<T>; 2]) -> Result<(), Strin
     Ok(())
 }
 
-/// Parses `rw`, with the step of a sequential job (`write:8k`).
+/// Parses `rw`, with the streak of a random job (`randread:8`) or the step of a sequential one.
 fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     let text = value.text()?.to_string();
     let (word, number) = text.split_once(':').map_or((&*text, None), |(a, b)| (a, Some(b)));
@@ -231,10 +233,12 @@ fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
         }
         _ => return Err("must be read, write, rw, randread, randwrite or randrw".into()),
     };
-    draft.job.step_bytes = 0;
+    (draft.job.streak, draft.job.step_bytes) = (None, 0);
     match number {
-        Some(_) if random => {
-            return Err("a number after the : is the step of a sequential job".into());
+        Some(ios) if random => {
+            let ios = ios.parse().ok().filter(|&ios: &u32| ios > 0);
+            let ios = ios.ok_or("the number after the : is of operations, from 1 on")?;
+            draft.job.streak = (ios > 1).then_some(Streak { ios, identical: false });
         }
         Some(step) => {
             let bytes = value.number_of(step.trim_start_matches('-'))?.cast_signed();
@@ -244,6 +248,14 @@ fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     }
     draft.job.rw = Rw { read, write, random };
     Ok(())
+}
+
+fn sequencer(value: &mut Value<'_>) -> Result<bool, String> {
+    match value.text()? {
+        "sequential" => Ok(false),
+        "identical" => Ok(true),
+        _ => Err("must be sequential or identical".into()),
+    }
 }
 
 /// Parses `size`. 0 and 100% mean the whole file.

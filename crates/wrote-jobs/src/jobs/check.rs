@@ -35,6 +35,15 @@ pub fn check(
     for spec in specs {
         check_job(spec).map_err(|what| Error::Usage(format!("{}: {what}", label(spec))))?;
     }
+    for (number, spec) in specs.iter().enumerate() {
+        let is_before = |name: &String| specs[..number].iter().any(|job| job.name == *name);
+        let missing = spec.wait_for.as_ref().filter(|name| !is_before(name) || **name == spec.name);
+        if let Some(name) = missing {
+            let label = label(spec);
+            let text = format!("{label}: waits for {name}, and there is no such job before it");
+            return Err(Error::Usage(text));
+        }
+    }
     let mut foresight = Foresight::default();
     for group in groups(specs) {
         let buffers = group.iter().map(|spec| data::buffers_bytes(most_bytes(spec), spec.iodepth));
@@ -166,7 +175,7 @@ pub fn check_overlap(
             let (label, path) = (label(spec), path.display());
             return Err(Error::Usage(format!("{label}: names {path} twice")));
         }
-        if !clash(other, spec) {
+        if !clash(group, other, spec) {
             continue;
         }
         let text = format!(
@@ -189,7 +198,7 @@ pub fn check_overlap(
 
 /// Returns the jobs of a group that use the same bytes at once, if one of them writes.
 pub fn overlaps(group: &[&JobSpec]) -> Vec<Overlap> {
-    let clashes = shared(group).into_iter().filter(|(_, other, spec)| clash(other, spec));
+    let clashes = shared(group).into_iter().filter(|(_, other, spec)| clash(group, other, spec));
     let overlap = |(path, other, spec): (&Path, &JobSpec, &JobSpec)| Overlap {
         file: path.to_owned(),
         jobs: [label(other), label(spec)],
@@ -211,10 +220,19 @@ fn shared<'a>(group: &[&'a JobSpec]) -> Vec<(&'a Path, &'a JobSpec, &'a JobSpec)
     shared
 }
 
-fn clash(a: &JobSpec, b: &JobSpec) -> bool {
+/// Returns whether the later job of a group waits for the other one, directly or through others.
+fn waits(group: &[&JobSpec], later: &JobSpec, other: &JobSpec) -> bool {
+    let Some(name) = &later.wait_for else { return false };
+    // A job waits only for an earlier one, so this ends.
+    let before = || group.iter().take_while(|job| !std::ptr::eq(**job, later));
+    *name == other.name || before().any(|job| job.name == *name && waits(group, job, other))
+}
+
+fn clash(group: &[&JobSpec], a: &JobSpec, b: &JobSpec) -> bool {
     let (first, second) = (touched(a), touched(b));
     let same_bytes = first.start < second.end && second.start < first.end;
-    same_bytes && (a.rw.write || b.rw.write)
+    let waits = waits(group, b, a) && a.verify.is_none() && b.verify.is_none();
+    same_bytes && (a.rw.write || b.rw.write) && !waits
 }
 
 /// Returns a job's operations, or an error if its files have no room for one.

@@ -2,14 +2,15 @@
 
 use super::JobReport;
 use super::check::{is_synchronous, label, most_bytes, sequence};
-use super::files::Ready;
+use super::files::{Ready, drop_pages, is_invalidated};
 use super::verify::read_back;
 use crate::data::buffers;
 use crate::gates::Gate;
 use crate::spec::{Distribution, JobSpec, SyncEach};
 use crate::worker::sequence::{Outline, Sequence};
 use crate::worker::{Progress, Shared, Worker};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use wrote::FileOptions;
 use wrote::engine::{Engine, Options};
 use wrote_result::document::Fallback;
@@ -17,6 +18,9 @@ use wrote_result::{Error, Stop};
 
 /// fio's SQPOLL thread goes to sleep after this time: the kernel's own default.
 const SQPOLL_IDLE_MS: u32 = 1000;
+
+/// The interval for checking whether another job has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The jobs of a group, with the files of each.
 pub struct Jobs<'a> {
@@ -26,6 +30,8 @@ pub struct Jobs<'a> {
     pub progress: &'a [Progress],
     pub stop: &'a Stop,
     pub failed: &'a AtomicBool,
+    /// Whether each job has ended, for the jobs that wait for it.
+    pub ended: &'a [AtomicBool],
 }
 
 /// Returns the options of each job's engine. Jobs that want a kernel thread on the same CPU share
@@ -97,12 +103,34 @@ impl<'a> Jobs<'a> {
         Ok((Worker::new(engine, files, spec, sequence.clone(), shared)?, sequence))
     }
 
+    /// Waits for the end of the jobs before this one, and drops the pages of its files that they
+    /// left in the page cache.
+    fn wait_for_others(&self, number: usize) -> Result<(), Error> {
+        let spec = self.specs[number];
+        let Some(name) = &spec.wait_for else { return Ok(()) };
+        let runs = |(other, ended): (&&JobSpec, &AtomicBool)| {
+            other.name == *name && !ended.load(Ordering::Acquire)
+        };
+        while self.specs.iter().zip(self.ended).any(runs)
+            && !self.stop.is_requested()
+            && !self.failed.load(Ordering::Relaxed)
+        {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        let files = spec.files.iter().zip(&self.ready[number].regions);
+        let mut files = files.filter(|_| is_invalidated(spec));
+        files.try_for_each(|(path, region)| drop_pages(path, region).map(drop))
+    }
+
     /// Runs the job of this number, and reports on it when all jobs have ended.
     pub fn run(&self, number: usize, gate: &Gate) -> Result<JobReport, Error> {
         let (mut worker, sequence) = gate.ready(|| self.worker(number))?;
         let done = gate.work(|| {
             worker.delay();
-            worker.run()
+            self.wait_for_others(number)?;
+            let done = worker.run();
+            self.ended[number].store(true, Ordering::Release);
+            done
         })?;
         let spec = self.specs[number];
         self.stop.check()?;

@@ -328,12 +328,12 @@ impl<'a> Use<'a> {
 }
 
 /// Returns whether the pages of the job's files are dropped before it starts.
-fn is_invalidated(spec: &JobSpec) -> bool {
+pub fn is_invalidated(spec: &JobSpec) -> bool {
     !spec.direct && spec.invalidate
 }
 
 /// Flushes a file and drops its pages from the page cache; returns why the kernel keeps them.
-fn drop_pages(path: &Path, region: &Range<u64>) -> Result<Option<String>, Error> {
+pub fn drop_pages(path: &Path, region: &Range<u64>) -> Result<Option<String>, Error> {
     let file = open(path)?;
     // Pages that are not yet on the device cannot be dropped.
     file.sync_all().map_err(Error::at(path, "fsync"))?;

@@ -50,9 +50,10 @@ pub fn run_group(
     let totals = totals.collect::<Result<Vec<Option<u64>>, Error>>()?;
     let progress: Vec<Progress> = specs.iter().map(|_| Progress::default()).collect();
     let failed = AtomicBool::new(false);
+    let ended: Vec<AtomicBool> = specs.iter().map(|_| AtomicBool::new(false)).collect();
     let engines = engine_options(specs);
-    let (progress, failed) = (&progress[..], &failed);
-    let crew = Jobs { specs, ready, engines, progress, stop, failed };
+    let (progress, failed, ended) = (&progress[..], &failed, &ended[..]);
+    let crew = Jobs { specs, ready, engines, progress, stop, failed, ended };
     let begin = Instant::now();
     let watcher = RefCell::new(watcher);
     let mut watch = || {

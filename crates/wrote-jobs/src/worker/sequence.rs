@@ -2,7 +2,7 @@
 
 mod spread;
 
-use crate::spec::{BlockSizes, Distribution, JobSpec, Rw};
+use crate::spec::{BlockSizes, Distribution, JobSpec, Rw, Streak};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 use spread::{Spread, below};
@@ -54,6 +54,7 @@ impl Outline {
     /// Returns whether an operation may overlap another one shortly before it.
     pub fn comes_again(&self) -> bool {
         self.spec.rw.random && !self.maps()
+            || self.spec.streak.is_some()
             || self.spec.step_bytes != 0
             || self.spec.io_bytes.is_some()
             || self.loops() != Some(1)
@@ -86,6 +87,7 @@ enum Walk {
     Random,
     /// This percentage is at a random offset, the others follow the previous one.
     Mixed(u32),
+    Streaks(Streak),
 }
 
 /// One file, and how much of it was used.
@@ -124,6 +126,8 @@ pub struct Sequence {
     outline: Outline,
     places: Vec<Place>,
     walk: Walk,
+    /// Operations left of a streak.
+    streak_left: u32,
     /// The only size of a direction, and the smallest one.
     one: [Option<u64>; 2],
     least: [u64; 2],
@@ -169,14 +173,16 @@ impl Sequence {
             spreads: spreads(number, region),
         });
         let places = places.collect();
-        let walk = match (outline.spec.rw.random, outline.spec.step_bytes) {
-            (true, _) => outline.spec.percentage_random.map_or(Walk::Random, Walk::Mixed),
-            (false, 0) => Walk::InOrder,
-            (false, step_bytes) => Walk::Stepped(step_bytes),
+        let walk = match (outline.spec.rw.random, outline.spec.streak, outline.spec.step_bytes) {
+            (true, None, _) => outline.spec.percentage_random.map_or(Walk::Random, Walk::Mixed),
+            (true, Some(streak), _) => Walk::Streaks(streak),
+            (false, _, 0) => Walk::InOrder,
+            (false, _, step_bytes) => Walk::Stepped(step_bytes),
         };
         let mut sequence = Sequence {
             places,
             walk,
+            streak_left: 0,
             one,
             least,
             chance: Xoshiro256PlusPlus::seed_from_u64(outline.spec.seed),
@@ -278,6 +284,7 @@ impl Sequence {
                     self.along(write, file, position)
                 }
                 Walk::Mixed(percent) => self.here_or_anywhere(write, file, percent),
+                Walk::Streaks(streak) => self.in_streak(write, file, streak),
             };
             if next.is_some() {
                 return next;
@@ -335,6 +342,20 @@ impl Sequence {
         let next = along.or_else(|| self.anywhere(write, file))?;
         let place = &mut self.places[file];
         place.positions[usize::from(write)] = next.offset - place.start + next.len as u64;
+        Some(next)
+    }
+
+    /// Returns the next operation of a streak, which both directions share, as in fio. At its end,
+    /// and at the file's, the next one is at a random offset.
+    fn in_streak(&mut self, write: bool, file: usize, streak: Streak) -> Option<Next> {
+        let begins = self.streak_left == 0;
+        let position = self.places[file].positions[usize::from(write)];
+        let along = if begins { None } else { self.along(write, file, position) };
+        let next = along.or_else(|| self.anywhere(write, file))?;
+        self.streak_left = if begins { streak.ios } else { self.streak_left } - 1;
+        let place = &mut self.places[file];
+        let moved = if streak.identical { 0 } else { next.len as u64 };
+        place.positions[usize::from(write)] = next.offset - place.start + moved;
         Some(next)
     }
 

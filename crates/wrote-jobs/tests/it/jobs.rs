@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Ioengine;
 use wrote_jobs::jobs::{Permissions, run};
-use wrote_jobs::spec::{BlockShare, BlockSizes, Fallocate, JobSpec, Think};
+use wrote_jobs::spec::{BlockShare, BlockSizes, Fallocate, JobSpec, Streak, Think};
 use wrote_result::Stop;
 
 #[test]
@@ -286,13 +286,53 @@ fn a_job_that_thinks_pauses_after_its_operations_and_no_latency_has_the_pause() 
 }
 
 #[test]
-fn a_job_of_steps_is_verified_by_its_last_writes() {
+fn a_job_of_steps_or_streaks_is_verified_by_its_last_writes() {
     let folder = folder();
-    for step_bytes in [4096, 6144, -8192] {
-        let spec = job(folder.path(), &step_bytes.to_string(), WRITE);
-        let report = one(JobSpec { step_bytes, verify: VERIFY, direct: false, ..spec });
-        assert!(report.verified_bytes > 0, "{step_bytes}");
+    for (number, (step_bytes, ios)) in
+        [(4096, 1), (6144, 1), (-8192, 1), (0, 4)].into_iter().enumerate()
+    {
+        let rw = if ios > 1 { random(WRITE) } else { WRITE };
+        let spec = job(folder.path(), &number.to_string(), rw);
+        let streak = (ios > 1).then_some(Streak { ios, identical: false });
+        let report = one(JobSpec { step_bytes, streak, verify: VERIFY, direct: false, ..spec });
+        assert!(report.verified_bytes > 0, "{step_bytes} {ios}");
     }
+}
+
+#[test]
+fn a_job_that_waits_begins_when_the_other_has_ended_and_may_use_its_file() {
+    let folder = folder();
+    let time = Duration::from_millis(200);
+    let slow = JobSpec {
+        think: Some(Think { time, spin: Duration::ZERO, blocks: 64 }),
+        direct: false,
+        ..job(folder.path(), "slow", WRITE)
+    };
+    let after = |name: &str, rw, waits_for: &str| JobSpec {
+        name: name.into(),
+        wait_for: Some(waits_for.into()),
+        direct: false,
+        ..job(folder.path(), "slow", rw)
+    };
+    let clone = JobSpec { clone: 1, files: vec![folder.path().join("clone")], ..slow.clone() };
+    let other = job(folder.path(), "other", WRITE);
+    let jobs = [slow, clone, other, after("reads", READ, "slow"), after("writes", WRITE, "reads")];
+    let done = go(&jobs).remove(0).jobs;
+    let ends = |number: usize| {
+        done[number].started_at.as_nanosecond() + done[number].elapsed.as_nanos() as i128
+    };
+    // The start is found by two clocks.
+    let begins = |number: usize| done[number].started_at.as_nanosecond() + 1_000_000;
+    assert!(begins(3) >= ends(0) && begins(3) >= ends(1) && begins(4) >= ends(3));
+    assert!(begins(2) < ends(0), "the others go on");
+    assert_eq!((done[3].read.bytes, done[4].write.bytes), (FILE, FILE));
+    let circle = [after("a", READ, "b"), after("b", READ, "a")];
+    assert!(refusal(&circle).contains("a: waits for b, and there is no such job before it"));
+    let verified = [jobs[0].clone(), JobSpec { verify: VERIFY, ..jobs[4].clone() }];
+    let verified =
+        [verified[0].clone(), JobSpec { wait_for: Some("slow".into()), ..verified[1].clone() }];
+    let permissions = Permissions { overwrite: true, ..Permissions::default() };
+    assert!(refusal_with(&verified, permissions).contains("use the same bytes"));
 }
 
 #[test]

@@ -86,12 +86,21 @@ fn bytes_max(job: &JobSpec) -> Option<u64> {
 /// The longest time of all groups, if each of their jobs has an end.
 fn time_max(jobs: &[JobSpec]) -> Option<Duration> {
     let groups: BTreeSet<u32> = jobs.iter().map(|job| job.group).collect();
-    let of_job = |job: &JobSpec| Some(job.startdelay + job.ramp_time + job.runtime?);
+    let of_job = |job: &JobSpec| end_max(job, jobs);
     let of_group = |group: u32| {
         let times = jobs.iter().filter(|job| job.group == group).map(of_job);
         times.collect::<Option<Vec<Duration>>>()?.into_iter().max()
     };
     groups.into_iter().map(of_group).sum()
+}
+
+/// The latest end of a job, from the start of its group.
+fn end_max(job: &JobSpec, jobs: &[JobSpec]) -> Option<Duration> {
+    let is_waited_for =
+        |other: &&JobSpec| other.group == job.group && job.wait_for.as_ref() == Some(&other.name);
+    let others = jobs.iter().filter(is_waited_for).map(|other| end_max(other, jobs));
+    let begin = others.collect::<Option<Vec<Duration>>>()?.into_iter().max().unwrap_or_default();
+    Some(begin.max(job.startdelay) + job.ramp_time + job.runtime?)
 }
 
 /// The plan: a line for each job, under its group's.
@@ -135,6 +144,7 @@ fn told(job: &JobSpec) -> String {
     if job.ramp_time > Duration::ZERO {
         parts.push(format!("after {} not counted", units::seconds(job.ramp_time.as_secs_f64())));
     }
+    parts.extend(job.wait_for.as_ref().map(|name| format!("after {name}")));
     if let Some(think) = job.think {
         let time = units::seconds(think.time.as_secs_f64());
         parts.push(format!(
@@ -256,24 +266,24 @@ mod tests {
     }
 
     #[test]
-    fn a_check_reports_pauses_and_files_that_are_removed() {
+    fn a_check_reports_waits_pauses_and_files_that_are_removed() {
         let (time, spin) = (Duration::from_millis(2), Duration::ZERO);
         let mut jobs = vec![spec("a", "write", 4096, 1 << 20), spec("b", "write", 4096, 1 << 20)];
         (jobs[0].unlink, jobs[0].runtime) = (true, Some(Duration::from_secs(5)));
-        jobs[1].runtime = jobs[0].runtime;
+        (jobs[1].wait_for, jobs[1].runtime) = (Some("a".into()), jobs[0].runtime);
         (jobs[1].ioengine, jobs[1].step_bytes) = (wrote::Ioengine::Psync, 8192);
         jobs[1].think = Some(Think { time, spin, blocks: 4 });
         let told = checked(&jobs);
         for words in [
             "/mnt/data/a.0 is made, and removed after the group",
             "b: write:8192 of 4 KiB, psync",
-            "pauses of 2.00 ms after every 4 operations",
+            "after a, pauses of 2.00 ms after every 4 operations",
         ] {
             assert!(told.contains(words), "{words}: {told}");
         }
         let line = announced(&jobs);
         assert!(line.starts_with("writes at most 2.10 MB into /mnt/data/a.0"), "{line}");
-        assert!(line.ends_with("at most 5.00 s"), "{line}");
+        assert!(line.ends_with("at most 10.0 s"), "one after the other: {line}");
     }
 
     #[test]

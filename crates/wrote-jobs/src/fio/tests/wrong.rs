@@ -130,10 +130,13 @@ fn each_error_is_one_line_with_its_number() {
             "line 2: random_distribution=normal:10: fio's own normal is not the one of its manual; \
              use zipf or zoned",
         ),
+        ("[a]\nwait_for=a", "line 2: wait_for=a: a job can't wait for itself"),
+        ("[a]\nwait_for=b\n[b]", "line 2: wait_for=b: there is no such job before this one"),
+        ("[a]\n[a]\n[b]\nwait_for=a", "line 4: wait_for=a: there are several jobs of that name"),
         ("[a]\nrw=write:x", "line 2: rw=write:x: does not begin with a number"),
         (
-            "[a]\nrw=randread:8",
-            "line 2: rw=randread:8: a number after the : is the step of a sequential job",
+            "[a]\nrw=randread:0",
+            "line 2: rw=randread:0: the number after the : is of operations, from 1 on",
         ),
         (
             "[a]\nrw=WRITE",

@@ -247,7 +247,7 @@ proptest! {
 
 /// Each operation of a job on the first 64 KiB of a file, from fio 3.33's `write_iolog`.
 #[test]
-fn steps_go_where_fios_do() {
+fn steps_and_streaks_go_where_fios_do() {
     let kib = |spec: JobSpec, start: u64| -> Vec<u64> {
         let all = operations(outline(spec, &[start << 10..(start + 64) << 10]));
         all.iter().map(|next| next.offset >> 10).collect()
@@ -265,4 +265,23 @@ fn steps_go_where_fios_do() {
     // fio ends this one where it leaves the file.
     let later = kib(JobSpec { step_bytes: 4 << 10, ..job(READ) }, 64);
     assert_eq!(later[..9], [64, 72, 80, 88, 96, 104, 112, 120, 64]);
+    for identical in [false, true] {
+        let streak = Some(Streak { ios: 4, identical });
+        let all = kib(JobSpec { streak, ..job(random(READ)) }, 0);
+        assert_eq!(all.len(), 16);
+        for streak in all.chunks(4) {
+            let next = |pair: &[u64]| pair[1] == pair[0] + if identical { 0 } else { 4 };
+            // A streak that reaches the file's end continues at another random offset.
+            let end = streak.iter().position(|&offset| offset == 60 && !identical);
+            assert!(streak[..end.map_or(4, |end| end + 1)].windows(2).all(next), "{all:?}");
+        }
+    }
+    let streak = Some(Streak { ios: 3, identical: false });
+    let all = operations(outline(JobSpec { streak, ..job(random(MIX)) }, &[0..4096 * 600]));
+    let mut ends = [0, 0];
+    for (number, next) in all.iter().enumerate() {
+        let end = &mut ends[usize::from(next.write)];
+        assert!(next.offset == *end || number % 3 == 0 || *end == 4096 * 600, "{next:?}");
+        *end = next.offset + 4096;
+    }
 }
