@@ -118,6 +118,8 @@ pub struct RowSpec {
     pub importance: usize,
     /// The time of a run, which ends after its slice or its bytes.
     pub time: Duration,
+    /// The time that its preparation and its check take besides.
+    pub beside: Duration,
     /// The most bytes that a run writes; `u64::MAX` if only its time ends it.
     pub bytes_max: u64,
     /// Whether [`Work::clear`] removes files of the row.
@@ -249,7 +251,7 @@ impl<'a> Plan<'a> {
     /// Returns the time of all runs and of what they share.
     pub fn time(&self, speed: Option<&Calibration>) -> Duration {
         let beside = calibration::beside(speed);
-        let round: Duration = self.rows.iter().map(|row| row.time + beside).sum();
+        let round: Duration = self.rows.iter().map(|row| row.time + row.beside + beside).sum();
         let shared = speed.map_or(Duration::ZERO, |speed| speed.time_of(self.prepared_bytes));
         (round * self.runs + self.prepare).saturating_add(shared)
     }

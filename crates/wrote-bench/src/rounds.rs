@@ -72,7 +72,7 @@ impl Schedule {
     /// Schedules all runs. Each is expected to take its planned time and `beside`.
     fn new(specs: &[RowSpec], plan: &Plan, within: Option<Within>, beside: Duration) -> Schedule {
         let row = |row: &RowSpec| {
-            let share = row.time + beside;
+            let share = row.time + row.beside + beside;
             RowTime {
                 importance: row.importance,
                 slice: row.time,

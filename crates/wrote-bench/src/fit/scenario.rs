@@ -178,7 +178,7 @@ impl Runs {
             // Only its time ends a run, so the amount depends on the disk.
             bytes_max: u64::MAX,
             makes_files: true,
-            is_last: false,
+            ..RowSpec::default()
         }
     }
 

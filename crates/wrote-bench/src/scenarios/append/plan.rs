@@ -22,6 +22,9 @@ const WRITERS_STRATEGY: &str = "append/log-always";
 pub(super) const WRITERS: u32 = 64;
 /// The slice of a run, after which the producers of a log end.
 const RUN: Duration = Duration::from_millis(300);
+/// The usual time of a run of a usual way, and of the check of what any way wrote.
+const USUAL_RUN: Duration = Duration::from_millis(100);
+const CHECK: Duration = Duration::from_millis(50);
 /// The messages of a run of a usual way, which takes them all from its queue before it ends.
 const USUAL_MESSAGES: u64 = 10_000;
 /// The most messages of a log's run, where a producer waits for each, and where none waits.
@@ -124,18 +127,18 @@ impl Amounts {
 
     /// Returns the plan of the rows.
     pub(super) fn plan(self, target: &Target) -> Plan<'static> {
-        // With the check of what it wrote.
-        let slice = RUN * 4 / 3;
-        let time = match self.rate {
-            Some(_) if self.messages.is_none() => self.time,
-            _ => slice,
+        let time = |way: &Way| match (self.rate, way.promise()) {
+            (Some(_), _) if self.messages.is_none() => self.time,
+            (_, Some(_)) => RUN,
+            _ => USUAL_RUN,
         };
         let spec = |way: &Way| {
             let (first_bytes, message_bytes) = self.written(way);
             let bytes = self.messages_of(way).saturating_mul(message_bytes);
             RowSpec {
                 row: way.composed(target),
-                time,
+                time: time(way),
+                beside: CHECK,
                 bytes_max: bytes.saturating_add(first_bytes) + self.drained_bytes(way),
                 makes_files: true,
                 ..RowSpec::default()

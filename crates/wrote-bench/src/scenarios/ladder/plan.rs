@@ -162,14 +162,15 @@ impl Amounts {
                 ..Row::default()
             },
             importance: way.importance,
-            time: time + speed.map_or(Duration::ZERO, |of| of.time_of(drained_bytes)),
+            time,
+            beside: speed.map_or(Duration::ZERO, |of| of.time_of(drained_bytes)),
             // Its file once, or the bytes due at a rate.
             bytes_max: self
                 .due_bytes_max(way.workload)
                 .unwrap_or(size_bytes)
                 .saturating_add(drained_bytes),
             makes_files: way.blocks != Blocks::Written,
-            is_last: false,
+            ..RowSpec::default()
         }
     }
 
