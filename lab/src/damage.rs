@@ -72,20 +72,6 @@ impl Trial {
             }
         }
     }
-
-    /// Removes each edit without which `is_broken` still holds.
-    pub fn shorten(&mut self, is_broken: impl Fn(&Trial) -> bool) {
-        let mut at = 0;
-        while at < self.edits.len() {
-            let mut fewer = self.clone();
-            fewer.edits.remove(at);
-            if is_broken(&fewer) {
-                *self = fewer;
-            } else {
-                at += 1;
-            }
-        }
-    }
 }
 
 /// Replaces the folder's content by `files`.

@@ -3,12 +3,12 @@
 mod bench;
 pub mod confine;
 pub mod devices;
-pub mod disk;
 mod guest;
 pub mod kill;
 pub mod log_writes;
 pub mod power_cut;
 pub mod seeds;
+pub mod soak;
 pub mod strange_fs;
 pub mod trace;
 
@@ -40,23 +40,43 @@ enum Lab {
     /// A guest whose disks fail reads, writes and flushes.
     FaultyDisk,
     /// File systems that lose their power while they are written to (as root).
-    PowerCut(power_cut::Arguments),
+    PowerCut(Moments),
     /// Every write recorded in a guest, and the power cut at each flush and between (as root).
     LogWrites(log_writes::Arguments),
     /// Simulated disks that fail and lose their power, by many seeds.
     Sim(seeds::SimArguments),
     /// Processes killed while they write.
-    Kill(kill::Arguments),
+    Kill(Moments),
     /// Random command lines, with damaged files, closed descriptors and limits.
     Commands(seeds::Arguments),
     /// Logs whose files are swapped, lost, duplicated, emptied or outdated.
     Damage(seeds::Arguments),
     /// A log in use for a long time on a small disk (as root).
-    Soak(disk::SoakArguments),
+    Soak(soak::Arguments),
     /// The verdicts of `wrote trace` beside power cuts (as root).
-    Trace(trace::Arguments),
-    /// A command in a folder of a slow disk (as root).
-    Disk(disk::Arguments),
+    Trace(Moments),
+}
+
+/// Options of a lab with random moments.
+#[derive(Clone, Copy, clap::Args)]
+pub struct Moments {
+    /// How many, on each file system if the lab has several.
+    #[arg(long, value_name = "N", visible_alias = "times", default_value_t = 200)]
+    moments: u32,
+    /// Draw them from this seed; drawn and printed where none is given.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+impl Moments {
+    /// This number of moments, from a drawn seed.
+    pub fn of(moments: u32) -> Moments {
+        Moments { moments, seed: None }
+    }
+
+    fn seed(self) -> u64 {
+        self.seed.unwrap_or_else(draw_seed)
+    }
 }
 
 /// Runs one lab.
@@ -83,9 +103,8 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::Kill(arguments) => kill::lab(&mut report, arguments)?,
         Lab::Commands(arguments) => seeds::commands(&mut report, arguments)?,
         Lab::Damage(arguments) => seeds::damage(&mut report, arguments)?,
-        Lab::Soak(arguments) => disk::soak(&mut report, arguments)?,
+        Lab::Soak(arguments) => soak::lab(&mut report, arguments)?,
         Lab::Trace(arguments) => trace::lab(&mut report, arguments)?,
-        Lab::Disk(arguments) => return disk::disk(&arguments),
     }
     report.finish()
 }

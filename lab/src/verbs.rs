@@ -1,8 +1,9 @@
 //! The program `lab`: a verb for each piece of work on a machine that refuses or fails.
 
+use crate::runs::seeds::SimArguments;
 use crate::runs::trace::PATTERNS;
 use clap::Parser;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 mod commands;
@@ -27,12 +28,16 @@ enum Verb {
     /// Damage logs and read them
     Damage(damage::Arguments),
     /// Save a file in one way
-    Pattern(PatternArguments),
+    Pattern {
+        name: String,
+        /// A folder that has been prepared for it
+        folder: PathBuf,
+    },
     /// Write until the power is cut, or check the files that are left
     #[command(subcommand)]
     PowerCut(power_cut::Verb),
     /// Try the log on simulated disks
-    Sim(sim::Arguments),
+    Sim(SimArguments),
     /// Append to a log and read it for a time
     Soak(soak::Arguments),
     /// Mount a file system in memory that misbehaves on demand
@@ -45,7 +50,7 @@ pub fn main() -> ExitCode {
         Verb::Commands(arguments) => commands::run(&arguments),
         Verb::Confine(arguments) => confine::run(&arguments),
         Verb::Damage(arguments) => damage::run(&arguments),
-        Verb::Pattern(arguments) => run_pattern(&arguments),
+        Verb::Pattern { name, folder } => run_pattern(&name, &folder),
         Verb::PowerCut(verb) => power_cut::run(verb),
         Verb::Sim(arguments) => sim::run(arguments),
         Verb::Soak(arguments) => soak::run(&arguments),
@@ -65,20 +70,34 @@ fn none_broken(broken: usize) -> Result<(), Trouble> {
     if broken == 0 { Ok(()) } else { Err(format!("{broken} broken").into()) }
 }
 
-/// A pattern, and where it is carried out.
-#[derive(clap::Args)]
-struct PatternArguments {
-    /// The name of the pattern.
-    name: String,
-    /// A folder that has been prepared for it.
-    folder: PathBuf,
+/// Returns the smallest form of a `broken` thing: again and again the first `smaller` one that is
+/// broken too.
+fn least<T, E>(
+    mut broken: T,
+    smaller: impl Fn(&T) -> Vec<T>,
+    mut is_broken: impl FnMut(&T) -> Result<bool, E>,
+) -> Result<T, E> {
+    'smaller: loop {
+        for one in smaller(&broken) {
+            if is_broken(&one)? {
+                broken = one;
+                continue 'smaller;
+            }
+        }
+        return Ok(broken);
+    }
+}
+
+/// Leaves out each element in turn.
+fn without_each<T: Clone>(all: &[T]) -> impl Iterator<Item = Vec<T>> {
+    (0..all.len()).map(|at| [&all[..at], &all[at + 1..]].concat())
 }
 
 /// Takes all steps of the pattern.
-fn run_pattern(arguments: &PatternArguments) -> Result<(), Trouble> {
-    let pattern = PATTERNS.iter().find(|pattern| pattern.name == arguments.name);
+fn run_pattern(name: &str, folder: &Path) -> Result<(), Trouble> {
+    let pattern = PATTERNS.iter().find(|pattern| pattern.name == name);
     let pattern = pattern.ok_or("no such pattern")?;
-    pattern.run(&arguments.folder, pattern.steps().len())?;
+    pattern.run(folder, pattern.steps().len())?;
     Ok(())
 }
 

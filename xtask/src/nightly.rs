@@ -8,9 +8,8 @@ use crate::test::tests;
 use crate::{PEERS, bindings, book, dist, miri, mutants, release, times, toolchains};
 use clap::ValueEnum;
 use lab::runs::confine::{self, Share};
-use lab::runs::disk::{self, SoakArguments};
 use lab::runs::seeds::{self, SimArguments};
-use lab::runs::{devices, duration, kill, log_writes, power_cut, strange_fs, trace};
+use lab::runs::{Moments, devices, duration, kill, log_writes, power_cut, soak, strange_fs, trace};
 use lab::tools::clients;
 use lab::tools::failure::Failure;
 use lab::tools::packages::{DEVICE_MAPPER, LABS, MPI, NVME, TESTS, provide};
@@ -149,17 +148,17 @@ const CAMPAIGNS: [Campaign; 32] = [
         "power-cut",
         "lab power-cut: 200 moments on each file system",
         (200, 25),
-        |report, call| power_cut::lab(report, power_cut::Arguments::of(call.count)),
+        |report, call| power_cut::lab(report, Moments::of(call.count)),
     ),
     each("trace", "lab trace: 1,000 moments on each file system", (1_000, 20), |report, call| {
-        trace::lab(report, trace::Arguments::of(call.count))?;
+        trace::lab(report, Moments::of(call.count))?;
         if call.is_short {
             return Ok(());
         }
         tests(report, "tests of traced programs", &["--ignored", "trace::"])
     }),
     each("kills", "lab kill: 200 times", (200, 20), |report, call| {
-        kill::lab(report, kill::Arguments::of(call.count))
+        kill::lab(report, Moments::of(call.count))
     }),
     long("fuzz", "fuzzer of the log and of the server's parsers", |report, _| fuzzer(report)),
     each("commands", "lab commands: 5,000 calls", (5_000, 500), |report, call| {
@@ -180,7 +179,7 @@ const CAMPAIGNS: [Campaign; 32] = [
         mutants::check(report, call.install)
     }),
     long("soak", "lab soak: 2 minutes", |report, _| {
-        disk::soak(report, SoakArguments { time: Duration::from_secs(120) })
+        soak::lab(report, soak::Arguments { time: Duration::from_secs(120) })
     }),
     // The tests of these four, of `trace` and of `s3` are marked `#[ignore = "nightly"]`.
     long("statistics", "tests of statistics and of findings that judge rates", |report, _| {
@@ -211,7 +210,9 @@ const CAMPAIGNS: [Campaign; 32] = [
     }),
     long("log-writes", "lab log-writes: 200 moments on each file system", |report, call| {
         provided(report, DEVICE_MAPPER, call)?;
-        log_writes::lab(report, &log_writes::Arguments::of_round(), call.install)
+        let moments = Some(200);
+        let arguments = log_writes::Arguments { moments, ..Default::default() };
+        log_writes::lab(report, &arguments, call.install)
     }),
     long("faulty-disk", "lab faulty-disk", |report, call| {
         provided(report, DEVICE_MAPPER, call)?;

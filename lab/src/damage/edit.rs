@@ -24,9 +24,8 @@ pub enum Place {
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Piece {
     Bytes(u16),
-    Sector,
-    ThreeSectors,
-    EightSectors,
+    /// One, three or eight.
+    Sectors(u8),
 }
 
 /// One edit. Files and batches have numbers, taken modulo the actual count.
@@ -68,9 +67,7 @@ impl Piece {
     fn len(self) -> usize {
         match self {
             Piece::Bytes(len) => usize::from(len),
-            Piece::Sector => SECTOR_BYTES,
-            Piece::ThreeSectors => 3 * SECTOR_BYTES,
-            Piece::EightSectors => 8 * SECTOR_BYTES,
+            Piece::Sectors(number) => SECTOR_BYTES * [1, 3, 8][usize::from(number) % 3],
         }
     }
 }

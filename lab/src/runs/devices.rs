@@ -1,13 +1,13 @@
 //! The labs `nvme` and `faulty-disk`: the library's tests in a guest with devices that this machine
 //! lacks. Those are disks with poll queues, and disks that fail.
 
-use super::guest::{self, Base, Disk, Guest, Module, Planned, checksum, module};
+use super::guest::{self, Disk, Guest, Module, Planned, checksum, module};
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::packages::{self, DEVICE_MAPPER, NVME};
-use crate::tools::programs::Program;
 use crate::tools::report::{Outcome, Report};
 use crate::tools::repository::release;
 use crate::tools::run::HANG;
+use std::path::{Path, PathBuf};
 
 /// The library's test program.
 const PROGRAM: &str = "it";
@@ -42,32 +42,37 @@ const FAULTY: &[Module] = &[
     module("dm-delay", ""),
 ];
 
+/// A lab of devices.
+struct Lab {
+    name: &'static str,
+    /// The programs that its guest needs.
+    programs: &'static [&'static str],
+    /// The modules of the library's tests.
+    tests: &'static [&'static str],
+    script: &'static str,
+    modules: &'static [Module],
+    parameters: &'static str,
+}
+
 /// Runs the tests of the engine with two NVMe disks and `null_blk`, which have poll queues.
 ///
 /// A missing part of the guest is a failure; without `install` the lab is skipped.
 pub fn nvme(report: &mut Report, install: bool) -> Result<(), Failure> {
-    let name = "lab nvme";
-    in_guest(report, name, (NVME, install), &["engine::", "polled::"], |base, program, plan| {
-        let folder = guest::logs("nvme")?;
-        let folder = tempfile::tempdir_in(&folder).tried(folder.display())?;
-        let mut disks = Vec::new();
-        for (fs, size_bytes, options) in DISKS {
-            let image = folder.path().join(format!("{fs}.image"));
-            packages::image(&image, *size_bytes, fs, options)?;
-            disks.push(Disk { serial: (*fs).to_owned(), image });
-        }
-        let guest = Guest {
-            script: include_str!("../../guest/nvme.sh").to_owned(),
-            modules: POLLED,
-            programs: &[(PROGRAM, &program.file)],
-            tools: &[],
-            plan: &plan,
-            disks: &disks,
-            parameters: "nvme.poll_queues=2 null_blk.poll_queues=2",
-            limit: HANG,
+    let lab = Lab {
+        name: "nvme",
+        programs: NVME,
+        tests: &["engine::", "polled::"],
+        script: include_str!("../../guest/nvme.sh"),
+        modules: POLLED,
+        parameters: "nvme.poll_queues=2 null_blk.poll_queues=2",
+    };
+    in_guest(report, &lab, install, |folder, _| {
+        let disk = |&(fs, size_bytes, options): &(&str, u64, &[&str])| {
+            let image = folder.join(format!("{fs}.image"));
+            packages::image(&image, size_bytes, fs, options)?;
+            Ok(Disk { serial: fs.to_owned(), image })
         };
-        let results = guest.run(base, folder.path(), &guest::logs("nvme")?)?;
-        Ok(Outcome::Tests(results.counts(plan.len())))
+        Ok((Vec::new(), DISKS.iter().map(disk).collect::<Result<_, Failure>>()?))
     })
 }
 
@@ -75,49 +80,56 @@ pub fn nvme(report: &mut Report, install: bool) -> Result<(), Failure> {
 ///
 /// A missing part of the guest is a failure; without `install` the lab is skipped.
 pub fn faulty_disk(report: &mut Report, install: bool) -> Result<(), Failure> {
-    let name = "lab faulty-disk";
-    in_guest(report, name, (DEVICE_MAPPER, install), &["faulty::"], |base, program, mut plan| {
-        let folder = guest::logs("faulty-disk")?;
-        let folder = tempfile::tempdir_in(&folder).tried(folder.display())?;
+    let lab = Lab {
+        name: "faulty-disk",
+        programs: DEVICE_MAPPER,
+        tests: &["faulty::"],
+        script: include_str!("../../guest/faulty-disk.sh"),
+        modules: FAULTY,
+        parameters: "",
+    };
+    in_guest(report, &lab, install, |_, plan| {
         let mut tools = packages::files(&["dmsetup", "losetup", "mkfs.ext4", "mkfs.xfs"])?;
         tools.push(release("lab")?);
         plan.extend(plan.iter().filter_map(without_io_uring).collect::<Vec<_>>());
-        let guest = Guest {
-            script: include_str!("../../guest/faulty-disk.sh").to_owned(),
-            modules: FAULTY,
-            programs: &[(PROGRAM, &program.file)],
-            tools: &tools,
-            plan: &plan,
-            disks: &[],
-            parameters: "",
-            limit: 2 * HANG,
-        };
-        let results = guest.run(base, folder.path(), &guest::logs("faulty-disk")?)?;
-        Ok(Outcome::Tests(results.counts(plan.len())))
+        Ok((tools, Vec::new()))
     })
 }
 
-/// Builds the tests in `modules`, and runs them by `run` as the lab `name`, whose guest needs
-/// `programs`.
+/// Builds the tests of a lab, and runs them in its guest. `prepare` makes tools and disks in a
+/// folder, and may add to the plan.
 fn in_guest(
     report: &mut Report,
-    name: &str,
-    (programs, install): (&[&'static str], bool),
-    modules: &[&str],
-    run: impl FnOnce(&Base, &Program, Vec<Planned>) -> Result<Outcome, Failure>,
+    lab: &Lab,
+    install: bool,
+    prepare: impl FnOnce(&Path, &mut Vec<Planned>) -> Result<(Vec<PathBuf>, Vec<Disk>), Failure>,
 ) -> Result<(), Failure> {
-    if let Err(failure) = guest::check_possible(install, programs) {
-        return report.step(name, || Err::<(), _>(failure));
+    let name = format!("lab {}", lab.name);
+    if let Err(failure) = guest::check_possible(install, lab.programs) {
+        return report.step(&name, || Err::<(), _>(failure));
     }
-    let base = guest::base(report, name, programs)?;
-    let tests = || guest::library_tests(PROGRAM, modules);
-    match (base, report.make(&format!("{name}: build"), tests)?) {
-        (Some(base), Some((program, plan))) => {
-            report.step(&format!("{name}: tests"), || run(&base, &program, plan))
-        }
-        // The report has the reason.
-        _ => Ok(()),
-    }
+    let base = guest::base(report, &name, lab.programs)?;
+    let tests = || guest::library_tests(PROGRAM, lab.tests);
+    let built = report.make(&format!("{name}: build"), tests)?;
+    // The report has the reason.
+    let (Some(base), Some((program, mut plan))) = (base, built) else { return Ok(()) };
+    report.step(&format!("{name}: tests"), || {
+        let logs = guest::logs(lab.name)?;
+        let folder = tempfile::tempdir_in(&logs).tried(logs.display())?;
+        let (tools, disks) = prepare(folder.path(), &mut plan)?;
+        let guest = Guest {
+            script: lab.script.to_owned(),
+            modules: lab.modules,
+            programs: &[(PROGRAM, &program.file)],
+            tools: &tools,
+            plan: &plan,
+            disks: &disks,
+            parameters: lab.parameters,
+            limit: 2 * HANG,
+        };
+        let results = guest.run(&base, folder.path(), &logs)?;
+        Ok(Outcome::Tests(results.counts(plan.len())))
+    })
 }
 
 /// The tests in which the library chooses the rung.

@@ -1,5 +1,6 @@
 //! Kills processes of wrote at random moments while they write, and checks every promise.
 
+use super::Moments;
 use super::power_cut::WROTE;
 use super::power_cut::subject::{Seen, Subject, check, fresh};
 use crate::tools::failure::{Failure, Tried};
@@ -13,32 +14,13 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-/// Options of the lab.
-#[derive(Clone, Copy, clap::Args)]
-pub struct Arguments {
-    /// How often each subject is killed.
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    pub times: u32,
-    /// Draw the moments from this seed; drawn and printed where none is given.
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-}
-
-impl Arguments {
-    /// This number of kills, from a drawn seed.
-    pub fn of(times: u32) -> Arguments {
-        Arguments { times, seed: None }
-    }
-}
-
 /// The latest kill after all subjects are ready.
 const LATEST_MS: f64 = 200.0;
 
 /// Kills every subject at each moment. The library's own test then kills a log once more, in which
 /// a log outlives several processes.
-pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
-    let Arguments { times, seed } = arguments;
-    let seed = seed.unwrap_or_else(super::draw_seed);
+pub fn lab(report: &mut Report, options: Moments) -> Result<(), Failure> {
+    let (times, seed) = (options.moments, options.seed());
     report.step(&format!("lab kill: every subject {times} times, seed {seed}"), || {
         // In release: faster subjects do more in each moment.
         kill(&release("lab")?, times, seed)

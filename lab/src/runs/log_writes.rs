@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// Options of the lab.
-#[derive(Clone, clap::Args)]
+#[derive(Clone, Default, clap::Args)]
 pub struct Arguments {
     /// The seed of the subjects and of the moments; drawn and printed where none is given.
     #[arg(long, value_name = "N")]
@@ -30,22 +30,12 @@ pub struct Arguments {
     /// How many moments on each file system, drawn from those in the log; all by default.
     #[arg(long, value_name = "N")]
     pub moments: Option<usize>,
-    /// Let the subjects write until the log of each file system has N entries.
-    #[arg(long, value_name = "N", default_value_t = ENTRIES)]
-    pub entries: u64,
     /// Record nothing, and replay this folder, which a failure has kept.
     #[arg(long, value_name = "FOLDER")]
     pub again: Option<PathBuf>,
 }
 
-impl Arguments {
-    /// Returns the arguments of a round of the campaign.
-    pub fn of_round() -> Arguments {
-        Arguments { seed: None, moments: Some(200), entries: ENTRIES, again: None }
-    }
-}
-
-/// Some hundred moments.
+/// The entries of the log of a file system, which make some hundred moments.
 const ENTRIES: u64 = 2000;
 const NAME: &str = "lab log-writes";
 const SCRIPT: &str = include_str!("../../guest/log-writes.sh");
@@ -83,7 +73,7 @@ pub fn lab(report: &mut Report, arguments: &Arguments, install: bool) -> Result<
         let name = format!("{NAME}: {}", file_system.name);
         report.step(&name, || {
             let images = (recorded.disk(file_system), recorded.log(file_system));
-            let moments = replay::Moments { seed, most: arguments.moments };
+            let moments = (seed, arguments.moments);
             replay::replay(&program, file_system, images, moments).map_err(|failure| {
                 failure.in_words(|because| format!("{because}; {}", recorded.keep(seed)))
             })
@@ -100,14 +90,14 @@ fn recorded(
     seed: u64,
 ) -> Result<Option<Recorded>, Failure> {
     if let Some(folder) = &arguments.again {
-        return Ok(Some(Recorded::Kept(folder.clone())));
+        return Ok(Some(Recorded { folder: folder.clone(), made: None }));
     }
     let Some(base) = guest::base(report, NAME, DEVICE_MAPPER)? else { return Ok(None) };
     let mut recorded = None;
     report.step("lab log-writes: recording", || {
         let folder = TempDir::with_prefix_in("lab-log-writes-", target()).tried("a folder")?;
-        let new = Recorded::New(folder);
-        let counts = record(&base, program, &new, seed, arguments.entries)?;
+        let new = Recorded { folder: folder.path().to_owned(), made: Some(folder) };
+        let counts = record(&base, program, &new, seed)?;
         recorded = (counts.failed == 0).then_some(new);
         Ok(Outcome::Tests(counts))
     })?;
@@ -115,45 +105,31 @@ fn recorded(
 }
 
 /// The folder of a recording.
-enum Recorded {
-    New(TempDir),
-    Kept(PathBuf),
+struct Recorded {
+    folder: PathBuf,
+    /// Removes the folder of a new one.
+    made: Option<TempDir>,
 }
 
 impl Recorded {
-    fn folder(&self) -> &Path {
-        match self {
-            Recorded::New(folder) => folder.path(),
-            Recorded::Kept(folder) => folder,
-        }
-    }
-
     /// Returns the image from before the recording.
     fn disk(&self, FileSystem { kind, .. }: FileSystem) -> PathBuf {
-        self.folder().join(format!("{kind}.image"))
+        self.folder.join(format!("{kind}.image"))
     }
 
     fn log(&self, FileSystem { kind, .. }: FileSystem) -> PathBuf {
-        self.folder().join(format!("{kind}.log"))
+        self.folder.join(format!("{kind}.log"))
     }
 
     /// Keeps the folder, and returns how to replay it.
     fn keep(&mut self, seed: u64) -> String {
-        if let Recorded::New(folder) = self {
-            folder.disable_cleanup(true);
-        }
-        format!("`{NAME} --seed {seed} --again {}` repeats it", self.folder().display())
+        self.made.iter_mut().for_each(|made| made.disable_cleanup(true));
+        format!("`{NAME} --seed {seed} --again {}` repeats it", self.folder.display())
     }
 }
 
 /// Lets the subjects write in a guest, on each file system until its log has this many `entries`.
-fn record(
-    base: &Base,
-    program: &Path,
-    recorded: &Recorded,
-    seed: u64,
-    entries: u64,
-) -> Result<Counts, Failure> {
+fn record(base: &Base, program: &Path, recorded: &Recorded, seed: u64) -> Result<Counts, Failure> {
     eprintln!("--seed {seed}");
     let logs = guest::logs("log-writes")?;
     let folder = tempfile::tempdir_in(&logs).tried(logs.display())?;
@@ -169,7 +145,7 @@ fn record(
         let absolute = std::path::absolute(&log).tried(log.display())?;
         disks.push(Disk { serial: kind.to_owned(), image });
         disks.push(Disk { serial: format!("{kind}-log"), image: absolute });
-        let command = format!("record {kind} {seed} {entries} {}", SUBJECTS.join(" "));
+        let command = format!("record {kind} {seed} {ENTRIES} {}", SUBJECTS.join(" "));
         plan.push(Planned { name: format!("recording {name}"), command });
     }
     let mut tools = packages::files(&["dmsetup", "losetup"])?;

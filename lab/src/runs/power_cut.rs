@@ -5,6 +5,7 @@ pub mod disk;
 mod moment;
 pub mod subject;
 
+use super::Moments;
 use crate::tools::failure::Failure;
 use crate::tools::report::Report;
 use crate::tools::repository::release;
@@ -17,24 +18,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use subject::Seen;
-
-/// Options of the lab.
-#[derive(Clone, Copy, clap::Args)]
-pub struct Arguments {
-    /// Draw the moments from this seed; drawn and printed where none is given.
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-    /// How many moments on each file system.
-    #[arg(long, value_name = "N", default_value_t = MOMENTS)]
-    pub moments: u32,
-}
-
-impl Arguments {
-    /// This number of moments, from a drawn seed.
-    pub fn of(moments: u32) -> Arguments {
-        Arguments { moments, seed: None }
-    }
-}
 
 /// With fewer moments, every unsynced write may survive by chance.
 const MOMENTS: u32 = 200;
@@ -106,12 +89,11 @@ const REOPENED: [&str; 4] = ["log", "log-sync", "log-served", "lines"];
 const REFUSALS: [i32; 2] = [5, 30];
 
 /// Cuts the power of each file system.
-pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
+pub fn lab(report: &mut Report, options: Moments) -> Result<(), Failure> {
     if let Some(because) = lacking() {
         return report.skip("lab power-cut", because);
     }
-    let Arguments { seed, moments } = arguments;
-    let seed = seed.unwrap_or_else(super::draw_seed);
+    let (moments, seed) = (options.moments, options.seed());
     let rare = RARE.into_iter().filter(|_| moments >= MOMENTS);
     for file_system in FILE_SYSTEMS.into_iter().chain(rare) {
         let name = format!("lab power-cut: {}, {moments} moments", file_system.name);

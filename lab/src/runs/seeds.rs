@@ -1,5 +1,6 @@
 //! The labs of many seeds: `sim`, `damage` and `commands`. Each runs the verb of the same name.
 
+use crate::fixtures::Seeds;
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::programs::debug;
 use crate::tools::report::Report;
@@ -17,6 +18,7 @@ const SEEDS: u64 = 10_000;
 
 /// Options of the labs.
 #[derive(Clone, Copy, Default, clap::Args)]
+#[group(id = "range")]
 pub struct Arguments {
     /// How many seeds: simulated logs, damaged logs, or command lines.
     #[arg(long, value_name = "N", visible_aliases = ["logs", "calls"], default_value_t = SEEDS)]
@@ -32,19 +34,21 @@ impl Arguments {
         Arguments { seeds: seeds.into(), from_seed: None }
     }
 
-    fn first_seed(self) -> u64 {
-        self.from_seed.unwrap_or_else(super::draw_seed)
+    /// Returns the seeds, from a drawn one where none is given.
+    pub fn seeds(self) -> Seeds {
+        Seeds { from: self.from_seed.unwrap_or_else(super::draw_seed), count: self.seeds }
     }
 }
 
 /// Options of the lab `sim`.
 #[derive(Clone, Copy, clap::Args)]
 pub struct SimArguments {
+    /// The seeds.
     #[command(flatten)]
-    seeds: Arguments,
+    pub seeds: Arguments,
     /// Let every disk hide faults: flushes that lie, bits that rot, misdirected reads.
     #[arg(long)]
-    hidden_faults: bool,
+    pub hidden_faults: bool,
 }
 
 impl SimArguments {
@@ -56,13 +60,13 @@ impl SimArguments {
 
 /// Runs one program per seed on a simulated disk, with random faults and power cuts.
 pub fn sim(report: &mut Report, arguments: SimArguments) -> Result<(), Failure> {
-    let SimArguments { seeds: Arguments { seeds, .. }, hidden_faults } = arguments;
-    let from_seed = arguments.seeds.first_seed();
+    let SimArguments { seeds, hidden_faults } = arguments;
+    let Seeds { from, count } = seeds.seeds();
     let hidden = if hidden_faults { " --hidden-faults" } else { "" };
-    report.step(&format!("lab sim{hidden}: {seeds} seeds from {from_seed}"), || {
+    report.step(&format!("lab sim{hidden}: {count} seeds from {from}"), || {
         let mut command = Command::new(release("lab")?);
         command.arg("sim").args(hidden_faults.then_some("--hidden-faults"));
-        tried(&mut command, ("--seeds", seeds, from_seed))
+        tried(&mut command, count, from)
     })
 }
 
@@ -71,16 +75,15 @@ pub fn sim(report: &mut Report, arguments: SimArguments) -> Result<(), Failure> 
 /// Each log takes about twenty flushes and a hundred requests to the disk, so on a busy disk a
 /// round takes hours. The tests here do not depend on the disk, so most logs lie in memory.
 pub fn damage(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
-    let from_seed = arguments.first_seed();
+    let Seeds { from, count: mut on_disk } = arguments.seeds();
     let mut damage = |logs: u64, place: &str, parent: &Path| {
-        report.step(&format!("lab damage: {logs} logs {place} from seed {from_seed}"), || {
+        report.step(&format!("lab damage: {logs} logs {place} from seed {from}"), || {
             let folder = tempfile::tempdir_in(parent).tried(parent.display())?;
             let mut command = Command::new(release("lab")?);
             command.arg("damage").arg("--folder").arg(folder.path());
-            tried(&mut command, ("--logs", logs, from_seed))
+            tried(&mut command, logs, from)
         })
     };
-    let mut on_disk = arguments.seeds;
     if Path::new(MEMORY).is_dir() {
         damage(on_disk, "in memory", Path::new(MEMORY))?;
         on_disk = on_disk.div_ceil(ON_DISK);
@@ -90,18 +93,18 @@ pub fn damage(report: &mut Report, arguments: Arguments) -> Result<(), Failure> 
 
 /// Runs the command lines of some seeds.
 pub fn commands(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
-    let (calls, from_seed) = (arguments.seeds, arguments.first_seed());
-    report.step(&format!("lab commands: {calls} calls from seed {from_seed}"), || {
+    let Seeds { from, count } = arguments.seeds();
+    report.step(&format!("lab commands: {count} calls from seed {from}"), || {
         // On a disk, where the command writes directly.
         let folder = tempfile::tempdir_in(target()).tried("the target folder")?;
         let mut command = Command::new(debug("lab")?);
         command.arg("commands").arg("--program").arg(debug("wrote")?);
         command.arg("--folder").arg(folder.path());
-        tried(&mut command, ("--calls", calls, from_seed))
+        tried(&mut command, count, from)
     })
 }
 
-fn tried(command: &mut Command, (flag, count, from): (&str, u64, u64)) -> Result<(), Failure> {
-    command.args([flag, &count.to_string(), "--from-seed", &from.to_string()]);
+fn tried(command: &mut Command, count: u64, from: u64) -> Result<(), Failure> {
+    command.args(["--seeds", &count.to_string(), "--from-seed", &from.to_string()]);
     run(command, 4 * HANG, Show::Live)?.success("the lab").map(drop)
 }

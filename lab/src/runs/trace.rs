@@ -8,6 +8,7 @@ mod pattern;
 
 pub use pattern::{PATTERNS, Pattern};
 
+use super::Moments;
 use super::power_cut::disk::{Disk, FileSystem};
 use super::power_cut::{FILE_SYSTEMS, lacking};
 use crate::tools::failure::{Failure, Tried};
@@ -23,24 +24,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Options of the lab.
-#[derive(Clone, Copy, clap::Args)]
-pub struct Arguments {
-    /// How many moments on each file system.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub moments: u32,
-    /// Draw the moments from this seed; drawn and printed where none is given.
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-}
-
-impl Arguments {
-    /// This number of moments, from a drawn seed.
-    pub fn of(moments: u32) -> Arguments {
-        Arguments { moments, seed: None }
-    }
-}
-
 /// The most patterns that have ended when the power is cut: each flush may save what others wrote.
 const ENDED_MAX: usize = 4;
 /// Findings of a file that may be neither old nor new in the course of a save.
@@ -50,15 +33,15 @@ const TORN: [&str; 3] =
 const REMOVED: &str = "unlink-not-flushed";
 
 /// Compares the verdicts on each file system.
-pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
+pub fn lab(report: &mut Report, options: Moments) -> Result<(), Failure> {
     if let Some(because) = lacking() {
         return report.skip("lab trace", because);
     }
-    let seed = arguments.seed.unwrap_or_else(super::draw_seed);
+    let (moments, seed) = (options.moments, options.seed());
     for file_system in FILE_SYSTEMS {
-        let name = format!("lab trace: {}, {} moments", file_system.name, arguments.moments);
+        let name = format!("lab trace: {}, {moments} moments", file_system.name);
         let programs = || Ok([release("wrote")?, release("lab")?]);
-        report.step(&name, || compare(&programs()?, file_system, seed, arguments.moments))?;
+        report.step(&name, || compare(&programs()?, file_system, seed, moments))?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::tools::failure::{Failure, Tried};
 use crate::tools::packages;
 use crate::tools::report::Report;
 use crate::tools::repository::{root, target};
-use crate::tools::run::{HANG, Show, check_interrupted, run, twice};
+use crate::tools::run::{HANG, Show, run, twice};
 use std::path::Path;
 use std::process::Command;
 
@@ -185,16 +185,12 @@ fn unpacked(name: &str, wanted: &[&str], install: bool) -> Result<(), Failure> {
         std::fs::read_to_string(whole.join(LIST)).is_ok_and(|unpacked| unpacked == list)
     };
     installed(name, install, is_there, |root| {
-        let packages = tempfile::tempdir_in(target()).tried(target().display())?;
-        let packages = packages.path();
-        download(wanted, packages).or_else(|_| {
-            // apt's lists may be outdated, and these versions gone from the archive.
-            check_interrupted()?;
-            packages::update()?;
-            download(wanted, packages)
-        })?;
-        for package in std::fs::read_dir(packages).tried(packages.display())? {
-            let package = package.tried(packages.display())?.path();
+        let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
+        let unfinished = unfinished.path();
+        let names = || Ok(wanted.iter().map(|&name| name.to_owned()).collect());
+        packages::download(names, unfinished)?;
+        for package in std::fs::read_dir(unfinished).tried(unfinished.display())? {
+            let package = package.tried(unfinished.display())?.path();
             let mut command = Command::new("dpkg-deb");
             command.arg("-x").arg(&package).arg(root);
             run(&mut command, HANG, Show::Live)?.success("dpkg-deb")?;
@@ -218,12 +214,4 @@ pub fn program(path: &str, modules: &str) -> Result<(Command, String), Failure> 
     let mut command = Command::new(root.join(path));
     command.env("LD_LIBRARY_PATH", std::env::join_paths(libraries).tried("paths")?);
     Ok((command, modules.display().to_string()))
-}
-
-fn download(wanted: &[&str], folder: &Path) -> Result<(), Failure> {
-    let mut command = Command::new("apt-get");
-    // Otherwise apt as root downloads as another user, who cannot write here.
-    command.args(["-q", "-o", "APT::Sandbox::User=root", "download"]).args(wanted);
-    command.current_dir(folder);
-    run(&mut command, HANG, Show::Live)?.success("apt-get download").map(drop)
 }

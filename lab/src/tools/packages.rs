@@ -180,8 +180,29 @@ fn describe(programs: &[&'static str]) -> String {
     format!("missing: {}", programs.iter().map(words).collect::<Vec<_>>().join(", "))
 }
 
+/// Downloads Debian packages into a folder, without installing them. apt's lists may be old, and
+/// their versions gone from the archive: then they are updated, and the `names` asked for again.
+pub fn download(
+    names: impl Fn() -> Result<Vec<String>, Failure>,
+    folder: &Path,
+) -> Result<(), Failure> {
+    let download = || {
+        let names = names()?;
+        let mut command = Command::new("apt-get");
+        // Otherwise apt as root downloads as another user, who cannot write here.
+        command.args(["-q", "-o", "APT::Sandbox::User=root", "download"]).args(&names);
+        let what = format!("apt-get download {}", names.join(" "));
+        run(command.current_dir(folder), HANG, Show::Live)?.success(&what).map(drop)
+    };
+    download().or_else(|_| {
+        check_interrupted()?;
+        update()?;
+        download()
+    })
+}
+
 /// Updates apt's lists of packages.
-pub fn update() -> Result<(), Failure> {
+fn update() -> Result<(), Failure> {
     apt_get(&["update"])
 }
 

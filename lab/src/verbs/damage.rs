@@ -3,9 +3,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::{Trouble, none_broken};
+use super::{Trouble, least, none_broken, without_each};
 use crate::damage::{Edit, Original, Trial, written};
-use crate::fixtures::{Seeds, words_of_panic};
+use crate::fixtures::words_of_panic;
+use crate::runs::seeds;
 use arbitrary::{Arbitrary, Unstructured};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -21,33 +22,25 @@ pub struct Arguments {
     /// A folder for the logs.
     #[arg(long)]
     folder: PathBuf,
-    /// How many logs to damage.
-    #[arg(long, default_value_t = 1000)]
-    logs: u64,
-    /// The seed of the first; each other has the next.
-    #[arg(long, default_value_t = 0)]
-    from_seed: u64,
-    /// Stop after this many broken rules.
-    #[arg(long, default_value_t = 3)]
-    failures: usize,
+    #[command(flatten)]
+    seeds: seeds::Arguments,
 }
 
 /// Damages all logs; fails if one broke a rule.
 pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
     // A panic is printed with its seed.
     panic::set_hook(Box::new(|_| ()));
-    let &Arguments { logs: count, from_seed: from, failures, .. } = arguments;
     let written = written(&arguments.folder)?;
     let place = || Ok::<_, Trouble>(tempfile::tempdir_in(&arguments.folder)?);
-    let broken =
-        Seeds { from, count, failures }.try_all("damaged logs", place, |folder, seed| {
-            let broken = |trial: &Trial| tried(trial, folder.path(), &written).err();
-            let mut trial = draw(seed)?;
-            let Some(because) = broken(&trial) else { return Ok(None) };
-            trial.shorten(|fewer| broken(fewer).is_some());
-            let least = broken(&trial).unwrap_or_default();
-            Ok(Some(format!("{because}\n  {trial:?}: {least}")))
-        })?;
+    let broken = arguments.seeds.seeds().try_all("damaged logs", place, |folder, seed| {
+        let broken = |trial: &Trial| tried(trial, folder.path(), &written).err();
+        let trial = draw(seed)?;
+        let Some(because) = broken(&trial) else { return Ok(None) };
+        let is_broken = |trial: &Trial| Ok::<_, Trouble>(broken(trial).is_some());
+        let least = least(trial, fewer_edits, is_broken)?;
+        let why = broken(&least).unwrap_or_default();
+        Ok(Some(format!("{because}\n  {least:?}: {why}")))
+    })?;
     none_broken(broken)
 }
 
@@ -67,6 +60,16 @@ fn draw(seed: u64) -> Result<Trial, Trouble> {
         }
     }
     Ok(trial)
+}
+
+/// Leaves out each edit of a trial.
+fn fewer_edits(trial: &Trial) -> Vec<Trial> {
+    let with = |edits| {
+        let mut fewer = trial.clone();
+        fewer.edits = edits;
+        fewer
+    };
+    without_each(&trial.edits).map(with).collect()
 }
 
 /// Runs a trial, and returns the broken rule. A panic counts as one.

@@ -18,7 +18,7 @@ mod subject;
 use super::Trouble;
 use clap::ValueEnum;
 use marks::Marks;
-use said::{Line, Report};
+use said::{Line, Report, promises};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use subject::{Name, Subject, unsaid};
@@ -114,7 +114,13 @@ fn check(folder: &Path, said: &Path) -> Result<(), Trouble> {
         let said = said::parse(&text)?;
         let subject = name.in_folder(folder);
         let faults = subject.check(&said)?;
+        let reopened = said.all().iter().filter(|line| matches!(line, Line::Reopened(_))).count();
+        println!("{word} promises {}", promises(said.all()) - reopened);
         println!("{word} late {}", said.late());
+        println!("{word} reopened {reopened}");
+        if let Some(refused @ Line::Refused { .. }) = said.all().last() {
+            println!("{word} {refused}");
+        }
         for fault in faults.into_iter().chain(late(subject.as_ref(), &said)) {
             println!("{word} fault {fault}");
         }

@@ -18,19 +18,20 @@
 //!
 //! A [`Program`] is a few lives of one log. Each has its options, its steps, its faults and its
 //! end. [`carry_out`] runs them on one [`wrote::Sim`] and returns the promise that was broken, if
-//! any. [`Program::of_seed`] draws a random program. [`smallest`] reduces a program that breaks a
-//! promise to the parts that break it.
+//! any. [`Program::of_seed`] draws a random program. [`Program::smaller`] leaves out parts of one.
 
 #![forbid(unsafe_code)]
 
-use super::none_broken;
-use crate::fixtures::{Seeds, words_of_panic};
+use super::{least, none_broken};
+use crate::fixtures::words_of_panic;
+use crate::runs::seeds::SimArguments as Arguments;
+use std::convert::Infallible;
 use std::panic::{self, catch_unwind};
 use std::sync::Mutex;
 use std::time::Instant;
 use wrote::Error;
 
-pub use program::{End, Flavour, How, Life, Opening, PlannedFault, Program, Step, smallest};
+pub use program::{End, Flavour, How, Life, Opening, PlannedFault, Program, Step};
 pub use run::{Tally, carry_out};
 
 mod disk;
@@ -41,38 +42,19 @@ mod reading;
 mod repairing;
 mod run;
 
-/// Tries the log on simulated disks.
-#[derive(Clone, Copy, clap::Args)]
-pub struct Arguments {
-    /// How many seeds to try.
-    #[arg(long, default_value_t = 100_000)]
-    seeds: u64,
-    /// The first seed.
-    #[arg(long, default_value_t = 0)]
-    from_seed: u64,
-    /// Stop after this many failing seeds.
-    #[arg(long, default_value_t = 3)]
-    failures: usize,
-    /// Let every disk hide faults: flushes that lie, bits that rot, misdirected reads.
-    #[arg(long)]
-    hidden_faults: bool,
-}
-
-impl Arguments {
-    fn program(self, seed: u64) -> Program {
-        if self.hidden_faults { Program::with_hidden_faults(seed) } else { Program::of_seed(seed) }
-    }
+/// Returns the program of a seed.
+fn program_of(arguments: Arguments, seed: u64) -> Program {
+    if arguments.hidden_faults { Program::with_hidden_faults(seed) } else { Program::of_seed(seed) }
 }
 
 /// Tries all seeds; fails if one broke a promise.
 pub fn run(arguments: Arguments) -> Result<(), super::Trouble> {
     // A panic is printed with its seed.
     panic::set_hook(Box::new(|_| ()));
-    let Arguments { seeds: count, from_seed: from, failures, .. } = arguments;
     let (begun, tally) = (Instant::now(), Mutex::new(Tally::default()));
     let nothing = || Ok::<_, super::Trouble>(());
-    let broken = Seeds { from, count, failures }.try_all("seeds", nothing, |(), seed| {
-        let program = arguments.program(seed);
+    let broken = arguments.seeds.seeds().try_all("seeds", nothing, |(), seed| {
+        let program = program_of(arguments, seed);
         Ok(match one(&program, seed) {
             Ok(one) => {
                 tally.lock().expect("whole").add(&one);
@@ -93,7 +75,8 @@ fn one(program: &Program, seed: u64) -> Result<Tally, String> {
 
 /// Returns the smallest program that breaks the promise, and how to repeat it.
 fn told(arguments: Arguments, program: &Program, seed: u64, because: &str) -> String {
-    let least = smallest(program, |program| one(program, seed).is_err());
+    let is_broken = |program: &Program| Ok::<_, Infallible>(one(program, seed).is_err());
+    let Ok(least) = least(program.clone(), Program::smaller, is_broken);
     let why = one(&least, seed).err().unwrap_or_default();
     let hidden = if arguments.hidden_faults { " --hidden-faults" } else { "" };
     format!(

@@ -48,6 +48,8 @@ struct Done {
 pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
     let (folder, time) = (&*arguments.folder.join("log"), Duration::from_secs(arguments.seconds));
     let done = Done::default();
+    // The readers open a log that is there.
+    open(folder)?.close()?;
     let mut samples = Vec::new();
     thread::scope(|scope| -> Result<(), Trouble> {
         let mut threads = vec![
@@ -71,19 +73,19 @@ pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
     // Growth of the page cache and the allocator in the first half is expected to stay.
     let (first, second) = samples.split_at(samples.len() / 2);
     let (first, second) = (Usage::greatest(first), Usage::greatest(second));
-    eprintln!("first half, at most:  {first}\nsecond half, at most: {second}");
+    eprintln!("first half, at most:  {first:?}\nsecond half, at most: {second:?}");
     second.is_flat_after(&first, RETAIN_BYTES + 3 * SEGMENT_BYTES)
+}
+
+fn open(folder: &Path) -> Result<Log, wrote::Error> {
+    let options = Log::options().segment_bytes(SEGMENT_BYTES).retain_bytes(RETAIN_BYTES);
+    options.buffers(4).buffer_bytes(256 << 10).open(folder)
 }
 
 /// Opens the log, appends from several threads, and closes it, repeatedly.
 fn write(folder: &Path, done: &Done) -> Result<(), Trouble> {
-    let options = Log::options()
-        .segment_bytes(SEGMENT_BYTES)
-        .retain_bytes(RETAIN_BYTES)
-        .buffers(4)
-        .buffer_bytes(256 << 10);
     while !done.stop.load(Ordering::Relaxed) {
-        let log = options.clone().open(folder)?;
+        let log = open(folder)?;
         done.openings.fetch_add(1, Ordering::Relaxed);
         thread::scope(|scope| {
             let append = |producer| append(log.clone(), producer, done);
@@ -117,7 +119,6 @@ fn append(log: Log, producer: u64, done: &Done) -> Result<(), Trouble> {
 
 /// Follows the log from record to record.
 fn follow(folder: &Path, done: &Done) -> Result<(), Trouble> {
-    wait_for_the_log(done);
     let mut reader = LogReader::open(folder, 0)?.following()?;
     let mut next = None;
     while !done.stop.load(Ordering::Relaxed) {
@@ -130,7 +131,6 @@ fn follow(folder: &Path, done: &Done) -> Result<(), Trouble> {
 
 /// Reads the whole log repeatedly.
 fn read(folder: &Path, done: &Done) -> Result<(), Trouble> {
-    wait_for_the_log(done);
     while !done.stop.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_secs(2));
         let mut next = None;
@@ -145,12 +145,6 @@ fn read(folder: &Path, done: &Done) -> Result<(), Trouble> {
         done.read.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
-}
-
-fn wait_for_the_log(done: &Done) {
-    while done.openings.load(Ordering::Relaxed) == 0 && !done.stop.load(Ordering::Relaxed) {
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Returns a record whose first bytes determine the others.

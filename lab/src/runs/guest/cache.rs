@@ -2,7 +2,7 @@
 
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::packages;
-use crate::tools::run::{HANG, Show, check_interrupted, output, run};
+use crate::tools::run::output;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,14 +34,7 @@ pub fn fetch() -> Result<Cached, Failure> {
     }
     let name = folder.display();
     let words = |why| format!("nothing in {name}, and the packages cannot be downloaded: {why}");
-    download(&folder)
-        .or_else(|_| {
-            // apt's lists may be old, and their kernel gone from the archive.
-            check_interrupted()?;
-            packages::update()?;
-            download(&folder)
-        })
-        .map_err(|failure| failure.in_words(words))?;
+    download(&folder).map_err(|failure| failure.in_words(words))?;
     let missing = || Failure::Failed(format!("{name}: not what was downloaded"));
     cached(&folder)?.ok_or_else(missing)
 }
@@ -92,14 +85,8 @@ pub fn entries(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>, Failure> {
 
 /// Downloads both into `folder`. Each appears there as a whole.
 fn download(folder: &Path) -> Result<(), Failure> {
-    let kernel = kernel_package()?;
     let unfinished = tempfile::tempdir_in(folder).tried(folder.display())?;
-    let mut command = Command::new("apt-get");
-    // Otherwise apt as root downloads as another user, who cannot write here.
-    command.args(["-q", "-o", "APT::Sandbox::User=root", "download", &kernel, BUSYBOX]);
-    command.current_dir(unfinished.path());
-    run(&mut command, HANG, Show::Live)?
-        .success(&format!("apt-get download {kernel} {BUSYBOX}"))?;
+    packages::download(|| Ok(vec![kernel_package()?, BUSYBOX.to_owned()]), unfinished.path())?;
     for package in entries(unfinished.path(), "")? {
         let whole = folder.join(package.file_name().unwrap_or_default());
         std::fs::rename(package, &whole).tried(whole.display())?;

@@ -2,7 +2,7 @@
 //! that were made before.
 
 use super::entries::Entries;
-use super::steps::{Lines, Step, each_step};
+use super::steps::{Step, add, each_step};
 use crate::runs::power_cut::disk::{Disk, FileSystem};
 use crate::runs::power_cut::subject::{Seen, check, fresh};
 use crate::runs::power_cut::{SUBJECTS, UNSYNCED, describe, sees_something};
@@ -12,20 +12,11 @@ use crate::tools::run::{check_interrupted, output};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-
-/// The moments to try.
-#[derive(Clone, Copy, Debug)]
-pub struct Moments {
-    /// The seed for choosing the moments and the bytes that a cut leaves.
-    pub seed: u64,
-    /// The most moments; `None` for all.
-    pub most: Option<usize>,
-}
 
 /// The file system's own program examines one in this number of moments.
 const EXAMINED: usize = 50;
@@ -37,7 +28,7 @@ pub fn replay(
     program: &Path,
     file_system: FileSystem,
     (before, log): (PathBuf, PathBuf),
-    moments: Moments,
+    (seed, most): (u64, Option<usize>),
 ) -> Result<(), Failure> {
     let (mut all, mut steps) = (0, 0);
     each_step(Entries::open(&log)?, |step| {
@@ -45,7 +36,7 @@ pub fn replay(
         Ok(())
     })?;
     let mut replay = Replay::new(program, file_system, &before)?;
-    let chosen = chosen(all, moments);
+    let chosen = chosen(all, seed, most);
     eprintln!("{} of {all} moments, {steps} of them at a flush or FUA", chosen.len());
     let mut number = 0;
     let done = each_step(Entries::open(&log)?, |step| {
@@ -54,7 +45,7 @@ pub fn replay(
                 continue;
             }
             let is_chosen = chosen.contains(&number);
-            let seed = moments.seed ^ number as u64;
+            let seed = seed ^ number as u64;
             let words = |because| format!("moment {number}: {because}");
             let result = if is_before {
                 if is_chosen { replay.cut(Some((&step, seed))) } else { Ok(()) }
@@ -75,7 +66,7 @@ pub fn replay(
 }
 
 /// Draws the moments among `all`.
-fn chosen(all: usize, Moments { seed, most }: Moments) -> BTreeSet<usize> {
+fn chosen(all: usize, seed: u64, most: Option<usize>) -> BTreeSet<usize> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut numbers: Vec<usize> = (0..all).collect();
     let (chosen, _) = numbers.partial_shuffle(&mut random, most.unwrap_or(all));
@@ -98,7 +89,7 @@ struct Replay<'a> {
     /// The disk with every change so far.
     image: PathBuf,
     changed: File,
-    lines: Lines,
+    lines: BTreeMap<String, String>,
     tallies: Vec<Vec<Seen>>,
     cuts: usize,
 }
@@ -111,14 +102,14 @@ impl<'a> Replay<'a> {
         output(copy.args(["--sparse=always"]).args([before, &image]), "cp")?;
         let changed = File::options().write(true).open(&image).tried(image.display())?;
         let tallies = SUBJECTS.map(|_| Vec::new()).into();
-        let lines = Lines::default();
+        let lines = BTreeMap::new();
         Ok(Replay { program, file_system, folder, image, changed, lines, tallies, cuts: 0 })
     }
 
     /// Applies a whole step.
     fn pass(&mut self, step: &Step) -> Result<(), Failure> {
         step.apply(&self.changed)?;
-        step.marks.iter().try_for_each(|mark| self.lines.add(mark))
+        step.marks.iter().try_for_each(|mark| add(&mut self.lines, mark))
     }
 
     /// Cuts the power now, or while the changes of a step are in the cache; fails if a promise is
@@ -132,10 +123,10 @@ impl<'a> Replay<'a> {
         })?;
         let said = fresh(self.folder.path().join("said"))?;
         let subjects: Vec<&str> =
-            SUBJECTS.into_iter().filter(|name| self.lines.0.contains_key(*name)).collect();
+            SUBJECTS.into_iter().filter(|name| self.lines.contains_key(*name)).collect();
         for name in &subjects {
             let path = said.join(name);
-            std::fs::write(&path, &self.lines.0[*name]).tried(path.display())?;
+            std::fs::write(&path, &self.lines[*name]).tried(path.display())?;
         }
         let seen = check(self.program, &subjects, &disk.point().join("moment"), &said)?;
         if self.cuts.is_multiple_of(EXAMINED) {
@@ -161,10 +152,10 @@ mod tests {
 
     #[test]
     fn a_seed_draws_the_same_moments_again_and_without_a_limit_all_are_tried() {
-        let most = |most| Moments { seed: 7, most };
-        assert_eq!(chosen(100, most(Some(9))), chosen(100, most(Some(9))));
-        assert_eq!(chosen(100, most(Some(9))).len(), 9);
-        assert_eq!(chosen(5, most(Some(9))), (0..5).collect());
-        assert_eq!(chosen(5, most(None)), (0..5).collect());
+        let chosen = |all, most| chosen(all, 7, most);
+        assert_eq!(chosen(100, Some(9)), chosen(100, Some(9)));
+        assert_eq!(chosen(100, Some(9)).len(), 9);
+        assert_eq!(chosen(5, Some(9)), (0..5).collect());
+        assert_eq!(chosen(5, None), (0..5).collect());
     }
 }

@@ -128,20 +128,14 @@ pub fn each_step<R: Read>(
     Err(Failure::Failed("the log has no mark of its end".to_owned()))
 }
 
-/// The lines of each subject so far.
-#[derive(Debug, Default)]
-pub struct Lines(pub BTreeMap<String, String>);
-
-impl Lines {
-    /// Adds the line in a mark: `save,saved,17`.
-    pub fn add(&mut self, mark: &str) -> Result<(), Failure> {
-        let unknown = || Failure::Failed(format!("an unknown mark: {mark:?}"));
-        let (subject, line) = mark.split_once(',').ok_or_else(unknown)?;
-        let lines = self.0.entry(subject.to_owned()).or_default();
-        lines.push_str(&line.replace(',', " "));
-        lines.push('\n');
-        Ok(())
-    }
+/// Adds the promise of a mark to the lines of its subject.
+pub fn add(lines: &mut BTreeMap<String, String>, mark: &str) -> Result<(), Failure> {
+    let unknown = || Failure::Failed(format!("an unknown mark: {mark:?}"));
+    let (subject, line) = mark.split_once(',').ok_or_else(unknown)?;
+    let lines = lines.entry(subject.to_owned()).or_default();
+    lines.push_str(&line.replace(',', " "));
+    lines.push('\n');
+    Ok(())
 }
 
 #[cfg(test)]
@@ -244,12 +238,12 @@ mod tests {
 
     #[test]
     fn marks_are_the_lines_of_their_subjects() {
-        let mut lines = Lines::default();
+        let mut lines = BTreeMap::new();
         for mark in ["save,ready", "log,sending,0,7", "save,saved,1"] {
-            lines.add(mark).expect("a mark");
+            add(&mut lines, mark).expect("a mark");
         }
-        assert_eq!(lines.0["save"], "ready\nsaved 1\n");
-        assert_eq!(lines.0["log"], "sending 0 7\n");
-        assert!(lines.add("dm-log-writes-end").is_err());
+        assert_eq!(lines["save"], "ready\nsaved 1\n");
+        assert_eq!(lines["log"], "sending 0 7\n");
+        assert!(add(&mut lines, "dm-log-writes-end").is_err());
     }
 }

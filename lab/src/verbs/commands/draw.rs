@@ -1,7 +1,7 @@
 //! Draws a call: its words, the damage of its input, closed descriptors, limits and hidden folders.
 
-use crate::verbs::commands::Trouble;
-use rand::seq::IndexedRandom;
+use crate::verbs::{Trouble, without_each};
+use rand::seq::{IndexedRandom, IteratorRandom};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fmt;
@@ -9,64 +9,10 @@ use std::path::Path;
 use std::process::Command;
 
 /// Values that a person or a script may give. Names of files come from `world.rs`.
-const VALUES: [&str; 56] = [
-    "0",
-    "1",
-    "2",
-    "7",
-    "64",
-    "4096",
-    "-1",
-    "-0",
-    "+3",
-    "1e3",
-    "0x10",
-    "18446744073709551615",
-    "18446744073709551616",
-    "99999999999999999999999999",
-    "1.5",
-    "nan",
-    "4k",
-    "4K",
-    "1M",
-    "64KiB",
-    "1GB",
-    "1EiB",
-    "0B",
-    "k",
-    "1 M",
-    "4k,4k",
-    "4k,",
-    ",",
-    "1ms",
-    "100ms",
-    "1s",
-    "0s",
-    "1h",
-    "-1s",
-    "5%",
-    "100%",
-    "-5%",
-    "1e309%",
-    "5000",
-    "1MB/s",
-    "",
-    " ",
-    "-",
-    "--",
-    "table",
-    "json",
-    "csv",
-    "markdown",
-    "fio-json",
-    "no",
-    "always",
-    "everysec",
-    "auto",
-    "ladder",
-    "peak,rand",
-    "c,rust",
-];
+const VALUES: &str = "0|1|2|7|64|4096|-1|-0|+3|1e3|0x10|18446744073709551615|18446744073709551616\
+    |99999999999999999999999999|1.5|nan|4k|4K|1M|64KiB|1GB|1EiB|0B|k|1 M|4k,4k|4k,|,|1ms\
+    |100ms|1s|0s|1h|-1s|5%|100%|-5%|1e309%|5000|1MB/s|| |-|--|table|json|csv|markdown\
+    |fio-json|no|always|everysec|auto|ladder|peak,rand|c,rust";
 /// Values that no terminal and no parser should see.
 const ODD: [&str; 8] = [
     "\u{1b}[31mred\u{1b}[0m",
@@ -108,12 +54,8 @@ pub struct Call {
 impl Call {
     /// Returns the calls with one part removed.
     pub fn smaller(&self) -> Vec<Call> {
-        let mut smaller = Vec::new();
-        for word in 0..self.words.len() {
-            let mut call = self.clone();
-            call.words.remove(word);
-            smaller.push(call);
-        }
+        let words = without_each(&self.words);
+        let mut smaller: Vec<_> = words.map(|words| Call { words, ..self.clone() }).collect();
         smaller.push(Call { damage: None, ..self.clone() });
         smaller.push(Call { closed: Vec::new(), ..self.clone() });
         smaller.push(Call { limit: None, ..self.clone() });
@@ -216,7 +158,7 @@ fn value(random: &mut Xoshiro256PlusPlus) -> String {
         0 => (*ODD.choose(random).expect("not empty")).to_owned(),
         1 => path(random),
         2 => random.random_range(0..10_000_u32).to_string(),
-        _ => (*VALUES.choose(random).expect("not empty")).to_owned(),
+        _ => VALUES.split('|').choose(random).expect("not empty").to_owned(),
     }
 }
 

@@ -46,7 +46,7 @@ pub enum Line {
     Unpoisoned,
     /// The first error: the action, and the kernel's error number.
     Refused {
-        /// The action: `write`, `sync-folder`.
+        /// The action: `Write`, `SyncFolder`.
         action: String,
         /// The error number.
         errno: i32,
@@ -55,7 +55,7 @@ pub enum Line {
 
 impl Line {
     /// Whether the line promises that something is safe.
-    pub fn is_promise(&self) -> bool {
+    fn is_promise(&self) -> bool {
         !matches!(
             self,
             Line::Ready | Line::Sending { .. } | Line::Unpoisoned | Line::Refused { .. }
@@ -65,27 +65,12 @@ impl Line {
     /// Returns the line of an error.
     pub fn refused(error: &Error) -> Line {
         let action = match error {
-            Error::File { action, .. } | Error::NotYet { action, .. } => {
-                hyphenated(&format!("{action:?}"))
-            }
+            Error::File { action, .. } | Error::NotYet { action, .. } => format!("{action:?}"),
             Error::Poisoned { .. } => "poisoned".to_owned(),
-            Error::Engine { .. } => "engine".to_owned(),
             _ => "other".to_owned(),
         };
         Line::Refused { action, errno: error.errno() }
     }
-}
-
-/// Writes `SyncFolder` as `sync-folder`.
-fn hyphenated(name: &str) -> String {
-    let mut words = String::new();
-    for letter in name.chars() {
-        if letter.is_uppercase() && !words.is_empty() {
-            words.push('-');
-        }
-        words.extend(letter.to_lowercase());
-    }
-    words
 }
 
 impl fmt::Display for Line {
@@ -137,8 +122,13 @@ impl Report {
 
     /// Counts the promises made after the power was gone.
     pub fn late(&self) -> usize {
-        self.lines[self.before_gone..].iter().filter(|line| line.is_promise()).count()
+        promises(&self.lines[self.before_gone..])
     }
+}
+
+/// Counts the promises among the lines.
+pub fn promises(lines: &[Line]) -> usize {
+    lines.iter().filter(|line| line.is_promise()).count()
 }
 
 /// Reads the lines of a subject. The program that cut the power added the lines `power-going` and
@@ -232,6 +222,6 @@ mod tests {
     fn an_error_is_said_by_what_was_tried() {
         let error = io::Error::from_raw_os_error(5);
         let error = Error::file(Path::new("f"), Action::SyncFolder, None, &error);
-        assert_eq!(Line::refused(&error).to_string(), "refused sync-folder 5");
+        assert_eq!(Line::refused(&error).to_string(), "refused SyncFolder 5");
     }
 }

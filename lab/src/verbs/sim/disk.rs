@@ -126,9 +126,7 @@ impl Disk {
     }
 
     fn came(&self, is_one: impl Fn(&PlannedFault) -> bool) -> u64 {
-        let over = self.sim.operations();
-        let planned = self.planned.borrow();
-        planned.iter().filter(|one| one.operation < over && is_one(one)).count() as u64
+        self.faults().iter().filter(|planned| is_one(planned)).count() as u64
     }
 
     /// Limits the free space to `bytes`.
@@ -146,16 +144,15 @@ impl Disk {
     }
 
     /// The faults since the disk was last turned on.
-    fn faults(&self) -> Vec<Fault> {
+    fn faults(&self) -> Vec<PlannedFault> {
         let over = self.sim.operations();
         let planned = self.planned.borrow();
-        let came = planned.iter().filter(|planned| planned.operation < over);
-        came.map(|planned| planned.fault).collect()
+        planned.iter().filter(|planned| planned.operation < over).copied().collect()
     }
 
     /// Accepts an error with a reason; any other is a broken promise.
     pub fn excuse(&self, error: &Error) -> Result<(), Trouble> {
-        let mut errnos = self.faults().into_iter().filter_map(|fault| match fault {
+        let mut errnos = self.faults().into_iter().filter_map(|planned| match planned.fault {
             Fault::Once(errno) if AGAIN.contains(&errno) => None,
             Fault::Once(errno) | Fault::Forever(errno) => Some(errno),
             Fault::PowerLoss => Some(EIO),
@@ -207,25 +204,26 @@ impl Disk {
 
     /// Whether a fault cut the power.
     pub fn is_off(&self) -> bool {
-        self.faults().contains(&Fault::PowerLoss)
+        self.came(|planned| planned.fault == Fault::PowerLoss) > 0
     }
 
     /// Whether an operation failed since the disk was last turned on: it may have been a flush,
     /// which loses pages of the cache.
     pub fn has_lost_pages(&self) -> bool {
-        let is_error = |fault: &Fault| match fault {
-            Fault::Once(errno) | Fault::Forever(errno) => !AGAIN.contains(errno),
+        let is_error = |planned: &PlannedFault| match planned.fault {
+            Fault::Once(errno) | Fault::Forever(errno) => !AGAIN.contains(&errno),
             _ => false,
         };
-        self.faults().iter().any(is_error)
+        self.came(is_error) > 0
     }
 
     /// Whether a fault that the log notices happened since the disk was last turned on, or the free
     /// space is limited.
     pub fn is_troubled(&self) -> bool {
-        let is_hidden =
-            |fault: &Fault| matches!(fault, Fault::Lie | Fault::Rot | Fault::Misdirected);
-        self.limited.get() || self.faults().iter().any(|fault| !is_hidden(fault))
+        let is_hidden = |planned: &PlannedFault| {
+            matches!(planned.fault, Fault::Lie | Fault::Rot | Fault::Misdirected)
+        };
+        self.limited.get() || self.came(|planned| !is_hidden(planned)) > 0
     }
 
     /// Turns the disk off and on, without the faults.

@@ -1,5 +1,6 @@
 //! Programs for a log: its lives, step by step, given or random.
 
+use crate::verbs::without_each;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::LazyLock;
@@ -369,60 +370,45 @@ pub fn with_pieces_of(file: &[u8], number: u64, len: usize) -> Vec<u8> {
 
 const BLOCK_BYTES: usize = 4096;
 
-/// Removes lives, steps and faults, and shortens records, as long as `breaks` stays true.
-pub fn smallest(program: &Program, breaks: impl Fn(&Program) -> bool) -> Program {
-    let mut least = program.clone();
-    loop {
-        let Some(smaller) = smaller(&least).into_iter().find(&breaks) else { return least };
-        least = smaller;
+impl Program {
+    /// Leaves out each life, and makes each smaller.
+    pub fn smaller(&self) -> Vec<Program> {
+        let mut all: Vec<_> = without_each(&self.lives).map(|lives| Program { lives }).collect();
+        for (number, life) in self.lives.iter().enumerate() {
+            all.extend(life.smaller().into_iter().map(|smaller| {
+                let mut with = self.clone();
+                with.lives[number] = smaller;
+                with
+            }));
+        }
+        all
     }
 }
 
-/// Returns the programs that lack one part, largest part first.
-fn smaller(program: &Program) -> Vec<Program> {
-    let mut all = Vec::new();
-    for number in 0..program.lives.len() {
-        let mut without = program.clone();
-        without.lives.remove(number);
-        all.push(without);
-    }
-    for (number, life) in program.lives.iter().enumerate() {
-        for smaller in smaller_lives(life) {
-            let mut with = program.clone();
-            with.lives[number] = smaller;
-            all.push(with);
+impl Life {
+    /// Leaves out each fault and each step, and halves the record of each.
+    fn smaller(&self) -> Vec<Life> {
+        let faults = without_each(&self.planned).map(|planned| Life { planned, ..self.clone() });
+        let steps = without_each(&self.steps).map(|steps| Life { steps, ..self.clone() });
+        let mut all: Vec<_> = faults.chain(steps).collect();
+        for (number, step) in self.steps.iter().enumerate() {
+            if let Step::Append { len: 9.., .. } = step {
+                let mut shorter = self.clone();
+                if let Step::Append { len, .. } = &mut shorter.steps[number] {
+                    *len /= 2;
+                }
+                all.push(shorter);
+            }
         }
+        all
     }
-    all
-}
-
-fn smaller_lives(life: &Life) -> Vec<Life> {
-    let mut all = Vec::new();
-    for number in 0..life.planned.len() {
-        let mut without = life.clone();
-        without.planned.remove(number);
-        all.push(without);
-    }
-    for number in 0..life.steps.len() {
-        let mut without = life.clone();
-        without.steps.remove(number);
-        all.push(without);
-    }
-    for (number, step) in life.steps.iter().enumerate() {
-        if let Step::Append { len, how, flavour } = *step
-            && len > 8
-        {
-            let mut shorter = life.clone();
-            shorter.steps[number] = Step::Append { len: len / 2, how, flavour };
-            all.push(shorter);
-        }
-    }
-    all
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verbs::least;
+    use std::convert::Infallible;
 
     #[test]
     fn a_record_of_16_bytes_is_like_no_other() {
@@ -440,7 +426,6 @@ mod tests {
         assert_eq!(bytes[BLOCK_BYTES - 56..][..BLOCK_BYTES.min(6000 - 4040)], [9; 1960]);
         assert_ne!(bytes[..BLOCK_BYTES - 56], file[..BLOCK_BYTES - 56]);
     }
-    use crate::verbs::sim::program::Step;
 
     fn syncs(program: &Program) -> usize {
         let steps = program.lives.iter().flat_map(|life| &life.steps);
@@ -450,7 +435,8 @@ mod tests {
     #[test]
     fn needless_parts_of_a_program_are_taken_away() {
         let large = (0..).map(Program::of_seed).find(|program| syncs(program) > 1).unwrap();
-        let least = smallest(&large, |program| syncs(program) > 0);
+        let is_broken = |program: &Program| Ok::<_, Infallible>(syncs(program) > 0);
+        let Ok(least) = least(large, Program::smaller, is_broken);
         assert_eq!(least.lives.len(), 1);
         assert_eq!(least.lives[0].steps.len(), 1);
         assert!(least.lives[0].planned.is_empty());

@@ -34,8 +34,6 @@ counts! {
         operations,
         /// Operations of the last of the program's lives.
         last_life_operations,
-        /// Openings of the log.
-        opened,
         /// Openings that an error ended.
         failed_openings,
         /// Appended records.
@@ -44,8 +42,6 @@ counts! {
         acknowledged,
         /// Errors that were the first of a life.
         errors,
-        /// Power losses.
-        cuts,
         /// Openings that cut off an end.
         torn,
         /// Closings of the log.
@@ -122,27 +118,17 @@ pub fn carry_out(program: &Program, seed: u64) -> Result<Tally, String> {
     };
     for (number, life) in program.lives.iter().enumerate() {
         let before = run.disk.sim.operations();
-        if ends(run.live(life), number)? {
-            return Ok(run.tally);
-        }
+        run.live(life).map_err(|trouble| describe(number, trouble))?;
         run.tally.last_life_operations = run.disk.sim.operations() - before;
     }
     let last = program.lives.last().map(|life| life.opening);
     if let Some(opening) = last {
-        ends(run.last_life(opening), program.lives.len())?;
+        let number = program.lives.len();
+        run.last_life(opening).map_err(|trouble| describe(number, trouble))?;
     }
     run.tally.operations = run.disk.sim.operations();
     Ok(run.tally)
 }
-
-/// Returns whether the program ends there, or continues.
-fn ends(result: Result<(), Trouble>, life: usize) -> Result<bool, String> {
-    match result {
-        Ok(()) => Ok(false),
-        Err(trouble) => Err(describe(life, trouble)),
-    }
-}
-
 fn describe(life: usize, trouble: Trouble) -> String {
     match trouble {
         Trouble::Broken(because) | Trouble::Ended(because) => format!("life {life}: {because}"),
@@ -256,7 +242,6 @@ impl Run {
         let has_misread = self.disk.misreads() > 1 || std::mem::take(&mut self.has_misread);
         let has_failed = std::mem::take(&mut self.has_failed);
         self.model.lied |= self.disk.has_lied();
-        self.tally.opened += 1;
         let stats = log.stats();
         let (first, next) = (stats.first_sequence, stats.next_sequence);
         // A repair may find no record before the first.
@@ -464,7 +449,6 @@ impl Run {
         self.model.lied |= self.disk.has_lied();
         self.disk.restart();
         self.model.lose_power();
-        self.tally.cuts += 1;
     }
 }
 

@@ -297,17 +297,6 @@ impl Filesystem for StrangeFs {
         finish(reply, self.faults.flush());
     }
 
-    fn fsyncdir(
-        &self,
-        _request: &Request,
-        _ino: INodeNo,
-        _fh: FileHandle,
-        _datasync: bool,
-        reply: ReplyEmpty,
-    ) {
-        reply.ok();
-    }
-
     fn fallocate(
         &self,
         _request: &Request,
