@@ -7,7 +7,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -173,7 +173,8 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
 #[derive(Debug)]
 struct Group {
     child: Child,
-    id: Pid,
+    /// The group's leader: the keeper, or else the child.
+    leader: Pid,
     /// Signals the child's exit at once; `None` before Linux 5.3.
     pidfd: Option<OwnedFd>,
     keeper: Option<Keeper>,
@@ -181,23 +182,22 @@ struct Group {
 }
 
 impl Group {
-    /// Starts a child in its own process group, which `keeper` kills if this process dies.
-    fn start(command: &mut Command, mut keeper: Option<Keeper>) -> io::Result<Group> {
-        let child = spawn(command.process_group(0))?;
+    /// Starts a child in the process group of `keeper`, which kills it if this process dies, or in
+    /// its own.
+    fn start(command: &mut Command, keeper: Option<Keeper>) -> io::Result<Group> {
+        let kept_by = keeper.as_ref().map(|keeper| Pid::from_child(&keeper.shell));
+        let child = spawn(command.process_group(kept_by.map_or(0, Pid::as_raw_pid)))?;
         let id = Pid::from_child(&child);
-        if let Some(keeper) = &mut keeper {
-            keeper.keep(id);
-        }
         // Until the child is waited for, its ID can't be reused.
         let pidfd = pidfd_open(id, PidfdFlags::empty()).ok();
-        Ok(Group { child, id, pidfd, keeper, ended: false })
+        Ok(Group { child, leader: kept_by.unwrap_or(id), pidfd, keeper, ended: false })
     }
 
     /// Returns whether the child has ended. It stays a zombie so that its ID can't be reused before
     /// [`Group::end`].
     fn leader_ended(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        match waitid(WaitId::Pid(self.id), options) {
+        match waitid(WaitId::Pid(Pid::from_child(&self.child)), options) {
             Ok(status) => Ok(status.is_some()),
             Err(rustix::io::Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
@@ -240,11 +240,11 @@ impl Group {
     /// Kills the rest of the group, and waits for the child.
     fn end(&mut self) -> io::Result<ExitStatus> {
         self.ended = true;
-        // It must forget the ID before another group can get it.
-        self.keeper = None;
         // Both fail only if no process is left. The child may have joined another group.
-        let _ = kill_process_group(self.id, Signal::KILL);
+        let _ = kill_process_group(self.leader, Signal::KILL);
         let _ = self.child.kill();
+        // Not before: until the leader is waited for, its ID can't be reused.
+        self.keeper = None;
         self.child.wait()
     }
 }
@@ -258,11 +258,11 @@ impl Drop for Group {
     }
 }
 
-/// Reports that it is ready, reads the group, and waits for the end of its input, which comes when
-/// this process has ended.
-const SCRIPT: &str = r#"echo; read -r group && { read -r _; kill -s KILL -- "-$group"; }"#;
+/// Reports that it is ready, and waits for the end of its input, which comes when this process has
+/// ended.
+const SCRIPT: &str = "echo; read -r _; kill -s KILL 0";
 
-/// A shell that kills a process group when this process dies, even by SIGKILL. The parent-death
+/// A shell that kills its process group when this process dies, even by SIGKILL. The parent-death
 /// signal (`PR_SET_PDEATHSIG`) would reach only the child, not its descendants.
 #[derive(Debug)]
 struct Keeper {
@@ -282,17 +282,10 @@ impl Keeper {
         }
         Ok(keeper)
     }
-
-    /// Sends it the group. A shell that has died does nothing.
-    fn keep(&mut self, group: Pid) {
-        if let Some(input) = &mut self.shell.stdin {
-            let _ = writeln!(input, "{group}");
-        }
-    }
 }
 
 impl Drop for Keeper {
-    /// Ends the shell without killing the group, whose ID may soon be reused.
+    /// Ends the shell before it reads the end of its input.
     fn drop(&mut self) {
         let _ = self.shell.kill();
         let _ = self.shell.wait();

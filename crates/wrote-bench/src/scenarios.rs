@@ -13,7 +13,7 @@ pub(crate) mod ways;
 
 pub use append::MessageSizes;
 
-use crate::names;
+use crate::names::{self, is_below};
 use crate::scenario::{Listed, Scenario};
 use std::collections::BTreeSet;
 use wrote_jobs::findings::{self, Evidence};
@@ -70,6 +70,13 @@ pub fn catalogue() -> Vec<Listed> {
 pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Result<(), Error> {
     let is_known = |name: &&String| scenarios.iter().any(|scenario| scenario.knows(name));
     let Some(unknown) = only.iter().find(|name| !is_known(name)) else { return Ok(()) };
+    if is_below(unknown, "serve") {
+        return Err(Error::Usage(format!(
+            "--only {unknown:?}: a server is no longer measured here; send it load by a program of \
+             its protocol, as redis-benchmark, or by 'cargo xtask peers --only serve-lines' in a \
+             checkout"
+        )));
+    }
     let hint = match nearest(unknown, scenarios) {
         Some(near) => format!("did you mean '{near}'?"),
         None => "'wrote bench --list' lists what there is".into(),
@@ -145,6 +152,14 @@ mod tests {
     #[test]
     fn a_name_like_nothing_is_answered_with_the_list() {
         assert!(refused("zzz").contains("--list"), "{}", refused("zzz"));
+    }
+
+    #[test]
+    fn a_server_is_refused_with_the_programs_that_measure_one() {
+        for name in ["serve", "serve/relp"] {
+            let problem = refused(name);
+            assert!(problem.contains("redis-benchmark") && problem.lines().count() == 1);
+        }
     }
 
     #[test]
