@@ -3,6 +3,7 @@
 mod bench;
 pub mod confine;
 pub mod devices;
+mod disk;
 mod guest;
 pub mod kill;
 pub mod log_writes;
@@ -55,6 +56,8 @@ enum Lab {
     Soak(soak::Arguments),
     /// The verdicts of `wrote trace` beside power cuts (as root).
     Trace(Moments),
+    /// A command in a folder of a slow disk (as root).
+    Disk(disk::Arguments),
 }
 
 /// Options of a lab with random moments.
@@ -105,6 +108,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::Damage(arguments) => seeds::damage(&mut report, arguments)?,
         Lab::Soak(arguments) => soak::lab(&mut report, arguments)?,
         Lab::Trace(arguments) => trace::lab(&mut report, arguments)?,
+        Lab::Disk(arguments) => return disk::disk(arguments),
     }
     report.finish()
 }
