@@ -73,7 +73,7 @@ fn tail_waits_for_a_log_that_another_process_makes_where_it_is_told_to_retry() {
     running.until("it watches for the log", || {
         let files = fs::read_dir(&files).ok()?.flatten();
         let mut links = files.filter_map(|file| fs::read_link(file.path()).ok());
-        links.any(|link| link.to_string_lossy().contains("inotify")).then_some(())
+        links.any(|link| link.to_string_lossy().contains("eventfd")).then_some(())
     });
     fs::create_dir(folder.path().join("new")).expect("a folder");
     for numbers in [0..100, 100..101, 101..500] {
