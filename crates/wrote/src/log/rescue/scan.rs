@@ -511,17 +511,33 @@ fn lower_half(checksum: u32, high: u32, seed: u32) -> u32 {
 /// The polynomial of CRC32C (Castagnoli), reflected: RFC 3720, appendix B.4.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// Returns the initial value of a CRC32C over `bytes` that ends as `checksum`.
+/// The state of a CRC32C eight bits earlier, by its highest byte, as far as that byte determines
+/// it.
 ///
 /// Each bit that enters a CRC can be removed again. The polynomial's highest bit is set, so the
 /// highest bit of a state shows whether the polynomial was added.
+static TAKEN_OUT: [u32; 256] = {
+    let mut taken_out = [0; 256];
+    let mut byte = 0;
+    while byte < taken_out.len() {
+        let mut state = (byte as u32) << 24;
+        let mut bit = 0;
+        while bit < 8 {
+            let was_added = state >> 31 == 1;
+            state = if was_added { ((state ^ POLYNOMIAL) << 1) | 1 } else { state << 1 };
+            bit += 1;
+        }
+        taken_out[byte] = state;
+        byte += 1;
+    }
+    taken_out
+};
+
+/// Returns the initial value of a CRC32C over `bytes` that ends as `checksum`.
 fn before(checksum: u32, bytes: &[u8]) -> u32 {
-    let take_out = |state: u32, _| match state >> 31 {
-        1 => ((state ^ POLYNOMIAL) << 1) | 1,
-        _ => state << 1,
-    };
-    let byte_before = |state: u32, byte: &u8| (0..8).fold(state, take_out) ^ u32::from(*byte);
-    !bytes.iter().rev().fold(!checksum, byte_before)
+    let take_out =
+        |state: u32, byte: &u8| (state << 8) ^ TAKEN_OUT[(state >> 24) as usize] ^ u32::from(*byte);
+    !bytes.iter().rev().fold(!checksum, take_out)
 }
 
 #[cfg(test)]
