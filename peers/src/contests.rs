@@ -1,6 +1,5 @@
 //! `cargo xtask peers`: wrote beside programs that do the same work, in turn, in one folder.
 
-mod bench;
 mod contender;
 mod contest;
 mod count;
@@ -13,8 +12,6 @@ mod ranks;
 mod rows;
 mod served;
 pub mod site;
-mod summary;
-mod t_io_uring;
 mod wrote;
 
 pub use figures::Figures;
@@ -32,7 +29,6 @@ use rows::{Need, Row};
 use site::Site;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use summary::Summary;
 use tempfile::TempDir;
 
 /// Measure wrote beside programs that do the same work, in turn, in one folder.
@@ -56,9 +52,6 @@ pub struct Arguments {
     /// root) and checked by fio.
     #[arg(long, value_name = "KIND,..", value_delimiter = ',', default_value = "own")]
     disk: Vec<DiskKind>,
-    /// Print what was asked and found, a line each, after the rows.
-    #[arg(long)]
-    summary: bool,
     /// Put the measured rows into peers/results/contests.md; its other rows stay as they are.
     #[arg(long)]
     write: bool,
@@ -80,7 +73,6 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     let is_wanted = |row: &&Row| arguments.only.is_empty() || is_named(row);
     let rows: Vec<&Row> = rows::all().iter().filter(is_wanted).collect();
     let programs = site::build(&rows)?;
-    let mut summary = Summary::default();
     for &kind in &arguments.disk {
         let disk = Disk::make(kind)?;
         let place = disk.as_ref().map_or(arguments.path.as_path(), Disk::path);
@@ -88,23 +80,19 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
         let circumstances = page::circumstances(&site)?;
         for &row in &rows {
             // Each row has its own folder, without the files of another row.
-            let (_folder, mut site) = folder_and_site(arguments, kind, place, &programs)?;
-            match measure(row, &mut site) {
+            let (_folder, site) = folder_and_site(arguments, kind, place, &programs)?;
+            match measure(row, &site) {
                 Err(Failure::Skipped(because)) => println!("{}\n", page::not_run(row, &because)),
                 measured => {
                     let measured = measured?;
                     let section = page::section(row, kind, &circumstances, &site, &measured);
                     println!("{section}\n");
-                    summary.add(row, kind, &measured);
                     if arguments.write {
                         page::sections().write(&document, &section)?;
                     }
                 }
             }
         }
-    }
-    if arguments.summary {
-        print!("{summary}");
     }
     Ok(())
 }
@@ -126,19 +114,12 @@ fn folder_and_site(
         size: size.clone(),
         disk,
         has_poll_queues: site::has_poll_queues(folder.path()),
-        zram: None,
     };
     Ok((folder, site))
 }
 
-fn measure(row: &Row, site: &mut Site) -> Result<Vec<ContestResult>, Failure> {
-    let can_read_a_file = row.needs(Need::ZramOrFile);
-    if row.needs(Need::Zram) || can_read_a_file {
-        match zram::take() {
-            Err(Failure::Skipped(_)) if can_read_a_file => {}
-            taken => site.zram = Some(taken?),
-        }
-    }
+fn measure(row: &Row, site: &Site) -> Result<Vec<ContestResult>, Failure> {
+    let _zram = row.needs(Need::Zram).then(zram::take).transpose()?;
     row.contests(site)?.iter().map(|one| one.measure(site)).collect()
 }
 

@@ -76,24 +76,11 @@ pub struct Contest {
     pub rounds_max: u32,
 }
 
-/// A requirement and what was found.
-#[derive(Debug)]
-pub struct Asked {
-    /// The work, in words.
-    pub what: String,
-    /// The name of the peer.
-    pub peer: String,
-    /// The figures, the requirement, and whether it is met.
-    pub found: String,
-}
-
 /// Results of a contest.
 #[derive(Debug)]
 pub struct ContestResult {
     /// The table, in Markdown.
     pub table: String,
-    /// The requirements, with the figures.
-    pub asked: Vec<Asked>,
     /// The contenders' commands.
     pub commands: Vec<String>,
     /// The job files that some of them run.
@@ -144,7 +131,6 @@ impl Contest {
         }
         Ok(ContestResult {
             table: self.table(&runs),
-            asked: self.asked(&runs),
             commands: self.contenders.iter().map(|one| one.command.clone()).collect(),
             jobs: self.contenders.iter().filter_map(|one| one.job.clone()).collect(),
         })
@@ -239,25 +225,6 @@ impl Contest {
         };
         let verdicts = self.requirements_of(contender, runs).map(verdict);
         verdicts.collect::<Vec<_>>().join("; ")
-    }
-
-    /// Returns every requirement with its figures.
-    fn asked(&self, runs: &[Vec<Outcome>]) -> Vec<Asked> {
-        let of_contender = |contender: usize| {
-            self.requirements_of(contender, runs).map(move |one| {
-                let figures = self.compare(one.of, contender, runs);
-                Asked {
-                    what: self.what.clone(),
-                    peer: self.contenders[contender].name.clone(),
-                    found: format!(
-                        "{}{figures} {}",
-                        self.figure(one.of),
-                        one.asked.verdict(&figures)
-                    ),
-                }
-            })
-        };
-        (0..self.contenders.len()).flat_map(of_contender).collect()
     }
 
     /// Returns the requirements of the contender: its own, and the best peer's if it is that.

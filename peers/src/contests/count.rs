@@ -10,7 +10,7 @@ use lab::tools::failure::{Failure, Tried};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 /// Reads of the short run; the long one has three times as many.
-pub const READS: u64 = 16_384;
+const READS: u64 = 16_384;
 const READ_BYTES: u64 = 4096;
 
 /// Returns the words that pin a program to one processor.
@@ -26,7 +26,7 @@ fn choice(allowed: &CpuSet) -> usize {
 }
 
 /// Adds callgrind's count in `stderr` to an outcome.
-pub fn add(outcome: Outcome, stderr: &str) -> Result<Outcome, Failure> {
+fn add(outcome: Outcome, stderr: &str) -> Result<Outcome, Failure> {
     let instructions = instructions(stderr);
     let nothing = || Failure::Failed("callgrind counted nothing".to_owned());
     Ok(Outcome { instructions: Some(instructions.ok_or_else(nothing)?), ..outcome })
@@ -61,7 +61,7 @@ pub fn counted(
 }
 
 /// Subtracts the short run of `name` from the long one, which must have more of both counts.
-pub fn difference(name: &str, short: Outcome, long: Outcome) -> Result<Outcome, Failure> {
+fn difference(name: &str, short: Outcome, long: Outcome) -> Result<Outcome, Failure> {
     let between = |long: u64, short: u64| long.checked_sub(short).filter(|&n| n > 0);
     let instructions = long.instructions.zip(short.instructions);
     let instructions = instructions.and_then(|(long, short)| between(long, short));

@@ -82,7 +82,6 @@ mod tests {
     fn measured() -> ContestResult {
         ContestResult {
             table: "| work |".into(),
-            asked: Vec::new(),
             commands: vec!["wrote bench .".into()],
             jobs: vec![Job::new("random-read", "bs=4k size=1g", "/dev/zram0")],
         }

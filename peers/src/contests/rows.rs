@@ -1,12 +1,12 @@
 //! The rows of `peers/rows.toml`, and their contests.
 
-use super::contender::Maker;
+use super::contender::contender;
 use super::contest::{Comparison, Contest, Requirement};
 use super::figures::Condition;
 use super::job::Size;
 use super::outcome::Unit;
 use super::served::Server;
-use super::site::Site;
+use super::site::{self, Site};
 use lab::tools::failure::Failure;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -18,24 +18,14 @@ pub type Words = BTreeMap<String, String>;
 /// The length of the streams by default.
 const GIB: u64 = 4;
 
-/// A need of a row besides the command and `trial`; some set words.
+/// A need of a row besides the command and `trial`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {
     /// The device in memory.
     Zram,
-    /// The device in memory, or a file: `{place}`, `{place_file}`, `{place_bytes}`.
-    ZramOrFile,
-    /// fio's `t/io_uring`.
-    TIoUring,
-    /// The cell of the grid `peak` that writes best: `{best}`.
-    BestCell,
-    /// Room for two files of `{longer_bytes}`, `{longer_gib}`.
-    Room,
     /// A new file system, mounted by root.
     Mount,
-    /// `putc`, a program in C.
-    Putc,
     /// The program `rivals`.
     Rivals,
     /// Servers unpacked beside the build.
@@ -146,11 +136,13 @@ impl Row {
         let mut words = BOOK.words.clone();
         let gib = self.gib.unwrap_or(GIB);
         words.extend(site.words(site.size.clone().unwrap_or_else(|| Size::gib(gib))));
-        for need in &self.needs {
-            words.extend(site.learned(*need)?);
-        }
+        self.needs.iter().try_for_each(|need| site::provide(*need))?;
         for line in &self.setup {
-            site.run(&filled(line, &words))?;
+            // A registry that does not answer leaves the other rows to measure.
+            site.run(&filled(line, &words)).map_err(|failure| match failure {
+                Failure::Failed(because) => Failure::Skipped(because),
+                other => other,
+            })?;
         }
         let (here, mut contests) = (site.disk.to_string(), Vec::new());
         for shape in &self.contests {
@@ -170,7 +162,6 @@ impl Shape {
     fn contest(&self, all: &[&Words], words: &Words, site: &Site) -> Result<Contest, Failure> {
         let with = |text: &str, each: &Words| filled(&filled(text, each), words);
         let outer = |text: &str| with(text, all[0]);
-        let mut maker = Maker::new(site);
         let mut contenders = Vec::new();
         for (each, entry) in
             all.iter().flat_map(|each| self.contenders.iter().map(move |entry| (each, entry)))
@@ -183,10 +174,10 @@ impl Shape {
             }
             let own = |text: &String| with(&filled(text, &entry), each);
             let entry = entry.iter().map(|(key, text)| (key.clone(), own(text))).collect();
-            contenders.extend(maker.contender(entry, words)?);
+            contenders.push(contender(&entry, site)?);
         }
         Ok(Contest {
-            what: filled(&outer(&self.what), &maker.learned),
+            what: outer(&self.what),
             unit: self.unit,
             contenders,
             requirements: self.asks.iter().map(|ask| ask.requirement(&outer)).collect(),
@@ -238,11 +229,8 @@ mod tests {
         for row in all() {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let site = fake::site(folder.path(), 8, 512 << 10);
-            let taught = ["blocks", "best", "reads", "place", "place_file"];
-            let taught = [&taught[..], &["place_bytes", "longer_bytes", "longer_gib"]].concat();
             let mut words = BOOK.words.clone();
             words.extend(site.words(Size::gib(1)));
-            words.extend(taught.iter().map(|name| ((*name).to_owned(), "word".to_owned())));
             for shape in &row.contests {
                 for (number, entry) in shape.contenders.iter().enumerate() {
                     let mut known = words.clone();
@@ -255,8 +243,7 @@ mod tests {
                                 word.chars().all(|c| c.is_ascii_lowercase() || c == '_')
                             })
                         });
-                        let rest: Vec<&str> =
-                            rest.filter(|rest| !rest.starts_with("cell}")).collect();
+                        let rest: Vec<&str> = rest.collect();
                         assert!(rest.is_empty(), "{} {number}: {rest:?}", row.name);
                     }
                     let server = entry.get("server");
@@ -366,19 +353,5 @@ mod tests {
         let table = table.expect("scripts").table;
         assert!(table.contains("fixedbufs, polled; blocks allocated | MB/s |"), "{table}");
         assert!(table.contains("| ≥ 1.00, met; CPU ≤ 0.70, "), "{table}");
-    }
-
-    #[test]
-    fn the_best_cell_is_run_beside_the_usual_one_unless_it_is_that() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let site = fake::site(folder.path(), 8, 512 << 10);
-        let words = |best: &str| Words::from([("best".to_owned(), best.to_owned())]);
-        for (best, contenders) in [("512k-64-registered", 2), ("2m-8-plain", 3)] {
-            let mut words = words(best);
-            words.extend(site.words(Size::gib(1)));
-            let shape = &named("writer-peak").contests[0];
-            let contest = shape.contest(&[&Words::new()], &words, &site).expect("scripts");
-            assert_eq!(contest.contenders.len(), contenders);
-        }
     }
 }

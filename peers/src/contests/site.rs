@@ -3,8 +3,7 @@
 use super::job::{Job, Size};
 use super::outcome::Outcome;
 use super::rows::{Need, Row, Words};
-use super::{count, nats, ranks, t_io_uring, wrote};
-use crate::zram::{self, Zram};
+use super::{count, nats, ranks};
 use lab::tools::clients;
 use lab::tools::disks::DiskKind;
 use lab::tools::failure::{Failure, Tried};
@@ -18,19 +17,7 @@ use std::process::Command;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(20 * 60);
-const CC_LIMIT: Duration = Duration::from_secs(60);
 const MANIFEST: &str = "peers/Cargo.toml";
-/// The file that is read without a device in memory.
-const FILE: &str = "instructions";
-const FILE_BYTES: u64 = 64 << 20;
-/// The rows of the grid `peak` that write.
-const CELLS: &str = "peak/write/";
-const GIB: u64 = 1 << 30;
-const LONGER_BYTES: u64 = 16 * GIB;
-/// Bytes that stay free besides the files.
-const RESERVE_BYTES: u64 = 4 * GIB;
-const PUTC: &str = "peers/trial/putc.c";
-
 /// The folder, the programs and the settings of a row.
 #[derive(Debug)]
 pub struct Site {
@@ -46,8 +33,6 @@ pub struct Site {
     pub disk: DiskKind,
     /// Whether the device under the folder has poll queues.
     pub has_poll_queues: bool,
-    /// The device in memory, where the row reads it.
-    pub zram: Option<Zram>,
 }
 
 impl Site {
@@ -90,60 +75,6 @@ impl Site {
         words.map(|(name, word)| (name.to_owned(), word)).into()
     }
 
-    /// Prepares a row's needs, and returns the words that they set.
-    pub fn learned(&self, need: Need) -> Result<Words, Failure> {
-        let words: Vec<(&str, String)> = match need {
-            Need::ZramOrFile => {
-                let (place, file, bytes) = match &self.zram {
-                    Some(_) => (zram::DEVICE, zram::DEVICE, zram::SIZE_BYTES),
-                    None => ("a file of 64 MiB", FILE, FILE_BYTES),
-                };
-                if self.zram.is_none() {
-                    let line = format!("head -c {FILE_BYTES} /dev/urandom > {FILE} && sync {FILE}");
-                    self.run(&line)?;
-                }
-                let bytes = bytes.to_string();
-                vec![("place", place.into()), ("place_file", file.into()), ("place_bytes", bytes)]
-            }
-            Need::BestCell => {
-                let result = self.run("wrote bench . --only peak/write --format json")?.stdout;
-                let best = wrote::best(&result, CELLS)?;
-                eprintln!("peak writes best with {best}");
-                vec![("best", best)]
-            }
-            Need::Room => {
-                let room = rustix::fs::statvfs(&self.folder).tried(self.folder.display())?;
-                let longer = longer_bytes(room.f_bavail.saturating_mul(room.f_frsize));
-                let longer = longer.ok_or_else(|| Failure::Skipped("no room".to_owned()))?;
-                let gib = (longer / GIB).to_string();
-                vec![("longer_bytes", longer.to_string()), ("longer_gib", gib)]
-            }
-            Need::Mount => {
-                if !rustix::process::geteuid().is_root() {
-                    let because = "root alone may mount a new file system";
-                    return Err(Failure::Skipped(because.to_owned()));
-                }
-                packages::install(&["mkfs.ext4"])?;
-                Vec::new()
-            }
-            Need::Ranks => {
-                ranks::build()?;
-                Vec::new()
-            }
-            Need::Programs => {
-                packages::install(&["etcd", "mariadbd", "pgbench", "sysbench"])?;
-                Vec::new()
-            }
-            Need::TIoUring => {
-                t_io_uring::build()?;
-                Vec::new()
-            }
-            // They are prepared before all rows, or with the site.
-            Need::Zram | Need::Putc | Need::Rivals | Need::Servers | Need::Nats => Vec::new(),
-        };
-        Ok(words.into_iter().map(|(name, word)| (name.to_owned(), word)).collect())
-    }
-
     fn command(&self, words: &[&str]) -> Result<Finished, Failure> {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(&self.folder);
@@ -153,10 +84,17 @@ impl Site {
     }
 }
 
-/// The longer file's length with `available_bytes`: the file and its copy exist at once.
-fn longer_bytes(available_bytes: u64) -> Option<u64> {
-    let room = available_bytes.saturating_sub(RESERVE_BYTES) / 2 / GIB * GIB;
-    (room > GIB).then(|| room.min(LONGER_BYTES))
+/// Provides what a row needs on the machine. Other needs are provided before all rows.
+pub fn provide(need: Need) -> Result<(), Failure> {
+    match need {
+        Need::Mount if !rustix::process::geteuid().is_root() => {
+            Err(Failure::Skipped("root alone may mount a new file system".to_owned()))
+        }
+        Need::Mount => packages::install(&["mkfs.ext4"]),
+        Need::Ranks => ranks::build(),
+        Need::Programs => packages::install(&["etcd", "mariadbd", "pgbench", "sysbench"]),
+        Need::Zram | Need::Rivals | Need::Servers | Need::Nats => Ok(()),
+    }
 }
 
 /// Builds the programs that `rows` need, and returns the `PATH` that finds them first.
@@ -171,14 +109,11 @@ pub fn build(rows: &[&Row]) -> Result<OsString, Failure> {
     release_wrote()?;
     build_own("trial")?;
     let own = own_target().join("release");
-    if needed(Need::Putc) {
-        compile(&root().join(PUTC), &own.join("putc"))?;
-    }
     if needed(Need::Rivals) {
         build_own("rivals")?;
     }
     let mut folders = Vec::new();
-    let others = [own, nats::folder(), t_io_uring::folder(), ranks::folder()];
+    let others = [own, nats::folder(), ranks::folder()];
     for folder in std::iter::once(target().join("release")).chain(others) {
         folders.push(std::path::absolute(&folder).tried(folder.display())?);
     }
@@ -207,12 +142,6 @@ fn build_own(package: &str) -> Result<(), Failure> {
     command.env("CARGO_TARGET_DIR", own_target());
     let what = format!("the build of {package}");
     run(&mut command, HANG, Show::Live)?.success(&what).map(drop)
-}
-
-fn compile(source: &Path, program: &Path) -> Result<(), Failure> {
-    let mut command = Command::new("cc");
-    command.args(["-O2", "-Wall", "-Wextra", "-o"]).arg(program).arg(source);
-    run(&mut command, CC_LIMIT, Show::Live)?.success("cc -O2 peers/trial/putc.c").map(|_| ())
 }
 
 /// Returns whether reads and writes in `folder` can be polled: the `queue/io_poll` of its device is
@@ -289,7 +218,6 @@ pub mod fake {
             size: Some("4m".parse().expect("a size")),
             disk: DiskKind::Own,
             has_poll_queues: false,
-            zram: None,
         }
     }
 
@@ -332,7 +260,8 @@ mod tests {
     fn the_c_program_writes_every_byte_and_removes_its_file() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let site = fake::site(folder.path(), 1, 4096);
-        compile(&root().join(PUTC), &folder.path().join("putc")).expect("cc");
+        let source = root().join("peers/trial/putc.c");
+        site.run(&format!("cc -Wall -Wextra -Werror -o putc {}", source.display())).expect("cc");
         let finished = site.run("putc file 100000").expect("room");
         let outcome = Outcome::of_line(&finished.stdout, "putc").expect("a line");
         assert_eq!(outcome.bytes, 100_000);
@@ -359,12 +288,5 @@ mod tests {
     #[test]
     fn a_place_without_a_device_cannot_be_polled() {
         assert!(!has_poll_queues(Path::new("/proc")));
-    }
-
-    #[test]
-    fn the_longer_file_is_as_long_as_there_is_room_for_it_twice() {
-        assert_eq!(longer_bytes(100 * GIB), Some(16 * GIB));
-        assert_eq!(longer_bytes(20 * GIB + 5), Some(8 * GIB));
-        assert_eq!(longer_bytes(7 * GIB), None);
     }
 }

@@ -15,7 +15,6 @@ pub mod many;
 pub mod outcome;
 pub mod place;
 pub mod reader;
-pub mod reads;
 pub mod save;
 pub mod stream;
 

@@ -10,8 +10,7 @@ use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
 use trial::outcome::{self, Outcome};
 use trial::{
-    Result, awaited, bytes, caches, clock, data, lines, load, log, many, reader, reads, save,
-    stream,
+    Result, awaited, bytes, caches, clock, data, lines, load, log, many, reader, save, stream,
 };
 
 /// Does one piece of writing work one way, and prints its figures as a line of JSON.
@@ -105,14 +104,6 @@ enum Work {
         /// The file.
         file: PathBuf,
     },
-    /// Read random blocks of 4 KiB directly, 128 at once, by a bare engine.
-    Reads {
-        /// The number of reads.
-        #[arg(long, value_name = "N")]
-        reads: u64,
-        /// The file or device.
-        file: PathBuf,
-    },
     /// Write many files at once, in pieces of 64 KiB in turn or whole, durable; then remove them.
     ManyFiles {
         #[arg(long)]
@@ -182,7 +173,6 @@ fn work(work: Work) -> Result<Outcome> {
         Work::LogOpen { times, place } => log::open(times, &place),
         Work::LogFind { by, reads, place } => log::find(by, reads, &place),
         Work::Read { by, takes, file } => reader::read(by, takes, &file),
-        Work::Reads { reads, file } => reads::reads(reads, &file),
         Work::Lines { connections, bytes, port } => lines::lines(connections, bytes, port),
         Work::Load(work) => load::load(&work),
         Work::DropCaches => caches::drop_all(),
