@@ -5,7 +5,7 @@ use lab::tools::failure::{Failure, Tried};
 use lab::tools::run::check_interrupted;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,20 +27,6 @@ const RESET_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Zram(());
 
-/// The state of the device before it is taken.
-#[derive(Clone, Debug)]
-struct State {
-    is_root: bool,
-    /// `disksize` in bytes; `None` without such a device.
-    size_bytes: Option<u64>,
-    /// The device's number in `/sys`, `MAJOR:MINOR`.
-    number: String,
-    /// The number of the block device at [`DEVICE`].
-    node: Option<String>,
-    /// `/proc/meminfo`.
-    memory: String,
-}
-
 /// Takes the device, and fills it with random data under its exclusive use. Where it is not
 /// available the failure is the reason to skip it.
 pub fn take() -> Result<Zram, Failure> {
@@ -53,10 +39,10 @@ pub fn take() -> Result<Zram, Failure> {
 
 /// Takes the device with `size_bytes`, empty. It uses memory for each written block.
 pub fn sized(size_bytes: u64) -> Result<Zram, Failure> {
-    if let Some(because) = unusable(&State::read(), size_bytes) {
-        return Err(Failure::Skipped(because));
-    }
-    // The kernel accepts only the first size.
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    check_memory(&memory, size_bytes + MEMORY_BYTES)?;
+    // The kernel accepts only the first size, and only of root. Without a size nothing can hold the
+    // device, mount it or swap to it.
     std::fs::write(Path::new(SYS).join("disksize"), size_bytes.to_string())
         .map_err(|error| Failure::Skipped(format!("{DEVICE} cannot be sized: {error}")))?;
     Ok(Zram(()))
@@ -89,95 +75,28 @@ impl Drop for Zram {
     }
 }
 
-impl State {
-    fn read() -> State {
-        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let sys = |name: &str| read(&format!("{SYS}/{name}"));
-        let node = std::fs::metadata(DEVICE).ok();
-        let node = node.filter(|node| node.file_type().is_block_device()).map(|node| {
-            let device = node.rdev();
-            format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
-        });
-        State {
-            is_root: rustix::process::geteuid().is_root(),
-            size_bytes: sys("disksize").trim().parse().ok(),
-            number: sys("dev").trim().to_owned(),
-            node,
-            memory: read("/proc/meminfo"),
-        }
+/// Skips the device with less than `needed_bytes` in `MemAvailable` of `/proc/meminfo`.
+fn check_memory(memory: &str, needed_bytes: u64) -> Result<(), Failure> {
+    let line = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    if kib.is_some_and(|kib| kib << 10 >= needed_bytes) {
+        return Ok(());
     }
-}
-
-/// Returns the reason why the device may not be taken with `wanted_bytes`; `None` if it may.
-fn unusable(state: &State, wanted_bytes: u64) -> Option<String> {
-    let State { is_root, size_bytes, number, node, memory } = state;
-    let needed_bytes = wanted_bytes + MEMORY_BYTES;
-    let sized = format!("{DEVICE} is in use: it has a size, {} bytes", size_bytes.unwrap_or(0));
-    let obstacles = [
-        (!is_root, format!("sizing {DEVICE} needs root")),
-        (size_bytes.is_none(), format!("there is no {DEVICE} (modprobe zram)")),
-        (node.as_ref() != Some(number), format!("{DEVICE} is not the device of {SYS}")),
-        // Without a size nothing can hold it, mount it or swap to it.
-        (*size_bytes != Some(0), sized),
-        (
-            available_bytes(memory).is_none_or(|bytes| bytes < needed_bytes),
-            format!("less than {} GiB of memory are available", needed_bytes >> 30),
-        ),
-    ];
-    obstacles.into_iter().find_map(|(is_there, because)| is_there.then_some(because))
-}
-
-/// Reads `MemAvailable` of `/proc/meminfo`, in bytes.
-fn available_bytes(memory: &str) -> Option<u64> {
-    let line = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib << 10)
+    let because = format!("less than {} GiB of memory are available", needed_bytes >> 30);
+    Err(Failure::Skipped(because))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const MEMORY: &str = "MemTotal:       24684000 kB\nMemAvailable:   23113740 kB\n";
-
-    fn unused() -> State {
-        State {
-            is_root: true,
-            size_bytes: Some(0),
-            number: "253:0".into(),
-            node: Some("253:0".into()),
-            memory: MEMORY.into(),
-        }
-    }
-
     #[test]
-    fn a_device_that_nobody_uses_may_be_taken() {
-        assert_eq!(unusable(&unused(), SIZE_BYTES), None);
-    }
-
-    #[test]
-    fn a_device_that_has_a_size_is_left_alone() {
-        let used = State { size_bytes: Some(4096), ..unused() };
-        let because = "/dev/zram0 is in use: it has a size, 4096 bytes";
-        assert_eq!(unusable(&used, SIZE_BYTES).as_deref(), Some(because));
-    }
-
-    #[test]
-    fn a_missing_requirement_is_named() {
-        let because = |state| unusable(&state, SIZE_BYTES).expect("not to be had");
-        let ordinary = State { is_root: false, ..unused() };
-        assert_eq!(because(ordinary), "sizing /dev/zram0 needs root");
-        let none = State { size_bytes: None, ..unused() };
-        assert_eq!(because(none), "there is no /dev/zram0 (modprobe zram)");
-        for node in [None, Some("8:0".to_owned())] {
-            let other = State { node, ..unused() };
-            assert_eq!(because(other), "/dev/zram0 is not the device of /sys/block/zram0");
-        }
-        for memory in ["", "MemAvailable:   4194303 kB\n"] {
-            let small = State { memory: memory.into(), ..unused() };
-            assert_eq!(because(small), "less than 4 GiB of memory are available");
-            let large = State { memory: "MemAvailable:   9437183 kB\n".into(), ..unused() };
-            let because = unusable(&large, 6 << 30).expect("not to be had");
-            assert_eq!(because, "less than 9 GiB of memory are available");
+    fn too_little_memory_is_named() {
+        let memory = "MemTotal:       24684000 kB\nMemAvailable:   4194304 kB\n";
+        check_memory(memory, 4 << 30).expect("enough");
+        for (memory, gib) in [("", 4), (memory, 5)] {
+            let because = check_memory(memory, gib << 30).expect_err("too little").to_string();
+            assert_eq!(because, format!("less than {gib} GiB of memory are available"));
         }
     }
 }
