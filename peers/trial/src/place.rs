@@ -4,7 +4,7 @@ use crate::Result;
 use crate::clock::Clock;
 use crate::outcome::Outcome;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// The path of a file or folder, which is removed with its content when this is dropped.
@@ -63,6 +63,15 @@ impl Drop for Place {
         // Both are missing if the work failed early. The caller's folder shows any leftovers.
         let _ = std::fs::remove_file(&self.0).or_else(|_| std::fs::remove_dir_all(&self.0));
     }
+}
+
+/// Makes a durable file of zeros at `path`.
+pub fn zeros(path: &Path, bytes: u64) -> io::Result<File> {
+    let mut file = File::create_new(path)?;
+    io::copy(&mut io::repeat(0).take(bytes), &mut file)?;
+    file.sync_all()?;
+    sync_folder(path)?;
+    Ok(file)
 }
 
 /// Makes the name of a new file durable (`fsync(2)`: "an explicit fsync() on a file descriptor for

@@ -3,10 +3,10 @@
 use super::Messages;
 use crate::Result;
 use crate::outcome::{Outcome, Percentiles};
-use crate::place::{Place, sync_folder};
+use crate::place::{Place, sync_folder, zeros};
 use hdrhistogram::Histogram;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
@@ -37,11 +37,7 @@ pub fn growing(messages: &Messages, path: &Path) -> Result<Outcome> {
 /// Writes over a file of zeros.
 pub fn prepared(messages: &Messages, path: &Path) -> Result<Outcome> {
     let place = Place::take(path)?;
-    let mut file = File::create_new(path)?;
-    io::copy(&mut io::repeat(0).take(messages.total_bytes()), &mut file)?;
-    file.sync_all()?;
-    sync_folder(path)?;
-    one_by_one(messages, &place, file, AT_ITS_OFFSET)
+    one_by_one(messages, &place, zeros(path, messages.total_bytes())?, AT_ITS_OFFSET)
 }
 
 fn one_by_one(messages: &Messages, place: &Place, file: File, write: WriteOne) -> Result<Outcome> {

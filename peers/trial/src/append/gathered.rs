@@ -5,9 +5,7 @@ use super::Messages;
 use super::tasks::by_tasks;
 use crate::Result;
 use crate::outcome::Outcome;
-use crate::place::{Place, sync_folder};
-use std::fs::File;
-use std::io::{self, Read};
+use crate::place::{Place, zeros};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -66,10 +64,7 @@ fn over_zeros(
     append: impl FnOnce(&mut Commit<'_>) -> Result<Outcome>,
 ) -> Result<Outcome> {
     let place = Place::take(path)?;
-    let mut file = File::create_new(path)?;
-    io::copy(&mut io::repeat(0).take(messages.total_bytes()), &mut file)?;
-    file.sync_all()?;
-    sync_folder(path)?;
+    let file = zeros(path, messages.total_bytes())?;
     let (mut offset, mut bytes) = (0, Vec::new());
     let appended = append(&mut |messages| {
         bytes.clear();
