@@ -7,13 +7,12 @@ use crate::outcome::{Outcome, Percentiles};
 use hdrhistogram::Histogram;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::fs::Timespec;
-use rustix::io::Errno;
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::Write;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 /// Bytes of a message, with the line feed that ends it in lines and HTTP.
 const MESSAGE_BYTES: usize = 500;
@@ -22,9 +21,8 @@ const MESSAGES: usize = 8192;
 /// Bytes that a connection prepares at once at most, and all connections.
 const BATCH_BYTES: usize = 64 << 10;
 const PREPARED_BYTES: usize = 16 << 20;
-/// How long a server may neither answer nor accept anything.
-const PATIENCE: Duration = Duration::from_secs(30);
-const NAP: Duration = Duration::from_millis(100);
+/// Bytes that a connection reads at once.
+const READ_BYTES: usize = 16 << 10;
 const OFFERS: &str = "relp_version=1\nrelp_software=trial\ncommands=syslog";
 
 /// The protocol of the connections.
@@ -57,82 +55,47 @@ pub struct Work {
     pub port: u16,
 }
 
+/// The state that all connections share.
+struct Load {
+    work: Work,
+    text: Vec<u8>,
+    latencies: Mutex<Histogram<u64>>,
+}
+
 struct Connection {
+    load: Arc<Load>,
     stream: TcpStream,
-    /// Bytes to send, from `sent` on.
     output: Vec<u8>,
-    sent: usize,
     /// The start of an answer.
     input: Vec<u8>,
-    /// When messages started that have no answer, and how many.
-    unanswered: VecDeque<(Instant, usize)>,
-    in_flight: usize,
-    messages: u64,
+    /// When each answer that is still to come was asked for.
+    unanswered: VecDeque<Instant>,
+    /// The number of the next message.
+    next: usize,
     /// RELP's number of the last frame.
     number: u64,
-    is_writable: bool,
-    /// The sending side is closed, since the time is over.
-    is_shut: bool,
-    is_done: bool,
 }
 
 /// Sends messages for the time asked, and returns when all have arrived.
 pub fn load(work: &Work) -> Result<Outcome> {
-    let text = text();
-    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let mut connections = Vec::new();
-    for number in 0..work.connections {
-        let mut connection = Connection::open(work)?;
-        connection.messages = (number * 131) as u64; // Connections start at other messages.
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        epoll::add(&epoll, &connection.stream, EventData::new_u64(number as u64), flags)?;
-        connections.push(connection);
-    }
-    let begun: u64 = connections.iter().map(|connection| connection.messages).sum();
-    let mut latencies = Histogram::new(3)?;
-    let clock = Clock::start()?;
-    let until = Instant::now() + Duration::from_secs_f64(work.seconds);
-    let mut ready: VecDeque<usize> = (0..connections.len()).collect();
-    let (mut is_over, mut moved) = (false, Instant::now());
-    while connections.iter().any(|connection| !connection.is_done) {
-        let now = Instant::now();
-        if now >= until && !is_over {
-            is_over = true;
-            ready.extend(0..connections.len());
+    let latencies = Mutex::new(Histogram::new(3)?);
+    let load = Arc::new(Load { work: *work, text: text(), latencies });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let outcome = runtime.block_on(async {
+        let mut connections = Vec::new();
+        for number in 0..work.connections {
+            connections.push(Connection::open(Arc::clone(&load), number).await?);
         }
-        // Each sends once before the kernel is asked again.
-        for _ in 0..ready.len() {
-            let number = ready.pop_front().expect("counted");
-            if connections[number].send(work, &text, (!is_over).then_some(now))? {
-                ready.push_back(number);
-            }
+        let clock = Clock::start()?;
+        let until = Instant::now() + Duration::from_secs_f64(work.seconds);
+        let busy = connections.into_iter().map(|connection| tokio::spawn(connection.busy(until)));
+        let mut messages = 0;
+        for connection in busy.collect::<Vec<_>>() {
+            messages += connection.await?? as u64;
         }
-        let nap = if ready.is_empty() { NAP } else { Duration::ZERO };
-        let nap = Timespec { tv_sec: 0, tv_nsec: nap.subsec_nanos().into() };
-        let mut events = Vec::with_capacity(256);
-        match epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), Some(&nap)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        for event in &events {
-            let number = event.data.u64() as usize;
-            let connection = &mut connections[number];
-            let flags = event.flags;
-            connection.is_writable |= flags.contains(EventFlags::OUT);
-            let ended = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
-            if flags.intersects(EventFlags::IN | ended) {
-                connection.read(work.protocol, &mut latencies)?;
-            }
-            ready.push_back(number);
-        }
-        if !events.is_empty() || !ready.is_empty() {
-            moved = now;
-        } else if now - moved > PATIENCE {
-            return Err(format!("the server has been silent for {} s", PATIENCE.as_secs()).into());
-        }
-    }
-    let messages = connections.iter().map(|connection| connection.messages).sum::<u64>() - begun;
-    let outcome = clock.stop(messages * MESSAGE_BYTES as u64, messages)?;
+        clock.stop(messages * MESSAGE_BYTES as u64, messages)
+    })?;
+    let latencies = load.latencies.lock().map_err(|_| "a connection panicked")?;
     Ok(Outcome { latency_ns: Percentiles::of(&latencies), ..outcome })
 }
 
@@ -147,37 +110,19 @@ fn text() -> Vec<u8> {
 
 impl Connection {
     /// Connects, and has RELP's greeting answered.
-    fn open(work: &Work) -> Result<Connection> {
-        let stream = TcpStream::connect(("127.0.0.1", work.port))?;
+    async fn open(load: Arc<Load>, number: usize) -> Result<Connection> {
+        let stream = TcpStream::connect(("127.0.0.1", load.work.port)).await?;
         stream.set_nodelay(true)?;
-        let mut connection = Connection {
-            stream,
-            output: Vec::new(),
-            sent: 0,
-            input: Vec::new(),
-            unanswered: VecDeque::new(),
-            in_flight: 0,
-            messages: 0,
-            number: 0,
-            is_writable: true,
-            is_shut: false,
-            is_done: false,
-        };
-        if work.protocol == Protocol::Relp {
-            connection.frame("open", OFFERS.as_bytes());
-            connection.stream.write_all(&connection.output)?;
-            connection.output.clear();
-            let mut bytes = [0; 1024];
-            while relp(&connection.input)? == (0, 0) {
-                match connection.stream.read(&mut bytes)? {
-                    0 => return Err("the server closed a connection at its opening".into()),
-                    read => connection.input.extend_from_slice(&bytes[..read]),
-                }
-            }
-            connection.input.clear();
+        let (output, input) = (Vec::new(), Vec::with_capacity(READ_BYTES));
+        let next = number * 131; // Connections start at other messages.
+        let unanswered = VecDeque::new();
+        let mut opened = Connection { load, stream, output, input, unanswered, next, number: 0 };
+        if opened.load.work.protocol == Protocol::Relp {
+            opened.frame("open", OFFERS.as_bytes());
+            opened.stream.write_all(&opened.output).await?;
+            while opened.read().await? == 0 {}
         }
-        connection.stream.set_nonblocking(true)?;
-        Ok(connection)
+        Ok(opened)
     }
 
     /// Appends a frame of RELP.
@@ -188,106 +133,82 @@ impl Connection {
         self.output.push(b'\n');
     }
 
-    /// Prepares and sends a batch that starts `now`; without it the time is over, and the rest is
-    /// sent. Returns whether the connection can send more at once.
-    fn send(&mut self, work: &Work, text: &[u8], now: Option<Instant>) -> Result<bool> {
-        if !self.is_writable || self.is_shut {
-            return Ok(false);
-        }
-        if self.output.is_empty()
-            && let Some(now) = now
-        {
-            self.prepare(work, text, now);
-        }
-        while self.sent < self.output.len() {
-            match self.stream.write(&self.output[self.sent..]) {
-                Ok(bytes) => self.sent += bytes,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.is_writable = false;
-                    return Ok(false);
+    /// Sends messages until the time is over, and returns their number when all have arrived.
+    async fn busy(mut self, until: Instant) -> Result<usize> {
+        let (load, first) = (Arc::clone(&self.load), self.next);
+        loop {
+            let now = Instant::now();
+            if now < until {
+                self.prepare(now);
+                self.stream.write_all(&self.output).await?;
+            }
+            if load.work.protocol == Protocol::Lines {
+                if now < until {
+                    continue;
                 }
-                Err(error) => return Err(error.into()),
+                self.stream.shutdown().await?;
+                return match self.stream.read(&mut [0]).await? {
+                    0 => Ok(self.next - first),
+                    _ => Err("an answer to lines".into()),
+                };
+            }
+            if self.unanswered.is_empty() {
+                return Ok(self.next - first);
+            }
+            // One answer of HTTP is for its whole request.
+            let answered = if load.work.protocol == Protocol::Http { load.work.window } else { 1 };
+            let (answers, now) = (self.read().await?, Instant::now());
+            let mut latencies = load.latencies.lock().map_err(|_| "a connection panicked")?;
+            for _ in 0..answers {
+                let began = self.unanswered.pop_front().ok_or("too many answers")?;
+                latencies.record_n((now - began).as_nanos() as u64, answered as u64)?;
             }
         }
-        let has_sent = self.sent > 0;
-        self.output.clear();
-        self.sent = 0;
-        if now.is_none() && work.protocol == Protocol::Lines {
-            self.stream.shutdown(Shutdown::Write)?;
-            self.is_shut = true;
-        } else if now.is_none() && self.in_flight == 0 {
-            (self.is_shut, self.is_done) = (true, true);
-        }
-        Ok(has_sent && !self.is_shut && now.is_some())
     }
 
-    fn prepare(&mut self, work: &Work, text: &[u8], now: Instant) {
-        let batch = BATCH_BYTES.min(PREPARED_BYTES / work.connections) / MESSAGE_BYTES;
-        let count = match work.protocol {
-            Protocol::Lines => batch.max(1),
-            Protocol::Relp => (work.window - self.in_flight).min(batch.max(1)),
-            Protocol::Http if self.in_flight == 0 => work.window,
+    /// Replaces the output by the messages that may be sent `now`.
+    fn prepare(&mut self, now: Instant) {
+        let load = Arc::clone(&self.load);
+        let Work { protocol, connections, window, .. } = load.work;
+        let batch = (BATCH_BYTES.min(PREPARED_BYTES / connections) / MESSAGE_BYTES).max(1);
+        let count = match protocol {
+            Protocol::Lines => batch,
+            Protocol::Relp => batch.min(window - self.unanswered.len()),
+            Protocol::Http if self.unanswered.is_empty() => window,
             Protocol::Http => 0,
         };
-        if count == 0 {
-            return;
-        }
-        if work.protocol == Protocol::Http {
+        self.output.clear();
+        if protocol == Protocol::Http && count > 0 {
             let bytes = count * MESSAGE_BYTES;
             let head = "POST /append HTTP/1.1\r\nhost: localhost\r\ncontent-type: \
                         application/x-ndjson\r\ncontent-length: ";
             write!(self.output, "{head}{bytes}\r\n\r\n").expect("memory");
+            self.unanswered.push_back(now);
         }
-        for _ in 0..count {
-            let begin = self.messages as usize % MESSAGES * MESSAGE_BYTES;
-            let line = &text[begin..begin + MESSAGE_BYTES];
-            match work.protocol {
-                Protocol::Relp => self.frame("syslog", &line[..MESSAGE_BYTES - 1]),
-                Protocol::Lines | Protocol::Http => self.output.extend_from_slice(line),
+        for number in self.next..self.next + count {
+            let begin = number % MESSAGES * MESSAGE_BYTES;
+            let line = &load.text[begin..begin + MESSAGE_BYTES];
+            if protocol == Protocol::Relp {
+                self.frame("syslog", &line[..MESSAGE_BYTES - 1]);
+                self.unanswered.push_back(now);
+            } else {
+                self.output.extend_from_slice(line);
             }
-            self.messages += 1;
         }
-        if work.protocol != Protocol::Lines {
-            self.unanswered.push_back((now, count));
-            self.in_flight += count;
-        }
+        self.next += count;
     }
 
-    /// Reads answers until the kernel has no more.
-    fn read(&mut self, protocol: Protocol, latencies: &mut Histogram<u64>) -> Result<()> {
-        let mut bytes = [0; 16 << 10];
-        loop {
-            match self.stream.read(&mut bytes) {
-                Ok(0) if self.is_shut => {
-                    self.is_done = true;
-                    return Ok(());
-                }
-                Ok(0) => return Err("the server closed a connection".into()),
-                Ok(read) => self.input.extend_from_slice(&bytes[..read]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error.into()),
-            }
-            let (used, answers) = match protocol {
-                Protocol::Lines => return Err("an answer to lines".into()),
-                Protocol::Relp => relp(&self.input)?,
-                Protocol::Http => http(&self.input)?,
-            };
-            self.input.drain(..used);
-            let now = Instant::now();
-            let mut left = answers;
-            while left > 0 {
-                let (began, count) = self.unanswered.front_mut().ok_or("too many answers")?;
-                // One answer of HTTP is for its whole request.
-                let answered = if protocol == Protocol::Http { *count } else { left.min(*count) };
-                latencies.record_n((now - *began).as_nanos() as u64, answered as u64)?;
-                *count -= answered;
-                if *count == 0 {
-                    self.unanswered.pop_front();
-                }
-                self.in_flight -= answered;
-                left -= if protocol == Protocol::Http { 1 } else { answered };
-            }
+    /// Reads what has come, at least a byte, and returns the number of answers that are whole.
+    async fn read(&mut self) -> Result<usize> {
+        if self.stream.read_buf(&mut self.input).await? == 0 {
+            return Err("the server closed a connection".into());
         }
+        let (used, answers) = match self.load.work.protocol {
+            Protocol::Http => http(&self.input)?,
+            _ => relp(&self.input)?,
+        };
+        self.input.drain(..used);
+        Ok(answers)
     }
 }
 
@@ -339,8 +260,8 @@ fn http(input: &[u8]) -> Result<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{BufRead, BufReader};
-    use std::net::TcpListener;
+    use std::io::{BufRead, BufReader, Read};
+    use std::net::{TcpListener, TcpStream};
     use std::thread::{self, JoinHandle};
 
     /// Serves two connections of a protocol, and returns the messages of each.
