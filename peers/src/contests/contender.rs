@@ -107,7 +107,7 @@ fn rates(stdout: &str) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::site::fake;
+    use crate::contests::site::fake;
     use super::*;
 
     #[test]

@@ -253,8 +253,8 @@ impl Contest {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::Percentiles;
-    use super::super::site::fake;
+    use crate::contests::outcome::Percentiles;
+    use crate::contests::site::fake;
     use super::*;
     use std::cell::{Cell, RefCell};
     use std::rc::Rc;

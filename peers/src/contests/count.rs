@@ -82,7 +82,7 @@ fn instructions(stderr: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::Unit;
+    use crate::contests::outcome::Unit;
     use super::*;
 
     #[test]

@@ -209,7 +209,7 @@ pub fn check_fallbacks(under: &str, job: &Job, site: &Site) -> Result<(), Failur
 
 #[cfg(test)]
 mod tests {
-    use super::super::site::fake;
+    use crate::contests::site::fake;
     use super::*;
 
     #[test]

@@ -70,9 +70,9 @@ fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::job::Job;
-    use super::super::rows::named as row;
-    use super::super::site::fake;
+    use crate::contests::job::Job;
+    use crate::contests::rows::named as row;
+    use crate::contests::site::fake;
     use super::*;
 
     fn circumstances() -> [String; 2] {

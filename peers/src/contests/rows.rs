@@ -211,7 +211,7 @@ pub fn named(name: &str) -> &'static Row {
 
 #[cfg(test)]
 mod tests {
-    use super::super::site::fake;
+    use crate::contests::site::fake;
     use super::*;
     use lab::tools::disks::DiskKind;
 

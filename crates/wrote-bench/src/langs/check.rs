@@ -117,8 +117,8 @@ fn told(wrong: &Fault, said_whole: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::workload::{Table, Task};
     use super::*;
+    use crate::langs::workload::{Table, Task};
     use proptest::prelude::*;
     use std::fs;
 

@@ -141,8 +141,8 @@ fn printed_too_much(outcome: &Outcome) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::workload::Task;
     use super::*;
+    use crate::langs::workload::Task;
 
     /// Longer than any terminating program here runs on the busiest machine.
     const LONG: Duration = Duration::from_secs(100);

@@ -123,6 +123,6 @@ mod tests {
     fn a_batch_is_no_record() {
         let mut bytes = [0; 4096];
         HEADER.encode(&mut bytes, 5);
-        assert_eq!(super::super::record::parse(&bytes, 5, 1000), None);
+        assert_eq!(crate::log::record::parse(&bytes, 5, 1000), None);
     }
 }

@@ -527,9 +527,9 @@ fn half_done() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Log;
     use super::*;
     use crate::SyncPolicy;
+    use crate::log::Log;
     use std::sync::mpsc::{Sender, channel};
     use std::task::Wake;
     use std::thread;

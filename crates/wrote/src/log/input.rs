@@ -527,9 +527,9 @@ impl Interrupt {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{disk, engine, files_of, folder, two_segments};
-    use super::super::{Log, LogReader, repair, summary, verify};
     use super::*;
+    use crate::log::testing::{disk, engine, files_of, folder, two_segments};
+    use crate::log::{Log, LogReader, repair, summary, verify};
     use rustix::fd::AsFd;
     use rustix::fs::{Advice, fadvise};
     use std::io::Write;

@@ -279,9 +279,9 @@ fn first_segment(
 
 #[cfg(test)]
 mod tests {
-    use super::super::segment::SegmentHeader;
-    use super::super::testing::{LOG_ID, disk, folder, read};
     use super::*;
+    use crate::log::segment::SegmentHeader;
+    use crate::log::testing::{LOG_ID, disk, folder, read};
     use crate::{Log, Sim};
 
     /// Creates a disk with a log whose only segment ends after its header.

@@ -140,8 +140,8 @@ pub fn add(lines: &mut BTreeMap<String, String>, mark: &str) -> Result<(), Failu
 
 #[cfg(test)]
 mod tests {
-    use super::super::entries::tests::log;
     use super::*;
+    use crate::runs::log_writes::entries::tests::log;
     use rand::SeedableRng;
     use rand_xoshiro::Xoshiro256PlusPlus;
     use std::collections::BTreeSet;

@@ -87,7 +87,7 @@ impl Messages {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Work;
+    use crate::append::Work;
     use super::*;
     use std::sync::Mutex;
 

@@ -59,7 +59,7 @@ fn one_by_one(messages: &Messages, place: &Place, file: File, write: WriteOne) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::Work;
+    use crate::append::Work;
     use super::*;
 
     const WORK: Work = Work { messages: 20, producers: 1, shortest: 300, longest: 2000 };

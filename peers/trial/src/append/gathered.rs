@@ -113,7 +113,7 @@ fn gather(
 
 #[cfg(test)]
 mod tests {
-    use super::super::Work;
+    use crate::append::Work;
     use super::*;
 
     const WORK: Work = Work { messages: 200, producers: 8, shortest: 300, longest: 2000 };

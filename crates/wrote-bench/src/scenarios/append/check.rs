@@ -134,8 +134,8 @@ fn to_next(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::Sizes;
     use super::*;
+    use crate::scenarios::append::message::Sizes;
     use wrote_result::Stop;
 
     const SIZES: Sizes = Sizes { min_bytes: 32, max_bytes: 900 };

@@ -248,10 +248,10 @@ fn ways(call: &Call, producers: &[u32]) -> Vec<Way> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::{BYTES_MAX, PRODUCERS_MAX};
     use super::*;
     use crate::sample::{Asked, asked, place as target};
     use crate::scenarios::Scenarios;
+    use crate::scenarios::append::message::{BYTES_MAX, PRODUCERS_MAX};
     use crate::{Calibration, Wear};
 
     const GIB: u64 = 1 << 30;

@@ -270,8 +270,8 @@ pub(super) fn until(samples: &[Sample], end_bytes: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::{Noise, step};
     use super::*;
+    use crate::scenarios::sustained::made_up::{Noise, step};
 
     #[test]
     fn the_long_run_variance_of_known_noise_is_found_whatever_levels_it_has() {
@@ -308,8 +308,8 @@ mod tests {
 
 #[cfg(test)]
 mod self_normalised_tests {
-    use super::super::made_up::Noise;
     use super::*;
+    use crate::scenarios::sustained::made_up::Noise;
 
     /// Returns the maximum of the statistic over all positions, as in the table.
     fn greatest(values: &[f64]) -> f64 {
@@ -342,8 +342,8 @@ mod self_normalised_tests {
 
 #[cfg(test)]
 mod rates_tests {
-    use super::super::made_up::{Noise, samples};
     use super::*;
+    use crate::scenarios::sustained::made_up::{Noise, samples};
 
     #[test]
     fn a_rate_is_bytes_over_time_and_no_mean_of_rates() {

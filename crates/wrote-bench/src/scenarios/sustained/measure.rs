@@ -236,8 +236,8 @@ fn shares(values: &[f64]) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::{Noise, samples as made, step};
     use super::*;
+    use crate::scenarios::sustained::made_up::{Noise, samples as made, step};
 
     fn described(levels: &[(usize, f64)]) -> Sustained {
         let count = levels.iter().map(|(length, _)| length).sum();
@@ -286,8 +286,8 @@ mod tests {
 
 #[cfg(test)]
 mod steady_tests {
-    use super::super::made_up::{Noise, samples, step};
     use super::*;
+    use crate::scenarios::sustained::made_up::{Noise, samples, step};
 
     fn reached(rounds: &[f64]) -> Option<(u32, u32)> {
         let verdict = judge(rounds.to_vec(), 0);
