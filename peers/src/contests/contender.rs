@@ -107,8 +107,8 @@ fn rates(stdout: &str) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::contests::site::fake;
     use super::*;
+    use crate::contests::site::fake;
 
     #[test]
     fn a_copy_that_is_too_short_is_found_out() {

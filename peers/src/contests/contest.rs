@@ -253,9 +253,9 @@ impl Contest {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::contests::outcome::Percentiles;
     use crate::contests::site::fake;
-    use super::*;
     use std::cell::{Cell, RefCell};
     use std::rc::Rc;
 

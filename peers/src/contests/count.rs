@@ -82,8 +82,8 @@ fn instructions(stderr: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::contests::outcome::Unit;
     use super::*;
+    use crate::contests::outcome::Unit;
 
     #[test]
     fn the_first_processor_is_taken_only_where_it_is_the_only_one() {

@@ -209,8 +209,8 @@ pub fn check_fallbacks(under: &str, job: &Job, site: &Site) -> Result<(), Failur
 
 #[cfg(test)]
 mod tests {
-    use crate::contests::site::fake;
     use super::*;
+    use crate::contests::site::fake;
 
     #[test]
     fn a_job_is_bound_by_time_or_by_bytes_and_never_by_both() {

@@ -70,10 +70,10 @@ fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::contests::job::Job;
     use crate::contests::rows::named as row;
     use crate::contests::site::fake;
-    use super::*;
 
     fn circumstances() -> [String; 2] {
         ["Linux 6.18.0, 2 x Some CPU, ext4 on vda1", "fio-3.33"].map(str::to_owned)

@@ -211,8 +211,8 @@ pub fn named(name: &str) -> &'static Row {
 
 #[cfg(test)]
 mod tests {
-    use crate::contests::site::fake;
     use super::*;
+    use crate::contests::site::fake;
     use lab::tools::disks::DiskKind;
 
     /// Measures the contests of a row by scripts; returns the tables and the calls.

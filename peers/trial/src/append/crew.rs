@@ -87,8 +87,8 @@ impl Messages {
 
 #[cfg(test)]
 mod tests {
-    use crate::append::Work;
     use super::*;
+    use crate::append::Work;
     use std::sync::Mutex;
 
     const WORK: Work = Work { messages: 100, producers: 3, shortest: 300, longest: 2000 };

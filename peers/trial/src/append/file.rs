@@ -59,8 +59,8 @@ fn one_by_one(messages: &Messages, place: &Place, file: File, write: WriteOne) -
 
 #[cfg(test)]
 mod tests {
-    use crate::append::Work;
     use super::*;
+    use crate::append::Work;
 
     const WORK: Work = Work { messages: 20, producers: 1, shortest: 300, longest: 2000 };
 

@@ -113,8 +113,8 @@ fn gather(
 
 #[cfg(test)]
 mod tests {
-    use crate::append::Work;
     use super::*;
+    use crate::append::Work;
 
     const WORK: Work = Work { messages: 200, producers: 8, shortest: 300, longest: 2000 };
 
