@@ -30,8 +30,8 @@ pub fn spread(group: &Group) -> Option<String> {
     };
     let line = || {
         format!(
-            "ranks: the slowest {:.0} % of the median one, the fastest {:.0} %; stonewalled {:.0} % \
-             of the total",
+            "ranks: the slowest {:.0} % of the median one, the fastest {:.0} %; stonewalled \
+             {:.0} % of the total",
             percent(|_, spread| spread.slowest.iops / spread.median_iops.max(1e-9)),
             percent(|_, spread| spread.fastest.iops / spread.median_iops.max(1e-9)),
             percent(|run, of| of.stonewalled_bytes_per_s / run.throughput_bytes_per_s.max(1e-9)),

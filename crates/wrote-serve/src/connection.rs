@@ -271,7 +271,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             self.protocol.goodbye(&mut intake);
         }
         let Intake { messages, bytes, cut, is_full, is_closed, later, rejected, .. } = intake;
-        (self.inbox.has_rest, self.outbox.later) = (false, later);
+        self.outbox.later = later;
         self.count((messages, bytes, cut), rejected);
         if is_full && is_closed {
             self.room.hold(&self.port);

@@ -5,7 +5,7 @@ use crate::jobs::{GroupReport, span_s};
 use crate::peers::Peers;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use wrote_result::document::{Latency, RankRun, Records, Row, Run, Sample};
+use wrote_result::document::{Latency, RankRun, Row, Run, Sample};
 use wrote_result::document::{Spread, Sustained};
 use wrote_result::{Error, stats};
 
@@ -138,7 +138,7 @@ fn run(all: &[Facts], runs: &[Run], peers: Peers) -> Run {
         device_read_bytes: device(|run| run.device_read_bytes),
         max_rss_bytes: runs.iter().filter_map(|run| run.max_rss_bytes).max(),
         iodepth_reached: runs.iter().map(|run| run.iodepth_reached).max().unwrap_or(0),
-        records: runs.iter().map(|run| run.records).reduce(|a, b| Some(added(a?, b?))).flatten(),
+        records: runs.iter().map(|run| run.records).reduce(|a, b| Some(a? + b?)).flatten(),
         issue_delay_ns: latency(|run| run.issue_delay_ns),
         cpu_busiest: busiest.max_by(|a, b| a.busy_share.total_cmp(&b.busy_share)),
         cpu_waited_s: runs.iter().map(|run| run.cpu_waited_s).sum(),
@@ -168,17 +168,6 @@ fn sustained(rows: &[&Row]) -> Option<Sustained> {
     }
     let file_bytes = all.iter().map(|of| of.file_bytes).sum();
     Some(Sustained { file_bytes, samples, ..first.clone() })
-}
-
-fn added(one: Records, other: Records) -> Records {
-    Records {
-        sent: one.sent + other.sent,
-        whole: one.whole + other.whole,
-        lost: one.lost + other.lost,
-        torn: one.torn + other.torn,
-        doubled: one.doubled + other.doubled,
-        out_of_order: one.out_of_order + other.out_of_order,
-    }
 }
 
 fn node(peers: Peers<'_>, rank: u32) -> &str {

@@ -9,6 +9,7 @@ use crate::units::{rounded, significant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::{As, DisplayFromStr, skip_serializing_none};
+use std::ops::Add;
 use std::time::Duration;
 
 /// One way of reading or writing, measured several times.
@@ -155,6 +156,21 @@ impl Records {
     /// Returns whether the file has every message once, in any order, and nothing else.
     pub fn are_whole(&self) -> bool {
         self.whole == self.sent && self.torn == 0 && self.doubled == 0
+    }
+}
+
+impl Add for Records {
+    type Output = Records;
+
+    fn add(self, other: Records) -> Records {
+        Records {
+            sent: self.sent + other.sent,
+            whole: self.whole + other.whole,
+            lost: self.lost + other.lost,
+            torn: self.torn + other.torn,
+            doubled: self.doubled + other.doubled,
+            out_of_order: self.out_of_order + other.out_of_order,
+        }
     }
 }
 

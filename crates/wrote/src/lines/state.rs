@@ -128,8 +128,18 @@ impl State {
         self.refusal(path).or_else(lacked)
     }
 
+    /// Like [`State::outcome`], but an error once the last line of the goal is lost.
+    pub(super) fn outcome_unless_lost(
+        &mut self,
+        path: &Path,
+        goal: LineGoal,
+        lacks: u64,
+    ) -> Option<Result<(), Error>> {
+        self.tell(path, goal).or_else(|| self.outcome(goal, lacks))
+    }
+
     /// Returns the error of a wait for a line that is lost.
-    pub(super) fn tell(&mut self, path: &Path, goal: LineGoal) -> Option<Result<(), Error>> {
+    fn tell(&mut self, path: &Path, goal: LineGoal) -> Option<Result<(), Error>> {
         let of = |lost: &&mut Lost| goal.is_durable && lost.lines.contains(&goal.end);
         let lost = self.lost.iter_mut().find(of)?;
         lost.is_told = true;

@@ -472,8 +472,7 @@ impl Promises for Arc<Shared> {
         let mut lacks = None;
         self.wait_until(goal, |state| {
             let lacks = *lacks.get_or_insert(state.lacks);
-            let lost = state.tell(&self.path, goal);
-            lost.or_else(|| state.outcome(goal, lacks))
+            state.outcome_unless_lost(&self.path, goal, lacks)
         })
     }
 
@@ -488,10 +487,7 @@ impl Promises for Arc<Shared> {
         let mut state = self.lock();
         let Waiting { number, lacks } =
             waiting.get_or_insert_with(|| Waiting { number: None, lacks: state.lacks });
-        let outcome = |state: &mut State| {
-            let lost = state.tell(&self.path, goal);
-            lost.or_else(|| state.outcome(goal, *lacks))
-        };
+        let outcome = |state: &mut State| state.outcome_unless_lost(&self.path, goal, *lacks);
         let mut found = outcome(&mut state);
         if found.is_none() && !self.has_thread && !state.is_taken {
             // On a simulated disk a poll does the work.

@@ -6,6 +6,7 @@ mod examples;
 
 use crate::choice::{Choice, body_of, per_s};
 use crate::names::is_below;
+use std::ops::Add;
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Advice, Finding, Records, Row, View, fastest};
 use wrote_result::finding::names;
@@ -92,14 +93,7 @@ pub(super) fn find(evidence: &Evidence) -> [Option<Finding>; 2] {
 
 fn total(rows: &[&Row]) -> Records {
     let runs = rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.records);
-    runs.fold(Records::default(), |sum, of| Records {
-        sent: sum.sent + of.sent,
-        whole: sum.whole + of.whole,
-        lost: sum.lost + of.lost,
-        torn: sum.torn + of.torn,
-        doubled: sum.doubled + of.doubled,
-        out_of_order: sum.out_of_order + of.out_of_order,
-    })
+    runs.fold(Records::default(), Add::add)
 }
 
 fn records_lost(evidence: &Evidence) -> Option<Finding> {

@@ -230,9 +230,12 @@ pub(in crate::log) fn has_lost_beginning(
     files: &LogFiles,
     segments: &[SegmentHead],
 ) -> Result<bool, Error> {
+    if segments.first().is_some_and(|first| first.number > 1) {
+        return Ok(true);
+    }
     for (index, segment) in segments.iter().enumerate() {
         let found = scan::of_file(files, &segment.path, chain::identity(segments, index))?;
-        if segments[0].number > 1 || found.durable_sequence(0) > 0 {
+        if found.durable_sequence(0) > 0 {
             return Ok(true);
         }
     }
