@@ -1,5 +1,6 @@
 //! Messages that several producers append at once: to `wrote::Log`, and to a file by hand.
 
+mod buffered;
 mod crew;
 mod file;
 pub mod gathered;
@@ -13,6 +14,7 @@ use crate::Result;
 use crate::outcome::Outcome;
 use crate::place::Place;
 use std::path::Path;
+use std::time::Duration;
 use wrote::{Log, LogReader, SyncPolicy};
 
 /// The messages of a piece of work, and their producers.
@@ -49,6 +51,10 @@ pub enum By {
     LogRecycled,
     /// As `log-recycled`; the producers are tasks of tokio.
     LogRecycledTasks,
+    /// A buffer under a lock, written through the page cache by a thread, and one `fdatasync`.
+    Buffered,
+    /// The same, with an `fdatasync` each second.
+    BufferedEverySec,
     /// A thread that gathers waiting messages: one write over zeros and one `fdatasync` for all.
     Gathered,
     /// As `gathered`; the producers are tasks of tokio.
@@ -74,6 +80,8 @@ pub fn append(by: By, messages: &Messages, place: &Path) -> Result<Outcome> {
         By::LogTasks => log_durable_tasks(messages, place, open_new),
         By::LogRecycled => log_durable_each(messages, place, open_used),
         By::LogRecycledTasks => log_durable_tasks(messages, place, open_used),
+        By::Buffered => buffered::buffered(messages, place, None),
+        By::BufferedEverySec => buffered::buffered(messages, place, Some(Duration::from_secs(1))),
         By::Gathered => gathered::threads(messages, place),
         By::GatheredTasks => gathered::tasks(messages, place),
         By::File => file::growing(messages, place),
@@ -176,11 +184,12 @@ mod tests {
         for &by in By::value_variants() {
             let place = folder.path().join("place");
             let appended = append(by, &messages, &place).expect("room");
+            let waits =
+                !matches!(by, By::Log | By::LogEverySec | By::Buffered | By::BufferedEverySec);
             let timed = |is_timed: bool| is_timed.then_some(50);
             let by_hand = matches!(by, By::File | By::FilePrepared);
             assert_eq!((appended.operations, appended.bytes), (50, messages.total_bytes()));
-            let waits = appended.latency_ns.map(|all| all.count);
-            assert_eq!(waits, timed(!matches!(by, By::Log | By::LogEverySec)), "{by:?}");
+            assert_eq!(appended.latency_ns.map(|all| all.count), timed(waits), "{by:?}");
             assert_eq!(appended.flush_ns.map(|all| all.count), timed(by_hand), "{by:?}");
             assert!(!place.exists(), "{by:?}");
         }

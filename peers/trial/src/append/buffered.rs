@@ -1,0 +1,98 @@
+//! A program without a log that waits for no message: producers copy into a buffer of 1 MiB under a
+//! lock, and a thread writes full ones through the page cache. It has no checksums.
+
+use super::{Messages, Timing};
+use crate::Result;
+use crate::outcome::Outcome;
+use crate::place::{Place, sync_folder};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+const BUFFER_BYTES: usize = 1 << 20;
+/// One is filled, one is written, and two wait between.
+const BUFFERS: usize = 4;
+
+/// The buffer that producers fill, and where full and written ones go.
+struct Filling {
+    buffer: Vec<u8>,
+    full: SyncSender<Vec<u8>>,
+    written: Receiver<Vec<u8>>,
+}
+
+impl Filling {
+    fn append(&mut self, message: &[u8]) -> Result<()> {
+        if self.buffer.len() + message.len() > BUFFER_BYTES {
+            let next = self.written.recv().map_err(|_| "the writer failed")?;
+            self.full.send(std::mem::replace(&mut self.buffer, next))?;
+        }
+        self.buffer.extend_from_slice(message);
+        Ok(())
+    }
+}
+
+/// Appends to a file that grows, flushed at the end, and after each `interval` if there is one.
+pub fn buffered(messages: &Messages, path: &Path, interval: Option<Duration>) -> Result<Outcome> {
+    let place = Place::take(path)?;
+    let file = File::options().append(true).create_new(true).open(path)?;
+    sync_folder(path)?;
+    let ((full, to_write), (back, written)) = (mpsc::sync_channel(BUFFERS), mpsc::channel());
+    for _ in 1..BUFFERS {
+        back.send(Vec::with_capacity(BUFFER_BYTES))?;
+    }
+    let filling = Filling { buffer: Vec::with_capacity(BUFFER_BYTES), full, written };
+    let filling = Mutex::new(Some(filling));
+    let (end, ended) = mpsc::channel::<()>();
+    let appended = thread::scope(|scope| {
+        let writer = scope.spawn(|| write(&file, to_write, back));
+        let flusher = scope.spawn(|| flush(&file, ended, interval));
+        let step = |message: &[u8]| {
+            let mut filling = filling.lock().unwrap_or_else(PoisonError::into_inner);
+            filling.as_mut().ok_or("it has ended")?.append(message)
+        };
+        let steps = vec![step; messages.work.producers as usize];
+        let appended = messages.append(steps, Timing::None, || {
+            let last = filling.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Filling { buffer, full, .. } = last.ok_or("it has ended")?;
+            full.send(buffer)?;
+            drop(full);
+            writer.join().map_err(|_| "the writer panicked")??;
+            drop(end);
+            flusher.join().map_err(|_| "the flusher panicked")?
+        });
+        // Where a producer failed, the two threads end as their channels close.
+        filling.lock().unwrap_or_else(PoisonError::into_inner).take();
+        appended
+    })?;
+    place.check_length(appended.bytes)?;
+    Ok(appended)
+}
+
+/// Writes full buffers until all producers have ended.
+fn write(mut file: &File, full: Receiver<Vec<u8>>, back: mpsc::Sender<Vec<u8>>) -> Result<()> {
+    for mut buffer in full {
+        file.write_all(&buffer)?;
+        buffer.clear();
+        // At the end no producer takes it back.
+        let _ = back.send(buffer);
+    }
+    Ok(())
+}
+
+/// Flushes after each interval, and once all is written.
+fn flush(file: &File, ended: Receiver<()>, interval: Option<Duration>) -> Result<()> {
+    loop {
+        let waited = match interval {
+            Some(interval) => ended.recv_timeout(interval),
+            None => ended.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        file.sync_data()?;
+        if waited != Err(RecvTimeoutError::Timeout) {
+            return Ok(());
+        }
+    }
+}
