@@ -91,20 +91,21 @@ impl<'a> Bench<'a> {
         let (peers, keep) = (self.peers, self.sides[0].request.keep);
         let began = self.sides[0].request.began.unwrap_or_else(Instant::now);
         let started_at = format!("{:.0}", jiff::Timestamp::now());
-        for side in &self.sides {
-            let planned = side.plan(&side.disk(peers)?.1, None)?;
-            refuse_shared(side.request, &planned)?;
-        }
+        let disks: Vec<(Target, Target)> =
+            self.sides.iter().map(|side| side.disk(peers)).collect::<Result<_, Error>>()?;
         let mut places: Vec<Place> = Vec::new();
-        for side in &self.sides {
-            places.push(side.make_place(peers, observer)?);
+        for (side, disk) in self.sides.iter().zip(disks) {
+            places.push(side.make_place(disk, peers, observer)?);
         }
         let outcomes = match self.measure(&places, began, stop, observer) {
             Ok(outcomes) => outcomes,
-            failed => return places.remove(0).scratch.end_for(peers, failed.map(|_| Vec::new())),
+            Err(error) => {
+                let ended = places.remove(0).scratch.end_for(peers, Err(error));
+                return ended.map(|()| Vec::new());
+            }
         };
         let mut kept = Vec::new();
-        for Place { scratch, target, shown, leftovers } in places {
+        for Place { scratch, target, shown, leftovers, .. } in places {
             if keep {
                 peers.barrier("the end")?;
                 let folder = scratch.keep();
@@ -187,13 +188,12 @@ impl<'a> Bench<'a> {
                 clock: &clock,
                 keep: side.request.keep,
                 peers,
-                together: None,
+                timed: Peers::ALONE,
                 rank_files: side.request.rank_files,
             };
-            let room = share(&place.target, peers)?;
-            let wanted = wanted(&side.plan(&room, None)?);
-            let speed = Calibration::of(wanted, &site.apart(), &side.request.common)?;
-            planned.push(side.plan(&room, Some(&speed))?);
+            let wanted = wanted(&side.plan(&place.room, None)?);
+            let speed = Calibration::of(wanted, &site, &side.request.common)?;
+            planned.push(side.plan(&place.room, Some(&speed))?);
             sites.push(site);
             speeds.push(speed);
         }
@@ -294,6 +294,8 @@ impl<'a> Bench<'a> {
 /// The disk of a side, and the folder of the run.
 struct Place {
     target: Target,
+    /// The part of the disk that a rank may use.
+    room: Target,
     scratch: Scratch,
     shown: document::Target,
     leftovers: Vec<String>,
@@ -325,17 +327,24 @@ impl<'a> Side<'a> {
         plan(&self.scenarios, self.request, room, speed)
     }
 
-    /// Returns the disk, and the part of it that a rank may use.
+    /// Returns the disk, and the part of it that a rank may use. Refuses what can't be planned
+    /// there.
     fn disk(&self, peers: Peers) -> Result<(Target, Target), Error> {
         scratch::check_writable(&self.request.path)?;
         let target = device::examine(&self.request.path)?;
         let room = share(&target, peers)?;
+        refuse_shared(self.request, &self.plan(&room, None)?)?;
         Ok((target, room))
     }
 
     /// Makes the folder of the run.
-    fn make_place(&self, peers: Peers, observer: &mut dyn Observer) -> Result<Place, Error> {
-        let (target, path) = (device::examine(&self.request.path)?, &self.request.path);
+    fn make_place(
+        &self,
+        (target, room): (Target, Target),
+        peers: Peers,
+        observer: &mut dyn Observer,
+    ) -> Result<Place, Error> {
+        let path = &self.request.path;
         let leftovers = match peers.is_first() {
             true => report_leftovers(path, observer),
             false => Vec::new(),
@@ -343,7 +352,7 @@ impl<'a> Side<'a> {
         let scratch = Scratch::make_for(path, peers)?;
         let mut shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
         shown.limits = watch::limits(device_of(&target));
-        Ok(Place { target, scratch, shown, leftovers })
+        Ok(Place { target, room, scratch, shown, leftovers })
     }
 }
 

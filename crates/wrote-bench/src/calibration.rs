@@ -112,7 +112,7 @@ fn save(site: &Site) -> Result<Duration, Error> {
         file.write_all(&[0xa5; SAVE_BYTES]).and_then(|()| file.sync_data()).map_err(failed)?;
         times.push(before.elapsed());
     }
-    clear(std::slice::from_ref(&path), site.scratch.path())?;
+    clear([&path], site.scratch.path())?;
     times.sort_unstable();
     Ok(times[times.len() / 2])
 }

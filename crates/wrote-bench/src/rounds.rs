@@ -6,10 +6,8 @@ use crate::progress::Ticker;
 use crate::site::Site;
 use std::collections::VecDeque;
 use std::time::Duration;
-use wrote_jobs::clock::Together;
 use wrote_jobs::findings::Shortened;
-use wrote_jobs::machine::target::device_of;
-use wrote_jobs::report::{Facts, Repeated, of_all_ranks};
+use wrote_jobs::report::{Repeated, of_all_ranks};
 #[cfg(test)]
 use wrote_result::document::Row;
 use wrote_result::{Error, units};
@@ -267,19 +265,19 @@ fn run_all(
         }
         measured.push(plan.measured(prepared.written_bytes, left_out));
     }
-    let (mut now, _) = agreed(site, Duration::ZERO)?;
+    // All ranks decide by rank 0's time when the last of them has come, and therefore alike.
+    let time = || site.peers.agree("the time", (), |_: Vec<()>| Ok(site.clock.elapsed()));
+    let mut now = time()?;
     let mut told = schedule.rounds * names.len() as u32;
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
     // With `keep`, the row whose files still exist, as its run may have been the last.
     let mut kept: Option<usize> = None;
     let mut is_interrupted = false;
-    // All ranks decide by rank 0's time, and therefore alike.
     while let Some(turn) = schedule.next(now) {
         is_interrupted = site.stop.is_requested();
         if is_interrupted {
             break;
         }
-        let began = site.clock.elapsed();
         let makes_files = specs[turn.row].makes_files;
         let clear = |plans: &mut [Plan], row: usize| {
             let (plan, row) = places[row];
@@ -311,9 +309,8 @@ fn run_all(
         } else {
             clear(plans, turn.row)?;
         }
-        let took;
-        (now, took) = agreed(site, site.clock.elapsed().saturating_sub(began))?;
-        schedule.is_over(turn, took);
+        let began = std::mem::replace(&mut now, time()?);
+        schedule.is_over(turn, now.saturating_sub(began));
         if has_failed {
             schedule.end_row(turn.row);
         }
@@ -354,22 +351,9 @@ fn run_together(
     ticker: &mut Ticker,
 ) -> Result<Repeated, Error> {
     let row = &plan.rows[turn.row].row;
-    if !site.peers.are_many() {
-        return plan.work.run(row, turn, site, ticker);
-    }
-    let together = Together::new(site.peers);
-    let run = plan.work.run(row, turn, &Site { together: Some(&together), ..*site }, ticker)?;
-    let device = device_of(site.target).map_or(String::new(), |device| device.name.clone());
-    let facts = Facts { run, parts: together.parts(), device };
-    plan.work.summed(of_all_ranks(facts, site.peers)?)
-}
-
-/// Returns rank 0's time, and the time of the slowest rank.
-fn agreed(site: &Site, took: Duration) -> Result<(Duration, Duration), Error> {
-    site.peers.agree("the time", (site.clock.elapsed(), took), |all| {
-        let longest = all.iter().map(|(_, took)| *took).max().unwrap_or_default();
-        Ok((all[0].0, longest))
-    })
+    let run = plan.work.run(row, turn, &Site { timed: site.peers, ..*site }, ticker)?;
+    let run = of_all_ranks(run, site.device().map(|device| &*device.name), site.peers)?;
+    Ok(if site.peers.are_many() { plan.work.summed(run) } else { run })
 }
 
 #[cfg(test)]

@@ -168,7 +168,7 @@ impl Asked {
             clock: &SinceStart(Instant::now()),
             keep,
             peers: Peers::ALONE,
-            together: None,
+            timed: Peers::ALONE,
             rank_files: self.request().rank_files,
         };
         let speed = Calibration::of(planned.wants, &site, &self.request().common)?;
@@ -197,7 +197,7 @@ pub(crate) fn measured_by(clock: &MadeUpClock, plan: &mut Plan) -> Result<Measur
         clock,
         keep: false,
         peers: Peers::ALONE,
-        together: None,
+        timed: Peers::ALONE,
         rank_files: Default::default(),
     };
     measure(plan, Calibration::UNKNOWN, &site, &mut ticker)

@@ -18,6 +18,9 @@ use wrote_result::Error;
 /// The prefix of a run's folder; six random letters and digits follow.
 const PREFIX: &str = ".wrote-";
 
+/// Stands before the number of the rank in the name of a file that belongs to one.
+pub(crate) const OF_RANK: &str = "-rank";
+
 /// A run's folder, or a temporary file or folder, that still exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
@@ -40,10 +43,10 @@ pub struct Scratch {
     folder: remove::Open,
     /// Held while the run lives; `None` once the folder is removed or given away.
     lock: Option<File>,
-    /// This rank, if several use the folder; `None` for a single one.
-    rank: Option<u32>,
     /// Whether this process created the folder and therefore removes it.
     is_maker: bool,
+    /// This rank, if several use the folder; `None` for a single one.
+    rank: Option<u32>,
 }
 
 impl Scratch {
@@ -60,17 +63,20 @@ impl Scratch {
             .tempdir_in(parent)
             .map_err(|error| not_made(parent, &error))?;
         // tempfile would remove everything in the folder, including other programs' files.
-        let path = folder.keep();
-        let folder = remove::Open::at(&path).map_err(|error| {
+        Scratch::locked(folder.keep()).map_err(|error| not_made(parent, &error))
+    }
+
+    /// Locks a new folder, or removes it.
+    fn locked(path: PathBuf) -> io::Result<Scratch> {
+        let folder = remove::Open::at(&path).inspect_err(|_| {
             // It is new, and therefore empty.
             let _ = std::fs::remove_dir(&path);
-            not_made(parent, &error)
         })?;
         match lock::make(&path) {
             Ok(lock) => Ok(Scratch { path, folder, lock: Some(lock), rank: None, is_maker: true }),
             Err(error) => {
                 let _ = folder.remove(());
-                Err(not_made(parent, &error))
+                Err(error)
             }
         }
     }
@@ -82,40 +88,24 @@ impl Scratch {
     ///
     /// As [`Scratch::make`] and [`Peers::agree`].
     pub fn make_for(parent: &Path, peers: Peers) -> Result<Scratch, Error> {
-        if !peers.are_many() {
-            return Scratch::make(parent);
-        }
-        let made = match peers.is_first() {
-            true => Some(Scratch::make(parent)?),
-            false => None,
-        };
-        let name = made.as_ref().and_then(|made| made.path.file_name()?.to_str().map(String::from));
-        let name = peers.of_first("the folder", name.unwrap_or_default())?;
-        let mut scratch = match made {
-            Some(made) => made,
-            None => Scratch::join(parent, &name)?,
-        };
-        scratch.rank = Some(peers.rank());
+        let first = peers.is_first().then(|| Scratch::make(parent)).transpose()?;
+        let name = first.as_ref().and_then(|made| made.path.file_name()?.to_str());
+        let name = peers.of_first("the folder", name.unwrap_or_default().to_owned())?;
+        let joined = || Scratch::join(parent.join(name)).map_err(|error| not_made(parent, &error));
+        let mut scratch = first.map_or_else(joined, Ok)?;
+        scratch.rank = peers.are_many().then(|| peers.rank());
         Ok(scratch)
     }
 
-    /// Opens another rank's folder, or creates it if absent.
-    fn join(parent: &Path, name: &str) -> Result<Scratch, Error> {
-        check_folder(parent)?;
-        let failed = |error: io::Error| not_made(parent, &error);
-        let path = parent.join(name);
-        let mut builder = std::fs::DirBuilder::new();
-        let is_new = match builder.mode(0o700).create(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-            other => other.map(|()| true).map_err(failed)?,
-        };
-        let folder = remove::Open::at(&path).map_err(failed)?;
-        // The rank that created the folder holds the lock.
-        let lock = match is_new {
-            true => lock::make(&path).map_err(failed)?,
-            false => File::open(&path).map_err(failed)?,
-        };
-        Ok(Scratch { path, folder, lock: Some(lock), rank: None, is_maker: is_new })
+    /// Opens the folder of rank 0, or creates it if absent.
+    fn join(path: PathBuf) -> io::Result<Scratch> {
+        match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let (folder, lock) = (remove::Open::at(&path)?, Some(File::open(&path)?));
+                Ok(Scratch { path, folder, lock, rank: None, is_maker: false })
+            }
+            made => made.and_then(|()| Scratch::locked(path)),
+        }
     }
 
     /// Ends the work of all ranks in the folder. The rank that created it removes it; where any
@@ -124,13 +114,10 @@ impl Scratch {
     /// # Errors
     ///
     /// The first error of any rank, and as [`Scratch::remove`].
-    pub fn end_for<T>(mut self, peers: Peers, result: Result<T, Error>) -> Result<T, Error> {
-        let done = peers.end(result)?;
-        match self.is_maker {
-            true => self.remove()?,
-            false => self.lock = None,
-        }
-        Ok(done)
+    pub fn end_for(mut self, peers: Peers, done: Result<(), Error>) -> Result<(), Error> {
+        peers.end(done)?;
+        self.lock.take_if(|_| !self.is_maker);
+        self.remove()
     }
 
     /// Returns the folder's path.
@@ -141,16 +128,12 @@ impl Scratch {
     /// Returns the path of a scenario's file or log folder: `ways-source-0.data`. Only files with
     /// such names are removed, and in such folders only a log's files.
     pub fn file(&self, scenario: &str, part: &str, number: u32) -> PathBuf {
-        match self.rank {
-            Some(rank) => self.shared_file(scenario, &format!("{part}-rank{rank}"), number),
-            None => self.shared_file(scenario, part, number),
-        }
+        self.shared_file(scenario, &format!("{part}{}", self.of_rank()), number)
     }
 
-    /// Returns whether a path of [`Scratch::file`] belongs to one rank.
-    pub fn is_of_rank(&self, path: &Path) -> bool {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| self.rank.is_some_and(|rank| name.contains(&mark(rank))))
+    /// Returns the part of a file's name that identifies its rank, if there are several.
+    pub fn of_rank(&self) -> String {
+        self.rank.map_or(String::new(), |rank| format!("{OF_RANK}{rank}"))
     }
 
     /// Returns the path of a file that all ranks use.
@@ -224,11 +207,6 @@ pub fn check_folder(parent: &Path) -> Result<(), Error> {
 pub fn check_writable(parent: &Path) -> Result<(), Error> {
     check_folder(parent)?;
     target::check_new(parent).map_err(|error| not_made(parent, &error))
-}
-
-/// Returns the part of a file name that identifies its rank.
-fn mark(rank: u32) -> String {
-    format!("-rank{rank}-")
 }
 
 /// Returns an error without the path added by tempfile, which means nothing to the user.

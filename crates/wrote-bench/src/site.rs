@@ -1,14 +1,14 @@
 //! Where a run is made: its folder and files, its clock, and the ranks that run at once.
 
-use crate::scratch::Scratch;
+use crate::scratch::{OF_RANK, Scratch};
 use std::fmt::Debug;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wrote::device::{BlockDevice, Target};
-use wrote_jobs::clock::{Timer, Together};
-use wrote_jobs::jobs::{self, GroupReport, Made, Permissions, Watcher};
+use wrote_jobs::clock::Timer;
+use wrote_jobs::jobs::{self, GroupReport, Permissions, Watcher};
 use wrote_jobs::machine::counters::Counters;
 use wrote_jobs::machine::target::device_of;
 use wrote_jobs::peers::Peers;
@@ -50,9 +50,8 @@ pub struct Site<'a> {
     pub keep: bool,
     /// The processes that measure together.
     pub peers: Peers<'a>,
-    /// Synchronizes timed parts of the run across ranks; `None` for a single rank, and outside of
-    /// runs.
-    pub together: Option<&'a Together<'a>>,
+    /// The processes that begin each timed part of a run together; only this one outside of runs.
+    pub timed: Peers<'a>,
     /// Whether ranks share files.
     pub rank_files: RankFiles,
 }
@@ -82,18 +81,19 @@ impl<'a> Site<'a> {
         }
     }
 
+    fn is_shared(&self, path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        self.shares_files() && !name.contains(OF_RANK)
+    }
+
     /// Removes files, and flushes their folder. Rank 0 removes shared files.
     ///
     /// # Errors
     ///
     /// Like [`clear`].
     pub fn clear(&self, files: &[PathBuf]) -> Result<(), Error> {
-        let is_others = |path: &PathBuf| {
-            let is_shared = self.shares_files() && !self.peers.is_first();
-            is_shared && !self.scratch.is_of_rank(path)
-        };
-        let files: Vec<PathBuf> = files.iter().filter(|path| !is_others(path)).cloned().collect();
-        clear(&files, self.scratch.path())
+        let is_ours = |path: &&PathBuf| self.peers.is_first() || !self.is_shared(path);
+        clear(files.iter().filter(is_ours), self.scratch.path())
     }
 
     /// Like [`Site::clear`], at the end, unless the site keeps its files.
@@ -103,22 +103,6 @@ impl<'a> Site<'a> {
     /// Like [`clear`].
     pub fn clear_shared(&self, files: &[PathBuf]) -> Result<(), Error> {
         if self.keep { Ok(()) } else { self.clear(files) }
-    }
-
-    /// Returns the jobs as this rank runs them, with their files.
-    fn placed(
-        &self,
-        jobs: &[JobSpec],
-        permissions: Permissions,
-    ) -> Result<(Vec<JobSpec>, Permissions), Error> {
-        let mut files = jobs.iter().flat_map(|job| &job.files);
-        if !self.shares_files() || files.any(|path| self.scratch.is_of_rank(path)) {
-            return Ok((jobs.to_vec(), permissions));
-        }
-        // It is removed with the other files of the run, and each rank writes to its own region.
-        jobs::make_shared(jobs, self.peers, self.stop)?.keep();
-        let permissions = Permissions { overwrite: true, ..permissions };
-        Ok((jobs::on_regions(jobs, self.peers)?, permissions))
     }
 
     /// Returns the disk's state before the jobs of a run. The blocks of the files `settled` are
@@ -153,26 +137,36 @@ impl<'a> Site<'a> {
         permissions: Permissions,
         watcher: &mut dyn Watcher,
     ) -> Result<GroupReport, Error> {
-        let peers = if self.together.is_some() { self.peers } else { Peers::ALONE };
-        let (jobs, permissions) = self.placed(jobs, permissions)?;
-        let mut made = Made::default();
-        let mut groups = jobs::run_with(&jobs, permissions, self.stop, watcher, &mut made, peers)?;
-        made.keep();
+        let run = |jobs: &[JobSpec], permissions, watcher| {
+            jobs::run_with(jobs, permissions, self.stop, watcher, self.timed)
+        };
+        let is_shared = jobs.iter().flat_map(|job| &job.files).all(|path| self.is_shared(path));
+        let mut groups = if is_shared {
+            let (jobs, permissions, made) = jobs::share(jobs, permissions, self.peers, self.stop)?;
+            // They are removed with the other files of the run.
+            made.keep();
+            run(&jobs, permissions, watcher)?
+        } else {
+            run(jobs, permissions, watcher)?
+        };
         let group = groups.remove(0);
-        if let Some(together) = self.together {
-            together.is_over(jobs::span_s(&group.jobs));
-        }
+        self.timed.is_over(jobs::span_s(&group.jobs));
         Ok(group)
     }
 
-    /// Returns the timer for a run's timed parts.
-    pub fn timer(&self) -> Timer<'a> {
-        Timer::new(self.device(), self.together)
+    /// Waits for all ranks, and returns the timer of the part of a run that then begins.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Peers::agree`].
+    pub fn timer(&self) -> Result<Timer<'a>, Error> {
+        self.timed.barrier("the start of a run")?;
+        Ok(Timer { device: self.device(), peers: self.timed })
     }
 
     /// Returns the place for untimed work, which each rank does on its own.
     pub fn apart(&self) -> Site<'a> {
-        Site { together: None, ..*self }
+        Site { timed: Peers::ALONE, ..*self }
     }
 
     /// Returns the minimum of all ranks' values, so that sizes derived from a speed are the same on
@@ -182,7 +176,7 @@ impl<'a> Site<'a> {
     ///
     /// Like [`Peers::agree`].
     pub fn least(&self, value: f64) -> Result<f64, Error> {
-        self.peers.least("the calibration", value)
+        self.peers.agree("the calibration", value, |all| Ok(all.into_iter().fold(value, f64::min)))
     }
 
     /// Returns the paths of `count` files of this scenario.
@@ -198,7 +192,7 @@ impl<'a> Site<'a> {
 /// # Errors
 ///
 /// [`Error::Failed`] names the file that could not be removed.
-pub fn clear(files: &[PathBuf], folder: &Path) -> Result<(), Error> {
+pub fn clear<'a>(files: impl IntoIterator<Item = &'a PathBuf>, folder: &Path) -> Result<(), Error> {
     for file in files {
         match std::fs::remove_file(file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

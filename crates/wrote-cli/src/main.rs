@@ -52,9 +52,7 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
             commands::outcome(Err(error), &Signals::default())
         }
     };
-    // An error that all ranks meet is reported by one.
-    let tells = if group.peers().are_many() { group.peers().tells() } else { !ranks::is_quiet() };
-    if let Some(complaint) = complaint.filter(|_| tells) {
+    if let Some(complaint) = complaint.filter(|_| group.tells()) {
         terminal::complain(&complaint);
     }
     group.end(code);

@@ -14,13 +14,9 @@ const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TA
 /// Variables with the number of this rank.
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
 
-/// The ranks that a command measures with.
+/// The ranks that a command measures with; `None` for a single process.
 #[derive(Default)]
-pub struct Group {
-    joined: Option<Ranks>,
-    #[cfg(feature = "mpi")]
-    mpi: Option<post::Mpi>,
-}
+pub struct Group(Option<Ranks>);
 
 /// Returns whether this is a rank above 0 by its starter's variables: rank 0 reports for all.
 pub fn is_quiet() -> bool {
@@ -52,14 +48,13 @@ impl Group {
 
     #[cfg(feature = "mpi")]
     fn start(&mut self, _size: u32, stop: &Stop, hung_after: Duration) -> Result<(), Error> {
-        let (mpi, post) = post::Mpi::start()?;
-        self.mpi = Some(mpi);
+        let post = post::MpiPost::start()?;
         if wrote_jobs::peers::Post::ranks(&post) == 1 {
             let text = "the starter of this process says that there are several, and MPI says one: \
                         the MPI of mpirun is not the one that this program was built with";
             return Err(Error::Usage(text.into()));
         }
-        self.joined.insert(Ranks::new(Box::new(post), stop.clone(), hung_after)).join()
+        self.0.insert(Ranks::new(Box::new(post), stop.clone(), hung_after)).join()
     }
 
     #[cfg(not(feature = "mpi"))]
@@ -72,22 +67,20 @@ impl Group {
 
     /// The ranks, or only this process.
     pub fn peers(&self) -> Peers<'_> {
-        self.joined.as_ref().map_or(Peers::ALONE, Ranks::peers)
+        self.0.as_ref().map_or(Peers::ALONE, Ranks::peers)
+    }
+
+    /// Returns whether this process reports errors that all ranks meet: rank 0 does, by its
+    /// starter's variables, and each rank that lost rank 0.
+    pub fn tells(&self) -> bool {
+        !is_quiet() || self.0.as_ref().is_some_and(Ranks::is_lost)
     }
 
     /// Ends the ranks with this exit code. If one of them hangs, all are ended.
     pub fn end(self, code: u8) {
-        #[cfg(feature = "mpi")]
-        if let Some(mpi) = self.mpi {
-            let is_lost = self.joined.is_some_and(|ranks| ranks.is_lost());
-            match () {
-                () if code > 128 => mpi.leave(),
-                () if is_lost => mpi.abort(code.into()),
-                () => drop(mpi),
-            }
+        if let Some(ranks) = self.0 {
+            ranks.end(code);
         }
-        #[cfg(not(feature = "mpi"))]
-        let _ = code;
     }
 }
 

@@ -25,7 +25,7 @@ pub use files::Made;
 pub(crate) use files::NEW_BLOCKS;
 pub use layout::lay_out;
 pub use place::file_key;
-pub use regions::{make_shared, on_own_files, on_regions};
+pub use regions::{on_own_files, share};
 pub use resolve::resolve;
 
 /// Refuses jobs like [`run`] before it creates a file, and writes nothing.
@@ -53,14 +53,11 @@ pub fn run(
     stop: &Stop,
     watcher: &mut dyn Watcher,
 ) -> Result<Vec<GroupReport>, Error> {
-    let mut made = Made::default();
-    let reports = run_with(specs, permissions, stop, watcher, &mut made, Peers::ALONE)?;
-    made.keep();
-    Ok(reports)
+    run_with(specs, permissions, stop, watcher, Peers::ALONE)
 }
 
-/// Like [`run`] by several ranks, whose groups begin together. The caller decides whether the files
-/// that the run made stay: another rank may fail.
+/// Like [`run`] by several ranks, whose groups begin together. If any rank fails, none keeps the
+/// files that it made.
 ///
 /// # Errors
 ///
@@ -70,16 +67,17 @@ pub fn run_with(
     permissions: Permissions,
     stop: &Stop,
     watcher: &mut dyn Watcher,
-    made: &mut Made,
     peers: Peers,
 ) -> Result<Vec<GroupReport>, Error> {
     check(specs, permissions, watcher)?;
-    let mut reports = Vec::new();
+    let (mut made, mut reports) = (Made::default(), Vec::new());
     for group in check::groups(specs) {
-        reports.push(group::run_group(&group, made, permissions, stop, watcher, peers)?);
+        reports.push(group::run_group(&group, &mut made, permissions, stop, watcher, peers)?);
         let unlinked = group.iter().filter(|spec| spec.unlink).flat_map(|spec| &spec.files);
         unlinked.into_iter().try_for_each(|path| made.remove(path))?;
     }
+    peers.barrier("the end of the jobs")?;
+    made.keep();
     Ok(reports)
 }
 

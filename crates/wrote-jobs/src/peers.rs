@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
 use std::time::{Duration, Instant};
 use wrote_result::document::{self, Node};
@@ -36,10 +37,10 @@ pub trait Post {
 
     /// Returns the next message with its sender, if there is one.
     fn receive(&self) -> Option<(u32, Vec<u8>)>;
-}
 
-/// The only message: the value of a step, or the error that ends the sender's work.
-type Message = (String, Result<Value, Error>);
+    /// Ends this rank with an exit code; if one of them `is_lost`, all.
+    fn end(self: Box<Self>, code: u8, is_lost: bool);
+}
 
 /// One of several ranks.
 pub struct Ranks {
@@ -52,7 +53,12 @@ pub struct Ranks {
     met: Cell<Instant>,
     broken: RefCell<Option<Error>>,
     is_lost: Cell<bool>,
+    /// The timed parts of the run so far, by rank 0's clock.
+    parts: RefCell<Vec<Part>>,
 }
+
+/// A timed part of a run: its start and its end in seconds since 1970.
+pub type Part = (f64, f64);
 
 impl Debug for Ranks {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -67,8 +73,9 @@ impl Ranks {
     /// the time that rank 0 needed. Rank 0 is waited for ten times as long.
     pub fn new(post: Box<dyn Post>, stop: Stop, hung_after: Duration) -> Ranks {
         let met = Cell::new(Instant::now());
-        let (nodes, broken, is_lost) = (Vec::new(), RefCell::default(), Cell::default());
-        Ranks { post, stop, hung_after, nodes, met, broken, is_lost }
+        let (nodes, broken) = (Vec::new(), RefCell::default());
+        let (is_lost, parts) = (Cell::default(), RefCell::default());
+        Ranks { post, stop, hung_after, nodes, met, broken, is_lost, parts }
     }
 
     /// Joins the ranks: each learns the nodes of all, and their clocks as they are when the answer
@@ -81,7 +88,7 @@ impl Ranks {
         let (peers, mut clock_s) = (self.peers(), Vec::new());
         for _ in 0..CLOCK_READS {
             peers.barrier("start")?;
-            clock_s.push(jiff::Timestamp::now().as_nanosecond() as f64 / 1e9);
+            clock_s.push(now_s());
         }
         let mine = (self.post.node(), clock_s);
         self.nodes = peers.agree("clocks", mine, |all| Ok(nodes(&all)))?;
@@ -98,6 +105,11 @@ impl Ranks {
         self.is_lost.get()
     }
 
+    /// Ends this rank with an exit code; if one of them is lost, all.
+    pub fn end(self, code: u8) {
+        self.post.end(code, self.is_lost.get());
+    }
+
     fn exchange<T: Serialize + DeserializeOwned, A: Serialize + DeserializeOwned>(
         &self,
         step: &str,
@@ -107,13 +119,11 @@ impl Ranks {
         if let Some(known) = &*self.broken.borrow() {
             return Err(known.clone());
         }
-        let mine = mine.and_then(packed);
         let answer = match self.post.rank() {
             0 => self.lead(step, mine, choose),
-            _ => self.follow(step, mine),
+            _ => self.follow(step, &mine),
         };
         self.met.set(Instant::now());
-        let answer = answer.and_then(unpacked);
         if let Err(error) = &answer {
             *self.broken.borrow_mut() = Some(error.clone());
         }
@@ -124,61 +134,50 @@ impl Ranks {
     fn lead<T: DeserializeOwned, A: Serialize>(
         &self,
         step: &str,
-        mine: Result<Value, Error>,
+        mine: Result<T, Error>,
         choose: impl FnOnce(Vec<T>) -> Result<A, Error>,
-    ) -> Result<Value, Error> {
-        let mut said: Vec<Option<Result<Value, Error>>> = vec![None; self.post.ranks() as usize];
-        said[0] = Some(mine);
+    ) -> Result<A, Error> {
+        let mut said: BTreeMap<u32, Result<T, Error>> = BTreeMap::from([(0, mine)]);
         let (began, limit) = (Instant::now(), self.limit());
-        while said.iter().any(Option::is_none) && !self.is_lost.get() {
+        let ranks = 0..self.post.ranks();
+        while said.len() < ranks.len() && began.elapsed() <= limit {
             self.stop.check()?;
             match self.post.receive() {
-                Some((from, message)) => {
-                    let (at, mut theirs) = read(&message)?;
-                    if at != step && theirs.is_ok() {
-                        theirs = Err(Error::Failed(format!("is at {at}, and rank 0 at {step}")));
-                    }
-                    said[from as usize] = Some(theirs);
-                }
-                None if began.elapsed() > limit => self.is_lost.set(true),
+                Some((from, message)) => drop(said.insert(from, read(step, &message))),
                 None => std::thread::sleep(LOOK_EVERY),
             }
         }
+        let missing: Vec<u32> = ranks.clone().filter(|rank| !said.contains_key(rank)).collect();
+        self.is_lost.set(!missing.is_empty());
         // The first error is everybody's; a rank that does not come may only follow from it.
-        let failed = |(rank, said): (u32, &Option<Result<Value, Error>>)| {
-            Some(self.named(rank, said.as_ref()?.as_ref().err()?))
-        };
-        let answer = match (0..).zip(&said).find_map(failed) {
-            Some(error) => Err(error),
-            None if self.is_lost.get() => {
-                let missing = (0..).zip(&said).filter(|(_, said)| said.is_none());
-                Err(self.missing(missing.map(|(rank, _)| rank), step, began.elapsed()))
-            }
-            None => {
-                let all = said.into_iter().flatten().flatten().map(unpacked);
-                all.collect::<Result<Vec<T>, Error>>().and_then(choose).and_then(packed)
-            }
+        let all =
+            said.into_iter().map(|(rank, said)| said.map_err(|error| self.named(rank, error)));
+        let answer = match all.collect::<Result<Vec<T>, Error>>() {
+            Ok(_) if self.is_lost.get() => Err(self.missing(&missing, step, began.elapsed())),
+            all => all.and_then(choose),
         };
         let message = written(step, &answer);
-        (1..self.post.ranks()).for_each(|rank| self.post.send(rank, message.clone()));
+        ranks.skip(1).for_each(|rank| self.post.send(rank, message.clone()));
         answer
     }
 
     /// On another rank: reports to rank 0, and waits for the answer.
-    fn follow(&self, step: &str, mine: Result<Value, Error>) -> Result<Value, Error> {
+    fn follow<A: DeserializeOwned>(
+        &self,
+        step: &str,
+        mine: &Result<impl Serialize, Error>,
+    ) -> Result<A, Error> {
         let (began, limit) = (Instant::now(), self.limit() * SLOWER_MAX);
-        self.post.send(0, written(step, &mine));
-        loop {
+        self.post.send(0, written(step, mine));
+        while began.elapsed() <= limit {
             self.stop.check()?;
             if let Some((_, message)) = self.post.receive() {
-                return read(&message)?.1;
-            }
-            if began.elapsed() > limit {
-                self.is_lost.set(true);
-                return Err(self.missing([0].into_iter(), step, began.elapsed()));
+                return read(step, &message);
             }
             std::thread::sleep(LOOK_EVERY);
         }
+        self.is_lost.set(true);
+        Err(self.missing(&[0], step, began.elapsed()))
     }
 
     /// How long to wait for others, by the time that this rank needed for the same work.
@@ -187,10 +186,10 @@ impl Ranks {
     }
 
     /// Names the rank that failed. All ranks refuse bad usage alike.
-    fn named(&self, rank: u32, error: &Error) -> Error {
+    fn named(&self, rank: u32, error: Error) -> Error {
         match error {
             Error::Failed(text) => Error::Failed(format!("{}: {text}", self.name(rank))),
-            other => other.clone(),
+            other => other,
         }
     }
 
@@ -201,8 +200,8 @@ impl Ranks {
         }
     }
 
-    fn missing(&self, ranks: impl Iterator<Item = u32>, step: &str, time: Duration) -> Error {
-        let names: Vec<String> = ranks.map(|rank| self.name(rank)).collect();
+    fn missing(&self, ranks: &[u32], step: &str, time: Duration) -> Error {
+        let names: Vec<String> = ranks.iter().map(|rank| self.name(*rank)).collect();
         Error::Failed(format!(
             "{} did not come to the others within {:.0} s ({step}): it hangs, or is far slower",
             units::some_of(&names, finding::NAMES_MAX),
@@ -242,19 +241,9 @@ impl<'a> Peers<'a> {
         self.rank() == 0
     }
 
-    /// Whether this rank reports errors: rank 0 does, and each rank that lost rank 0.
-    pub fn tells(self) -> bool {
-        self.is_first() || self.0.is_some_and(|ranks| ranks.is_lost.get())
-    }
-
     /// The node of a rank, if there are several and they have joined.
     pub fn node(self, rank: u32) -> Option<&'a Node> {
         self.0?.nodes.iter().find(|node| node.ranks.contains(&rank))
-    }
-
-    /// Returns how far this rank's clock is ahead of rank 0's, in seconds.
-    pub fn ahead_s(self) -> f64 {
-        self.node(self.rank()).map_or(0.0, |node| node.clock_offset_s)
     }
 
     /// Returns them as in a result; `None` for a single process.
@@ -292,15 +281,6 @@ impl<'a> Peers<'a> {
         self.agree(step, (), |_| Ok(()))
     }
 
-    /// Returns the least of all ranks' values.
-    ///
-    /// # Errors
-    ///
-    /// As [`Peers::agree`].
-    pub fn least(self, step: &str, mine: f64) -> Result<f64, Error> {
-        self.agree(step, mine, |all| Ok(all.into_iter().fold(f64::INFINITY, f64::min)))
-    }
-
     /// Returns rank 0's value on each rank.
     ///
     /// # Errors
@@ -319,19 +299,27 @@ impl<'a> Peers<'a> {
     /// # Errors
     ///
     /// The error of `done`, or as [`Peers::agree`].
-    pub fn end<T>(self, done: Result<T, Error>) -> Result<T, Error> {
-        match (self.0, done) {
-            (Some(ranks), Ok(done)) => {
-                ranks.exchange("the end", Ok(()), |_| Ok(()))?;
-                Ok(done)
-            }
+    pub fn end(self, done: Result<(), Error>) -> Result<(), Error> {
+        match self.0 {
             // The starter asks every rank to stop.
-            (Some(ranks), Err(error)) if !matches!(error, Error::Interrupted) => {
-                ranks.exchange("the end", Err(error), |_: Vec<()>| Ok(()))?;
-                unreachable!("the answer to an error is one")
+            Some(ranks) if !matches!(done, Err(Error::Interrupted)) => {
+                ranks.exchange("the end", done, |_| Ok(()))
             }
-            (_, done) => done,
+            _ => done,
         }
+    }
+
+    /// Adds a timed part of a run, which all ranks began together. It began and ended at these
+    /// seconds since 1970 by this rank's clock.
+    pub fn is_over(self, (began_s, ended_s): Part) {
+        let ahead_s = self.node(self.rank()).map_or(0.0, |node| node.clock_offset_s);
+        let part = (began_s - ahead_s, ended_s - ahead_s);
+        self.0.inspect(|ranks| ranks.parts.borrow_mut().push(part));
+    }
+
+    /// Takes the timed parts since the last call, by rank 0's clock.
+    pub(crate) fn parts(self) -> Vec<Part> {
+        self.0.map(|ranks| ranks.parts.take()).unwrap_or_default()
     }
 }
 
@@ -356,22 +344,22 @@ fn nodes(all: &[(String, Vec<f64>)]) -> Vec<Node> {
     nodes
 }
 
-fn packed<T: Serialize>(value: T) -> Result<Value, Error> {
-    serde_json::to_value(value).map_err(unusable)
+/// Returns the time by this machine's clock, in seconds since 1970.
+pub(crate) fn now_s() -> f64 {
+    jiff::Timestamp::now().as_nanosecond() as f64 / 1e9
 }
 
-fn unpacked<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
-    serde_json::from_value(value).map_err(unusable)
-}
-
-fn unusable(error: serde_json::Error) -> Error {
-    Error::Failed(format!("a message of a rank: {error}"))
-}
-
-fn written(step: &str, said: &Result<Value, Error>) -> Vec<u8> {
+/// The only message: a step, and the sender's value or the error that ends its work.
+fn written(step: &str, said: &Result<impl Serialize, Error>) -> Vec<u8> {
     serde_json::to_vec(&(step, said)).expect("a message is JSON")
 }
 
-fn read(message: &[u8]) -> Result<Message, Error> {
-    serde_json::from_slice(message).map_err(unusable)
+fn read<T: DeserializeOwned>(step: &str, message: &[u8]) -> Result<T, Error> {
+    let unusable = |error| Error::Failed(format!("a message of a rank: {error}"));
+    let message = serde_json::from_slice(message).map_err(unusable)?;
+    let (at, said): (String, Result<Value, Error>) = message;
+    match said? {
+        said if at == step => serde_json::from_value(said).map_err(unusable),
+        _ => Err(Error::Failed(format!("is at {at}, and rank 0 at {step}"))),
+    }
 }

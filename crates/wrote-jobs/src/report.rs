@@ -8,11 +8,11 @@ mod settings;
 
 pub use before::Before;
 pub(crate) use before::Names;
-pub use merge::{Facts, Part, of_all_ranks};
+pub use merge::of_all_ranks;
 pub use row::{Repeated, join, sum_up};
 pub use settings::fallback;
 
-use crate::jobs::GroupReport;
+use crate::jobs::{GroupReport, span_s};
 use crate::peers::Peers;
 use before::Known;
 use std::time::Duration;
@@ -68,10 +68,10 @@ pub fn document(
     for file in files {
         let mut rows = Vec::new();
         for group in file.groups {
-            let mut of_group = row::rows(group, &mut known);
-            if peers.are_many() {
-                let device = before.device().unwrap_or_default();
-                of_group = merge::rows_of_all_ranks(group, of_group, device, peers)?;
+            let mut of_group = Vec::new();
+            for (run, jobs) in row::rows(group, &mut known) {
+                peers.is_over(span_s(jobs));
+                of_group.extend(of_all_ranks(run, before.device(), peers)?.rows());
             }
             evidence.add(group, of_group.clone());
             rows.extend(of_group);

@@ -144,7 +144,7 @@ mod tests {
             clock: &SinceStart(Instant::now()),
             keep: false,
             peers: Peers::ALONE,
-            together: None,
+            timed: Peers::ALONE,
             rank_files: Default::default(),
         };
         test(&mut Subject::new(0), &table, &site);

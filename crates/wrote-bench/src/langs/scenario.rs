@@ -295,7 +295,7 @@ impl Programs {
         let timeout = self.of.request.timeout;
         let call = ProgramCall { table, path: &path, folder: folder.path(), timeout };
         let program = || program::run(built, call, site.stop);
-        let (ended, cost) = clocked(&site.timer(), Usage::of_children, program)?;
+        let (ended, cost) = clocked(&site.timer()?, Usage::of_children, program)?;
         let ran = match ended.and_then(|ended| Ok((answer::parse(&ended.stdout)?, ended))) {
             Ok((answer, ended)) => {
                 let says_whole = answer.bytes == table.timing_bytes();

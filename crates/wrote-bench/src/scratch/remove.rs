@@ -1,5 +1,6 @@
 //! Removes a run's folder, and nothing that the run did not create.
 
+use super::OF_RANK;
 use super::lock;
 use super::staged::on_its_way;
 use rustix::fs::{
@@ -223,7 +224,7 @@ fn is_number(text: &str) -> bool {
 /// Returns the words before the number in the name of a run's file.
 fn words_of(name: &str) -> Option<&str> {
     let (words, number) = name.strip_suffix(".data")?.rsplit_once('-')?;
-    let words = match words.rsplit_once("-rank") {
+    let words = match words.rsplit_once(OF_RANK) {
         Some((words, rank)) if is_number(rank) => words,
         _ => words,
     };

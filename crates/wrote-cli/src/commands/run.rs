@@ -2,7 +2,6 @@
 
 mod load;
 mod plan;
-mod ranks;
 
 pub(crate) use load::parse;
 
@@ -14,7 +13,7 @@ use std::path::Path;
 use std::time::Instant;
 use wrote_jobs::fio_json;
 use wrote_jobs::jobs;
-use wrote_jobs::jobs::GroupReport;
+use wrote_jobs::jobs::{GroupReport, Made, Watcher};
 use wrote_jobs::peers::Peers;
 use wrote_jobs::report;
 use wrote_jobs::report::{About, Before};
@@ -104,15 +103,21 @@ fn measure(
     if peers.is_first() {
         tell_notes(files, &mut reporter);
     }
-    let (before, groups) = match peers.are_many() {
-        true => ranks::run_jobs(arguments, specs, &mut reporter, peers, stop)?,
-        false => {
-            let before = Before::examine(specs, arguments.permissions())?;
-            reporter.announce(plan::announced(specs));
-            let groups = jobs::run(specs, arguments.permissions(), stop, &mut reporter)?;
-            (before, groups)
-        }
+    let permissions = arguments.permissions();
+    let (jobs, permissions, shared) = match arguments.ranks.shared_file {
+        true => jobs::share(specs, permissions, peers, stop)?,
+        false => (jobs::on_own_files(specs, peers), permissions, Made::default()),
     };
+    let before = Before::examine(&jobs, permissions)?;
+    let each = match peers.are_many() {
+        true => format!("each of {} ranks: ", peers.ranks()),
+        false => String::new(),
+    };
+    reporter.announce(each + &plan::announced(&jobs));
+    let mut nobody = ();
+    let watcher: &mut dyn Watcher = if peers.is_first() { &mut reporter } else { &mut nobody };
+    let groups = jobs::run_with(&jobs, permissions, stop, watcher, peers)?;
+    shared.keep();
     let about = about(arguments, command, started_at, began);
     Ok(Done { groups, before, about, ended_at: jiff::Timestamp::now() })
 }

@@ -17,37 +17,36 @@ use wrote_result::Error;
 /// second after it has asked them to end, or as soon as the first one has.
 const LEAVING: Duration = Duration::from_millis(700);
 
-/// A started MPI. Dropping it ends MPI where all ranks do (`MPI_Finalize`), and waits for them.
-pub struct Mpi(Universe);
-
 /// A message that MPI has not copied yet. Its bytes are freed when it has.
 type OnItsWay = (Request<'static, [u8], StaticScope>, *mut [u8]);
 
-/// The post of MPI's ranks.
+/// The post of MPI's ranks. Dropping it ends MPI where all ranks do (`MPI_Finalize`), and waits for
+/// them.
 pub struct MpiPost {
-    world: SimpleCommunicator,
     on_their_way: RefCell<Vec<OnItsWay>>,
+    world: SimpleCommunicator,
+    _universe: Universe,
 }
 
-impl Mpi {
+impl MpiPost {
     /// Starts MPI (`MPI_Init_thread`). A process without `mpirun` is rank 0 of 1.
     ///
     /// # Errors
     ///
     /// [`Error::Failed`] where MPI was started before.
-    pub fn start() -> Result<(Mpi, MpiPost), Error> {
+    pub fn start() -> Result<MpiPost, Error> {
         let started = mpi::initialize_with_threading(Threading::Funneled);
         let failed = || Error::Failed("MPI can't be started in this process".into());
         let (universe, _) = started.ok_or_else(failed)?;
         let world = universe.world();
-        Ok((Mpi(universe), MpiPost { world, on_their_way: RefCell::default() }))
+        Ok(MpiPost { on_their_way: RefCell::default(), world, _universe: universe })
     }
 
     /// Does not end MPI, for a process that ends at once: others may be gone. Waits a little for
     /// ranks that still clean up.
-    pub fn leave(self) {
+    fn leave(self) {
         let began = Instant::now();
-        let mut all_are_here = Err(self.0.world().immediate_barrier());
+        let mut all_are_here = Err(self.world.immediate_barrier());
         while let Err(request) = all_are_here {
             all_are_here = request.test();
             if all_are_here.is_err() && began.elapsed() > LEAVING {
@@ -56,11 +55,6 @@ impl Mpi {
             std::thread::sleep(Duration::from_millis(1));
         }
         std::mem::forget((all_are_here, self));
-    }
-
-    /// Ends all ranks (`MPI_Abort`): their starter sends them SIGTERM, and then SIGKILL.
-    pub fn abort(self, code: i32) -> ! {
-        self.0.world().abort(code)
     }
 }
 
@@ -102,6 +96,15 @@ impl Post for MpiPost {
     fn receive(&self) -> Option<(u32, Vec<u8>)> {
         let (message, status) = self.world.any_process().immediate_matched_probe()?;
         Some((status.source_rank() as u32, (message, status).matched_receive_vec().0))
+    }
+
+    fn end(self: Box<Self>, code: u8, is_lost: bool) {
+        match is_lost {
+            _ if code > 128 => self.leave(),
+            // Their starter sends them SIGTERM, and then SIGKILL.
+            true => self.world.abort(code.into()),
+            false => {}
+        }
     }
 }
 

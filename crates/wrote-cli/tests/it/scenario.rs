@@ -83,7 +83,7 @@ impl Files {
 impl Work for Files {
     fn run(&mut self, row: &Row, _: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (path, text) = (site.file("text", 0), vec![b'x'; self.bytes]);
-        let ((), run) = clocked(&site.timer(), Usage::now, || {
+        let ((), run) = clocked(&site.timer()?, Usage::now, || {
             std::fs::write(&path, &text).map_err(|error| Error::Failed(error.to_string()))
         })?;
         let bytes = self.bytes as u64;

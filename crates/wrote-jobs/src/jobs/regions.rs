@@ -1,6 +1,6 @@
 //! The files of ranks: one for each, or a region for each of one that they share.
 
-use super::{Made, lay_out};
+use super::{Made, Permissions, check, lay_out};
 use crate::peers::Peers;
 use crate::spec::{Fallocate, JobSpec};
 use rustix::fs::{FallocateFlags, fallocate};
@@ -20,8 +20,12 @@ struct Extent {
     fallocate: Fallocate,
 }
 
-/// Gives each job its rank's own files, named as IOR does: `FILE.00000003`.
+/// Gives each job its rank's own files, named as IOR does: `FILE.00000003`. A single process has
+/// the jobs as they are.
 pub fn on_own_files(jobs: &[JobSpec], peers: Peers) -> Vec<JobSpec> {
+    if !peers.are_many() {
+        return jobs.to_vec();
+    }
     let name = |path: &PathBuf| {
         let mut name = path.clone().into_os_string();
         name.push(format!(".{:08}", peers.rank()));
@@ -32,12 +36,28 @@ pub fn on_own_files(jobs: &[JobSpec], peers: Peers) -> Vec<JobSpec> {
     jobs.iter().map(own).collect()
 }
 
-/// Gives each job its rank's regions of its files: a region lies behind the one of the rank before.
+/// Gives each job its rank's regions of files that the ranks share. Returns also the files that
+/// this rank made for all; if any rank fails, none of them stays.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] if a job can't be divided this way.
-pub fn on_regions(jobs: &[JobSpec], peers: Peers) -> Result<Vec<JobSpec>, Error> {
+/// As [`check`], [`Error::Usage`] if a job can't be divided this way, [`Error::Failed`] if a file
+/// can't be made, and as [`Peers::agree`].
+pub fn share(
+    jobs: &[JobSpec],
+    permissions: Permissions,
+    peers: Peers,
+    stop: &Stop,
+) -> Result<(Vec<JobSpec>, Permissions, Made), Error> {
+    check(jobs, permissions, &mut ())?;
+    // No rank makes a file before all have checked that they may write to it.
+    peers.barrier("the checks")?;
+    let made = make_shared(jobs, peers, stop)?;
+    Ok((on_regions(jobs, peers)?, Permissions { overwrite: true, ..permissions }, made))
+}
+
+/// A region lies behind the one of the rank before.
+fn on_regions(jobs: &[JobSpec], peers: Peers) -> Result<Vec<JobSpec>, Error> {
     let extents = extents(jobs, peers);
     let place = |job: &JobSpec| {
         let refuse = |what| Err(Error::Usage(format!("--shared-file: {}: {what}", job.name)));
@@ -58,13 +78,8 @@ pub fn on_regions(jobs: &[JobSpec], peers: Peers) -> Result<Vec<JobSpec>, Error>
     jobs.iter().map(place).collect()
 }
 
-/// Makes the files that ranks share. Returns the files that this rank made; where any rank fails,
-/// none of them stays. `jobs` are as before [`on_regions`].
-///
-/// # Errors
-///
-/// [`Error::Failed`] where a file can't be made, and as [`Peers::agree`].
-pub fn make_shared(jobs: &[JobSpec], peers: Peers, stop: &Stop) -> Result<Made, Error> {
+/// Makes the files that ranks share. `jobs` are as before [`on_regions`].
+fn make_shared(jobs: &[JobSpec], peers: Peers, stop: &Stop) -> Result<Made, Error> {
     let mut made = Made::default();
     for (path, extent) in extents(jobs, peers) {
         let is_missing = peers.is_first() && !path.exists();

@@ -32,6 +32,8 @@ impl Post for ThreadPost {
     fn receive(&self) -> Option<(u32, Vec<u8>)> {
         self.boxes[self.rank as usize].lock().unwrap().pop_front()
     }
+
+    fn end(self: Box<Self>, _: u8, _: bool) {}
 }
 
 /// Runs each rank as a thread, and returns the result of each.
@@ -64,7 +66,6 @@ pub(crate) const LONG: Duration = Duration::from_secs(300);
 fn all_have_the_answer_that_rank_0_made_of_the_values_of_all() {
     for count in [2, 3, 7] {
         let answers = ranks(count, LONG, |peers| {
-            assert_eq!(peers.least("a number", f64::from(peers.rank()) + 0.5).unwrap(), 0.5);
             assert_eq!(peers.of_first("a text", peers.rank().to_string()).unwrap(), "0");
             peers.end(Ok(())).unwrap();
             peers.agree("all", peers.rank(), Ok).unwrap()

@@ -1,94 +1,57 @@
 //! Merges one run of all ranks: the bytes of all, from the first start to the last end.
 
-use super::{Repeated, join, row, sum_up};
-use crate::jobs::{GroupReport, span_s};
-use crate::peers::Peers;
-use serde::{Deserialize, Serialize};
+use super::{Repeated, join, sum_up};
+use crate::peers::{Part, Peers};
 use std::collections::BTreeMap;
-use wrote_result::document::{Latency, RankRun, Row, Run, Sample};
-use wrote_result::document::{Spread, Sustained};
+use wrote_result::document::{Latency, RankRun, Row, Run, Sample, Spread, Sustained};
 use wrote_result::{Error, stats};
 
-/// A timed part of a run: its start and its end in seconds since 1970, by the clock of rank 0.
-pub type Part = (f64, f64);
-
-/// A run as one rank knows it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Facts {
-    /// The rows of the run, only of this rank.
-    pub run: Repeated,
-    /// The timed parts of the run, one after the other. All ranks begin each part together.
-    pub parts: Vec<Part>,
-    /// The block device below, whose counters the rows have; empty without one.
-    pub device: String,
-}
-
-/// Returns the rows of a group of jobs, which all ranks ran at once: on rank 0 the
-/// merged ones.
-///
-/// # Errors
-///
-/// As [`of_all_ranks`].
-pub(super) fn rows_of_all_ranks(
-    group: &GroupReport,
-    rows: Vec<Row>,
-    device: &str,
-    peers: Peers,
-) -> Result<Vec<Row>, Error> {
-    let one = |((jobs, _), row): (_, Row)| {
-        let (began_s, ended_s) = span_s(jobs);
-        let parts = vec![(began_s - peers.ahead_s(), ended_s - peers.ahead_s())];
-        let facts = Facts { run: Repeated::of_row(row, jobs), parts, device: device.into() };
-        Ok(of_all_ranks(facts, peers)?.rows().remove(0))
-    };
-    row::jobs_of_rows(group).into_iter().zip(rows).map(one).collect()
-}
+/// A run as one rank knows it: its rows, its timed parts, each begun by all ranks together, and the
+/// block device whose counters the rows have; empty without one.
+type Facts = (Repeated, Vec<Part>, String);
 
 /// Returns the rows of one run of all ranks on rank 0, and this rank's own elsewhere.
 ///
 /// # Errors
 ///
-/// As [`Peers::agree`], and [`Error::Failed`] where the ranks measured different rows.
-pub fn of_all_ranks(mine: Facts, peers: Peers) -> Result<Repeated, Error> {
-    let mut together = mine.run.clone();
-    peers.agree("the end of a run", mine, |all| {
-        together = merged(all, peers)?;
-        Ok(())
-    })?;
-    Ok(together)
-}
-
-fn merged(all: Vec<Facts>, peers: Peers) -> Result<Repeated, Error> {
-    let shape = |facts: &Facts| {
-        let names: Vec<&str> = facts.run.rows.iter().map(|row| row.name.as_str()).collect();
-        format!("{} in {} parts", names.join(", "), facts.parts.len())
-    };
-    let first = shape(&all[0]);
-    if let Some(other) = all.iter().map(shape).find(|other| *other != first) {
-        return Err(Error::Failed(format!("a rank measured {other}, and rank 0 {first}")));
+/// As [`Peers::agree`], also where the ranks measured different rows.
+pub fn of_all_ranks(run: Repeated, device: Option<&str>, peers: Peers) -> Result<Repeated, Error> {
+    if !peers.are_many() {
+        return Ok(run);
     }
-    let mut together = Repeated::default();
-    together.rows = (0..all[0].run.rows.len()).map(|number| row(&all, number, peers)).collect();
-    all.into_iter().for_each(|facts| together.add_latencies(facts.run));
-    together.summed();
+    let (parts, mut together) = (peers.parts(), run.clone());
+    let names: Vec<&str> = run.rows.iter().map(|row| row.name.as_str()).collect();
+    let step = format!("the end of {} in {} parts", names.join(", "), parts.len());
+    peers.agree(
+        &step,
+        (run, parts, device.unwrap_or_default().to_owned()),
+        |all: Vec<Facts>| {
+            all[1..].iter().for_each(|(run, ..)| together.add_times(run));
+            for (number, row) in together.rows.iter_mut().enumerate() {
+                merge(row, number, &all, peers);
+            }
+            together.describe_ones();
+            Ok(())
+        },
+    )?;
     Ok(together)
 }
 
 /// Returns the time of all parts, each from the first rank's start to the last one's end.
 fn elapsed_s(all: &[Facts]) -> f64 {
     let of_part = |part: usize| {
-        let parts = || all.iter().map(|facts| facts.parts[part]);
+        let parts = || all.iter().map(|(_, parts, _)| parts[part]);
         let began_s = parts().map(|part| part.0).fold(f64::MAX, f64::min);
         parts().map(|part| part.1).fold(f64::MIN, f64::max) - began_s
     };
-    (0..all[0].parts.len()).map(of_part).sum::<f64>().max(1e-9)
+    (0..all[0].1.len()).map(of_part).sum::<f64>().max(1e-9)
 }
 
-fn row(all: &[Facts], number: usize, peers: Peers) -> Row {
-    let rows: Vec<&Row> = all.iter().map(|facts| &facts.run.rows[number]).collect();
-    let mut together = rows[0].clone();
+/// Merges the rows of this number into rank 0's.
+fn merge(together: &mut Row, number: usize, all: &[Facts], peers: Peers) {
+    let rows: Vec<&Row> = all.iter().map(|(run, ..)| &run.rows[number]).collect();
     for row in &rows[1..] {
-        join(&mut together, (*row).clone());
+        join(together, (*row).clone());
         for (ours, theirs) in [
             (&mut together.settings.asked, &row.settings.asked),
             (&mut together.settings.effective, &row.settings.effective),
@@ -100,8 +63,7 @@ fn row(all: &[Facts], number: usize, peers: Peers) -> Row {
     }
     together.sustained = sustained(&rows);
     together.runs = vec![run(all, &together.runs, peers)];
-    sum_up(&mut together);
-    together
+    sum_up(together);
 }
 
 /// Returns the run of these runs, one of each rank.
@@ -113,8 +75,8 @@ fn run(all: &[Facts], runs: &[Run], peers: Peers) -> Run {
     // Each rank reads the counters of its device, which count for all ranks that use it.
     let device = |figure: fn(&Run) -> Option<u64>| {
         let mut devices: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-        for ((rank, facts), run) in (0..).zip(all).zip(runs) {
-            let most = devices.entry((node(peers, rank), &facts.device)).or_default();
+        for ((rank, (.., device)), run) in (0..).zip(all).zip(runs) {
+            let most = devices.entry((node(peers, rank), device)).or_default();
             *most = (*most).max(figure(run)?);
         }
         Some(devices.into_values().sum())
@@ -185,7 +147,7 @@ fn spread(all: &[Facts], runs: &[Run], peers: Peers) -> Option<Spread> {
     let mut ranks: Vec<RankRun> = (0..).zip(runs).map(of_rank).collect();
     ranks.sort_by(|a, b| a.iops.total_cmp(&b.iops));
     let rates: Vec<f64> = ranks.iter().map(|rank| rank.iops).collect();
-    let starts_s = || all.iter().filter_map(|facts| facts.parts.first()).map(|part| part.0);
+    let starts_s = || all.iter().filter_map(|(_, parts, _)| Some(parts.first()?.0));
     Some(Spread {
         slowest: ranks.first()?.clone(),
         fastest: ranks.last()?.clone(),
@@ -203,7 +165,7 @@ mod tests {
     use crate::sample;
 
     /// A run of rank 0 to 3: two parts, the second as many seconds long as its number.
-    fn facts(peers: Peers) -> Facts {
+    fn measured(peers: Peers) -> Repeated {
         let rank = f64::from(peers.rank());
         let mut row = sample::row("stream/direct-psync", "power-loss", &[1.0]);
         let bytes = 1000 * (u64::from(peers.rank()) + 1);
@@ -220,13 +182,18 @@ mod tests {
         latencies.record(u64::from(peers.rank()) + 1).unwrap();
         row.latency_ns = Some(stats::latency(&latencies));
         row.runs[0].latency_ns = row.latency_ns;
-        let parts = vec![(100.0 + rank / 10.0, 101.0 + rank / 10.0), (200.0, 201.0 + rank)];
-        Facts { run: Repeated::one(row, latencies), parts, device: "sda".into() }
+        let parts = [(100.0 + rank / 10.0, 101.0 + rank / 10.0), (200.0, 201.0 + rank)];
+        // By this rank's clock.
+        let ahead_s = peers.node(peers.rank()).map_or(0.0, |node| node.clock_offset_s);
+        parts.into_iter().for_each(|(from, to)| peers.is_over((from + ahead_s, to + ahead_s)));
+        Repeated::one(row, latencies)
     }
 
     #[test]
     fn the_totals_are_those_of_all_ranks_from_the_first_start_of_each_part_to_its_last_end() {
-        let all = ranks(4, LONG, |peers| of_all_ranks(facts(peers), peers).unwrap().rows());
+        let all = ranks(4, LONG, |peers| {
+            of_all_ranks(measured(peers), Some("sda"), peers).unwrap().rows()
+        });
         assert_eq!(all[1][0].runs[0].bytes, 2000, "rank 1 keeps its own");
         let row = &all[0][0];
         let (run, spread) = (&row.runs[0], row.runs[0].ranks.as_ref().unwrap());
@@ -238,7 +205,7 @@ mod tests {
         // Two nodes of two ranks, each with a device, whose largest reading counts.
         assert_eq!(run.device_written_bytes, Some(2 * 5001));
         assert_eq!((row.latency_ns.unwrap().count, row.latency_ns.unwrap().max), (4, 4));
-        let own = facts(Peers::ALONE).run.rows.remove(0);
+        let own = measured(Peers::ALONE).rows.remove(0);
         assert_eq!(row.settings.asked.numjobs, 4 * own.settings.asked.numjobs);
         assert_eq!((spread.slowest.rank, &*spread.slowest.node), (3, "node1"));
         assert_eq!((spread.fastest.rank, spread.fastest.bytes), (0, 1000));
@@ -250,10 +217,11 @@ mod tests {
     #[test]
     fn ranks_that_measured_other_rows_are_refused() {
         let errors = ranks(2, LONG, |peers| {
-            let mut facts = facts(peers);
-            facts.run.rows[0].name += if peers.is_first() { "" } else { "-else" };
-            of_all_ranks(facts, peers).map(drop).unwrap_err().to_string()
+            let mut run = measured(peers);
+            run.rows[0].name += if peers.is_first() { "" } else { "-else" };
+            of_all_ranks(run, None, peers).map(drop).unwrap_err().to_string()
         });
-        assert!(errors.iter().all(|error| error.contains("a rank measured stream")), "{errors:?}");
+        let of_it = "rank 1 on node0: is at the end of stream/direct-psync-else in 2 parts";
+        assert!(errors.iter().all(|error| error.starts_with(of_it)), "{errors:?}");
     }
 }

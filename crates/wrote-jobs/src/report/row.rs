@@ -29,70 +29,50 @@ pub(super) fn jobs_of_rows(group: &GroupReport) -> Vec<(&[JobReport], Direction)
     all
 }
 
-/// Returns the group's rows, in the order of its jobs. Groups come in the order of their runs.
-pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
+/// Returns the group's rows, in the order of its jobs, with the jobs of each. Groups come in the
+/// order of their runs.
+pub(super) fn rows<'a>(
+    group: &'a GroupReport,
+    known: &mut Known,
+) -> Vec<(Repeated, &'a [JobReport])> {
     let mut rows = Vec::new();
     for (jobs, direction) in jobs_of_rows(group) {
         let Rw { read, write, .. } = jobs[0].spec.rw;
         let name = &jobs[0].spec.name;
         let wanted = if read && write { format!("{name}/{direction}") } else { name.clone() };
         let name = known.names.take(&wanted);
-        rows.push(row(group, (jobs, direction), known, |direction, settings| Row {
+        let row = Repeated::of_row(group, (jobs, direction), known, |direction, settings| Row {
             name,
             workload: format!("group {}", jobs[0].spec.group),
             way: way(jobs, direction, &settings.effective),
             view: Some(View::Operations),
             settings,
             ..Row::default()
-        }));
+        });
+        rows.push((row, jobs));
     }
     known.is_over(group);
     rows
 }
 
-/// Returns a row of one run. `base` composes it from its settings, and the jobs add what they
-/// measured and survive.
-fn row(
-    group: &GroupReport,
-    (jobs, direction): (&[JobReport], Direction),
-    known: &Known,
-    base: impl FnOnce(Direction, SettingsPair) -> Row,
-) -> Row {
-    let survives = (direction == Direction::Write).then(|| settings::survives(jobs, known));
-    let row = base(direction, settings::pair(jobs, direction, known));
-    let mut row = Row { direction, survives, ..row }.with_run(run(group, jobs, direction));
-    if jobs[0].spec.latencies {
-        Timed::of(jobs, direction).describe_one(&mut row);
-    }
-    row
-}
-
+/// The times of each operation alone, of each flush alone, and of each write until it was durable
+/// (M11). The last is empty if nothing flushes except at the end. Another rank gets them as texts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Texts", into = "Texts")]
-struct Timed {
-    /// Each operation alone.
-    operations: Histogram<u64>,
-    /// Each flush alone.
-    flushes: Histogram<u64>,
-    /// Each write until it was durable (M11); empty if nothing flushes except at the end.
-    durable: Histogram<u64>,
-}
+struct Timed([Histogram<u64>; 3]);
 
-/// The histograms of a [`Timed`], for another rank.
 type Texts = [Option<String>; 3];
 
 impl From<Timed> for Texts {
-    fn from(timed: Timed) -> Texts {
-        timed.all().map(stats::encode)
+    fn from(Timed(times): Timed) -> Texts {
+        times.map(|of| stats::encode(&of))
     }
 }
 
 impl From<Texts> for Timed {
     fn from(texts: Texts) -> Timed {
         let one = |text: Option<String>| stats::decode(&text?);
-        let [operations, flushes, durable] =
-            texts.map(|text| one(text).unwrap_or_else(crate::histogram));
-        Timed { operations, flushes, durable }
+        Timed(texts.map(|text| one(text).unwrap_or_else(crate::histogram)))
     }
 }
 
@@ -105,32 +85,18 @@ impl Timed {
             true => operations.clone(),
             false => merged(writes.map(|job| &job.durable_ns)),
         };
-        Timed { operations, flushes, durable }
-    }
-
-    fn of_operations(operations: Histogram<u64>) -> Timed {
-        Timed { operations, ..Timed::none() }
-    }
-
-    fn none() -> Timed {
-        let [operations, flushes, durable] = [(); 3].map(|()| crate::histogram());
-        Timed { operations, flushes, durable }
+        Timed([operations, flushes, durable])
     }
 
     fn add(&mut self, other: &Timed) {
-        let own = [&mut self.operations, &mut self.flushes, &mut self.durable];
-        for (own, other) in own.into_iter().zip(other.all()) {
+        for (own, other) in self.0.iter_mut().zip(&other.0) {
             own.add(other).expect("histograms grow, or have the same bounds");
         }
     }
 
-    fn all(&self) -> [&Histogram<u64>; 3] {
-        [&self.operations, &self.flushes, &self.durable]
-    }
-
     /// Describes the row, and its only run.
     fn describe_one(&self, row: &mut Row) {
-        row.latency_ns = Some(stats::latency(&self.operations));
+        row.latency_ns = Some(stats::latency(&self.0[0]));
         self.describe(row);
         let run = &mut row.runs[0];
         run.latency_ns = row.latency_ns;
@@ -140,12 +106,12 @@ impl Timed {
 
     /// Describes a row that has latencies, from all of its runs.
     fn describe(&self, row: &mut Row) {
+        let Timed([operations, flushes, durable]) = self;
         let some = |of: &Histogram<u64>| (!of.is_empty()).then(|| stats::latency(of));
-        row.latency_ns = row.latency_ns.map(|_| stats::latency(&self.operations));
-        row.latency_histogram_ns = row.latency_ns.and_then(|_| stats::encode(&self.operations));
-        (row.flush_latency_ns, row.durable_latency_ns) = (some(&self.flushes), some(&self.durable));
-        row.durable_histogram_ns =
-            row.durable_latency_ns.and_then(|_| stats::encode(&self.durable));
+        row.latency_ns = row.latency_ns.map(|_| stats::latency(operations));
+        row.latency_histogram_ns = row.latency_ns.and_then(|_| stats::encode(operations));
+        (row.flush_latency_ns, row.durable_latency_ns) = (some(flushes), some(durable));
+        row.durable_histogram_ns = row.durable_latency_ns.and_then(|_| stats::encode(durable));
     }
 }
 
@@ -263,28 +229,41 @@ impl Repeated {
         before: &Before,
         base: impl Fn(Direction, SettingsPair) -> Row,
     ) -> Repeated {
-        let known = Known::new(before, false);
-        let of_rows = jobs_of_rows(group);
-        let rows = of_rows.iter().map(|of| row(group, *of, &known, &base)).collect();
-        let timed = of_rows.iter().map(|(jobs, direction)| Timed::of(jobs, *direction)).collect();
-        Repeated { rows, written_bytes: group.written_bytes(), timed }
+        let (known, mut all) = (Known::new(before, false), Repeated::default());
+        for of_row in jobs_of_rows(group) {
+            let Repeated { rows, written_bytes, timed } =
+                Repeated::of_row(group, of_row, &known, &base);
+            all.rows.extend(rows);
+            all.timed.extend(timed);
+            all.written_bytes += written_bytes;
+        }
+        all
     }
 
-    /// Returns a row that was made of these jobs.
-    pub(super) fn of_row(row: Row, jobs: &[JobReport]) -> Repeated {
-        let timed = vec![Timed::of(jobs, row.direction)];
-        let written_bytes = match row.direction {
-            Direction::Write => row.bytes_per_run,
-            Direction::Read => 0,
-        };
-        Repeated { rows: vec![row], written_bytes, timed }
+    /// Returns a row of one run. `base` composes it from its settings, and the jobs add what they
+    /// measured and survive.
+    fn of_row(
+        group: &GroupReport,
+        (jobs, direction): (&[JobReport], Direction),
+        known: &Known,
+        base: impl FnOnce(Direction, SettingsPair) -> Row,
+    ) -> Repeated {
+        let survives = (direction == Direction::Write).then(|| settings::survives(jobs, known));
+        let row = base(direction, settings::pair(jobs, direction, known));
+        let mut row = Row { direction, survives, ..row }.with_run(run(group, jobs, direction));
+        let timed = Timed::of(jobs, direction);
+        if jobs[0].spec.latencies {
+            timed.describe_one(&mut row);
+        }
+        let written_bytes = if survives.is_some() { row.bytes_per_run } else { 0 };
+        Repeated { rows: vec![row], written_bytes, timed: vec![timed] }
     }
 
     /// Returns a row of one run that wrote, with the latencies of its operations.
     pub fn one(row: Row, latencies_ns: Histogram<u64>) -> Repeated {
         let written_bytes = row.bytes_per_run;
-        let timed = vec![Timed::of_operations(latencies_ns)];
-        Repeated { rows: vec![row], written_bytes, timed }
+        let timed = Timed([latencies_ns, crate::histogram(), crate::histogram()]);
+        Repeated { rows: vec![row], written_bytes, timed: vec![timed] }
     }
 
     /// Returns a row of one run of transactions, each timed until it was durable, with its flushes.
@@ -297,7 +276,7 @@ impl Repeated {
         let operations = durable_ns.clone();
         // Where nothing flushes, no operation is durable.
         let durable = if flushes_ns.is_empty() { crate::histogram() } else { durable_ns };
-        let timed = Timed { operations, flushes: flushes_ns, durable };
+        let timed = Timed([operations, flushes_ns, durable]);
         timed.describe_one(&mut row);
         Repeated { rows: vec![row], written_bytes, timed: vec![timed] }
     }
@@ -308,25 +287,23 @@ impl Repeated {
             *self = later;
             return;
         }
-        self.written_bytes += later.written_bytes;
-        self.timed.iter_mut().zip(&later.timed).for_each(|(all, run)| all.add(run));
+        self.add_times(&later);
         for (row, later) in self.rows.iter_mut().zip(later.rows) {
             join(row, later);
         }
     }
 
-    /// Adds the bytes and times of another rank's same run.
-    pub(crate) fn add_latencies(&mut self, other: Repeated) {
+    /// Adds the bytes and the times of another rank's same run.
+    pub(super) fn add_times(&mut self, other: &Repeated) {
         self.written_bytes += other.written_bytes;
-        self.timed.resize_with(other.timed.len(), Timed::none);
-        self.timed.iter_mut().zip(&other.timed).for_each(|(all, rank)| all.add(rank));
+        self.timed.iter_mut().zip(&other.timed).for_each(|(all, one)| all.add(one));
     }
 
     /// Gives the only run of each row the times of all its operations.
-    pub(crate) fn summed(&mut self) {
+    pub(super) fn describe_ones(&mut self) {
         for (row, timed) in self.rows.iter_mut().zip(&self.timed) {
-            let is_timed = row.runs[0].latency_ns.is_some() && !timed.operations.is_empty();
-            match is_timed && row.latency_ns.is_some() {
+            let is_timed = row.runs[0].latency_ns.is_some() && row.latency_ns.is_some();
+            match is_timed && !timed.0[0].is_empty() {
                 true => timed.describe_one(row),
                 false => (row.latency_ns, row.latency_histogram_ns) = (None, None),
             }

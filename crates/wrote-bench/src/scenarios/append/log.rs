@@ -37,8 +37,6 @@ pub(super) fn append(
     timer: Timer,
     producers: Vec<(Messages, Arrivals)>,
 ) -> Result<(Sent, Run), Error> {
-    // Before any thread waits for the clock.
-    let timer = timer.begun()?;
     let start = Barrier::new(producers.len() + 1);
     std::thread::scope(|scope| {
         let begin = |(messages, arrivals)| {

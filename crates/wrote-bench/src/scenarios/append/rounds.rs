@@ -96,7 +96,7 @@ impl Amounts {
             stop: site.stop,
         };
         let append = || usual::append(way.strategy.kind, task);
-        let (latencies, run) = clocked(&site.timer(), Usage::now, append)?;
+        let (latencies, run) = clocked(&site.timer()?, Usage::now, append)?;
         let run = OneRun { latencies, run, effective: asked.clone(), fallbacks: Vec::new() };
         Ok(Appended { sent, bytes, run, drained_bytes: 0 })
     }
@@ -116,7 +116,7 @@ impl Amounts {
         let task = log::Task { log: log.clone(), promise, stop, slice };
         let arrivals = |number| Arrivals::new(self.rate, number, way.producers());
         let producers = messages.into_iter().zip((0..).map(arrivals)).collect();
-        let timed = log::append(&task, site.timer(), producers);
+        let timed = log::append(&task, site.timer()?, producers);
         drop(task);
         let told = log.effective();
         // Even if a producer failed, the log must be closed before its folder is read.

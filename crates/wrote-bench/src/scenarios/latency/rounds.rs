@@ -35,7 +35,7 @@ impl Work for Amounts {
         let slice = self.slice.map(|slice| slice.mul_f64(at.times));
         let mut arrivals = Arrivals::seeded(self.rate, 0, 1, seed());
         let mut latencies = histogram();
-        let (saves, mut run) = clocked(&site.timer(), Usage::now, || {
+        let (saves, mut run) = clocked(&site.timer()?, Usage::now, || {
             let until = slice.map(|slice| Instant::now() + slice);
             let mut paths = files.iter().cycle();
             for (saves, text) in (0..most).zip(&mut texts) {

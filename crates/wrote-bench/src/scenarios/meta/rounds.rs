@@ -47,7 +47,7 @@ impl Work for Files {
         };
         let mut latencies = histogram();
         let slice = self.asked.is_none().then(|| RUN.mul_f64(at.times));
-        let (files, mut run) = clocked(&site.timer(), Usage::now, || {
+        let (files, mut run) = clocked(&site.timer()?, Usage::now, || {
             let began = Instant::now();
             let mut from = began;
             for number in 0..self.count {
@@ -155,9 +155,7 @@ impl Folder {
     fn of(path: PathBuf, site: &Site) -> Folder {
         let mut data = vec![0; FILE_BYTES as usize];
         Data::new(site.peers.rank() as usize, 0).fill(&mut data);
-        let rank = site.peers.rank();
-        let whose = if site.peers.are_many() { format!("-rank{rank}") } else { String::new() };
-        Folder { path, whose, data }
+        Folder { path, whose: site.scratch.of_rank(), data }
     }
 
     fn file(&self, number: u32) -> PathBuf {

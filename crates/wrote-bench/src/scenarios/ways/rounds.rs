@@ -92,7 +92,7 @@ impl Files<'_> {
 
     fn dd(&self, direct: bool, size_bytes: u64) -> Result<Run, Error> {
         let task = self.task(&[], size_bytes);
-        let (peak, run) = clocked(&self.site.timer(), Usage::of_children, || {
+        let (peak, run) = clocked(&self.site.timer()?, Usage::of_children, || {
             let peak = dd::write(&self.output, size_bytes, direct, self.site.stop)?;
             // dd flushes no folder; a program that wants its file to last adds that.
             if !direct {
@@ -116,7 +116,7 @@ impl Files<'_> {
         let bytes =
             if kind.holds_input() { read_whole(&self.source, size_bytes)? } else { Vec::new() };
         let task = self.task(&bytes, size_bytes);
-        let (done, mut run) = clocked(&self.site.timer(), Usage::now, || match kind {
+        let (done, mut run) = clocked(&self.site.timer()?, Usage::now, || match kind {
             Kind::Writer(bytes) => write::writer(&task, bytes).map(Some),
             Kind::CopyFile(_) => write::copy(&task).map(Some),
             kind => write::write(kind, &task).map(|()| None),
