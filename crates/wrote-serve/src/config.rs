@@ -308,7 +308,6 @@ fn check_store(url: &str) -> Result<(), String> {
 }
 
 #[cfg(not(feature = "store"))]
-fn check_store(url: &str) -> Result<(), String> {
-    let _ = url;
+fn check_store(_: &str) -> Result<(), String> {
     Err("this program was built without object stores (the feature store)".to_owned())
 }

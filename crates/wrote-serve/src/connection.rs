@@ -72,11 +72,6 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         target: Target,
     ) -> Connection<S, P> {
         let acks = port.acks[admission.seat.worker().number].clone();
-        let mut draining = port.draining.clone();
-        let drain = Box::pin(async move {
-            // An error means that the server is gone, which is the same.
-            let _ = draining.wait_for(|&draining| draining).await;
-        });
         let mut patience = Patience::default();
         patience.expect(Some(Due::FirstByte));
         Connection {
@@ -84,7 +79,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             room: Room::new(target, &port),
             outbox: Outbox::new(acks),
             stamper: Stamper::of(&port.listen, admission.client(), stream.certificate_name()),
-            drain: Some(drain),
+            drain: Some(Box::pin(port.drains())),
             refusal: None,
             patience,
             stream,
@@ -192,7 +187,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
     }
 
     fn receive_into(&mut self, scratch: &mut Vec<u8>, context: &mut Context<'_>) -> bool {
-        let memory = self.admission.account.memory();
+        let memory = &self.admission.account.memory;
         let most = memory.read_bytes(READ_BYTES, &self.port.limits);
         let read = self.inbox.read(&mut self.stream, scratch, most, context);
         let Poll::Ready(bytes) = read else { return false };

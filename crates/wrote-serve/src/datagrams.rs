@@ -5,8 +5,7 @@
 
 use crate::channel::Turn;
 use crate::config::{Limits, Listen, Socket};
-use crate::doors::Store;
-use crate::doors::without_trailer;
+use crate::doors::{Store, without_trailer};
 use crate::metrics::{Metrics, Paused, add};
 use crate::port::Port;
 use crate::refusals::{Client, Reason};

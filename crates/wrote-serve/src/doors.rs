@@ -15,6 +15,7 @@ use crate::config::access::Access;
 use crate::refusals::{Reason, Refusal};
 use crate::stamp::{self, Stamper};
 use crate::target::{Health, Target};
+use std::io::Write;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -33,14 +34,12 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
 
     /// Takes unfinished input after the client ended the stream or the server drains. Returns like
     /// [`Protocol::take`].
-    fn take_rest(&mut self, rest: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
-        let _ = intake;
+    fn take_rest(&mut self, rest: &[u8], _: &mut Intake<'_>) -> Result<usize, Refusal> {
         Ok(rest.len())
     }
 
     /// Switches to the current tokens. Fails if the client's token is no longer valid.
-    fn renew(&mut self, access: &Arc<Access>) -> Result<(), Refusal> {
-        let _ = access;
+    fn renew(&mut self, _: &Arc<Access>) -> Result<(), Refusal> {
         Ok(())
     }
 
@@ -55,9 +54,7 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
     }
 
     /// Queues a goodbye after the last answer, before the server ends the connection.
-    fn goodbye(&mut self, intake: &mut Intake<'_>) {
-        let _ = intake;
-    }
+    fn goodbye(&mut self, _: &mut Intake<'_>) {}
 }
 
 /// A destination for messages: a log, or its substitute in tests.
@@ -88,7 +85,7 @@ impl Store for Target {
 pub(crate) struct Intake<'a> {
     store: &'a dyn Store,
     answers: &'a mut Answers,
-    message_bytes_max: usize,
+    pub message_bytes_max: usize,
     /// Turns messages into records, if they differ.
     pub stamper: Option<&'a Stamper>,
     /// Messages and bytes since this value was created.
@@ -134,11 +131,6 @@ impl<'a> Intake<'a> {
             rejected: Vec::new(),
             is_over: false,
         }
-    }
-
-    /// Returns the maximum length of a message.
-    pub(crate) fn message_bytes_max(&self) -> usize {
-        self.message_bytes_max
     }
 
     /// Appends a message and returns its sequence. Returns `None` while the log has no room: the
@@ -250,25 +242,21 @@ impl<'a> Intake<'a> {
         self.answers.push(sequence + 1, answer);
     }
 
-    /// Queues an answer in progress after all earlier answers. The door stops after its command,
-    /// and is called again once the answer is complete.
-    pub(crate) fn answer_later(&mut self, answer: Later) {
-        self.later = Some(answer);
-    }
-
     /// Counts a message refused with an error, on a connection that continues.
     pub(crate) fn reject(&mut self, reason: Reason) {
         self.rejected.push(reason);
-    }
-
-    /// Ends the connection at the client's request: no more input is taken, and queued answers are
-    /// sent.
-    pub(crate) fn end(&mut self) {
-        self.is_over = true;
     }
 
     /// Queues `answer` after all earlier answers.
     pub(crate) fn answer(&mut self, answer: &[u8]) {
         self.answers.push(0, answer);
     }
+}
+
+/// Writes a short text into bytes that hold it, without an allocation.
+fn text<'a>(to: &'a mut [u8], arguments: std::fmt::Arguments<'_>) -> &'a [u8] {
+    let mut rest = &mut *to;
+    rest.write_fmt(arguments).expect("it fits");
+    let left = rest.len();
+    &to[..to.len() - left]
 }

@@ -101,13 +101,13 @@ impl Bound {
         }
         if port.listen.answers().is_some() {
             for (worker, acks) in port.workers.iter().zip(&*port.acks) {
-                worker.runtime().spawn(acks.clone().run());
+                worker.runtime.spawn(acks.clone().run());
             }
         }
-        let mut draining = port.draining.clone();
+        let drains = port.drains();
         tokio::select! {
             () = kind.accept_all(&mut port) => {}
-            _ = draining.wait_for(|&draining| draining) => {}
+            () = drains => {}
         }
         let listen = port.listen.clone();
         if !is_kept && let Err(error) = kind.accept_rest(port) {
@@ -198,7 +198,7 @@ fn admit<T, S: Stream>(
 ) {
     port.renew();
     let Some(admission) = Admission::of(port, from) else { return };
-    let runtime = admission.seat.worker().runtime().clone();
+    let runtime = admission.seat.worker().runtime.clone();
     let _entered = runtime.enter();
     let stream = match make(stream) {
         Ok(stream) => stream,
@@ -213,8 +213,7 @@ fn admit<T, S: Stream>(
 
 /// Serves a stream after its TLS handshake.
 async fn serve_tls<S: Stream>(stream: S, tls: Sessions, admission: Admission, port: Port) {
-    let client = admission.client();
-    let mut draining = port.draining.clone();
+    let (client, drains) = (admission.client(), port.drains());
     let problem = tokio::select! {
         session = stream::handshake(stream, tls) => match session {
             Ok(stream) => return serve(stream, admission, port),
@@ -222,7 +221,7 @@ async fn serve_tls<S: Stream>(stream: S, tls: Sessions, admission: Admission, po
         },
         () = tokio::time::sleep(port.limits.handshake) => "it took too long".to_owned(),
         () = async {
-            let _ = draining.wait_for(|&draining| draining).await;
+            drains.await;
             tokio::time::sleep(HANDSHAKE_GRACE).await;
         } => "the server ends".to_owned(),
     };
@@ -270,10 +269,9 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
 /// Serves a stream without answers once the log is open again. Otherwise the sender would not know
 /// that its data was never read.
 async fn serve_later<S: Stream>(stream: S, admission: Admission, port: Port) {
-    let mut draining = port.draining.clone();
     tokio::select! {
         () = port.channel.next_good_look() => serve(stream, admission, port),
-        _ = draining.wait_for(|&draining| draining) => {
+        () = port.drains() => {
             port.refuse(admission.client(), Reason::Log, "");
         }
     }

@@ -65,7 +65,7 @@ struct Held {
 /// The memory of one client, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Account {
-    memory: Arc<Memory>,
+    pub memory: Arc<Memory>,
     pub peer: Peer,
     /// Created when the client first holds memory, because idle clients should be cheap.
     client: OnceLock<Arc<Client>>,
@@ -204,10 +204,6 @@ impl Account {
         if let Some(client) = self.client.get() {
             client.is_paused.store(is_paused, Ordering::Relaxed);
         }
-    }
-
-    pub(crate) fn memory(&self) -> &Memory {
-        &self.memory
     }
 }
 

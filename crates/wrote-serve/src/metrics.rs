@@ -50,6 +50,9 @@ impl Totals {
     }
 }
 
+/// A counter for each reason.
+pub(crate) type Reasons = [AtomicU64; Reason::ALL.len()];
+
 /// The counters of a listener. They only increase, except those marked as gauges.
 ///
 /// For listeners with answers, messages = acknowledged + unacknowledged + unanswered, whenever the
@@ -64,7 +67,7 @@ pub(crate) struct Metrics {
     pub bytes_total: AtomicU64,
     /// Oversized messages accepted in part.
     pub cut_messages_total: AtomicU64,
-    acks_total: [AtomicU64; Level::ALL.len()],
+    pub acks_total: [AtomicU64; Level::ALL.len()],
     /// Gauge: messages in the log that are to be answered.
     pub unacked_messages: AtomicU64,
     /// Messages in the log whose connection ended before their answer.
@@ -77,8 +80,8 @@ pub(crate) struct Metrics {
     pub udp_truncated_total: AtomicU64,
     /// Gauge: connections waiting for room in the log.
     pub paused_connections: AtomicU64,
-    refused: [AtomicU64; Reason::ALL.len()],
-    rejected: [AtomicU64; Reason::ALL.len()],
+    pub refused: Reasons,
+    pub rejected: Reasons,
 }
 
 impl Metrics {
@@ -103,31 +106,9 @@ impl Metrics {
         add(&self.unanswered_messages_total, messages);
     }
 
-    /// Counts a connection that was refused or ended by a refusal.
-    pub(crate) fn refuse(&self, reason: Reason) {
-        add(&self.refused[reason as usize], 1);
-    }
-
-    /// Counts a refused message on a connection that may continue.
-    pub(crate) fn reject(&self, reason: Reason) {
-        add(&self.rejected[reason as usize], 1);
-    }
-
-    pub(crate) fn refused(&self, reason: Reason) -> u64 {
-        read(&self.refused[reason as usize])
-    }
-
-    pub(crate) fn rejected(&self, reason: Reason) -> u64 {
-        read(&self.rejected[reason as usize])
-    }
-
     /// Returns the messages of a promised level; `None` for those without answers.
     pub(crate) fn messages(&self, answer: Option<Level>) -> u64 {
         read(&self.messages_total[answer.map_or(0, |level| 1 + level as usize)])
-    }
-
-    pub(crate) fn acks(&self, level: Level) -> u64 {
-        read(&self.acks_total[level as usize])
     }
 }
 

@@ -57,15 +57,21 @@ impl Port {
         has_changed
     }
 
+    /// Waits until the server drains. Its end counts as that, too.
+    pub(crate) fn drains(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut draining = self.draining.clone();
+        async move { _ = draining.wait_for(|&draining| draining).await }
+    }
+
     /// Counts a refused connection or request.
     pub(crate) fn refuse(&self, client: Client, reason: Reason, because: impl Display) {
-        self.metrics.refuse(reason);
+        add(&self.metrics.refused[reason as usize], 1);
         self.say(client, reason, because);
     }
 
     /// Counts a refused message.
     pub(crate) fn reject(&self, client: Client, reason: Reason, because: impl Display) {
-        self.metrics.reject(reason);
+        add(&self.metrics.rejected[reason as usize], 1);
         self.say(client, reason, because);
     }
 

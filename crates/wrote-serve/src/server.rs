@@ -119,11 +119,10 @@ impl Server {
                 for socket in sockets {
                     let actual = Arc::new(socket.listen(listen));
                     // A name may resolve differently by now.
-                    let found = access::addresses(&actual);
-                    let checked = found.and_then(|found| settings.borrow().check(&actual, &found));
+                    let checked = settings.borrow().check(&actual);
                     checked.map_err(Error::Config)?;
                     let acks = |_: &_| Arc::new(Acks::new(actual.ack));
-                    let acks = workers.all().iter().map(acks).collect();
+                    let acks = workers.all.iter().map(acks).collect();
                     let port = Port {
                         tls: tls.clone().filter(|_| actual.is_tls),
                         listen: actual,
@@ -136,7 +135,7 @@ impl Server {
                         readers: readers.clone(),
                         metrics: Arc::default(),
                         totals: totals.clone(),
-                        workers: workers.all(),
+                        workers: workers.all.clone(),
                         acks,
                         draining: draining.clone(),
                         refusals: Arc::default(),
@@ -242,8 +241,7 @@ impl Handle {
                 warnings.push(format!("{asked}: ends with a restart"));
                 continue;
             }
-            let found = access::addresses(&port.listen);
-            found.and_then(|found| new.check(&port.listen, &found)).map_err(Error::Config)?;
+            new.check(&port.listen).map_err(Error::Config)?;
             let record = asked.record_bytes_max(new.limits.message_bytes);
             if !holds(*buffer_bytes, record) {
                 let because = "does not fit into the buffers of its log: restart the server";
@@ -279,9 +277,9 @@ impl Handle {
 
     /// Returns how often each reason refused a connection or message, without zeros.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
-        let count = |reason| {
-            let of = |metrics: &Metrics| metrics.refused(reason) + metrics.rejected(reason);
-            self.metrics().map(of).sum()
+        let count = |reason: Reason| {
+            let all = self.metrics().flat_map(|of| [&of.refused, &of.rejected]);
+            all.map(|counts| metrics::read(&counts[reason as usize])).sum()
         };
         let counted = |reason: Reason| (reason.as_str(), count(reason));
         Reason::ALL.into_iter().map(counted).filter(|(_, count)| *count > 0).collect()
@@ -380,6 +378,10 @@ mod tests {
     }
 
     impl Stream for Deaf {
+        fn socket(&self) -> std::os::fd::BorrowedFd<'_> {
+            unreachable!("it has none")
+        }
+
         fn has_unread(&mut self) -> bool {
             false
         }

@@ -69,7 +69,7 @@ impl Inherited {
             (None, None) => Ok(None),
             (None, Some(name)) => {
                 let text = format!("no such socket named '{name}' was passed (FileDescriptorName)");
-                Err(io::Error::new(io::ErrorKind::NotFound, text))
+                Err(io::Error::new(ErrorKind::NotFound, text))
             }
         }
     }
@@ -129,7 +129,8 @@ impl SocketFile {
                 return Err(io::Error::new(kind, "a file that is not a socket is there"));
             }
             // The kernel looks for the owning process before it compares socket types.
-            if UnixDatagram::unbound()?.connect(path).is_err_and(is_refused) {
+            let connected = UnixDatagram::unbound()?.connect(path);
+            if connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
                 fs::remove_file(path)?;
             }
         }
@@ -159,10 +160,6 @@ impl Drop for SocketFile {
             let _ = fs::remove_file(&self.path);
         }
     }
-}
-
-fn is_refused(error: io::Error) -> bool {
-    error.kind() == ErrorKind::ConnectionRefused
 }
 
 fn identity(path: &Path) -> io::Result<(u64, u64)> {

@@ -1,4 +1,5 @@
-//! Stamps: the sender, place and time of a message, as a part of its record.
+//! Stamps: the sender, place and time of a message, as a part of its record. Apart,
+//! because streams and HTTP stamp alike.
 
 use crate::config::{Listen, Stamp};
 use crate::refusals::Client;

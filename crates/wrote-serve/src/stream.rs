@@ -5,7 +5,7 @@ mod tls;
 
 use rustix::event::{self, PollFd, PollFlags, Timespec};
 use rustix::io::ioctl_fionread;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 #[cfg(feature = "tls")]
 use tls::load;
@@ -16,12 +16,22 @@ use tokio::net::{TcpStream, UnixStream};
 
 /// A client's stream.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Returns the socket below it.
+    fn socket(&self) -> BorrowedFd<'_>;
+
     /// Returns whether unread bytes exist here or in the kernel. The runtime may not know of them
     /// yet.
-    fn has_unread(&mut self) -> bool;
+    fn has_unread(&mut self) -> bool {
+        ioctl_fionread(self.socket()).is_ok_and(|bytes| bytes > 0)
+    }
 
-    /// Returns whether the client has ended the stream, even if unread bytes precede the end.
-    fn has_hung_up(&self) -> bool;
+    /// Returns whether the client has ended the stream (`POLLRDHUP` in poll(2)), even if unread
+    /// bytes precede the end.
+    fn has_hung_up(&self) -> bool {
+        let mut polled = [PollFd::from_borrowed_fd(self.socket(), PollFlags::RDHUP)];
+        // Without waiting.
+        event::poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
 
     /// Returns the name in the client's certificate.
     fn certificate_name(&self) -> Option<String> {
@@ -29,44 +39,15 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     }
 }
 
-/// Returns whether the peer has closed a socket's stream (`POLLRDHUP` in poll(2)).
-fn has_hung_up(socket: &impl AsFd) -> bool {
-    let mut polled = [PollFd::new(socket, PollFlags::RDHUP)];
-    // Without waiting.
-    event::poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-}
-
 impl Stream for TcpStream {
-    fn has_unread(&mut self) -> bool {
-        ioctl_fionread(self).is_ok_and(|bytes| bytes > 0)
-    }
-
-    fn has_hung_up(&self) -> bool {
-        has_hung_up(self)
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.as_fd()
     }
 }
 
 impl Stream for UnixStream {
-    fn has_unread(&mut self) -> bool {
-        ioctl_fionread(self).is_ok_and(|bytes| bytes > 0)
-    }
-
-    fn has_hung_up(&self) -> bool {
-        has_hung_up(self)
-    }
-}
-
-impl<S: Stream> Stream for Box<S> {
-    fn has_unread(&mut self) -> bool {
-        (**self).has_unread()
-    }
-
-    fn has_hung_up(&self) -> bool {
-        (**self).has_hung_up()
-    }
-
-    fn certificate_name(&self) -> Option<String> {
-        (**self).certificate_name()
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.as_fd()
     }
 }
 

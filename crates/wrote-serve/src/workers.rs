@@ -17,7 +17,7 @@ const END: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub number: usize,
-    runtime: Handle,
+    pub runtime: Handle,
     connections: AtomicUsize,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Seat(Arc<Worker>);
 /// All workers. They end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    all: Arc<[Arc<Worker>]>,
+    pub all: Arc<[Arc<Worker>]>,
     threads: Vec<JoinHandle<()>>,
     end: Option<watch::Sender<()>>,
 }
@@ -57,10 +57,6 @@ impl Workers {
         }
         Ok(Workers { all: all.into(), threads, end: Some(end) })
     }
-
-    pub(crate) fn all(&self) -> Arc<[Arc<Worker>]> {
-        self.all.clone()
-    }
 }
 
 impl Drop for Workers {
@@ -70,12 +66,6 @@ impl Drop for Workers {
             // A worker that panicked has ended too.
             let _ = thread.join();
         }
-    }
-}
-
-impl Worker {
-    pub(crate) fn runtime(&self) -> &Handle {
-        &self.runtime
     }
 }
 

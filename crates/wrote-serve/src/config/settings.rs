@@ -4,7 +4,6 @@ use super::access::{self, Access, AccessConfig};
 use super::{Config, Door, Limits, Listen};
 use crate::stream::Sessions;
 use crate::{Error, files};
-use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,12 +21,9 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Refuses a listener that strangers can reach at these addresses.
-    pub(crate) fn check(
-        &self,
-        listen: &Listen,
-        addresses: &[IpAddr],
-    ) -> Result<Option<String>, String> {
-        access::check(listen, addresses, self.has_client_ca, &self.rule)
+    pub(crate) fn check(&self, listen: &Listen) -> Result<Option<String>, String> {
+        let addresses = access::addresses(listen)?;
+        access::check(listen, &addresses, self.has_client_ca, &self.rule)
     }
 }
 
@@ -63,8 +59,7 @@ pub(crate) fn load(config: &Config) -> Result<(Settings, Vec<String>), Vec<Strin
         if listen.is_tls && config.tls.is_none() {
             take(Err(format!("{listen}: has no cert_file")));
         }
-        let found = access::addresses(listen);
-        take(found.and_then(|addresses| settings.check(listen, &addresses)));
+        take(settings.check(listen));
         if let Some(path) = listen.socket.path() {
             let folder = files::check_folder(path.parent().unwrap_or(Path::new("")));
             take(folder.map_err(|fault| format!("{listen}: {fault}")));

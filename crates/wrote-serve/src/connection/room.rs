@@ -68,11 +68,11 @@ impl Room {
     pub(super) fn hold(&mut self, port: &Port) {
         self.turn = None;
         let good_look = port.channel.next_good_look();
-        let mut draining = port.draining.clone();
+        let drains = port.drains();
         let wait = Box::pin(async move {
             tokio::select! {
                 () = good_look => Ok(None),
-                _ = draining.wait_for(|&draining| draining) => Err(Refusal::Closed),
+                () = drains => Err(Refusal::Closed),
             }
         });
         self.wait = Some((wait, Paused::of(&port.metrics)));

@@ -161,7 +161,7 @@ impl Frames {
     /// Takes the beginning of the oversized message at the start of `input`, whose rest is skipped.
     /// Returns the bytes consumed; `None` if more bytes are needed or the log has no room.
     fn cut(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Option<usize>, Refusal> {
-        let max = intake.message_bytes_max();
+        let max = intake.message_bytes_max;
         let (head, rest) = match self.framing(input, max) {
             Some(Framing::Until(ends)) => (0, Rest::Until(ends)),
             _ => {
@@ -228,7 +228,7 @@ impl Frames {
 
 /// Takes the beginning of an oversized message. Returns whether there was room.
 fn take_cut(message: &[u8], intake: &mut Intake<'_>) -> Result<bool, Refusal> {
-    let has_room = intake.take(&message[..intake.message_bytes_max()])?;
+    let has_room = intake.take(&message[..intake.message_bytes_max])?;
     intake.cut += u64::from(has_room);
     Ok(has_room)
 }
@@ -260,7 +260,7 @@ impl Protocol for Frames {
         }
         let mut done = self.pass(input);
         while self.rest.is_none() {
-            let run = self.run(&input[done..], intake.message_bytes_max());
+            let run = self.run(&input[done..], intake.message_bytes_max);
             self.searched = 0;
             let taken = intake.append_run(&run.messages[..run.count])?;
             if taken < run.count {
@@ -290,7 +290,7 @@ impl Protocol for Frames {
         if rest.is_empty() {
             return Ok(0);
         }
-        let max = intake.message_bytes_max();
+        let max = intake.message_bytes_max;
         let ends = match self.framing(rest, max) {
             Some(Framing::Until(ends)) => ends,
             None => ANY_ENDS,
@@ -358,7 +358,7 @@ fn octets(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
 }
 
 /// Returns the number of leading digits of `input`, at most one more than a number may have.
-fn digits(input: &[u8]) -> usize {
+pub(super) fn digits(input: &[u8]) -> usize {
     let within = input.iter().take(DIGITS_MAX + 1);
     within.take_while(|byte| byte.is_ascii_digit()).count()
 }

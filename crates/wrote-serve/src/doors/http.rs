@@ -63,7 +63,7 @@ async fn answer(request: Request<Incoming>, exchange: Arc<Exchange>) -> Result<A
             refuse(Reason::Malformed, wrong(StatusCode::NOT_FOUND, because))
         }
     };
-    if body.has_ended() {
+    if body.has_ended {
         answer.body_mut().then_ends(exchange);
     }
     Ok(answer)

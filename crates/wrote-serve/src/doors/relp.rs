@@ -7,11 +7,10 @@
 //! unanswered.
 
 use super::frames::{DIGITS_MAX, number};
-use super::{PASSED_BYTES_MAX, Protocol};
+use super::{PASSED_BYTES_MAX, Protocol, text};
 use crate::config::Oversize;
 use crate::doors::Intake;
 use crate::refusals::{Reason, Refusal};
-use std::io::Write;
 
 const COMMAND_BYTES_MAX: usize = 32;
 /// The most data of a command that carries no message; an `open` has about 100 bytes.
@@ -50,7 +49,7 @@ struct RelpFrame<'a> {
 
 impl Protocol for Relp {
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
-        let message_bytes_max = intake.message_bytes_max();
+        let message_bytes_max = intake.message_bytes_max;
         let mut done = self.pass(input);
         while self.passed == 0 && !intake.is_over {
             let Some(head) = RelpHead::first(&input[done..])? else { break };
@@ -135,7 +134,7 @@ impl Relp {
             // `src/scrsp.c`).
             b"close" if self.is_open => {
                 answer(frame, "200 OK", intake);
-                intake.end();
+                intake.is_over = true;
             }
             // An unknown command may carry a message, which an error as the answer would lose.
             // librelp ends the connection too (`src/relp.c`).
@@ -154,10 +153,7 @@ fn acknowledge(transaction: usize, sequence: Option<u64>, intake: &mut Intake<'_
         return;
     }
     let mut answer = [0; ANSWER_BYTES_MAX];
-    let mut rest = &mut answer[..];
-    writeln!(rest, "{transaction} rsp 6 200 OK").expect("it fits");
-    let left = rest.len();
-    let answer = &answer[..ANSWER_BYTES_MAX - left];
+    let answer = text(&mut answer, format_args!("{transaction} rsp 6 200 OK\n"));
     match sequence {
         Some(sequence) => intake.answer_to(sequence, answer),
         None => intake.answer(answer),

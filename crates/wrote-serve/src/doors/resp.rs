@@ -8,7 +8,7 @@ mod read;
 mod request;
 mod transaction;
 
-use super::Protocol;
+use super::{Protocol, text};
 use crate::channel::Channel;
 use crate::config::access::Access;
 use crate::doors::Intake;
@@ -17,7 +17,6 @@ use crate::target::Level;
 pub(crate) use read::READS_MAX;
 use request::Request;
 use std::borrow::Cow;
-use std::io::Write;
 use std::sync::Arc;
 use transaction::Transaction;
 
@@ -75,7 +74,7 @@ impl Protocol for Resp {
     }
 
     fn is_stranger(&self) -> bool {
-        !self.may_come(b"")
+        !greeting::may_come(self, b"")
     }
 
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
@@ -132,9 +131,9 @@ impl Resp {
         intake: &mut Intake<'_>,
     ) -> Result<Obeyed, Refusal> {
         let (block, input) = input.split_at(begun);
-        if self.request.is_quoted() {
+        if self.request.is_quoted {
             if let Some(transaction) = &mut self.transaction {
-                transaction.refuse();
+                transaction.is_refused = true;
             }
             error(intake, "ERR a typed line has no quotes here: send it as an array");
             return Ok(Obeyed::Done);
@@ -150,19 +149,19 @@ impl Resp {
             None => &b""[..],
         };
         let words = self.request.len();
-        if !self.may_come(name) {
+        if !greeting::may_come(self, name) {
             error(intake, "NOAUTH Authentication required.");
             intake.reject(Reason::Unauthorized);
             return Ok(Obeyed::Done);
         }
         match (name, words) {
-            (b"MULTI", 1) => self.multi(intake),
-            (b"EXEC", 1) => return self.exec(block, intake),
-            (b"DISCARD", 1) => self.discard(intake),
+            (b"MULTI", 1) => transaction::multi(self, intake),
+            (b"EXEC", 1) => return transaction::exec(self, block, intake),
+            (b"DISCARD", 1) => transaction::discard(self, intake),
             (b"QUIT" | b"RESET", 1) if self.transaction.take().is_some() => {
                 return self.obey(input, 0, intake);
             }
-            _ if self.transaction.is_some() => self.enqueue(name, input, intake),
+            _ if self.transaction.is_some() => transaction::enqueue(self, name, input, intake),
             (b"UNWATCH", 1) => intake.answer(b"+OK\r\n"),
             (b"XADD", 5..) => return self.xadd(input, intake),
             (b"RPUSH" | b"LPUSH", 3..) => return self.push(input, intake),
@@ -172,7 +171,7 @@ impl Resp {
             }
             (b"PING", 1) => intake.answer(b"+PONG\r\n"),
             (b"PING" | b"ECHO", 2) => bulk(intake, self.request.word(input, 1).unwrap_or_default()),
-            (b"HELLO", _) => self.hello(input, intake),
+            (b"HELLO", _) => greeting::hello(self, input, intake),
             (b"SELECT", 2) if self.request.word(input, 1) == Some(b"0") => {
                 intake.answer(b"+OK\r\n");
             }
@@ -189,18 +188,18 @@ impl Resp {
             }
             (b"QUIT", 1) => {
                 intake.answer(b"+OK\r\n");
-                intake.end();
+                intake.is_over = true;
             }
-            (b"AUTH", 2 | 3) => self.auth(input, intake),
-            (b"XLEN" | b"LLEN", 2) => self.len(intake),
-            (b"XRANGE", 4 | 6) => self.range(input, intake),
+            (b"AUTH", 2 | 3) => greeting::auth(self, input, intake),
+            (b"XLEN" | b"LLEN", 2) => read::xlen(self, intake),
+            (b"XRANGE", 4 | 6) => read::xrange(self, input, intake),
             (b"XGROUP" | b"XREADGROUP" | b"XACK" | b"XPENDING" | b"XCLAIM" | b"XAUTOCLAIM", _) => {
                 error(intake, NO_GROUPS);
             }
             // Every key is the log.
             (b"EXISTS", 2..) => intake.answer(format!(":{}\r\n", words - 1).as_bytes()),
             (b"TYPE", 2) => intake.answer(b"+stream\r\n"),
-            (b"XREAD", 4..) => self.read(input, intake),
+            (b"XREAD", 4..) => read::xread(self, input, intake),
             (
                 b"XADD" | b"RPUSH" | b"LPUSH" | b"ECHO" | b"PING" | b"XLEN" | b"XRANGE" | b"XREAD"
                 | b"EXISTS" | b"TYPE" | b"SELECT" | b"CLIENT" | b"CONFIG" | b"AUTH" | b"MULTI"
@@ -228,11 +227,9 @@ impl Resp {
                 return Ok(Obeyed::Done);
             }
         };
-        let Some(outcome) = appended(intake.append(&record), intake) else {
-            return Ok(Obeyed::Again);
-        };
-        if let Ok(sequence) = outcome {
-            answer_id(sequence, intake);
+        match appended(intake.append(&record), intake) {
+            Ok(sequence) => answer_id(sequence, intake),
+            Err(obeyed) => return Ok(obeyed),
         }
         Ok(Obeyed::Done)
     }
@@ -295,14 +292,14 @@ impl Resp {
             let value = self.request.word(input, at).unwrap_or_default();
             let outcome = intake.append(value);
             match appended(outcome, intake) {
-                None => {
+                Ok(sequence) => last = sequence,
+                Err(Obeyed::Again) => {
                     self.pushed = Some((at - 2, last));
                     return Ok(Obeyed::Again);
                 }
-                Some(Ok(sequence)) => last = sequence,
                 // Earlier values are in the log. The client resends all, which duplicates them but
                 // loses none.
-                Some(Err(())) => return Ok(Obeyed::Done),
+                Err(Obeyed::Done) => return Ok(Obeyed::Done),
             }
         }
         answer_len(last, intake);
@@ -334,18 +331,14 @@ impl Resp {
     }
 }
 
-/// Returns the sequence of a message; `None` without room. If the log refuses it, the client gets
-/// an error and keeps the message, and the connection continues.
-fn appended(
-    outcome: Result<Option<u64>, Refusal>,
-    intake: &mut Intake<'_>,
-) -> Option<Result<u64, ()>> {
+/// Returns the sequence of an appended record. If there is none, tells what follows: the same
+/// request again once the log has room, or the next one after an error as the answer.
+fn appended(outcome: Result<Option<u64>, Refusal>, intake: &mut Intake<'_>) -> Result<u64, Obeyed> {
     match outcome {
-        Ok(None) => None,
-        Ok(Some(sequence)) => Some(Ok(sequence)),
+        Ok(sequence) => sequence.ok_or(Obeyed::Again),
         Err(refusal) => {
             refuse(refusal, intake);
-            Some(Err(()))
+            Err(Obeyed::Done)
         }
     }
 }
@@ -354,7 +347,7 @@ fn appended(
 fn refuse(refusal: Refusal, intake: &mut Intake<'_>) {
     match refusal {
         Refusal::TooLong => {
-            let max = intake.message_bytes_max();
+            let max = intake.message_bytes_max;
             error(intake, &format!("ERR a message of more than {max} bytes"));
         }
         Refusal::Unfit(ref because) => error(intake, &format!("ERR {because}")),
@@ -394,14 +387,6 @@ fn bulk(intake: &mut Intake<'_>, bytes: &[u8]) {
 fn error(intake: &mut Intake<'_>, text: &str) {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     intake.answer(format!("-{line}\r\n").as_bytes());
-}
-
-/// Formats into `to`, and returns the text.
-fn text<'a>(to: &'a mut [u8; ID_BYTES_MAX], arguments: std::fmt::Arguments<'_>) -> &'a [u8] {
-    let mut rest = &mut to[..];
-    rest.write_fmt(arguments).expect("it fits");
-    let left = rest.len();
-    &to[..ID_BYTES_MAX - left]
 }
 
 #[cfg(test)]

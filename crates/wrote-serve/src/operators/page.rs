@@ -8,7 +8,7 @@ use crate::channel::Channel;
 use crate::channel::shipping::Shipping;
 use crate::lock;
 use crate::memory::Pool;
-use crate::metrics::{Metrics, read};
+use crate::metrics::{Metrics, Reasons, read};
 use crate::port::Port;
 use crate::refusals::Reason;
 use crate::target::Level;
@@ -57,7 +57,7 @@ impl Page {
             let held = shown.totals.memory.held(pool);
             self.sample("in_flight_bytes", &[("pool", pool.as_str())], held);
         }
-        self.reasons(shown, "refused_total", Metrics::refused);
+        self.reasons(shown, "refused_total", |of| &of.refused);
     }
 
     fn messages(&mut self, shown: &Shown) {
@@ -70,11 +70,11 @@ impl Page {
         }
         self.counts(shown, "bytes_total", |of| &of.bytes_total);
         self.counts(shown, "cut_messages_total", |of| &of.cut_messages_total);
-        self.reasons(shown, "rejected_messages_total", Metrics::rejected);
+        self.reasons(shown, "rejected_messages_total", |of| &of.rejected);
         self.begin("acks_total");
         for port in &shown.ports {
             if let Some(level) = port.listen.answers() {
-                let acks = port.metrics.acks(level);
+                let acks = read(&port.metrics.acks_total[level as usize]);
                 self.of_listener(port, "acks_total", Some(("level", level.as_str())), acks);
             }
         }
@@ -127,12 +127,17 @@ impl Page {
     }
 
     /// Writes a family with one value per listener and reason.
-    fn reasons(&mut self, shown: &Shown, name: &str, value: fn(&Metrics, Reason) -> u64) {
+    fn reasons(&mut self, shown: &Shown, name: &str, counts: fn(&Metrics) -> &Reasons) {
         self.begin(name);
         for port in &shown.ports {
             for reason in Reason::ALL {
                 let label = ("reason", reason.as_str());
-                self.of_listener(port, name, Some(label), value(&port.metrics, reason));
+                self.of_listener(
+                    port,
+                    name,
+                    Some(label),
+                    read(&counts(&port.metrics)[reason as usize]),
+                );
             }
         }
     }

@@ -7,6 +7,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,16 +74,16 @@ pub(crate) async fn handshake<S: Stream>(
     TlsAcceptor::from(sessions).accept_with(stream, bound).await.map(Box::new)
 }
 
-impl<S: Stream> Stream for TlsStream<S> {
+impl<S: Stream> Stream for Box<TlsStream<S>> {
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.get_ref().0.socket()
+    }
+
     fn has_unread(&mut self) -> bool {
         let (stream, session) = self.get_mut();
         // A failed session yields no more data; its next read reports the error.
         let state = session.process_new_packets();
         state.is_ok_and(|state| state.plaintext_bytes_to_read() > 0 || stream.has_unread())
-    }
-
-    fn has_hung_up(&self) -> bool {
-        self.get_ref().0.has_hung_up()
     }
 
     fn certificate_name(&self) -> Option<String> {

@@ -38,7 +38,7 @@ pub(super) async fn append(
     }
     match query::coding(parts) {
         Coding::None => {}
-        Coding::Gzip => body.gunzip(),
+        Coding::Gzip => body.is_gzip = true,
         Coding::Other => {
             reject(Reason::Malformed, &"an unknown Content-Encoding");
             let because = "the only Content-Encoding is gzip";

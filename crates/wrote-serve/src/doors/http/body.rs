@@ -91,8 +91,8 @@ impl hyper::body::Body for Body {
 #[derive(Debug)]
 pub(super) struct Upload {
     incoming: Incoming,
-    has_ended: bool,
-    is_gzip: bool,
+    pub has_ended: bool,
+    pub is_gzip: bool,
     /// The decoder of a compressed body, from its first bytes on, and its pending input.
     gunzip: Option<Box<Gunzip>>,
     compressed: Bytes,
@@ -103,16 +103,6 @@ impl Upload {
         let has_ended = incoming.is_end_stream();
         let (is_gzip, gunzip, compressed) = (false, None, Bytes::new());
         Upload { incoming, has_ended, is_gzip, gunzip, compressed }
-    }
-
-    /// Treats the body as compressed with gzip.
-    pub(super) fn gunzip(&mut self) {
-        self.is_gzip = true;
-    }
-
-    /// Returns whether the body was read to its end.
-    pub(super) fn has_ended(&self) -> bool {
-        self.has_ended
     }
 
     /// Returns the minimum length of the body.

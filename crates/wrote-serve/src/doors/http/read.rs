@@ -277,12 +277,11 @@ impl Reading {
         }
         let (exchange, next, before) = (self.exchange.clone(), self.next, self.known);
         let port = &exchange.port;
-        let mut draining = port.draining.clone();
         let known = self.unless_long(async {
             tokio::select! {
                 known = safe_behind(next, port) => known,
                 // The answer still includes every record that is safe by now.
-                _ = draining.wait_for(|&draining| draining) => {
+                () = port.drains() => {
                     port.channel.log().map_or(before, |log| port.listen.ack.readable(&log))
                 }
             }

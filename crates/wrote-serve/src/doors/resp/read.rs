@@ -37,122 +37,119 @@ struct Entries {
     text: Vec<u8>,
 }
 
-impl Resp {
-    /// XLEN: the number of records, including those this connection has just added.
-    pub(super) fn len(&self, intake: &mut Intake<'_>) {
-        let stats = self.log.as_ref().and_then(|(channel, _)| channel.log()).map(|log| log.stats());
-        let len = stats.map_or(0, |stats| stats.next_sequence - stats.first_sequence);
-        intake.answer(format!(":{len}\r\n").as_bytes());
-    }
+/// XLEN: the number of records, including those this connection has just added.
+pub(super) fn xlen(resp: &Resp, intake: &mut Intake<'_>) {
+    let stats = resp.log.as_ref().and_then(|(channel, _)| channel.log()).map(|log| log.stats());
+    let len = stats.map_or(0, |stats| stats.next_sequence - stats.first_sequence);
+    intake.answer(format!(":{len}\r\n").as_bytes());
+}
 
-    /// `XRANGE key start end [COUNT n]`.
-    pub(super) fn range(&self, input: &[u8], intake: &mut Intake<'_>) {
-        let word = |at| self.request.word(input, at).unwrap_or_default();
-        let count = match self.request.len() {
-            6 if word(4).eq_ignore_ascii_case(b"COUNT") => match number(word(5)) {
-                Some(count) => Some(usize::try_from(count).unwrap_or(usize::MAX)),
-                None => return error(intake, "ERR value is not an integer or out of range"),
-            },
-            6 => return error(intake, "ERR syntax error"),
-            _ => None,
-        };
-        let (Some(start), Some(end)) = (first(word(2)), behind(word(3))) else {
-            return error(intake, INVALID_ID);
-        };
-        self.answer_later(intake, move |log, channel, level| async move {
-            let sequences = start..end.min(level.present(&log).await);
-            let entries = entries(channel, Wanted { sequences, count, is_partial: false }).await;
-            entries.map_or_else(|error| failed(&error), Entries::array)
-        });
-    }
+/// `XRANGE key start end [COUNT n]`.
+pub(super) fn xrange(resp: &Resp, input: &[u8], intake: &mut Intake<'_>) {
+    let word = |at| resp.request.word(input, at).unwrap_or_default();
+    let count = match resp.request.len() {
+        6 if word(4).eq_ignore_ascii_case(b"COUNT") => match number(word(5)) {
+            Some(count) => Some(usize::try_from(count).unwrap_or(usize::MAX)),
+            None => return error(intake, "ERR value is not an integer or out of range"),
+        },
+        6 => return error(intake, "ERR syntax error"),
+        _ => None,
+    };
+    let (Some(start), Some(end)) = (first(word(2)), behind(word(3))) else {
+        return error(intake, INVALID_ID);
+    };
+    answer_later(resp, intake, move |log, channel, level| async move {
+        let sequences = start..end.min(level.present(&log).await);
+        let entries = entries(channel, Wanted { sequences, count, is_partial: false }).await;
+        entries.map_or_else(|error| failed(&error), Entries::array)
+    });
+}
 
-    /// `XREAD [COUNT n] [BLOCK ms] STREAMS key id`.
-    pub(super) fn read(&self, input: &[u8], intake: &mut Intake<'_>) {
-        let word = |at| self.request.word(input, at).unwrap_or_default();
-        let (mut at, mut count, mut block) = (1, READ_COUNT, None);
-        while !word(at).eq_ignore_ascii_case(b"STREAMS") {
-            match (word(at).to_ascii_uppercase().as_slice(), number(word(at + 1))) {
-                (b"COUNT", Some(n)) => count = usize::try_from(n).unwrap_or(usize::MAX),
-                (b"BLOCK", Some(ms)) => block = Some(ms),
-                _ => return error(intake, "ERR syntax error"),
-            }
-            at += 2;
+/// `XREAD [COUNT n] [BLOCK ms] STREAMS key id`.
+pub(super) fn xread(resp: &Resp, input: &[u8], intake: &mut Intake<'_>) {
+    let word = |at| resp.request.word(input, at).unwrap_or_default();
+    let (mut at, mut count, mut block) = (1, READ_COUNT, None);
+    while !word(at).eq_ignore_ascii_case(b"STREAMS") {
+        match (word(at).to_ascii_uppercase().as_slice(), number(word(at + 1))) {
+            (b"COUNT", Some(n)) => count = usize::try_from(n).unwrap_or(usize::MAX),
+            (b"BLOCK", Some(ms)) => block = Some(ms),
+            _ => return error(intake, "ERR syntax error"),
         }
-        if self.request.len() != at + 3 {
-            return error(intake, "ERR one stream is read: the log");
+        at += 2;
+    }
+    if resp.request.len() != at + 3 {
+        return error(intake, "ERR one stream is read: the log");
+    }
+    let key = word(at + 1).to_vec();
+    let log = resp.log.as_ref().and_then(|(channel, _)| channel.log());
+    let from = match word(at + 2) {
+        b"$" => Some(log.map_or(0, |log| log.stats().next_sequence)),
+        id => after(id),
+    };
+    let Some(mut from) = from else { return error(intake, INVALID_ID) };
+    let is_three = resp.is_three;
+    answer_later(resp, intake, move |mut log, channel, level| async move {
+        // 0 means forever.
+        let end = block.filter(|&ms| ms > 0).map(|ms| Instant::now() + Duration::from_millis(ms));
+        loop {
+            // A failed log is reopened.
+            log = channel.log().unwrap_or(log);
+            let known = level.present(&log).await;
+            let sequences = from..known;
+            let wanted = Wanted { sequences, count: Some(count), is_partial: true };
+            match entries(channel.clone(), wanted).await {
+                Err(error) => return failed(&error),
+                Ok(entries) if entries.count == 0 => {}
+                Ok(entries) => return entries.stream(&key, is_three),
+            }
+            // Sequences without a record.
+            from = from.max(known);
+            let comes = async {
+                // A full disk or a failed log does not end the wait: both can recover.
+                if log.written(log.written_sequence().max(from)).await.is_err() {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+            };
+            let has_come = match (block, end) {
+                (None, _) => false,
+                (Some(_), None) => {
+                    comes.await;
+                    true
+                }
+                (Some(_), Some(end)) => timeout_at(end, comes).await.is_ok(),
+            };
+            if !has_come {
+                return if is_three { b"_\r\n".to_vec() } else { b"*-1\r\n".to_vec() };
+            }
         }
-        let key = word(at + 1).to_vec();
-        let log = self.log.as_ref().and_then(|(channel, _)| channel.log());
-        let from = match word(at + 2) {
-            b"$" => Some(log.map_or(0, |log| log.stats().next_sequence)),
-            id => after(id),
-        };
-        let Some(mut from) = from else { return error(intake, INVALID_ID) };
-        let is_three = self.is_three;
-        self.answer_later(intake, move |mut log, channel, level| async move {
-            // 0 means forever.
-            let end =
-                block.filter(|&ms| ms > 0).map(|ms| Instant::now() + Duration::from_millis(ms));
-            loop {
-                // A failed log is reopened.
-                log = channel.log().unwrap_or(log);
-                let known = level.present(&log).await;
-                let sequences = from..known;
-                let wanted = Wanted { sequences, count: Some(count), is_partial: true };
-                match entries(channel.clone(), wanted).await {
-                    Err(error) => return failed(&error),
-                    Ok(entries) if entries.count == 0 => {}
-                    Ok(entries) => return entries.stream(&key, is_three),
-                }
-                // Sequences without a record.
-                from = from.max(known);
-                let comes = async {
-                    // A full disk or a failed log does not end the wait: both can recover.
-                    if log.written(log.written_sequence().max(from)).await.is_err() {
-                        tokio::time::sleep(Duration::from_secs(1)).await;
-                    }
-                };
-                let has_come = match (block, end) {
-                    (None, _) => false,
-                    (Some(_), None) => {
-                        comes.await;
-                        true
-                    }
-                    (Some(_), Some(end)) => timeout_at(end, comes).await.is_ok(),
-                };
-                if !has_come {
-                    return if is_three { b"_\r\n".to_vec() } else { b"*-1\r\n".to_vec() };
-                }
-            }
-        });
-    }
+    });
+}
 
-    /// Builds an answer in a task that ends with the connection.
-    fn answer_later<F>(
-        &self,
-        intake: &mut Intake<'_>,
-        make: impl FnOnce(Log, Arc<Channel>, Level) -> F + Send + 'static,
-    ) where
-        F: Future<Output = Vec<u8>> + Send,
-    {
-        let found = self.log.clone();
-        let Some((log, channel, level)) =
-            found.and_then(|(channel, level)| Some((channel.log()?, channel, level)))
-        else {
-            return error(intake, "MISCONF the log has failed");
-        };
-        let (mut sender, later): (_, Later) = oneshot::channel();
-        tokio::spawn(async move {
-            tokio::select! {
-                answer = make(log, channel, level) => {
-                    // The client may be gone.
-                    let _ = sender.send(answer);
-                }
-                () = sender.closed() => {}
+/// Builds an answer in a task that ends with the connection.
+fn answer_later<F>(
+    resp: &Resp,
+    intake: &mut Intake<'_>,
+    make: impl FnOnce(Log, Arc<Channel>, Level) -> F + Send + 'static,
+) where
+    F: Future<Output = Vec<u8>> + Send,
+{
+    let found = resp.log.clone();
+    let Some((log, channel, level)) =
+        found.and_then(|(channel, level)| Some((channel.log()?, channel, level)))
+    else {
+        return error(intake, "MISCONF the log has failed");
+    };
+    let (mut sender, later): (_, Later) = oneshot::channel();
+    tokio::spawn(async move {
+        tokio::select! {
+            answer = make(log, channel, level) => {
+                // The client may be gone.
+                let _ = sender.send(answer);
             }
-        });
-        intake.answer_later(later);
-    }
+            () = sender.closed() => {}
+        }
+    });
+    intake.later = Some(later);
 }
 
 const INVALID_ID: &str = "ERR Invalid stream ID specified as stream command argument";

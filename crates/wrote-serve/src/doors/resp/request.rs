@@ -5,6 +5,7 @@
 //! text sequence (RFC 7464): the byte 0x1E, and an array of alternating names and values.
 
 use super::FIELD;
+use crate::doors::frames;
 use crate::refusals::Refusal;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,7 +16,6 @@ pub(super) const REQUEST_BYTES_MAX: usize = 16 << 20;
 const LINE_BYTES_MAX: usize = 64 << 10;
 /// The number of word positions whose memory is kept between requests.
 const KEPT_WORDS_MAX: usize = 64;
-const DIGITS_MAX: usize = 9;
 
 /// The words of a request, as positions in the input. Reused for each request, with the memory of a
 /// few words.
@@ -25,7 +25,7 @@ pub(super) struct Request {
     /// For an incomplete array: the number of missing words, and the start of the next.
     part: Option<(usize, usize)>,
     /// The line contains quotes, which are not supported.
-    is_quoted: bool,
+    pub is_quoted: bool,
 }
 
 impl Request {
@@ -52,11 +52,6 @@ impl Request {
     /// Returns a word of the input that was parsed.
     pub(super) fn word<'a>(&self, input: &'a [u8], at: usize) -> Option<&'a [u8]> {
         self.words.get(at).map(|word| &input[word.clone()])
-    }
-
-    /// Returns whether the line contained quotes, so that its words are not as intended.
-    pub(super) fn is_quoted(&self) -> bool {
-        self.is_quoted
     }
 
     pub(super) fn len(&self) -> usize {
@@ -130,14 +125,13 @@ impl Request {
 /// after it.
 fn number(input: &[u8], at: usize) -> Result<Option<(usize, usize)>, Refusal> {
     let rest = &input[at..];
-    let digits = rest.iter().take(DIGITS_MAX + 1).take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = frames::digits(rest);
     let bad = Refusal::Malformed("a length is digits, CR and LF");
     match rest[digits..] {
-        _ if digits > DIGITS_MAX => Err(Refusal::TooLong),
+        _ if digits > frames::DIGITS_MAX => Err(Refusal::TooLong),
         [] | [b'\r'] => Ok(None),
         [b'\r', b'\n', ..] if digits > 0 => {
-            let value = |number: usize, digit: &u8| number * 10 + usize::from(digit - b'0');
-            Ok(Some((rest[..digits].iter().fold(0, value), at + digits + 2)))
+            Ok(Some((frames::number(&rest[..digits]), at + digits + 2)))
         }
         _ => Err(bad),
     }

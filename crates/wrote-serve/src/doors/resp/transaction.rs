@@ -14,107 +14,96 @@ pub(super) struct Transaction {
     pub bytes: usize,
     commands: usize,
     /// A command was refused, so EXEC will be too.
-    is_refused: bool,
+    pub is_refused: bool,
 }
 
-impl Transaction {
-    /// Makes EXEC refuse all commands.
-    pub(super) fn refuse(&mut self) {
-        self.is_refused = true;
+pub(super) fn multi(resp: &mut Resp, intake: &mut Intake<'_>) {
+    if let Some(transaction) = &mut resp.transaction {
+        transaction.is_refused = true;
+        return error(intake, "ERR MULTI calls can not be nested");
+    }
+    resp.transaction = Some(Transaction::default());
+    intake.answer(b"+OK\r\n");
+}
+
+pub(super) fn discard(resp: &mut Resp, intake: &mut Intake<'_>) {
+    match resp.transaction.take() {
+        Some(_) => intake.answer(b"+OK\r\n"),
+        None => error(intake, "ERR DISCARD without MULTI"),
     }
 }
 
-impl Resp {
-    pub(super) fn multi(&mut self, intake: &mut Intake<'_>) {
-        if let Some(transaction) = &mut self.transaction {
-            transaction.refuse();
-            return error(intake, "ERR MULTI calls can not be nested");
+/// Queues a command; if it is refused, so is the transaction.
+pub(super) fn enqueue(resp: &mut Resp, name: &[u8], input: &[u8], intake: &mut Intake<'_>) {
+    let problem = match (name, resp.request.len()) {
+        (b"XADD", 5..) => resp.entry(input).err().map(str::to_owned),
+        (b"RPUSH" | b"LPUSH", 3..) | (b"PING", 1 | 2) | (b"ECHO" | b"XLEN" | b"LLEN", 2) => None,
+        _ => {
+            let name = name.escape_ascii();
+            Some(format!("ERR '{name}' with these arguments is not taken in a transaction"))
         }
-        self.transaction = Some(Transaction::default());
-        intake.answer(b"+OK\r\n");
+    };
+    let transaction = resp.transaction.as_mut().expect("it has begun");
+    transaction.commands += 1;
+    transaction.is_refused |= problem.is_some();
+    match problem {
+        Some(problem) => error(intake, &problem),
+        None => intake.answer(b"+QUEUED\r\n"),
     }
+}
 
-    pub(super) fn discard(&mut self, intake: &mut Intake<'_>) {
-        match self.transaction.take() {
-            Some(_) => intake.answer(b"+OK\r\n"),
-            None => error(intake, "ERR DISCARD without MULTI"),
-        }
+/// Appends the records of all commands, and answers each. `input` holds MULTI and the commands.
+pub(super) fn exec(
+    resp: &mut Resp,
+    input: &[u8],
+    intake: &mut Intake<'_>,
+) -> Result<Obeyed, Refusal> {
+    let Some(transaction) = resp.transaction.take() else {
+        error(intake, "ERR EXEC without MULTI");
+        return Ok(Obeyed::Done);
+    };
+    if transaction.is_refused {
+        error(intake, "EXECABORT Transaction discarded because of previous errors.");
+        return Ok(Obeyed::Done);
     }
-
-    /// Queues a command; if it is refused, so is the transaction.
-    pub(super) fn enqueue(&mut self, name: &[u8], input: &[u8], intake: &mut Intake<'_>) {
-        let problem = match (name, self.request.len()) {
-            (b"XADD", 5..) => self.entry(input).err().map(str::to_owned),
-            (b"RPUSH" | b"LPUSH", 3..) | (b"PING", 1 | 2) | (b"ECHO" | b"XLEN" | b"LLEN", 2) => {
-                None
+    let records: Vec<_> = commands(input).flat_map(|command| records_of(resp, command)).collect();
+    let records: Vec<&[u8]> = records.iter().map(|record| &**record).collect();
+    let mut next = 0;
+    if !records.is_empty() {
+        match intake.append_all(&records) {
+            Ok(Some(first)) => next = first,
+            Ok(None) => {
+                resp.transaction = Some(transaction);
+                return Ok(Obeyed::Again);
             }
-            _ => {
-                let name = name.escape_ascii();
-                Some(format!("ERR '{name}' with these arguments is not taken in a transaction"))
-            }
-        };
-        let transaction = self.transaction.as_mut().expect("it has begun");
-        transaction.commands += 1;
-        transaction.is_refused |= problem.is_some();
-        match problem {
-            Some(problem) => error(intake, &problem),
-            None => intake.answer(b"+QUEUED\r\n"),
-        }
-    }
-
-    /// Appends the records of all commands, and answers each. `input` holds MULTI and the commands.
-    pub(super) fn exec(
-        &mut self,
-        input: &[u8],
-        intake: &mut Intake<'_>,
-    ) -> Result<Obeyed, Refusal> {
-        let Some(transaction) = self.transaction.take() else {
-            error(intake, "ERR EXEC without MULTI");
-            return Ok(Obeyed::Done);
-        };
-        if transaction.is_refused {
-            error(intake, "EXECABORT Transaction discarded because of previous errors.");
-            return Ok(Obeyed::Done);
-        }
-        let records: Vec<_> = commands(input).flat_map(|command| self.records(command)).collect();
-        let records: Vec<&[u8]> = records.iter().map(|record| &**record).collect();
-        let mut next = 0;
-        if !records.is_empty() {
-            match intake.append_all(&records) {
-                Ok(Some(first)) => next = first,
-                Ok(None) => {
-                    self.transaction = Some(transaction);
-                    return Ok(Obeyed::Again);
-                }
-                Err(refusal) => {
-                    refuse(refusal, intake);
-                    return Ok(Obeyed::Done);
-                }
+            Err(refusal) => {
+                refuse(refusal, intake);
+                return Ok(Obeyed::Done);
             }
         }
-        intake.answer(format!("*{}\r\n", transaction.commands).as_bytes());
-        for command in commands(input) {
-            let count = self.records(command).len() as u64;
-            next += count;
-            match self.request.word(command, 0) {
-                _ if count == 0 => _ = self.obey(command, 0, intake)?,
-                Some(name) if name.eq_ignore_ascii_case(b"XADD") => answer_id(next - 1, intake),
-                _ => answer_len(next - 1, intake),
-            }
-        }
-        Ok(Obeyed::Done)
     }
-
-    /// Parses a command and returns its records.
-    fn records<'a>(&mut self, command: &'a [u8]) -> Vec<Cow<'a, [u8]>> {
-        // It was parsed successfully before.
-        let _ = self.request.read(command);
-        let word = |at| self.request.word(command, at).unwrap_or_default();
-        match word(0).to_ascii_uppercase().as_slice() {
-            b"XADD" => self.entry(command).into_iter().collect(),
-            b"RPUSH" | b"LPUSH" => (2..self.request.len()).map(word).map(Cow::Borrowed).collect(),
-            _ => Vec::new(),
+    intake.answer(format!("*{}\r\n", transaction.commands).as_bytes());
+    for command in commands(input) {
+        let count = records_of(resp, command).len() as u64;
+        next += count;
+        match resp.request.word(command, 0) {
+            _ if count == 0 => _ = resp.obey(command, 0, intake)?,
+            Some(name) if name.eq_ignore_ascii_case(b"XADD") => answer_id(next - 1, intake),
+            _ => answer_len(next - 1, intake),
         }
+    }
+    Ok(Obeyed::Done)
+}
+
+/// Parses a command and returns its records.
+fn records_of<'a>(resp: &mut Resp, command: &'a [u8]) -> Vec<Cow<'a, [u8]>> {
+    // It was parsed successfully before.
+    let _ = resp.request.read(command);
+    let word = |at| resp.request.word(command, at).unwrap_or_default();
+    match word(0).to_ascii_uppercase().as_slice() {
+        b"XADD" => resp.entry(command).into_iter().collect(),
+        b"RPUSH" | b"LPUSH" => (2..resp.request.len()).map(word).map(Cow::Borrowed).collect(),
+        _ => Vec::new(),
     }
 }
 
