@@ -1,12 +1,11 @@
 //! URLs of stores: what they name, and the settings that the environment adds.
 
 use crate::error::StoreError;
-use object_store::ObjectStore;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::client::ClientConfigKey;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{BackoffConfig, RetryConfig};
+use object_store::{BackoffConfig, ObjectStore, RetryConfig};
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;

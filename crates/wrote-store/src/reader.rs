@@ -1,7 +1,7 @@
 //! `StoreReader`: the records of a log by sequence, from a store.
 
 use crate::error::StoreError;
-use crate::segment::Fetched;
+use crate::segment::{self, Fetched};
 use crate::store::{Listing, SegmentStore};
 use crate::until;
 use std::fs::File;
@@ -134,7 +134,7 @@ impl StoreReader {
 
     fn fetch(&self, number: u64) -> Fetch {
         let (store, listing) = (self.store.clone(), self.listing.only(number));
-        Fetch(self.runtime.spawn(async move { store.fetch(number, &listing).await }))
+        Fetch(self.runtime.spawn(async move { segment::fetch(&store, number, &listing).await }))
     }
 
     fn wait(&self, mut fetch: Fetch) -> Result<Fetched, StoreError> {

@@ -62,146 +62,147 @@ impl Fetched {
     }
 }
 
-impl SegmentStore {
-    /// Puts a sealed segment into the store in one request, from memory, after a check of each of
-    /// its records. No object is ever replaced: an existing one counts as this one if it has the
-    /// same bytes, from an earlier call whose answer was lost, or from another process that ships
-    /// this log. Returns whether this call has created the object.
-    ///
-    /// Fails with [`StoreError::Differs`] if the store holds other bytes under that name.
-    pub(crate) async fn put(&self, segment: &Segment) -> Result<bool, StoreError> {
-        let own = segment.clone();
-        let (payload, checksum) = blocking(move || content(&own)).await?;
-        match self.create(segment, payload, checksum).await? {
-            Ok(()) => Ok(true),
-            Err(Error::AlreadyExists { .. }) => self.judge(segment, checksum).await.map(|()| false),
-            Err(error) => Err(StoreError::of_store(self.url_of(segment.number), &error)),
-        }
+/// Puts a sealed segment into the store in one request, from memory, after a check of each of
+/// its records. No object is ever replaced: an existing one counts as this one if it has the
+/// same bytes, from an earlier call whose answer was lost, or from another process that ships
+/// this log. Returns whether this call has created the object.
+///
+/// Fails with [`StoreError::Differs`] if the store holds other bytes under that name.
+pub(crate) async fn put(store: &SegmentStore, segment: &Segment) -> Result<bool, StoreError> {
+    let own = segment.clone();
+    let (payload, checksum) = blocking(move || content(&own)).await?;
+    match create(store, segment, payload, checksum).await? {
+        Ok(()) => Ok(true),
+        Err(Error::AlreadyExists { .. }) => judge(store, segment, checksum).await.map(|()| false),
+        Err(error) => Err(StoreError::of_store(store.url_of(segment.number), &error)),
     }
+}
 
-    async fn create(
-        &self,
-        segment: &Segment,
-        payload: PutPayload,
-        checksum: Checksum,
-    ) -> Result<Result<(), Error>, StoreError> {
-        let number = segment.number;
-        let path = self.path_of(number);
-        if self.keeps_attributes() {
-            let attributes = Kept::attributes(checksum, segment.end_sequence);
-            let options = PutOptions { mode: PutMode::Create, attributes, ..Default::default() };
-            match self.objects().put_opts(&path, payload.clone(), options).await {
-                Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
-                    self.lacks_attributes();
-                }
-                created => return Ok(created.map(drop)),
+async fn create(
+    store: &SegmentStore,
+    segment: &Segment,
+    payload: PutPayload,
+    checksum: Checksum,
+) -> Result<Result<(), Error>, StoreError> {
+    let number = segment.number;
+    let path = store.path_of(number);
+    if store.keeps_attributes() {
+        let attributes = Kept::attributes(checksum, segment.end_sequence);
+        let options = PutOptions { mode: PutMode::Create, attributes, ..Default::default() };
+        match store.objects().put_opts(&path, payload.clone(), options).await {
+            Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
+                store.lacks_attributes();
             }
+            created => return Ok(created.map(drop)),
         }
-        // An empty object whose name is the checksum comes before the segment itself.
-        let mark = self.path(checksum_name(number, checksum));
-        let marked = self.objects().put(&mark, PutPayload::new()).await;
-        marked.map_err(|error| StoreError::of_store(self.url_of(number), &error))?;
-        let options = PutOptions { mode: PutMode::Create, ..Default::default() };
-        Ok(self.objects().put_opts(&path, payload, options).await.map(drop))
     }
+    // An empty object whose name is the checksum comes before the segment itself.
+    let mark = store.path(checksum_name(number, checksum));
+    let marked = store.objects().put(&mark, PutPayload::new()).await;
+    marked.map_err(|error| StoreError::of_store(store.url_of(number), &error))?;
+    let options = PutOptions { mode: PutMode::Create, ..Default::default() };
+    Ok(store.objects().put_opts(&path, payload, options).await.map(drop))
+}
 
-    /// Compares the object of the segment's name with the local bytes.
-    ///
-    /// Fails with [`StoreError::Differs`] if they are not the same.
-    pub(crate) async fn judge_by_content(&self, segment: &Segment) -> Result<(), StoreError> {
-        let own = segment.clone();
-        let (_, checksum) = blocking(move || content(&own)).await?;
-        self.judge(segment, checksum).await
-    }
+/// Compares the object of the segment's name with the local bytes.
+///
+/// Fails with [`StoreError::Differs`] if they are not the same.
+pub(crate) async fn judge_by_content(
+    store: &SegmentStore,
+    segment: &Segment,
+) -> Result<(), StoreError> {
+    let own = segment.clone();
+    let (_, checksum) = blocking(move || content(&own)).await?;
+    judge(store, segment, checksum).await
+}
 
-    async fn judge(&self, segment: &Segment, own: Checksum) -> Result<(), StoreError> {
-        let number = segment.number;
-        let kept = self.kept(number).await?;
-        if kept.bytes != segment.bytes {
-            return Err(self.differs(segment, kept.bytes));
-        }
-        let theirs = match kept.checksum {
-            Some(checksum) => checksum,
-            None => self.fetch_to(number, &mut tokio::io::sink(), Path::new("")).await?.0,
-        };
-        if theirs == own {
-            return Ok(());
-        }
-        let because = format!("its checksum is {theirs}, the segment's {own}");
-        let (object, path) = (self.url_of(number), segment.path.clone());
-        Err(StoreError::Differs { object, path, because })
+async fn judge(store: &SegmentStore, segment: &Segment, own: Checksum) -> Result<(), StoreError> {
+    let number = segment.number;
+    let kept = store.kept(number).await?;
+    if kept.bytes != segment.bytes {
+        return Err(differs(store, segment, kept.bytes));
     }
+    let theirs = match kept.checksum {
+        Some(checksum) => checksum,
+        None => fetch_to(store, number, &mut tokio::io::sink(), Path::new("")).await?.0,
+    };
+    if theirs == own {
+        return Ok(());
+    }
+    let because = format!("its checksum is {theirs}, the segment's {own}");
+    let (object, path) = (store.url_of(number), segment.path.clone());
+    Err(StoreError::Differs { object, path, because })
+}
 
-    pub(crate) fn differs(&self, segment: &Segment, bytes: u64) -> StoreError {
-        StoreError::Differs {
-            object: self.url_of(segment.number),
-            path: segment.path.clone(),
-            because: format!("it has {bytes} bytes, the segment {}", segment.bytes),
-        }
+pub(crate) fn differs(store: &SegmentStore, segment: &Segment, bytes: u64) -> StoreError {
+    StoreError::Differs {
+        object: store.url_of(segment.number),
+        path: segment.path.clone(),
+        because: format!("it has {bytes} bytes, the segment {}", segment.bytes),
     }
+}
 
-    /// Fetches a segment into a temporary folder, and compares its checksum with the object's, or
-    /// else with the ones that names beside it state: one, unless two logs were shipped to one URL.
-    /// Memory holds only what the network delivers at once.
-    ///
-    /// Fails with [`StoreError::Damaged`] if the checksum differs.
-    pub(crate) async fn fetch(
-        &self,
-        number: u64,
-        listing: &Listing,
-    ) -> Result<Fetched, StoreError> {
-        let made = tempfile::Builder::new().prefix("wrote-store-").tempdir();
-        let folder = made.map_err(|error| StoreError::local("a temporary folder", error))?;
-        let mut fetched = Fetched { folder, was_checked: false };
-        let path = fetched.path(number);
-        let mut tries = 0;
-        let (found, kept) = loop {
-            tries += 1;
-            let created = tokio::fs::File::create(&path).await;
-            let mut file = created.map_err(|error| of_file(&path, error))?;
-            match self.fetch_to(number, &mut file, &path).await {
-                Err(StoreError::Store { .. }) if tries < TRIES => {}
-                fetched => break fetched?,
-            }
-        };
-        let stated = match &kept {
-            Some(kept) => std::slice::from_ref(kept),
-            None => listing.checksums_of(number),
-        };
-        if !stated.is_empty() && !stated.contains(&found) {
-            let because =
-                format!("its checksum is {found}, and was {}: the store has changed it", stated[0]);
-            return Err(StoreError::Damaged { object: self.url_of(number), because });
+/// Fetches a segment into a temporary folder, and compares its checksum with the object's, or
+/// else with the ones that names beside it state: one, unless two logs were shipped to one URL.
+/// Memory holds only what the network delivers at once.
+///
+/// Fails with [`StoreError::Damaged`] if the checksum differs.
+pub(crate) async fn fetch(
+    store: &SegmentStore,
+    number: u64,
+    listing: &Listing,
+) -> Result<Fetched, StoreError> {
+    let made = tempfile::Builder::new().prefix("wrote-store-").tempdir();
+    let folder = made.map_err(|error| StoreError::local("a temporary folder", error))?;
+    let mut fetched = Fetched { folder, was_checked: false };
+    let path = fetched.path(number);
+    let mut tries = 0;
+    let (found, kept) = loop {
+        tries += 1;
+        let created = tokio::fs::File::create(&path).await;
+        let mut file = created.map_err(|error| of_file(&path, error))?;
+        match fetch_to(store, number, &mut file, &path).await {
+            Err(StoreError::Store { .. }) if tries < TRIES => {}
+            fetched => break fetched?,
         }
-        fetched.was_checked = !stated.is_empty();
-        Ok(fetched)
+    };
+    let stated = match &kept {
+        Some(kept) => std::slice::from_ref(kept),
+        None => listing.checksums_of(number),
+    };
+    if !stated.is_empty() && !stated.contains(&found) {
+        let because =
+            format!("its checksum is {found}, and was {}: the store has changed it", stated[0]);
+        return Err(StoreError::Damaged { object: store.url_of(number), because });
     }
+    fetched.was_checked = !stated.is_empty();
+    Ok(fetched)
+}
 
-    /// Downloads a segment once, into `file` at `path`. Returns the checksum of its bytes, and the
-    /// one that the store keeps with the object.
-    async fn fetch_to(
-        &self,
-        number: u64,
-        file: &mut (impl AsyncWriteExt + Unpin),
-        path: &Path,
-    ) -> Result<(Checksum, Option<Checksum>), StoreError> {
-        let failed = |error| StoreError::of_store(self.url_of(number), &error);
-        let found = self.objects().get(&self.path_of(number)).await.map_err(failed)?;
-        let (bytes, kept) = (found.meta.size, Kept::of(&found.attributes));
-        let (mut stream, mut summing, mut received) = (found.into_stream(), Xxh3::new(), 0);
-        while let Some(piece) = stream.next().await {
-            let piece: Bytes = piece.map_err(failed)?;
-            summing.update(&piece);
-            received += piece.len() as u64;
-            file.write_all(&piece).await.map_err(|error| of_file(path, error))?;
-        }
-        file.flush().await.map_err(|error| of_file(path, error))?;
-        if received != bytes {
-            let words = format!("broke off after {received} of {bytes} bytes");
-            return Err(StoreError::Store { object: self.url_of(number), words });
-        }
-        Ok((Checksum(summing.digest128()), kept.checksum))
+/// Downloads a segment once, into `file` at `path`. Returns the checksum of its bytes, and the
+/// one that the store keeps with the object.
+async fn fetch_to(
+    store: &SegmentStore,
+    number: u64,
+    file: &mut (impl AsyncWriteExt + Unpin),
+    path: &Path,
+) -> Result<(Checksum, Option<Checksum>), StoreError> {
+    let failed = |error| StoreError::of_store(store.url_of(number), &error);
+    let found = store.objects().get(&store.path_of(number)).await.map_err(failed)?;
+    let (bytes, kept) = (found.meta.size, Kept::of(&found.attributes));
+    let (mut stream, mut summing, mut received) = (found.into_stream(), Xxh3::new(), 0);
+    while let Some(piece) = stream.next().await {
+        let piece: Bytes = piece.map_err(failed)?;
+        summing.update(&piece);
+        received += piece.len() as u64;
+        file.write_all(&piece).await.map_err(|error| of_file(path, error))?;
     }
+    file.flush().await.map_err(|error| of_file(path, error))?;
+    if received != bytes {
+        let words = format!("broke off after {received} of {bytes} bytes");
+        return Err(StoreError::Store { object: store.url_of(number), words });
+    }
+    Ok((Checksum(summing.digest128()), kept.checksum))
 }
 
 fn of_file(path: &Path, error: std::io::Error) -> StoreError {

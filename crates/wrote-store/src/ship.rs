@@ -2,6 +2,7 @@
 
 use crate::blocking;
 use crate::error::StoreError;
+use crate::segment;
 use crate::store::{Listing, SegmentStore};
 use std::path::{Path, PathBuf};
 use wrote::log::Segment;
@@ -107,7 +108,7 @@ impl Shipper {
             if is_there(segment) {
                 self.shipped.were_there += 1;
             } else {
-                if self.store.put(segment).await? {
+                if segment::put(&self.store, segment).await? {
                     self.shipped.segments += 1;
                     self.shipped.bytes += segment.bytes;
                 } else {
@@ -155,7 +156,7 @@ impl Shipper {
         for segment in local {
             match stored.segments.get(&segment.number) {
                 Some(&bytes) if bytes != segment.bytes => {
-                    return Err(self.store.differs(segment, bytes));
+                    return Err(segment::differs(&self.store, segment, bytes));
                 }
                 Some(_) => common = Some(segment),
                 None => {}
@@ -164,7 +165,7 @@ impl Shipper {
         // Its header names the previous segment, and so on; each was checked before the next was
         // shipped.
         if let Some(segment) = common {
-            self.store.judge_by_content(segment).await?;
+            segment::judge_by_content(&self.store, segment).await?;
         }
         Ok(stored)
     }

@@ -2,6 +2,7 @@
 
 use crate::blocking;
 use crate::error::StoreError;
+use crate::segment;
 use crate::store::{Listing, SegmentStore};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
@@ -12,17 +13,21 @@ use wrote::log::Segment;
 const AT_ONCE: usize = 16;
 
 /// The segments of a store.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct StoreSummary {
     /// The store's URL.
     pub url: String,
-    /// The segments in the store, in order.
-    pub segments: Vec<StoredSummary>,
     /// The sequence of the first record in the store; 0 if it has none.
     pub first_sequence: u64,
     /// The sequence after the last record in the store: every earlier record is shipped.
     pub end_sequence: u64,
+    /// Its records.
+    pub records: u64,
+    /// The bytes of its segments.
+    pub bytes: u64,
+    /// The segments in the store, in order.
+    pub segments: Vec<StoredSummary>,
 }
 
 /// The figures of a segment in a store.
@@ -64,11 +69,14 @@ pub async fn summary(store: &SegmentStore) -> Result<StoreSummary, StoreError> {
         first_sequence: start.first_sequence,
         records: end.saturating_sub(start.first_sequence),
     });
+    let segments: Vec<StoredSummary> = segments.collect();
     Ok(StoreSummary {
         url: store.url().to_owned(),
-        segments: segments.collect(),
         first_sequence: starts[0].0.first_sequence,
         end_sequence,
+        records: segments.iter().map(|segment| segment.records).sum(),
+        bytes: segments.iter().map(|segment| segment.bytes).sum(),
+        segments,
     })
 }
 
@@ -78,7 +86,7 @@ async fn end_of(store: &SegmentStore, number: u64, listing: &Listing) -> Result<
     if let Some(end_sequence) = store.kept(number).await?.end_sequence {
         return Ok(end_sequence);
     }
-    let fetched = store.fetch(number, listing).await?;
+    let fetched = segment::fetch(store, number, listing).await?;
     blocking(move || Ok(Segment::examine(fetched.path(number))?.end_sequence)).await
 }
 
@@ -156,7 +164,7 @@ pub async fn verify(
             continue;
         }
         verified.take_up(store, &start);
-        let fetched = match store.fetch(number, &listing).await {
+        let fetched = match segment::fetch(store, number, &listing).await {
             Ok(fetched) => fetched,
             Err(StoreError::Damaged { object, because }) => {
                 verified.note(object, None, because);

@@ -6,8 +6,7 @@ use super::verify::{lost, read_whole};
 use crate::args::{LogShipArgs, LogStatArgs, LogVerifyArgs};
 use crate::output;
 use crate::progress::CopyReporter;
-use crate::stdio::End;
-use crate::stdio::of_library;
+use crate::stdio::{End, of_library};
 use crate::terminal::{complain, say};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -18,7 +17,7 @@ use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
 use wrote_store::{
     SegmentStore, ShipProgress, Shipped, Shipper, StoreDamage, StoreError, StoreReader,
-    StoreSummary, StoreVerified, StoredSummary, runtime, summary, until,
+    StoreSummary, StoreVerified, runtime, summary, until,
 };
 
 /// The interval between two checks of the folder.
@@ -168,38 +167,14 @@ pub(super) fn stat(url: &str, arguments: &LogStatArgs, stop: &Stop) -> Result<()
     let (store, runtime) = (open(url)?, runtime().map_err(of_store)?);
     let summed = runtime.block_on(until(stop.flag(), summary(&store))).map_err(of_store)?;
     output::to_stdout(|out| match arguments.json {
-        true => write_json(&JsonStore::of(&summed), out),
+        true => write_json(&summed, out),
         false => write_table(&summed, out),
     })
 }
 
-#[derive(Serialize)]
-struct JsonStore<'a> {
-    url: &'a str,
-    first_sequence: u64,
-    /// The sequence after the last record in the store.
-    end_sequence: u64,
-    records: u64,
-    bytes: u64,
-    segments: &'a [StoredSummary],
-}
-
-impl<'a> JsonStore<'a> {
-    fn of(summed: &'a StoreSummary) -> JsonStore<'a> {
-        JsonStore {
-            url: &summed.url,
-            first_sequence: summed.first_sequence,
-            end_sequence: summed.end_sequence,
-            records: summed.segments.iter().map(|segment| segment.records).sum(),
-            bytes: summed.segments.iter().map(|segment| segment.bytes).sum(),
-            segments: &summed.segments,
-        }
-    }
-}
-
 fn write_table(summed: &StoreSummary, out: &mut dyn Write) -> io::Result<()> {
-    let JsonStore { url, end_sequence, records, bytes, segments, .. } = JsonStore::of(summed);
-    let (records, bytes) = (counted(records, "record"), units::bytes(bytes));
+    let StoreSummary { url, end_sequence, records, bytes, segments, .. } = summed;
+    let (records, bytes) = (counted(*records, "record"), units::bytes(*bytes));
     let count = counted(segments.len() as u64, "segment");
     writeln!(out, "{}: {records} in {count}, {bytes}", plain(url))?;
     writeln!(out, "the store ends before record {end_sequence}\n")?;
